@@ -326,7 +326,8 @@ __device__ __forceinline__ void attend_backward(const Attention& a, const Source
     __syncthreads();
     score_gradients(a, n, source.pair, token, taken, weights, de, {0, n, true});
     bool is_wide = a.is_dq_wide || sizeof(T) == 4;
-    if (width % 2 == 0)
+    // The query lies behind the gradient of the context: pairs of it are whole only if both are even.
+    if (width % 2 == 0 && a.value_width % 2 == 0)
         query_gradients<2, F>(a, source.keys, width, width, n, query, a.score_weight, de, [&](u32 c, const float(&sum)[2]) {
             u64 at = token * width + c;
             if (c >= width) return;
