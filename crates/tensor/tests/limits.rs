@@ -112,14 +112,6 @@ fn shapes_that_do_not_fit_are_named() {
         (&["residual_norm", "[2, 3]", "[3, 2]"], || {
             residual_norm(&tensor(2, 3), &tensor(3, 2), &param(1, 3), &param(1, 3), Dropout::NONE, NORM);
         }),
-        (&["linear", "[2, 3]", "[4, 3]"], || {
-            let (map, norm) = ((&param(4, 3), None), (&param(1, 3), &param(1, 3)));
-            linear_residual_norm(&tensor(2, 3), map, &tensor(2, 3), norm, Dropout::NONE, NORM);
-        }),
-        (&["residual_norm", "[2, 3]", "[5, 3]"], || {
-            let (map, norm) = ((&param(4, 3), None), (&param(1, 3), &param(1, 3)));
-            linear_residual_norm(&tensor(5, 4), map, &tensor(2, 3), norm, Dropout::NONE, NORM);
-        }),
         (&["residual", "[2, 3]", "[2, 4]"], || drop(residual(&tensor(2, 3), &tensor(2, 4), Dropout::NONE))),
         (&["cross_entropy", "[2, 3]", "[5, 4]"], || {
             cross_entropy(&tensor(2, 3), &param(5, 4), &[0, 1], LOSS);

@@ -32,11 +32,6 @@ impl Linear {
         self.activated(x, Activation::Identity, Dropout::NONE, pass)
     }
 
-    /// `W` and `b`.
-    pub(super) fn weight_and_bias(&self) -> (&Param, Option<&Param>) {
-        (&self.weight, Some(&self.bias))
-    }
-
     /// `dropout(activation(x W + b))`, fused into the matrix product.
     pub fn activated(&self, x: &Tensor, activation: Activation, dropout: Dropout, pass: &Pass) -> Tensor {
         let options = LinearOptions { activation, dropout, compute: pass.compute() };

@@ -13,7 +13,7 @@ use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::{BatchNorm, Linear, Pass};
+use super::{BatchNorm, Pass};
 
 /// Where the layer norms are placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,19 +72,6 @@ impl LayerNorm {
         ops::residual_norm(x, sublayer, &self.gamma, &self.beta, dropout, self.options(pass))
     }
 
-    /// `LayerNorm(x + dropout(linear(a)))`, fused.
-    pub fn of_sum_with(
-        &self,
-        x: &Tensor,
-        linear: &Linear,
-        a: &Tensor,
-        dropout: Dropout,
-        pass: &Pass,
-    ) -> Tensor {
-        let (map, norm) = (linear.weight_and_bias(), (&self.gamma, &self.beta));
-        ops::linear_residual_norm(a, map, x, norm, dropout, self.options(pass))
-    }
-
     fn options(&self, pass: &Pass) -> NormOptions {
         NormOptions { epsilon: self.epsilon, compute: pass.compute() }
     }
@@ -123,21 +110,6 @@ impl Normalization {
             Normalization::Batch(norm) => norm.forward(&ops::residual(x, sublayer, dropout), pass),
         }
     }
-
-    /// `Norm(x + dropout(linear(a)))`.
-    fn of_sum_with(
-        &self,
-        x: &Tensor,
-        linear: &Linear,
-        a: &Tensor,
-        dropout: Dropout,
-        pass: &mut Pass,
-    ) -> Tensor {
-        match self {
-            Normalization::Layer(norm) => norm.of_sum_with(x, linear, a, dropout, pass),
-            Normalization::Batch(_) => self.of_sum(x, &linear.forward(a, pass), dropout, pass),
-        }
-    }
 }
 
 /// The residual connection around one sublayer, with its norm and its dropout.
@@ -172,28 +144,6 @@ impl Residual {
                 let y = sublayer(&normed, pass);
                 ops::residual(x, &y, pass.dropout(self.dropout))
             }
-        }
-    }
-
-    /// As [`Residual::around`] for a sublayer that ends with `last`, which is given what `inner` makes: it can be computed together with
-    /// the norm that follows.
-    pub fn around_and(
-        &self,
-        x: &Tensor,
-        pass: &mut Pass,
-        last: &Linear,
-        inner: impl FnOnce(&Tensor, &mut Pass) -> Tensor,
-    ) -> Tensor {
-        match self.order {
-            Norm::Post => {
-                let a = inner(x, pass);
-                let dropout = pass.dropout(self.dropout);
-                self.norm.of_sum_with(x, last, &a, dropout, pass)
-            }
-            Norm::Pre => self.around(x, pass, |x, pass| {
-                let a = inner(x, pass);
-                last.forward(&a, pass)
-            }),
         }
     }
 }

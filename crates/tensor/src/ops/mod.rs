@@ -40,7 +40,7 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 32] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 31] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
@@ -48,7 +48,6 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 32] {
         &linear::fp8::MODULE,
         &linear::hopper::MODULE,
         &linear::many::MODULE,
-        &linear::normed::MODULE,
         &norm::cuda::MODULE,
         &embedding::cuda::MODULE,
         &attention::cuda::GENERIC,
@@ -103,7 +102,7 @@ pub use embedding::{EmbeddingOptions, NO_TOKEN, Positions, Waves, embedding, emb
 pub use glu::glu;
 pub use linear::{Activation, LinearOptions, Projection, linear, project, project_wide, times};
 pub use moving_average::MovingAverage;
-pub use norm::{NormOptions, layer_norm, linear_residual_norm, residual, residual_norm};
+pub use norm::{NormOptions, layer_norm, residual, residual_norm};
 pub use pool::{Pooled, attention_pool, max_pool, mean_pool};
 pub use recurrent::{
     Cell, Direction, Recurrent, RecurrentInput, RecurrentOptions, RecurrentState, recurrent, recurrent_layer,

@@ -5,7 +5,6 @@
 mod found;
 
 mod attention;
-mod norms;
 mod products;
 mod top_k;
 

@@ -1,6 +1,4 @@
-use heedful_tensor::ops::{
-    NormOptions, batch_norm, layer_norm, linear_residual_norm, residual, residual_norm,
-};
+use heedful_tensor::ops::{NormOptions, batch_norm, layer_norm, residual, residual_norm};
 
 use super::{SHAPES, dropouts};
 use crate::support::reference::M;
@@ -39,28 +37,6 @@ pub(crate) fn cases() -> Vec<Case> {
             cases.push(
                 case.wide_input(rows, width, Values::Within(1.0))
                     .input(rows, width, Values::Within(1.0))
-                    .param(1, width, Values::Positive)
-                    .param(1, width, Values::Within(1.0)),
-            );
-            let inputs = 1 + width % 50;
-            let case = Case::new(
-                format!("linear_residual_norm {rows}×{inputs} to {width}{kind}"),
-                move |run| {
-                    let options = NormOptions { epsilon, compute: run.compute };
-                    let (map, norm) = ((&run.p[0], Some(&run.p[1])), (&run.p[2], &run.p[3]));
-                    linear_residual_norm(&run.x[1], map, &run.x[0], norm, dropout, options)
-                },
-                move |m| {
-                    let sublayer = m[1].times(&m[2]).plus_row(&m[3]).dropped(dropout);
-                    m[0].plus(&sublayer, 1.0).layer_norm(&m[4], &m[5], f64::from(epsilon))
-                },
-            );
-            let size = 1.0 / (inputs as f32).sqrt();
-            cases.push(
-                case.wide_input(rows, width, Values::Within(1.0))
-                    .input(rows, inputs, Values::Within(size))
-                    .param(inputs, width, Values::Within(1.0))
-                    .param(1, width, Values::Within(1.0))
                     .param(1, width, Values::Positive)
                     .param(1, width, Values::Within(1.0)),
             );

@@ -14,7 +14,7 @@ use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
 use super::block_cache::BlockCache;
-use crate::layers::{AttentionMap, AttentionScore, AttentionSite, Linear, Pass, Residual};
+use crate::layers::{AttentionMap, AttentionScore, AttentionSite, Linear, Pass};
 
 /// What the decoder attends to: the output of the encoder.
 #[derive(Clone)]
@@ -74,21 +74,13 @@ impl SelfAttention {
         self.heads.forward([queries, keys, values], [sequences, sequences], &self.mask, pass)
     }
 
-    /// As [`SelfAttention::forward`], with its residual and norm, for the newest token of every row, which attends to itself and to the
-    /// cached tokens before it. Its keys and values are added to the cache.
-    pub(super) fn step_around(
-        &self,
-        x: &Tensor,
-        residual: &Residual,
-        cache: &mut BlockCache<'_>,
-        pass: &mut Pass,
-    ) -> Tensor {
-        residual.around_and(x, pass, &self.heads.output, |x, pass| {
-            let d_k = self.heads.key_width;
-            let qkv = self.qkv.forward(x, pass);
-            cache.add(&qkv, d_k..qkv.width());
-            self.heads.step(Part { tensor: qkv, columns: 0..d_k }, &cache.seen(), pass)
-        })
+    /// As [`SelfAttention::forward`] for the newest token of every row, which attends to itself and to the cached tokens
+    /// before it. Its keys and values are added to the cache.
+    pub(super) fn step(&self, x: &Tensor, cache: &mut BlockCache<'_>, pass: &Pass) -> Tensor {
+        let d_k = self.heads.key_width;
+        let qkv = self.qkv.forward(x, pass);
+        cache.add(&qkv, d_k..qkv.width());
+        self.heads.step(Part { tensor: qkv, columns: 0..d_k }, &cache.seen(), pass)
     }
 }
 
@@ -119,18 +111,9 @@ impl CrossAttention {
         ops::cast(&self.key_value.forward(&memory.states, pass), pass.compute().precision.cached_dtype())
     }
 
-    /// As [`CrossAttention::forward`], with its residual and norm, for the newest token of every row, given the memory that each row
-    /// attends to.
-    pub(super) fn step_around(
-        &self,
-        x: &Tensor,
-        residual: &Residual,
-        memory: &Seen<'_>,
-        pass: &mut Pass,
-    ) -> Tensor {
-        residual.around_and(x, pass, &self.heads.output, |x, pass| {
-            self.heads.step(Part::whole(self.query.forward(x, pass)), memory, pass)
-        })
+    /// As [`CrossAttention::forward`] for the newest token of every row, given the memory that each row attends to.
+    pub(super) fn step(&self, x: &Tensor, memory: &Seen<'_>, pass: &Pass) -> Tensor {
+        self.heads.step(Part::whole(self.query.forward(x, pass)), memory, pass)
     }
 }
 
@@ -171,10 +154,10 @@ impl MultiHeadAttention {
             let (site, scores) = (self.site.clone(), attended.scores);
             pass.record(AttentionMap { site, queries, keys, weights, scores });
         }
-        self.output.forward(&self.remaining(attended.context, pass), pass)
+        self.joined(attended.context, pass)
     }
 
-    /// `Concat(head_1 … head_h)` for single queries, each with the cached keys and values that it attends to.
+    /// As [`MultiHeadAttention::forward`] for single queries, each with the cached keys and values that it attends to.
     fn step(&self, queries: Part, cached: &Seen<'_>, pass: &Pass) -> Tensor {
         let options = CachedAttentionOptions {
             heads: self.heads,
@@ -182,15 +165,15 @@ impl MultiHeadAttention {
             scale: self.scale(),
             rounding: pass.compute().precision.rounding(),
         };
-        self.remaining(ops::cached_attention(&queries, cached, options), pass)
+        self.joined(ops::cached_attention(&queries, cached, options), pass)
     }
 
-    /// The heads, in which removed ones are zero.
-    fn remaining(&self, heads: Tensor, pass: &Pass) -> Tensor {
-        let Some(removed) = pass.removed_heads(&self.site) else { return heads };
+    /// `Concat(head_1 … head_h) W_o`, in which removed heads are zero.
+    fn joined(&self, heads: Tensor, pass: &Pass) -> Tensor {
+        let Some(removed) = pass.removed_heads(&self.site) else { return self.output.forward(&heads, pass) };
         let width = self.value_width / self.heads;
         let columns: Vec<_> = removed.iter().map(|head| head * width..(head + 1) * width).collect();
-        ops::zero_columns(&heads, &columns)
+        self.output.forward(&ops::zero_columns(&heads, &columns), pass)
     }
 
     fn scale(&self) -> f32 {

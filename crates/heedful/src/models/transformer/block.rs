@@ -61,11 +61,13 @@ impl Block {
         let z = self
             .self_attention_residual
             .around(x, pass, |x, pass| self.self_attention.forward(x, sequences, pass));
-        self.feed_forward.around(&z, &self.feed_forward_residual, pass)
+        self.feed_forward_residual.around(&z, pass, |z, pass| self.feed_forward.forward(z, pass))
     }
 
     fn step(&self, x: &Tensor, mut cache: BlockCache<'_>, pass: &mut Pass) -> Tensor {
-        let z = self.self_attention.step_around(x, &self.self_attention_residual, &mut cache, pass);
-        self.feed_forward.around(&z, &self.feed_forward_residual, pass)
+        let z = self
+            .self_attention_residual
+            .around(x, pass, |x, pass| self.self_attention.step(x, &mut cache, pass));
+        self.feed_forward_residual.around(&z, pass, |z, pass| self.feed_forward.forward(z, pass))
     }
 }

@@ -85,12 +85,14 @@ impl CrossBlock {
         let c = self
             .cross_attention_residual
             .around(&z, pass, |z, pass| self.cross_attention.forward(z, sequences, memory, pass));
-        self.feed_forward.around(&c, &self.feed_forward_residual, pass)
+        self.feed_forward_residual.around(&c, pass, |c, pass| self.feed_forward.forward(c, pass))
     }
 
     fn step(&self, x: &Tensor, cache: CrossCache<'_>, pass: &mut Pass) -> Tensor {
         let z = self.past.step(x, cache.past, pass);
-        let c = self.cross_attention.step_around(&z, &self.cross_attention_residual, &cache.memory, pass);
-        self.feed_forward.around(&c, &self.feed_forward_residual, pass)
+        let c = self
+            .cross_attention_residual
+            .around(&z, pass, |z, pass| self.cross_attention.step(z, &cache.memory, pass));
+        self.feed_forward_residual.around(&c, pass, |c, pass| self.feed_forward.forward(c, pass))
     }
 }

@@ -4,7 +4,7 @@ use heedful_tensor::ops::Activation;
 use heedful_tensor::{Params, Tensor};
 
 use super::LayerConfig;
-use crate::layers::{Linear, Pass, Residual};
+use crate::layers::{Linear, Pass};
 
 /// Two linear layers with an activation between them: parameters `inner` and `outer`.
 pub struct FeedForward {
@@ -27,18 +27,8 @@ impl FeedForward {
 
     /// The formula above.
     pub fn forward(&self, x: &Tensor, pass: &mut Pass) -> Tensor {
-        let hidden = self.hidden(x, pass);
-        self.outer.forward(&hidden, pass)
-    }
-
-    /// As [`FeedForward::forward`], with its residual and norm.
-    pub(super) fn around(&self, x: &Tensor, residual: &Residual, pass: &mut Pass) -> Tensor {
-        residual.around_and(x, pass, &self.outer, |x, pass| self.hidden(x, pass))
-    }
-
-    /// `dropout(max(0, x W_1 + b_1))`.
-    fn hidden(&self, x: &Tensor, pass: &mut Pass) -> Tensor {
         let dropout = pass.dropout(self.dropout);
-        self.inner.activated(x, self.activation, dropout, pass)
+        let hidden = self.inner.activated(x, self.activation, dropout, pass);
+        self.outer.forward(&hidden, pass)
     }
 }

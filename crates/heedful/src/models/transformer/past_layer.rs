@@ -62,14 +62,10 @@ impl PastLayer {
 
     /// As [`PastLayer::forward`] for the newest token of every row, whose past is brought up to date.
     pub(super) fn step(&self, x: &Tensor, past: Past<'_>, pass: &mut Pass) -> Tensor {
-        match (&self.kind, past) {
-            (Kind::Attention(attention), Past::KeyValues(mut cache)) => {
-                attention.step_around(x, &self.residual, &mut cache, pass)
-            }
-            (Kind::Ssru(ssru), Past::State(state)) => {
-                self.residual.around(x, pass, |x, pass| ssru.step(x, state, pass))
-            }
+        self.residual.around(x, pass, |x, pass| match (&self.kind, past) {
+            (Kind::Attention(attention), Past::KeyValues(mut cache)) => attention.step(x, &mut cache, pass),
+            (Kind::Ssru(ssru), Past::State(state)) => ssru.step(x, state, pass),
             _ => unreachable!("a decoding has the pasts of its model's sublayers"),
-        }
+        })
     }
 }

@@ -97,14 +97,14 @@ template <u32 ROWS, class T> __device__ __forceinline__ void finish(const Job& j
     }
 }
 
-// Computes OUTPUTS x ROWS sums and stages them: a warpgroup has 64 outputs of all rows, at multiples of ROWS * STRIDE numbers. They
-// are there for the whole block after a barrier. TURNED: W lies as outputs x inputs.
-template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TURNED>
-__device__ __forceinline__ void stage_sums(const Job& job, u32 row, u32 output, u8* memory) {
+// A block computes OUTPUTS x ROWS sums. TURNED: W lies as outputs x inputs.
+template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TURNED> __device__ __forceinline__ void product(const Job& job) {
     const u32 GROUPS = OUTPUTS / 64, LEFT = GROUPS * SLAB, STAGE = LEFT + ROWS * ROW;
     static_assert(GROUPS * ROWS * STRIDE * 4 <= STAGES * STAGE, "sums are staged where slabs were");
+    extern __shared__ __align__(1024) u8 memory[];
     let_come();
     u32 shared = shared_address(memory), group = threadIdx.x / 128;
+    u32 row = blockIdx.x * ROWS, output = blockIdx.y * OUTPUTS;
     Share<ROWS, 1, OUTPUTS * 2> x(job.x, job.rows, job.inputs, row, 0);
     typedef typename ShareOfWeight<OUTPUTS, TURNED>::Type Weight;
     Weight weight = TURNED ? Weight(job.weight, job.outputs, job.inputs, output, 0)
@@ -172,14 +172,21 @@ __device__ __forceinline__ void stage_sums(const Job& job, u32 row, u32 output, 
         u32 r = i / 4 * 8 + lane % 4 * 2 + i % 2, own = warp * 16 + lane / 4 + i % 4 / 2 * 8;
         staged[r * STRIDE + own] = sums[i];
     }
-}
-
-template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TURNED> __device__ __forceinline__ void product(const Job& job) {
-    extern __shared__ __align__(1024) u8 memory[];
-    u32 row = blockIdx.x * ROWS, output = blockIdx.y * OUTPUTS, group = threadIdx.x / 128;
-    stage_sums<OUTPUTS, ROWS, STAGES, TURNED>(job, row, output, memory);
     __syncthreads();
-    const float* staged = (const float*)memory + group * ROWS * STRIDE;
     if (job.is_wide) finish<ROWS, float>(job, staged, row, output + group * 64);
     else finish<ROWS, bf16>(job, staged, row, output + group * 64);
 }
+
+#define PRODUCT(OUTPUTS, ROWS, STAGES, RESIDENT)                                                                             \
+    extern "C" __global__ void __launch_bounds__(OUTPUTS * 2, RESIDENT) product_##OUTPUTS##x##ROWS(Job job) {                \
+        product<OUTPUTS, ROWS, STAGES, false>(job);                                                                          \
+    }                                                                                                                        \
+    extern "C" __global__ void __launch_bounds__(OUTPUTS * 2, RESIDENT) product_##OUTPUTS##x##ROWS##_turned(Job job) {       \
+        product<OUTPUTS, ROWS, STAGES, true>(job);                                                                           \
+    }
+PRODUCT(128, 128, 3, 2)
+PRODUCT(128, 64, 4, 2)
+PRODUCT(64, 64, 4, 3)
+PRODUCT(64, 32, 4, 4)
+PRODUCT(64, 16, 9, 2)
+PRODUCT(64, 8, 9, 2)

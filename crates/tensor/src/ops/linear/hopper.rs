@@ -14,7 +14,6 @@ pub(crate) static MODULE: Module = Module::early(
         include_str!("../top_k/marks.cu"),
         include_str!("wgmma.cu"),
         include_str!("hopper.cu"),
-        include_str!("hopper_kernels.cu"),
     ),
 )
 .only_for("sm_90a");
@@ -39,9 +38,9 @@ pub(super) fn multiply(job: Job, weight: Orientation) {
 
 /// A kernel by what one block of it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tile {
-    pub(super) outputs: usize,
-    pub(super) rows: usize,
+struct Tile {
+    outputs: usize,
+    rows: usize,
     /// How many pieces of 64 inputs have room.
     stages: usize,
     /// For `W` as it is, and turned.
@@ -50,7 +49,7 @@ pub(super) struct Tile {
 
 /// As in the kernels' source, from the smallest to the largest. A tile of 128 outputs and 256 rows, filled by copies as these, was
 /// slower than those of 128 and 128, of which two fit a multiprocessor: one stores its sums while the other multiplies.
-pub(super) const TILES: [Tile; 6] = [
+const TILES: [Tile; 6] = [
     Tile { outputs: 64, rows: 8, stages: 9, names: ["product_64x8", "product_64x8_turned"] },
     Tile { outputs: 64, rows: 16, stages: 9, names: ["product_64x16", "product_64x16_turned"] },
     Tile { outputs: 64, rows: 32, stages: 4, names: ["product_64x32", "product_64x32_turned"] },
@@ -81,20 +80,20 @@ impl Tile {
         launch!(function, self.blocks(job.rows as usize, job.outputs as usize), job);
     }
 
-    /// Four warps for every 64 outputs.
-    pub(super) fn threads(&self) -> usize {
-        self.outputs * 2
+    /// Warpgroups: each has 64 outputs.
+    fn groups(&self) -> usize {
+        self.outputs / 64
     }
 
     /// Bytes of shared memory: for each stage, 64 numbers of the outputs and of the rows.
-    pub(super) fn shared(&self) -> usize {
+    fn shared(&self) -> usize {
         self.stages * (self.outputs + self.rows) * 64 * 2
     }
 
     /// Rows come first: blocks that are under way together then share their part of `W`.
     fn blocks(&self, rows: usize, outputs: usize) -> Blocks {
         let grid = [rows.div_ceil(self.rows), outputs.div_ceil(self.outputs), 1];
-        Blocks { grid, threads: self.threads(), shared: self.shared() }
+        Blocks { grid, threads: self.groups() * 128, shared: self.shared() }
     }
 }
 

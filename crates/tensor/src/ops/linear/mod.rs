@@ -20,7 +20,6 @@ pub(crate) mod few;
 pub(crate) mod fp8;
 pub(crate) mod hopper;
 pub(crate) mod many;
-pub(crate) mod normed;
 
 use std::sync::Arc;
 
@@ -57,21 +56,16 @@ pub struct LinearOptions {
     pub compute: Compute,
 }
 
-/// Whether the shapes of a map fit.
-pub(super) fn check_map(op: &str, x: &Tensor, weight: &Param, bias: Option<&Param>) {
-    let [inputs, outputs] = weight.shape();
-    assert_eq!(x.width(), inputs, "{op}: x is {:?}, W is {:?}", x.shape(), weight.shape());
-    if let Some(bias) = bias {
-        assert_eq!(bias.shape(), [1, outputs], "{op}: W is {:?}, b is {:?}", weight.shape(), bias.shape());
-    }
-}
-
 /// `y = dropout(activation(x W + b))` with `W` of `[in, out]`.
 ///
 /// # Panics
 /// If the shapes do not fit, or a bf16 `x` is to be multiplied in f32.
 pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearOptions) -> Tensor {
-    check_map("linear", x, weight, bias);
+    let [inputs, outputs] = weight.shape();
+    assert_eq!(x.width(), inputs, "linear: x is {:?}, W is {:?}", x.shape(), weight.shape());
+    if let Some(bias) = bias {
+        assert_eq!(bias.shape(), [1, outputs], "linear: W is {:?}, b is {:?}", weight.shape(), bias.shape());
+    }
     flops::add_product(x.rows(), x.width(), weight.shape()[1]);
     let Forward { output, passed } = match x.device() {
         Device::Cpu => cpu::forward(x, weight, bias, options),

@@ -1,4 +1,26 @@
-// Residual, dropout and layer norm: the rows of row.cu.
+// Residual, dropout and layer norm: a warp has a row, and keeps it in registers while its sums are made.
+
+// A lane has four neighbouring columns of every 128: they are read at once, and two of them share a draw. Rows whose width is
+// no multiple of four are read number by number.
+template <int QUADS> struct Row { float at[QUADS][4]; };
+
+template <class T> __device__ __forceinline__ void read(const T* from, u32 column, u32 width, float* x) {
+    if (width % 4 == 0) {
+        if (column < width) load4(from + column, x);
+        else x[0] = x[1] = x[2] = x[3] = 0.0f;
+    } else {
+        for (u32 j = 0; j < 4; j++) x[j] = column + j < width ? widen(from[column + j]) : 0.0f;
+    }
+}
+
+template <class T> __device__ __forceinline__ void write(T* to, u32 column, u32 width, const float* x) {
+    if (width % 4 == 0) {
+        if (column < width) store4(to + column, x);
+    } else {
+        for (u32 j = 0; j < 4; j++)
+            if (column + j < width) to[column + j] = narrow<T>(x[j]);
+    }
+}
 
 __device__ __forceinline__ void drop(const Dropout& d, u64 first, float* x) {
     if (!d.threshold) return;
@@ -8,20 +30,67 @@ __device__ __forceinline__ void drop(const Dropout& d, u64 first, float* x) {
     for (int j = 0; j < 4; j++) x[j] *= f[j];
 }
 
+struct NormForward {
+    const float* x;
+    const void* sublayer;       // null: z = x
+    const float* gamma;
+    const float* beta;
+    float* y;
+    bf16* narrow;               // null in f32
+    void* standard;             // null where nothing is kept
+    float* inverse_deviation;
+    const Dropout* dropout;
+    u32 rows, width;
+    float epsilon;
+    u32 unused;
+};
+
 // S is the sublayer's type, T that of what is kept.
 template <class S, class T, int QUADS> __device__ __forceinline__ void forward(const NormForward& a) {
     await_earlier_and_let_come();
-    u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= a.rows) return;
     u64 start = (u64)row * a.width;
     Dropout dropout = dropout_of(a.dropout);
-    normalize<T, QUADS>(a, row, [&](u32 column, float* z) {
-        if (!a.sublayer) return;
-        float added[4];
-        read((const S*)a.sublayer + start, column, a.width, added);
-        drop(dropout, start + column, added);
-        for (int j = 0; j < 4; j++) z[j] += added[j];
-    });
+    Row<QUADS> z;
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < QUADS; i++) {
+        u32 column = 128 * i + 4 * lane;
+        read(a.x + start, column, a.width, z.at[i]);
+        if (a.sublayer) {
+            float added[4];
+            read((const S*)a.sublayer + start, column, a.width, added);
+            drop(dropout, start + column, added);
+            for (int j = 0; j < 4; j++) z.at[i][j] += added[j];
+        }
+        for (int j = 0; j < 4; j++) sum += z.at[i][j];
+    }
+    float mean = warp_sum(sum) / a.width;
+    float squares = 0.0f;
+#pragma unroll
+    for (int i = 0; i < QUADS; i++)
+        for (int j = 0; j < 4; j++) {
+            float d = 128 * i + 4 * lane + j < a.width ? z.at[i][j] - mean : 0.0f;
+            z.at[i][j] = d;
+            squares += d * d;
+        }
+    float inverse = 1.0f / sqrtf(warp_sum(squares) / a.width + a.epsilon);
+    if (lane == 0) a.inverse_deviation[row] = inverse;
+#pragma unroll
+    for (int i = 0; i < QUADS; i++) {
+        u32 column = 128 * i + 4 * lane;
+        float gamma[4], beta[4], y[4];
+        read(a.gamma, column, a.width, gamma);
+        read(a.beta, column, a.width, beta);
+        for (int j = 0; j < 4; j++) {
+            z.at[i][j] *= inverse;
+            y[j] = gamma[j] * z.at[i][j] + beta[j];
+        }
+        write(a.y + start, column, a.width, y);
+        if (a.narrow) write(a.narrow + start, column, a.width, y);
+        if (a.standard) write((T*)a.standard + start, column, a.width, z.at[i]);
+    }
 }
 
 struct NormBackward {

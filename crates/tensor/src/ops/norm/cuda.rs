@@ -6,12 +6,11 @@ use bytemuck::NoUninit;
 
 use super::{Forward, Inputs, Keep, Kept, NormOptions};
 use crate::cuda::{Blocks, Card, DropoutArgument, Module, Pointer, card};
-use crate::ops::linear::{few, normed};
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param, Tensor};
 
 pub(crate) static MODULE: Module =
-    Module::early("norm", concat!(include_str!("row.cu"), include_str!("cuda.cu"), include_str!("wide.cu")));
+    Module::early("norm", concat!(include_str!("cuda.cu"), include_str!("wide.cu")));
 
 /// Columns of a row that a warp can hold.
 const NARROW: usize = 1024;
@@ -36,7 +35,7 @@ fn rows_of_a_part(rows: usize, width: usize, dtype: DType) -> usize {
 /// As in the kernels' source.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
-pub(crate) struct NormForward {
+struct NormForward {
     x: Pointer,
     sublayer: Pointer,
     gamma: Pointer,
@@ -95,37 +94,9 @@ pub(super) fn dropped(g: &Array, dropout: Dropout, dtype: DType) -> Array {
     out
 }
 
-/// `LayerNorm(x + a W + b)` by one kernel, if there is one for it. Nothing is kept for a backward pass.
-pub(super) fn forward_of_product(
-    a: &Tensor,
-    (weight, bias): (&Param, Option<&Param>),
-    inputs: &Inputs<'_>,
-    options: NormOptions,
-) -> Option<Forward> {
-    let is_wanted = few::is_wanted(options.compute) && options.compute.dtype() == DType::Bf16;
-    if !is_wanted || !inputs.dropout.is_none() {
-        return None;
-    }
-    let kernel = normed::Kernel::for_shape(a.rows(), weight.shape())?;
-    let (job, forward) = prepared(inputs, options, Keep::Nothing);
-    kernel.run(a, weight, bias, NormForward { inverse_deviation: Pointer::NULL, ..job });
-    Some(forward)
-}
-
 /// `y = γ x̂ + β` for `z = x + dropout(sublayer)`.
 pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> Forward {
-    let (dropout, [rows, width]) = (DropoutArgument::of(inputs.dropout), inputs.x.shape());
-    let (job, forward) = prepared(inputs, options, keep);
-    let types = (inputs.sublayer.map_or(options.compute.dtype(), Tensor::dtype), options.compute.dtype());
-    let blocks = if width > NARROW { Blocks::of(rows, 256) } else { Blocks::of(rows.div_ceil(4), 128) };
-    let job = NormForward { dropout: dropout.pointer(), ..job };
-    launch!(MODULE.function(kernel(FORWARD, types, width)), blocks, job);
-    forward
-}
-
-/// Memory for what the forward pass computes, and what a kernel has to know, but for dropout.
-fn prepared(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> (NormForward, Forward) {
-    let &Inputs { x, sublayer, gamma, beta, .. } = inputs;
+    let &Inputs { x, sublayer, dropout, gamma, beta } = inputs;
     let (dtype, [rows, width]) = (options.compute.dtype(), x.shape());
     let scratch = |dtype, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let y = scratch(DType::F32, width);
@@ -133,6 +104,7 @@ fn prepared(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> (NormForwa
     let standard = (keep == Keep::Standard).then(|| scratch(dtype, width));
     let inverse_deviation = scratch(DType::F32, 1);
     let pointer = |array: Option<&Array>| array.map_or(Pointer::NULL, Array::pointer);
+    let dropout = DropoutArgument::of(dropout);
     let job = NormForward {
         x: x.array().pointer(),
         sublayer: pointer(sublayer.map(Tensor::array)),
@@ -142,13 +114,16 @@ fn prepared(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> (NormForwa
         narrow: pointer(narrow.as_ref()),
         standard: pointer(standard.as_ref()),
         inverse_deviation: inverse_deviation.pointer(),
-        dropout: Pointer::NULL,
+        dropout: dropout.pointer(),
         rows: rows as u32,
         width: width as u32,
         epsilon: options.epsilon,
         unused: 0,
     };
-    (job, Forward { y, narrow, standard, inverse_deviation })
+    let types = (sublayer.map_or(dtype, Tensor::dtype), dtype);
+    let blocks = if width > NARROW { Blocks::of(rows, 256) } else { Blocks::of(rows.div_ceil(4), 128) };
+    launch!(MODULE.function(kernel(FORWARD, types, width)), blocks, job);
+    Forward { y, narrow, standard, inverse_deviation }
 }
 
 /// `y = γ x̂ + β` with the bits of the forward pass.

@@ -28,8 +28,6 @@ pub(crate) mod cuda;
 
 use std::sync::Arc;
 
-use super::linear::{Activation, LinearOptions, check_map, linear};
-use crate::flops;
 use crate::random::Dropout;
 use crate::tape::{self, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Tensor};
@@ -66,41 +64,6 @@ pub fn residual_norm(
     normalized("residual_norm", x, Some((sublayer, dropout)), gamma, beta, options)
 }
 
-/// `LayerNorm(x + dropout(a W + b))`: [`residual_norm`] of what [`linear`] makes of `a`, to the bit. On a card it may be one kernel
-/// where no backward pass follows.
-///
-/// # Panics
-/// As both of them.
-pub fn linear_residual_norm(
-    a: &Tensor,
-    (weight, bias): (&Param, Option<&Param>),
-    x: &Tensor,
-    (gamma, beta): (&Param, &Param),
-    dropout: Dropout,
-    options: NormOptions,
-) -> Tensor {
-    let together = (x.device() == Device::Cuda && !tape::is_recording()).then(|| {
-        check_map("linear_residual_norm", a, weight, bias);
-        check_norm("linear_residual_norm", x, gamma, beta);
-        let [rows, outputs] = [a.rows(), weight.shape()[1]];
-        assert!(
-            x.shape() == [rows, outputs],
-            "linear_residual_norm: x is {:?}, a W is {rows} × {outputs}",
-            x.shape()
-        );
-        let inputs = Inputs { x, sublayer: None, dropout, gamma, beta };
-        cuda::forward_of_product(a, (weight, bias), &inputs, options)
-    });
-    if let Some(Forward { y, narrow, .. }) = together.flatten() {
-        flops::add_product(a.rows(), a.width(), weight.shape()[1]);
-        return Tensor::new(y).with_narrow(narrow);
-    }
-    let linear_options =
-        LinearOptions { activation: Activation::Identity, dropout: Dropout::NONE, compute: options.compute };
-    let sublayer = linear(a, weight, bias, linear_options);
-    residual_norm(x, &sublayer, gamma, beta, dropout, options)
-}
-
 /// `x + dropout(sublayer)`: x f32, sublayer f32 or bf16, result f32.
 ///
 /// # Panics
@@ -134,9 +97,13 @@ fn normalized(
     beta: &Param,
     options: NormOptions,
 ) -> Tensor {
-    check_norm(op, x, gamma, beta);
+    let width = x.width();
+    assert!(x.dtype() == DType::F32, "{op}: x must be f32, not {x:?}");
     if let Some((sublayer, _)) = sublayer {
         check_pair(op, x, sublayer);
+    }
+    for (name, param) in [("gamma", gamma), ("beta", beta)] {
+        assert!(param.shape() == [1, width], "{op}: x is {:?} but {name} is {:?}", x.shape(), param.shape());
     }
     let (dropout, sublayer) =
         (sublayer.map_or(Dropout::NONE, |(_, dropout)| dropout), sublayer.map(|(s, _)| s));
@@ -208,14 +175,6 @@ struct Kept {
     standard: Arc<Array>,
     inverse_deviation: Array,
     dropout: Dropout,
-}
-
-fn check_norm(op: &str, x: &Tensor, gamma: &Param, beta: &Param) {
-    assert!(x.dtype() == DType::F32, "{op}: x must be f32, not {x:?}");
-    for (name, param) in [("gamma", gamma), ("beta", beta)] {
-        let (shape, width) = (param.shape(), x.width());
-        assert!(shape == [1, width], "{op}: x is {:?} but {name} is {shape:?}", x.shape());
-    }
 }
 
 fn check_pair(op: &str, x: &Tensor, sublayer: &Tensor) {
