@@ -24,6 +24,7 @@ mod text_stack;
 mod heads;
 
 pub(crate) mod decoding;
+pub(crate) mod pasts;
 pub(crate) mod slots;
 
 mod recipe;
