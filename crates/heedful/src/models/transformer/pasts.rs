@@ -38,6 +38,8 @@ struct Families {
 struct Family {
     rows: Range<usize>,
     listed: Range<usize>,
+    /// How many of the first are in all of their pasts, as far as is known.
+    common: usize,
     /// Slots of each row.
     length: usize,
 }
@@ -76,33 +78,45 @@ impl Pasts {
 
     fn add_family(&mut self, parents: &[Parent<'_>]) {
         let Pasts { now, before } = self;
-        let (first, mut length) = (now.listed.len(), 0);
-        let mut waiting = u8::MAX >> (MOST_MEMBERS - parents.len());
+        let all = u8::MAX >> (MOST_MEMBERS - parents.len());
+        let (first, mut common, mut length, mut waiting) = (now.listed.len(), 0, 0, all);
         while waiting > 0 {
-            match parents[waiting.trailing_zeros() as usize] {
+            let followed = match parents[waiting.trailing_zeros() as usize] {
                 Parent::Row(row) => {
                     let family = &before.families[before.of_rows[row] as usize];
-                    let (children, followed) = children(family, parents);
-                    let heirs = heirs(&children[..family.rows.len()]);
-                    let kept = before.listed[family.listed.clone()].iter().filter_map(|listed| {
-                        let seen_by = heirs[usize::from(listed.seen_by())];
-                        (seen_by > 0).then(|| listed.for_others(seen_by))
-                    });
-                    now.listed.extend(kept);
-                    waiting &= !followed;
+                    let (heirs, followed) = heirs(family, parents);
+                    let (shared, others) = before.listed[family.listed.clone()].split_at(family.common);
+                    now.listed.extend(shared.iter().map(|listed| listed.for_others(followed)));
+                    if followed == all {
+                        common = family.common;
+                    }
+                    let place = now.listed.len();
+                    now.listed.extend_from_slice(others);
+                    let kept = keep_heirs(&mut now.listed[place..], &heirs);
+                    now.listed.truncate(place + kept);
                     length = family.length;
+                    followed
                 }
                 Parent::Slots(slots) => {
                     let is_same = |parent: &Parent<'_>| matches!(parent, Parent::Slots(other) if std::ptr::eq(*other, slots));
                     let followed = members_who(parents, is_same);
                     now.listed.extend(slots.iter().map(|listed| listed.for_others(followed)));
-                    waiting &= !followed;
                     length = slots.len();
+                    followed
                 }
-            }
+            };
+            waiting &= !followed;
         }
+        common += now.listed[first + common..].iter().take_while(|listed| listed.seen_by() == all).count();
         now.listed.extend((0..parents.len()).map(|member| Listed::new(UNKNOWN, 1 << member)));
-        now.end_family(first, parents.len(), length + 1);
+        let row = now.of_rows.len();
+        now.of_rows.extend(std::iter::repeat_n(now.families.len() as u32, parents.len()));
+        now.families.push(Family {
+            rows: row..row + parents.len(),
+            listed: first..now.listed.len(),
+            common,
+            length: length + 1,
+        });
     }
 
     /// The slots of the rows' newest tokens.
@@ -126,7 +140,7 @@ impl Pasts {
         self.now.families.extend(other.now.families.iter().map(|family| Family {
             rows: rows + family.rows.start..rows + family.rows.end,
             listed: first + family.listed.start..first + family.listed.end,
-            length: family.length,
+            ..family.clone()
         }));
     }
 
@@ -200,13 +214,6 @@ impl Families {
         self.families.clear();
         self.of_rows.clear();
     }
-
-    /// The rows that come next are a family, for which all from `first` on is listed.
-    fn end_family(&mut self, first: usize, members: usize, length: usize) {
-        let (row, number) = (self.of_rows.len(), self.families.len() as u32);
-        self.of_rows.extend(std::iter::repeat_n(number, members));
-        self.families.push(Family { rows: row..row + members, listed: first..self.listed.len(), length });
-    }
 }
 
 fn is_seen(listed: &Listed, member: usize) -> bool {
@@ -222,27 +229,33 @@ fn members_who(parents: &[Parent<'_>], is_so: impl Fn(&Parent<'_>) -> bool) -> u
         .fold(0, |who, (member, _)| who | 1 << member)
 }
 
-/// For each of a family who follows it, and all who follow one of them.
-fn children(family: &Family, parents: &[Parent<'_>]) -> ([u8; MOST_MEMBERS], u8) {
-    let (mut children, mut all) = ([0; MOST_MEMBERS], 0);
+/// For all sets of a family who follows one of the set, and all who follow the family.
+fn heirs(family: &Family, parents: &[Parent<'_>]) -> ([u8; 1 << MOST_MEMBERS], u8) {
+    let mut children = [0; MOST_MEMBERS];
     for (member, parent) in parents.iter().enumerate() {
         if let Parent::Row(row) = parent
             && family.rows.contains(row)
         {
             children[row - family.rows.start] |= 1 << member;
-            all |= 1 << member;
         }
     }
-    (children, all)
-}
-
-/// For all sets of a family those who follow one of the set.
-fn heirs(children: &[u8]) -> [u8; 1 << MOST_MEMBERS] {
     let mut heirs = [0; 1 << MOST_MEMBERS];
-    for set in 1..1_usize << children.len() {
+    let sets = 1_usize << family.rows.len();
+    for set in 1..sets {
         heirs[set] = heirs[set & (set - 1)] | children[set.trailing_zeros() as usize];
     }
-    heirs
+    (heirs, heirs[sets - 1])
+}
+
+/// Keeps what somebody's heirs see, in its order, at the beginning; returns how much that is.
+fn keep_heirs(listed: &mut [Listed], heirs: &[u8; 1 << MOST_MEMBERS]) -> usize {
+    let mut kept = 0;
+    for place in 0..listed.len() {
+        let seen_by = heirs[usize::from(listed[place].seen_by())];
+        listed[kept] = listed[place].for_others(seen_by);
+        kept += usize::from(seen_by > 0);
+    }
+    kept
 }
 
 /// Adds what is listed for a family, but of each member only the last `count`.

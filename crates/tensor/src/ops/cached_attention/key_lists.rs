@@ -139,7 +139,7 @@ impl KeyFamily {
     /// Whether its members should share what they see. One warp goes through it: where pasts have little in common, several are done
     /// sooner, each with one past.
     fn is_worth_sharing(&self) -> bool {
-        self.seen.len() <= FEW || 2 * self.seen.len() <= self.members * self.length || self.members == 1
+        self.seen.len() <= FEW + 2 * self.length
     }
 }
 
