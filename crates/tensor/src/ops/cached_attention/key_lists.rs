@@ -13,8 +13,8 @@ const SLOT_BITS: u32 = 24;
 const SLOT: u32 = (1 << SLOT_BITS) - 1;
 const MEMBERS_BIT: u32 = 28;
 
-/// As many rows as a warp has at a time.
-const FEW: usize = 32;
+/// As many rows as a warp goes through in a few microseconds.
+const FEW: usize = 256;
 
 /// A stored row in the list of a family, and who of the family sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::NoUninit)]
