@@ -2,8 +2,6 @@
 
 use heedful_tensor::{Ragged, Tensor};
 
-use super::transformer::pasts::Pasts;
-
 /// A decoding whose sentences another one of the same model can take over.
 pub trait HandOver {
     /// Gives all of its sentences away: these, of which each had rows in the latest step, and others that are finished.
@@ -22,6 +20,6 @@ pub struct HandedOver {
     pub(crate) sequences: Ragged,
     /// For each layer the keys and values of their target tokens, in any order.
     pub(crate) targets: Vec<Tensor>,
-    /// For each row of the latest step its target tokens, first to last: rows of `targets` in the place of slots.
-    pub(crate) pasts: Pasts,
+    /// For each row of the latest step its target tokens, first to last: rows of `targets`.
+    pub(crate) pasts: Vec<Vec<u32>>,
 }

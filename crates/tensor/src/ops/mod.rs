@@ -89,7 +89,7 @@ pub use attention_rnn::{
 };
 pub use batch_norm::{BatchNormed, batch_norm, batch_norm_by, follow_statistic};
 pub use cached_attention::{
-    CachedAttentionOptions, KeyFamily, KeyLists, KeyValueRows, KeyValueStore, Listed, Seen, cached_attention,
+    CachedAttentionOptions, KeyLists, KeyValueRows, KeyValueStore, Seen, cached_attention,
 };
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows, tapped_windows};
 pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};

@@ -1,37 +1,18 @@
 //! Attention to stored keys and values, and how they are stored.
 
-use heedful_tensor::ops::{
-    self, CachedAttentionOptions, KeyFamily, KeyLists, KeyValueRows, KeyValueStore, Listed, Part, Seen,
-};
+use heedful_tensor::ops::{self, CachedAttentionOptions, KeyLists, KeyValueRows, KeyValueStore, Part, Seen};
 use heedful_tensor::{Array, DType, Device, Rounding, Tensor};
 
 use super::{distance, has_card, numbers};
 
-/// Lists of rows: a family each.
+/// Lists of rows, laid end to end.
 fn listed(lists: &[&[u32]]) -> KeyLists {
-    of_families(&lists.iter().copied().enumerate().collect::<Vec<_>>())
-}
-
-/// Lists of rows with the numbers of their families, of which no past is longer than others.
-fn of_families(lists: &[(usize, &[u32])]) -> KeyLists {
-    let (mut all, mut families) = (Vec::new(), Vec::new());
-    for pasts in lists.chunk_by(|one, next| one.0 == next.0) {
-        let (first, length) = (all.len(), pasts[0].1.len());
-        for position in 0..length.saturating_sub(1) {
-            let here = all.len();
-            for (member, (_, past)) in pasts.iter().enumerate() {
-                match all[here..].iter_mut().find(|listed: &&mut Listed| listed.row() == past[position]) {
-                    Some(listed) => *listed = listed.for_others(listed.seen_by() | 1 << member),
-                    None => all.push(Listed::new(past[position], 1 << member)),
-                }
-            }
-        }
-        for (member, (_, past)) in pasts.iter().enumerate() {
-            all.extend(past.last().map(|&own| Listed::new(own, 1 << member)));
-        }
-        families.push(KeyFamily { members: pasts.len(), seen: first..all.len(), length });
-    }
-    KeyLists::of_families(&all, families.into_iter())
+    let mut end = 0;
+    let range = |list: &&[u32]| {
+        end += list.len();
+        end - list.len()..end
+    };
+    KeyLists::of_slots(&lists.concat(), lists.iter().map(range))
 }
 
 #[test]
@@ -116,121 +97,13 @@ fn queries_that_see_the_same_rows_have_the_bits_of_those_with_lists() {
             };
             let stored = on(STORED, 2 * heads * d, 2);
             let queries = Part::whole(Tensor::new(on(ranges.len(), heads * d, 1)));
-            let rows: Vec<Vec<u32>> =
-                ranges.iter().map(|range| range.clone().map(|row| row as u32).collect()).collect();
-            let listed = listed(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let slots: Vec<u32> = (0..STORED as u32).collect();
+            let listed = KeyLists::of_slots(&slots, ranges.iter().cloned());
             let ranged = KeyLists::of_ranges(ranges.iter().cloned());
             let [found, expected] = [&ranged, &listed].map(|lists| {
                 ops::cached_attention(&queries, &Seen::Listed(&stored, lists), options).to_vec()
             });
             assert!(found == expected, "{heads} heads of {d} in {dtype}");
-        }
-    }
-}
-
-/// Pasts of hypotheses, which have their beginnings in common: of families of every size, from every place in a tile. What a query finds
-/// is right, and the same to the bit wherever its family is.
-#[test]
-fn pasts_that_are_a_tree_are_attended_to_as_each_of_them() {
-    if !has_card() {
-        return;
-    }
-    const STORED: usize = 900;
-    // `members` pasts of `length` rows, of which the last `apart` differ, but for pairs that part later.
-    let family = |number: usize, members: usize, length: usize, apart: usize| -> Vec<Vec<u32>> {
-        let slot = |member: usize, position: usize| {
-            let branch = match length - position {
-                left if left > apart => 0,
-                left if left > apart.div_ceil(2) => member / 2,
-                _ => member,
-            };
-            ((number * 131 + branch * 47 + position * 8 * 53 + branch) % (STORED - 100)) as u32
-        };
-        let own = |member: usize| (STORED - 100 + 8 * number + member) as u32;
-        (0..members)
-            .map(|member| (0..length - 1).map(|at| slot(member, at)).chain([own(member)]).collect())
-            .collect()
-    };
-    let families = [
-        (1, 1, 1),
-        (5, 20, 6),
-        (5, 1, 1),
-        (3, 40, 9),
-        (8, 33, 4),
-        (7, 100, 30),
-        (2, 64, 64),
-        (5, 70, 2),
-        (4, 16, 3),
-        // Too little in common to be worth it.
-        (8, 100, 100),
-    ];
-    let families: Vec<Vec<Vec<u32>>> = (0..)
-        .zip(families)
-        .map(|(number, (members, length, apart))| family(number, members, length, apart))
-        .collect();
-    for (heads, d_k, d_v) in [(8, 64, 64), (3, 32, 32), (2, 128, 128), (2, 24, 16)] {
-        for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::Bf16, 1e-2)] {
-            let options = CachedAttentionOptions {
-                heads,
-                key_width: heads * d_k,
-                scale: 0.3,
-                rounding: Rounding::Fused,
-            };
-            let (d, width) = (heads * d_k, heads * (d_k + d_v));
-            // The rows of one or more families, one after the other, with what each of them is given wherever it is.
-            let run = |numbers_of: &[usize], device: Device, is_on_the_way: bool| {
-                let (mut lists, mut qkv) = (Vec::new(), Vec::new());
-                for (place, &number) in numbers_of.iter().enumerate() {
-                    lists.extend(families[number].iter().map(|list| (place, list.as_slice())));
-                    qkv.extend(numbers(families[number].len() * (d + width), 7 + number as u64));
-                }
-                let qkv = Array::from_f32_on(device, lists.len(), d + width, &qkv).to(dtype);
-                let qkv = Tensor::new(qkv);
-                let [queries, newest] =
-                    [0..d, d..d + width].map(|columns| Part { tensor: qkv.clone(), columns });
-                let mut store = KeyValueStore::new(device, dtype, width);
-                store.reserve(STORED);
-                let old = Array::from_f32_on(device, STORED, width, &numbers(STORED * width, 2)).to(dtype);
-                let found = if device == Device::Cpu {
-                    store.write(&Tensor::new(old), 0..width, &(0..STORED as u32).collect::<Vec<_>>());
-                    let own: Vec<u32> = lists.iter().map(|(_, list)| list[list.len() - 1]).collect();
-                    store.write(&qkv, newest.columns.clone(), &own);
-                    let rows = lists.iter().map(|(_, list)| KeyValueRows::Listed(store.array(), list));
-                    ops::cached_attention(&queries, &Seen::Each(rows.collect()), options)
-                } else {
-                    store.write_from(&Tensor::new(old), 0);
-                    let seen = of_families(&lists);
-                    if is_on_the_way {
-                        ops::cached_attention(&queries, &Seen::WithNewest(&store, &seen, &newest), options)
-                    } else {
-                        store.write_newest(&qkv, newest.columns.clone(), &seen);
-                        ops::cached_attention(&queries, &Seen::Listed(store.array(), &seen), options)
-                    }
-                };
-                (found.to_vec(), store.array().to_vec())
-            };
-            let name = format!("{heads} heads of {d_k} and {d_v} in {dtype}");
-            let order = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
-            let (found, stored) = run(&order, Device::Cuda, true);
-            let (exact, kept) = run(&order, Device::Cpu, true);
-            let off = distance(&found, &exact);
-            assert!(off < tolerance, "{name}: {off:e} off");
-            assert!(stored == kept, "{name}: other rows are stored");
-            assert!(run(&order, Device::Cuda, false).0 == found, "{name}: stored beforehand");
-            let mut first = 0;
-            for number in order {
-                let rows = families[number].len();
-                let expected = &found[first * heads * d_v..(first + rows) * heads * d_v];
-                first += rows;
-                let alone = run(&[number], Device::Cuda, true).0;
-                assert!(alone == expected, "{name}: family {number} alone");
-                let later = run(&[0, 3, number, 1], Device::Cuda, true).0;
-                let place = (1 + families[3].len()) * heads * d_v;
-                assert!(
-                    later[place..place + expected.len()] == *expected,
-                    "{name}: family {number} elsewhere"
-                );
-            }
         }
     }
 }

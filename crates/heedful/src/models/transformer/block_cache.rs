@@ -5,23 +5,18 @@ use std::ops::Range;
 use heedful_tensor::ops::{KeyLists, KeyValueRows, KeyValueStore, Part, Seen};
 use heedful_tensor::{Device, Tensor};
 
-use super::pasts::Pasts;
+use super::slots::Pasts;
 
 /// What all blocks of a step know of its rows.
 pub(crate) struct StepPasts<'a> {
     pasts: &'a Pasts,
     /// The slot of each row's newest token.
     newest: &'a [u32],
-    seen: SeenPasts,
+    /// A row sees only tokens at this distance or nearer.
+    window: Option<usize>,
+    /// On a card, what each row sees: given to it once for all blocks.
+    lists: Option<KeyLists>,
     filled: usize,
-}
-
-/// What each row sees.
-enum SeenPasts {
-    /// Its slots, and where those of all rows end: in the host's memory.
-    OnHost { slots: Vec<u32>, ends: Vec<usize>, longest: usize },
-    /// Given to the card once for all blocks.
-    OnCard(KeyLists),
 }
 
 /// The KV cache of one block.
@@ -34,8 +29,7 @@ pub(crate) struct BlockCache<'a> {
 }
 
 impl<'a> StepPasts<'a> {
-    /// Rows with these pasts, of which the newest tokens are the last. If there is a window, a row sees only tokens at this distance or
-    /// nearer.
+    /// Rows with these pasts, of which the newest tokens are the last.
     pub(crate) fn new(
         device: Device,
         pasts: &'a Pasts,
@@ -43,24 +37,19 @@ impl<'a> StepPasts<'a> {
         window: Option<usize>,
     ) -> StepPasts<'a> {
         let filled = device.rows_of_step(newest.len());
-        let seen = match device {
-            Device::Cuda => SeenPasts::OnCard(pasts.key_lists(window, filled)),
-            _ => {
-                let (mut slots, mut ends) = (Vec::new(), Vec::with_capacity(newest.len()));
-                for row in 0..newest.len() {
-                    slots.extend(pasts.of(row).map(|listed| listed.row()));
-                    ends.push(slots.len());
-                }
-                let longest = window.map_or(usize::MAX, |distance| distance.saturating_add(1));
-                SeenPasts::OnHost { slots, ends, longest }
-            }
-        };
-        StepPasts { pasts, newest, seen, filled }
+        let mut rows = StepPasts { pasts, newest, window, lists: None, filled };
+        if device == Device::Cuda {
+            let none = std::iter::repeat_n(0..0, filled - newest.len());
+            let seen = (0..newest.len()).map(|row| rows.seen_by(row)).chain(none);
+            rows.lists = Some(KeyLists::of_slots(pasts.all(), seen));
+        }
+        rows
     }
 
     /// The position of each row's newest token, and one for each row that fills the step up.
     pub(crate) fn positions(&self) -> Vec<usize> {
-        let mut positions: Vec<usize> = self.pasts.lengths().map(|length| length - 1).collect();
+        let mut positions: Vec<usize> =
+            (0..self.newest.len()).map(|row| self.pasts.of(row).len() - 1).collect();
         positions.resize(self.filled, 0);
         positions
     }
@@ -69,6 +58,13 @@ impl<'a> StepPasts<'a> {
     pub(crate) fn fill_up(&self, mut ids: Vec<u32>) -> Vec<u32> {
         ids.resize(self.filled, 0);
         ids
+    }
+
+    /// What a row sees, among the slots of all pasts.
+    fn seen_by(&self, row: usize) -> Range<usize> {
+        let past = self.pasts.place(row);
+        let first = self.window.map_or(0, |distance| past.len().saturating_sub(distance.saturating_add(1)));
+        past.start + first..past.end
     }
 }
 
@@ -79,25 +75,24 @@ impl<'a> BlockCache<'a> {
 
     /// Adds the keys and values of each row's newest token. On a card they are stored on the way, when they are attended to.
     pub(crate) fn add(&mut self, from: &Tensor, columns: Range<usize>) {
-        match &self.rows.seen {
-            SeenPasts::OnHost { .. } => self.store.write(from, columns, self.rows.newest),
-            SeenPasts::OnCard(_) => self.newest = Some(Part { tensor: from.clone(), columns }),
+        match &self.rows.lists {
+            None => self.store.write(from, columns, self.rows.newest),
+            Some(_) => self.newest = Some(Part { tensor: from.clone(), columns }),
         }
     }
 
     /// What each row sees: its own token and those before it.
     pub(crate) fn seen(&self) -> Seen<'_> {
-        let stored = self.store.array();
-        match (&self.rows.seen, &self.newest) {
-            (SeenPasts::OnHost { slots, ends, longest }, _) => {
-                let starts = [0].iter().chain(ends);
-                let listed = starts.zip(ends).map(|(&start, &end)| {
-                    KeyValueRows::Listed(stored, &slots[start.max(end.saturating_sub(*longest))..end])
-                });
-                Seen::Each(listed.collect())
+        let (stored, rows) = (self.store.array(), self.rows);
+        match &rows.lists {
+            None => {
+                let listed = |row| KeyValueRows::Listed(stored, &rows.pasts.all()[rows.seen_by(row)]);
+                Seen::Each((0..rows.newest.len()).map(listed).collect())
             }
-            (SeenPasts::OnCard(lists), None) => Seen::Listed(stored, lists),
-            (SeenPasts::OnCard(lists), Some(newest)) => Seen::WithNewest(self.store, lists, newest),
+            Some(lists) => match &self.newest {
+                None => Seen::Listed(stored, lists),
+                Some(newest) => Seen::WithNewest(self.store, lists, newest),
+            },
         }
     }
 }

@@ -6,7 +6,7 @@
 //! recurrent unit    its state, one vector for each hypothesis
 //! ```
 //!
-//! A hypothesis that continues another has its slots and one more: lists of numbers are copied, keys and values
+//! A hypothesis that continues another copies its list and adds one slot: lists of numbers are copied, keys and values
 //! never. Slots that are in no list are collected when free ones run out.
 
 use std::collections::BTreeMap;
@@ -18,8 +18,7 @@ use super::Transformer;
 use super::block_cache::{BlockCache, StepPasts};
 use super::cross_block::CrossCache;
 use super::past_layer::Past;
-use super::pasts::{Parent, Pasts};
-use super::slots::Slots;
+use super::slots::{Parent, Pasts, Slots};
 use crate::layers::{HeadName, Pass};
 use crate::models::cached_sources::CachedSources;
 use crate::models::{Decoding, HandOver, HandedOver, Restrict, Row, Wanted};
@@ -137,7 +136,14 @@ impl Restrict for CachedDecoding<'_> {
 impl HandOver for CachedDecoding<'_> {
     fn hand_over(&mut self, sentences: &[usize]) -> HandedOver {
         let (sources, sequences) = self.sources.copied(sentences);
-        let (pasts, used) = self.pasts.hand_over();
+        let pasts = std::mem::take(&mut self.pasts);
+        let mut used = pasts.all().to_vec();
+        used.sort_unstable();
+        used.dedup();
+        let place = |slot: &u32| used.binary_search(slot).expect("one of all") as u32;
+        let past_of = |row: usize| pasts.of(row).iter().map(place).collect();
+        let pasts = (0..pasts.rows()).map(past_of).collect();
+        let used: Vec<usize> = used.into_iter().map(|slot| slot as usize).collect();
         let targets = self.stores().map(|store| store.copied(&used)).collect();
         HandedOver { sources, sequences, targets, pasts }
     }
@@ -145,10 +151,13 @@ impl HandOver for CachedDecoding<'_> {
     fn take_over(&mut self, handed: HandedOver) -> usize {
         let HandedOver { sources, sequences, targets, pasts } = handed;
         self.sources.add(sources, &sequences);
-        let slots = self.slots.take(targets.first().map_or(0, Tensor::rows), [self.pasts.all()]);
+        let slots = self.slots.take(targets.first().map_or(0, Tensor::rows), &[self.pasts.all()]);
         let first = self.pasts.rows();
-        self.pasts.take_over(pasts, &slots);
-        let lists = (self.model.params.device() == Device::Cuda).then(|| KeyLists::of_own(&slots));
+        for past in &pasts {
+            self.pasts.add(past.iter().map(|&place| slots[place as usize]));
+        }
+        let lists = (self.model.params.device() == Device::Cuda)
+            .then(|| KeyLists::of_slots(&slots, (0..slots.len()).map(|row| row..row + 1)));
         let capacity = self.slots.capacity();
         for (store, target) in self.stores().zip(&targets) {
             store.reserve(capacity);
@@ -186,9 +195,8 @@ impl CachedDecoding<'_> {
         let device = self.model.params.device();
         self.sources.begin_step(rows, device.rows_of_step(rows.len()));
         self.outputs.retain(|&sentence, _| self.sources.contains(sentence));
-        let parent = |row: &Row| row.parent.map_or(Parent::NONE, Parent::Row);
-        self.pasts.follow(rows.iter().map(|row| (row.sentence, parent(row))));
-        let newest = self.slots.take(rows.len(), [self.pasts.all()]);
+        self.pasts.follow(rows.iter().map(|row| row.parent.map_or(Parent::NONE, Parent::Row)));
+        let newest = self.slots.take(rows.len(), &[self.pasts.all()]);
         self.pasts.append(&newest);
         let CachedDecoding { model, pass, sources, pasts, slots, layers, .. } = self;
         let past_of_rows = StepPasts::new(device, pasts, &newest, model.config.window);

@@ -24,7 +24,6 @@ mod text_stack;
 mod heads;
 
 pub(crate) mod decoding;
-pub(crate) mod pasts;
 pub(crate) mod slots;
 
 mod recipe;

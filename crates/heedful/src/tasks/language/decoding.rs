@@ -10,15 +10,14 @@
 
 use std::collections::BTreeMap;
 
-use heedful_tensor::ops::{KeyValueStore, Listed};
+use heedful_tensor::ops::KeyValueStore;
 use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::LanguageModel;
 use crate::layers::Pass;
 use crate::models::transformer::TextStack;
 use crate::models::transformer::block_cache::{BlockCache, StepPasts};
-use crate::models::transformer::pasts::{Parent, Pasts};
-use crate::models::transformer::slots::Slots;
+use crate::models::transformer::slots::{Parent, Pasts, Slots};
 use crate::models::{Decoding, Row};
 
 /// The most tokens of a prompt that are read at a time.
@@ -54,7 +53,7 @@ struct Reading {
 /// A prompt whose tokens are cached.
 struct Prompt {
     /// The slots of all tokens but the last.
-    slots: Vec<Listed>,
+    slots: Vec<u32>,
     last: u32,
 }
 
@@ -85,8 +84,9 @@ impl<'m> PromptDecoding<'m> {
     /// Slots for the newest tokens of the rows of `active`; slots that are still in use are not taken.
     fn take(&mut self, active: &Pasts, count: usize) -> Vec<u32> {
         let waiting = self.prompts.values().map(|prompt| prompt.slots.as_slice());
-        let used = waiting.chain([self.pasts.all(), self.read_pasts.all(), active.all()]);
-        let newest = self.slots.take(count, used);
+        let used: Vec<&[u32]> =
+            waiting.chain([self.pasts.all(), self.read_pasts.all(), active.all()]).collect();
+        let newest = self.slots.take(count, &used);
         for store in &mut self.stores {
             store.reserve(self.slots.capacity());
         }
@@ -96,8 +96,7 @@ impl<'m> PromptDecoding<'m> {
     /// One more token of every prompt that is being read.
     fn read_one_token(&mut self) {
         let mut pasts = std::mem::take(&mut self.read_pasts);
-        let parent = |reading: &Reading| reading.row.map_or(Parent::NONE, Parent::Row);
-        pasts.follow(self.reading.iter().map(|reading| (reading.sentence, parent(reading))));
+        pasts.follow(self.reading.iter().map(|reading| reading.row.map_or(Parent::NONE, Parent::Row)));
         let newest = self.take(&pasts, self.reading.len());
         pasts.append(&newest);
         let ids: Vec<u32> = self.reading.iter().map(|reading| reading.tokens[reading.read]).collect();
@@ -115,7 +114,7 @@ impl<'m> PromptDecoding<'m> {
     fn finish_reading(&mut self) {
         let is_read = |reading: &mut Reading| reading.read + 1 >= reading.tokens.len();
         for reading in self.reading.extract_if(.., is_read) {
-            let slots = reading.row.map_or_else(Vec::new, |row| self.read_pasts.of(row).collect());
+            let slots = reading.row.map_or_else(Vec::new, |row| self.read_pasts.of(row).to_vec());
             let last = reading.tokens[reading.tokens.len() - 1];
             self.prompts.insert(reading.sentence, Prompt { slots, last });
         }
@@ -171,8 +170,8 @@ impl Decoding for PromptDecoding<'_> {
     fn step(&mut self, rows: &[Row]) -> Tensor {
         let prompt = |row: &Row| &self.prompts[&row.sentence];
         let parents = rows.iter().map(|row| match row.parent {
-            Some(parent) => (row.sentence, Parent::Row(parent)),
-            None => (row.sentence, Parent::Slots(&prompt(row).slots)),
+            Some(parent) => Parent::Row(parent),
+            None => Parent::Slots(&prompt(row).slots),
         });
         let mut pasts = std::mem::take(&mut self.pasts);
         pasts.follow(parents);

@@ -6,9 +6,9 @@ struct Job {
     const void* queries;
     const void* stored;
     void* out;
-    const uint2* spans;     // of each query, see Span
-    const u32* slots;       // what spans count: a row, and from bit 24 on which of the family see it; null if spans count rows, which all see
-    const void* newest;     // for each query its own row, which is not stored yet; null if all are
+    const uint2* spans;     // of each query: where what it sees begins, and how many rows that is
+    const u32* slots;       // the rows that spans count; null if spans are rows themselves
+    const void* newest;     // for each query the last of the rows that it sees, which is not stored yet; null if all are
     u32 rows, heads, query_stride, stored_width, d_k, d_v;
     float scale;
     u32 newest_stride;
@@ -16,20 +16,7 @@ struct Job {
     u32 unused;
 };
 
-// What a family sees together: neighbouring queries, such as the hypotheses of a sentence. Their own rows, in their order, come last.
-struct Span {
-    u32 first, count;       // of what it counts
-    u32 member, members;    // which of the family the query is, and how many they are
-};
-__device__ __forceinline__ Span span_of(uint2 packed) {
-    return { packed.x, packed.y & 0xffffff, packed.y >> 24 & 15, packed.y >> 28 };
-}
-const u32 SLOT = 0xffffff;
-__device__ __forceinline__ bool is_seen_by(u32 listed, u32 member) { return listed >> 24 >> member & 1; }
-
 #define MINUS_INFINITY __int_as_float(0xff800000)
-// Below every score that counts. With it as the highest so far, rows that do not count have no weight: exp(-inf) = 0.
-const float LOWEST = -3e38f;
 const u32 WARPS = 4;        // of a block
 
 // Eight neighbours at an address that is a multiple of 16 bytes (bf16) or of 32 (f32).
@@ -62,22 +49,16 @@ struct Seen {
 // reads 256 / D rows at a time. A chunk has DEEP of those, all under way together: those beyond the end have no weight, so a
 // smaller chunk at the end finds the same bits.
 template <u32 D, u32 DEEP>
-__device__ __forceinline__ void see(const Job& job, Seen& seen, const float* keys, const float* values, u32 group, const Span& span, u32 start) {
+__device__ __forceinline__ void see(const Job& job, Seen& seen, const float* keys, const float* values, u32 group, uint2 span, u32 start) {
     const u32 LANES = D / 8, BESIDE = 32 / LANES;
-    u32 at[DEEP], counted = 0;
+    u32 at[DEEP];
     float scores[DEEP], highest = seen.top;
     #pragma unroll
     for (u32 i = 0; i < DEEP; i++) {
         u32 place = start + i * BESIDE + group;
         // Beyond the end the last row is read once more, and does not count.
-        at[i] = span.first + min(place, span.count - 1);
-        bool counts = place < span.count;
-        if (job.slots) {
-            u32 listed = job.slots[at[i]];
-            at[i] = listed & SLOT;
-            counts = counts && is_seen_by(listed, span.member);
-        }
-        counted |= (u32)counts << i;
+        at[i] = span.x + min(place, span.y - 1);
+        if (job.slots) at[i] = job.slots[at[i]];
     }
     #pragma unroll
     for (u32 i = 0; i < DEEP; i++) {
@@ -87,11 +68,12 @@ __device__ __forceinline__ void see(const Job& job, Seen& seen, const float* key
         for (u32 j = 0; j < 8; j++) sum = fmaf(seen.q[j], k[j], sum);
         #pragma unroll
         for (u32 step = LANES / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-        scores[i] = counted >> i & 1 ? sum : MINUS_INFINITY;
+        scores[i] = start + i * BESIDE + group < span.y ? sum : MINUS_INFINITY;
         highest = fmaxf(highest, scores[i]);
     }
     #pragma unroll
     for (u32 step = LANES; step < 32; step *= 2) highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, step));
+    // The first time exp(-inf) = 0 meets sums that are 0.
     float factor = expf(seen.top - highest);
     seen.top = highest;
     seen.total *= factor;
@@ -114,18 +96,18 @@ template <u32 D> __device__ __forceinline__ void attend_singles(const Job& job) 
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = lane % LANES, group = lane / LANES;
     u32 row = blockIdx.x * (blockDim.x / 32) + warp, head = blockIdx.y;
     if (row >= job.rows) return;
-    Span span = span_of(job.spans[row]);
+    uint2 span = job.spans[row];
     Seen seen = {};
-    seen.top = LOWEST;
+    seen.top = MINUS_INFINITY;
     load8((const float*)job.queries + (u64)row * job.query_stride + head * D + own * 8, seen.q);
     #pragma unroll
     for (u32 i = 0; i < 8; i++) seen.q[i] *= job.scale;
     const float* keys = (const float*)job.stored + head * D + own * 8;
     const float* values = keys + job.heads * D;
     u32 start = 0;
-    for (; start + 4 * BESIDE < span.count; start += 8 * BESIDE) see<D, 8>(job, seen, keys, values, group, span, start);
-    if (start + 2 * BESIDE < span.count) see<D, 4>(job, seen, keys, values, group, span, start);
-    else if (start < span.count) see<D, 2>(job, seen, keys, values, group, span, start);
+    for (; start + 4 * BESIDE < span.y; start += 8 * BESIDE) see<D, 8>(job, seen, keys, values, group, span, start);
+    if (start + 2 * BESIDE < span.y) see<D, 4>(job, seen, keys, values, group, span, start);
+    else if (start < span.y) see<D, 2>(job, seen, keys, values, group, span, start);
     float total = seen.total, (&sums)[8] = seen.sums;
     // Every group of lanes has the rows of its own.
     #pragma unroll
@@ -136,7 +118,7 @@ template <u32 D> __device__ __forceinline__ void attend_singles(const Job& job) 
     }
     if (group > 0) return;
     // A row that sees nothing only fills a batch up.
-    float share = span.count > 0 ? 1.0f / total : 0.0f;
+    float share = span.y > 0 ? 1.0f / total : 0.0f;
     #pragma unroll
     for (u32 j = 0; j < 8; j++) sums[j] *= share;
     float* out = (float*)job.out + ((u64)row * job.heads + head) * D + own * 8;
@@ -164,24 +146,17 @@ template <class T, bool EVEN, u32 MOST> __device__ __forceinline__ void attend(c
     const T* q = (const T*)job.queries + (u64)row * job.query_stride + head * job.d_k;
     for (u32 i = lane; i < job.d_k; i += 32) query[i] = widen(q[i]);
     __syncwarp();
-    Span span = span_of(job.spans[row]);
+    uint2 span = job.spans[row];
     const T* keys = (const T*)job.stored + head * job.d_k;
     const T* values = (const T*)job.stored + job.heads * job.d_k + head * job.d_v;
 
-    float top = LOWEST, total = 0.0f, sums[MOST / 32] = {};
-    for (u32 start = 0; start < span.count; start += 32) {
-        u32 count = min(span.count - start, 32u), at = 0;
+    float top = MINUS_INFINITY, total = 0.0f, sums[MOST / 32] = {};
+    for (u32 start = 0; start < span.y; start += 32) {
+        u32 count = min(span.y - start, 32u), at = 0;
         float score = MINUS_INFINITY;
-        bool is_seen = lane < count;
-        if (is_seen) {
-            at = span.first + start + lane;
-            if (job.slots) {
-                u32 listed = job.slots[at];
-                at = listed & SLOT;
-                is_seen = is_seen_by(listed, span.member);
-            }
-        }
-        if (is_seen) {
+        if (lane < count) {
+            at = span.x + start + lane;
+            if (job.slots) at = job.slots[at];
             const T* key = keys + (u64)at * job.stored_width;
             float sum = 0.0f;
             if (EVEN) {
@@ -197,7 +172,8 @@ template <class T, bool EVEN, u32 MOST> __device__ __forceinline__ void attend(c
             score = sum * job.scale;
         }
         float higher = fmaxf(top, warp_max(score));
-        float factor = expf(top - higher), weight = is_seen ? expf(score - higher) : 0.0f;
+        // The first time exp(-inf) = 0 meets sums that are 0.
+        float factor = expf(top - higher), weight = lane < count ? expf(score - higher) : 0.0f;
         top = higher;
         total = total * factor + warp_sum(weight);
         #pragma unroll
@@ -225,7 +201,7 @@ template <class T, bool EVEN, u32 MOST> __device__ __forceinline__ void attend(c
         }
     }
     // A row that sees nothing only fills a batch up.
-    float share = span.count > 0 ? 1.0f / total : 0.0f;
+    float share = total > 0.0f ? 1.0f / total : total == 0.0f ? 0.0f : total;
     T* out = (T*)job.out + ((u64)row * job.heads + head) * job.d_v;
     #pragma unroll
     for (u32 i = 0; i < MOST / 64; i++) {
@@ -244,15 +220,15 @@ ATTEND(attend_uneven_bf16, bf16, false, 256)
 ATTEND(attend_wide_f32, float, false, 1024)
 ATTEND(attend_wide_bf16, bf16, false, 1024)
 
-// Writes columns of each row to the slot of its own. A block has a row; pieces of 16 bytes, if they begin at a
+// Writes columns of each row to the last of the slots that its query sees. A block has a row; pieces of 16 bytes, if they begin at a
 // multiple of that.
 template <class T>
 __device__ __forceinline__ void keep(const T* from, T* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {
     await_earlier_and_let_come();
-    Span span = span_of(spans[blockIdx.x]);
-    if (span.count == 0) return;
+    uint2 span = spans[blockIdx.x];
+    if (span.y == 0) return;
     const T* source = from + (u64)blockIdx.x * stride + column;
-    T* target = stored + (u64)(slots[span.first + span.count - span.members + span.member] & SLOT) * width;
+    T* target = stored + (u64)slots[span.x + span.y - 1] * width;
     const u32 PIECE = 16 / sizeof(T);
     if (stride % PIECE == 0 && column % PIECE == 0 && width % PIECE == 0) {
         for (u32 i = threadIdx.x; i < width / PIECE; i += blockDim.x) ((uint4*)target)[i] = ((const uint4*)source)[i];

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use bytemuck::NoUninit;
 
-use super::{CachedAttentionOptions, KeyLists};
-use crate::cuda::{Blocks, Buffer, Module, Pointer, copy};
+use super::CachedAttentionOptions;
+use crate::cuda::{Blocks, Buffer, Module, Pointer, copy, upload_doubled, upload_list};
 use crate::ops::Part;
 use crate::{Array, DType, Device, Tensor};
 
@@ -14,10 +14,60 @@ pub(crate) static MODULE: Module = Module::early(
     concat!(include_str!("../attention/cuda/mma.cu"), include_str!("cuda.cu"), include_str!("fast.cu")),
 );
 
-/// As in the kernels' source: warps of a block, numbers of a head's key or value, and the same for wide heads.
+/// As in the kernels' source: warps of a block, queries that share a product, numbers of a head's key or value, and the same for
+/// wide heads.
 const WARPS: usize = 4;
+const TOGETHER: usize = 8;
 const MOST: usize = 256;
 const MOST_WIDE: usize = 1024;
+
+/// For each query of a step the stored rows that it sees, in the card's memory until the step ends.
+pub struct KeyLists {
+    queries: usize,
+    spans: Buffer,
+    slots: Option<Buffer>,
+    /// One past the largest row.
+    end: usize,
+    sees_nothing: bool,
+    /// How many neighbours see the same rows, at most.
+    most_alike: usize,
+}
+
+impl KeyLists {
+    /// Rows anywhere, in the order of their positions: the pasts of hypotheses, each a range of `slots`. The query's own row is the
+    /// last of its range.
+    pub fn of_slots(slots: &[u32], ranges: impl IntoIterator<Item = Range<usize>>) -> KeyLists {
+        let lists = KeyLists::of_ranges(ranges);
+        assert!(lists.end <= slots.len(), "cached attention: slot {} of {}", lists.end, slots.len());
+        // There are hundreds of thousands: as plain numbers they are compared many at a time.
+        let end = slots.iter().copied().fold(0, u32::max) as usize + usize::from(!slots.is_empty());
+        // They grow with every step: twice the room, so that most steps find all else where it was.
+        KeyLists { slots: Some(upload_doubled(slots)), end, ..lists }
+    }
+
+    /// Consecutive rows: the memories of sentences.
+    pub fn of_ranges(ranges: impl IntoIterator<Item = Range<usize>>) -> KeyLists {
+        let (mut spans, mut end) = (Vec::new(), 0);
+        for rows in ranges {
+            spans.push([rows.start as u32, rows.len() as u32]);
+            end = end.max(rows.end);
+        }
+        KeyLists { end, ..KeyLists::new(&spans) }
+    }
+
+    fn new(spans: &[[u32; 2]]) -> KeyLists {
+        let runs = spans.chunk_by(|a, b| a == b).filter(|run| run[0][1] > 0);
+        let most_alike = runs.map(<[_]>::len).max();
+        KeyLists {
+            queries: spans.len(),
+            spans: upload_list(spans),
+            slots: None,
+            end: 0,
+            sees_nothing: most_alike.is_none(),
+            most_alike: most_alike.unwrap_or(1),
+        }
+    }
+}
 
 /// As in the kernels' source.
 #[derive(Clone, Copy, NoUninit)]
@@ -64,7 +114,7 @@ fn is_aligned(part: &Part) -> bool {
     part.tensor.width().is_multiple_of(8) && part.columns.start.is_multiple_of(8)
 }
 
-/// With `newest`, each query's own row is stored on the way.
+/// With `newest`, the last row that each query sees is stored on the way.
 pub(super) fn attend(
     queries: &Part,
     stored: &Array,
@@ -93,7 +143,7 @@ pub(super) fn attend(
     }
     let out = Array::scratch_on(Device::Cuda, tensor.dtype(), rows, value_width);
     // As many queries as its warps can have at once.
-    let tile = WARPS * lists.largest_family;
+    let tile = WARPS * lists.most_alike.min(TOGETHER);
     let job = Job {
         queries: start_of(queries),
         stored: stored.pointer(),
@@ -113,13 +163,20 @@ pub(super) fn attend(
         unused: 0,
     };
     if is_fast {
-        let (by_row, by_tile) = ([rows.div_ceil(WARPS), heads, 1], [rows.div_ceil(tile) * heads, 1, 1]);
-        let (names, grid) = match (tensor.dtype(), &lists.slots) {
-            (DType::F32, _) => (["attend_32_f32", "attend_64_f32", "attend_128_f32"], by_row),
-            (DType::Bf16, Some(_)) => {
-                (["attend_32_listed", "attend_64_listed", "attend_128_listed"], by_tile)
+        // Hypotheses of a sentence see the same source, each of them a past of its own.
+        let is_tiled = lists.slots.is_none();
+        let (names, grid) = match (tensor.dtype(), is_tiled) {
+            (DType::F32, _) => {
+                (["attend_32_f32", "attend_64_f32", "attend_128_f32"], [rows.div_ceil(WARPS), heads, 1])
             }
-            (DType::Bf16, None) => (["attend_32_ranged", "attend_64_ranged", "attend_128_ranged"], by_tile),
+            (DType::Bf16, false) => (
+                ["attend_32_bf16", "attend_64_bf16", "attend_128_bf16"],
+                [(rows * heads).div_ceil(WARPS), 1, 1],
+            ),
+            (DType::Bf16, true) => (
+                ["attend_32_tiled", "attend_64_tiled", "attend_128_tiled"],
+                [rows.div_ceil(tile) * heads, 1, 1],
+            ),
         };
         let name = names[d_k.ilog2() as usize - 5];
         launch!(MODULE.function(name), Blocks { grid, threads: 32 * WARPS, shared: 0 }, job);
@@ -145,7 +202,7 @@ pub(super) fn grown(array: &Array, rows: usize) -> Array {
     more
 }
 
-/// Writes columns of each row to its query's own row; nothing of rows that see none.
+/// Writes columns of each row to the last of the rows that its query sees; nothing of rows that see none.
 pub(super) fn keep(from: &Tensor, columns: &Range<usize>, stored: &Array, lists: &KeyLists) {
     let slots = lists.slots.as_ref().expect("lists of slots");
     assert!(lists.end <= stored.rows(), "key value store: row {} of {stored:?}", lists.end - 1);

@@ -1,15 +1,15 @@
 // Attention of single queries to stored rows by tensor cores: bf16, heads of D = 32, 64 or 128 numbers.
 //
-// A warp has one head of a family of up to eight neighbouring queries, such as the hypotheses of a sentence, which see the same source,
-// and pasts that are a tree: its keys and values are read once for all of them, in chunks that lie in shared memory, and a score of a
-// row that is not in a query's own past does not count. Columns of a product do not know each other, so the bits of a result depend on
-// the query and what its family sees, in that order, and on nothing else.
+// A warp has one head of up to eight neighbouring queries that see the same rows, as the hypotheses of one sentence do: their keys and
+// values are read once for all of them, in chunks that lie in shared memory. Columns of a product do not know each other, so the bits
+// of a result depend on the query and what it sees, in its order, and on nothing else.
+
+const u32 TOGETHER = 8;             // queries that share a product
 
 template <u32 D> struct Chunk {
     static const u32 KEYS = 2048 / D;           // of a chunk: a multiple of 16
     static const u32 PIECES = D / 8;            // of 16 bytes, of a row
     static const u32 BYTES = KEYS * D * 2;      // of its keys, and as many of its values
-    static const u32 LISTS = (KEYS + 31) / 32;  // of 32 rows each
 
     // Where a piece of a row lies: eight rows' pieces of one number are in different banks.
     static __device__ __forceinline__ u32 place(u32 row, u32 piece) {
@@ -17,19 +17,16 @@ template <u32 D> struct Chunk {
         return row * D * 2 + (piece ^ turn) * 16;
     }
 
-    // Sends for the keys, and then for the values, of the rows of a chunk, which begins at `start` and has `left` up to the end of all;
-    // up to a multiple of 16 the others are zero. Lanes read the list of rows at once, and tell each other; it is theirs to keep.
-    template <bool LISTED>
-    static __device__ __forceinline__ void fetch(const Job& job, u32 to, u32 head, u32 lane, const Span& span, u32 start, u32 left,
-                                                 u32 family, u32 (&listed)[LISTS]) {
+    // Sends for the keys, and then for the values, of the rows of a chunk that are `left`; up to a multiple of 16 the others are zero.
+    // The last of all may come otherwise. Lanes read the list of rows at once, and tell each other.
+    static __device__ __forceinline__ void fetch(const Job& job, u32 to, u32 head, u32 lane, u32 first, u32 left) {
+        u32 listed[(KEYS + 31) / 32];
         #pragma unroll
-        for (u32 i = 0; i < LISTS; i++) {
-            listed[i] = span.first + start + min(32 * i + lane, left - 1);
-            if (LISTED) listed[i] = job.slots[listed[i]];
+        for (u32 i = 0; i < (KEYS + 31) / 32; i++) {
+            listed[i] = first + min(32 * i + lane, left - 1);
+            if (job.slots) listed[i] = job.slots[listed[i]];
         }
-        // Rows of their own that are not stored yet are read where they are.
-        u32 fresh = LISTED && job.newest ? span.members : 0;
-        const bf16 *from = (const bf16*)job.stored + head * D, *new_from = (const bf16*)job.newest + head * D;
+        const bf16* from = (const bf16*)job.stored + head * D;
         #pragma unroll
         for (u32 part = 0; part < 2; part++) {
             #pragma unroll
@@ -37,15 +34,11 @@ template <u32 D> struct Chunk {
                 u32 row = i * (32 / PIECES) + lane / PIECES, piece = lane % PIECES;
                 if (i * (32 / PIECES) / 16 * 16 >= left) break;
                 u32 at = __shfl_sync(0xffffffffu, listed[i / PIECES], row % 32);
-                if (LISTED) at &= SLOT;
-                const bf16* source = from + (u64)at * job.stored_width;
-                if (row < left && row + fresh >= left) source = new_from + (u64)(family + row + fresh - left) * job.newest_stride;
-                copy16(to + place(row, piece), source + piece * 8, row < left);
+                if (!job.newest || row + 1 != left) copy16(to + place(row, piece), from + (u64)at * job.stored_width + piece * 8, row < left);
             }
             end_copies();
             to += BYTES;
             from += job.heads * D;
-            new_from += job.heads * D;
         }
     }
 };
@@ -57,31 +50,29 @@ __device__ __forceinline__ u32 turned(u32 block) {
     return other;
 }
 
-// Members `from` up to `to` of a family, whose first is query `family`. `memory` is the warp's own. In all products the family's queries
-// are columns: a lane has two of them, 2 t and 2 t + 1.
-template <u32 D, bool LISTED>
-__device__ __forceinline__ void attend_together(const Job& job, u8* memory, u32 head, u32 family, u32 from, u32 to, const Span& span) {
+// `count` queries from `row` on, which all see `span`. `memory` is the warp's own. In all products queries are columns: a lane has
+// two of them, 2 t and 2 t + 1.
+template <u32 D> __device__ __forceinline__ void attend_together(const Job& job, u8* memory, u32 head, u32 row, u32 count, uint2 span) {
     typedef Chunk<D> Chunk;
     u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, place = shared_address(memory);
-    bool is_asked = g >= from && g < to;
-    if (LISTED && job.newest && span.count > 0) {
-        // Stored for the steps to come: a lane has a piece of a key or value.
-        for (u32 i = lane; i < (to - from) * 2 * Chunk::PIECES; i += 32) {
-            u32 member = from + i / (2 * Chunk::PIECES), piece = i % (2 * Chunk::PIECES);
-            u32 slot = job.slots[span.first + span.count - span.members + member] & SLOT;
-            u64 offset = (piece / Chunk::PIECES * job.heads + head) * D + piece % Chunk::PIECES * 8;
-            uint4 newest = *(const uint4*)((const bf16*)job.newest + (u64)(family + member) * job.newest_stride + offset);
-            *(uint4*)((bf16*)job.stored + (u64)slot * job.stored_width + offset) = newest;
-        }
+    // A row that is not stored yet is read where it is, and stored for the steps to come: a lane has a piece of its key or value.
+    bool has_piece = job.newest && span.y > 0 && lane < 2 * Chunk::PIECES;
+    uint4 newest;
+    if (has_piece) {
+        u64 offset = (lane / Chunk::PIECES * job.heads + head) * D + lane % Chunk::PIECES * 8;
+        newest = *(const uint4*)((const bf16*)job.newest + (u64)row * job.newest_stride + offset);
+        *(uint4*)((bf16*)job.stored + (u64)job.slots[span.x + span.y - 1] * job.stored_width + offset) = newest;
     }
     u32 queries[D / 16][2];
-    const bf16* own = (const bf16*)job.queries + (u64)(family + g) * job.query_stride + head * D + 2 * t;
+    const bf16* own = (const bf16*)job.queries + (u64)(row + g) * job.query_stride + head * D + 2 * t;
     #pragma unroll
-    for (u32 i = 0; i < D / 8; i++) queries[i / 2][i % 2] = is_asked ? *(const u32*)(own + i * 8) : 0;
-    float sums[D / 16][4] = {}, tops[2] = { LOWEST, LOWEST }, totals[2] = {};
-    for (u32 start = 0; start < span.count; start += Chunk::KEYS) {
-        u32 left = span.count - start, listed[Chunk::LISTS];
-        Chunk::template fetch<LISTED>(job, place, head, lane, span, start, left, family, listed);
+    for (u32 i = 0; i < D / 8; i++) queries[i / 2][i % 2] = g < count ? *(const u32*)(own + i * 8) : 0;
+    float sums[D / 16][4] = {}, tops[2] = { MINUS_INFINITY, MINUS_INFINITY }, totals[2] = {};
+    for (u32 start = 0; start < span.y; start += Chunk::KEYS) {
+        u32 left = span.y - start;
+        Chunk::fetch(job, place, head, lane, span.x + start, left);
+        if (has_piece && left <= Chunk::KEYS)
+            *(uint4*)(memory + lane / Chunk::PIECES * Chunk::BYTES + Chunk::place(left - 1, lane % Chunk::PIECES)) = newest;
 
         // Rows are keys.
         float scores[Chunk::KEYS / 16][4] = {}, highest[2] = { tops[0], tops[1] };
@@ -97,13 +88,9 @@ __device__ __forceinline__ void attend_together(const Job& job, u8* memory, u32 
                     multiply(scores[n], block, queries[k][0], queries[k][1]);
                 }
             }
-            u32 by[2] = { ~0u, ~0u };
-            #pragma unroll
-            for (u32 i = 0; i < 2 && LISTED; i++) by[i] = __shfl_sync(0xffffffffu, listed[n / 2], n % 2 * 16 + g + i * 8);
             #pragma unroll
             for (u32 i = 0; i < 4; i++) {
-                bool counts = n * 16 + g + i / 2 * 8 < left && is_seen_by(by[i / 2], 2 * t + i % 2);
-                scores[n][i] = counts ? scores[n][i] * job.scale : MINUS_INFINITY;
+                scores[n][i] = n * 16 + g + i / 2 * 8 < left ? scores[n][i] * job.scale : MINUS_INFINITY;
                 highest[i % 2] = fmaxf(highest[i % 2], scores[n][i]);
             }
         }
@@ -111,6 +98,7 @@ __device__ __forceinline__ void attend_together(const Job& job, u8* memory, u32 
         for (u32 i = 0; i < 2; i++) {
             #pragma unroll
             for (u32 step = 4; step < 32; step *= 2) highest[i] = fmaxf(highest[i], __shfl_xor_sync(0xffffffffu, highest[i], step));
+            // The first time exp(-inf) = 0 meets sums that are 0.
             float factor = expf(tops[i] - highest[i]);
             tops[i] = highest[i];
             totals[i] *= factor;
@@ -146,39 +134,51 @@ __device__ __forceinline__ void attend_together(const Job& job, u8* memory, u32 
         #pragma unroll
         for (u32 step = 4; step < 32; step *= 2) totals[i] += __shfl_xor_sync(0xffffffffu, totals[i], step);
         // A row that sees nothing only fills a batch up.
-        totals[i] = span.count > 0 ? 1.0f / totals[i] : 0.0f;
+        totals[i] = span.y > 0 ? 1.0f / totals[i] : 0.0f;
     }
-    u32* out = (u32*)((bf16*)job.out + ((u64)(family + g) * job.heads + head) * D) + t;
+    u32* out = (u32*)((bf16*)job.out + ((u64)(row + g) * job.heads + head) * D) + t;
     #pragma unroll
     for (u32 i = 0; i < D / 8; i++) {
         const float* pair = sums[i / 2] + i % 2 * 2;
         u32 both = turned(pack_bf16(pair[0] * totals[0], pair[1] * totals[1]));
-        if (is_asked) out[i * 4] = both;
+        if (g < count) out[i * 4] = both;
     }
 }
 
-// A block has one head of a tile of queries, of 32 at most, and its warps take turns at the families, or at what the tile has of them.
-template <u32 D, bool LISTED> __device__ __forceinline__ void attend_in_tiles(const Job& job) {
+// Queries with lists of their own: a warp has one head of one of them.
+template <u32 D> __device__ __forceinline__ void attend_alone(const Job& job) {
+    __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
+    await_earlier_and_let_come();
+    u32 warp = threadIdx.x / 32, number = blockIdx.x * WARPS + warp, row = number / job.heads;
+    if (row >= job.rows) return;
+    attend_together<D>(job, memory[warp], number % job.heads, row, 1, job.spans[row]);
+}
+
+// Queries of which neighbours see the same rows: a block has one head of a tile of them, of 32 at most, and its warps take turns at
+// those that belong together.
+template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
     await_earlier_and_let_come();
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = blockIdx.x / job.heads * job.tile;
     u32 rows = min(job.tile, job.rows - first);
-    uint2 packed = job.spans[first + min(lane, rows - 1)];
-    u32 beginnings = __ballot_sync(0xffffffffu, lane < rows && (lane == 0 || span_of(packed).member == 0));
+    uint2 span = job.spans[first + min(lane, rows - 1)];
+    u32 before_x = __shfl_up_sync(0xffffffffu, span.x, 1), before_y = __shfl_up_sync(0xffffffffu, span.y, 1);
+    u32 changes = __ballot_sync(0xffffffffu, lane == 0 || span.x != before_x || span.y != before_y);
+    u32 of_same = lane - (31 - __clz(changes & (0xffffffffu >> (31 - lane))));
+    u32 beginnings = __ballot_sync(0xffffffffu, lane < rows && of_same % TOGETHER == 0);
     for (u32 number = 0; beginnings; number++) {
         u32 row = __ffs(beginnings) - 1;
         beginnings &= beginnings - 1;
         if (number % WARPS != warp) continue;
         u32 end = beginnings ? __ffs(beginnings) - 1 : rows;
-        Span span = span_of({ __shfl_sync(0xffffffffu, packed.x, row), __shfl_sync(0xffffffffu, packed.y, row) });
-        u32 from = span.member;
-        attend_together<D, LISTED>(job, memory[warp], blockIdx.x % job.heads, first + row - from, from, from + end - row, span);
+        uint2 common = { __shfl_sync(0xffffffffu, span.x, row), __shfl_sync(0xffffffffu, span.y, row) };
+        attend_together<D>(job, memory[warp], blockIdx.x % job.heads, first + row, end - row, common);
     }
 }
 
-#define ATTEND_FAST(D, RESIDENT)                                                                                                       \
-    extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_listed(Job job) { attend_in_tiles<D, true>(job); }       \
-    extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_ranged(Job job) { attend_in_tiles<D, false>(job); }
+#define ATTEND_FAST(D, RESIDENT)                                                                                                \
+    extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_bf16(Job job) { attend_alone<D>(job); }            \
+    extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_tiled(Job job) { attend_in_tiles<D>(job); }
 ATTEND_FAST(32, 5)
 ATTEND_FAST(64, 5)
 ATTEND_FAST(128, 3)

@@ -21,12 +21,11 @@
 
 mod cpu;
 pub(crate) mod cuda;
-mod key_lists;
 mod store;
 
 use std::ops::Range;
 
-pub use key_lists::{KeyFamily, KeyLists, Listed};
+pub use cuda::KeyLists;
 pub use store::KeyValueStore;
 
 use super::Part;
@@ -102,7 +101,7 @@ pub enum Seen<'a> {
     Each(Vec<KeyValueRows<'a>>),
     /// Rows of one array on the card.
     Listed(&'a Array, &'a KeyLists),
-    /// The same, where each query's own row is not stored yet: it is a row of the part, and is stored on the way.
+    /// The same, where the last row that each query sees is not stored yet: it is a row of the part, and is stored on the way.
     WithNewest(&'a KeyValueStore, &'a KeyLists, &'a Part),
 }
 
