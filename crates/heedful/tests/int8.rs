@@ -2,8 +2,11 @@
 //! instruction set.
 
 use heedful::data::batch::Batch;
-use heedful::decode::{Hypothesis, MaxLength, SearchOptions, search};
+use heedful::decode::{Hypothesis, MaxLength, SearchOptions, attend_in, score, search};
 use heedful::layers::{Norm, Pass};
+use heedful::models::Generate;
+use heedful::models::convolution::{Convolutional, ConvolutionalConfig};
+use heedful::models::recurrent::{RecurrentConfig, Seq2Seq};
 use heedful::models::transformer::{Transformer, TransformerConfig};
 use heedful::tensor::Precision;
 use heedful::tensor::cpu::isa;
@@ -66,4 +69,28 @@ fn scores_are_near_those_of_f32() {
             assert!(distance > 0.0 && distance < 0.03 * size, "{isa}: {}", distance / size);
         }
     });
+}
+
+/// What explains a translation computes as what found it: keys and values rounded alike, logits by the same product.
+#[test]
+fn a_pass_over_a_whole_target_has_the_probabilities_of_its_steps() {
+    let transformer = TransformerConfig { output_bias: true, ..TransformerConfig::tiny(VOCABULARY) };
+    let models: [Box<dyn Generate>; 3] = [
+        Box::new(Transformer::new(transformer, 5).expect("a good configuration")),
+        Box::new(Convolutional::new(ConvolutionalConfig::tiny(VOCABULARY), 5).expect("a good configuration")),
+        Box::new(Seq2Seq::new(RecurrentConfig::tiny(VOCABULARY), 5).expect("a good configuration")),
+    ];
+    let options = SearchOptions { compute: Precision::Int8, ..SearchOptions::default() };
+    for (number, model) in models.iter().enumerate() {
+        for source in sources() {
+            let target: Vec<u32> = source.iter().map(|id| 3 + (id * 5) % (VOCABULARY as u32 - 3)).collect();
+            let stepped = score(&**model, &[(source.clone(), target.clone())], &options).expect("a good pair");
+            let mut pass = Pass::inference(Precision::Int8).recording();
+            let (maps, whole) = attend_in(&mut pass, &**model, &source, &target).expect("a good pair");
+            assert!(!maps.is_empty());
+            for (whole, stepped) in whole.iter().zip(&stepped[0].tokens) {
+                assert!((whole - stepped).abs() < 2e-4, "model {number}: {whole} and {stepped}");
+            }
+        }
+    }
 }

@@ -10,9 +10,9 @@
 
 use std::sync::Arc;
 
-use heedful_tensor::ops::{CrossEntropyOptions, Mask, Weights};
+use heedful_tensor::ops::{self, CrossEntropyOptions, Mask, Weights};
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{Compute, Precision, Ragged, Rows, tape};
+use heedful_tensor::{Compute, Precision, Ragged, Rows, Tensor, tape};
 
 use super::masks::{AttentionMask, GivenMasks, MaskFault};
 use super::recording::{RecordedNumbers, RecordedRows, Recording};
@@ -150,6 +150,13 @@ impl Pass {
     /// Type of the matrix products and how many rows they have.
     pub fn compute(&self) -> Compute {
         self.compute
+    }
+
+    /// Keys and values as the KV cache stores them: int8 passes round them to bf16. A pass over a whole target then attends to the same
+    /// values as one that goes token by token.
+    pub fn as_cached(&self, x: &Tensor) -> Tensor {
+        let (cached, dtype) = (self.compute.precision.cached_dtype(), self.compute.dtype());
+        if cached == dtype { x.clone() } else { ops::cast(&ops::cast(x, cached), dtype) }
     }
 
     /// Dropout at `rate` with a random stream of its own; none at inference.

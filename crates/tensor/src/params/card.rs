@@ -52,7 +52,7 @@ impl Param {
     /// This matrix on the card as a factor of products in `dtype`.
     pub(crate) fn operand(&self, dtype: DType) -> Operand {
         let flat = self.store.flat();
-        let values = in_order(flat.values.read());
+        let values = flat.read();
         let start = match dtype {
             DType::F32 => values.pointer(),
             DType::Bf16 => flat.narrow.of(&values, flat.version.load(Ordering::Acquire)),

@@ -18,7 +18,9 @@ mod quantized;
 mod shared;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError};
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::random::Stream;
 use crate::{Array, Device};
@@ -160,7 +162,7 @@ impl Params {
     pub fn device(&self) -> Device {
         // Asking must not end the announcements.
         let flat = self.store.flat.get();
-        flat.map_or_else(Device::default, |flat| in_order(flat.values.read()).device())
+        flat.map_or_else(Device::default, |flat| flat.read().device())
     }
 
     /// Moves values to `device`; gradients that are not yet used up are forgotten on the way.
@@ -178,6 +180,8 @@ impl Params {
             }
             Device::Cuda => values.to_device(device),
         };
+        // Who packs a weight holds its copies' lock and asks for the values.
+        drop(values);
         flat.packed.clear();
         flat.quantized.clear();
         flat.narrow.clear();
@@ -187,7 +191,7 @@ impl Params {
 
     /// Length of the flat vector. Between parameters there may be a few zeros of alignment.
     pub fn flat_len(&self) -> usize {
-        self.values().len()
+        self.store.flat().read().len()
     }
 
     /// A copy of the flat vector.
@@ -203,8 +207,10 @@ impl Params {
     /// The flat vector, to read.
     pub(crate) fn values(&self) -> RwLockReadGuard<'_, Array> {
         let flat = self.store.flat();
-        (0..flat.entries.len()).for_each(|index| flat.write_out(index));
-        in_order(flat.values.read())
+        if flat.has_installed() {
+            flat.dequantize_all(&mut flat.values.write());
+        }
+        flat.read()
     }
 
     /// Lays the vectors out with zeros instead of first values, if they are not laid out yet: for weights that are about to be
@@ -216,8 +222,8 @@ impl Params {
     /// The flat vector, to change; packed copies are made anew afterwards.
     pub(crate) fn values_mut(&self) -> RwLockWriteGuard<'_, Array> {
         let flat = self.store.flat();
-        (0..flat.entries.len()).for_each(|index| flat.write_out(index));
-        let guard = in_order(flat.values.write());
+        let mut guard = flat.values.write();
+        flat.dequantize_all(&mut guard);
         flat.version.fetch_add(1, Ordering::Release);
         guard
     }
@@ -261,6 +267,14 @@ impl Params {
             rows: entry.rows,
             width: entry.width,
         }
+    }
+}
+
+impl Flat {
+    /// The flat vector, to read. A reader never waits for a thread that waits to write: operations hold the values of several
+    /// parameters, and would wait for themselves.
+    fn read(&self) -> RwLockReadGuard<'_, Array> {
+        self.values.read_recursive()
     }
 }
 

@@ -1,8 +1,10 @@
 //! One parameter: a named matrix of the flat vectors.
 
 use std::ops::{Deref, Range};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, RwLockReadGuard};
+
+use parking_lot::RwLockReadGuard;
 
 use super::{GradientSlot, Store, in_order};
 use crate::{Array, Device};
@@ -33,21 +35,25 @@ impl Param {
 
     /// Where the numbers are.
     pub fn device(&self) -> Device {
-        in_order(self.store.flat().values.read()).device()
+        self.store.flat().read().device()
     }
 
     /// A copy of the numbers.
     pub fn to_vec(&self) -> Vec<f32> {
         let flat = self.store.flat();
-        flat.write_out(self.index);
-        in_order(flat.values.read()).part_to_vec(self.range())
+        match flat.quantized.dequantized(self.index) {
+            Some(values) => values.to_vec(),
+            None => flat.read().part_to_vec(self.range()),
+        }
     }
 
     /// The numbers in the host's memory, to read.
     pub(crate) fn values(&self) -> Values<'_> {
         let flat = self.store.flat();
-        flat.write_out(self.index);
-        Values { guard: in_order(flat.values.read()), range: self.range() }
+        match flat.quantized.dequantized(self.index) {
+            Some(values) => Values::Dequantized(values),
+            None => Values::Flat { guard: flat.read(), range: self.range() },
+        }
     }
 
     /// Replaces the numbers by a copy of `values`.
@@ -62,7 +68,7 @@ impl Param {
         );
         let flat = self.store.flat();
         flat.quantized.forget(self.index);
-        let mut all = in_order(flat.values.write());
+        let mut all = flat.values.write();
         all.copy_part_from(self.offset, values);
         flat.version.fetch_add(1, Ordering::Release);
     }
@@ -85,16 +91,21 @@ impl Param {
     }
 }
 
-/// A parameter's numbers in the host's memory, borrowed.
-pub(crate) struct Values<'a> {
-    guard: RwLockReadGuard<'a, Array>,
-    range: Range<usize>,
+/// A parameter's values in the host's memory, borrowed. An operation may hold those of several parameters.
+pub(crate) enum Values<'a> {
+    /// A part of the flat vector.
+    Flat { guard: RwLockReadGuard<'a, Array>, range: Range<usize> },
+    /// Those of a weight that was installed as int8.
+    Dequantized(Arc<[f32]>),
 }
 
 impl Deref for Values<'_> {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        &self.guard.f32()[self.range.clone()]
+        match self {
+            Values::Flat { guard, range } => &guard.f32()[range.clone()],
+            Values::Dequantized(values) => values,
+        }
     }
 }

@@ -1,26 +1,38 @@
-//! Weights as integers. They are made from a parameter's numbers when a product first asks for them; or a parameter was
-//! given as integers, and its numbers are written out when someone first asks for those.
+//! Weights as int8. They are quantized from a parameter's values when a product first asks for them; or a parameter was
+//! installed as int8, and its values are dequantized when an operation first asks for them.
+//!
+//! Order of locks: the flat vector first, then a parameter's slot. No slot stays locked while the flat vector is asked for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{Channels, Flat, Orientation, Param, in_order};
+use crate::Array;
 use crate::cpu::gemm::{Int8Matrix, Matrix};
 
-/// For every parameter its integers, if it has any.
+/// The int8 form of every parameter that has one.
 pub(super) struct QuantizedCopies(Vec<Slot>);
 
 #[derive(Default)]
 struct Slot {
-    /// Whether the integers are all there is: the numbers are not written out.
-    is_only: AtomicBool,
+    /// Whether `installed` holds the weight: its part of the flat vector is not written yet.
+    is_installed: AtomicBool,
+    installed: Mutex<Option<Installed>>,
     copy: Mutex<Option<QuantizedCopy>>,
 }
 
+/// A weight that was installed as int8.
+struct Installed {
+    orientation: Orientation,
+    matrix: Arc<Int8Matrix>,
+    /// The dequantized values, once an operation has asked for them.
+    values: Option<Arc<[f32]>>,
+}
+
+/// A weight quantized from the values of this version.
 struct QuantizedCopy {
     orientation: Orientation,
-    /// That of the numbers that it was made from; any, if it was given.
-    version: Option<u64>,
+    version: u64,
     matrix: Arc<Int8Matrix>,
 }
 
@@ -29,38 +41,63 @@ impl QuantizedCopies {
         QuantizedCopies((0..parameters).map(|_| Slot::default()).collect())
     }
 
-    /// Forgets all that were made from numbers.
+    /// Forgets all int8 forms.
     pub(super) fn clear(&self) {
         (0..self.0.len()).for_each(|index| self.forget(index));
     }
 
-    /// Forgets one: its numbers are about to change.
+    /// Forgets one: its values are about to be replaced.
     pub(super) fn forget(&self, index: usize) {
         let slot = &self.0[index];
+        *in_order(slot.installed.lock()) = None;
         *in_order(slot.copy.lock()) = None;
-        slot.is_only.store(false, Ordering::Release);
+        slot.is_installed.store(false, Ordering::Release);
+    }
+
+    /// The values of a parameter that was installed as int8; `None` if the flat vector has them.
+    pub(super) fn dequantized(&self, index: usize) -> Option<Arc<[f32]>> {
+        let slot = &self.0[index];
+        if !slot.is_installed.load(Ordering::Acquire) {
+            return None;
+        }
+        let (orientation, matrix) = match &*in_order(slot.installed.lock()) {
+            Some(Installed { values: Some(values), .. }) => return Some(values.clone()),
+            Some(Installed { orientation, matrix, .. }) => (*orientation, matrix.clone()),
+            None => return None,
+        };
+        // Not under the lock: all threads work on this, and one of them may wait for the lock.
+        let mut values = vec![0.0; matrix.k() * matrix.n()];
+        matrix.write_numbers(orientation.channels(), &mut values);
+        let values: Arc<[f32]> = values.into();
+        let mut installed = in_order(slot.installed.lock());
+        match &mut *installed {
+            Some(now) if Arc::ptr_eq(&now.matrix, &matrix) => Some(now.values.get_or_insert(values).clone()),
+            // Another thread has replaced the weight in the meantime: these are the values at the time of asking.
+            _ => Some(values),
+        }
     }
 }
 
 impl Flat {
-    /// Writes out the numbers of a parameter that was given as integers. An operation that reads several parameters asks for
-    /// its weight first: the values are locked for the time of writing.
-    pub(super) fn write_out(&self, index: usize) {
-        let slot = &self.quantized.0[index];
-        if !slot.is_only.load(Ordering::Acquire) {
-            return;
+    /// Writes all parameters that were installed as int8 into the flat vector, which the caller has locked.
+    pub(super) fn dequantize_all(&self, values: &mut Array) {
+        for (slot, entry) in self.quantized.0.iter().zip(&self.entries) {
+            if !slot.is_installed.load(Ordering::Acquire) {
+                continue;
+            }
+            let taken = in_order(slot.installed.lock()).take();
+            if let Some(Installed { orientation, matrix, .. }) = taken {
+                matrix.write_numbers(orientation.channels(), &mut values.f32_mut()[entry.range()]);
+                let version = self.version.load(Ordering::Acquire);
+                *in_order(slot.copy.lock()) = Some(QuantizedCopy { orientation, version, matrix });
+            }
+            slot.is_installed.store(false, Ordering::Release);
         }
-        let mut copy = slot.copy.lock().unwrap_or_else(PoisonError::into_inner);
-        if !slot.is_only.load(Ordering::Acquire) {
-            return;
-        }
-        let Some(QuantizedCopy { orientation, version, matrix }) = &mut *copy else { return };
-        let entry = &self.entries[index];
-        let mut values = in_order(self.values.write());
-        let numbers = &mut values.f32_mut()[entry.range()];
-        matrix.write_numbers(orientation.channels(), numbers);
-        *version = Some(self.version.load(Ordering::Acquire));
-        slot.is_only.store(false, Ordering::Release);
+    }
+
+    /// Whether some parameters are in int8 alone.
+    pub(super) fn has_installed(&self) -> bool {
+        self.quantized.0.iter().any(|slot| slot.is_installed.load(Ordering::Acquire))
     }
 }
 
@@ -70,13 +107,13 @@ impl Param {
         self.store.flat().entries[self.index].channels()
     }
 
-    /// The integers of a weight of products.
+    /// The int8 form of a weight of products.
     pub fn to_int8(&self) -> Option<Arc<Int8Matrix>> {
         Some(self.quantized(self.channels()?.orientation()))
     }
 
-    /// Replaces the numbers of a weight of products by integers, each times its channel's scale. The numbers take memory only
-    /// when they are asked for.
+    /// Replaces a weight of products by int8, each element times its channel's scale. The f32 values take memory only once
+    /// an operation asks for them.
     ///
     /// # Panics
     /// If it is no such weight, or of another shape.
@@ -86,20 +123,25 @@ impl Param {
         let orientation = channels.orientation();
         assert_eq!([matrix.k(), matrix.n()], channels.sides([self.rows, self.width]), "{}", self.name);
         let slot = &flat.quantized.0[self.index];
-        let mut copy = in_order(slot.copy.lock());
-        *copy = Some(QuantizedCopy { orientation, version: None, matrix: Arc::new(matrix) });
-        slot.is_only.store(true, Ordering::Release);
+        *in_order(slot.copy.lock()) = None;
+        *in_order(slot.installed.lock()) =
+            Some(Installed { orientation, matrix: Arc::new(matrix), values: None });
+        slot.is_installed.store(true, Ordering::Release);
         flat.version.fetch_add(1, Ordering::Release);
     }
 
-    /// This matrix as integers, with a scale for every column of the product.
+    /// This matrix as int8, with a scale for every column of the product.
     pub(crate) fn quantized(&self, orientation: Orientation) -> Arc<Int8Matrix> {
         let flat = self.store.flat();
         let version = flat.version.load(Ordering::Acquire);
         let slot = &flat.quantized.0[self.index];
-        let is_it = |copy: &&QuantizedCopy| {
-            copy.orientation == orientation && copy.version.is_none_or(|made| made == version)
-        };
+        if slot.is_installed.load(Ordering::Acquire)
+            && let Some(installed) = &*in_order(slot.installed.lock())
+            && installed.orientation == orientation
+        {
+            return installed.matrix.clone();
+        }
+        let is_it = |copy: &&QuantizedCopy| copy.orientation == orientation && copy.version == version;
         let kept = in_order(slot.copy.lock()).as_ref().filter(is_it).map(|copy| copy.matrix.clone());
         if let Some(kept) = kept {
             return kept;
@@ -110,7 +152,7 @@ impl Param {
             Orientation::AsIs => matrix,
             Orientation::Transposed => matrix.transposed(),
         }));
-        let copy = QuantizedCopy { orientation, version: Some(version), matrix: matrix.clone() };
+        let copy = QuantizedCopy { orientation, version, matrix: matrix.clone() };
         *in_order(slot.copy.lock()) = Some(copy);
         matrix
     }
@@ -145,14 +187,14 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Init, Params};
+    use crate::{Compute, DType, Init, Params};
 
     fn weight(params: &Params, channels: Channels) -> Param {
         params.add_weight("weight", [5, 40], Init::Normal(1.0), channels)
     }
 
     #[test]
-    fn what_is_given_as_integers_is_written_out_when_it_is_asked_for() {
+    fn an_installed_int8_weight_is_dequantized_when_its_values_are_asked_for() {
         for channels in [Channels::Columns, Channels::Rows] {
             let from = weight(&Params::new(3), channels);
             let given = Params::new(3);
@@ -186,5 +228,32 @@ mod tests {
         let mut row = [0.0; 40];
         doubled.column(2, 1.0, &mut row);
         assert!(row.iter().zip(&all[80..]).all(|(a, b)| (a - b).abs() < 1e-5 * (1.0 + b.abs())));
+    }
+
+    #[test]
+    fn values_of_several_parameters_can_be_held_at_once() {
+        let (sender, ended) = std::sync::mpsc::channel();
+        let params = Params::new(3);
+        let bias = params.add("bias", 1, 40, Init::Constant(1.0));
+        let weight = weight(&params, Channels::Columns);
+        weight.set_int8((*weight.to_int8().expect("a weight")).clone());
+        let writer = (params.clone(), sender.clone());
+        std::thread::spawn(move || {
+            let held = bias.values();
+            // Another thread waits to write while this one reads on.
+            std::thread::spawn(move || {
+                let (params, sender) = writer;
+                params.set(&vec![2.0; params.flat_len()]);
+                sender.send("written").expect("the test");
+            });
+            let packed = weight.packed(Orientation::AsIs, Compute::inference(DType::F32));
+            let values = weight.values();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert_eq!((bias.values().len(), values.len(), packed.k()), (held.len(), 200, 5));
+            sender.send("read").expect("the test");
+        });
+        let limit = std::time::Duration::from_secs(60);
+        let order = [(); 2].map(|()| ended.recv_timeout(limit).expect("neither thread waits for ever"));
+        assert_eq!(order, ["read", "written"]);
     }
 }

@@ -8,7 +8,7 @@
 //! A hypothesis that continues another copies that one's windows: k vectors for each layer, whatever its length. With
 //! dilation the windows of upper layers span more tokens than they multiply, and those between wait for their turn.
 
-use heedful_tensor::{Precision, Ragged, Tensor};
+use heedful_tensor::{Precision, Ragged, Tensor, ops};
 
 use super::Convolutional;
 use super::decoder::Rows;
@@ -33,7 +33,7 @@ impl<'m> ConvolutionalDecoding<'m> {
         ConvolutionalDecoding {
             model,
             pass: Pass::inference(compute),
-            sources: CachedSources::new(device, compute.dtype(), 1, 2 * model.config.d_model),
+            sources: CachedSources::new(device, compute.cached_dtype(), 1, 2 * model.config.d_model),
             lengths: Vec::new(),
             windows: vec![None; model.config.decoder_layers],
         }
@@ -43,7 +43,8 @@ impl<'m> ConvolutionalDecoding<'m> {
 impl Decoding for ConvolutionalDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         let source = self.model.encode(source, sequences, &mut self.pass);
-        self.sources.add(vec![source.key_value], sequences);
+        let cached = ops::cast(&source.key_value, self.pass.compute().precision.cached_dtype());
+        self.sources.add(vec![cached], sequences);
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {

@@ -78,8 +78,8 @@ impl Convolutional {
                 &ops::add(&states, &embedded),
                 &sizes(sequences, states.width(), states.device()),
             );
-            let key_value =
-                ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().precision.cached_dtype());
+            let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().dtype());
+            let key_value = pass.as_cached(&key_value);
             ConvolutionalMemory { key_value, sequences: sequences.clone() }
         })
     }

@@ -14,7 +14,7 @@ use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
 use super::block_cache::BlockCache;
-use crate::layers::{AttentionMap, AttentionScore, AttentionSite, Linear, Pass};
+use crate::layers::{AttentionMap, AttentionRole, AttentionScore, AttentionSite, Linear, Pass};
 
 /// What the decoder attends to: the output of the encoder.
 #[derive(Clone)]
@@ -68,9 +68,12 @@ impl SelfAttention {
     pub fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let (d_k, d_v) = (self.heads.key_width, self.heads.value_width);
         let qkv = self.qkv.forward(x, pass);
-        let queries = Part { tensor: qkv.clone(), columns: 0..d_k };
-        let keys = Part { tensor: qkv.clone(), columns: d_k..2 * d_k };
-        let values = Part { tensor: qkv, columns: 2 * d_k..2 * d_k + d_v };
+        // An encoder caches nothing.
+        let is_cached = self.heads.site.role == AttentionRole::DecoderSelf;
+        let past = if is_cached { pass.as_cached(&qkv) } else { qkv.clone() };
+        let queries = Part { tensor: qkv, columns: 0..d_k };
+        let keys = Part { tensor: past.clone(), columns: d_k..2 * d_k };
+        let values = Part { tensor: past, columns: 2 * d_k..2 * d_k + d_v };
         self.heads.forward([queries, keys, values], [sequences, sequences], &self.mask, pass)
     }
 
@@ -99,7 +102,7 @@ impl CrossAttention {
     pub fn forward(&self, x: &Tensor, sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
         let (d_k, d_v) = (self.heads.key_width, self.heads.value_width);
         let query = self.query.forward(x, pass);
-        let key_value = self.key_value.forward(&memory.states, pass);
+        let key_value = pass.as_cached(&self.key_value.forward(&memory.states, pass));
         let queries = Part { tensor: query, columns: 0..d_k };
         let keys = Part { tensor: key_value.clone(), columns: 0..d_k };
         let values = Part { tensor: key_value, columns: d_k..d_k + d_v };

@@ -131,7 +131,7 @@ pub fn cross_entropy<'a>(
     let target = Target { smoothing, classes, tokens, counted, r_drop };
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
     let Forward { by_token, loss, totals, gradients } = match x.device() {
-        Device::Cpu => cpu::forward(x, projection, labels, target, compute.dtype(), keep),
+        Device::Cpu => cpu::forward(x, projection, labels, target, compute, keep),
         Device::Cuda if r_drop.is_some() => {
             cuda::pairs::forward(x, projection, labels, target, compute.dtype(), keep)
         }

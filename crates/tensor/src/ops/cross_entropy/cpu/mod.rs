@@ -13,11 +13,14 @@ use half::bf16;
 
 use super::{Forward, Keep, MeanGradients, Projection, Target, Totals};
 use crate::cpu::column_sums::add_column_sums;
-use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces};
+use crate::cpu::gemm::int8::{self, Int8Rows};
+use crate::cpu::gemm::{
+    Finish, Int8Matrix, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces,
+};
 use crate::cpu::number::{Numbers, NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::{Orientation, Write};
-use crate::{Array, Compute, DType, Param, Tensor};
+use crate::{Array, Compute, DType, Param, Precision, Tensor};
 
 /// Slopes that wait to be summed into `dW` at a time. More spares passes over `dW`, less spares memory.
 const SLOPE_BYTES: usize = 40 << 20;
@@ -28,9 +31,10 @@ pub(super) fn forward(
     Projection { weight, bias }: Projection<'_>,
     labels: &[u32],
     target: Target,
-    dtype: DType,
+    compute: Compute,
     keep: Keep,
 ) -> Forward {
+    let dtype = compute.dtype();
     let Target { classes, tokens, counted, .. } = target;
     let mut gradients = (keep == Keep::Gradients).then(|| MeanGradients {
         dx: Array::scratch(x.dtype(), x.rows(), x.width()),
@@ -39,12 +43,15 @@ pub(super) fn forward(
     });
     let bias = bias.map(Param::values);
     // However few the tokens are: a loss has the same bits in training and in validation.
-    let compute = Compute::training(dtype);
+    let of_training = Compute::training(dtype);
     let scoring = Scoring {
         x: Matrix::of(x.array_as(dtype)),
-        forward: weight.packed(Orientation::Transposed, compute),
+        forward: match compute.precision {
+            Precision::Int8 => Forwards::Int8(weight.quantized(Orientation::Transposed)),
+            _ => Forwards::Packed(weight.packed(Orientation::Transposed, of_training)),
+        },
         // Not for a loss without gradient.
-        backward: gradients.as_ref().map(|_| weight.packed(Orientation::AsIs, compute)),
+        backward: gradients.as_ref().map(|_| weight.packed(Orientation::AsIs, of_training)),
         bias: bias.as_deref(),
         labels,
         target,
@@ -76,12 +83,42 @@ pub(super) fn forward(
 struct Scoring<'a> {
     x: Matrix<'a>,
     /// Wᵀ, and W if a gradient is wanted.
-    forward: Arc<Packed>,
+    forward: Forwards,
     backward: Option<Arc<Packed>>,
     bias: Option<&'a [f32]>,
     labels: &'a [u32],
     target: Target,
     dtype: DType,
+}
+
+/// Wᵀ for logits.
+enum Forwards {
+    Packed(Arc<Packed>),
+    /// At inference, as every other product of an int8 pass.
+    Int8(Arc<Int8Matrix>),
+}
+
+impl Forwards {
+    /// How many logits a token has.
+    fn classes(&self) -> usize {
+        match self {
+            Forwards::Packed(packed) => packed.n(),
+            Forwards::Int8(matrix) => matrix.n(),
+        }
+    }
+
+    /// The logits of some rows of `x`.
+    fn logits(&self, x: Matrix<'_>, dtype: DType, finish: Finish<'_>) -> Array {
+        let mut logits = Array::scratch(dtype, x.rows, self.classes());
+        match self {
+            Forwards::Packed(packed) => multiply(x, packed, Output::over(&mut logits), finish),
+            Forwards::Int8(matrix) => {
+                let Numbers::F32(values) = x.numbers() else { panic!("cross_entropy: int8 beside bf16") };
+                int8::multiply(&Int8Rows::new(values, x.columns), matrix, Output::over(&mut logits), finish);
+            }
+        }
+        logits
+    }
 }
 
 impl Scoring<'_> {
@@ -93,7 +130,7 @@ impl Scoring<'_> {
         losses: &mut Array,
         gradients: Option<&mut MeanGradients>,
     ) -> Vec<Piece> {
-        let (width, classes, tokens) = (self.forward.k(), self.forward.n(), losses.width());
+        let (width, classes, tokens) = (self.x.columns, self.forward.classes(), losses.width());
         let losses = SharedMut::new(losses.f32_mut());
         let (dx, db) = gradients.map(|found| (&mut found.dx, found.db.as_mut())).unzip();
         let dx = dx.map(SharedNumbers::of);
@@ -116,12 +153,8 @@ impl Scoring<'_> {
         let all_sums = bias_sums.as_mut().map(|(_, sums)| SharedMut::new(sums.f32_mut()));
         let finish = Finish { bias: self.bias, ..Finish::NONE };
         parallel(chunks, |chunk| {
-            let project = |pass: usize| {
-                let x = self.x.rows(rows_of(chunk, pass));
-                let mut logits = Array::scratch(self.dtype, x.rows, classes);
-                multiply(x, &self.forward, Output::over(&mut logits), finish);
-                logits
-            };
+            let project =
+                |pass: usize| self.forward.logits(self.x.rows(rows_of(chunk, pass)), self.dtype, finish);
             let mut logits: Vec<Array> = (0..passes).map(project).collect();
             let labels = &self.labels[rows_of(chunk, 0)];
             let found = |pass: usize, row: usize, kind: usize, loss: f32| {
