@@ -2,11 +2,14 @@
 
 {"op": "types"} answers {"types": [compute type, …]}, what it computes in on this processor, and {"version"};
 {"op": "convert", "folder": F, "into": G} writes the model of F into G, once for each form that its weights have on disk;
-{"op": "open", "folder": G, "compute": type, "threads": n} opens it and answers {"seconds"};
-{"op": "translate", "compute": type, "batches": [[[id, …], …], …], "beam": n, "alpha": a, "shortest": n, "longest": n, "seconds": s, "outputs": bool}
+{"op": "open", "folder": G, "compute": way, "threads": n} opens it and answers {"seconds"}; {"op": "close", "compute": way} closes it;
+{"op": "translate", "compute": way, "batches": [[[id, …], …], …], "beam": n, "alpha": a, "shortest": n, "longest": n, "seconds": s, "outputs": bool}
 translates all batches, and again until s seconds have passed; it answers {"times": [seconds of a batch, …], "tokens": of one pass,
 "outputs": [[id, …], …] of one pass, if wanted};
 {"op": "memory"} answers {"resident", "peak"} in bytes.
+
+A way is a type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four workers of two threads each). A batch is divided evenly
+among the workers. Scores are returned, because ours computes them too.
 """
 
 import time
@@ -40,18 +43,21 @@ def convert(folder, into):
         convert(folder, place, None if form == "float32" else form)
 
 
-def open_model(folder, compute, threads):
+def open_model(folder, way, threads):
+    compute, _, split = way.partition(" ")
+    workers, each = map(int, (split or f"1x{threads}").split("x"))
     begin = time.perf_counter()
-    OPEN[compute] = ctranslate2.Translator(str(Path(folder) / stored(compute)), device="cpu", compute_type=compute, inter_threads=1, intra_threads=threads)
+    translator = ctranslate2.Translator(str(Path(folder) / stored(compute)), device="cpu", compute_type=compute, inter_threads=workers, intra_threads=each)
+    OPEN[way] = (translator, workers)
     return time.perf_counter() - begin
 
 
 def translate(request):
     from ctranslate2_model import name, number
 
-    translator = OPEN[request["compute"]]
+    translator, workers = OPEN[request["compute"]]
     options = {"beam_size": request["beam"], "length_penalty": request["alpha"], "min_decoding_length": request["shortest"],
-               "max_decoding_length": request["longest"], "max_batch_size": 0, "return_scores": False}
+               "max_decoding_length": request["longest"], "return_scores": True}
     batches = [[[name(token) for token in source] for source in batch] for batch in request["batches"]]
     times, found = [], []
     begin = time.perf_counter()
@@ -59,7 +65,7 @@ def translate(request):
         found = []
         for batch in batches:
             start = time.perf_counter()
-            found.append(translator.translate_batch(batch, **options))
+            found.append(translator.translate_batch(batch, max_batch_size=-(-len(batch) // workers), **options))
             times.append(time.perf_counter() - start)
     best = [result.hypotheses[0] for result in chain.from_iterable(found)]
     outputs = [[number(token) for token in tokens] for tokens in best] if request["outputs"] else []
@@ -75,6 +81,9 @@ def answer(request):
             return {}
         case "open":
             return {"seconds": open_model(request["folder"], request["compute"], request["threads"])}
+        case "close":
+            del OPEN[request["compute"]]
+            return {}
         case "translate":
             return translate(request)
         case "memory":

@@ -11,7 +11,8 @@
 //! int8 2t load                seconds from the disk to the first translation; memory, peak: of a process of its own
 //! ```
 //!
-//! The peer computes in the fastest of its types for each cell, in float32 where ours does. `--help` lists the options.
+//! The peer computes in the fastest of its types and splits of threads for each cell (in float32 where ours does), and returns
+//! scores as ours does. `--help` lists the options.
 
 mod cells;
 mod cores;

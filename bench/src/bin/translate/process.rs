@@ -120,6 +120,12 @@ impl Process {
         self.peer.ask_number(&request, "seconds")
     }
 
+    /// Closes a model of the peer.
+    pub(super) fn close(&mut self, compute: &str) -> Result<()> {
+        self.open.remove(compute);
+        self.ask(&json!({"op": "close", "compute": compute})).map(drop)
+    }
+
     /// Translates for about so many seconds, at least all batches once.
     pub(super) fn translate(
         &mut self,

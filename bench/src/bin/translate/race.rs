@@ -1,4 +1,4 @@
-//! One work in the same rounds: all our types, and the peer in its fastest, with every number of threads.
+//! One work in the same rounds: all our types, and the peer in its fastest way, with every number of threads.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ use super::process::{Cores, Engine, Process, Setting};
 use super::spec::{Kind, Spec};
 use super::work::{Outputs, Work};
 
-/// Timed trials of each of the peer's types; the fastest counts.
+/// Timed trials of each of the peer's ways; the fastest counts.
 const TRIALS: usize = 2;
 
 /// Processes that are running, with the model open.
@@ -86,17 +86,18 @@ pub(super) fn race(
             sides.len() - 1
         })
     };
-    let mut fastest: Vec<(usize, String)> = Vec::new();
+    let mut fastest: Vec<((usize, bool), String)> = Vec::new();
     for &spec in group {
         let setting = setting(spec);
-        let compute = if spec.precision == Precision::F32 {
-            "float32".to_owned()
-        } else if let Some((_, compute)) = fastest.iter().find(|(threads, _)| *threads == spec.threads) {
-            compute.clone()
+        let is_f32 = spec.precision == Precision::F32;
+        let known = fastest.iter().find(|(key, _)| *key == (spec.threads, is_f32));
+        let compute = if let Some((_, way)) = known {
+            way.clone()
         } else {
-            let compute = fastest_type(work, processes, types, setting)?;
-            fastest.push((spec.threads, compute.clone()));
-            compute
+            let f32_alone = ["float32".to_owned()];
+            let way = fastest_way(work, processes, if is_f32 { &f32_alone } else { types }, setting)?;
+            fastest.push(((spec.threads, is_f32), way.clone()));
+            way
         };
         let ours = place(Side { engine: Engine::Ours, setting, compute: spec.precision.to_string() });
         let peer = place(Side { engine: Engine::CTranslate2, setting, compute });
@@ -148,26 +149,64 @@ fn setting(spec: Spec) -> Setting {
     Setting { threads: spec.threads, isa, cores }
 }
 
-/// The peer's fastest type for this work.
-fn fastest_type(
+/// The peer's fastest way for this work: a type, and how its threads are divided among workers. The type is chosen with the first
+/// split, the split with that type, then the type once more with that split: all of both would take minutes for each cell.
+fn fastest_way(
     work: &Work,
     processes: &mut Processes<'_>,
     types: &[String],
     setting: Setting,
 ) -> Result<String> {
-    let mut trials = Vec::new();
-    for compute in types {
-        let side = Side { engine: Engine::CTranslate2, setting, compute: compute.clone() };
-        let process = processes.of(&side)?;
-        let mut seconds = Vec::new();
-        // The first one warms up.
-        for _ in 0..=TRIALS {
-            seconds.push(process.translate(work, compute, 0.0, Outputs::Unwanted)?.pass(work));
+    let splits = splits(setting.threads);
+    let first = splits[0];
+    let mut trials: Vec<(String, f64)> = Vec::new();
+    let mut fastest_of = |ways: &mut dyn Iterator<Item = (&String, Split)>| -> Result<(String, Split)> {
+        let mut fastest: Option<(f64, (String, Split))> = None;
+        for (compute, split) in ways {
+            let way = way(compute, split);
+            let known = trials.iter().find(|(tried, _)| *tried == way).map(|(_, seconds)| *seconds);
+            let seconds = known.map_or_else(|| trial(work, processes, setting, &way), Ok)?;
+            trials.push((way, seconds));
+            if fastest.as_ref().is_none_or(|(least, _)| seconds < *least) {
+                fastest = Some((seconds, (compute.clone(), split)));
+            }
         }
-        trials.push((compute, seconds[1..].iter().copied().fold(f64::INFINITY, f64::min)));
+        Ok(fastest.context("the peer has no type")?.1)
+    };
+    let (compute, _) = fastest_of(&mut types.iter().map(|compute| (compute, first)))?;
+    let (_, split) = fastest_of(&mut splits.iter().map(|&split| (&compute, split)))?;
+    let (compute, split) = fastest_of(&mut types.iter().map(|compute| (compute, split)))?;
+    Ok(way(&compute, split))
+}
+
+/// Workers, and the threads of each.
+type Split = [usize; 2];
+
+/// Every split of some threads into powers of two, also those that leave threads idle: at small batches few threads are faster than
+/// many. All threads in one worker come first.
+fn splits(threads: usize) -> Vec<Split> {
+    let powers = || (0..usize::BITS).map(|power| 1 << power).take_while(|&power| power <= threads);
+    let all = powers().flat_map(|workers| powers().map(move |each| [workers, each]));
+    let others = all.filter(|&[workers, each]| workers * each <= threads && [workers, each] != [1, threads]);
+    [[1, threads]].into_iter().chain(others).collect()
+}
+
+/// As the peer's script reads it.
+fn way(compute: &str, [workers, each]: Split) -> String {
+    format!("{compute} {workers}x{each}")
+}
+
+/// The seconds of the faster of some passes; the first one warms up.
+fn trial(work: &Work, processes: &mut Processes<'_>, setting: Setting, way: &str) -> Result<f64> {
+    let side = Side { engine: Engine::CTranslate2, setting, compute: way.to_owned() };
+    let process = processes.of(&side)?;
+    let mut fastest = f64::INFINITY;
+    for pass in 0..=TRIALS {
+        let seconds = process.translate(work, way, 0.0, Outputs::Unwanted)?.pass(work);
+        fastest = if pass == 0 { fastest } else { fastest.min(seconds) };
     }
-    let fastest = trials.iter().min_by(|a, b| a.1.total_cmp(&b.1)).context("the peer has no type")?;
-    Ok(fastest.0.clone())
+    process.close(way)?;
+    Ok(fastest)
 }
 
 impl Raced {
@@ -203,6 +242,17 @@ fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_are_split_among_workers_in_every_way() {
+        assert_eq!(splits(1), [[1, 1]]);
+        assert_eq!(splits(2), [[1, 2], [1, 1], [2, 1]]);
+        assert_eq!(splits(16).len(), 15);
+        assert!(
+            splits(12).contains(&[1, 12]) && splits(12).iter().all(|[workers, each]| workers * each <= 12)
+        );
+        assert_eq!(way("int8", [4, 2]), "int8 4x2");
+    }
 
     #[test]
     fn shares_kept_and_gains_of_threads_compare_round_by_round() {
