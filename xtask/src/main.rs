@@ -13,6 +13,7 @@ mod fuzz;
 mod golden;
 mod kit;
 mod markdown;
+mod matrix;
 mod python;
 mod step;
 mod story;
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use format::Mode;
+use matrix::Extent;
 
 const HELP: &str = "\
 The project's own commands.
@@ -37,6 +39,8 @@ Usage: cargo xtask COMMAND
   check              formatting, clippy, tidy and documentation, every warning an error
   test               all of check, every test, a short run of the release binary's demo, and the page in a browser
   test --all         and what is slow or needs a network: the wheel in an empty environment, and with Ray and Spark
+  matrix             every command, route and Python class with every kind of model: every pair of values of all keys; the table
+  matrix --all       the same models, each command with each of its options
   page               the last part of test alone: the demo, the commands that the documentation names, and the page in a
                      browser with the model that the demo leaves
   page-pictures MODEL
@@ -94,6 +98,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test"] => test::run(),
         ["test", "--all"] => test::run_all(),
         ["test", ..] => bail!("usage: cargo xtask test [--all]"),
+        ["matrix"] => matrix::run(Extent::Pairs),
+        ["matrix", "--all"] => matrix::run(Extent::Everything),
+        ["matrix", ..] => bail!("usage: cargo xtask matrix [--all]"),
         ["wheel"] => wheel::run(),
         ["dist"] => dist::run(None),
         ["dist", models] => dist::run(Some(models)),

@@ -2,9 +2,10 @@
 
 use anyhow::Result;
 
+use crate::matrix::Extent;
 use crate::python::Environment;
 use crate::workspace::{cargo, release_program, root, target};
-use crate::{browser, check, python, step, story, wheel};
+use crate::{browser, check, matrix, python, step, story, wheel};
 
 pub(crate) fn run() -> Result<()> {
     check::run()?;
@@ -35,12 +36,15 @@ pub(crate) fn run() -> Result<()> {
         step::command(&mut kernels)?;
     }
     wheel::test()?;
-    demo_and_page()
+    demo_and_page()?;
+    // The release program and the Python package are there.
+    matrix::of_built(Extent::Pairs)
 }
 
 /// Also what takes long, or what a network is needed for.
 pub(crate) fn run_all() -> Result<()> {
     run()?;
+    matrix::of_built(Extent::Everything)?;
     wheel::test_wheel()
 }
 

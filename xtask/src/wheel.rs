@@ -60,6 +60,14 @@ pub(crate) fn path_with(interpreter: &Path) -> Result<OsString> {
 
 /// The tests of the package as it lies in the tree, with the library that the other tests were built with.
 pub(crate) fn test() -> Result<()> {
+    let folder = assemble()?;
+    let interpreter = python::environment(Environment::Package)?;
+    let program = target().join("debug").join(format!("heedful{EXE_SUFFIX}"));
+    step::command(tests(&interpreter, "test_package.py", &program).env("PYTHONPATH", &folder))
+}
+
+/// Puts the package of the debug build together; returns the folder to import it from.
+pub(crate) fn assemble() -> Result<PathBuf> {
     step::command(&mut cargo(["build", "--workspace", "--all-features", "--lib", "--bin", "heedful"]))?;
     let folder = target().join("python");
     let package = folder.join("heedful");
@@ -71,9 +79,7 @@ pub(crate) fn test() -> Result<()> {
     let library = target().join("debug").join(format!("{DLL_PREFIX}_heedful{DLL_SUFFIX}"));
     let module = if cfg!(windows) { "_heedful.pyd" } else { "_heedful.abi3.so" };
     fs::copy(&library, package.join(module)).with_context(|| format!("cannot copy {}", library.display()))?;
-    let interpreter = python::environment(Environment::Package)?;
-    let program = target().join("debug").join(format!("heedful{EXE_SUFFIX}"));
-    step::command(tests(&interpreter, "test_package.py", &program).env("PYTHONPATH", &folder))
+    Ok(folder)
 }
 
 /// The wheel in an environment that has nothing else, and with Ray and Spark: both need a network, and some gigabytes.

@@ -84,7 +84,8 @@ fn a_pass_over_a_whole_target_has_the_probabilities_of_its_steps() {
     for (number, model) in models.iter().enumerate() {
         for source in sources() {
             let target: Vec<u32> = source.iter().map(|id| 3 + (id * 5) % (VOCABULARY as u32 - 3)).collect();
-            let stepped = score(&**model, &[(source.clone(), target.clone())], &options).expect("a good pair");
+            let stepped =
+                score(&**model, &[(source.clone(), target.clone())], &options).expect("a good pair");
             let mut pass = Pass::inference(Precision::Int8).recording();
             let (maps, whole) = attend_in(&mut pass, &**model, &source, &target).expect("a good pair");
             assert!(!maps.is_empty());

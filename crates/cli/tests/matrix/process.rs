@@ -1,0 +1,73 @@
+//! A run of the program with a limit on its time.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes on a busy machine; a run that waits for itself takes for ever.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// How a run ended.
+pub(crate) struct Ended {
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    pub(crate) fn is_good(&self) -> bool {
+        self.status == Some(0)
+    }
+
+    /// Why no run may end like this, whatever it was asked; `None` for results and for refusals in a sentence.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let last = || self.stderr.lines().last().unwrap_or_default().to_owned();
+        match self.status {
+            None => Some(format!("no end within {} s, or killed by a signal: {}", LIMIT.as_secs(), last())),
+            _ if self.stderr.contains("panicked at") => Some(format!("panicked: {}", self.stderr.trim())),
+            Some(0) => None,
+            Some(1 | 2) if !self.stderr.trim().is_empty() => None,
+            Some(status) => Some(format!("status {status} without a reason: {}", last())),
+        }
+    }
+}
+
+/// The program with these arguments in a folder, on one thread.
+pub(crate) fn command(folder: &Path, arguments: &[String]) -> Command {
+    let mut command = Command::new(program());
+    command.current_dir(folder).args(arguments).env("HEEDFUL_THREADS", "1").stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end, or to the limit.
+pub(crate) fn run(folder: &Path, arguments: &[String]) -> Ended {
+    limited(&mut command(folder, arguments), folder)
+}
+
+/// Runs a command to its end, or to the limit.
+pub(crate) fn limited(command: &mut Command, folder: &Path) -> Ended {
+    let paths = ["stdout", "stderr"].map(|name| folder.join(format!(".{name}")));
+    let [stdout, stderr] = [&paths[0], &paths[1]].map(|path| File::create(path).expect("room on the disk"));
+    let mut child = command.stdout(stdout).stderr(stderr).spawn().expect("the program starts");
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status.code();
+        }
+        if begin.elapsed() > LIMIT {
+            child.kill().expect("a child");
+            child.wait().expect("a child");
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let [stdout, stderr] =
+        paths.map(|path| String::from_utf8_lossy(&fs::read(path).expect("the output")).into_owned());
+    Ended { status, stdout, stderr }
+}
+
+/// The program of this build, or the one that `HEEDFUL_MATRIX_OF` names.
+fn program() -> String {
+    std::env::var("HEEDFUL_MATRIX_OF").unwrap_or_else(|_| env!("CARGO_BIN_EXE_heedful").to_owned())
+}

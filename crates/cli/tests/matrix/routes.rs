@@ -1,0 +1,155 @@
+//! Every route of a server with a model, as its own description (`/openapi.json`) has them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::process;
+use crate::table::Outcome;
+
+/// For one answer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Serves the folder `model`, and sends a request to every route: what it requires, and one more of its fields by `number`.
+pub(crate) fn outcome(folder: &Path, number: usize) -> Outcome {
+    let arguments = ["serve", "model", "--port", "0"].map(str::to_owned);
+    let mut command = process::command(folder, &arguments);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut server = Server(child);
+    let Some(address) = server.address() else {
+        return Outcome::Fault("serve: no address within a minute".to_owned());
+    };
+    match requests(&address, number) {
+        Ok(()) => Outcome::Passed(None),
+        Err(fault) => Outcome::Fault(fault),
+    }
+}
+
+/// A process that ends with the test.
+struct Server(Child);
+
+impl Server {
+    /// Where it listens, from its first lines.
+    fn address(&mut self) -> Option<String> {
+        let stderr = self.0.stderr.take()?;
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                // The rest is read, so that the server never waits for a reader.
+                let _ = sender.send(line);
+            }
+        });
+        loop {
+            let line = receiver.recv_timeout(LIMIT).ok()?;
+            if let Some((_, rest)) = line.split_once("http://") {
+                return Some(rest.split(|c: char| c.is_whitespace() || c == '/').next()?.to_owned());
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn requests(address: &str, number: usize) -> Result<(), String> {
+    let (_, text) = send(address, "GET", "/openapi.json", None)?;
+    let description: Value =
+        serde_json::from_str(&text).map_err(|error| format!("/openapi.json: {error}"))?;
+    let paths = description["paths"].as_object().ok_or("/openapi.json: no paths")?;
+    for (path, methods) in paths.iter().filter(|(path, _)| !path.contains('{')) {
+        for (method, operation) in methods.as_object().into_iter().flatten() {
+            let content = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let schemas = Schemas(&description);
+            let body = (!content.is_null()).then(|| schemas.body(content, number));
+            // Files are sent otherwise, and a reload or a key is the administrator's.
+            if operation["requestBody"].is_object() && body.is_none() {
+                continue;
+            }
+            let sent = body.as_ref().map_or_else(String::new, Value::to_string);
+            let (status, answer) = send(address, &method.to_uppercase(), path, body.as_ref())?;
+            if status >= 500 && status != 501 {
+                return Err(format!("{method} {path} {sent}: status {status}: {answer}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The schemas of a description.
+struct Schemas<'a>(&'a Value);
+
+impl Schemas<'_> {
+    fn resolved<'s>(&'s self, schema: &'s Value) -> &'s Value {
+        match schema["$ref"].as_str().and_then(|name| name.strip_prefix('#')) {
+            Some(pointer) => self.resolved(self.0.pointer(pointer).unwrap_or(&Value::Null)),
+            None => {
+                let alternatives =
+                    schema["oneOf"].as_array().or(schema["anyOf"].as_array()).or(schema["allOf"].as_array());
+                let is_null = |schema: &&Value| schema["type"] != "null";
+                alternatives
+                    .and_then(|all| all.iter().find(is_null))
+                    .map_or(schema, |first| self.resolved(first))
+            }
+        }
+    }
+
+    /// What an object requires, and one field more.
+    fn body(&self, schema: &Value, number: usize) -> Value {
+        let schema = self.resolved(schema);
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let fields: Vec<&String> = schema["properties"].as_object().into_iter().flat_map(Map::keys).collect();
+        let optional: Vec<&String> =
+            fields.iter().copied().filter(|field| !required.contains(&field.as_str())).collect();
+        let more = optional.get(number % (optional.len() + 1)).map(|field| field.as_str());
+        let value = |field: &str| (field.to_owned(), self.value(&schema["properties"][field], field));
+        Value::Object(required.into_iter().chain(more).map(value).collect())
+    }
+
+    fn value(&self, schema: &Value, field: &str) -> Value {
+        let schema = self.resolved(schema);
+        if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
+            return first.clone();
+        }
+        let kind = match &schema["type"] {
+            Value::Array(kinds) => kinds.iter().find(|kind| **kind != "null").cloned().unwrap_or(Value::Null),
+            kind => kind.clone(),
+        };
+        match kind.as_str().unwrap_or("string") {
+            "array" => json!([self.value(&schema["items"], field)]),
+            "object" => self.body(schema, 0),
+            "integer" => json!(2),
+            "number" => json!(0.5),
+            "boolean" => json!(true),
+            _ => json!("the cat sees <mask>"),
+        }
+    }
+}
+
+/// One request on a connection of its own.
+fn send(address: &str, method: &str, path: &str, body: Option<&Value>) -> Result<(u16, String), String> {
+    let failed = |error: std::io::Error| format!("{method} {path}: {error}");
+    let mut stream = TcpStream::connect(address).map_err(failed)?;
+    stream.set_read_timeout(Some(LIMIT)).map_err(failed)?;
+    let body = body.map_or_else(String::new, Value::to_string);
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).map_err(failed)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).map_err(failed)?;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = status.ok_or_else(|| format!("{method} {path}: no status in {answer:?}"))?;
+    Ok((status, answer.split_once("\r\n\r\n").map_or(String::new(), |(_, body)| body.to_owned())))
+}

@@ -1,0 +1,99 @@
+//! What all uses came to, as a table: commands down, tasks across.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Instant;
+
+use crate::kinds::Kind;
+
+/// What one use came to.
+pub(crate) enum Outcome {
+    /// It works; how far its numbers are from those of f32, if they can be compared.
+    Passed(Option<f64>),
+    /// A sentence says why not, for every stored type.
+    Refused,
+    /// What is wrong.
+    Fault(String),
+}
+
+/// Counts of a cell.
+#[derive(Clone, Default)]
+struct Cell {
+    passed: usize,
+    refused: usize,
+    faults: usize,
+    farthest: f64,
+}
+
+/// All outcomes.
+pub(crate) struct Table {
+    begin: Instant,
+    kinds: usize,
+    cells: BTreeMap<(String, String), Cell>,
+    faults: Vec<String>,
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table { begin: Instant::now(), kinds: 0, cells: BTreeMap::new(), faults: Vec::new() }
+    }
+}
+
+impl Table {
+    pub(crate) fn add(&mut self, kind: &Kind, outcomes: Vec<(String, Outcome)>) {
+        self.kinds += 1;
+        let task = if kind.task.starts_with("import-") { "imported" } else { &kind.task };
+        for (path, outcome) in outcomes {
+            let cell = self.cells.entry((path, task.to_owned())).or_default();
+            match outcome {
+                Outcome::Passed(distance) => {
+                    cell.passed += 1;
+                    cell.farthest = cell.farthest.max(distance.unwrap_or(0.0));
+                }
+                Outcome::Refused => cell.refused += 1,
+                Outcome::Fault(fault) => {
+                    cell.faults += 1;
+                    self.faults.push(fault);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn faults(&self) -> &[String] {
+        &self.faults
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut tasks: Vec<&str> = self.cells.keys().map(|(_, task)| task.as_str()).collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        let mut paths: Vec<&str> = self.cells.keys().map(|(path, _)| path.as_str()).collect();
+        paths.dedup();
+        write!(f, "{:<16}", "passed/refused")?;
+        tasks.iter().try_for_each(|task| write!(f, "{task:>22}"))?;
+        writeln!(f)?;
+        let (mut uses, mut refused) = (0, 0);
+        for path in paths {
+            write!(f, "{path:<16}")?;
+            for task in &tasks {
+                let cell =
+                    self.cells.get(&(path.to_owned(), (*task).to_owned())).cloned().unwrap_or_default();
+                (uses, refused) = (uses + cell.passed + cell.refused + cell.faults, refused + cell.refused);
+                let faults = if cell.faults > 0 { format!(" {} FAULTS", cell.faults) } else { String::new() };
+                let far =
+                    if cell.farthest > 0.0 { format!(" ±{:.3}", cell.farthest) } else { String::new() };
+                write!(f, "{:>22}", format!("{}/{}{far}{faults}", cell.passed, cell.refused))?;
+            }
+            writeln!(f)?;
+        }
+        let (faults, seconds) = (self.faults.len(), self.begin.elapsed().as_secs());
+        write!(
+            f,
+            "{} kinds, {uses} uses: {} passed, {refused} refused in a sentence, {faults} faults; {seconds} s",
+            self.kinds,
+            uses - refused - faults
+        )
+    }
+}
