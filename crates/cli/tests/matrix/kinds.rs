@@ -99,6 +99,14 @@ impl Kind {
         self.number
     }
 
+    /// Whether its attention is a choice, which rounding may turn.
+    pub(crate) fn looks_at_one_word(&self) -> bool {
+        let Origin::Trained(settings) = &self.origin else { return false };
+        settings.iter().any(|(key, value)| {
+            key == "model.attention" && ["hard", "straight-through"].contains(&value.as_str())
+        })
+    }
+
     /// What makes it up.
     pub(crate) fn description(&self) -> String {
         match &self.origin {

@@ -62,6 +62,7 @@ fn everything() {
 }
 
 fn finish(table: &Table) {
+    table.refusals().iter().for_each(|(count, sentence)| println!("{count:>5} × {sentence}"));
     println!("{table}");
     assert!(table.faults().is_empty(), "{} faults:\n{}", table.faults().len(), table.faults().join("\n"));
 }
@@ -105,7 +106,8 @@ impl Tried<'_> {
         let mut outcomes = vec![("make".to_owned(), Outcome::Passed(None))];
         for one in uses {
             let Some(inputs) = self.inputs(one) else {
-                outcomes.push((one.path.clone(), Outcome::Refused));
+                let why = self.used(one, "f32", &Extra::new()).stderr;
+                outcomes.push((one.path.clone(), Outcome::Refused(why)));
                 continue;
             };
             outcomes.push((one.path.clone(), self.compared(one, &inputs)));
@@ -159,12 +161,14 @@ impl Tried<'_> {
             return Outcome::Fault(format!("{}: {fault}", arguments()));
         }
         match (exact.is_good(), other.is_good()) {
-            (false, false) => Outcome::Refused,
+            (false, false) => Outcome::Refused(other.stderr),
             (true, true) => self
                 .near(one, [&exact, &other])
                 .unwrap_or_else(|far| Outcome::Fault(format!("{}: {far:.3} away from f32", arguments()))),
             // A model of integers is not quantized again.
-            (true, false) if one.path == "quantize" && self.kind.stored == "int8" => Outcome::Refused,
+            (true, false) if one.path == "quantize" && self.kind.stored == "int8" => {
+                Outcome::Refused(other.stderr)
+            }
             (true, false) => Outcome::Fault(format!("{}: {}", arguments(), other.stderr.trim())),
             (false, true) => Outcome::Fault(format!("{}: f32: {}", arguments(), exact.stderr.trim())),
         }
@@ -177,9 +181,9 @@ impl Tried<'_> {
         };
         let [a, b] = [text("f32", exact), text("model", other)].map(|text| numbers::parsed(&text));
         let distance = numbers::distance(&a, &b).filter(|_| !a.is_empty());
-        // Random draws, sizes of files, and counts of what searches found are others.
-        let is_compared =
-            !["export", "pack", "quantize", "generate", "explain example"].contains(&one.path.as_str());
+        // Hard attention looks at one word, which may be another. So are random draws, sizes of files, and what searches find.
+        let others = ["export", "pack", "quantize", "generate", "explain example", "explain prune"];
+        let is_compared = !others.contains(&one.path.as_str()) && !self.kind.looks_at_one_word();
         match distance.filter(|_| is_compared) {
             Some(far) if far > numbers::bound(&self.kind.stored) => Err(far),
             near => Ok(Outcome::Passed(near)),

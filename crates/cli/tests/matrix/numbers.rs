@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// How far apart the results of two types may be, relative to the larger of 1 and the f32 value.
 pub(crate) fn bound(stored: &str) -> f64 {
-    if stored == "int8" { 0.1 } else { 0.05 }
+    if stored == "int8" { 0.2 } else { 0.1 }
 }
 
 /// The values of a text: one for each line that is JSON.

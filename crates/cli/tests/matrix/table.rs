@@ -11,7 +11,7 @@ pub(crate) enum Outcome {
     /// It works; how far its numbers are from those of f32, if they can be compared.
     Passed(Option<f64>),
     /// A sentence says why not, for every stored type.
-    Refused,
+    Refused(String),
     /// What is wrong.
     Fault(String),
 }
@@ -31,11 +31,26 @@ pub(crate) struct Table {
     kinds: usize,
     cells: BTreeMap<(String, String), Cell>,
     faults: Vec<String>,
+    /// The sentences, without what differs from model to model, and how often each came.
+    refusals: BTreeMap<String, usize>,
+}
+
+/// The first line of a refusal, with numbers and names of files left out.
+fn shortened(sentence: &str) -> String {
+    let line = sentence.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let is_name = |word: &&str| !word.contains(['/', '.']) && !word.chars().any(|c| c.is_ascii_digit());
+    line.split(' ').filter(is_name).collect::<Vec<_>>().join(" ").replace("model", "f32")
 }
 
 impl Default for Table {
     fn default() -> Table {
-        Table { begin: Instant::now(), kinds: 0, cells: BTreeMap::new(), faults: Vec::new() }
+        Table {
+            begin: Instant::now(),
+            kinds: 0,
+            cells: BTreeMap::new(),
+            faults: Vec::new(),
+            refusals: BTreeMap::new(),
+        }
     }
 }
 
@@ -50,13 +65,24 @@ impl Table {
                     cell.passed += 1;
                     cell.farthest = cell.farthest.max(distance.unwrap_or(0.0));
                 }
-                Outcome::Refused => cell.refused += 1,
+                Outcome::Refused(sentence) => {
+                    cell.refused += 1;
+                    *self.refusals.entry(shortened(&sentence)).or_default() += 1;
+                }
                 Outcome::Fault(fault) => {
                     cell.faults += 1;
                     self.faults.push(fault);
                 }
             }
         }
+    }
+
+    /// The sentences of refusals, the most frequent first.
+    pub(crate) fn refusals(&self) -> Vec<(usize, &str)> {
+        let mut all: Vec<(usize, &str)> =
+            self.refusals.iter().map(|(text, count)| (*count, text.as_str())).collect();
+        all.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
+        all
     }
 
     pub(crate) fn faults(&self) -> &[String] {
