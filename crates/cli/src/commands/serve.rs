@@ -15,8 +15,8 @@ use crate::progress::{Bar, Verbosity};
 /// Serve models over HTTP: a web page, LibreTranslate's API and a complete API of its own (/v1)
 ///
 /// Translators, classifiers and language models are served side by side; requests of all clients are batched. A
-/// translator's languages come from its name (en-de), from --source and --target, or from the recipe of its training run
-/// (train.en, train.de).
+/// translator's languages come from --source and --target, from its name (en-de), from the files that it was imported from,
+/// or from the recipe of its training run (train.en, train.de).
 ///
 /// It listens before the models are loaded; /health/ready says 503 until they are. Ctrl-C or SIGTERM stops the server after
 /// in-flight requests are answered; SIGHUP reloads all models.

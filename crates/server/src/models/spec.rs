@@ -1,8 +1,8 @@
 //! Which model is served under which name, between which languages.
 //!
-//! Languages come from the name (`en-de`), from the caller, or from the recipe of the training run: files called
-//! `train.en` and `train.de` are English and German. An unknown language is `und`, and such a model accepts
-//! any code of a client.
+//! Languages come from the caller, from the name (`en-de`), from the model itself if it was imported with them, or from the
+//! recipe of the training run: files called `train.en` and `train.de` are English and German. An unknown language is `und`,
+//! and such a model accepts any code of a client.
 
 use std::fmt;
 use std::fs;
@@ -40,7 +40,7 @@ pub enum Origin {
 }
 
 impl ModelSpec {
-    /// A folder under its own name, with the languages of its recipe.
+    /// A folder under its own name, with its languages.
     pub fn folder(path: &Path) -> ModelSpec {
         let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = name.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into());
@@ -50,6 +50,7 @@ impl ModelSpec {
     /// A folder under a name; a name like `en-de` gives the languages.
     pub fn named(name: &str, path: &Path) -> ModelSpec {
         let (source, target) = languages_of_name(name)
+            .or_else(|| languages_of_model(path))
             .or_else(|| languages_of_recipe(path))
             .unwrap_or_else(|| (UNKNOWN.to_owned(), UNKNOWN.to_owned()));
         ModelSpec { name: name.to_owned(), source, target, origin: Origin::Folder(path.to_owned()) }
@@ -103,6 +104,12 @@ fn languages_of_name(name: &str) -> Option<(String, String)> {
     let (source, target) = name.split_once('-')?;
     let known = |code: &str| languages::name(code).is_some();
     (known(source) && known(target)).then(|| (source.to_owned(), target.to_owned()))
+}
+
+/// The languages that an import has found in the model's files.
+fn languages_of_model(folder: &Path) -> Option<(String, String)> {
+    let languages = ModelFolder::open(folder).ok()?.languages?;
+    Some((languages.source, languages.target))
 }
 
 /// The languages in the names of the training files. Only two lines of the recipe matter, which a run writes itself.

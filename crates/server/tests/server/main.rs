@@ -5,6 +5,7 @@ mod control;
 mod faults;
 mod files;
 mod health;
+mod imported;
 mod libretranslate;
 mod limits;
 mod models;

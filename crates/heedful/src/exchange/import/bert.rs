@@ -53,7 +53,15 @@ pub(super) fn read(
     });
     let weights: Weights = from.finish()?;
     let tokenizers = Tokenizers::joint(tokenizer);
-    Ok(Imported { config: config.into(), tokenizers, labels: None, origin, pieces: Vec::new(), weights })
+    Ok(Imported {
+        config: config.into(),
+        tokenizers,
+        labels: None,
+        languages: None,
+        origin,
+        pieces: Vec::new(),
+        weights,
+    })
 }
 
 /// The tokens around texts; vocabularies of heedful's own have none.

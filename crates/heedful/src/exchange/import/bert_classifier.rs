@@ -61,6 +61,7 @@ pub(super) fn read(
         config: config.into(),
         tokenizers,
         labels: Some(labels),
+        languages: None,
         origin,
         pieces: Vec::new(),
         weights,

@@ -65,6 +65,7 @@ fn language(
         config: config.into(),
         tokenizers: Tokenizers::joint(tokenizer),
         labels: None,
+        languages: None,
         origin: format!("\n{kind} model of Hugging Face.\n"),
         pieces: Vec::new(),
         weights: from.finish()?,

@@ -43,7 +43,7 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     let weights = from.finish()?;
     let config = EncoderDecoderConfig::Transformer(config).into();
     let origin = "\nA model of Marian.\n".to_owned();
-    Ok(Imported { config, tokenizers, labels: None, origin, pieces, weights })
+    Ok(Imported { config, tokenizers, labels: None, languages: None, origin, pieces, weights })
 }
 
 /// The vocabularies beside a model, with what they are made of, and the id of [`EOS`].

@@ -37,10 +37,10 @@ use crate::data::labels::Labels;
 use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
 use crate::store::durable::replace;
-use crate::store::formats::{ForeignFormat, recognise};
+use crate::store::formats::{ForeignFormat, JsonObject, recognise};
 use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
-use crate::tasks::folder::{ModelFolder, TokenizerFiles};
+use crate::tasks::folder::{Languages, ModelFolder, TokenizerFiles};
 
 pub use crate::exchange::origin::ORIGIN;
 
@@ -52,6 +52,8 @@ pub struct Imported {
     pub tokenizers: Tokenizers,
     /// The names of a classifier's labels.
     pub labels: Option<Labels>,
+    /// The languages of a translator, if its files name them.
+    pub languages: Option<Languages>,
     /// Where it is from, and under which licence: Markdown.
     pub origin: String,
     pieces: Vec<PiecesFile>,
@@ -70,6 +72,15 @@ pub fn read(path: &Path) -> Result<Imported, ImportError> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     imported.origin = format!("# Origin\n\nImported from `{name}`.\n{}", imported.origin);
     Ok(imported)
+}
+
+/// The languages that a file of settings names: codes such as `zh`.
+fn languages(settings: &JsonObject, [source, target]: [&str; 2]) -> Option<Languages> {
+    let code = |key: &str| {
+        let code = settings.get(key)?.as_str()?.trim();
+        (!code.is_empty()).then(|| code.to_owned())
+    };
+    Some(Languages { source: code(source)?, target: code(target)? })
 }
 
 impl Imported {
@@ -106,6 +117,9 @@ impl Imported {
         self.tokenizers.save(folder)?;
         let (tokenizers, labels) = (TokenizerFiles::find(folder)?, self.labels.as_ref());
         let mut saved = ModelFolder::create(folder, self.config.clone(), &tokenizers, labels)?;
+        if let Some(languages) = &self.languages {
+            saved.set_languages(languages.clone())?;
+        }
         for file in &self.pieces {
             saved.add_pieces(file.name, &file.bytes)?;
         }

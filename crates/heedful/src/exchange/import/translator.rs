@@ -5,15 +5,16 @@ use super::gathered::Gathered;
 use super::huggingface::{Settings, tokenizers};
 use super::pieces::{Pieces, PiecesFile};
 use super::settings::{Sizes, transformer};
-use super::{ImportError, Imported, positions, tables};
+use super::{ImportError, Imported, languages, positions, tables};
 use crate::data::SpecialTokens;
 use crate::data::tokenizer::{SIDE_PIECES, Tokenizers};
 use crate::exchange::names::{StackShape, bart};
 use crate::layers::{Halves, Norm, Positions};
 use crate::models::EncoderDecoderConfig;
 use crate::models::transformer::TransformerConfig;
-use crate::store::formats::FormatError;
 use crate::store::formats::huggingface::HuggingFaceFolder;
+use crate::store::formats::{FormatError, JsonObject, json_object};
+use crate::tasks::folder::Languages;
 
 /// The table of both sides.
 const SHARED: &str = "model.shared.weight";
@@ -34,7 +35,24 @@ pub(super) fn read(
     let config = EncoderDecoderConfig::Transformer(config).into();
     let kind = if norm == Norm::Post { "MarianMT" } else { "Pegasus" };
     let origin = format!("\nA {kind} model of Hugging Face.\n");
-    Ok(Imported { config, tokenizers, labels: None, origin, pieces, weights })
+    Ok(Imported {
+        config,
+        tokenizers,
+        labels: None,
+        languages: named_languages(folder)?,
+        origin,
+        pieces,
+        weights,
+    })
+}
+
+/// The languages, if a file names them: the settings of OPUS-MT's tokenizers do.
+fn named_languages(folder: &HuggingFaceFolder) -> Result<Option<Languages>, FormatError> {
+    const SETTINGS: &str = "tokenizer_config.json";
+    let named = |settings: &JsonObject| languages(settings, ["source_lang", "target_lang"]);
+    let Some(bytes) = folder.files.find(SETTINGS)? else { return Ok(named(&folder.config)) };
+    let settings = json_object(&folder.files.label(SETTINGS), &bytes)?;
+    Ok(named(&settings).or_else(|| named(&folder.config)))
 }
 
 fn configuration(

@@ -1,7 +1,7 @@
 //! A model on disk: a folder.
 //!
 //! ```text
-//! config.json                its task, its family, its configuration, and the version of this format
+//! config.json                its task, its family, its configuration, the version of this format, perhaps its languages
 //! model.safetensors          every parameter by name, f32, bf16 or int8; its metadata is the seal
 //! tokenizer.json             one vocabulary for both sides, or
 //! source.tokenizer.json      one for each
@@ -25,6 +25,7 @@ mod files;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+pub use config::Languages;
 pub use error::FolderError;
 use files::ModelFiles;
 pub use files::{MODEL_FILES, TokenizerFiles};
@@ -57,6 +58,8 @@ pub struct ModelFolder {
     pub path: PathBuf,
     /// The model's configuration.
     pub config: ModelConfig,
+    /// Those of a translator, if they are known.
+    pub languages: Option<Languages>,
     files: ModelFiles,
 }
 
@@ -81,8 +84,8 @@ impl ModelFolder {
             Some(seal) => files.check(path, seal)?,
             None => drop(TokenizerFiles::find(path)?),
         }
-        let config = config::parse(&path.join(CONFIG), files.get(CONFIG).unwrap_or_default())?;
-        Ok(ModelFolder { path: path.to_owned(), config, files })
+        let (config, languages) = config::parse(&path.join(CONFIG), files.get(CONFIG).unwrap_or_default())?;
+        Ok(ModelFolder { path: path.to_owned(), config, languages, files })
     }
 
     /// Writes a folder, creating it if needed: configuration, vocabularies, and the names of a classifier's labels.
@@ -95,12 +98,21 @@ impl ModelFolder {
     ) -> Result<ModelFolder, FolderError> {
         let mut files = ModelFiles::default();
         files.add_tokenizers(tokenizers)?;
-        files.add(CONFIG, config::to_json(&config).into_bytes());
+        files.add(CONFIG, config::to_json(&config, None).into_bytes());
         if let Some(labels) = labels {
             files.add(LABELS_FILE, labels.to_json().into_bytes());
         }
         files.write(path)?;
-        Ok(ModelFolder { path: path.to_owned(), config, files })
+        Ok(ModelFolder { path: path.to_owned(), config, languages: None, files })
+    }
+
+    /// Records the languages of a translator. [`ModelFolder::save`] seals them.
+    pub(crate) fn set_languages(&mut self, languages: Languages) -> Result<(), FolderError> {
+        let config = config::to_json(&self.config, Some(&languages)).into_bytes();
+        durable::write_bytes(&self.path.join(CONFIG), &config)?;
+        self.files.add(CONFIG, config);
+        self.languages = Some(languages);
+        Ok(())
     }
 
     /// Adds a SentencePiece model that a vocabulary was made of, for other programs. [`ModelFolder::save`] seals it.

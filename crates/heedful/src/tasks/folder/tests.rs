@@ -58,8 +58,12 @@ fn every_configuration_survives_the_way_through_json() {
         };
         for config in [preset(100), changed] {
             let config = ModelConfig::from(EncoderDecoderConfig::Transformer(config));
-            let json = config::to_json(&config);
-            assert_eq!(config::parse(Path::new(CONFIG), json.as_bytes()).expect("as it was written"), config);
+            let languages = Languages { source: "zh".into(), target: "en".into() };
+            for languages in [None, Some(languages)] {
+                let json = config::to_json(&config, languages.as_ref());
+                let parsed = config::parse(Path::new(CONFIG), json.as_bytes()).expect("as it was written");
+                assert_eq!(parsed, (config.clone(), languages));
+            }
         }
     }
 }

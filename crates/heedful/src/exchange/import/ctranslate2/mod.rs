@@ -12,7 +12,7 @@ use heedful_tensor::ops::Activation;
 
 use super::gathered::Gathered;
 use super::pieces::{Pieces, PiecesFile};
-use super::{ImportError, Imported, ORIGIN};
+use super::{ImportError, Imported, ORIGIN, languages};
 use crate::data::tokenizer::Tokenizers;
 use crate::exchange::kept::Kept;
 use crate::exchange::names::activations;
@@ -48,7 +48,9 @@ pub(super) fn argos(path: &Path) -> Result<Imported, ImportError> {
     if let Some(readme) = &package.readme {
         origin.push_str(&format!("\nIts own words:\n\n{readme}\n"));
     }
-    imported(&package.model, tokenizers, kept, origin)
+    let mut imported = imported(&package.model, tokenizers, kept, origin)?;
+    imported.languages = languages(&package.metadata, ["from_code", "to_code"]);
+    Ok(imported)
 }
 
 /// A folder with `model.bin`.
@@ -86,7 +88,15 @@ fn imported(
     };
     check_absent(&mut from)?;
     from.leave_out(|name| NEEDLESS.iter().any(|needless| name.ends_with(&format!("coder/{needless}"))));
-    Ok(Imported { config, tokenizers, labels: None, origin, pieces, weights: from.finish()? })
+    Ok(Imported {
+        config,
+        tokenizers,
+        labels: None,
+        languages: None,
+        origin,
+        pieces,
+        weights: from.finish()?,
+    })
 }
 
 /// Refuses what heedful does not compute.
@@ -183,4 +193,47 @@ fn depth(from: &Gathered<'_>, stack: &str) -> usize {
 fn source_table(from: &Gathered<'_>) -> &'static str {
     let numbered = "encoder/embeddings_0/weight";
     if from.has(numbered) { numbered } else { "encoder/embeddings/weight" }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::store::formats::zip::write::archive;
+    use crate::tasks::folder::{Languages, ModelFolder};
+
+    #[test]
+    fn an_argos_package_names_its_languages() {
+        let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exchange/models/ctranslate2");
+        let read = |name: &str| fs::read(given.join(name)).expect("a file of the model");
+        let place = tempfile::tempdir().expect("a folder");
+        for (metadata, expected) in [
+            (&br#"{"from_code": "zh", "to_code": "en"}"#[..], Some(["zh", "en"])),
+            (br#"{"from_name": "Chinese"}"#, None),
+            (br#"{"from_code": " ", "to_code": "en"}"#, None),
+        ] {
+            let package = archive(&[
+                ("zh_en/metadata.json", metadata),
+                ("zh_en/sentencepiece.model", &read("sentencepiece.model")),
+                ("zh_en/model/config.json", &read("config.json")),
+                ("zh_en/model/model.bin", &read("model.bin")),
+                ("zh_en/model/shared_vocabulary.json", &read("shared_vocabulary.json")),
+            ]);
+            let file = place.path().join("zh_en.argosmodel");
+            fs::write(&file, package.expect("a small one")).expect("room");
+            let imported = crate::exchange::import::read(&file).expect("a model");
+            let folder = place.path().join("model");
+            imported.save(&folder).expect("room");
+            let found = ModelFolder::open(&folder).expect("a model").languages;
+            let languages =
+                |[source, target]: [&str; 2]| Languages { source: source.into(), target: target.into() };
+            assert_eq!(found, expected.map(languages));
+            // Whatever copies the model takes them along.
+            let copy = ModelFolder::open(&folder).expect("a model").copy_to(&place.path().join("copy"));
+            assert_eq!(copy.expect("room").languages, found);
+            ModelFolder::seal(&folder).expect("a model");
+            assert_eq!(ModelFolder::open(&folder).expect("a model").languages, found);
+        }
+    }
 }
