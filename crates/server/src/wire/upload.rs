@@ -1,9 +1,14 @@
 //! `multipart/form-data`: a file with fields beside it.
 
+use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
+use futures_util::stream;
+use multer::Multipart;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -41,11 +46,11 @@ impl<T: DeserializeOwned> FromRequest<Arc<AppState>> for Upload<T> {
         })?;
         let bytes = read(body, &state.limits).await?;
         let (mut fields, mut file) = (Map::new(), None);
-        for part in split(&bytes, &boundary)? {
+        for part in split(bytes, &boundary).await? {
             if part.name == FILE {
-                file = Some(File { name: part.file_name, bytes: part.bytes.to_vec() });
+                file = Some(File { name: part.file_name, bytes: part.bytes.into() });
             } else {
-                let text = String::from_utf8(part.bytes.to_vec());
+                let text = String::from_utf8(part.bytes.into());
                 let text =
                     text.map_err(|_| ApiError::bad_request(format!("`{}` is not UTF-8", part.name)))?;
                 fields.insert(part.name, Value::String(text));
@@ -61,87 +66,81 @@ impl<T: DeserializeOwned> FromRequest<Arc<AppState>> for Upload<T> {
 
 /// The line between the parts.
 fn boundary(headers: &HeaderMap) -> Option<String> {
-    let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    let (name, parameters) = kind.split_once(';')?;
-    if !name.trim().eq_ignore_ascii_case("multipart/form-data") {
-        return None;
-    }
-    parameter(parameters, "boundary").filter(|boundary| !boundary.is_empty())
+    let boundary = multer::parse_boundary(headers.get(header::CONTENT_TYPE)?.to_str().ok()?);
+    boundary.ok().filter(|boundary| !boundary.is_empty())
 }
 
-struct Part<'b> {
+struct Part {
     name: String,
+    /// Without folders.
     file_name: String,
-    bytes: &'b [u8],
+    bytes: Bytes,
 }
 
-fn split<'b>(body: &'b [u8], boundary: &str) -> Result<Vec<Part<'b>>, ApiError> {
-    let odd = || {
-        ApiError::bad_request("the body is no multipart/form-data: its parts do not end where they should")
-    };
-    let line = format!("--{boundary}");
-    let mut rest = body.strip_prefix(line.as_bytes()).ok_or_else(odd)?;
-    let end = format!("\r\n{line}");
+/// The parts of a body that was read within its limits.
+async fn split(body: Bytes, boundary: &str) -> Result<Vec<Part>, ApiError> {
+    let odd = |why: &dyn Display| ApiError::bad_request(format!("the body is no multipart/form-data: {why}"));
+    let mut form = Multipart::new(stream::iter([Ok::<_, Infallible>(body)]), boundary);
     let mut parts = Vec::new();
-    while !rest.starts_with(b"--") {
-        rest = rest.strip_prefix(b"\r\n").ok_or_else(odd)?;
-        let head = find(rest, b"\r\n\r\n").ok_or_else(odd)?;
-        let content = &rest[head + 4..];
-        let length = find(content, end.as_bytes()).ok_or_else(odd)?;
-        let head = String::from_utf8_lossy(&rest[..head]);
-        let disposition = head.split("\r\n").find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            name.trim().eq_ignore_ascii_case("content-disposition").then_some(value)
-        });
-        let disposition = disposition.ok_or_else(odd)?;
-        let file_name = parameter(disposition, "filename").unwrap_or_default();
-        parts.push(Part {
-            name: parameter(disposition, "name").ok_or_else(odd)?,
-            file_name: file_name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
-            bytes: &content[..length],
-        });
-        rest = &content[length + end.len()..];
+    while let Some(field) = form.next_field().await.map_err(|error| odd(&error))? {
+        let name = field.name().ok_or_else(|| odd(&"a part has no name"))?.to_owned();
+        let file_name = field.file_name().unwrap_or_default().rsplit(['/', '\\']).next();
+        let file_name = file_name.unwrap_or_default().to_owned();
+        parts.push(Part { name, file_name, bytes: field.bytes().await.map_err(|error| odd(&error))? });
     }
     Ok(parts)
 }
 
-/// The value of `name=value` or `name="value"` in a header.
-fn parameter(header: &str, name: &str) -> Option<String> {
-    header.split(';').find_map(|parameter| {
-        let (known, value) = parameter.split_once('=')?;
-        known.trim().eq_ignore_ascii_case(name).then(|| value.trim().trim_matches('"').to_owned())
-    })
-}
-
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|found| found == wanted)
-}
-
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
+
+    fn parts(body: &[u8], boundary: &str) -> Result<Vec<Part>, ApiError> {
+        let body = Bytes::copy_from_slice(body);
+        // The whole body is there: nothing is waited for.
+        split(body, boundary).now_or_never().expect("no wait")
+    }
 
     #[test]
     fn a_form_is_cut_into_its_parts() {
         let body = "--X\r\nContent-Disposition: form-data; name=\"source\"\r\n\r\nen\r\n--X\r\n\
                     content-disposition: form-data; name=\"file\"; filename=\"C:\\dir\\a.txt\"\r\nContent-Type: text/plain\r\n\r\n\
                     one\r\n--Y\r\n\r\ntwo\r\n--X--\r\n";
-        let parts = split(body.as_bytes(), "X").expect("a form");
+        let cut = parts(body.as_bytes(), "X").expect("a form");
         let found: Vec<_> =
-            parts.iter().map(|part| (part.name.as_str(), part.file_name.as_str(), part.bytes)).collect();
+            cut.iter().map(|part| (part.name.as_str(), part.file_name.as_str(), &part.bytes[..])).collect();
         assert_eq!(found, [("source", "", &b"en"[..]), ("file", "a.txt", &b"one\r\n--Y\r\n\r\ntwo"[..])]);
-        assert_eq!(split(b"--X--", "X").expect("nothing").len(), 0);
+        assert_eq!(parts(b"--X--", "X").expect("nothing").len(), 0);
+    }
+
+    #[test]
+    fn names_of_files_have_any_characters() {
+        for (written, expected) in [
+            ("\"Report;v2.html\"", "Report;v2.html"),
+            ("\"a=b; name=c.txt\"", "a=b; name=c.txt"),
+            ("\"say \\\"hi\\\".txt\"", "say \"hi\".txt"),
+            ("\"汽车.html\"", "汽车.html"),
+            ("plain.txt", "plain.txt"),
+            ("\"\"", ""),
+        ] {
+            let head = format!("Content-Disposition: form-data; name=\"file\"; filename={written}");
+            let body = format!("--X\r\n{head}\r\n\r\none\r\n--X--\r\n");
+            let parts = parts(body.as_bytes(), "X").expect("a form");
+            assert_eq!((parts[0].name.as_str(), parts[0].file_name.as_str()), ("file", expected));
+        }
     }
 
     #[test]
     fn every_beginning_of_a_form_is_an_error_and_no_panic() {
         let body = "--X\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nen\r\n--X--";
         for end in 0..body.len() {
-            assert!(split(&body.as_bytes()[..end], "X").is_err(), "{end}");
+            assert!(parts(&body.as_bytes()[..end], "X").is_err(), "{end}");
         }
         for odd in ["", "x", "--X\r\n\r\n\r\n--X--", "--X\r\nContent-Disposition: form-data\r\n\r\n\r\n--X--"]
         {
-            assert!(split(odd.as_bytes(), "X").is_err(), "{odd}");
+            assert!(parts(odd.as_bytes(), "X").is_err(), "{odd}");
         }
     }
 

@@ -39,6 +39,7 @@ fn files_are_translated_as_texts_are() {
         ("no ending", "一辆汽车", "text", "text/plain; charset=utf-8", "no ending_en.txt"),
         ("PAGE.HTML", "<p>一辆<b>汽车</b></p>", "html", "text/html; charset=utf-8", "PAGE_en.HTML"),
         ("empty.txt", "", "text", "text/plain; charset=utf-8", "empty_en.txt"),
+        ("Report;v2.html", "<p>一辆<b>汽车</b></p>", "html", "text/html; charset=utf-8", "Reportv2_en.html"),
     ] {
         let reply = upload(&server, name, content.as_bytes(), &LANGUAGES);
         assert_eq!(reply.status, 200, "{name}: {}", reply.body);
