@@ -156,7 +156,7 @@ async fn middleware(State(front): State<Arc<Front>>, request: Request, next: Nex
     let (status, time) = (response.status().as_u16(), start.elapsed());
     front.metrics.observe(route.as_deref().unwrap_or("other"), status, time);
     if front.log == AccessLog::Lines {
-        let client = client.map_or_else(|| "?".to_owned(), |Client(address)| address.ip().to_string());
+        let client = client.map_or_else(|| "?".to_owned(), |client| client.address.to_string());
         eprintln!("{client} {method} {path:?} {status} {:.1} ms", time.as_secs_f64() * 1000.0);
     }
     response

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! limit      a maximum of connections at a time; further ones wait in the system's backlog
-//! address    a maximum of connections from one address; further ones are refused
+//! address    a maximum of connections from one address, unless it is a trusted proxy's; further ones are refused
 //! timeouts   a client that takes too long to send a request head, or to read a response, is disconnected
 //! cancel     an end of input during a request means that the client is gone: the request is cancelled
 //! shutdown   no new connections, open requests are answered, idle connections are closed
 //! ```
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,19 +27,25 @@ use tokio::sync::{Semaphore, watch};
 use crate::front::Answering;
 use crate::metrics::Gauge;
 use crate::options::Limits;
+use crate::proxies::Proxies;
 use crate::write_timeout::WriteTimeout;
 
-/// The address that a request came from.
+/// Where a request came from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Client(pub(crate) SocketAddr);
+pub(crate) struct Client {
+    /// The address of the client: behind a trusted proxy, the one that the proxy names.
+    pub(crate) address: IpAddr,
+    /// The address that is connected.
+    pub(crate) peer: IpAddr,
+}
 
-/// After a failed `accept`: the system is out of file descriptors, and an immediate retry would spin.
+/// After a failed `accept`: the system is out of file descriptors, and an immediate retry would spin. Also the most that a
+/// refusal takes.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Serves until `stopped` is set, and then until all open requests are answered or the grace period is over.
 pub(crate) async fn serve(
-    listener: TcpListener,
-    answering: Answering,
+    (listener, answering, proxies): (TcpListener, Answering, Arc<Proxies>),
     limits: Limits,
     connected: Arc<Gauge>,
     mut stopped: watch::Receiver<bool>,
@@ -63,16 +69,20 @@ pub(crate) async fn serve(
             tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
-        let Some(place) = addresses.enter(address.ip(), limits.connections_per_address) else {
+        // Through a trusted proxy come many.
+        let most = if proxies.trusts(address.ip()) { usize::MAX } else { limits.connections_per_address };
+        let Some(place) = addresses.enter(address.ip(), most) else {
             // The buffer of a new connection has room; a client that sent more than its head may miss the words.
-            let _ = stream.writable().await;
-            let _ = stream.try_write(refusal.as_bytes());
+            if tokio::time::timeout(RETRY_DELAY, stream.writable()).await.is_ok() {
+                let _ = stream.try_write(refusal.as_bytes());
+            }
             continue;
         };
         // Responses are written in one piece; waiting for more would only delay them.
         let _ = stream.set_nodelay(true);
         let io = TokioIo::new(WriteTimeout::new(stream, limits.client_timeout));
-        let connection = graceful.watch(http.serve_connection(io, service(&answering, address)));
+        let connection =
+            graceful.watch(http.serve_connection(io, service(&answering, &proxies, address.ip())));
         let (connected, permits, most) = (connected.clone(), permits.clone(), limits.connections);
         connected.set(most - permits.available_permits());
         tokio::spawn(async move {
@@ -145,16 +155,18 @@ fn refusal(most: usize) -> String {
 /// Whoever answers, with the client's address attached to every request.
 fn service(
     answering: &Answering,
-    address: SocketAddr,
+    proxies: &Arc<Proxies>,
+    peer: IpAddr,
 ) -> impl Service<
     Request<Incoming>,
     Response = axum::response::Response,
     Error = std::convert::Infallible,
     Future: Send + 'static,
 > + use<> {
-    let answering = answering.clone();
+    let (answering, proxies) = (answering.clone(), proxies.clone());
     service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Client(address));
+        let address = proxies.client(peer, request.headers());
+        request.extensions_mut().insert(Client { address, peer });
         TowerToHyperService::new(answering.router()).call(request.map(Body::new))
     })
 }

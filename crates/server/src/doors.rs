@@ -18,7 +18,7 @@ use crate::options::ServerOptions;
 /// The names that the server answers to, and the pages that may use it.
 pub(crate) struct Doors {
     listens_on: IpAddr,
-    /// In lower case; `*` is any.
+    /// In lower case; `*` is any. That of `--public-url` is one of them.
     hosts: Vec<String>,
     /// The origin that is let in (CORS); `*` is any.
     pub(crate) origin: Option<HeaderValue>,
@@ -41,7 +41,10 @@ impl Doors {
             }
             Ok(name)
         };
-        let hosts = options.allow_hosts.iter().map(host).collect::<Result<_, _>>()?;
+        let public = options.public_url.as_deref().and_then(|url| url.parse::<Uri>().ok());
+        let public =
+            public.and_then(|url| Some(without_port(url.authority()?.as_str()).to_ascii_lowercase()));
+        let hosts = options.allow_hosts.iter().map(host).chain(public.map(Ok)).collect::<Result<_, _>>()?;
         Ok(Doors { listens_on: options.address.ip(), hosts, origin })
     }
 

@@ -10,6 +10,7 @@ use crate::doors::Doors;
 use crate::error::ServerError;
 use crate::metrics::Metrics;
 use crate::options::{AccessLog, ServerOptions};
+use crate::proxies::Proxies;
 
 /// From the start of a server to its end. It only goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +27,7 @@ pub(crate) enum Phase {
 pub(crate) struct Front {
     phase: AtomicU8,
     pub(crate) doors: Doors,
+    pub(crate) proxies: Arc<Proxies>,
     pub(crate) metrics: Metrics,
     pub(crate) log: AccessLog,
 }
@@ -35,6 +37,7 @@ impl Front {
         Ok(Front {
             phase: AtomicU8::new(Phase::Loading as u8),
             doors: Doors::new(options)?,
+            proxies: Arc::new(Proxies::new(options)?),
             metrics: Metrics::default(),
             log: options.log,
         })

@@ -49,6 +49,7 @@ mod assets;
 mod connections;
 mod doors;
 mod downloads;
+mod proxies;
 mod write_timeout;
 
 #[doc(hidden)]
@@ -57,4 +58,5 @@ pub mod fuzzing;
 pub use error::ServerError;
 pub use models::{Engine, ModelSpec, Origin};
 pub use options::{AccessLog, Limits, ServerOptions, Shortlists};
+pub use proxies::Network;
 pub use server::{Server, StartingServer};

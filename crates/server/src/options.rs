@@ -8,6 +8,7 @@ use heedful::decode::SearchOptions;
 use heedful::models::DeviceChoice;
 
 use crate::models::ModelSpec;
+use crate::proxies::Network;
 
 /// The options of a server.
 #[derive(Clone, Debug)]
@@ -43,6 +44,10 @@ pub struct ServerOptions {
     /// Names that the server answers to besides localhost and addresses; `*` for any. Requests for other names may come from
     /// foreign pages and are refused.
     pub allow_hosts: Vec<String>,
+    /// Reverse proxies that are believed who their clients are; see [`Network`].
+    pub trusted_proxies: Vec<Network>,
+    /// The address of this server for its clients, such as `https://translate.example.org`, if a proxy has another one.
+    pub public_url: Option<String>,
     /// A file that suggested translations are appended to; without one they are refused.
     pub suggestions: Option<PathBuf>,
     /// A second address, where `/metrics` needs no key.
@@ -99,6 +104,7 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// How long a shutdown waits for accepted requests.
     pub grace: Duration,
+    /// Trusted proxies have no such limit.
 }
 
 impl Default for Limits {
@@ -141,5 +147,7 @@ impl Default for ServerOptions {
             suggestions: None,
             log: AccessLog::Off,
         }
+            trusted_proxies: Vec::new(),
+            public_url: None,
     }
 }

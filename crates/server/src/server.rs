@@ -102,7 +102,9 @@ impl Server {
         let limits = || options.limits.clone();
         let answering = Answering::new(starting_app(front.clone()));
         let connected = front.metrics.connections.clone();
-        let serving = connections::serve(listener, answering.clone(), limits(), connected, stopped.clone());
+        let proxies = &front.proxies;
+        let serving = (listener, answering.clone(), proxies.clone());
+        let serving = connections::serve(serving, limits(), connected, stopped.clone());
         let serving = runtime.spawn(serving);
         let answering_metrics = Answering::new(starting_metrics_app(front.clone()));
         let mut metrics_address = None;
@@ -111,7 +113,8 @@ impl Server {
                 listening(address).map_err(|cause| ServerError::MetricsAddress { address, cause })?;
             metrics_address = Some(listener.local_addr()?);
             let answering = answering_metrics.clone();
-            runtime.spawn(connections::serve(listener, answering, limits(), Arc::default(), stopped));
+            let serving = (listener, answering, proxies.clone());
+            runtime.spawn(connections::serve(serving, limits(), Arc::default(), stopped));
         }
         Ok(StartingServer {
             options,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
-use heedful_server::{AccessLog, Limits, ModelSpec, Origin, Server, ServerOptions, Shortlists};
+use heedful_server::{AccessLog, Limits, ModelSpec, Network, Origin, Server, ServerOptions, Shortlists};
 
 use crate::machine::Machine;
 use crate::progress::{Bar, Verbosity};
@@ -51,6 +51,14 @@ pub(crate) struct Arguments {
     /// a foreign page cannot use the server through a name of its own
     #[arg(long, value_name = "NAME", help_heading = "Network")]
     allow_host: Vec<String>,
+    /// Believe this reverse proxy, or those of this network, who their clients are (X-Forwarded-For, X-Forwarded-Proto,
+    /// X-Forwarded-Host, Forwarded), for example 10.0.0.7 or 10.0.0.0/8; repeatable
+    #[arg(long, value_name = "ADDRESS", help_heading = "Network")]
+    trusted_proxy: Vec<Network>,
+    /// Address of this server for its clients, for example https://translate.example.org: addresses of translated files begin with
+    /// it, and the server answers to its name
+    #[arg(long, value_name = "URL", help_heading = "Network")]
+    public_url: Option<String>,
     /// Append translations that clients suggest (/suggest) to this file, one JSON object on each line; without it they are refused
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     suggestions: Option<PathBuf>,
@@ -224,5 +232,7 @@ impl Arguments {
             log: if self.log { AccessLog::Lines } else { AccessLog::Off },
             ..ServerOptions::default()
         })
+            trusted_proxies: self.trusted_proxy.clone(),
+            public_url: self.public_url.clone(),
     }
 }

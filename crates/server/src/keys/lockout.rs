@@ -1,7 +1,7 @@
 //! Addresses that sent unknown keys, and how long they must wait.
 //!
 //! ```text
-//! 20 unknown keys within a minute   429 to every key of this address, for a minute
+//! 20 unknown keys within a minute   429 to every unknown key of this address, for a minute
 //! memory                            at most 10,000 addresses; the one whose minute ends first makes room
 //! ```
 
@@ -32,7 +32,7 @@ struct Wrong {
 }
 
 impl Lockout {
-    /// Whether an address may present a key; else the seconds that it must wait.
+    /// Whether an address may present one more unknown key; else the seconds that it must wait.
     pub(super) fn check(&self, address: IpAddr, now: Instant) -> Result<(), u64> {
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(&Wrong { count, until }) = wrong.get(&network(address)) else { return Ok(()) };

@@ -70,7 +70,7 @@ pub(super) fn presented(field: Option<Value>, parts: &Parts) -> Result<Presented
         Some(_) => return Err(ApiError::bad_request(format!("`{API_KEY}` must be a string"))),
     };
     let client = parts.extensions.get::<Client>();
-    let address = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |Client(address)| address.ip());
+    let address = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |client| client.address);
     Ok(PresentedKey { key, address })
 }
 

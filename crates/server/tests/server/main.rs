@@ -10,6 +10,7 @@ mod libretranslate;
 mod limits;
 mod models;
 mod openapi;
+mod proxies;
 mod python;
 mod reload;
 mod schema;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::{Body as ResponseBody, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use super::work::translations;
 use crate::app::AppState;
+use crate::connections::Client;
 use crate::downloads::Download;
 use crate::error::{ApiError, ErrorBody};
 use crate::routes::model_selection::{Languages, by_languages};
@@ -64,6 +65,7 @@ pub(crate) struct TranslateFileResponse {
 )]
 pub(crate) async fn translate_file(
     State(state): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
     headers: HeaderMap,
     Upload { fields, file, key }: Upload<FileFields>,
 ) -> Result<Json<TranslateFileResponse>, ApiError> {
@@ -87,8 +89,8 @@ pub(crate) async fn translate_file(
         bytes: Bytes::from(translated),
     };
     let id = state.downloads.keep(download, Instant::now());
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
-    Ok(Json(TranslateFileResponse { translated_file_url: format!("http://{host}/download_file/{id}") }))
+    let base = state.front.proxies.base_url(client.peer, &headers);
+    Ok(Json(TranslateFileResponse { translated_file_url: format!("{base}/download_file/{id}") }))
 }
 
 /// Fetch a translated file
