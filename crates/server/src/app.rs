@@ -20,8 +20,9 @@ use crate::front::{Front, Phase};
 use crate::keys::Keys;
 use crate::models::Models;
 use crate::options::{AccessLog, Limits, ServerOptions};
+use crate::routes::health::{self, Health, Readiness};
 use crate::routes::libretranslate::suggestion::Suggestions;
-use crate::routes::{health, routes, service};
+use crate::routes::{routes, service};
 
 /// Translated files of the largest size that are kept.
 const DOWNLOADS: usize = 16;
@@ -90,13 +91,16 @@ pub(crate) fn metrics_app(state: Arc<AppState>) -> Router {
 
 /// What answers until the models are loaded: that the server is alive, and not ready.
 pub(crate) fn starting_app(front: Arc<Front>) -> Router {
-    let ready = async |State(front): State<Arc<Front>>| health::readiness(&front);
-    let kserve_ready = async |State(front): State<Arc<Front>>| health::kserve_readiness(&front);
+    let alive = async || Health::of_stuck(None);
+    let kserve_alive = async || health::kserve_liveness(true);
+    let ready = async |State(front): State<Arc<Front>>| Readiness::of_front(&front).into_response();
+    let kserve_ready =
+        async |State(front): State<Arc<Front>>| health::kserve_readiness(&Readiness::of_front(&front));
     Router::new()
-        .route("/health", get(health::health))
-        .route("/health/live", get(health::live))
+        .route("/health", get(alive))
+        .route("/health/live", get(alive))
         .route("/health/ready", get(ready))
-        .route("/v2/health/live", get(health::kserve_live))
+        .route("/v2/health/live", get(kserve_alive))
         .route("/v2/health/ready", get(kserve_ready))
         .fallback(async || ApiError::loading())
         .method_not_allowed_fallback(wrong_method)
@@ -106,7 +110,8 @@ pub(crate) fn starting_app(front: Arc<Front>) -> Router {
 
 /// The same at the address of `--metrics-listen`.
 pub(crate) fn starting_metrics_app(front: Arc<Front>) -> Router {
-    let counters = async |State(front): State<Arc<Front>>| service::page_of(&front, &[]);
+    let counters =
+        async |State(front): State<Arc<Front>>| service::page_of(&front, &Readiness::of_front(&front), &[]);
     Router::new()
         .route("/metrics", get(counters))
         .with_state(front.clone())

@@ -123,6 +123,18 @@ impl ApiError {
         ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
+    /// 503: the worker makes no progress, and nobody knows whether it ever will.
+    pub(crate) fn stuck(what: &str) -> ApiError {
+        let message = format!("{what}: use another server, or restart this one");
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// 503: the request took longer than a model that was replaced is kept.
+    pub(crate) fn replaced(model: &str) -> ApiError {
+        let message = format!("{model} was replaced by a newer version meanwhile: send the request again");
+        ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    }
+
     /// 503: the server has just started.
     pub(crate) fn loading() -> ApiError {
         let message = "the models are being loaded: try again in a moment";

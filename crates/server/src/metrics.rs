@@ -64,6 +64,10 @@ pub(crate) struct ModelReading {
     pub(crate) name: String,
     pub(crate) metrics: Arc<ModelMetrics>,
     pub(crate) waiting: Waiting,
+    /// Versions in memory.
+    pub(crate) versions: usize,
+    /// Workers that make no progress.
+    pub(crate) stuck: usize,
 }
 
 /// What is in a queue.
@@ -140,7 +144,7 @@ impl Metrics {
 /// Name, kind, meaning and value of a number that each model has.
 type OfModel = (&'static str, &'static str, &'static str, fn(&ModelReading) -> f64);
 
-const OF_MODELS: [OfModel; 14] = [
+const OF_MODELS: [OfModel; 16] = [
     ("sentences_total", "counter", "Sentences that were finished.", |m| m.metrics.sentences.get() as f64),
     ("source_tokens_total", "counter", "Tokens that were read.", |m| m.metrics.source_tokens.get() as f64),
     ("target_tokens_total", "counter", "Tokens of the best outputs.", |m| {
@@ -149,7 +153,7 @@ const OF_MODELS: [OfModel; 14] = [
     ("cancelled_total", "counter", "Sentences cancelled because their client disconnected.", |m| {
         m.metrics.cancelled.get() as f64
     }),
-    ("refused_total", "counter", "Requests refused because the queue was full.", |m| {
+    ("refused_total", "counter", "Requests refused because the queue was full or the worker stuck.", |m| {
         m.metrics.refused.get() as f64
     }),
     ("panics_total", "counter", "Panics of the worker, after which it was restarted.", |m| {
@@ -170,6 +174,12 @@ const OF_MODELS: [OfModel; 14] = [
     ("waiting", "gauge", "Sentences in the queue.", |m| m.waiting.sentences as f64),
     ("waiting_tokens", "gauge", "Tokens of the sentences in the queue.", |m| m.waiting.tokens as f64),
     ("in_flight", "gauge", "Sentences in the batch.", |m| m.metrics.in_flight.get() as f64),
+    ("versions", "gauge", "Versions in memory: 2 while requests finish with one that was replaced.", |m| {
+        m.versions as f64
+    }),
+    ("stuck_workers", "gauge", "Workers that have made no progress for --worker-timeout.", |m| {
+        m.stuck as f64
+    }),
 ];
 
 /// How much of the time a model computes, in at least one of its lanes.
@@ -273,8 +283,9 @@ mod tests {
         let model = ModelMetrics::default();
         model.sentences.add(7);
         let waiting = Waiting { sentences: 5, tokens: 60 };
-        let page =
-            metrics.render(false, &[ModelReading { name: "a\"b".into(), metrics: Arc::new(model), waiting }]);
+        let name = "a\"b".to_owned();
+        let model = ModelReading { name, metrics: Arc::new(model), waiting, versions: 2, stuck: 1 };
+        let page = metrics.render(false, &[model]);
         for line in [
             "heedful_responses_total{route=\"/translate\",status=\"200\"} 4",
             "heedful_response_seconds_bucket{route=\"/translate\",le=\"0.005\"} 1",
@@ -284,6 +295,8 @@ mod tests {
             "heedful_waiting{model=\"a\\\"b\"} 5",
             "heedful_waiting_tokens{model=\"a\\\"b\"} 60",
             "heedful_utilization{model=\"a\\\"b\"} 0",
+            "heedful_versions{model=\"a\\\"b\"} 2",
+            "heedful_stuck_workers{model=\"a\\\"b\"} 1",
             "heedful_ready 0",
         ] {
             assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");

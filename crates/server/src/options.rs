@@ -96,15 +96,18 @@ pub struct Limits {
     pub tokens: usize,
     /// How long a request may take once it was read (504).
     pub timeout: Duration,
+    /// How long a worker may take for one step of a search, or one text. One that takes longer is stuck: its clients get 503, and
+    /// so does `/health/live`.
+    pub worker_timeout: Duration,
     /// How long a client may take to send a request (408 for the body), or to read a piece of the response.
     pub client_timeout: Duration,
     /// Connections at a time; further ones wait until one ends.
     pub connections: usize,
     /// Connections at a time from one address, or one /64 network of IPv6; further ones are refused with 429.
-    pub connections_per_address: usize,
-    /// How long a shutdown waits for accepted requests.
-    pub grace: Duration,
     /// Trusted proxies have no such limit.
+    pub connections_per_address: usize,
+    /// How long a shutdown waits for accepted requests, and how long they go on with a model that was replaced.
+    pub grace: Duration,
 }
 
 impl Default for Limits {
@@ -118,6 +121,7 @@ impl Default for Limits {
             beam: 16,
             tokens: 1_000,
             timeout: Duration::from_secs(300),
+            worker_timeout: Duration::from_secs(120),
             client_timeout: Duration::from_secs(30),
             connections: 4_096,
             connections_per_address: 1_024,
@@ -143,11 +147,11 @@ impl Default for ServerOptions {
             drain: Duration::ZERO,
             allow_origin: None,
             allow_hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
+            public_url: None,
             metrics_address: None,
             suggestions: None,
             log: AccessLog::Off,
         }
-            trusted_proxies: Vec::new(),
-            public_url: None,
     }
 }

@@ -153,7 +153,7 @@ impl Server {
 
     /// Reloads all models. Returns an error for each one that cannot be loaded; its old version keeps serving.
     pub fn reload(&self) -> Vec<ServerError> {
-        self.state.models.served.iter().filter_map(|served| served.reload().err()).collect()
+        self.state.models.reload()
     }
 
     /// Answers as before, but `/health/ready` says from here on that no more requests should be sent.
@@ -245,7 +245,14 @@ fn check(options: &ServerOptions) -> Result<(), ServerError> {
             limits.connections
         )));
     }
-    let times = [limits.timeout, limits.client_timeout, limits.grace, options.batch_wait, options.drain];
+    let times = [
+        limits.timeout,
+        limits.worker_timeout,
+        limits.client_timeout,
+        limits.grace,
+        options.batch_wait,
+        options.drain,
+    ];
     if times.iter().any(|time| *time > LONGEST_TIME) {
         let most = LONGEST_TIME.as_secs();
         return Err(ServerError::Limits(format!("a time limit is too long: set at most {most} seconds")));
@@ -257,3 +264,8 @@ fn check(options: &ServerOptions) -> Result<(), ServerError> {
     }
     Ok(())
 }
+    if limits.worker_timeout.is_zero() {
+        return Err(ServerError::Limits(
+            "no worker makes progress within 0 s: set --worker-timeout to at least 1".into(),
+        ));
+    }

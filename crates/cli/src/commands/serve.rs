@@ -123,6 +123,10 @@ pub(crate) struct Arguments {
     /// Maximum time for a request in seconds; then it gets status 504
     #[arg(long, default_value_t = Limits::default().timeout.as_secs(), value_name = "S", help_heading = "Limits")]
     timeout: u64,
+    /// Maximum time in seconds for one step of a model's worker. A worker that takes longer is stuck: its clients get status 503, and
+    /// so does /health/live
+    #[arg(long, default_value_t = Limits::default().worker_timeout.as_secs(), value_name = "S", help_heading = "Limits")]
+    worker_timeout: u64,
     /// Maximum time in seconds for a client to send its request or to receive the response
     #[arg(long, default_value_t = Limits::default().client_timeout.as_secs(), value_name = "S", help_heading = "Limits")]
     client_timeout: u64,
@@ -217,6 +221,7 @@ impl Arguments {
                 beam: self.max_beam,
                 tokens: self.max_tokens,
                 timeout: Duration::from_secs(self.timeout),
+                worker_timeout: Duration::from_secs(self.worker_timeout),
                 client_timeout: Duration::from_secs(self.client_timeout),
                 connections: self.connections,
                 connections_per_address: self.connections_per_address,
@@ -227,12 +232,12 @@ impl Arguments {
             drain: Duration::from_secs(self.drain),
             allow_origin: self.allow_origin.clone(),
             allow_hosts: self.allow_host.clone(),
+            trusted_proxies: self.trusted_proxy.clone(),
+            public_url: self.public_url.clone(),
             metrics_address: self.metrics_listen,
             suggestions: self.suggestions.clone(),
             log: if self.log { AccessLog::Lines } else { AccessLog::Off },
             ..ServerOptions::default()
         })
-            trusted_proxies: self.trusted_proxy.clone(),
-            public_url: self.public_url.clone(),
     }
 }

@@ -4,9 +4,7 @@ use heedful::explain::{ExplainOptions, Explanation};
 use heedful::tasks::classify::{Classified, Classifier};
 
 use super::in_flight::InFlight;
-use super::lanes::Lane;
-use super::queue::Queue;
-use super::worker::{WorkerOptions, catch_failure};
+use super::worker::{Worker, WorkerOptions, catch_failure};
 use super::{Detail, JobError, Outcome};
 
 /// The most texts of a batch.
@@ -17,18 +15,18 @@ const BATCH_TOKENS: usize = 1024;
 /// Runs until the queue is closed and empty.
 pub(super) fn run(
     classifier: &Classifier,
-    (queue, lane): (&Queue, Lane),
+    worker: &Worker,
     options: &WorkerOptions,
     in_flight: &mut InFlight<'_>,
 ) {
     let mut last_batch = 1;
-    while let Some(item) = queue.wait(lane) {
-        queue.wait_for(lane, last_batch - 1, options.batch_wait);
+    while let Some(item) = worker.wait() {
+        worker.wait_for(last_batch - 1, options.batch_wait);
         let mut tokens = item.input.tokens.len();
         let mut numbers = vec![in_flight.add(item)];
         while numbers.len() < BATCH_SIZE
             && tokens < BATCH_TOKENS
-            && let Some(item) = queue.take(lane)
+            && let Some(item) = worker.take()
         {
             tokens += item.input.tokens.len();
             numbers.push(in_flight.add(item));
@@ -46,12 +44,12 @@ pub(super) fn run(
         let batch = if texts.is_empty() {
             Ok(Vec::new())
         } else {
-            lane.compute(in_flight.metrics, || classifier.classify(&texts, options.search.compute))
+            worker.compute(in_flight.metrics, || classifier.classify(&texts, options.search.compute))
         };
         match batch {
             Ok(results) => {
                 for (number, result) in numbers.into_iter().zip(results) {
-                    explain(classifier, (number, result), lane, options, in_flight);
+                    explain(classifier, (number, result), worker, options, in_flight);
                 }
             }
             // One of them cannot be read: classified one by one, only that one fails.
@@ -59,11 +57,11 @@ pub(super) fn run(
                 for number in numbers {
                     let Some(started) = in_flight.get(number) else { continue };
                     let text = started.item.input.text.as_str();
-                    let result = lane
+                    let result = worker
                         .compute(in_flight.metrics, || classifier.classify(&[text], options.search.compute));
                     match result {
                         Ok(mut results) => {
-                            explain(classifier, (number, results.remove(0)), lane, options, in_flight);
+                            explain(classifier, (number, results.remove(0)), worker, options, in_flight);
                         }
                         Err(error) => {
                             finish(number, Err(JobError::InvalidInput(error.to_string())), in_flight);
@@ -79,7 +77,7 @@ pub(super) fn run(
 fn explain(
     classifier: &Classifier,
     (number, classified): (usize, Classified),
-    lane: Lane,
+    worker: &Worker,
     options: &WorkerOptions,
     in_flight: &mut InFlight<'_>,
 ) {
@@ -90,7 +88,7 @@ fn explain(
     let (input, job) = (&started.item.input, started.item.job.clone());
     let explaining = ExplainOptions { scores, ..ExplainOptions::new(form, &options.search) };
     let explain = || Explanation::of_class(classifier, &input.text, &input.tokens, 1, &explaining);
-    let found = catch_failure(in_flight.metrics, || lane.compute(in_flight.metrics, explain));
+    let found = catch_failure(in_flight.metrics, || worker.compute(in_flight.metrics, explain));
     let found = found.and_then(|explanation| {
         job.count_weights(&explanation)?;
         Ok(Outcome::Classified(classified, Some(Box::new(explanation))))

@@ -4,19 +4,12 @@ use heedful::explain::{ExplainError, ExplainOptions, Explanation};
 use heedful::tasks::masked::{Filled, Filler};
 
 use super::in_flight::{InFlight, StartedItem};
-use super::lanes::Lane;
-use super::queue::Queue;
-use super::worker::{WorkerOptions, catch_failure};
+use super::worker::{Worker, WorkerOptions, catch_failure};
 use super::{Detail, JobError, Outcome};
 
 /// Runs until the queue is closed and empty.
-pub(super) fn run(
-    filler: &Filler,
-    (queue, lane): (&Queue, Lane),
-    options: &WorkerOptions,
-    in_flight: &mut InFlight<'_>,
-) {
-    while let Some(item) = queue.wait(lane) {
+pub(super) fn run(filler: &Filler, worker: &Worker, options: &WorkerOptions, in_flight: &mut InFlight<'_>) {
+    while let Some(item) = worker.wait() {
         let number = in_flight.add(item);
         in_flight.remove_cancelled();
         let Some(started) = in_flight.get(number) else { continue };
@@ -25,7 +18,7 @@ pub(super) fn run(
         in_flight.metrics.sentences.add(1);
         in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
         let filled = catch_failure(in_flight.metrics, || {
-            lane.compute(in_flight.metrics, || fill(filler, started, options))
+            worker.compute(in_flight.metrics, || fill(filler, started, options))
         });
         let counted = filled.and_then(|(filled, explanation)| {
             explanation.as_ref().map_or(Ok(()), |explanation| started.item.job.count_weights(explanation))?;

@@ -18,27 +18,25 @@ use heedful::tasks::language::Generator;
 use heedful::tasks::translate::{Output, Translation, Translator};
 
 use super::in_flight::{InFlight, StartedItem};
-use super::lanes::Lane;
-use super::queue::Queue;
 use super::searches::Searches;
-use super::worker::{WorkerOptions, catch_failure};
+use super::worker::{Worker, WorkerOptions, catch_failure};
 use super::{Detail, Input, JobError, Outcome, WorkItem, Written};
 use crate::models::Engine;
 
 /// Runs until the queue is closed and empty. A sentence that fails ends its own job only.
 pub(super) fn run(
     (engine, model): (&Engine, &dyn Generate),
-    (queue, lane): (&Queue, Lane),
+    worker: &Worker,
     options: &WorkerOptions,
     in_flight: &mut InFlight<'_>,
 ) -> Result<(), DecodeError> {
-    if lane.is_shortest() {
-        return serve((engine, model), (queue, lane), options, in_flight).map(drop);
+    if worker.lane.is_shortest() {
+        return serve((engine, model), worker, options, in_flight).map(drop);
     }
     // A search keeps the memory of its cache: that for long texts is given back when none is left.
     loop {
-        queue.wait_for(lane, 1, Duration::MAX);
-        if serve((engine, model), (queue, lane), options, in_flight)? == Ended::Closed {
+        worker.wait_for(1, Duration::MAX);
+        if serve((engine, model), worker, options, in_flight)? == Ended::Closed {
             return Ok(());
         }
     }
@@ -55,7 +53,7 @@ enum Ended {
 
 fn serve(
     (engine, model): (&Engine, &dyn Generate),
-    (queue, lane): (&Queue, Lane),
+    worker: &Worker,
     options: &WorkerOptions,
     in_flight: &mut InFlight<'_>,
 ) -> Result<Ended, DecodeError> {
@@ -66,17 +64,17 @@ fn serve(
     let mut batch_size = 1;
     loop {
         if in_flight.is_empty() {
-            if !is_new && !lane.is_shortest() {
+            if !is_new && !worker.lane.is_shortest() {
                 return Ok(Ended::Idle);
             }
-            let Some(item) = queue.wait(lane) else { return Ok(Ended::Closed) };
+            let Some(item) = worker.wait() else { return Ok(Ended::Closed) };
             admit(item, &mut search, in_flight);
             // Clients that were just answered may send their next request at once: one batch stays one batch.
-            queue.wait_for(lane, batch_size - 1, options.batch_wait);
+            worker.wait_for(batch_size - 1, options.batch_wait);
             is_new = false;
         }
         while search.has_capacity()
-            && let Some(item) = queue.take(lane)
+            && let Some(item) = worker.take()
         {
             admit(item, &mut search, in_flight);
         }
@@ -88,7 +86,7 @@ fn serve(
             batch_size = in_flight.len();
             in_flight.metrics.steps.add(1);
             in_flight.metrics.step_sentences.add(batch_size as u64);
-            for (number, hypotheses) in lane.compute(in_flight.metrics, || search.step()) {
+            for (number, hypotheses) in worker.compute(in_flight.metrics, || search.step()) {
                 match (hypotheses, in_flight.get(number).map(|started| started.item.job.detail)) {
                     (Err(error), _) => in_flight.fail(number, JobError::Internal(error.to_string())),
                     (Ok(hypotheses), Some(Detail::Explained { .. })) => {
@@ -101,7 +99,7 @@ fn serve(
             send_partial_texts(engine, &search, in_flight);
         }
         if let Some((number, hypotheses)) = to_explain.pop_front() {
-            lane.compute(in_flight.metrics, || explain(engine, options, number, hypotheses, in_flight));
+            worker.compute(in_flight.metrics, || explain(engine, options, number, hypotheses, in_flight));
         }
     }
 }

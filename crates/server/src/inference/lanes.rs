@@ -10,16 +10,15 @@
 //! While a lane computes, the longer ones give way between their tasks (`threads::ranked`); if it never pauses, they
 //! still get a share. What a text's result is depends neither on its lane nor on what else is computed.
 
-use heedful::tensor::cpu::threads::{RANKS, ranked};
-
-use crate::metrics::ModelMetrics;
+use heedful::tensor::cpu::threads::RANKS;
 
 /// Requests of about one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lane(usize);
+pub(crate) struct Lane(usize);
 
 /// The most tokens of a request in each lane but the last.
 const LENGTHS: [usize; 2] = [256, 2048];
+const NAMES: [&str; Lane::COUNT] = ["short", "medium", "long"];
 
 impl Lane {
     pub(super) const COUNT: usize = LENGTHS.len() + 1;
@@ -38,14 +37,14 @@ impl Lane {
         self.0
     }
 
+    /// What its requests are.
+    pub(super) fn name(self) -> &'static str {
+        NAMES[self.0]
+    }
+
     /// Whether it is for what people type: most requests, one after the other.
     pub(super) fn is_shortest(self) -> bool {
         self.0 == 0
-    }
-
-    /// Computes something of this lane, and counts its time.
-    pub(super) fn compute<R>(self, metrics: &ModelMetrics, work: impl FnOnce() -> R) -> R {
-        metrics.busy.during(|| ranked(self.0, work))
     }
 }
 

@@ -8,11 +8,12 @@
 //! ```
 //!
 //! A handler that is dropped, because its client disconnected, drops its end of the events; the worker sees that and
-//! cancels the inputs.
+//! cancels the inputs. A handler whose worker is stuck (`workers`) gives up.
 
 mod lanes;
 mod queue;
 mod worker;
+mod workers;
 
 mod classification;
 mod filling;
@@ -31,11 +32,12 @@ use heedful::tasks::masked::Filled;
 use heedful::tasks::translate::Output;
 use tokio::sync::mpsc;
 
-pub(crate) use self::queue::Queue;
+pub(crate) use self::lanes::Lane;
+pub(crate) use self::queue::{OpenQueue, Queue, Refused};
 pub(crate) use self::worker::{WorkerOptions, start};
 
 /// Each lane of a model searches by itself.
-pub(crate) const SEARCHES_OF_A_MODEL: usize = lanes::Lane::COUNT;
+pub(crate) const SEARCHES_OF_A_MODEL: usize = Lane::COUNT;
 
 /// What a request asks of a model.
 pub(crate) struct Job {

@@ -4,26 +4,45 @@
 //! each job. A job whose client has disconnected is dropped when its turn comes, or when its capacity is needed.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
 use super::lanes::Lane;
+use super::workers::{Stuck, Workers};
 use super::{ActiveJob, Input, Job, JobEvent, WorkItem};
 use crate::metrics::Waiting;
 
 /// The queue of one model.
 pub(crate) struct Queue {
+    /// Whoever takes the inputs.
+    pub(crate) workers: Workers,
     state: Mutex<State>,
     changed: Condvar,
     /// The most inputs that may wait.
     capacity: usize,
 }
 
-/// The queue is full: the job may be submitted again later.
+/// A queue that accepts jobs until this is dropped: the workers end when their lanes are empty.
+pub(crate) struct OpenQueue(pub(crate) Arc<Queue>);
+
+/// Why a job was not accepted. It may be submitted again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QueueFull;
+pub(crate) enum Refused {
+    /// Too many inputs are waiting.
+    Full,
+    /// Nobody would take it.
+    Stuck(Stuck),
+}
+
+/// A job that was accepted.
+#[derive(Debug)]
+pub(crate) struct Submitted {
+    pub(crate) events: mpsc::Receiver<JobEvent>,
+    pub(crate) lane: Lane,
+}
 
 #[derive(Default)]
 struct State {
@@ -45,31 +64,36 @@ struct WaitingJob {
 }
 
 impl Queue {
-    /// A queue for at most `capacity` inputs.
-    pub(crate) fn new(capacity: usize) -> Queue {
-        Queue { state: Mutex::default(), changed: Condvar::new(), capacity }
+    /// A queue for at most `capacity` inputs, whose workers may take so long for a step.
+    pub(crate) fn new(capacity: usize, worker_timeout: Duration) -> Queue {
+        let workers = Workers::new(worker_timeout);
+        Queue { workers, state: Mutex::default(), changed: Condvar::new(), capacity }
     }
 
     /// Adds a job, all of it or nothing.
-    pub(crate) fn submit(&self, job: Job) -> Result<mpsc::Receiver<JobEvent>, QueueFull> {
+    pub(crate) fn submit(&self, job: Job) -> Result<Submitted, Refused> {
+        let tokens: usize = job.inputs.iter().map(|input| input.tokens.len()).sum();
+        let lane = Lane::of(tokens);
+        if let Some(stuck) = self.workers.stuck_in(lane, Instant::now()) {
+            return Err(Refused::Stuck(stuck));
+        }
         let mut state = self.lock();
         if state.inputs() + job.inputs.len() > self.capacity {
             state.lanes.iter_mut().for_each(WaitingLane::drop_cancelled);
         }
         if state.inputs() + job.inputs.len() > self.capacity {
-            return Err(QueueFull);
+            return Err(Refused::Full);
         }
         let (active, events) = ActiveJob::new(&job);
-        let tokens: usize = job.inputs.iter().map(|input| input.tokens.len()).sum();
-        let lane = &mut state.lanes[Lane::of(tokens).index()];
-        lane.inputs += job.inputs.len();
-        lane.tokens += tokens;
+        let waiting = &mut state.lanes[lane.index()];
+        waiting.inputs += job.inputs.len();
+        waiting.tokens += tokens;
         let inputs = job.inputs.into_iter().enumerate().collect();
-        lane.jobs.push_back(WaitingJob { inputs, job: Arc::new(active) });
+        waiting.jobs.push_back(WaitingJob { inputs, job: Arc::new(active) });
         drop(state);
         // All workers, for each looks at its own lane.
         self.changed.notify_all();
-        Ok(events)
+        Ok(Submitted { events, lane })
     }
 
     /// The next input of a lane, if there is one.
@@ -99,20 +123,35 @@ impl Queue {
     }
 
     /// Accepts no more jobs: the workers end when their lanes are empty.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// What waits.
+    /// What waits and is still wanted.
     pub(crate) fn waiting(&self) -> Waiting {
-        let state = self.lock();
+        let mut state = self.lock();
+        state.lanes.iter_mut().for_each(WaitingLane::drop_cancelled);
         Waiting { sentences: state.inputs(), tokens: state.lanes.iter().map(|lane| lane.tokens).sum() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // No change of the state can panic half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Deref for OpenQueue {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        &self.0
+    }
+}
+
+impl Drop for OpenQueue {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -172,6 +211,10 @@ mod tests {
         }
     }
 
+    fn queue(capacity: usize) -> Queue {
+        Queue::new(capacity, Duration::from_secs(3600))
+    }
+
     fn short() -> Lane {
         Lane::of(1)
     }
@@ -182,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_long_job_waits_in_another_lane_than_a_short_one() {
-        let queue = Queue::new(5000);
+        let queue = queue(5000);
         let mut text = job("t", 1);
         text.inputs[0].tokens = vec![5; 10_000];
         // A book: many sentences, each of them short.
@@ -202,16 +245,16 @@ mod tests {
 
     #[test]
     fn a_large_job_does_not_block_a_small_one() {
-        let queue = Queue::new(100);
+        let queue = queue(100);
         let _receivers = [("a", 4), ("b", 1), ("c", 2)].map(|(name, inputs)| queue.submit(job(name, inputs)));
         assert_eq!(taken(&queue), ["a0", "b0", "c0", "a1", "c1", "a2", "a3"]);
     }
 
     #[test]
     fn what_does_not_fit_is_refused_whole_and_cancelled_jobs_make_room() {
-        let queue = Queue::new(5);
+        let queue = queue(5);
         let first = queue.submit(job("a", 3)).expect("room for three");
-        assert_eq!(queue.submit(job("b", 3)).err(), Some(QueueFull));
+        assert_eq!(queue.submit(job("b", 3)).err(), Some(Refused::Full));
         assert_eq!(queue.waiting(), Waiting { sentences: 3, tokens: 3 });
         drop(first);
         let _second = queue.submit(job("c", 5)).expect("the first is gone");
@@ -221,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_waited_for_and_not_for_ever() {
-        let queue = Queue::new(5);
+        let queue = queue(5);
         let _first = queue.submit(job("a", 1)).expect("room");
         queue.wait_for(short(), 1, Duration::MAX);
         queue.wait_for(short(), 2, Duration::from_millis(1));
@@ -237,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_closed_queue_is_emptied_before_it_ends() {
-        let queue = Queue::new(5);
+        let queue = queue(5);
         let _events = queue.submit(job("a", 1)).expect("room");
         queue.close();
         assert!(queue.wait(short()).is_some());
@@ -251,7 +294,7 @@ mod tests {
             active.partial(0, "so far".to_owned());
         }
         for input in 0..2 {
-            active.done(input, Outcome::Generated(Vec::new()), std::time::Instant::now());
+            active.done(input, Outcome::Generated(Vec::new()), Instant::now());
         }
         active.fail(JobError::Internal("at last".to_owned()));
         let mut kinds = [0, 0, 0];

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use heedful::decode::{DecodeError, SearchOptions};
 use heedful::tensor::cpu::memory;
+use heedful::tensor::cpu::threads::ranked;
 use heedful::tensor::cuda;
 
 use super::in_flight::InFlight;
 use super::lanes::Lane;
 use super::queue::Queue;
-use super::{JobError, classification, filling, generation};
+use super::{JobError, WorkItem, classification, filling, generation};
 use crate::metrics::ModelMetrics;
 use crate::models::Engine;
 use crate::options::Shortlists;
@@ -30,6 +31,50 @@ pub(crate) struct WorkerOptions {
     pub(crate) shortlists: Shortlists,
     /// How long an idle worker waits, after the first input, until the batch is as large as the last one.
     pub(crate) batch_wait: Duration,
+    /// How long a worker may take for a step before it counts as stuck.
+    pub(crate) timeout: Duration,
+}
+
+/// A worker's end of its queue: it takes the inputs of its lane, and others see what it does.
+pub(super) struct Worker {
+    queue: Arc<Queue>,
+    pub(super) lane: Lane,
+}
+
+impl Worker {
+    fn new(queue: Arc<Queue>, lane: Lane) -> Worker {
+        queue.workers.progress(lane);
+        Worker { queue, lane }
+    }
+
+    /// Waits for the next input; `None` when the queue is closed and the lane is empty.
+    pub(super) fn wait(&self) -> Option<WorkItem> {
+        self.queue.workers.idle(self.lane, || self.queue.wait(self.lane))
+    }
+
+    /// Waits until `inputs` are there or the queue is closed, but at most for `timeout`.
+    pub(super) fn wait_for(&self, inputs: usize, timeout: Duration) {
+        self.queue.workers.idle(self.lane, || self.queue.wait_for(self.lane, inputs, timeout));
+    }
+
+    /// The next input, if there is one.
+    pub(super) fn take(&self) -> Option<WorkItem> {
+        self.queue.take(self.lane)
+    }
+
+    /// Computes something, which is a step, and counts its time.
+    pub(super) fn compute<R>(&self, metrics: &ModelMetrics, work: impl FnOnce() -> R) -> R {
+        self.queue.workers.progress(self.lane);
+        let result = metrics.busy.during(|| ranked(self.lane.index(), work));
+        self.queue.workers.progress(self.lane);
+        result
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.queue.workers.end(self.lane);
+    }
 }
 
 /// Starts the worker threads of a model, which end when the queue is closed and empty.
@@ -41,20 +86,25 @@ pub(crate) fn start(
     metrics: &Arc<ModelMetrics>,
 ) -> io::Result<()> {
     for lane in Lane::all() {
-        let (engine, queue) = (engine.clone(), queue.clone());
+        let (engine, worker) = (engine.clone(), Worker::new(queue.clone(), lane));
         let (options, metrics) = (options.clone(), metrics.clone());
         let body = move || {
             let mut in_flight = InFlight::new(&metrics);
-            while let Err(error) =
-                catch_failure(&metrics, || run(lane, &engine, &queue, &options, &mut in_flight))
+            while let Err(error) = catch_failure(&metrics, || run(&worker, &engine, &options, &mut in_flight))
             {
+                // Whoever fails before an input is taken may do so again and again: the next client is told.
+                if in_flight.is_empty() {
+                    let Some(item) = worker.wait() else { break };
+                    item.job.fail(error.clone());
+                }
                 in_flight.fail_all(&error);
             }
             drop(engine);
-            // A model that was replaced returns its memory to the system.
+            // A model that was replaced returns its memory to the system, before its successor's is asked for.
             memory::trim();
+            drop(worker);
         };
-        Builder::new().name(format!("{} {name}", lane.index())).spawn(body)?;
+        Builder::new().name(format!("{} {name}", lane.name())).spawn(body)?;
     }
     Ok(())
 }
@@ -76,9 +126,8 @@ pub(super) fn catch_failure<T, E: Display>(
 }
 
 fn run(
-    lane: Lane,
+    worker: &Worker,
     engine: &Engine,
-    queue: &Queue,
     options: &WorkerOptions,
     in_flight: &mut InFlight<'_>,
 ) -> Result<(), DecodeError> {
@@ -88,17 +137,17 @@ fn run(
             if options.shortlists == Shortlists::Used {
                 options.search.shortlist = translator.shortlist().cloned();
             }
-            generation::run((engine, translator.model()), (queue, lane), &options, in_flight)
+            generation::run((engine, translator.model()), worker, &options, in_flight)
         }
         Engine::Generator(generator) => {
-            generation::run((engine, generator.model()), (queue, lane), options, in_flight)
+            generation::run((engine, generator.model()), worker, options, in_flight)
         }
         Engine::Classifier(classifier) => {
-            classification::run(classifier, (queue, lane), options, in_flight);
+            classification::run(classifier, worker, options, in_flight);
             Ok(())
         }
         Engine::Filler(filler) => {
-            filling::run(filler, (queue, lane), options, in_flight);
+            filling::run(filler, worker, options, in_flight);
             Ok(())
         }
     }

@@ -1,7 +1,8 @@
 //! The models that are served, and how they are replaced while serving.
 //!
-//! A new model is loaded beside the old one and then takes its place. Requests that began with the old one finish with it:
-//! its worker ends when no request holds it and its queue is empty.
+//! A new model is loaded beside the old one and then takes its place. Requests that began with the old one finish with it
+//! within the grace period: its workers end when no request holds it and its queue is empty. At most two versions of a model
+//! are in memory: the next one is loaded when the workers of the one before have ended.
 
 mod spec;
 
@@ -11,7 +12,8 @@ mod examples;
 mod watch;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use heedful::models::DeviceChoice;
 use heedful::tasks::Task;
@@ -21,7 +23,7 @@ pub use self::engine::Engine;
 pub use self::spec::{ModelSpec, Origin};
 pub(crate) use self::watch::{Stamps, watch};
 use crate::error::ServerError;
-use crate::inference::{Queue, SEARCHES_OF_A_MODEL, WorkerOptions, start};
+use crate::inference::{OpenQueue, Queue, SEARCHES_OF_A_MODEL, WorkerOptions, start};
 use crate::metrics::ModelMetrics;
 use crate::options::{ServerOptions, Shortlists};
 
@@ -44,20 +46,19 @@ pub(crate) struct ServedModel {
     text_tokens: Option<usize>,
     device: DeviceChoice,
     current: RwLock<Arc<LoadedModel>>,
+    /// The queue of the version that was replaced last, until its workers have ended.
+    replaced: Mutex<Option<Arc<Queue>>>,
+    /// How long requests go on with a version that was replaced.
+    grace: Duration,
     /// Held during a reload, so that no two run at once.
     reloading: Mutex<()>,
 }
 
-/// A model in memory with its worker.
+/// A model in memory with its workers.
 pub(crate) struct LoadedModel {
+    // Dropped before the queue is closed: the memory is returned by the last worker, after it has dropped the engine.
     pub(crate) engine: Arc<Engine>,
-    pub(crate) queue: Arc<Queue>,
-}
-
-impl Drop for LoadedModel {
-    fn drop(&mut self) {
-        self.queue.close();
-    }
+    pub(crate) queue: OpenQueue,
 }
 
 impl Models {
@@ -78,6 +79,19 @@ impl Models {
         self.served.iter().find(|served| served.spec.name == name)
     }
 
+    /// Reloads all models. Returns an error for each one that cannot be loaded; its old version keeps serving.
+    pub(crate) fn reload(&self) -> Vec<ServerError> {
+        self.served.iter().filter_map(|served| served.reload().err()).collect()
+    }
+
+    /// A sentence about a worker that is stuck, if there is one, of any version.
+    pub(crate) fn stuck(&self) -> Option<String> {
+        let stuck = |served: &ServedModel| {
+            served.queues().iter().find_map(|queue| stuck_in(queue, &served.spec.name))
+        };
+        self.served.iter().find_map(stuck)
+    }
+
     pub(crate) fn with_task(&self, task: Task) -> impl Iterator<Item = &ServedModel> {
         self.served.iter().filter(move |served| served.task == task)
     }
@@ -94,6 +108,7 @@ impl ServedModel {
             search: options.search.clone().one_of(searches, engine.model().params()),
             shortlists: options.shortlists,
             batch_wait: options.batch_wait,
+            timeout: options.limits.worker_timeout,
         };
         let capacity = options.limits.queue;
         let loaded = LoadedModel::start(&spec.name, engine, capacity, &worker_options, &metrics)?;
@@ -108,6 +123,8 @@ impl ServedModel {
             text_tokens,
             device: options.device,
             current,
+            replaced: Mutex::default(),
+            grace: options.limits.grace,
             reloading: Mutex::new(()),
         })
     }
@@ -117,10 +134,37 @@ impl ServedModel {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The queues of all versions in memory, the current one first.
+    pub(crate) fn queues(&self) -> Vec<Arc<Queue>> {
+        let replaced = self.replaced().clone().filter(|queue| !queue.workers.have_ended());
+        [self.current().queue.0.clone()].into_iter().chain(replaced).collect()
+    }
+
+    /// A sentence about a worker of the current version that is stuck, if there is one.
+    pub(crate) fn stuck(&self) -> Option<String> {
+        stuck_in(&self.current().queue, &self.spec.name)
+    }
+
+    fn replaced(&self) -> MutexGuard<'_, Option<Arc<Queue>>> {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the version that was replaced last is gone; the error is a sentence.
+    fn wait_for_replaced(&self) -> Result<(), String> {
+        let replaced = self.replaced().clone();
+        if replaced.is_some_and(|queue| !queue.workers.wait_for_end()) {
+            let remedy = "the work of its requests does not end: restart the server";
+            return Err(format!("the version before this one is still in memory: {remedy}"));
+        }
+        *self.replaced() = None;
+        Ok(())
+    }
+
     /// Reloads the model; if that fails, the old version keeps serving.
     pub(crate) fn reload(&self) -> Result<(), ServerError> {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |cause| ServerError::Model { name: self.spec.name.clone(), cause };
+        self.wait_for_replaced().map_err(failed)?;
         let shortlists = self.worker_options.shortlists;
         let engine = load(&self.spec, self.text_tokens, shortlists, self.device).map_err(failed)?;
         if engine.task() != self.task {
@@ -134,10 +178,16 @@ impl ServedModel {
         // Counted before the new model is visible: a response from it implies a count that includes it.
         self.metrics.reloads.add(1);
         drop(current);
-        // Its worker ends here, or with the last request that holds it.
+        old.queue.workers.retire(Instant::now() + self.grace);
+        *self.replaced() = Some(old.queue.0.clone());
+        // Its workers end here, or with the last request that holds it.
         drop(old);
         Ok(())
     }
+}
+
+fn stuck_in(queue: &Queue, model: &str) -> Option<String> {
+    queue.workers.stuck(Instant::now()).first().map(|stuck| stuck.describe(model))
 }
 
 /// Loads a model and limits its texts; the error is a sentence.
@@ -173,8 +223,10 @@ impl LoadedModel {
         options: &WorkerOptions,
         metrics: &Arc<ModelMetrics>,
     ) -> Result<LoadedModel, ServerError> {
-        let (engine, queue) = (Arc::new(engine), Arc::new(Queue::new(capacity)));
-        start(name, &engine, &queue, options, metrics)?;
+        // Closed if a thread cannot be started: those that were end.
+        let queue = OpenQueue(Arc::new(Queue::new(capacity, options.timeout)));
+        let engine = Arc::new(engine);
+        start(name, &engine, &queue.0, options, metrics)?;
         Ok(LoadedModel { engine, queue })
     }
 }

@@ -110,7 +110,7 @@ pub(crate) async fn classify(
         Ok(Input { tokens, text, prefix: Vec::new() })
     };
     let read = move || given.into_iter().enumerate().map(input).collect::<Result<_, ApiError>>();
-    let all: Vec<Input> = off_thread(bytes, read).await??;
+    let all: Vec<Input> = off_thread(&state, bytes, read).await??;
     let has_tokens: Vec<bool> = all.iter().map(|input| !input.tokens.is_empty()).collect();
     let job = Job {
         inputs: all.into_iter().filter(|input| !input.tokens.is_empty()).collect(),

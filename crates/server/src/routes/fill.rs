@@ -125,7 +125,7 @@ pub(crate) async fn fill(
         Ok(Input { tokens, text, prefix: Vec::new() })
     };
     let read = move || given.into_iter().enumerate().map(input).collect::<Result<_, ApiError>>();
-    let inputs: Vec<Input> = off_thread(bytes, read).await??;
+    let inputs: Vec<Input> = off_thread(&state, bytes, read).await??;
     let options = SearchOptions { n_best: top, ..state.search.clone() };
     let job = Job { inputs, options: Arc::new(options), detail, delivery: Delivery::Complete };
     let mut job = PendingJob::submit(&state, served, &loaded, job)?;

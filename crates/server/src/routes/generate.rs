@@ -192,7 +192,7 @@ pub(crate) async fn generate(
     };
     let (engine, bytes) = (loaded.engine.clone(), prompt.len());
     let read = move || engine.read(&prompt).map(|tokens| Input { tokens, text: prompt, prefix: Vec::new() });
-    let input = off_thread(bytes, read).await?;
+    let input = off_thread(&state, bytes, read).await?;
     let input = input.map_err(|error| ApiError::too_large(format!("`prompt`: {error}: make it shorter")))?;
     // Without `<bos>`.
     let options = generator

@@ -4,6 +4,7 @@
 //!             live   ready
 //! loading     200    503     models are being read
 //! ready       200    200
+//! stuck       503    503     a worker makes no progress: only a restart ends that
 //! draining    200    503     SIGTERM came: requests are answered, and others should take the next ones
 //! ```
 
@@ -18,31 +19,35 @@ use utoipa::ToSchema;
 use crate::app::AppState;
 use crate::error::ApiError;
 use crate::front::{Front, Phase};
+use crate::models::ServedModel;
 use crate::wire::Json;
 
 /// A sign of life.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// Always ok.
+    /// `ok` or `stuck`.
     #[schema(example = "ok")]
     status: &'static str,
+    /// Which worker is stuck, as a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// Whether requests should be sent here.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Readiness {
-    /// `ready`, `loading` or `draining`.
+    /// `ready`, `loading`, `stuck` or `draining`.
     #[schema(example = "ready")]
     status: &'static str,
     /// Why not, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'static str>,
+    error: Option<String>,
 }
 
 /// KServe's sign of life.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ServerLive {
-    /// Always true.
+    /// Whether it is.
     live: bool,
 }
 
@@ -68,10 +73,13 @@ pub(crate) struct ModelReady {
     get,
     path = "/health",
     tag = "service",
-    responses((status = 200, description = "It is", body = Health))
+    responses(
+        (status = 200, description = "It is", body = Health),
+        (status = 503, description = "A worker makes no progress", body = Health)
+    )
 )]
-pub(crate) async fn health() -> Json<Health> {
-    Json(Health { status: "ok" })
+pub(crate) async fn health(state: State<Arc<AppState>>) -> Response {
+    live(state).await
 }
 
 /// Whether the server is alive: if not, restart it
@@ -79,10 +87,13 @@ pub(crate) async fn health() -> Json<Health> {
     get,
     path = "/health/live",
     tag = "service",
-    responses((status = 200, description = "It is", body = Health))
+    responses(
+        (status = 200, description = "It is", body = Health),
+        (status = 503, description = "A worker makes no progress", body = Health)
+    )
 )]
-pub(crate) async fn live() -> Json<Health> {
-    Json(Health { status: "ok" })
+pub(crate) async fn live(State(state): State<Arc<AppState>>) -> Response {
+    Health::of_stuck(state.models.stuck())
 }
 
 /// Whether requests should be sent here
@@ -92,11 +103,11 @@ pub(crate) async fn live() -> Json<Health> {
     tag = "service",
     responses(
         (status = 200, description = "They should", body = Readiness),
-        (status = 503, description = "Models are being loaded, or the server is about to end", body = Readiness)
+        (status = 503, description = "Models are being loaded, a worker makes no progress, or the server is about to end", body = Readiness)
     )
 )]
 pub(crate) async fn ready(State(state): State<Arc<AppState>>) -> Response {
-    readiness(&state.front)
+    Readiness::of(&state).into_response()
 }
 
 /// Whether the server is alive, for KServe
@@ -104,10 +115,13 @@ pub(crate) async fn ready(State(state): State<Arc<AppState>>) -> Response {
     get,
     path = "/v2/health/live",
     tag = "service",
-    responses((status = 200, description = "It is", body = ServerLive))
+    responses(
+        (status = 200, description = "It is", body = ServerLive),
+        (status = 503, description = "A worker makes no progress", body = ServerLive)
+    )
 )]
-pub(crate) async fn kserve_live() -> Json<ServerLive> {
-    Json(ServerLive { live: true })
+pub(crate) async fn kserve_live(State(state): State<Arc<AppState>>) -> Response {
+    kserve_liveness(state.models.stuck().is_none())
 }
 
 /// Whether requests should be sent here, for KServe
@@ -117,11 +131,11 @@ pub(crate) async fn kserve_live() -> Json<ServerLive> {
     tag = "service",
     responses(
         (status = 200, description = "They should", body = ServerReady),
-        (status = 503, description = "Models are being loaded, or the server is about to end", body = ServerReady)
+        (status = 503, description = "Models are being loaded, a worker makes no progress, or the server is about to end", body = ServerReady)
     )
 )]
 pub(crate) async fn kserve_ready(State(state): State<Arc<AppState>>) -> Response {
-    kserve_readiness(&state.front)
+    kserve_readiness(&Readiness::of(&state))
 }
 
 /// Whether requests for a model should be sent here, for KServe
@@ -133,32 +147,65 @@ pub(crate) async fn kserve_ready(State(state): State<Arc<AppState>>) -> Response
     responses(
         (status = 200, description = "They should", body = ModelReady),
         (status = 404, description = "There is no such model", body = crate::error::ErrorBody),
-        (status = 503, description = "The server is about to end", body = ModelReady)
+        (status = 503, description = "Its worker makes no progress, or the server is about to end", body = ModelReady)
     )
 )]
 pub(crate) async fn kserve_model(State(state): State<Arc<AppState>>, Path(name): Path<String>) -> Response {
-    if state.models.named(&name).is_none() {
+    let Some(served) = state.models.named(&name) else {
         let name: String = name.chars().take(100).collect();
         return ApiError::not_found(format!("there is no model `{name}`; /v1/models lists them"))
             .into_response();
-    }
-    let ready = state.front.phase() == Phase::Ready;
+    };
+    let ready = state.front.phase() == Phase::Ready && served.stuck().is_none();
     answer(ready, Json(ModelReady { name, ready }))
 }
 
-pub(crate) fn readiness(front: &Front) -> Response {
-    let readiness = match front.phase() {
-        Phase::Loading => Readiness { status: "loading", error: Some("the models are being loaded") },
-        Phase::Ready => Readiness { status: "ready", error: None },
-        Phase::Draining => {
-            Readiness { status: "draining", error: Some("this server is about to end: use another one") }
-        }
-    };
-    answer(readiness.error.is_none(), Json(readiness))
+impl Health {
+    /// 200, or 503 with the sentence about a worker that is stuck.
+    pub(crate) fn of_stuck(stuck: Option<String>) -> Response {
+        let status = if stuck.is_none() { "ok" } else { "stuck" };
+        answer(stuck.is_none(), Json(Health { status, error: stuck }))
+    }
 }
 
-pub(crate) fn kserve_readiness(front: &Front) -> Response {
-    let ready = front.phase() == Phase::Ready;
+impl Readiness {
+    pub(crate) fn of(state: &AppState) -> Readiness {
+        let stuck = state.models.served.iter().find_map(ServedModel::stuck);
+        match (stuck, Readiness::of_front(&state.front)) {
+            (Some(stuck), Readiness { status: "ready", .. }) => {
+                Readiness { status: "stuck", error: Some(stuck) }
+            }
+            (_, readiness) => readiness,
+        }
+    }
+
+    /// As long as there are no models.
+    pub(crate) fn of_front(front: &Front) -> Readiness {
+        let (status, error) = match front.phase() {
+            Phase::Loading => ("loading", Some("the models are being loaded")),
+            Phase::Ready => ("ready", None),
+            Phase::Draining => ("draining", Some("this server is about to end: use another one")),
+        };
+        Readiness { status, error: error.map(str::to_owned) }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.error.is_none()
+    }
+}
+
+impl IntoResponse for Readiness {
+    fn into_response(self) -> Response {
+        answer(self.is_ready(), Json(self))
+    }
+}
+
+pub(crate) fn kserve_liveness(live: bool) -> Response {
+    answer(live, Json(ServerLive { live }))
+}
+
+pub(crate) fn kserve_readiness(readiness: &Readiness) -> Response {
+    let ready = readiness.is_ready();
     answer(ready, Json(ServerReady { ready }))
 }
 

@@ -1,15 +1,21 @@
-//! A handler's end of a job: the events of the worker, until all inputs are done or the deadline is over.
+//! A handler's end of a job: the events of the worker, until all inputs are done or nothing more is to be expected.
+//!
+//! ```text
+//! 504   the time of the request is over (`--timeout`)
+//! 503   the worker is stuck (`--worker-timeout`), or the model was replaced and its grace period is over
+//! ```
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep_until;
 use utoipa::ToSchema;
 
 use crate::app::AppState;
 use crate::error::ApiError;
-use crate::inference::{Job, JobError, JobEvent, Outcome};
+use crate::inference::{Job, JobError, JobEvent, Lane, Outcome, Queue, Refused};
 use crate::models::{LoadedModel, ServedModel};
 
 /// A job that was accepted. Dropped, the job is cancelled.
@@ -19,7 +25,17 @@ pub(super) struct PendingJob {
     done: usize,
     submitted: Instant,
     started: Option<Instant>,
+    patience: Patience,
+}
+
+/// How long a job is waited for.
+struct Patience {
+    model: String,
+    queue: Arc<Queue>,
+    lane: Lane,
     timeout: Duration,
+    deadline: Instant,
+    retirement: watch::Receiver<Option<Instant>>,
 }
 
 /// What a handler receives about a job.
@@ -40,7 +56,7 @@ pub(super) struct Timings {
 }
 
 impl PendingJob {
-    /// Submits a job to a model; 503 if its queue is full.
+    /// Submits a job to a model; 503 if its queue is full or its worker is stuck.
     pub(super) fn submit(
         state: &AppState,
         served: &ServedModel,
@@ -48,11 +64,24 @@ impl PendingJob {
         job: Job,
     ) -> Result<PendingJob, ApiError> {
         let (inputs, submitted) = (job.inputs.len(), Instant::now());
-        let events = loaded.queue.submit(job).map_err(|_| {
+        let model = served.spec.name.clone();
+        let accepted = loaded.queue.submit(job).map_err(|refused| {
             served.metrics.refused.add(1);
-            ApiError::queue_full()
+            match refused {
+                Refused::Full => ApiError::queue_full(),
+                Refused::Stuck(stuck) => ApiError::stuck(&stuck.describe(&model)),
+            }
         })?;
-        Ok(PendingJob { events, inputs, done: 0, submitted, started: None, timeout: state.limits.timeout })
+        let timeout = state.limits.timeout;
+        let patience = Patience {
+            model,
+            queue: loaded.queue.0.clone(),
+            lane: accepted.lane,
+            timeout,
+            deadline: submitted + timeout,
+            retirement: loaded.queue.workers.retirement(),
+        };
+        Ok(PendingJob { events: accepted.events, inputs, done: 0, submitted, started: None, patience })
     }
 
     /// The next update; `None` when all inputs are done.
@@ -60,12 +89,16 @@ impl PendingJob {
         if self.done == self.inputs {
             return Ok(None);
         }
-        let event = timeout_at(self.submitted + self.timeout, self.events.recv()).await;
-        match event.map_err(|_| ApiError::deadline_exceeded(self.timeout.as_secs()))? {
+        let event = tokio::select! {
+            // What has arrived counts.
+            biased;
+            event = self.events.recv() => event,
+            error = self.patience.end() => return Err(error),
+        };
+        match event {
             Some(JobEvent::Partial { input, text }) => Ok(Some(JobUpdate::Partial { input, text })),
             Some(JobEvent::Done { input, outcome, started }) => {
                 self.done += 1;
-                let started = Instant::from_std(started);
                 self.started = Some(self.started.map_or(started, |first| first.min(started)));
                 Ok(Some(JobUpdate::Done { input, outcome }))
             }
@@ -93,6 +126,32 @@ impl PendingJob {
             queue_ms: milliseconds(started.saturating_duration_since(self.submitted)),
             compute_ms: milliseconds(now.saturating_duration_since(started)),
             total_ms: milliseconds(now - self.submitted),
+        }
+    }
+}
+
+impl Patience {
+    /// Waits until there is no use in waiting for the job, and says why.
+    async fn end(&mut self) -> ApiError {
+        let workers = &self.queue.workers;
+        loop {
+            let (now, retired_at) = (Instant::now(), *self.retirement.borrow_and_update());
+            if let Some(stuck) = workers.stuck_in(self.lane, now) {
+                return ApiError::stuck(&stuck.describe(&self.model));
+            }
+            if retired_at.is_some_and(|at| at <= now) {
+                return ApiError::replaced(&self.model);
+            }
+            if self.deadline <= now {
+                return ApiError::deadline_exceeded(self.timeout.as_secs());
+            }
+            // A worker that has nothing to do at the moment can be stuck that much later at the earliest.
+            let stuck_at = workers.stuck_at(self.lane).unwrap_or(now + workers.timeout());
+            let next = retired_at.into_iter().fold(self.deadline.min(stuck_at), Instant::min);
+            tokio::select! {
+                () = sleep_until(next.into()) => {}
+                _ = self.retirement.changed() => {}
+            }
         }
     }
 }

@@ -1,16 +1,18 @@
 //! `/metrics` and `/openapi.json`.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 
 use crate::app::AppState;
-use crate::front::{Front, Phase};
+use crate::front::Front;
 use crate::metrics::ModelReading;
 use crate::models::ServedModel;
 use crate::openapi;
+use crate::routes::health::Readiness;
 use crate::wire::{KeyErrors, Permit, with_type};
 
 /// Metrics for Prometheus
@@ -26,16 +28,22 @@ pub(crate) async fn metrics(_: Permit, State(state): State<Arc<AppState>>) -> Re
 
 pub(crate) fn counters(state: &AppState) -> Response {
     let reading = |served: &ServedModel| {
-        let waiting = served.current().queue.waiting();
-        ModelReading { name: served.spec.name.clone(), metrics: served.metrics.clone(), waiting }
+        let (queues, now) = (served.queues(), Instant::now());
+        ModelReading {
+            name: served.spec.name.clone(),
+            metrics: served.metrics.clone(),
+            waiting: queues[0].waiting(),
+            versions: queues.len(),
+            stuck: queues.iter().map(|queue| queue.workers.stuck(now).len()).sum(),
+        }
     };
     let models: Vec<ModelReading> = state.models.served.iter().map(reading).collect();
-    page_of(&state.front, &models)
+    page_of(&state.front, &Readiness::of(state), &models)
 }
 
 /// The counters of a server with these models.
-pub(crate) fn page_of(front: &Front, models: &[ModelReading]) -> Response {
-    let text = front.metrics.render(front.phase() == Phase::Ready, models);
+pub(crate) fn page_of(front: &Front, readiness: &Readiness, models: &[ModelReading]) -> Response {
+    let text = front.metrics.render(readiness.is_ready(), models);
     with_type(Body::from(text), "text/plain; version=0.0.4; charset=utf-8")
 }
 

@@ -41,18 +41,22 @@ pub(super) async fn sentences(
 ) -> Result<Tokenized, ApiError> {
     let (engine, texts, most) = (loaded.engine.clone(), texts.all().to_vec(), state.limits.sentences);
     let bytes: usize = texts.iter().map(String::len).sum();
-    off_thread(bytes, move || split(&engine, &texts, format, most)).await?
+    off_thread(state, bytes, move || split(&engine, &texts, format, most)).await?
 }
 
-/// Runs work that grows with the text where it does not block other requests.
+/// Runs work that grows with the text where it does not block other requests; 504 if it takes longer than a request may.
 pub(super) async fn off_thread<T: Send + 'static>(
+    state: &AppState,
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     if bytes <= SMALL {
         return Ok(work());
     }
-    tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::internal("the text could not be tokenized"))
+    let timeout = state.limits.timeout;
+    let done = tokio::time::timeout(timeout, tokio::task::spawn_blocking(work)).await;
+    let done = done.map_err(|_| ApiError::deadline_exceeded(timeout.as_secs()))?;
+    done.map_err(|_| ApiError::internal("the text could not be tokenized"))
 }
 
 /// 413: one of the texts has more tokens than the model reads.

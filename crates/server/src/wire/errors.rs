@@ -46,7 +46,10 @@ impl IntoResponses for ModelErrors {
         described(&[
             ("404", "There is no such model"),
             ("500", "The model failed"),
-            ("503", "Too many sentences are waiting; see Retry-After"),
+            (
+                "503",
+                "Too many sentences are waiting, or the model was replaced: see Retry-After. Or its worker makes no progress",
+            ),
             ("504", "The model did not finish in time"),
         ])
     }

@@ -30,6 +30,8 @@ struct State {
     most_rows: Option<usize>,
     must_panic: bool,
     must_fail_to_start: bool,
+    /// Until [`Control::release`].
+    always_fails_to_start: bool,
     /// Steps that were asked for, whether they wait or not.
     asked: usize,
     steps: usize,
@@ -56,6 +58,7 @@ impl Control {
         state.is_held = false;
         state.longest_read = None;
         state.most_rows = None;
+        state.always_fails_to_start = false;
         drop(state);
         self.changed.notify_all();
     }
@@ -68,6 +71,11 @@ impl Control {
     /// The next search, or explanation, panics at its start.
     pub(crate) fn panic_at_start(&self) {
         self.state.lock().expect("a lock").must_fail_to_start = true;
+    }
+
+    /// Every search panics at its start until [`Control::release`].
+    pub(crate) fn fail_at_start(&self) {
+        self.state.lock().expect("a lock").always_fails_to_start = true;
     }
 
     /// Whether a search has come as far as a step, which may be held.
@@ -99,7 +107,9 @@ impl Control {
     }
 
     fn start(&self) {
-        let must_panic = std::mem::take(&mut self.state.lock().expect("a lock").must_fail_to_start);
+        let mut state = self.state.lock().expect("a lock");
+        let must_panic = std::mem::take(&mut state.must_fail_to_start) || state.always_fails_to_start;
+        drop(state);
         assert!(!must_panic, "as the test wished");
     }
 }

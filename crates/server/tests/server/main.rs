@@ -15,4 +15,5 @@ mod python;
 mod reload;
 mod schema;
 mod security;
+mod stuck;
 mod v1;

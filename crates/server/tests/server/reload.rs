@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use heedful::models::EncoderDecoderConfig;
 use heedful::models::transformer::TransformerConfig;
-use heedful_server::{ModelSpec, Server, ServerOptions};
+use heedful_server::{Limits, ModelSpec, Server, ServerOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -119,4 +119,69 @@ fn requests_that_began_with_the_old_model_end_with_it() {
     assert!(server.reload().is_empty());
     control.release();
     assert_eq!(asking.join().expect("an answer"), 200);
+}
+
+/// A server whose model works only when it may, and that keeps a replaced version for this long.
+fn keeping(grace: Duration) -> (Server, std::sync::Arc<crate::control::Control>) {
+    let control = std::sync::Arc::new(crate::control::Control::default());
+    let limits = Limits { grace, worker_timeout: Duration::from_millis(200), ..Limits::default() };
+    let options = ServerOptions { limits, ..options(vec![crate::control::controlled(&control)]) };
+    (Server::start(options).expect("a server"), control)
+}
+
+#[test]
+fn at_most_two_versions_of_a_model_are_in_memory() {
+    let (server, control) = keeping(Duration::from_millis(200));
+    control.hold();
+    let address = server.address();
+    let body = json!({"q": "一辆汽车", "source": "zh", "target": "en"}).to_string();
+    let bytes = crate::client::request("POST", "/translate", "application/json", &body);
+    let asking = std::thread::spawn(move || crate::client::send(address, bytes.as_bytes()));
+    until("it is in flight", || metric(&server, "in_flight") == 1);
+    assert!(server.reload().is_empty());
+    assert_eq!(metric(&server, "versions"), 2);
+    // Its client does not wait for ever, and a third version does not come before the first is gone.
+    assert_eq!(asking.join().expect("an answer").status, 503);
+    for _ in 0..2 {
+        let failures = server.reload();
+        let message = failures.first().map(ToString::to_string).expect("there is no room for another one");
+        assert!(message.contains("still in memory"), "{message}");
+    }
+    assert_eq!((metric(&server, "versions"), metric(&server, "reloads_total")), (2, 1));
+    control.release();
+    until("the first version is gone", || metric(&server, "versions") == 1);
+    for _ in 0..10 {
+        // On a busy machine, threads may need more than 400 ms to end.
+        until("the next version", || server.reload().is_empty());
+        assert!(metric(&server, "versions") <= 2);
+    }
+    until("the last one is alone", || metric(&server, "versions") == 1);
+}
+
+#[test]
+fn requests_go_on_with_a_replaced_model_for_the_grace_period_only() {
+    let control = std::sync::Arc::new(crate::control::Control::default());
+    let limits = Limits { grace: Duration::from_millis(100), ..Limits::default() };
+    let server = ServerOptions { limits, ..options(vec![crate::control::controlled(&control)]) };
+    let server = Server::start(server).expect("a server");
+    control.hold();
+    let address = server.address();
+    let ask = |path: &str, body: Value| {
+        let bytes = crate::client::request("POST", path, "application/json", &body.to_string());
+        std::thread::spawn(move || crate::client::send(address, bytes.as_bytes()))
+    };
+    let whole = ask("/translate", json!({"q": "一辆汽车", "source": "zh", "target": "en"}));
+    let streamed = ask("/v1/translate", json!({"text": "一辆汽车", "stream": true}));
+    until("both are there", || metric(&server, "in_flight") + metric(&server, "waiting") == 2);
+    assert!(server.reload().is_empty());
+    let whole = whole.join().expect("an answer");
+    assert_eq!((whole.status, whole.header("retry-after")), (503, Some("1")));
+    assert!(whole.error().contains("zh-en was replaced by a newer version"), "{}", whole.error());
+    let (name, data) = streamed.join().expect("an answer").events().pop().expect("an end");
+    assert!(
+        name == "error" && data["error"].as_str().is_some_and(|error| error.contains("replaced")),
+        "{data}"
+    );
+    control.release();
+    until("the old version is gone", || metric(&server, "versions") == 1);
 }

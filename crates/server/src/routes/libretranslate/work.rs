@@ -29,7 +29,7 @@ pub(super) async fn translations(
     let outputs = work.outputs(&tokenized.layouts, tokenized.inputs).await?;
     let layouts = tokenized.layouts;
     let bytes = texts.all().iter().map(String::len).sum();
-    off_thread(bytes, move || joined(&layouts, &outputs, n_best)).await
+    off_thread(state, bytes, move || joined(&layouts, &outputs, n_best)).await
 }
 
 /// One output for a sentence.

@@ -1,0 +1,185 @@
+//! The worker threads of a loaded model, as others see them: whether they make progress, and when they must end.
+//!
+//! ```text
+//! idle       the worker waits for requests, as long as it likes
+//! working    since its last progress: the end of a step, or of its wait. After `--worker-timeout` it is stuck
+//! ended      its thread is gone
+//! ```
+//!
+//! A worker that is stuck reacts to nothing. So the handlers of its clients look at its state themselves, and so do
+//! `/health` and `/metrics`.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::lanes::Lane;
+
+/// The state of a model's workers, one for each lane.
+pub(crate) struct Workers {
+    activities: Mutex<[Activity; Lane::COUNT]>,
+    ended: Condvar,
+    /// How long a worker may take for a step.
+    timeout: Duration,
+    /// Until when accepted requests may go on, once the model was replaced.
+    retirement: watch::Sender<Option<Instant>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Activity {
+    Idle,
+    WorkingSince(Instant),
+    Ended,
+}
+
+/// A worker that makes no progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stuck {
+    lane: Lane,
+    since: Duration,
+}
+
+impl Workers {
+    pub(crate) fn new(timeout: Duration) -> Workers {
+        Workers {
+            activities: Mutex::new([Activity::Ended; Lane::COUNT]),
+            ended: Condvar::new(),
+            timeout,
+            retirement: watch::Sender::new(None),
+        }
+    }
+
+    /// How long a worker may take for a step.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Whatever the worker of a lane did, it is done, and it goes on with something else.
+    pub(super) fn progress(&self, lane: Lane) {
+        self.lock()[lane.index()] = Activity::WorkingSince(Instant::now());
+    }
+
+    /// Waits for requests.
+    pub(super) fn idle<R>(&self, lane: Lane, wait: impl FnOnce() -> R) -> R {
+        self.lock()[lane.index()] = Activity::Idle;
+        let result = wait();
+        self.progress(lane);
+        result
+    }
+
+    /// The thread of a lane's worker is about to end.
+    pub(super) fn end(&self, lane: Lane) {
+        self.lock()[lane.index()] = Activity::Ended;
+        self.ended.notify_all();
+    }
+
+    /// When the worker of a lane will be stuck if it makes no progress; `None` if it has nothing to do.
+    pub(crate) fn stuck_at(&self, lane: Lane) -> Option<Instant> {
+        match self.lock()[lane.index()] {
+            Activity::WorkingSince(since) => Some(since + self.timeout),
+            Activity::Idle | Activity::Ended => None,
+        }
+    }
+
+    /// The worker of a lane, if it is stuck.
+    pub(crate) fn stuck_in(&self, lane: Lane, now: Instant) -> Option<Stuck> {
+        let stuck_at = self.stuck_at(lane).filter(|&at| at <= now)?;
+        Some(Stuck { lane, since: now.duration_since(stuck_at) + self.timeout })
+    }
+
+    /// The workers that are stuck.
+    pub(crate) fn stuck(&self, now: Instant) -> Vec<Stuck> {
+        Lane::all().filter_map(|lane| self.stuck_in(lane, now)).collect()
+    }
+
+    /// The model was replaced: requests that it has accepted may go on until then.
+    pub(crate) fn retire(&self, deadline: Instant) {
+        self.retirement.send_replace(Some(deadline));
+    }
+
+    /// The deadline of [`Workers::retire`], as soon as there is one.
+    pub(crate) fn retirement(&self) -> watch::Receiver<Option<Instant>> {
+        self.retirement.subscribe()
+    }
+
+    pub(crate) fn have_ended(&self) -> bool {
+        are_ended(&self.lock())
+    }
+
+    /// Waits for the end of a model that was replaced: until its deadline, and then for as long as a step may take. Returns
+    /// whether all workers have ended.
+    pub(crate) fn wait_for_end(&self) -> bool {
+        let deadline = self.retirement.borrow().unwrap_or_else(Instant::now) + self.timeout;
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let waited = self.ended.wait_timeout_while(self.lock(), rest, |activities| !are_ended(activities));
+        are_ended(&waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Activity; Lane::COUNT]> {
+        self.activities.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn are_ended(activities: &[Activity; Lane::COUNT]) -> bool {
+    activities.iter().all(|activity| *activity == Activity::Ended)
+}
+
+impl Stuck {
+    /// A sentence about the worker of a model.
+    pub(crate) fn describe(&self, model: &str) -> String {
+        let seconds = self.since.as_secs();
+        format!(
+            "the worker of {model} for {} requests has made no progress for {seconds} s",
+            self.lane.name()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(100);
+
+    #[test]
+    fn a_worker_is_stuck_if_it_works_without_progress_and_not_if_it_is_idle() {
+        let (workers, [short, medium, _]) = (Workers::new(TIMEOUT), lanes());
+        let later = || Instant::now() + 2 * TIMEOUT;
+        assert!(workers.stuck(later()).is_empty(), "they have not begun");
+        workers.progress(short);
+        workers.progress(medium);
+        assert!(workers.stuck(Instant::now()).is_empty());
+        let stuck = workers.stuck(later());
+        assert_eq!(stuck.len(), 2);
+        let sentence = "the worker of zh-en for short requests has made no progress for 200 s";
+        assert_eq!(stuck[0].describe("zh-en"), sentence);
+        workers.idle(medium, || {
+            assert!(workers.stuck_in(medium, later()).is_none(), "nobody is stuck who waits for requests");
+            assert!(workers.stuck_in(short, later()).is_some());
+        });
+        assert!(workers.stuck_in(medium, later()).is_some());
+        workers.end(short);
+        assert!(workers.stuck_in(short, later()).is_none());
+    }
+
+    #[test]
+    fn the_end_of_all_workers_is_waited_for_and_not_for_ever() {
+        let workers = Workers::new(Duration::from_millis(1));
+        lanes().into_iter().for_each(|lane| workers.progress(lane));
+        workers.retire(Instant::now());
+        assert!(!workers.wait_for_end());
+        let patient = Workers::new(Duration::from_secs(3600));
+        lanes().into_iter().for_each(|lane| patient.progress(lane));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| patient.wait_for_end());
+            lanes().into_iter().for_each(|lane| patient.end(lane));
+            assert!(waiting.join().expect("no panic"));
+        });
+        assert!(patient.have_ended());
+    }
+
+    fn lanes() -> [Lane; 3] {
+        [1, 300, 3000].map(Lane::of)
+    }
+}
