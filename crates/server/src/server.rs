@@ -1,7 +1,9 @@
 //! A server from its start to its shutdown.
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
 
@@ -27,7 +29,7 @@ pub struct Server {
     state: Arc<AppState>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
-    runtime: Runtime,
+    runtime: HttpThreads,
 }
 
 /// A server that listens and has no models yet: it says that it is alive, and that it is not ready (503).
@@ -41,7 +43,7 @@ pub struct StartingServer {
     answering_metrics: Answering,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
-    runtime: Runtime,
+    runtime: HttpThreads,
 }
 
 impl StartingServer {
@@ -126,7 +128,7 @@ impl Server {
             answering_metrics,
             stop,
             serving,
-            runtime,
+            runtime: HttpThreads(Some(runtime)),
         })
     }
 
@@ -167,7 +169,6 @@ impl Server {
         let _ = self.stop.send(true);
         // It ends by itself after the grace period.
         let _ = self.runtime.block_on(self.serving);
-        self.runtime.shutdown_background();
     }
 
     /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. After SIGTERM it first
@@ -176,17 +177,14 @@ impl Server {
         // One listener from the start: a signal that arrives while a model is loaded is not lost.
         let mut signals = Signals::listen(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;
         announce(&self);
+        let reload = self.reloader()?;
         let asked = loop {
             match signals.wait() {
-                Signal::Hangup => {}
+                // One that waits already includes this one.
+                Signal::Hangup => {
+                    let _ = reload.try_send(());
+                }
                 signal => break signal,
-            }
-            let failures = self.reload();
-            for error in &failures {
-                eprintln!("heedful: {error}; the old model keeps serving");
-            }
-            if failures.is_empty() {
-                eprintln!("heedful: all models were reloaded");
             }
         };
         self.drain();
@@ -203,6 +201,46 @@ impl Server {
         }
         self.stop();
         Ok(())
+    }
+}
+
+impl Server {
+    /// A thread that reloads all models when it is asked. However long that takes, signals are obeyed meanwhile.
+    fn reloader(&self) -> Result<SyncSender<()>, ServerError> {
+        let (ask, asked) = mpsc::sync_channel(1);
+        let models = self.state.models.clone();
+        let reload = move || {
+            for () in asked {
+                let failures = models.reload();
+                for error in &failures {
+                    eprintln!("heedful: {error}; the old model keeps serving");
+                }
+                if failures.is_empty() {
+                    eprintln!("heedful: all models were reloaded");
+                }
+            }
+        };
+        thread::Builder::new().name("reload".to_owned()).spawn(reload)?;
+        Ok(ask)
+    }
+}
+
+/// The threads of HTTP, which end when this is dropped. Nobody waits for what they do at that moment, such as a reload.
+struct HttpThreads(Option<Runtime>);
+
+impl Deref for HttpThreads {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for HttpThreads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -257,6 +295,11 @@ fn check(options: &ServerOptions) -> Result<(), ServerError> {
         let most = LONGEST_TIME.as_secs();
         return Err(ServerError::Limits(format!("a time limit is too long: set at most {most} seconds")));
     }
+    if limits.worker_timeout.is_zero() {
+        return Err(ServerError::Limits(
+            "no worker makes progress within 0 s: set --worker-timeout to at least 1".into(),
+        ));
+    }
     if limits.connections == 0 || limits.connections_per_address == 0 || limits.sentences == 0 {
         return Err(ServerError::Limits(
             "no request could be served: set connections and sentences to at least 1".into(),
@@ -264,8 +307,3 @@ fn check(options: &ServerOptions) -> Result<(), ServerError> {
     }
     Ok(())
 }
-    if limits.worker_timeout.is_zero() {
-        return Err(ServerError::Limits(
-            "no worker makes progress within 0 s: set --worker-timeout to at least 1".into(),
-        ));
-    }

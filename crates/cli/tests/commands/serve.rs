@@ -1,10 +1,18 @@
 //! `heedful serve` as a program: it says where it is, answers, and ends when it is told to.
 
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::support::{Workplace, send};
+
+/// Only a test that fails waits so long.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A process that does not outlive a test that fails.
 struct Killed(Child);
@@ -91,6 +99,33 @@ fn a_server_that_is_asked_to_end_answers_while_it_drains() {
 }
 
 #[test]
+#[cfg_attr(not(unix), ignore = "it sends signals")]
+fn a_server_ends_when_it_is_told_to_though_a_reload_never_does() {
+    let place = Workplace::empty();
+    let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../heedful/tests/exchange/models/marian-swish");
+    place.good(&format!("import {} -o model", given.display()));
+    let mut command = place.command("serve model --port 0");
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = Killed(child);
+    let mut lines = BufReader::new(child.0.stderr.take().expect("standard error"));
+    lines.read_line(&mut String::new()).expect("a first line");
+    // A file that nobody writes: whoever reads it waits.
+    let config = place.path("model/config.json");
+    std::fs::remove_file(&config).expect("it was there");
+    assert!(Command::new("mkfifo").arg(&config).status().expect("mkfifo").success());
+    send(&child.0, 1);
+    let (say, said) = mpsc::channel();
+    thread::spawn(move || say.send(OpenOptions::new().write(true).open(config)));
+    let _never_written = said.recv_timeout(LIMIT).expect("the reload reads it").expect("it is open");
+    send(&child.0, 15);
+    let start = Instant::now();
+    while child.0.try_wait().expect("a process").is_none() {
+        assert!(start.elapsed() < LIMIT, "it did not end");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
 fn a_run_can_be_watched_while_it_goes_on() {
     let place = Workplace::new(200);
     let mut command = place.command(&Workplace::training("run", "--steps 1000000 --dashboard=0"));
@@ -101,7 +136,7 @@ fn a_run_can_be_watched_while_it_goes_on() {
     lines.read_line(&mut line).expect("a first line");
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
     // What it says from now on is nobody's business, but must not fill the pipe.
-    std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+    thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
 
     let get = |path: &str| {
         let mut stream = TcpStream::connect(address).expect("it listens");
@@ -117,7 +152,7 @@ fn a_run_can_be_watched_while_it_goes_on() {
     for (path, wanted) in [("metrics", "\"valid_loss\""), ("attention", "\"weights\"")] {
         while !get(&format!("/v1/runs/run/{path}")).contains(wanted) {
             assert!(child.0.try_wait().expect("a process").is_none(), "it ended by itself");
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(50));
         }
     }
 }
