@@ -68,6 +68,7 @@ fn models_of_one_stack_take_what_theirs_say() {
     let language = LanguageConfig {
         stack: decoder.into(),
         text: TextShape::Lines,
+        block: None,
         label_smoothing: 0.1,
         output_bias: false,
     };

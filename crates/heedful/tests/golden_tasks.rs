@@ -40,6 +40,7 @@ fn a_language_model_agrees_with_pytorch() {
     let config = LanguageConfig {
         stack: stack(Norm::Pre).into(),
         text: TextShape::Lines,
+        block: None,
         label_smoothing: 0.0,
         output_bias: false,
     };

@@ -7,7 +7,7 @@ use heedful::tasks::folder::ModelFolder;
 use heedful::train::checkpoint::Checkpoints;
 use heedful::train::{Averaged, average};
 
-use crate::output::Force;
+use crate::output::{Force, copy_what_belongs};
 use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Average the weights of several checkpoints of a run, which is often better than each of them
@@ -67,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let weights = average(&paths, what)?;
     bar.finish();
     run.copy_to(&arguments.out)?.save(&weights)?;
+    copy_what_belongs(&arguments.run, &arguments.out)?;
     if arguments.quiet.verbosity() == Verbosity::Normal {
         let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
         eprintln!("the mean of steps {} is in {}", steps.join(", "), arguments.out.display());

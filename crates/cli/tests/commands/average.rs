@@ -65,6 +65,18 @@ fn the_mean_of_checkpoints_becomes_a_model() {
 }
 
 #[test]
+fn the_recipe_of_the_run_goes_along() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (run, out) = (folder.path().join("run"), folder.path().join("model"));
+    trained(&run);
+    fs::write(run.join("recipe.toml"), "[data]\nmax_tokens = 77\n").expect("room enough");
+    let output = heedful(&["--last", "2"], &run, &out);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let recipe = |folder: &Path| fs::read(folder.join("recipe.toml")).expect("a recipe");
+    assert_eq!(recipe(&out), recipe(&run));
+}
+
+#[test]
 fn what_cannot_be_averaged_is_an_error_that_says_why() {
     let folder = tempfile::tempdir().expect("a folder");
     let (run, out) = (folder.path().join("run"), folder.path().join("model"));

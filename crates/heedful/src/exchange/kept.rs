@@ -27,6 +27,9 @@ pub(super) struct Kept {
     label_smoothing: Option<f32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<TextShape>,
+    /// Of language models of running text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    block: Option<usize>,
     /// Of masked language models: whether the bias of the output projection is a parameter, or zeros that BERT must have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output_bias: Option<bool>,
@@ -56,7 +59,12 @@ impl Kept {
                     LanguageStack::Transformer(stack) => of_stack(stack),
                     LanguageStack::Recurrent(_) => Kept::default(),
                 };
-                Kept { label_smoothing: Some(config.label_smoothing), text: Some(config.text), ..kept }
+                Kept {
+                    label_smoothing: Some(config.label_smoothing),
+                    text: Some(config.text),
+                    block: config.block,
+                    ..kept
+                }
             }
             ModelConfig::Masked(config) => Kept {
                 label_smoothing: Some(config.label_smoothing),
@@ -95,7 +103,9 @@ impl Kept {
                     self.restore_rates(special, dropout);
                 }
                 config.label_smoothing = self.label_smoothing.unwrap_or(config.label_smoothing);
-                config.text = self.text.unwrap_or(config.text);
+                if let Some(text) = self.text {
+                    (config.text, config.block) = (text, self.block);
+                }
             }
             ModelConfig::Masked(config) => {
                 self.restore_rates(&mut config.stack.special, &mut config.stack.dropout);

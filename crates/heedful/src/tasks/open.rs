@@ -38,11 +38,6 @@ pub(crate) fn trained_length(folder: &Path) -> Option<usize> {
     ["max_tokens", "block"].into_iter().filter_map(|key| data_number(folder, key)).max()
 }
 
-/// The tokens of a block of a run's training, by the recipe in its folder; `None` where there is none, or it sets no blocks.
-pub(crate) fn trained_block(folder: &Path) -> Option<usize> {
-    data_number(folder, "block")
-}
-
 fn data_number(folder: &Path, key: &str) -> Option<usize> {
     let text = fs::read_to_string(folder.join("recipe.toml")).ok()?;
     let recipe = DeTable::parse(&text).ok()?;
@@ -68,7 +63,6 @@ mod tests {
             (recipe.data.task, recipe.data.max_tokens, recipe.data.block) = (task, max_tokens, block);
             fs::write(folder.path().join("recipe.toml"), recipe.to_toml()).expect("room on the disk");
             assert_eq!(trained_length(folder.path()), longest);
-            assert_eq!(trained_block(folder.path()), block);
         }
     }
 }

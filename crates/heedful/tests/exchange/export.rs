@@ -57,6 +57,7 @@ fn language(stack: StackConfig) -> LanguageConfig {
     LanguageConfig {
         stack: stack.into(),
         text: TextShape::Running,
+        block: Some(64),
         label_smoothing: 0.05,
         output_bias: false,
     }
@@ -172,7 +173,8 @@ fn language_models_come_back_from_both_formats() {
             }
         }
         let stack = StackConfig { norm, embedding_norm: true, norm_epsilon: 1e-6, ..stack(&joint) };
-        let config = LanguageConfig { output_bias: true, text: TextShape::Lines, ..language(stack) };
+        let config =
+            LanguageConfig { output_bias: true, text: TextShape::Lines, block: None, ..language(stack) };
         round_trip(config, &joint, &CTRANSLATE2);
     }
 }

@@ -68,7 +68,7 @@ fn a_model_with_other_ids_says_the_same_in_them() {
     let stack = |special| TransformerConfig { special, ..TransformerConfig::tiny(VOCABULARY) }.decoder();
     let language = |special| {
         let (stack, text) = (stack(special).into(), TextShape::Lines);
-        let config = LanguageConfig { stack, text, label_smoothing: 0.0, output_bias: true };
+        let config = LanguageConfig { stack, text, block: None, label_smoothing: 0.0, output_bias: true };
         LanguageModel::new(config, 3).expect("a good configuration")
     };
     let translators = [build(&config(SpecialTokens::default())), build(&config(special.clone()))];

@@ -83,6 +83,7 @@ pub(crate) fn language(folder: &Path) {
         ModelConfig::Language(LanguageConfig {
             stack: stack.into(),
             text: TextShape::Lines,
+            block: None,
             label_smoothing: 0.0,
             output_bias: false,
         }),

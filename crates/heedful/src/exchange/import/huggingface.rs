@@ -56,6 +56,8 @@ fn language(
     let tokenizer = tokenizer(&folder.files, stack.vocabulary)?;
     gather(&mut from, &mut stack)?;
     let config = LanguageConfig {
+        // As many tokens as it has positions, as such models are measured.
+        block: stack.positions.longest(),
         stack: stack.into(),
         text: TextShape::Running,
         label_smoothing: 0.0,

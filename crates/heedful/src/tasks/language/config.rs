@@ -16,6 +16,9 @@ pub struct LanguageConfig {
     pub stack: LanguageStack,
     /// Whether it was trained on lines, which end with `<eos>`, or on running text.
     pub text: TextShape,
+    /// The tokens of a block of running text, in training and where a text is measured, whose perplexity depends on it. Where nothing is
+    /// said, a block has [`LanguageConfig::BLOCK`] tokens.
+    pub block: Option<usize>,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
     /// Whether the output projection has a bias.
@@ -54,12 +57,16 @@ pub enum TextShape {
 }
 
 impl LanguageConfig {
+    /// The tokens of a block where nothing else is said: the default of recipes.
+    pub const BLOCK: usize = 256;
+
     /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         match &self.stack {
             LanguageStack::Transformer(stack) => stack.validate()?,
             LanguageStack::Recurrent(stack) => stack.validate()?,
         }
+        check::sizes(&self.block.map(|block| ("block", block)).into_iter().collect::<Vec<_>>())?;
         check::rates(&[("label_smoothing", self.label_smoothing)])
     }
 
@@ -105,6 +112,8 @@ struct Written {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     recurrent: Option<RecurrentDecoderConfig>,
     text: TextShape,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    block: Option<usize>,
     label_smoothing: f32,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     output_bias: bool,
@@ -112,12 +121,12 @@ struct Written {
 
 impl From<LanguageConfig> for Written {
     fn from(config: LanguageConfig) -> Written {
-        let LanguageConfig { stack, text, label_smoothing, output_bias } = config;
+        let LanguageConfig { stack, text, block, label_smoothing, output_bias } = config;
         let (stack, recurrent) = match stack {
             LanguageStack::Transformer(stack) => (Some(stack), None),
             LanguageStack::Recurrent(stack) => (None, Some(stack)),
         };
-        Written { stack, recurrent, text, label_smoothing, output_bias }
+        Written { stack, recurrent, text, block, label_smoothing, output_bias }
     }
 }
 
@@ -125,7 +134,7 @@ impl TryFrom<Written> for LanguageConfig {
     type Error = &'static str;
 
     fn try_from(written: Written) -> Result<LanguageConfig, &'static str> {
-        let Written { stack, recurrent, text, label_smoothing, output_bias } = written;
+        let Written { stack, recurrent, text, block, label_smoothing, output_bias } = written;
         let stack = match (stack, recurrent) {
             (Some(stack), None) => LanguageStack::Transformer(stack),
             (None, Some(stack)) => LanguageStack::Recurrent(stack),
@@ -134,6 +143,6 @@ impl TryFrom<Written> for LanguageConfig {
             }
             (Some(_), Some(_)) => return Err("a language model has either `stack` or `recurrent`, not both"),
         };
-        Ok(LanguageConfig { stack, text, label_smoothing, output_bias })
+        Ok(LanguageConfig { stack, text, block, label_smoothing, output_bias })
     }
 }

@@ -25,7 +25,7 @@ use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::{DecodeError, Hypothesis, MaxLength, Search, SearchOptions};
 use crate::layers::{AttentionMap, Pass};
 use crate::models::{Generate, Model};
-use crate::tasks::open::{Opened, open, trained_block};
+use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
 
 /// A language model that takes and returns text.
@@ -34,8 +34,6 @@ pub struct Generator {
     model: LanguageModel,
     tokenizers: Tokenizers,
     limit: TextLimit,
-    /// The tokens of the blocks that it was trained with, if its folder says so.
-    block: Option<usize>,
 }
 
 /// Why a language model cannot be opened, or cannot continue a prompt.
@@ -74,8 +72,8 @@ impl Generator {
             open::<LanguageConfig>(folder, Task::Language)?;
         // `<bos>` comes before a prompt, and a token after it.
         let positions = model.longest_target().map(|longest| longest.saturating_sub(2));
-        let limit = TextLimit::new(&tokenizers.target, positions, trained);
-        Ok(Generator { config, model, tokenizers, limit, block: trained_block(folder) })
+        let limit = TextLimit::new(&tokenizers.target, positions, trained.max(config.block));
+        Ok(Generator { config, model, tokenizers, limit })
     }
 
     /// Sets the most tokens of a prompt.
@@ -176,14 +174,25 @@ impl Generator {
         Ok((losses.into_iter().map(|loss| -f64::from(loss)).collect(), maps))
     }
 
-    /// The tokens of a block of running text: as many as in the training, if its folder says so.
+    /// The tokens of a block of running text: those of [`LanguageConfig::block`], as far as the model has positions.
     pub fn block(&self) -> usize {
         let longest = self.model.longest_target().unwrap_or(usize::MAX);
-        self.block.unwrap_or(self.limit.tokens()).min(longest).max(1)
+        self.config.block.unwrap_or(LanguageConfig::BLOCK).min(longest).max(1)
+    }
+
+    /// The tokens of a line, given with its tokens from [`Generator::encode`], that are predicted: with the end of the text or of the line.
+    /// Of a blank text none is.
+    pub fn predicted(&self, line: &str, mut tokens: Vec<u32>) -> Vec<u32> {
+        match self.ends_texts() {
+            true if line.trim().is_empty() => tokens.clear(),
+            true => tokens.push(self.model.special_tokens().eos),
+            false => tokens.extend(self.line_end()),
+        }
+        tokens
     }
 
     /// The tokens that end a line of running text.
-    pub(super) fn line_end(&self) -> Vec<u32> {
+    fn line_end(&self) -> Vec<u32> {
         // What a second, empty line adds to the first.
         self.tokenizers.target.encode_running("\n")
     }

@@ -20,9 +20,6 @@ use crate::tasks::{
     plain_text,
 };
 
-/// Default number of tokens in a block of running text.
-const BLOCK: usize = 256;
-
 /// The task `lm`.
 pub(crate) struct Definition;
 
@@ -104,7 +101,7 @@ impl TaskDefinition for Definition {
 
     fn start_recipe(&self, recipe: &mut Recipe) {
         recipe.training.label_smoothing = 0.0;
-        recipe.data.block = Some(BLOCK);
+        recipe.data.block = Some(LanguageConfig::BLOCK);
     }
 
     fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
@@ -128,6 +125,7 @@ impl TaskDefinition for Definition {
                 }
             },
             text: if recipe.data.block.is_some() { TextShape::Running } else { TextShape::Lines },
+            block: recipe.data.block,
             label_smoothing: recipe.training.label_smoothing as f32,
             output_bias: recipe.model.output_bias,
         })

@@ -78,22 +78,18 @@ impl<'g> TextScorer<'g> {
 
     /// One more line, given with its tokens from [`Generator::encode`]. Returns the scores of lines that are complete, in order.
     pub fn push(&mut self, line: &str, tokens: Vec<u32>) -> Result<Vec<TargetScore>, GenerateError> {
-        let blank = line.trim().is_empty();
-        if self.generator.ends_texts() {
-            let counted = if blank { 0 } else { tokens.len() + 1 };
-            self.open.push_back(counted);
-            if !blank {
-                self.count(line);
-                self.tokens += counted;
-                self.waiting.push(tokens);
-            }
-        } else {
+        let ends = self.generator.ends_texts();
+        let mut predicted = self.generator.predicted(line, tokens);
+        self.open.push_back(predicted.len());
+        self.tokens += predicted.len();
+        if !ends || !predicted.is_empty() {
             self.count(line);
-            let mut tokens = tokens;
-            tokens.extend(self.generator.line_end());
-            self.open.push_back(tokens.len());
-            self.tokens += tokens.len();
-            self.fill_blocks(tokens);
+        }
+        match ends {
+            false => self.fill_blocks(predicted),
+            // The batch adds the end.
+            true if predicted.pop().is_some() => self.waiting.push(predicted),
+            true => {}
         }
         if self.tokens >= BATCH_TOKENS { self.read(Rest::Kept) } else { Ok(self.complete()) }
     }

@@ -36,8 +36,8 @@ pub(super) fn language(
         from.vector("output.bias", "decoder/projection/bias", stack.vocabulary)?;
     }
     from.leave_out(|name| name == "decoder/start_from_zero_embedding");
-    let (text, label_smoothing) = (TextShape::Running, 0.0);
-    Ok(LanguageConfig { stack: stack.into(), text, label_smoothing, output_bias }.into())
+    let (text, label_smoothing, block) = (TextShape::Running, 0.0, stack.positions.longest());
+    Ok(LanguageConfig { stack: stack.into(), text, block, label_smoothing, output_bias }.into())
 }
 
 /// An encoder; its head for masked tokens is in a file beside it ([`read_head`]).
