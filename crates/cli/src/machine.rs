@@ -3,7 +3,7 @@
 //! ```text
 //! Machine      --compute TYPE  --threads N  --device NAME    commands that open a model
 //! DeviceName                                --device NAME    ┐ train and compare variations, whose --compute is a key of the
-//! Threads                      --threads N                   ┘ recipe; demo, which chooses the type itself; evaluate
+//! Threads                      --threads N                   ┘ recipe; demo, which computes in the default type
 //! Threads                      --threads N                   vocab, which has no numbers to compute
 //! ```
 
@@ -172,32 +172,35 @@ impl Machine {
         self.device.choice()
     }
 
+    /// Whether a number type was named.
+    pub(crate) fn has_compute(&self) -> bool {
+        self.compute.is_some()
+    }
+
     /// Number type of the matrix products of a model, or of several that compute alike.
     pub(crate) fn compute<P: AsRef<Path>>(&self, folders: impl IntoIterator<Item = P>) -> Precision {
-        // A folder that cannot be read is somebody else's message.
-        let is_int8 = |folder: P| {
-            ModelFolder::precision_in(folder.as_ref()).is_ok_and(|found| found == Precision::Int8)
-        };
         match self.compute {
             Some(Compute::Bf16) => Precision::Bf16,
             Some(Compute::F32) => Precision::F32,
             Some(Compute::Int8) => Precision::Int8,
             None => {
-                let mut folders = folders.into_iter().peekable();
-                let are_int8 = folders.peek().is_some() && folders.all(is_int8);
-                // Integers are widened on a card.
-                if are_int8 && !self.is_card() { Precision::Int8 } else { Precision::Bf16 }
+                let device = if self.is_card() { Device::Cuda } else { Device::Cpu };
+                let types = folders.into_iter().map(|folder| default_precision(folder.as_ref(), device));
+                // The widest of them.
+                types
+                    .reduce(|one, other| if one == other { one } else { Precision::Bf16 })
+                    .unwrap_or(Precision::Bf16)
             }
         }
     }
 }
 
-/// Number type of the matrix products where none can be chosen: that of the model's numbers if they are integers, which a card widens,
-/// else f32.
-pub(crate) fn precision_of(folder: &Path, device: Device) -> Precision {
+/// Number type of the matrix products of a model where none is named: int8 if its numbers are integers, which a card widens, else bf16.
+pub(crate) fn default_precision(folder: &Path, device: Device) -> Precision {
+    // A folder that cannot be read is somebody else's message.
     match ModelFolder::precision_in(folder) {
         Ok(Precision::Int8) if device == Device::Cpu => Precision::Int8,
-        _ => Precision::F32,
+        _ => Precision::Bf16,
     }
 }
 

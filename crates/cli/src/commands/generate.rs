@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// Maximum number of generated tokens
     #[arg(long, default_value_t = 100, value_name = "N")]
     tokens: usize,
-    /// Number of texts to generate
+    /// Number of texts to generate, at most 1000; another --seed gives others
     #[arg(long, default_value_t = 1, value_name = "N")]
     n: usize,
 

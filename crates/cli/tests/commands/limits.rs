@@ -311,5 +311,5 @@ fn a_split_line_is_one_line_and_a_blank_line_keeps_its_columns() {
     let scores = place.good("score run --src short.txt --tgt blank.en");
     assert_eq!(scores.lines().nth(1), Some("-inf"));
     let json = place.good("score run --src short.txt --tgt blank.en --json");
-    assert_eq!(json.lines().nth(1), Some(r#"{"log_probability":null,"tokens":[]}"#));
+    assert_eq!(json.lines().nth(1), Some(r#"{"log_probability":null,"pieces":[],"tokens":[]}"#));
 }

@@ -47,7 +47,8 @@ fn close(found: f64, wanted: f64, what: &str) {
 fn perplexities_are_those_of_the_validation_and_of_the_scored_lines() {
     let place = place();
     for model in ["writer", "novel"] {
-        let line = format!("evaluate valid.en --model {model} --metric perplexity --json --width 8");
+        let line =
+            format!("evaluate valid.en --model {model} --metric perplexity --json --width 8 --compute f32");
         let found: Value = serde_json::from_str(&place.good(&line)).expect("JSON");
         let found = &found["perplexity"];
         // The trainer validates by code of its own, and keeps the model with the lowest loss.
@@ -89,8 +90,9 @@ fn perplexities_are_those_of_the_validation_and_of_the_scored_lines() {
     place.write("one.txt", b"an old car\n");
     assert_eq!(place.good("score writer --text one.txt").trim_end(), lines[3]);
     // A translator's perplexity is that of its scores.
-    let found =
-        place.good("evaluate valid.en --src valid.zh --model run --metric perplexity --json --width 8");
+    let found = place.good(
+        "evaluate valid.en --src valid.zh --model run --metric perplexity --json --width 8 --compute f32",
+    );
     let found: Value = serde_json::from_str(&found).expect("JSON");
     let scored = place.good("score run --src valid.zh --tgt valid.en --json --compute f32");
     let (mut sum, mut tokens) = (0.0, 0);
@@ -99,6 +101,94 @@ fn perplexities_are_those_of_the_validation_and_of_the_scored_lines() {
         tokens += line["tokens"].as_array().map_or(0, Vec::len);
     }
     close(number(&found["perplexity"]["by_token"]), (-sum / tokens as f64).exp(), "translator");
+}
+
+/// The perplexity by token of valid.en, to eight digits.
+fn perplexity(model: &str, more: &str) -> f64 {
+    let line = format!("evaluate valid.en --model {model} --metric perplexity --json --width 8 {more}");
+    let found: Value = serde_json::from_str(&place().good(&line)).expect("JSON");
+    number(&found["perplexity"]["by_token"])
+}
+
+/// A copy of a model without the other files of its run.
+fn copy_of_model(model: &str, to: &str) {
+    let place = place();
+    std::fs::create_dir_all(place.path(to)).expect("room on the disk");
+    for file in ["config.json", "tokenizer.json", "model.safetensors"] {
+        place.write(&format!("{to}/{file}"), &place.read(&format!("{model}/{file}")));
+    }
+}
+
+#[test]
+fn the_perplexity_of_running_text_depends_on_the_sealed_model_alone() {
+    let place = place();
+    let wanted = perplexity("novel", "");
+    // Neither without its recipe nor with another one.
+    copy_of_model("novel", "alone");
+    assert_eq!(perplexity("alone", ""), wanted);
+    let recipe = text(&place.read("novel/recipe.toml"));
+    assert!(recipe.contains("block = 24"), "{recipe}");
+    place.write("alone/recipe.toml", recipe.replace("block = 24", "block = 7").as_bytes());
+    assert_eq!(perplexity("alone", ""), wanted);
+    // The block is part of the model; one that does not say so has the default of recipes.
+    let config = text(&place.read("alone/config.json"));
+    assert!(config.contains("\"block\": 24,"), "{config}");
+    let with_block = |name: &str, line: &str| {
+        copy_of_model("novel", name);
+        place.write(&format!("{name}/config.json"), config.replace("\"block\": 24,", line).as_bytes());
+        let unsealed = place.bad(&format!("evaluate valid.en --model {name} --metric perplexity"));
+        assert!(unsealed.contains("config.json"), "{unsealed}");
+        place.good(&format!("seal {name}"));
+        perplexity(name, "")
+    };
+    let without = with_block("without-block", "");
+    assert_ne!(without, wanted);
+    assert_eq!(with_block("default-block", "\"block\": 256,"), without);
+}
+
+#[test]
+fn score_and_evaluate_compute_in_the_same_numbers() {
+    let place = place();
+    let told = |line: &str| text(&place.run(line).stderr);
+    for (more, compute) in [("", "bf16"), ("--compute bf16", "bf16"), ("--compute f32", "f32")] {
+        let score = told(&format!("score novel --text valid.en {more}"));
+        let evaluated = perplexity("novel", more);
+        assert!(score.contains(&format!("perplexity {evaluated:.4} by token")), "{evaluated}: {score}");
+        assert!(score.contains(&format!("computed in {compute}")), "{score}");
+    }
+    assert_ne!(perplexity("novel", ""), perplexity("novel", "--compute f32"));
+    let line = "evaluate valid.en --src valid.zh --model run --metric perplexity --json";
+    assert!(place.good(line).contains("\"compute\":\"bf16\""));
+    assert!(place.good(&format!("{line} --compute f32")).contains("\"compute\":\"f32\""));
+}
+
+#[test]
+fn the_tokens_of_scores_have_their_pieces() {
+    let place = place();
+    place.write("two.txt", b"an old car\n\na new car\n");
+    place.write("two.zh", "一辆旧车\n\n一辆新车\n".as_bytes());
+    for line in [
+        "score writer --text two.txt --json",
+        "score novel --text two.txt --json",
+        "score run --src two.zh --tgt two.txt --json",
+    ] {
+        let scored = place.good(line);
+        let lines: Vec<Value> =
+            scored.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        for (found, known) in lines.iter().zip(["an old car", "", "a new car"]) {
+            let pieces: Vec<&str> =
+                found["pieces"].as_array().expect("pieces").iter().filter_map(Value::as_str).collect();
+            assert_eq!(pieces.len(), found["tokens"].as_array().map_or(0, Vec::len), "{line}: {found}");
+            let (said, ends): (Vec<&str>, Vec<&str>) =
+                pieces.iter().partition(|piece| !["<eos>", "<0x0A>", "\n"].contains(piece));
+            assert_eq!(said.concat().replace('▁', " ").trim(), known, "{line}: {found}");
+            assert_eq!(
+                ends.len(),
+                usize::from(!known.is_empty() || line.contains("novel")),
+                "{line}: {found}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -163,6 +253,7 @@ fn what_cannot_be_measured_is_refused_and_named() {
         ),
         ("evaluate a.txt --ref b.txt --metric f1 --sentence-level", "--sentence-level is for"),
         ("evaluate a.txt --ref b.txt --model writer", "--model has no effect"),
+        ("evaluate a.txt --ref b.txt --compute f32", "--compute has no effect"),
         ("evaluate a.txt --metric perplexity", "add --model FOLDER"),
         ("evaluate a.txt --metric perplexity --model writer --ref b.txt", "leave out --ref"),
         ("evaluate a.txt --metric perplexity --model run", "--src FILE"),

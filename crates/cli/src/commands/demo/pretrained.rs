@@ -9,11 +9,10 @@ use heedful::decode::SearchOptions;
 use heedful::models::DeviceChoice;
 use heedful::tasks::package::{EXAMPLES, MODEL_CARD, unpack};
 use heedful::tasks::translate::Translator;
-use heedful::tensor::Precision;
 
 use super::trace::Trace;
 use super::{LONGEST_PHRASE, folder, text_report};
-use crate::machine::precision_of;
+use crate::machine::default_precision;
 
 /// Texts of a package that are translated.
 const MOST_EXAMPLES: usize = 8;
@@ -27,10 +26,7 @@ pub(super) fn run(file: &Path, out: &Path, texts: &[String], device: DeviceChoic
     let model = place_of(file, out)?;
     let translator = Translator::open(&model)?;
     translator.model().params().move_to(chosen.device);
-    let compute = match precision_of(&model, chosen.device) {
-        Precision::Int8 => Precision::Int8,
-        _ => Precision::Bf16,
-    };
+    let compute = default_precision(&model, chosen.device);
     let options = SearchOptions { compute, ..SearchOptions::default() };
 
     let mut out = io::stdout().lock();

@@ -19,7 +19,7 @@ use self::lines::read_lines;
 use self::report::{MetricResult, write_json, write_lines};
 pub(super) use self::settings::tokenize_parser;
 use self::settings::{MetricKind, MetricName, Settings};
-use crate::machine::{DeviceName, Threads};
+use crate::machine::Machine;
 use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Evaluate translations (BLEU, chrF, TER), labels (accuracy, F1) or a text (perplexity)
@@ -77,9 +77,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     quiet: Quiet,
     #[command(flatten)]
-    device: DeviceName,
-    #[command(flatten)]
-    threads: Threads,
+    machine: Machine,
 }
 
 const EXAMPLES: &str = "\
@@ -93,12 +91,11 @@ Examples:
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.settings.check()?;
     let kind = arguments.kind()?;
-    arguments.threads.set_up();
     // A model reads the text; all other metrics count.
     if kind == MetricKind::Text {
         return perplexity::run(arguments);
     }
-    arguments.device.only_processor("evaluation", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_processor("evaluation", arguments.quiet.verbosity())?;
     if kind == MetricKind::Labels {
         return labels::run(arguments);
     }
@@ -145,6 +142,9 @@ impl Arguments {
         }
         if kind != MetricKind::Text && self.model.is_some() {
             bail!("--model has no effect without --metric perplexity: remove it");
+        }
+        if kind != MetricKind::Text && self.machine.has_compute() {
+            bail!("--compute has no effect without --metric perplexity: remove it");
         }
         if kind != MetricKind::Text && self.references.is_empty() {
             bail!("there is nothing to compare {} with: add --ref REF", lines::name(&self.hypotheses));

@@ -7,17 +7,16 @@ use anyhow::{Context, Result, bail};
 use heedful::data::Input;
 use heedful::data::corpus::{CorpusFiles, Lines, LongLines};
 use heedful::decode::SearchOptions;
-use heedful::models::Model;
 use heedful::tasks::Task;
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::language::{Generator, TextPerplexity, TextScorer};
 use heedful::tasks::translate::Translator;
-use heedful::tensor::{Device, Precision};
+use heedful::tensor::Precision;
 use serde_json::json;
 
 use super::{Arguments, lines};
 use crate::long_text::{LONGEST_LINE, refused};
-use crate::machine::precision_of;
+use crate::machine::Machine;
 use crate::progress::{Bar, line_count};
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
@@ -27,14 +26,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.references.is_empty() {
         bail!("--metric perplexity reads HYP with --model, and compares it with nothing: leave out --ref");
     }
-    let device = arguments.device.set_up(arguments.quiet.verbosity())?;
+    arguments.machine.set_up(arguments.quiet.verbosity())?;
     let text = &arguments.hypotheses;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), line_count(Some(text)));
-    let compute = precision_of(model, device);
+    let compute = arguments.machine.compute([model]);
+    let computing = (&arguments.machine, compute);
     let task = ModelFolder::open(model)?.config.task();
     let found = match (task, &arguments.src) {
-        (Task::Language, None) => of_text(model, text, (device, compute), &bar)?,
-        (Task::Translate, Some(source)) => of_translation(model, [source, text], (device, compute), &bar)?,
+        (Task::Language, None) => of_text(model, text, computing, &bar)?,
+        (Task::Translate, Some(source)) => of_translation(model, [source, text], computing, &bar)?,
         (Task::Language, Some(_)) => bail!("--src is for translators: leave it out for a language model"),
         (Task::Translate, None) => {
             bail!("{} holds a translator: name the source of the text with --src FILE", model.display())
@@ -62,6 +62,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
             "tokens": found.tokens,
             "words": found.words,
             "bytes": found.bytes,
+            "compute": compute.to_string(),
         }});
         writeln!(out, "{object}")?;
     } else {
@@ -73,11 +74,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// What computes, and in which numbers.
-type Computing = (Device, Precision);
+type Computing<'a> = (&'a Machine, Precision);
 
-fn of_text(model: &Path, text: &Path, (device, compute): Computing, bar: &Bar) -> Result<TextPerplexity> {
+fn of_text(
+    model: &Path,
+    text: &Path,
+    (machine, compute): Computing<'_>,
+    bar: &Bar,
+) -> Result<TextPerplexity> {
     let generator = Generator::open(model)?;
-    generator.model().params().move_to(device);
+    machine.place(generator.model())?;
     let input = Input::new(text);
     let mut lines = Lines::open(&input)?.bounded(LONGEST_LINE, LongLines::Refused);
     let mut scorer = TextScorer::new(&generator, compute);
@@ -103,11 +109,11 @@ const CHUNK: usize = 256;
 fn of_translation(
     model: &Path,
     [source, target]: [&Path; 2],
-    (device, compute): Computing,
+    (machine, compute): Computing<'_>,
     bar: &Bar,
 ) -> Result<TextPerplexity> {
     let translator = Translator::open(model)?;
-    translator.model().params().move_to(device);
+    machine.place(translator.model())?;
     let options = SearchOptions { compute, ..SearchOptions::default() };
     let mut pairs = CorpusFiles::parallel(source, target).pairs();
     let (mut found, mut number) = (TextPerplexity::default(), 0);

@@ -7,6 +7,7 @@ mod translations;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use heedful::data::Tokenizer;
 use heedful::decode::TargetScore;
 use heedful::models::HeadName;
 use heedful::tasks::Task;
@@ -28,6 +29,10 @@ use crate::shard::{Format, ShardArguments, Work, as_map};
 /// of its own, to the bit. The translation of a blank line is blank: it has the log-probability 0, and any other target of a blank
 /// line has -inf (null in JSON). A blank text has 0 and does not count. After its texts a language model says its perplexity by
 /// token, word and byte on standard error.
+///
+/// A language model of lines (trained with --block none) scores each line of --text by itself. One of running text, such as GPT-2, reads the
+/// file as one text: a line is predicted from the lines before it in the same block, whose size is in the model's config.json. To score
+/// lines by themselves, give it a file for each.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -39,7 +44,7 @@ pub(crate) struct Arguments {
     /// Target text: line n translates line n of the source
     #[arg(long, value_name = "FILE", requires = "src")]
     tgt: Option<PathBuf>,
-    /// Text for a language model; - is standard input
+    /// Text for a language model; - is standard input. A model of running text predicts a line from those before it too
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
     /// Labels and texts for a classifier, one pair per line: label, tab, text
@@ -56,7 +61,7 @@ pub(crate) struct Arguments {
     /// Write the scores to this file, once all of them are computed [default: standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// Print one JSON object per line, with the log-probability of every token or label
+    /// Print one JSON object per line: its log-probability and that of every token, with the tokens as pieces, or of every label
     #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
@@ -74,7 +79,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   heedful score run --src valid.en --tgt valid.de
-  heedful score run --src valid.en --tgt valid.de --json | jq .tokens
+  heedful score run --src valid.en --tgt valid.de --json | jq -c '[.pieces, .tokens] | transpose'
   heedful score writer --text rest.txt
   heedful score news --label-text valid.tsv --json
   heedful score run --src all.en --tgt all.de --shard 3/16 -o scores";
@@ -179,11 +184,13 @@ impl Arguments {
         Ok(())
     }
 
-    /// The line of a score.
-    fn line(&self, score: &TargetScore) -> String {
+    /// The line of a score, of a text of these tokens.
+    fn line(&self, score: &TargetScore, tokenizer: &Tokenizer, tokens: &[u32]) -> String {
         if self.json {
+            let pieces: Vec<String> = tokens.iter().map(|&id| tokenizer.piece(id)).collect();
             // JSON has no infinity: there the logarithm of 0 is null.
-            json!({ "log_probability": score.log_probability, "tokens": score.tokens }).to_string()
+            json!({ "log_probability": score.log_probability, "tokens": score.tokens, "pieces": pieces })
+                .to_string()
         } else {
             format!("{:.6}", score.log_probability)
         }

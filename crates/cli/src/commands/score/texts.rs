@@ -1,10 +1,12 @@
 //! Texts, by a language model.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 use anyhow::{Result, bail};
 use heedful::data::Input;
 use heedful::data::corpus::{Lines, LongLines};
+use heedful::decode::TargetScore;
 use heedful::tasks::language::{Generator, TextScorer};
 
 use super::Arguments;
@@ -35,6 +37,11 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let count = results.shard().map_or_else(|| line_count(Some(file)), |shard| shard.lines());
     let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     let mut scorer = TextScorer::new(&generator, compute);
+    // The tokens of the lines that have no score yet.
+    let mut open: VecDeque<Vec<u32>> = VecDeque::new();
+    let line_of = |score: &TargetScore, tokens: Option<Vec<u32>>| {
+        arguments.line(score, generator.tokenizer(), &tokens.unwrap_or_default()) + "\n"
+    };
     let mut number = 0;
     while let Some(line) = lines.next()? {
         let (read, tokens) = reader.read(line, &input, number as u64 + 1)?;
@@ -43,14 +50,15 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
             file.add(number, &AttendedTokens::of_line(&generator, &tokens), &maps)?;
         }
         number += 1;
+        open.push_back(generator.predicted(&read, tokens.clone()));
         for score in scorer.push(&read, tokens)? {
-            results.add(&(arguments.line(&score) + "\n"))?;
+            results.add(&line_of(&score, open.pop_front()))?;
         }
         bar.show(number, 0.0, || format!("{number} lines scored"));
     }
     let (rest, perplexity) = scorer.finish()?;
     for score in rest {
-        results.add(&(arguments.line(&score) + "\n"))?;
+        results.add(&line_of(&score, open.pop_front()))?;
     }
     results.flush()?;
     bar.finish();
@@ -60,7 +68,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     results.finish("scores")?;
     if verbosity == Verbosity::Normal && perplexity.tokens > 0 {
         eprintln!(
-            "heedful: {shard}{} tokens, perplexity {:.4} by token, {:.4} by word, {:.4} by byte",
+            "heedful: {shard}{} tokens, perplexity {:.4} by token, {:.4} by word, {:.4} by byte, computed in {compute}",
             perplexity.tokens,
             perplexity.by_token(),
             perplexity.by_word(),

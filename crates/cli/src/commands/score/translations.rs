@@ -60,8 +60,10 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
         }
         let first = reader.line - chunk.len();
         for (index, score) in translator.score_tokens_or_blank(&chunk, &options)?.iter().enumerate() {
-            results.add(&(arguments.line(score) + "\n"))?;
             let (source, target) = &chunk[index];
+            let end = translator.model().special_tokens().eos;
+            let tokens = if source.is_empty() { Vec::new() } else { [&target[..], &[end]].concat() };
+            results.add(&(arguments.line(score, &translator.tokenizers().target, &tokens) + "\n"))?;
             if let Some(file) = attention.as_mut().filter(|_| !source.is_empty()) {
                 let mut pass =
                     arguments.attention.pass(options.compute).without_heads(&options.without_heads);

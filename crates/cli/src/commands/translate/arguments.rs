@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TEXT")]
     pub(crate) text: Vec<String>,
 
-    /// Beam size: hypotheses kept at every step; 1 is greedy
+    /// Beam size: hypotheses kept at every step, at most 1000; 1 is greedy
     #[arg(long, default_value_t = 4, value_name = "N", help_heading = "Search")]
     beam: usize,
     /// α of the length penalty: scores are log p / ((5 + length) / 6)^α; 0 favours short translations
