@@ -103,7 +103,7 @@ def translator(model, source, to):
         compare = Comparison("CTranslate2")
         engine = ctranslate2.Translator(str(ctranslate), compute_type="float32")
         example = script(ctranslate, "translate")
-        (encode, _), (target_encode, decode) = (example.tokenizer(side) for side in ("source", "target"))
+        encode, target_encode, decode = example.encoder(), example.encoder("target"), example.decoder()
         for line, known, scores in zip(lines, ours, probabilities):
             pieces = encode(line)
             found = engine.translate_batch([pieces], beam_size=1, max_decoding_length=len(pieces) + 50, suppress_sequences=example.SUPPRESSED or None)

@@ -4,7 +4,8 @@
 //!                 Hugging Face                                      CTranslate2 (tokens come from the caller)
 //! own, others'    tokenizer.json, tokenizer_config.json             vocabularies, tokenizer.json
 //!                 in target/ again, if targets have another         source. and target.tokenizer.json, if there are two
-//! SentencePiece   source.spm, target.spm, vocab.json (Marian's)     vocabularies, sentencepiece.model or source. and target.spm
+//! SentencePiece   source.spm, target.spm, vocab.json (Marian's)     vocabularies, sentencepiece.model or source. and target.spm;
+//!                                                                   target.tokenizer.json makes text of tokens
 //! ```
 
 use serde_json::{Map, Value, json};
@@ -125,6 +126,11 @@ impl<'o> Vocabulary<'o> {
                 exported.add_json("source_vocabulary.json", &list(&self.source));
                 exported.add_json("target_vocabulary.json", &list(&self.target));
             }
+        }
+        if self.original.pieces.is_some() {
+            // From tokens to text: a SentencePiece model may be that of sources alone, and leaves the pieces of targets as they are.
+            let name = if self.sides == Sides::One { JOINT_FILE } else { TARGET_FILE };
+            self.add_tokenizer(exported, name, &self.original.tokenizers.target);
         }
         match &self.original.pieces {
             Some([source, target]) if source == target => exported.add_bytes(JOINT_PIECES, source),

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import ctranslate2
+from tokenizers import Tokenizer
 
 FOLDER = Path(__file__).resolve().parent
 SETTINGS = json.loads((FOLDER / "config.json").read_text())
@@ -18,30 +19,38 @@ SUPPRESSED = [[token] for token in SETTINGS["suppressed_tokens"]]
 MORE = 50 + SETTINGS["add_source_eos"]
 
 
-def tokenizer(side):
-    """Functions from a text to tokens, and back."""
-    for name in (f"{side}.spm", "sentencepiece.model"):
-        if (FOLDER / name).exists():
-            import sentencepiece
+def found(*names):
+    """The first of these files that the folder has."""
+    return next((str(FOLDER / name) for name in names if (FOLDER / name).exists()), None)
 
-            pieces = sentencepiece.SentencePieceProcessor(str(FOLDER / name))
-            return lambda text: pieces.encode(text, out_type=str), pieces.decode
-    from tokenizers import Tokenizer
 
-    name = "tokenizer.json" if (FOLDER / "tokenizer.json").exists() else f"{side}.tokenizer.json"
-    vocabulary = Tokenizer.from_file(str(FOLDER / name))
-    encode = lambda text: vocabulary.encode(text, add_special_tokens=False).tokens
-    return encode, lambda tokens: vocabulary.decode([vocabulary.token_to_id(token) for token in tokens])
+def encoder(side="source"):
+    """A function from a text to tokens."""
+    if pieces := found(f"{side}.spm", "sentencepiece.model"):
+        import sentencepiece
+
+        processor = sentencepiece.SentencePieceProcessor(pieces)
+        return lambda text: processor.encode(text, out_type=str)
+    vocabulary = Tokenizer.from_file(found("tokenizer.json", f"{side}.tokenizer.json"))
+    return lambda text: vocabulary.encode(text, add_special_tokens=False).tokens
+
+
+def decoder():
+    """A function from tokens of the target to a text. The ids are those of the model."""
+    tokens = json.loads(Path(found("shared_vocabulary.json", "target_vocabulary.json")).read_text(encoding="utf-8"))
+    ids = {token: id for id, token in enumerate(tokens)}
+    vocabulary = Tokenizer.from_file(found("target.tokenizer.json", "tokenizer.json"))
+    return lambda tokens: vocabulary.decode([ids[token] for token in tokens])
 
 
 if __name__ == "__main__":
-    (encode, _), (_, decode) = tokenizer("source"), tokenizer("target")
+    encode, decode = encoder(), decoder()
     translator = ctranslate2.Translator(str(FOLDER), compute_type="float32")
     lines = [line.rstrip("\n") for line in sys.stdin]
     texts = [encode(line) for line in lines]
     filled = [tokens for tokens in texts if tokens]
     longest = max(map(len, filled), default=0) + MORE
     options = dict(beam_size=1, max_decoding_length=longest, max_batch_size=32, suppress_sequences=SUPPRESSED or None)
-    found = iter(translator.translate_batch(filled, **options))
+    results = iter(translator.translate_batch(filled, **options))
     for tokens in texts:
-        print(decode(next(found).hypotheses[0][: len(tokens) + MORE]) if tokens else "")
+        print(decode(next(results).hypotheses[0][: len(tokens) + MORE]) if tokens else "")
