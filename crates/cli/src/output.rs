@@ -41,7 +41,7 @@ pub(crate) fn copy_what_belongs(from: &Path, to: &Path) -> Result<()> {
 /// `--force`, the same for every command that writes files.
 #[derive(clap::Args)]
 pub(crate) struct Force {
-    /// Write even over a file that the command reads, or over a model
+    /// Write even over a file that the command reads, over a model, or into a folder that is not empty
     #[arg(long, help_heading = "Output")]
     force: bool,
 }
@@ -84,6 +84,17 @@ impl Force {
             );
         }
         self.check_free_of(&["recipe.toml", "config.json", MODEL], folder)
+    }
+
+    /// As [`Force::check_folder`], for files of which some have the names of others' files: the folder must be empty.
+    pub(crate) fn check_empty_folder(&self, folder: &Path, inputs: &[&Path]) -> Result<()> {
+        self.check_folder(folder, inputs)?;
+        let mut files = fs::read_dir(folder).into_iter().flatten().flatten();
+        if let Some(file) = files.next().filter(|_| !self.force) {
+            let (name, file) = (folder.display(), file.file_name().to_string_lossy().into_owned());
+            bail!("{name} is not empty ({file}): name another folder, or add --force to write into it");
+        }
+        Ok(())
     }
 
     /// As [`Force::check_folder`], for a vocabulary: that of another `heedful vocab` may be replaced.

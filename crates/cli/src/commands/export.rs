@@ -51,7 +51,7 @@ Examples:
   heedful export run --to huggingface -o for-transformers";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.force.check_folder(&arguments.output, &[&arguments.model])?;
+    arguments.force.check_empty_folder(&arguments.output, &[&arguments.model])?;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), 0);
     bar.show(0, 0.0, || format!("reading {}", arguments.model.display()));
     let format = match arguments.to {

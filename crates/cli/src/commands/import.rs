@@ -12,9 +12,10 @@ use crate::progress::{Bar, Quiet, Verbosity};
 /// Make a model of CTranslate2, Argos, Marian or Hugging Face one of heedful's
 ///
 /// What it is, its files say: a CTranslate2 folder with its SentencePiece model, an .argosmodel, Marian's .npz or .bin beside its .spm,
-/// or a Hugging Face folder of MarianMT (OPUS-MT), BERT or GPT-2 with safetensors. Weights of fewer bits become f32; heedful
-/// quantize makes them small again. If the model has something that heedful does not compute, that is named and nothing is
-/// written. The model's licence and origin go into ORIGIN.md.
+/// or a Hugging Face folder of MarianMT (OPUS-MT), Pegasus, BERT, Megatron-BERT, GPT-2 or OPT with safetensors. Weights of fewer bits
+/// become f32; heedful quantize makes them small again. If the model has something that heedful does not compute, that is named and
+/// nothing is written; what generation_config.json sets is obeyed or refused, and options such as num_beams, which each command of
+/// heedful takes, are named. The model's licence and origin go into ORIGIN.md.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -36,12 +37,15 @@ Examples:
   heedful quantize zh-en --to int8 -o zh-en-small";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.force.check_folder(&arguments.output, &[&arguments.path])?;
+    arguments.force.check_empty_folder(&arguments.output, &[&arguments.path])?;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), 0);
     bar.show(0, 0.0, || format!("reading {}", arguments.path.display()));
     let imported = import::read(&arguments.path)?;
     imported.save(&arguments.output)?;
     bar.finish();
+    for note in &imported.notes {
+        eprintln!("heedful: {note}");
+    }
     if arguments.quiet.verbosity() == Verbosity::Normal {
         let output = arguments.output.display();
         let millions = imported.parameters() as f64 / 1e6;

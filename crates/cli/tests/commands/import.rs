@@ -42,6 +42,32 @@ fn imported_language_models_and_masked_models_work_too() {
 }
 
 #[test]
+fn options_of_the_original_that_are_not_adopted_are_named() {
+    let place = Workplace::empty();
+    fs::create_dir(place.path("original")).expect("a folder");
+    for file in names(original("marian-swish").as_ref()) {
+        place.write(
+            &format!("original/{file}"),
+            &fs::read(format!("{}/{file}", original("marian-swish"))).expect("a file"),
+        );
+    }
+    let imported = |settings: &str, to: &str| {
+        place.write("original/generation_config.json", settings.as_bytes());
+        let run = place.run(&format!("import original -o {to}"));
+        assert!(run.status.success(), "{}", text(&run.stderr));
+        text(&run.stderr)
+    };
+    let told = imported(r#"{"num_beams": 6, "bad_words_ids": [[26]]}"#, "model");
+    assert!(
+        told.contains("generation_config.json sets `num_beams`: 6, which heedful does not adopt"),
+        "{told}"
+    );
+    assert!(text(&place.read("model/config.json")).contains("suppressed"));
+    let told = imported(r#"{"transformers_version": "4.40.0", "num_beams": 1}"#, "other");
+    assert!(!told.contains("adopt"), "{told}");
+}
+
+#[test]
 fn what_cannot_be_imported_leaves_nothing_and_no_model_is_overwritten() {
     let place = Workplace::empty();
     fs::create_dir(place.path("damaged")).expect("a folder");
@@ -59,6 +85,19 @@ fn what_cannot_be_imported_leaves_nothing_and_no_model_is_overwritten() {
     assert!(error.contains("--force"), "{error}");
     assert!(place.read("model/model.safetensors") == before);
     place.good(&format!("import {} -o model --force", original("bert")));
+    fs::create_dir(place.path("notes")).expect("a folder");
+    place.write("notes/letter.txt", b"mine");
+    for line in
+        [format!("import {} -o notes", original("bert")), "export model --to ctranslate2 -o notes".to_owned()]
+    {
+        let error = place.bad(&line);
+        assert!(error.contains("notes is not empty (letter.txt)") && error.contains("--force"), "{error}");
+        assert_eq!(names(&place.path("notes")), ["letter.txt"]);
+    }
+    place.good(&format!("import {} -o notes --force", original("bert")));
+    assert!(place.read("notes/letter.txt") == b"mine");
+    fs::create_dir(place.path("empty")).expect("a folder");
+    place.good("export model --to ctranslate2 -o empty");
     let origin = fs::read_to_string(place.path("model/ORIGIN.md")).expect("a file");
     assert!(origin.contains("A BERT model"), "{origin}");
 }

@@ -2,6 +2,7 @@
 //! is in `export`.
 
 mod export;
+mod settings;
 
 use std::path::{Path, PathBuf};
 

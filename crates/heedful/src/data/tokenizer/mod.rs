@@ -157,6 +157,19 @@ impl Tokenizer {
         Ok(WithAdded { tokenizer: Tokenizer { origin }, pieces })
     }
 
+    /// The vocabulary of a model that has more rows than tokens: special tokens of these names follow its last.
+    pub(crate) fn with_rows(self, names: &[String]) -> Result<Tokenizer, TokenizerError> {
+        let with_special = match &self.origin {
+            _ if names.is_empty() => return Ok(self),
+            Origin::Foreign(foreign) => foreign.with_special(names),
+            Origin::Own(_) => {
+                Err(format!("it is of heedful's own, and its model has {} more rows", names.len()))
+            }
+        };
+        let foreign = with_special.map_err(|reason| TokenizerError::NotAdded { reason })?;
+        Ok(Tokenizer { origin: Origin::Foreign(Box::new(foreign)) })
+    }
+
     /// Whether a token to be added is one already.
     pub(crate) fn has_as_one(&self, token: &str) -> bool {
         let by_name = match &self.origin {

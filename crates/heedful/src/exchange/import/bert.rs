@@ -8,7 +8,7 @@ use heedful_tensor::ops::Activation;
 use super::gathered::Gathered;
 use super::huggingface::{Settings, prefix, tokenizer};
 use super::settings::{LABEL_SMOOTHING, stack};
-use super::{ImportError, Imported, bert_classifier, positions, tables};
+use super::{ImportError, Imported, bert_classifier, padding, positions, tables};
 use crate::data::tokenizer::{SpecialRole, Tokenizers};
 use crate::data::{SpecialTokens, Tokenizer};
 use crate::exchange::names::bert::{HEAD, head, stack as blocks};
@@ -59,6 +59,7 @@ pub(super) fn read(
         labels: None,
         languages: None,
         origin,
+        notes: Vec::new(),
         pieces: Vec::new(),
         weights,
     })
@@ -78,6 +79,7 @@ fn special_tokens(
         let missing = || FormatError::missing(file, format!("token {name}"), "It is not BERT's");
         tokenizer.special(role).ok_or_else(missing)
     };
+    let pad = settings.whole_or("pad_token_id", 0)? as u32;
     let (first, last) = (role(SpecialRole::Cls, "[CLS]")?, role(SpecialRole::Sep, "[SEP]")?);
     Ok(SpecialTokens {
         // Neither is generated; both are around texts.
@@ -86,8 +88,11 @@ fn special_tokens(
         text_first: Some(first),
         text_last: Some(last),
         mask: role(SpecialRole::Mask, "[MASK]")?,
-        pad: settings.id("pad_token_id").unwrap_or(0),
-        suppressed: tokenizer.special(SpecialRole::Unk).into_iter().collect(),
+        pad,
+        suppressed: padding::without_text(
+            tokenizer,
+            tokenizer.special(SpecialRole::Unk).into_iter().collect(),
+        ),
         ..SpecialTokens::default()
     })
 }
@@ -97,16 +102,18 @@ fn configuration(
     special: SpecialTokens,
     norm: Norm,
 ) -> Result<StackConfig, FormatError> {
-    let kind = settings.text("position_embedding_type", "absolute");
-    if kind != "absolute" || settings.is("is_decoder", false) || settings.is("add_cross_attention", false) {
-        return Err(settings.unsupported(format!("{kind} positions, or a decoder")));
+    settings.must_be("is_decoder", false)?;
+    settings.must_be("add_cross_attention", false)?;
+    let kind = settings.text("position_embedding_type", "absolute")?;
+    if kind != "absolute" {
+        return Err(settings.unsupported(format!("{kind} positions")));
     }
     let sizes = [settings.whole("hidden_size")?, settings.whole("intermediate_size")?];
     let (heads, layers) = (settings.whole("num_attention_heads")?, settings.whole("num_hidden_layers")?);
     Ok(StackConfig {
         special,
         norm,
-        norm_epsilon: settings.number("layer_norm_eps", 1e-12) as f32,
+        norm_epsilon: settings.number("layer_norm_eps", 1e-12)? as f32,
         activation: settings.activation("hidden_act", "gelu")?,
         positions: Positions::Learned { max_length: settings.whole("max_position_embeddings")? },
         embedding_norm: norm == Norm::Post,

@@ -23,7 +23,7 @@ pub(super) fn read(
     mut stack: StackConfig,
     tokenizers: Tokenizers,
 ) -> Result<Imported, ImportError> {
-    let kind = settings.text("problem_type", "single_label_classification");
+    let kind = settings.text("problem_type", "single_label_classification")?;
     if kind != "single_label_classification" {
         return Err(settings.unsupported(format!("`problem_type`: `{kind}`")).into());
     }
@@ -63,6 +63,7 @@ pub(super) fn read(
         labels: Some(labels),
         languages: None,
         origin,
+        notes: Vec::new(),
         pieces: Vec::new(),
         weights,
     })

@@ -6,8 +6,8 @@ use crate::exchange::names::{Linear, Pair};
 use crate::store::formats::{ForeignTensor, FormatError, TensorSet};
 use crate::store::weights::Weights;
 
-/// What stays unread is something that heedful does not compute.
-const REMEDY: &str = "Import a model without it";
+/// What stays unread is something that heedful does not compute, and only the program that the model was made for does.
+pub(super) const REMEDY: &str = "Run this model with the program that it was made for, or choose one of the kinds in `heedful import --help`";
 
 /// Parameters that were found, and the names of what was read.
 pub(super) struct Gathered<'t> {

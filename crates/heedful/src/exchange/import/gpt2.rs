@@ -2,6 +2,7 @@
 
 use super::gathered::Gathered;
 use super::huggingface::{Settings, prefix};
+use super::ids::Ids;
 use super::settings::stack;
 use super::{positions, tables};
 use crate::data::SpecialTokens;
@@ -10,33 +11,20 @@ use crate::layers::{Norm, Positions};
 use crate::models::transformer::StackConfig;
 use crate::store::formats::FormatError;
 
-pub(super) fn configuration(settings: &Settings<'_>) -> Result<StackConfig, FormatError> {
-    for (key, usual) in [
-        ("scale_attn_weights", true),
-        ("scale_attn_by_inverse_layer_idx", false),
-        ("add_cross_attention", false),
-    ] {
-        if settings.is(key, usual) != usual {
-            return Err(settings.unsupported(format!("`{key}`: {}", !usual)));
-        }
-    }
-    let vocabulary = settings.whole("vocab_size")?;
+pub(super) fn configuration(settings: &Settings<'_>, ids: &Ids<'_>) -> Result<StackConfig, FormatError> {
+    settings.must_be("scale_attn_weights", true)?;
+    settings.must_be("scale_attn_by_inverse_layer_idx", false)?;
+    settings.must_be("add_cross_attention", false)?;
     let d_model = settings.whole("n_embd")?;
-    let d_ff = settings.whole("n_inner").unwrap_or(4 * d_model);
-    let last = vocabulary.saturating_sub(1) as u32;
-    let eos = settings.id("eos_token_id").unwrap_or(last);
+    let d_ff = settings.whole_or("n_inner", 4 * d_model)?;
+    let eos = ids.eos()?;
     Ok(StackConfig {
-        special: SpecialTokens {
-            bos: settings.id("bos_token_id").unwrap_or(last),
-            eos,
-            pad: eos,
-            ..SpecialTokens::default()
-        },
+        special: SpecialTokens { bos: ids.bos()?, eos, pad: eos, ..SpecialTokens::default() },
         norm: Norm::Pre,
-        norm_epsilon: settings.number("layer_norm_epsilon", 1e-5) as f32,
+        norm_epsilon: settings.number("layer_norm_epsilon", 1e-5)? as f32,
         activation: settings.activation("activation_function", "gelu_new")?,
         positions: Positions::Learned { max_length: settings.whole("n_positions")? },
-        ..stack(vocabulary, [d_model, d_ff], settings.whole("n_head")?, settings.whole("n_layer")?)
+        ..stack(ids.vocabulary, [d_model, d_ff], settings.whole("n_head")?, settings.whole("n_layer")?)
     })
 }
 

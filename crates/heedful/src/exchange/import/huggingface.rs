@@ -3,9 +3,12 @@
 use std::path::Path;
 
 use heedful_tensor::ops::Activation;
+use serde_json::Value;
 
-use super::gathered::Gathered;
-use super::{ImportError, Imported, ORIGIN, bert, gpt2, opt, translator};
+use super::gathered::{Gathered, REMEDY};
+use super::generation::Generation;
+use super::ids::{self, Ids};
+use super::{ImportError, Imported, ORIGIN, bert, gpt2, opt, padding, translator};
 use crate::data::Tokenizer;
 use crate::data::tokenizer::Tokenizers;
 use crate::exchange::kept::Kept;
@@ -25,36 +28,88 @@ pub(in crate::exchange) const TARGET_TOKENIZER: &str = "target/tokenizer.json";
 /// As much of a model card as is kept.
 const MOST_OF_A_CARD: usize = 100_000;
 
-pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
-    let folder = HuggingFaceFolder::open(path)?;
-    let settings = Settings { config: &folder.config, file: folder.files.label("config.json") };
-    let mut imported = match settings.text("model_type", "") {
-        "marian" => translator::read(&folder, &settings, Norm::Post),
-        "pegasus" => translator::read(&folder, &settings, Norm::Pre),
-        "bert" => bert::read(&folder, &settings, Norm::Post),
-        "megatron-bert" => bert::read(&folder, &settings, Norm::Pre),
-        "gpt2" => language(&folder, gpt2::configuration(&settings)?, gpt2::gather, "A GPT-2"),
-        "opt" => language(&folder, opt::configuration(&settings)?, opt::gather, "An OPT"),
-        other => {
-            let remedy = "heedful imports marian, pegasus, bert, megatron-bert, gpt2 and opt";
-            Err(FormatError::unsupported(&settings.file, format!("a model of type `{other}`"), remedy).into())
+/// What heedful imports of a folder: by its `model_type`, which is checked before anything else is asked for.
+enum Architecture {
+    /// MarianMT is post-norm, Pegasus pre-norm.
+    Translator(Norm),
+    /// BERT is post-norm, Megatron-BERT pre-norm.
+    Masked(Norm),
+    Gpt2,
+    Opt,
+}
+
+impl Architecture {
+    fn of(settings: &Settings<'_>) -> Result<Architecture, FormatError> {
+        const KNOWN: &str = "heedful imports marian, pegasus, bert, megatron-bert, gpt2 and opt";
+        match settings.text("model_type", "")? {
+            "marian" => Ok(Architecture::Translator(Norm::Post)),
+            "pegasus" => Ok(Architecture::Translator(Norm::Pre)),
+            "bert" => Ok(Architecture::Masked(Norm::Post)),
+            "megatron-bert" => Ok(Architecture::Masked(Norm::Pre)),
+            "gpt2" => Ok(Architecture::Gpt2),
+            "opt" => Ok(Architecture::Opt),
+            "" => Err(FormatError::missing(&settings.file, "`model_type`", KNOWN)),
+            other => {
+                let found = format!("a model of type `{other}`");
+                Err(FormatError::unsupported(&settings.file, found, KNOWN))
+            }
         }
+    }
+}
+
+pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
+    let config = HuggingFaceFolder::config(path)?;
+    let file = Files::Folder(path.to_owned()).label("config.json");
+    let settings = Settings { config: &config, file };
+    let architecture = Architecture::of(&settings)?;
+    let folder = HuggingFaceFolder::open(path)?;
+    let mut imported = match architecture {
+        Architecture::Translator(norm) => translator::read(&folder, &settings, norm),
+        Architecture::Masked(norm) => bert::read(&folder, &settings, norm),
+        Architecture::Gpt2 => language(&folder, &settings, &GPT2),
+        Architecture::Opt => language(&folder, &settings, &OPT),
     }?;
     Kept::read(&folder.config, &settings.file)?.restore(&mut imported.config, &mut imported.weights);
     imported.origin.push_str(&origin(&folder.files)?);
     Ok(imported)
 }
 
-/// A language model of running text, whose tensors `gather` takes.
+/// How a kind of language models is read.
+struct LanguageKind {
+    name: &'static str,
+    defaults: ids::Defaults,
+    configuration: fn(&Settings<'_>, &Ids<'_>) -> Result<StackConfig, FormatError>,
+    /// Takes the tensors.
+    gather: fn(&mut Gathered<'_>, &mut StackConfig) -> Result<(), FormatError>,
+}
+
+const GPT2: LanguageKind = LanguageKind {
+    name: "A GPT-2",
+    defaults: ids::GPT2,
+    configuration: gpt2::configuration,
+    gather: gpt2::gather,
+};
+const OPT: LanguageKind = LanguageKind {
+    name: "An OPT",
+    defaults: ids::OPT,
+    configuration: opt::configuration,
+    gather: opt::gather,
+};
+
+/// A language model of running text.
 fn language(
     folder: &HuggingFaceFolder,
-    mut stack: StackConfig,
-    gather: impl Fn(&mut Gathered<'_>, &mut StackConfig) -> Result<(), FormatError>,
-    kind: &str,
+    settings: &Settings<'_>,
+    kind: &LanguageKind,
 ) -> Result<Imported, ImportError> {
+    let generation = Generation::read(&folder.files, &folder.config)?;
+    let vocabulary = settings.whole("vocab_size")?;
+    let ids = Ids { settings, generation: &generation, defaults: &kind.defaults, vocabulary };
+    let mut stack = (kind.configuration)(settings, &ids)?;
     let mut from = Gathered::new(&folder.tensors);
     let tokenizer = tokenizer(&folder.files, stack.vocabulary)?;
-    gather(&mut from, &mut stack)?;
+    stack.special.suppressed = padding::without_text(&tokenizer, generation.suppressed());
+    (kind.gather)(&mut from, &mut stack)?;
     let config = LanguageConfig {
         // As many tokens as it has positions, as such models are measured.
         block: stack.positions.longest(),
@@ -68,7 +123,8 @@ fn language(
         tokenizers: Tokenizers::joint(tokenizer),
         labels: None,
         languages: None,
-        origin: format!("\n{kind} model of Hugging Face.\n"),
+        origin: format!("\n{} model of Hugging Face.\n", kind.name),
+        notes: generation.note().into_iter().collect(),
         pieces: Vec::new(),
         weights: from.finish()?,
     })
@@ -93,20 +149,40 @@ pub(super) struct Settings<'c> {
 }
 
 impl Settings<'_> {
-    pub(super) fn text<'s>(&'s self, key: &str, usual: &'s str) -> &'s str {
-        self.config.get(key).and_then(|value| value.as_str()).unwrap_or(usual)
+    pub(super) fn text<'s>(&'s self, key: &str, usual: &'s str) -> Result<&'s str, FormatError> {
+        match self.config.get(key) {
+            None | Some(Value::Null) => Ok(usual),
+            Some(Value::String(text)) => Ok(text),
+            Some(other) => Err(self.wrong(key, other, "a text")),
+        }
     }
 
-    pub(super) fn is(&self, key: &str, usual: bool) -> bool {
-        self.config.get(key).and_then(|value| value.as_bool()).unwrap_or(usual)
+    pub(super) fn is(&self, key: &str, usual: bool) -> Result<bool, FormatError> {
+        match self.config.get(key) {
+            None => Ok(usual),
+            Some(Value::Null) => Ok(false),
+            Some(Value::Bool(is)) => Ok(*is),
+            Some(other) => Err(self.wrong(key, other, "true or false")),
+        }
     }
 
-    pub(super) fn number(&self, key: &str, usual: f64) -> f64 {
-        self.config.get(key).and_then(|value| value.as_f64()).unwrap_or(usual)
+    /// Refuses a switch that is not as usual.
+    pub(super) fn must_be(&self, key: &str, usual: bool) -> Result<(), FormatError> {
+        match self.is(key, usual)? == usual {
+            true => Ok(()),
+            false => Err(self.unsupported(format!("`{key}`: {}", !usual))),
+        }
+    }
+
+    pub(super) fn number(&self, key: &str, usual: f64) -> Result<f64, FormatError> {
+        match self.config.get(key) {
+            None => Ok(usual),
+            Some(value) => value.as_f64().ok_or_else(|| self.wrong(key, value, "a number")),
+        }
     }
 
     /// A value as it is.
-    pub(super) fn value(&self, key: &str) -> Option<&serde_json::Value> {
+    pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.config.get(key)
     }
 
@@ -123,20 +199,28 @@ impl Settings<'_> {
         }
     }
 
-    /// An id that may be there.
-    pub(super) fn id(&self, key: &str) -> Option<u32> {
-        self.config.get(key).and_then(|value| value.as_u64()).and_then(|id| u32::try_from(id).ok())
+    /// A size, or another if it is missing or null.
+    pub(super) fn whole_or(&self, key: &str, usual: usize) -> Result<usize, FormatError> {
+        match self.config.get(key) {
+            None | Some(Value::Null) => Ok(usual),
+            Some(_) => self.whole(key),
+        }
     }
 
     /// The activation function under a key.
     pub(super) fn activation(&self, key: &str, usual: &str) -> Result<Activation, FormatError> {
-        let name = self.text(key, usual);
+        let name = self.text(key, usual)?;
         activations::of_hugging_face(name)
             .ok_or_else(|| self.unsupported(format!("the activation function `{name}`")))
     }
 
     pub(super) fn unsupported(&self, found: String) -> FormatError {
-        FormatError::unsupported(&self.file, found, "Import a model without it")
+        FormatError::unsupported(&self.file, found, REMEDY)
+    }
+
+    fn wrong(&self, key: &str, value: &Value, kind: &str) -> FormatError {
+        let found = format!("`{key}`: {value} (not {kind})");
+        FormatError::unsupported(&self.file, found, "Compare the file with the original's")
     }
 }
 
@@ -145,7 +229,7 @@ pub(super) fn prefix(from: &Gathered<'_>, prefix: &'static str, probe: &str) -> 
     if from.has(&format!("{prefix}{probe}")) { prefix } else { "" }
 }
 
-/// `tokenizer.json`, which must have as many tokens as the model.
+/// `tokenizer.json`, with a token for each row of the model.
 pub(super) fn tokenizer(files: &Files, vocabulary: usize) -> Result<Tokenizer, ImportError> {
     tokenizer_in(files, "tokenizer.json", vocabulary)
 }
@@ -165,11 +249,13 @@ fn tokenizer_in(files: &Files, name: &str, vocabulary: usize) -> Result<Tokenize
         let remedy = "Save it there with AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)";
         return Err(FormatError::missing(files.label(""), format!("file {name}"), remedy).into());
     };
-    let tokenizer = Tokenizer::from_exported(Path::new(&files.label(name)), &bytes)?;
-    if tokenizer.size() != vocabulary {
+    let path = files.label(name);
+    let tokenizer = Tokenizer::from_exported(Path::new(&path), &bytes)?;
+    if tokenizer.size() > vocabulary {
         let found = format!("{} tokens, and the model {vocabulary}", tokenizer.size());
-        let remedy = "It is another model's, or tokens were added without a row in the model";
-        return Err(FormatError::unsupported(files.label(name), found, remedy).into());
+        let remedy = "It is another model's, or tokens were added without a row in the model: copy the model's own tokenizer.json there";
+        return Err(FormatError::unsupported(path, found, remedy).into());
     }
-    Ok(tokenizer)
+    let names: Vec<String> = (tokenizer.size()..vocabulary).map(padding::name).collect();
+    Ok(tokenizer.with_rows(&names)?)
 }

@@ -34,16 +34,33 @@ const EOS: &str = "</s>";
 /// A `.npz` or `.bin`, with its SentencePiece models beside it.
 pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     let model = MarianModel::open(path)?;
-    let (tokenizers, pieces, eos) = vocabularies(path)?;
     let mut from = Gathered::new(&model.tensors);
-    let config = configuration(&model, &mut from, eos)?;
+    let mut config = configuration(&model, &from)?;
+    let (tokenizers, pieces, eos) = vocabularies(path)?;
+    config.special = SpecialTokens {
+        bos: eos,
+        eos,
+        source_eos: Some(eos),
+        start_from_zero: true,
+        pad: eos,
+        ..SpecialTokens::default()
+    };
     gather(&mut from, &config)?;
     // Scales for products with integers, learned for Marian's own.
     from.leave_out(|name| name.ends_with("_QuantMultA") || name.starts_with("special:"));
     let weights = from.finish()?;
     let config = EncoderDecoderConfig::Transformer(config).into();
     let origin = "\nA model of Marian.\n".to_owned();
-    Ok(Imported { config, tokenizers, labels: None, languages: None, origin, pieces, weights })
+    Ok(Imported {
+        config,
+        tokenizers,
+        labels: None,
+        languages: None,
+        origin,
+        notes: Vec::new(),
+        pieces,
+        weights,
+    })
 }
 
 /// The vocabularies beside a model, with what they are made of, and the id of [`EOS`].
@@ -90,14 +107,23 @@ fn vocabularies(path: &Path) -> Result<(Tokenizers, Vec<PiecesFile>, u32), Impor
     }
 }
 
-fn configuration(
-    model: &MarianModel,
-    from: &mut Gathered<'_>,
-    eos: u32,
-) -> Result<TransformerConfig, ImportError> {
+/// All but the special tokens, which are the vocabulary's.
+fn configuration(model: &MarianModel, from: &Gathered<'_>) -> Result<TransformerConfig, ImportError> {
     let settings = &model.settings;
-    let text = |key: &str, usual: &'static str| settings.text(key).unwrap_or(usual).to_owned();
-    let is = |key: &str| settings.truth(key).unwrap_or(false);
+    // Marian's default where a key is missing; a value of another type is refused.
+    let wrong = |key: &str| from.unsupported(format!("the setting `{key}` with a value of another type"));
+    let text = |key: &str, usual: &'static str| match settings.get(key) {
+        None => Ok(usual.to_owned()),
+        Some(_) => settings.text(key).map(str::to_owned).ok_or_else(|| wrong(key)),
+    };
+    let is = |key: &str| match settings.get(key) {
+        None => Ok(false),
+        Some(_) => settings.truth(key).ok_or_else(|| wrong(key)),
+    };
+    let whole = |key: &str, usual: usize| match settings.get(key) {
+        None => Ok(usual),
+        Some(_) => settings.text(key).and_then(|text| text.parse().ok()).ok_or_else(|| wrong(key)),
+    };
     for (key, usual) in [
         ("type", "transformer"),
         ("transformer-postprocess", "dan"),
@@ -106,49 +132,40 @@ fn configuration(
         ("transformer-postprocess-top", ""),
         ("transformer-ffn-depth", "2"),
     ] {
-        let found = text(key, usual);
+        let found = text(key, usual)?;
         if found != usual {
             return Err(from.unsupported(format!("the setting `{key}: {found}`")).into());
         }
     }
     for key in ["transformer-no-projection", "transformer-pool", "transformer-train-position-embeddings"] {
-        if is(key) {
+        if is(key)? {
             return Err(from.unsupported(format!("the setting `{key}: true`")).into());
         }
     }
-    if !is("tied-embeddings-all") {
+    if !is("tied-embeddings-all")? {
         return Err(from.unsupported("embeddings that are not tied").into());
     }
-    let activation = match text("transformer-ffn-activation", "swish").as_str() {
+    let activation = match text("transformer-ffn-activation", "swish")?.as_str() {
         "relu" => Activation::Relu,
         "swish" => Activation::Silu,
         "gelu" => Activation::Gelu,
         other => return Err(from.unsupported(format!("the activation function {other}")).into()),
     };
-    let decoder_layer = match text("transformer-decoder-autoreg", "self-attention").as_str() {
+    let decoder_layer = match text("transformer-decoder-autoreg", "self-attention")?.as_str() {
         "self-attention" => DecoderLayer::Attention,
-        "rnn" if text("dec-cell", "ssru") == "ssru" => DecoderLayer::Ssru,
+        "rnn" if text("dec-cell", "ssru")? == "ssru" => DecoderLayer::Ssru,
         other => return Err(from.unsupported(format!("the decoder layer {other}")).into()),
     };
-    let number = |key: &str, usual: f64| settings.number(key).unwrap_or(usual).max(0.0) as usize;
     let [vocabulary, d_model] = from.shape("Wemb")?;
     let [_, d_ff] = from.shape("encoder_l1_ffn_W1")?;
     let sizes = Sizes {
         vocabularies: [vocabulary; 2],
         d_model,
         d_ff,
-        heads: number("transformer-heads", 8.0),
-        layers: [number("enc-depth", 6.0), number("dec-depth", 6.0)],
+        heads: whole("transformer-heads", 8)?,
+        layers: [whole("enc-depth", 6)?, whole("dec-depth", 6)?],
     };
     Ok(TransformerConfig {
-        special: SpecialTokens {
-            bos: eos,
-            eos,
-            source_eos: Some(eos),
-            start_from_zero: true,
-            pad: eos,
-            ..SpecialTokens::default()
-        },
         decoder_layer,
         norm: Norm::Post,
         norm_epsilon: EPSILON,

@@ -19,6 +19,10 @@ mod marian;
 mod settings;
 mod tables;
 
+mod generation;
+mod ids;
+mod padding;
+
 mod bert;
 mod bert_classifier;
 mod gpt2;
@@ -56,6 +60,8 @@ pub struct Imported {
     pub languages: Option<Languages>,
     /// Where it is from, and under which licence: Markdown.
     pub origin: String,
+    /// What its files say and was not adopted, in sentences for the user.
+    pub notes: Vec<String>,
     pieces: Vec<PiecesFile>,
     weights: Weights,
 }

@@ -2,6 +2,7 @@
 
 use super::gathered::Gathered;
 use super::huggingface::Settings;
+use super::ids::Ids;
 use super::settings::stack;
 use super::{positions, tables};
 use crate::data::SpecialTokens;
@@ -13,33 +14,23 @@ use crate::store::formats::FormatError;
 /// Rows before that of the first position.
 pub(in crate::exchange) const OFFSET: usize = 2;
 
-pub(super) fn configuration(settings: &Settings<'_>) -> Result<StackConfig, FormatError> {
-    for (key, usual) in
-        [("_remove_final_layer_norm", false), ("enable_bias", true), ("layer_norm_elementwise_affine", true)]
-    {
-        if settings.is(key, usual) != usual {
-            return Err(settings.unsupported(format!("`{key}`: {}", !usual)));
-        }
-    }
+pub(super) fn configuration(settings: &Settings<'_>, ids: &Ids<'_>) -> Result<StackConfig, FormatError> {
+    settings.must_be("_remove_final_layer_norm", false)?;
+    settings.must_be("enable_bias", true)?;
+    settings.must_be("layer_norm_elementwise_affine", true)?;
     let d_model = settings.whole("hidden_size")?;
-    if settings.whole("word_embed_proj_dim").unwrap_or(d_model) != d_model {
+    if settings.whole_or("word_embed_proj_dim", d_model)? != d_model {
         return Err(settings.unsupported("token vectors of another width than the layers'".to_owned()));
     }
-    let id = |key: &str, usual: u32| settings.id(key).unwrap_or(usual);
-    let eos = id("eos_token_id", 2);
+    let eos = ids.eos()?;
     let sizes = [d_model, settings.whole("ffn_dim")?];
     let (heads, layers) = (settings.whole("num_attention_heads")?, settings.whole("num_hidden_layers")?);
     Ok(StackConfig {
-        special: SpecialTokens {
-            bos: id("bos_token_id", 2),
-            eos,
-            pad: id("pad_token_id", 1),
-            ..SpecialTokens::default()
-        },
-        norm: if settings.is("do_layer_norm_before", true) { Norm::Pre } else { Norm::Post },
+        special: SpecialTokens { bos: ids.bos()?, eos, pad: ids.pad(eos)?, ..SpecialTokens::default() },
+        norm: if settings.is("do_layer_norm_before", true)? { Norm::Pre } else { Norm::Post },
         activation: settings.activation("activation_function", "relu")?,
         positions: Positions::Learned { max_length: settings.whole("max_position_embeddings")? },
-        ..stack(settings.whole("vocab_size")?, sizes, heads, layers)
+        ..stack(ids.vocabulary, sizes, heads, layers)
     })
 }
 

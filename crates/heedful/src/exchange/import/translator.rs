@@ -2,10 +2,12 @@
 //! the same with pre-norm layers.
 
 use super::gathered::Gathered;
+use super::generation::Generation;
 use super::huggingface::{Settings, tokenizers};
+use super::ids::{self, Ids};
 use super::pieces::{Pieces, PiecesFile};
 use super::settings::{Sizes, transformer};
-use super::{ImportError, Imported, languages, positions, tables};
+use super::{ImportError, Imported, languages, padding, positions, tables};
 use crate::data::SpecialTokens;
 use crate::data::tokenizer::{SIDE_PIECES, Tokenizers};
 use crate::exchange::names::{StackShape, bart};
@@ -25,8 +27,10 @@ pub(super) fn read(
     norm: Norm,
 ) -> Result<Imported, ImportError> {
     let mut from = Gathered::new(&folder.tensors);
-    let config = configuration(settings, &from, norm)?;
+    let generation = Generation::read(&folder.files, &folder.config)?;
+    let mut config = configuration(settings, &generation, &from, norm)?;
     let (tokenizers, pieces) = vocabularies(folder, &config)?;
+    config.special.suppressed = padding::without_text(&tokenizers.target, generation.suppressed());
     gather(&mut from, &config)?;
     check_positions(&mut from, config.d_model)?;
     // `shared` is a table that encoder or decoder has under its own name too.
@@ -35,12 +39,14 @@ pub(super) fn read(
     let config = EncoderDecoderConfig::Transformer(config).into();
     let kind = if norm == Norm::Post { "MarianMT" } else { "Pegasus" };
     let origin = format!("\nA {kind} model of Hugging Face.\n");
+    let notes = generation.note().into_iter().collect();
     Ok(Imported {
         config,
         tokenizers,
         labels: None,
         languages: named_languages(folder)?,
         origin,
+        notes,
         pieces,
         weights,
     })
@@ -57,6 +63,7 @@ fn named_languages(folder: &HuggingFaceFolder) -> Result<Option<Languages>, Form
 
 fn configuration(
     settings: &Settings<'_>,
+    generation: &Generation,
     from: &Gathered<'_>,
     norm: Norm,
 ) -> Result<TransformerConfig, FormatError> {
@@ -68,35 +75,33 @@ fn configuration(
             || settings.unsupported(format!("{name} {encoder} in the encoder and {decoder} in the decoder"));
         if encoder == decoder { Ok(encoder) } else { Err(unequal()) }
     };
-    if norm == Norm::Post
-        && (settings.is("normalize_before", false) || settings.is("add_final_layer_norm", false))
-    {
-        return Err(settings.unsupported("pre-norm layers".to_owned()));
+    if norm == Norm::Post {
+        settings.must_be("normalize_before", false)?;
+        settings.must_be("add_final_layer_norm", false)?;
     }
     let vocabulary = settings.whole("vocab_size")?;
     let sizes = Sizes {
-        vocabularies: [vocabulary, settings.whole("decoder_vocab_size").unwrap_or(vocabulary)],
+        vocabularies: [vocabulary, settings.whole_or("decoder_vocab_size", vocabulary)?],
         d_model: settings.whole("d_model")?,
         d_ff: both("ffn_dim")?,
         heads: both("attention_heads")?,
         layers: [settings.whole("encoder_layers")?, settings.whole("decoder_layers")?],
     };
-    let eos = settings.id("eos_token_id").unwrap_or(0);
-    let pad = settings.id("pad_token_id").unwrap_or(sizes.vocabularies[1].saturating_sub(1) as u32);
+    let defaults = if norm == Norm::Post { &ids::MARIAN } else { &ids::PEGASUS };
+    let ids = Ids { settings, generation, defaults, vocabulary: sizes.vocabularies[1] };
+    let (bos, eos) = (ids.start()?, ids.eos()?);
     Ok(TransformerConfig {
         special: SpecialTokens {
-            bos: settings.id("decoder_start_token_id").unwrap_or(pad),
+            bos,
             eos,
             source_eos: Some(eos),
-            pad,
-            // Padding is never a word of a translation; transformers says so in its generation settings.
-            suppressed: if pad == eos { Vec::new() } else { vec![pad] },
+            pad: ids.pad(bos)?,
             ..SpecialTokens::default()
         },
         norm,
         activation: settings.activation("activation_function", "gelu")?,
         positions: Positions::Halves(Halves::MarianMt),
-        scale_embeddings: settings.is("scale_embedding", false),
+        scale_embeddings: settings.is("scale_embedding", false)?,
         tying: tables::tying(from, names(from)),
         output_bias: from.has("final_logits_bias"),
         ..transformer(&sizes)
@@ -141,17 +146,22 @@ fn vocabularies(
         Some(_) => tokens("target_vocab.json", sizes[1])?,
         None => source_tokens.clone(),
     };
-    let special = ["</s>", "<pad>", "<s>"];
     let (pieces, kept) = Pieces::of_sides(files, SIDE_PIECES)?;
     let [source, target] = pieces.sides();
     let tokenizers = Tokenizers::separate(
-        source.tokenizer_for(&source_tokens, &special)?,
-        target.tokenizer_for(&target_tokens, &special)?,
+        source.tokenizer_for(&source_tokens, &special(&source_tokens))?,
+        target.tokenizer_for(&target_tokens, &special(&target_tokens))?,
     );
     Ok((tokenizers, kept))
 }
 
-/// The tokens of a `vocab.json` in the order of their ids.
+/// The tokens that stand for no text.
+fn special(tokens: &[String]) -> Vec<&str> {
+    let rows = tokens.iter().enumerate().filter(|(id, token)| **token == padding::name(*id));
+    ["</s>", "<pad>", "<s>"].into_iter().chain(rows.map(|(_, token)| token.as_str())).collect()
+}
+
+/// The tokens of a `vocab.json` in the order of their ids, one for each row of the model.
 fn ids(
     files: &crate::store::formats::files::Files,
     name: &str,
@@ -176,14 +186,8 @@ fn ids(
             }
         }
     }
-    let missing = |id: usize| {
-        FormatError::damaged(
-            files.label(name),
-            format!("id {id}"),
-            "no token has it, and the model has a row for it",
-        )
-    };
-    tokens.into_iter().enumerate().map(|(id, token)| token.ok_or_else(|| missing(id))).collect()
+    let named = tokens.into_iter().enumerate();
+    Ok(named.map(|(id, token)| token.unwrap_or_else(|| padding::name(id))).collect())
 }
 
 fn gather(from: &mut Gathered<'_>, config: &TransformerConfig) -> Result<(), FormatError> {

@@ -43,8 +43,19 @@ pub(super) fn added_name<'t>(spelling: Spelling, content: &'t str, form: &'t str
 impl Foreign {
     /// The same vocabulary with more tokens, which it does not have yet.
     pub(in crate::data::tokenizer) fn with_added(&self, tokens: &[&String]) -> Result<Foreign, String> {
+        self.with_entries(tokens.iter().zip(self.names.len()..).map(|(token, id)| self.entry(token, id)))
+    }
+
+    /// The same vocabulary with special tokens of these names after its last.
+    pub(in crate::data::tokenizer) fn with_special(&self, names: &[String]) -> Result<Foreign, String> {
+        self.with_entries(names.iter().zip(self.names.len()..).map(|(name, id)| {
+            json!({"id": id, "content": name, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true})
+        }))
+    }
+
+    fn with_entries(&self, entries: impl Iterator<Item = Value>) -> Result<Foreign, String> {
         let mut file: Value = serde_json::from_str(self.json()).map_err(|error| error.to_string())?;
-        let entries = tokens.iter().zip(self.names.len()..).map(|(token, id)| self.entry(token, id));
         match &mut file["added_tokens"] {
             Value::Array(added) => added.extend(entries),
             other => *other = entries.collect(),

@@ -9,6 +9,7 @@ mod vocabulary;
 use std::path::Path;
 
 use heedful_tensor::ops::Activation;
+use serde_json::Value;
 
 use super::gathered::Gathered;
 use super::pieces::{Pieces, PiecesFile};
@@ -21,6 +22,11 @@ use crate::store::formats::ctranslate2::Ctranslate2Folder;
 use crate::store::formats::files::Files;
 use crate::store::formats::{FormatError, JsonObject};
 
+/// The specifications of translators; version 1 has no name for it.
+const TRANSLATORS: [&str; 4] = ["", "TransformerSpec", "TransformerBase", "TransformerBig"];
+/// The settings that are read from `config.json` besides ε.
+const TEXTS: [&str; 3] = ["bos_token", "eos_token", "decoder_start_token"];
+const FLAGS: [&str; 2] = ["add_source_bos", "add_source_eos"];
 /// Settings that say nothing about what is computed here: hints for alignments, and switches of what must be off.
 const NEEDLESS: [&str; 5] =
     ["alignment_heads", "alignment_layer", "alibi_use_positive_positions", "scale_alibi", "embeddings_merge"];
@@ -32,8 +38,9 @@ const ABSENT: [&str; 6] =
 pub(super) fn argos(path: &Path) -> Result<Imported, ImportError> {
     let package = ArgosPackage::open(path)?;
     let file = path.display().to_string();
+    check(&package.model)?;
     let Segmentation::SentencePiece(pieces) = &package.segmentation else {
-        let remedy = "Import a package with a SentencePiece model";
+        let remedy = "Run it with Argos Translate, or look for a later version of the package: those have a SentencePiece model";
         return Err(FormatError::unsupported(file, "subwords of subword-nmt (bpe.model)", remedy).into());
     };
     let (pieces, kept) = Pieces::joint(&format!("sentencepiece.model in {file}"), pieces.clone())?;
@@ -57,6 +64,7 @@ pub(super) fn argos(path: &Path) -> Result<Imported, ImportError> {
 pub(super) fn folder(path: &Path) -> Result<Imported, ImportError> {
     let files = Files::Folder(path.to_owned());
     let model = Ctranslate2Folder::open(&files)?;
+    check(&model)?;
     let (tokenizers, kept) = vocabulary::read(&model, &files)?;
     let mut origin = String::new();
     if let Some(known) = files.find(ORIGIN)? {
@@ -79,12 +87,9 @@ fn imported(
 ) -> Result<Imported, ImportError> {
     let mut from = Gathered::new(&model.weights.tensors);
     let config = match model.weights.specification.as_str() {
-        "" | "TransformerSpec" | "TransformerBase" | "TransformerBig" => {
-            translator::gather(model, &mut from)?
-        }
         single::DECODER => single::language(model, &mut from)?,
         single::ENCODER => single::masked(model, &mut from)?,
-        other => return Err(from.unsupported(format!("a {other}")).into()),
+        _ => translator::gather(model, &mut from)?,
     };
     check_absent(&mut from)?;
     from.leave_out(|name| NEEDLESS.iter().any(|needless| name.ends_with(&format!("coder/{needless}"))));
@@ -94,9 +99,29 @@ fn imported(
         labels: None,
         languages: None,
         origin,
+        notes: Vec::new(),
         pieces,
         weights: from.finish()?,
     })
+}
+
+/// Whether heedful imports such a model, before anything else is asked for, and its settings have the types that they have in CTranslate2.
+fn check(model: &Ctranslate2Folder) -> Result<(), FormatError> {
+    let from = Gathered::new(&model.weights.tensors);
+    let specification = model.weights.specification.as_str();
+    if !TRANSLATORS.contains(&specification) && ![single::DECODER, single::ENCODER].contains(&specification) {
+        return Err(from.unsupported(format!("a {specification}")));
+    }
+    let typed = TEXTS.map(|key| (key, Value::is_string as fn(&Value) -> bool));
+    let typed = typed.into_iter().chain(FLAGS.map(|key| (key, Value::is_boolean as fn(&Value) -> bool)));
+    for (key, is_typed) in typed {
+        if let Some(value) = model.config.get(key).filter(|value| !is_typed(value)) {
+            let found = format!("`{key}`: {value} in its config.json");
+            let remedy = "Compare the file with the original's";
+            return Err(FormatError::unsupported(model.weights.tensors.file(), found, remedy));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses what heedful does not compute.

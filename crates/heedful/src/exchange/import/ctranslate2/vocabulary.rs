@@ -48,6 +48,11 @@ pub(super) fn read(
 /// A `tokenizer.json` with these tokens.
 fn of_file(files: &Files, name: &str, tokens: &[String]) -> Result<Tokenizer, ImportError> {
     let tokenizer = Tokenizer::from_exported(Path::new(&files.label(name)), &files.get(name)?)?;
+    // Converters give a name to every row of the weights.
+    let tokenizer = match tokens.get(tokenizer.size()..) {
+        Some(rows) => tokenizer.with_rows(rows)?,
+        None => tokenizer,
+    };
     let names = tokenizer.names();
     let differ = names.iter().zip(tokens).position(|(name, token)| name != token);
     if differ.is_some() || names.len() != tokens.len() {
@@ -55,7 +60,8 @@ fn of_file(files: &Files, name: &str, tokens: &[String]) -> Result<Tokenizer, Im
             Some(id) => format!("the token `{}` with the id {id}, and the model `{}`", names[id], tokens[id]),
             None => format!("{} tokens, and the model {}", names.len(), tokens.len()),
         };
-        return Err(FormatError::unsupported(files.label(name), found, "It is another model's").into());
+        let remedy = "It is another model's: copy the model's own there";
+        return Err(FormatError::unsupported(files.label(name), found, remedy).into());
     }
     Ok(tokenizer)
 }

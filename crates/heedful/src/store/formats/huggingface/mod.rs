@@ -33,10 +33,16 @@ pub struct HuggingFaceFolder {
 }
 
 impl HuggingFaceFolder {
+    /// Reads a folder's settings alone.
+    pub fn config(folder: &Path) -> Result<JsonObject, FormatError> {
+        let files = Files::Folder(folder.to_owned());
+        json_object(&files.label(CONFIG), &files.get(CONFIG)?)
+    }
+
     /// Reads a folder.
     pub fn open(folder: &Path) -> Result<HuggingFaceFolder, FormatError> {
         let files = Files::Folder(folder.to_owned());
-        let config = json_object(&files.label(CONFIG), &files.get(CONFIG)?)?;
+        let config = HuggingFaceFolder::config(folder)?;
         let tensors = match (files.find(WEIGHTS)?, files.find(INDEX)?) {
             (Some(bytes), _) => read_tensors(&files.label(WEIGHTS), &bytes)?,
             (None, Some(index)) => sharded(&files, &index)?,
