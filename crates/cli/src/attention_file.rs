@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! FILE.json          [{"line": 1, "source": ["▁a", …], "target": ["▁ein", …, "<eos>"], "attention":
-//!                      [{"layer": "decoder.0.cross_attention", "heads": [[[0.1, …], …], …], "scores": …}, …]}, …]
-//! FILE.safetensors   tensors "1.decoder.0.cross_attention" of heads × queries × keys; tokens in the metadata
+//!                      [{"layer": "decoder.0.cross", "heads": [[[0.1, …], …], …], "scores": …}, …]}, …]
+//! FILE.safetensors   tensors "1.decoder.0.cross" of heads × queries × keys; tokens in the metadata
 //! ```
 //!
 //! With `--raw-scores` also the scores before the softmax: `"scores"` in the form of the heads, null where a mask hides the key;
-//! tensors "1.decoder.0.cross_attention.scores", −∞ there.
+//! tensors "1.decoder.0.cross.scores", −∞ there.
 //!
 //! | | source | target | queries |
 //! |---|---|---|---|
@@ -161,7 +161,7 @@ impl AttentionFile {
             Contents::Safetensors { tensors, bytes, metadata } => {
                 for map in maps {
                     let shape = vec![map.heads(), map.queries.tokens(), map.keys.tokens()];
-                    let name = format!("{line}.{}", map.site);
+                    let name = format!("{line}.{}", map.site.layer_name());
                     let weights = (name.clone(), &map.weights[0]);
                     let scores = map.scores.as_ref().map(|scores| (format!("{name}.scores"), &scores[0]));
                     for (name, heads) in [Some(weights), scores].into_iter().flatten() {
@@ -202,7 +202,7 @@ fn layer(map: &AttentionMap) -> Value {
     let keys = map.keys.tokens().max(1);
     let rows = |head: &Vec<f32>| head.chunks_exact(keys).map(<[f32]>::to_vec).collect::<Vec<_>>();
     let heads = |heads: &[Vec<f32>]| heads.iter().map(rows).collect::<Vec<_>>();
-    let mut layer = json!({ "layer": map.site.to_string(), "heads": heads(&map.weights[0]) });
+    let mut layer = json!({ "layer": map.site.layer_name().to_string(), "heads": heads(&map.weights[0]) });
     if let Some(scores) = &map.scores {
         layer["scores"] = json!(heads(&scores[0]));
     }

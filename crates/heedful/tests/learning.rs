@@ -42,11 +42,12 @@ fn every_attention_weight_comes_out() {
     trainer.step_in(&batch, &mut training).expect("a good batch");
     for mut pass in [training, inference] {
         let maps = pass.take_attention().expect("few weights");
-        let places: Vec<_> = maps.iter().map(|map| (map.site.to_string(), map.site.role)).collect();
+        let places: Vec<_> =
+            maps.iter().map(|map| (map.site.layer_name().to_string(), map.site.role)).collect();
         let expected = [
-            ("encoder.0.self_attention", AttentionRole::EncoderSelf),
-            ("decoder.0.self_attention", AttentionRole::DecoderSelf),
-            ("decoder.0.cross_attention", AttentionRole::Cross),
+            ("encoder.0.self", AttentionRole::EncoderSelf),
+            ("decoder.0.self", AttentionRole::DecoderSelf),
+            ("decoder.0.cross", AttentionRole::Cross),
         ];
         assert_eq!(places, expected.map(|(name, kind)| (name.to_owned(), kind)));
         for map in &maps {

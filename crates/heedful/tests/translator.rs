@@ -298,7 +298,7 @@ fn heads_are_removed_for_one_call_and_no_other() {
         translator.attend(&whole[0].source, &[5], &unknown).err(),
         translator.token_scores(&whole[0].source, &[5], &unknown).err(),
     ] {
-        assert!(error.expect("there is no such head").to_string().contains("no head cross.7.0"));
+        assert!(error.expect("there is no such head").to_string().contains("no head decoder.7.cross.0"));
     }
     let both = Translator::join([translator.clone(), translator]).expect("one vocabulary");
     let error = both.translate(&TEXTS, &SearchOptions { without_heads: heads, ..options() });

@@ -14,7 +14,7 @@ pub(crate) fn arrays<'py>(py: Python<'py>, maps: Vec<AttentionMap>) -> PyResult<
         let heads = map.weights.into_iter().next().unwrap_or_default();
         let array = |head| PyArray1::from_vec(py, head).reshape(shape);
         let heads = heads.into_iter().map(array).collect::<PyResult<Vec<_>>>()?;
-        layers.set_item(map.site.to_string(), PyTuple::new(py, heads)?)?;
+        layers.set_item(map.site.layer_name().to_string(), PyTuple::new(py, heads)?)?;
     }
     Ok(layers)
 }

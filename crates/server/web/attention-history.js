@@ -61,10 +61,10 @@ function spread(records, most) {
 }
 
 // A record as the viewer knows explanations: one layer of one head.
-function explained({ rows, columns, weights }) {
+function explained({ layer: name, rows, columns, weights }) {
   const tokens = (pieces) => pieces.map((piece) => ({ piece, word: null }));
   const text = (pieces) => pieces.filter((piece) => !/^<\w+>$/.test(piece)).join('').replaceAll('▁', ' ').trim();
-  const layer = { layer: 0, kind: 'cross', queries: rows.length, keys: columns.length, heads: [weights] };
+  const layer = { layer: name, kind: 'cross', queries: rows.length, keys: columns.length, heads: [weights] };
   const output = { text: text(rows), score: 0, log_probability: 0, tokens: tokens(rows), alignment: [], attention: [layer] };
   return { source: { text: text(columns), tokens: tokens(columns) }, outputs: [output] };
 }

@@ -4,7 +4,7 @@ import { fromParameters, toParameters } from './choice.js';
 
 // An address longer than this is cut by some programs.
 const LONGEST = 8000;
-const HEAD = /^(?:encoder|decoder|cross)\.\d{1,3}\.\d{1,3}$/;
+const HEAD = /^(?:encoder\.\d{1,3}\.self|decoder\.\d{1,3}\.(?:self|cross))\.\d{1,3}$/;
 
 const PAGES = ['translate', 'classify', 'write', 'runs'];
 

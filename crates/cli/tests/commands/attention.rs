@@ -158,7 +158,7 @@ fn every_command_writes_the_attention_that_explain_shows() {
     place.good("translate run valid.zh --attention all.safetensors --raw-scores -o out.en");
     let bytes = place.read("all.safetensors");
     let header = String::from_utf8_lossy(&bytes[..bytes.len().min(200_000)]).into_owned();
-    assert!(header.contains("1.decoder.0.cross_attention.scores"), "scores are named");
+    assert!(header.contains("1.decoder.0.cross.scores"), "scores are named");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn what_cannot_be_explained_is_refused_and_named() {
         ("explain news --without-head enc.0.0", "a new car", "--without-head is not for"),
         ("explain news --mask small.txt a", "b", "--mask is for one text"),
         ("explain news -o x.json --weights none --raw-scores", "a new car", "--raw-scores"),
-        ("explain news --layer cross", "a new car", "it has encoder.0.self_attention"),
+        ("explain news --layer cross", "a new car", "it has encoder.0.self"),
         ("classify news words.txt --attention x.txt --text", "a", "cannot be used with"),
         ("classify news --attention x.txt --text", "a", ".json or .safetensors"),
         ("classify news --attention x.json --long split --text", "a", "--long cut or error"),

@@ -39,17 +39,9 @@ fn a_sentence_comes_out_as_numbers_that_translate_agrees_with() {
         .as_array()
         .expect("layers")
         .iter()
-        .filter_map(|layer| layer["name"].as_str())
+        .filter_map(|layer| layer["layer"].as_str())
         .collect();
-    assert_eq!(
-        layers,
-        [
-            "encoder.0.self_attention",
-            "encoder.1.self_attention",
-            "decoder.0.self_attention",
-            "decoder.0.cross_attention"
-        ]
-    );
+    assert_eq!(layers, ["encoder.0.self", "encoder.1.self", "decoder.0.self", "decoder.0.cross"]);
     assert_eq!(output["attention"][3]["heads"].as_array().map(Vec::len), Some(4));
 }
 
@@ -91,13 +83,13 @@ fn every_view_is_a_picture() {
         place().good(&format!("explain run 一辆新车 -o {view}.png --view {view} --scale 1"));
         assert!(place().read(&format!("{view}.png")).starts_with(b"\x89PNG"), "{view}");
     }
-    assert!(written("grid.svg").contains("encoder layer 2, self attention, head 4"));
+    assert!(written("grid.svg").contains("encoder.1.self.3"));
 }
 
 #[test]
 fn layer_head_and_level_are_chosen_by_name() {
     place().good("explain run 一辆新车 -o head.svg --layer encoder.1 --head 3");
-    assert!(written("head.svg").contains("encoder layer 2, self attention, head 4"));
+    assert!(written("head.svg").contains("encoder.1.self.3"));
     let output = place()
         .command("explain run 一辆新车 -o level.svg --layer decoder.0.cross --level word --target")
         .arg("a new car")
@@ -107,7 +99,7 @@ fn layer_head_and_level_are_chosen_by_name() {
     let svg = written("level.svg");
     assert!(svg.contains(">new</text>") && svg.contains(">car</text>") && !svg.contains('▁'), "{svg}");
     let complaint = place().bad("explain run 一辆新车 -o x.svg --layer encoder.7");
-    assert!(complaint.contains("it has encoder.0.self_attention"), "{complaint}");
+    assert!(complaint.contains("it has encoder.0.self"), "{complaint}");
     let complaint = place().bad("explain run 一辆新车 -o x.svg --head 4");
     assert!(complaint.contains("its heads are 0 to 3"), "{complaint}");
     assert!(!place().path("x.svg").exists());
@@ -142,7 +134,10 @@ fn wrong_input_is_named_and_leaves_no_file() {
         ("explain nowhere 一 -o x.json", "nowhere"),
         ("explain run 一 - -o x.json", "standard input and stands alone"),
         ("explain heads run --src valid.zh --tgt train.en", "must belong to line n"),
-        ("explain prune run --src valid.zh --ref valid.en --heads enc.0.0,cross.0.4", "no head cross.0.4"),
+        (
+            "explain prune run --src valid.zh --ref valid.en --heads enc.0.0,cross.0.4",
+            "no head decoder.0.cross.4",
+        ),
         ("explain prune run --src valid.zh --ref valid.en --heads first", "names no head"),
         ("explain positions -o x.html", "must end in .svg or .png"),
         ("explain positions -o x.svg --d-model 7", "is odd"),
@@ -166,7 +161,7 @@ fn heads_are_measured_and_held_against_alignments() {
     );
     assert_eq!(table.lines().filter(|line| line.starts_with("| enc.")).count(), 8, "{table}");
     assert_eq!(table.lines().filter(|line| line.starts_with("| cross.")).count(), 5, "{table}");
-    assert!(table.contains("AER") && table.contains("cross.0, mean"), "{table}");
+    assert!(table.contains("AER") && table.contains("decoder.0.cross, mean"), "{table}");
     assert!(written("heads.html").contains("1 − AER"));
     let csv = place().good("explain heads run --src valid.zh --tgt valid.en --csv --quiet --limit 5");
     assert_eq!(csv.lines().count(), 1 + 16, "{csv}");
@@ -217,7 +212,11 @@ fn heads_left_out_change_translations_and_scores() {
     let scores = |more: &str| place().good(&format!("score run --src valid.zh --tgt valid.en{more}"));
     assert_ne!(scores(""), scores(&heads));
     let complaint = place().bad("translate run valid.zh --without-head cross.1.0");
-    assert!(complaint.contains("it has enc.{0…1}.{0…3}, dec.{0}.{0…3} and cross.{0}.{0…3}"), "{complaint}");
+    assert!(
+        complaint
+            .contains("it has encoder.{0…1}.self.{0…3}, decoder.{0}.self.{0…3} and decoder.{0}.cross.{0…3}"),
+        "{complaint}"
+    );
     assert!(place().bad("translate run valid.zh --without-head top").contains("names no head"));
 }
 
@@ -226,7 +225,9 @@ fn pruning_says_what_each_head_costs_and_goes_on_where_it_stopped() {
     let command = "explain prune run --src valid.zh --ref valid.en --heads enc.0.1,cross.0.2 --quiet --journal cost.jsonl";
     let first = place().good(&format!("{command} -o cost.json"));
     assert!(
-        first.contains("| without") && first.contains("| enc.0.1") && first.contains("| cross.0.2"),
+        first.contains("| without")
+            && first.contains("| encoder.0.self.1")
+            && first.contains("| decoder.0.cross.2"),
         "{first}"
     );
     let whole = written("cost.jsonl");

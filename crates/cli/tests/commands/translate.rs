@@ -186,11 +186,7 @@ fn attention_weights_of_every_head_come_out_and_sum_to_one() {
     let kinds = |kind: &str| {
         layers.iter().filter(|layer| layer["layer"].as_str().is_some_and(|name| name.contains(kind))).count()
     };
-    assert!(
-        kinds("encoder") > 0
-            && kinds("cross_attention") > 0
-            && kinds("decoder") == 2 * kinds("cross_attention")
-    );
+    assert!(kinds("encoder") > 0 && kinds(".cross") > 0 && kinds("decoder") == 2 * kinds(".cross"));
     for layer in layers {
         for row in
             layer["heads"].as_array().expect("heads").iter().flat_map(|head| head.as_array().expect("rows"))

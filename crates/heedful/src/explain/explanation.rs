@@ -5,7 +5,7 @@
 //! {"source": {"text", "tokens": [{"piece", "word"}, …]},
 //!  "outputs": [{"text", "score", "log_probability", "tokens": [{"piece", "word", "log_probability"}, …],
 //!               "alignment": [[source word, target word], …],
-//!               "attention": [{"name", "layer", "kind", "queries", "keys", "heads", "scores"?}, …]}, …]}
+//!               "attention": [{"layer", "kind", "queries", "keys", "heads", "scores"?}, …]}, …]}
 //! ```
 //!
 //! | kind | queries (rows) | keys (columns) |
@@ -27,7 +27,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::alternatives::Alternative;
-use crate::layers::{AttentionMap, AttentionRole};
+use crate::layers::{AttentionMap, AttentionRole, LayerName};
 
 /// The explanation of a text and its outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,10 +82,9 @@ pub struct ExplainedToken {
 /// The weights of one attention layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExplainedLayer {
-    /// The prefix of its parameters: `decoder.0.cross_attention`.
-    pub name: String,
-    /// Counted from 0 within its stack.
-    pub layer: usize,
+    /// Its name: `decoder.0.cross`.
+    #[serde(rename = "layer")]
+    pub name: LayerName,
     /// What attends to what.
     pub kind: ExplainedKind,
     /// Rows of each head's matrix.
@@ -175,8 +174,8 @@ impl ExplainedLayer {
             }
             _ => HeadScores::Rows(scores[0].iter().map(|head| score_rows(head, keys)).collect()),
         });
-        let (name, layer, kind) = (map.site.to_string(), map.site.layer, map.site.role.into());
-        ExplainedLayer { name, layer, kind, queries, keys, heads, scores }
+        let (name, kind) = (map.site.layer_name(), map.site.role.into());
+        ExplainedLayer { name, kind, queries, keys, heads, scores }
     }
 }
 
@@ -249,7 +248,7 @@ mod tests {
         };
         let layer = ExplainedLayer::new(&map, WeightForm::Rows);
         let json = serde_json::to_string(&layer).expect("plain data");
-        assert!(json.contains(r#""kind":"decoder""#), "{json}");
+        assert!(json.starts_with(r#"{"layer":"decoder.1.self","kind":"decoder","#), "{json}");
         assert!(json.contains(r#""scores":[[[-0.25,null],[3.0,3.0]]]"#), "{json}");
         assert_eq!(serde_json::from_str::<ExplainedLayer>(&json).expect("the same"), layer);
         let packed = ExplainedLayer::new(&map, WeightForm::Packed);

@@ -1,9 +1,10 @@
 //! The weights of an attention layer, and where in the model it is.
 
-use std::fmt;
 use std::sync::Arc;
 
 use heedful_tensor::Ragged;
+
+use super::LayerName;
 
 /// The weights of one attention layer for a whole batch.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub struct AttentionMap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttentionSite {
     /// Its parameters' prefix: `decoder.0.cross_attention`.
-    pub name: Arc<str>,
+    pub prefix: Arc<str>,
     /// Counted from 0 within its stack.
     pub layer: usize,
     /// What attends to what.
@@ -70,35 +71,15 @@ impl AttentionMap {
     }
 }
 
-impl AttentionRole {
-    /// What a layer of this role is called where people read, who count from 1: “decoder layer 2, cross attention”. `layer`
-    /// counts from 0.
-    pub fn layer_title(self, layer: usize) -> String {
-        let (stack, attention) = match self {
-            AttentionRole::EncoderSelf => ("encoder", "self"),
-            AttentionRole::DecoderSelf => ("decoder", "self"),
-            AttentionRole::Cross => ("decoder", "cross"),
-            AttentionRole::Pooling => return "attention pooling".to_owned(),
-        };
-        format!("{stack} layer {}, {attention} attention", layer + 1)
-    }
-}
-
 impl AttentionSite {
-    /// For people: “decoder layer 2, cross attention”.
-    pub fn title(&self) -> String {
-        self.role.layer_title(self.layer)
+    /// Its name, as it is printed.
+    pub fn layer_name(&self) -> LayerName {
+        LayerName { role: self.role, layer: self.layer }
     }
 
-    /// The attention layer whose parameters begin with `name`.
-    pub fn new(name: &str, layer: usize, role: AttentionRole) -> AttentionSite {
-        AttentionSite { name: name.into(), layer, role }
-    }
-}
-
-impl fmt::Display for AttentionSite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+    /// The attention layer whose parameters begin with `prefix`.
+    pub fn new(prefix: &str, layer: usize, role: AttentionRole) -> AttentionSite {
+        AttentionSite { prefix: prefix.into(), layer, role }
     }
 }
 

@@ -1,12 +1,33 @@
-//! The names of attention heads.
+//! The names of attention layers and heads: one spelling wherever a layer or a head is printed.
 
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::AttentionRole;
 
-/// One head of a model: `enc.0.3`, `dec.0.3` or `cross.0.3`. Layers and heads are counted from 0, as in the names of
-/// parameters, which are understood too: `encoder.0.3`, `decoder.0.cross_attention.3`.
+/// One attention layer of a model: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross` or `pooling`, counted from 0 as in the
+/// names of parameters. The full names of parameters (`decoder.0.cross_attention`) and short ones (`enc.0`, `dec.0`, `cross.0`) are
+/// understood too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LayerName {
+    /// Which attention of the model it is.
+    pub role: AttentionRole,
+    /// Counted from 0 within its stack.
+    pub layer: usize,
+}
+
+/// A text that is not the name of an attention layer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "“{0}” names no attention layer: write encoder.LAYER.self, decoder.LAYER.self, decoder.LAYER.cross or pooling"
+)]
+pub struct MalformedLayer(String);
+
+/// One head of a model: `decoder.1.cross.2` is head 2 of the layer `decoder.1.cross`. Layers and heads are counted from 0; the layer
+/// may have any spelling that [`LayerName`] understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadName {
     /// Which attention of the model it belongs to.
@@ -22,7 +43,7 @@ pub struct HeadName {
 pub enum HeadError {
     /// The text is not the name of a head.
     #[error(
-        "“{text}” names no head: write enc.LAYER.HEAD, dec.LAYER.HEAD or cross.LAYER.HEAD, counted from 0, such as enc.0.3"
+        "“{text}” names no head: write encoder.LAYER.self.HEAD, decoder.LAYER.self.HEAD or decoder.LAYER.cross.HEAD, counted from 0, such as decoder.1.cross.2"
     )]
     Malformed {
         /// The text.
@@ -41,33 +62,63 @@ pub enum HeadError {
     NoHeads,
 }
 
-impl HeadName {
-    /// The prefix of its layer's parameters.
-    pub fn prefix(&self) -> String {
-        let layer = self.layer;
+impl LayerName {
+    /// The prefix of its parameters.
+    pub fn prefix(self) -> String {
         match self.role {
-            AttentionRole::EncoderSelf => format!("encoder.{layer}.self_attention"),
-            AttentionRole::DecoderSelf => format!("decoder.{layer}.self_attention"),
-            AttentionRole::Cross => format!("decoder.{layer}.cross_attention"),
-            AttentionRole::Pooling => "pooling".to_owned(),
+            AttentionRole::Pooling => self.to_string(),
+            _ => format!("{self}_attention"),
         }
     }
+}
 
-    /// For people, who count from 1: “decoder layer 2, cross attention, head 2”.
-    pub fn title(&self) -> String {
-        format!("{}, head {}", self.role.layer_title(self.layer), self.head + 1)
+impl HeadName {
+    /// Its layer.
+    pub fn layer_name(&self) -> LayerName {
+        LayerName { role: self.role, layer: self.layer }
+    }
+
+    /// The prefix of its layer's parameters.
+    pub fn prefix(&self) -> String {
+        self.layer_name().prefix()
+    }
+}
+
+impl fmt::Display for LayerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layer = self.layer;
+        match self.role {
+            AttentionRole::EncoderSelf => write!(f, "encoder.{layer}.self"),
+            AttentionRole::DecoderSelf => write!(f, "decoder.{layer}.self"),
+            AttentionRole::Cross => write!(f, "decoder.{layer}.cross"),
+            AttentionRole::Pooling => f.write_str("pooling"),
+        }
     }
 }
 
 impl fmt::Display for HeadName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stack = match self.role {
-            AttentionRole::EncoderSelf => "enc",
-            AttentionRole::DecoderSelf => "dec",
-            AttentionRole::Cross => "cross",
-            AttentionRole::Pooling => "pool",
+        write!(f, "{}.{}", self.layer_name(), self.head)
+    }
+}
+
+impl FromStr for LayerName {
+    type Err = MalformedLayer;
+
+    fn from_str(text: &str) -> Result<LayerName, MalformedLayer> {
+        let malformed = || MalformedLayer(text.to_owned());
+        let parts: Vec<&str> = text.trim().split('.').collect();
+        let (role, layer) = match *parts.as_slice() {
+            ["pooling" | "pool"] => (AttentionRole::Pooling, "0"),
+            ["cross", layer] => (AttentionRole::Cross, layer),
+            ["enc" | "encoder", layer] => (AttentionRole::EncoderSelf, layer),
+            ["dec" | "decoder", layer] => (AttentionRole::DecoderSelf, layer),
+            ["enc" | "encoder", layer, "self" | "self_attention"] => (AttentionRole::EncoderSelf, layer),
+            ["dec" | "decoder", layer, "self" | "self_attention"] => (AttentionRole::DecoderSelf, layer),
+            ["dec" | "decoder", layer, "cross" | "cross_attention"] => (AttentionRole::Cross, layer),
+            _ => return Err(malformed()),
         };
-        write!(f, "{stack}.{}.{}", self.layer, self.head)
+        Ok(LayerName { role, layer: layer.parse().map_err(|_| malformed())? })
     }
 }
 
@@ -76,19 +127,51 @@ impl FromStr for HeadName {
 
     fn from_str(text: &str) -> Result<HeadName, HeadError> {
         let malformed = || HeadError::Malformed { text: text.to_owned() };
-        let parts: Vec<&str> = text.trim().split('.').collect();
-        let (stack, layer, sublayer, head) = match *parts.as_slice() {
-            [stack, layer, head] => (stack, layer, "self", head),
-            [stack, layer, sublayer, head] if stack != "cross" => (stack, layer, sublayer, head),
-            _ => return Err(malformed()),
-        };
-        let role = match (stack, sublayer) {
-            ("enc" | "encoder", "self" | "self_attention") => AttentionRole::EncoderSelf,
-            ("dec" | "decoder", "self" | "self_attention") => AttentionRole::DecoderSelf,
-            ("dec" | "decoder", "cross" | "cross_attention") | ("cross", _) => AttentionRole::Cross,
-            _ => return Err(malformed()),
-        };
-        let number = |digits: &str| digits.parse().map_err(|_| malformed());
-        Ok(HeadName { role, layer: number(layer)?, head: number(head)? })
+        let (layer, head) = text.trim().rsplit_once('.').ok_or_else(malformed)?;
+        let LayerName { role, layer } = layer.parse().map_err(|_| malformed())?;
+        Ok(HeadName { role, layer, head: head.parse().map_err(|_| malformed())? })
+    }
+}
+
+impl TryFrom<String> for LayerName {
+    type Error = MalformedLayer;
+
+    fn try_from(text: String) -> Result<LayerName, MalformedLayer> {
+        text.parse()
+    }
+}
+
+impl From<LayerName> for String {
+    fn from(name: LayerName) -> String {
+        name.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_and_a_head_have_one_name_and_every_spelling_is_understood() {
+        for (spellings, name) in [
+            (&["enc.0", "encoder.0", "enc.0.self", "encoder.0.self_attention"][..], "encoder.0.self"),
+            (&["dec.1", "decoder.1", "decoder.1.self_attention"], "decoder.1.self"),
+            (&["cross.1", "dec.1.cross", "decoder.1.cross_attention"], "decoder.1.cross"),
+            (&["pool"], "pooling"),
+        ] {
+            for spelling in spellings.iter().chain([&name]) {
+                let layer: LayerName = spelling.parse().expect(spelling);
+                assert_eq!(layer.to_string(), name);
+                let head: HeadName = format!("{spelling}.3").parse().expect(spelling);
+                assert_eq!((head.to_string(), head.layer_name()), (format!("{name}.3"), layer));
+            }
+        }
+        let parameters = |name: &str| name.parse::<HeadName>().expect("a head").prefix();
+        assert_eq!(parameters("cross.2.0"), "decoder.2.cross_attention");
+        assert_eq!(parameters("pooling.0"), "pooling");
+        for bad in ["", "0", "encoder", "cross", "enc.x.0", "cross.1.self.2", "encoder.0.cross.1", "pooling"]
+        {
+            assert!(bad.parse::<HeadName>().is_err(), "{bad}");
+        }
     }
 }

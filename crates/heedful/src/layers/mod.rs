@@ -18,7 +18,7 @@ mod tying;
 pub use attention_map::{AttentionMap, AttentionRole, AttentionSite};
 pub use batch_norm::{BatchNorm, BatchStatistics};
 pub use embedding::Embedding;
-pub use heads::{HeadError, HeadName};
+pub use heads::{HeadError, HeadName, LayerName, MalformedLayer};
 pub use linear::Linear;
 pub use masks::{AttentionMask, MaskFault};
 pub use norm::{LayerNorm, Norm, NormKind, Normalization, Residual};

@@ -207,8 +207,8 @@ fn every_weight_comes_out_for_a_hypothesis() {
     let _alone = alone();
     let model = model(config());
     let maps = attend(&model, &[5, 6, 7, 8], &[8, 9], &options(DType::F32, 1)).expect("a good pair");
-    let places: Vec<_> = maps.iter().map(|map| (map.site.to_string(), map.site.role)).collect();
-    let expected = ["decoder.0.cross_attention", "decoder.1.cross_attention"];
+    let places: Vec<_> = maps.iter().map(|map| (map.site.layer_name().to_string(), map.site.role)).collect();
+    let expected = ["decoder.0.cross", "decoder.1.cross"];
     assert_eq!(places, expected.map(|name| (name.to_owned(), AttentionRole::Cross)));
     for map in &maps {
         let weights = &map.weights[0][0];

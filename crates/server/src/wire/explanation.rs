@@ -71,11 +71,9 @@ struct AlternativeSchema {
 /// The weights of one attention layer.
 #[derive(ToSchema)]
 struct AttentionLayer {
-    /// The prefix of its parameters.
-    #[schema(example = "decoder.0.cross_attention")]
-    name: String,
-    /// Counted from 0 within its stack.
-    layer: usize,
+    /// Its name; layers count from 0 within their stack.
+    #[schema(example = "decoder.0.cross")]
+    layer: String,
     /// What attends to what.
     kind: AttentionKind,
     /// Rows of each head's matrix.

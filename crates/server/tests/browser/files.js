@@ -28,7 +28,7 @@ function large(length, layers, heads) {
   for (let i = 0; i < length; i++) weights[i * length + i] = 65535;
   const head = Buffer.from(weights.buffer).toString('base64');
   const attention = Array.from({ length: layers }, (_, layer) => ({
-    name: `decoder.${layer}.cross_attention`, layer, kind: 'cross', queries: length, keys: length, heads: Array(heads).fill(head),
+    layer: `decoder.${layer}.cross`, kind: 'cross', queries: length, keys: length, heads: Array(heads).fill(head),
   }));
   const text = tokens.map(({ piece }) => piece.slice(1)).join(' ');
   return { source: { text, tokens }, outputs: [{ text, score: -1, log_probability: -1, tokens, alignment: [], attention }] };
@@ -42,7 +42,7 @@ export function files(at) {
         assert.match(svg, /^<svg /);
         assert.match(svg, /<\/svg>\s*$/);
         assert.ok(!svg.includes('NaN') && !svg.includes('undefined'), view);
-        const titles = { words: /decoder, mean of all layers, cross attention/, colours: /decoder layer \d, cross attention/, grid: /all heads, cross attention/, tree: /Alternatives/ };
+        const titles = { words: /decoder, mean of all layers, cross attention/, colours: /decoder\.\d\.cross/, grid: /all heads, cross attention/, tree: /Alternatives/ };
         assert.match(svg, titles[view] ?? titles.words, `${view}: the picture says what it shows`);
         // Nothing is cut off: no text begins left of the picture, and no title is wider than it.
         const outside = await page.evaluate((svg) => {
@@ -115,7 +115,7 @@ export function files(at) {
         };
         assert.match(await read(), /%$/, 'a mean has no score');
         const layers = explanation.outputs[0].attention.filter(({ kind }) => kind === 'cross');
-        if (layers.length > 1) await choose(page, 'Layer', '0');
+        if (layers.length > 1) await choose(page, 'Layer', 'decoder.0.cross');
         await choose(page, 'Head', '0');
         assert.match(await read(), /%, score -?\d+\.\d\d$/);
       });

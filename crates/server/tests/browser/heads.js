@@ -19,7 +19,7 @@ export function heads(at) {
         await page.click('.head-key [data-head="1"]');
         assert.equal((await drawn()).length, strong.reduce((sum, count, head) => sum + (head === 1 ? 0 : count), 0));
         await page.click('.word-heads [data-side=query][data-index="1"]');
-        assert.match(await page.$eval('#viewer [aria-live]', (live) => live.textContent), /head 1 attended most to /);
+        assert.match(await page.$eval('#viewer [aria-live]', (live) => live.textContent), /head 0 attended most to /);
         assert.equal(await page.$eval('.word-heads .lit', (word) => word.dataset.index), '1');
       }, { choice: { view: 'colours', level: 'token' }, scheme });
     }
@@ -93,11 +93,11 @@ export function heads(at) {
       await shown(page);
       await page.waitForSelector('.head-switch', PATIENCE);
       const whole = await page.$eval('#output', (output) => output.textContent);
-      await page.click('.head-switch[data-name="cross.0.1"]');
+      await page.click('.head-switch[data-name="decoder.0.cross.1"]');
       await page.waitForFunction((text) => document.querySelector('.with-all')?.textContent === `With all heads: ${text}`, PATIENCE, whole);
-      assert.deepEqual(asked.at(-1), ['cross.0.1']);
-      assert.equal(await page.$eval('.head-switch[data-name="cross.0.1"]', (button) => button.getAttribute('aria-checked')), 'false');
-      assert.ok(page.url().includes('without=cross.0.1'));
+      assert.deepEqual(asked.at(-1), ['decoder.0.cross.1']);
+      assert.equal(await page.$eval('.head-switch[data-name="decoder.0.cross.1"]', (button) => button.getAttribute('aria-checked')), 'false');
+      assert.ok(page.url().includes('without=decoder.0.cross.1'));
       assert.deepEqual(await complaints(page), []);
       await page.click('.forced .chip');
       await page.waitForFunction((text) => document.getElementById('output').textContent === text, PATIENCE, whole);

@@ -65,7 +65,7 @@ export function runs(at) {
 
   test('new records of a run that goes on are drawn as they come', async () => {
     const records = [{ step: 10, seconds: 1, loss: 4 }, { step: 20, seconds: 2, loss: 3 }, { step: 30, seconds: 3, loss: 2 }];
-    const looks = records.map(({ step }) => ({ step, layer: 'the last layer', rows: ['▁an', '<eos>'], columns: ['一', '套'], weights: [[1, 0], [0.25, 0.75]] }));
+    const looks = records.map(({ step }) => ({ step, layer: 'decoder.1.cross', rows: ['▁an', '<eos>'], columns: ['一', '套'], weights: [[1, 0], [0.25, 0.75]] }));
     await visit(at.browser, `${at.url}/`, async (page) => {
       let known = 1;
       page.on('request', (request) => {

@@ -8,7 +8,7 @@ import { LONG, SHORT } from './texts.js';
 async function attended(url, query, layer, head) {
   const { results: [{ sentences: [{ explanation }] }] } = await ask(url, { text: SHORT, beam: 4, attention: 'rows' });
   const { attention, tokens } = explanation.outputs[0];
-  const row = attention.filter(({ kind }) => kind === 'cross').find((known) => known.layer === layer).heads[head][query];
+  const row = attention.filter(({ kind }) => kind === 'cross').find((known) => known.layer === `decoder.${layer}.cross`).heads[head][query];
   const links = row.map((weight, key) => ({ weight, piece: shown(explanation.source.tokens[key]) })).sort((a, b) => b.weight - a.weight);
   return { piece: shown(tokens[query]), links };
 }
@@ -34,7 +34,7 @@ export function views(at) {
       assert.equal((await read()).piece, second.piece);
       assert.equal((await read()).names[0], second.links[0].piece);
       assert.match(await page.$eval('#viewer [aria-live]', (live) => live.textContent), /attended to/);
-    }, { choice: { level: 'token', layer: 1, head: 2 } });
+    }, { choice: { level: 'token', layer: 'decoder.0.cross', head: 1 } });
   });
 
   test('another head shows other weights', async () => {
@@ -45,7 +45,7 @@ export function views(at) {
         const shares = await page.$$eval('.bars .value', (values) => values.map((value) => Number.parseFloat(value.textContent)));
         assert.ok(Math.abs(shares[0] - 100 * links[0].weight) <= 0.51, `${shares[0]} is not ${100 * links[0].weight}`);
       }
-    }, { choice: { level: 'token', layer: 1 } });
+    }, { choice: { level: 'token', layer: 'decoder.0.cross' } });
   });
 
   test('lines join words, and a tapped word holds its own', async () => {
@@ -81,11 +81,11 @@ export function views(at) {
     const layers = explanation.outputs[0].attention.filter(({ kind }) => kind === 'encoder');
     await translated(at.browser, at.url, SHORT, async (page) => {
       assert.equal((await page.$$('.tile')).length, layers.reduce((sum, { heads }) => sum + heads.length, 0));
-      assert.equal(await page.$eval('.tile[data-layer="0"][data-head="1"]', (tile) => tile.getAttribute('aria-label')), 'encoder layer 1, self attention, head 2: open');
-      await page.click('.tile[data-layer="0"][data-head="1"]');
+      assert.equal(await page.$eval('.tile[data-layer="encoder.0.self"][data-head="1"]', (tile) => tile.getAttribute('aria-label')), 'encoder.0.self.1: open');
+      await page.click('.tile[data-layer="encoder.0.self"][data-head="1"]');
       await page.waitForSelector('.map canvas');
       const address = new URLSearchParams(new URL(page.url()).hash.slice(1));
-      assert.deepEqual(['layer', 'head'].map((name) => address.get(name)), ['1', '2'], 'people count from 1, in addresses too');
+      assert.deepEqual(['layer', 'head'].map((name) => address.get(name)), ['encoder.0.self', '1'], 'a head has one name, in addresses too');
     }, { choice: { view: 'grid', kind: 'encoder' } });
   });
 

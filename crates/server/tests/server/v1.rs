@@ -88,7 +88,8 @@ fn heads_are_switched_off_for_one_request_and_no_other() {
     }
     let again = post(&server, "/v1/translate", &json!({"text": "一辆汽车", "attention": "rows"})).json();
     assert_eq!(again["results"], whole["results"]);
-    for (bad, why) in [("cross.9.9", "the model has no head cross.9.9"), ("head", "“head” names no head")]
+    for (bad, why) in
+        [("cross.9.9", "the model has no head decoder.9.cross.9"), ("head", "“head” names no head")]
     {
         let reply = post(&server, "/v1/translate", &json!({"text": "一", "without_heads": bad}));
         assert_eq!(reply.status, 400);

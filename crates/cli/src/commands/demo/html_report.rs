@@ -37,7 +37,7 @@ pub(super) fn write(
 
 fn grids(trace: &Trace<'_>) -> Vec<AttentionGrid> {
     let grid = |map: &AttentionMap| AttentionGrid {
-        title: format!("{} → {}: decoder layer {}", trace.source, trace.output, map.site.layer + 1),
+        title: format!("{} → {}: {}", trace.source, trace.output, map.site.layer_name()),
         heads: map.weights[0].clone(),
         rows: trace.rows.clone(),
         columns: trace.columns.clone(),

@@ -81,7 +81,7 @@ pub(in crate::commands) fn attention(
         "Cross attention: what the model attended to (columns) when it generated each word (rows):\n"
     )?;
     let head = HeadName { role: AttentionRole::Cross, layer: best.layer, head: best.head };
-    let title = format!("head {head}");
+    let title = head.to_string();
     let pictures =
         [Heatmap::new(&title, best.weights), Heatmap::new("mean of all heads", best_head::mean(trace))];
     let labels = Labels { rows: trace.rows.clone(), columns: trace.columns.clone() };
@@ -90,8 +90,7 @@ pub(in crate::commands) fn attention(
         let Dependency { word, depends_on, why, .. } = dependency;
         writeln!(
             out,
-            "\nIn {head} ({}), “{word}” gives {:.0} % of its attention to {depends_on}:",
-            head.title(),
+            "\nIn {head}, “{word}” gives {:.0} % of its attention to {depends_on}:",
             100.0 * share
         )?;
         writeln!(out, "{why}.")?;

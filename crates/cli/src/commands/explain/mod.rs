@@ -25,10 +25,9 @@ use anyhow::Result;
 ///
 /// `heedful explain MODEL TEXT` translates a text, classifies it, fills its gaps or reads it, whatever the model is for, and
 /// shows the attention weights: on the terminal, or with -o in a file.
-/// In names such as cross.1.0 layers and heads count from 0, as in the names of parameters; titles say “decoder layer 2,
-/// head 1”. A model folder with the name of a subcommand is written
-/// with a slash: ./heads. All weights of a text are kept, layers × heads × the square of its tokens: a text of more tokens
-/// than --max-tokens is refused.
+/// Heads are named by layer and number, both counted from 0: decoder.1.cross.2, encoder.0.self.3. A model folder with the
+/// name of a subcommand is written with a slash: ./heads. All weights of a text are kept, layers × heads × the square of
+/// its tokens: a text of more tokens than --max-tokens is refused.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -47,7 +46,7 @@ Examples:
       an interactive page with every layer and head
 
   heedful explain run 'A dog runs.' -o dog.svg --view grid
-  heedful explain run 'A dog runs.' -o dog.png --layer encoder.0 --head 3
+  heedful explain run 'A dog runs.' -o dog.png --head encoder.0.self.3
       pictures for a paper
 
   heedful explain run 'A dog runs.' --mask cross=mask.txt -o dog.json --raw-scores

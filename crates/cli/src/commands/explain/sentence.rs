@@ -56,11 +56,11 @@ pub(super) struct SentenceArguments {
     /// Rows and columns of the matrix [default: word for the views lines and words, else token]
     #[arg(long, value_enum, help_heading = "Output")]
     level: Option<LevelName>,
-    /// Layer: encoder.0, decoder.1, decoder.1.cross; or encoder, decoder, cross, pooling for the one with the sharpest
+    /// Layer: encoder.0.self, decoder.1.self, decoder.1.cross; or encoder, decoder, cross, pooling for the one with the sharpest
     /// attention [default: cross or pooling, else the self attention; all layers in a grid]
     #[arg(long, value_name = "LAYER", help_heading = "Output")]
     layer: Option<LayerChoice>,
-    /// Head: its number in the layer, counted from 0, or with its layer as elsewhere (enc.0.3, dec.0.3, cross.0.3), or the
+    /// Head: its number in the layer, counted from 0, or with its layer as elsewhere (decoder.1.cross.2), or the
     /// mean of all heads [default: mean]
     #[arg(long, value_name = "HEAD|mean", help_heading = "Output")]
     head: Option<NamedHead>,
@@ -82,7 +82,7 @@ pub(super) struct SentenceArguments {
     /// Number of translations or labels of each text, best first; pictures show the best [default: 1]
     #[arg(long, value_name = "N", help_heading = "Search")]
     n_best: Option<usize>,
-    /// Prune an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
+    /// Prune an attention head, for example encoder.0.self.3 or decoder.0.cross.3 (layers and heads count from 0); repeatable
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
     pub(super) without_head: Vec<HeadName>,
     #[command(flatten)]

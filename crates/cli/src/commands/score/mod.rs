@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// Labels and texts for a classifier, one pair per line: label, tab, text
     #[arg(long, value_name = "FILE")]
     label_text: Option<PathBuf>,
-    /// Prune an attention head of a translator, for example enc.0.3 (layer and head count from 0); repeatable
+    /// Prune an attention head of a translator, for example decoder.0.cross.3 (layers and heads count from 0); repeatable
     #[arg(long, value_name = "HEAD")]
     without_head: Vec<HeadName>,
     /// What to do with a line of more tokens than --max-tokens, source or target

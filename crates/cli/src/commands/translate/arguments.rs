@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     /// with large vocabularies; some translations are other ones
     #[arg(long, help_heading = "Search")]
     pub(crate) shortlist: bool,
-    /// Prune an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
+    /// Prune an attention head, for example encoder.0.self.3 or decoder.0.cross.3 (layers and heads count from 0); repeatable
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
     pub(crate) without_head: Vec<HeadName>,
 

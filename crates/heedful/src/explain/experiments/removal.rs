@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Experiment;
 use crate::decode::{DecodeError, Limits, SearchOptions};
-use crate::layers::{AttentionRole, HeadName};
+use crate::layers::HeadName;
 use crate::plot::{HeatMapOptions, Table, heat_map_svg, with_colour_scale};
 use crate::tasks::translate::{Terms, Translator};
 
@@ -122,7 +122,7 @@ fn random_sets(all: &[HeadName], named: &[HeadName]) -> Vec<Vec<HeadName>> {
     (0..DRAWS).map(draw).collect()
 }
 
-/// `cross.1.1 and cross.1.2`.
+/// `decoder.1.cross.1 and decoder.1.cross.2`.
 pub fn listed(heads: &[HeadName]) -> String {
     let names: Vec<String> = heads.iter().map(HeadName::to_string).collect();
     match names.as_slice() {
@@ -211,8 +211,8 @@ impl Removals {
                 shares[layer * width + head.head] = self.share(*changed) as f32;
             }
         }
-        let rows: Vec<String> = layers.iter().map(|heads| layer_name(heads[0].0)).collect();
-        let columns: Vec<String> = (1..=width).map(|head| head.to_string()).collect();
+        let rows: Vec<String> = layers.iter().map(|heads| heads[0].0.layer_name().to_string()).collect();
+        let columns: Vec<String> = (0..width).map(|head| head.to_string()).collect();
         let full = shares.iter().copied().fold(0.01, f32::max);
         let title = format!("{word} changes without one head");
         let options = HeatMapOptions { title, full, ..HeatMapOptions::default() };
@@ -231,17 +231,6 @@ impl Removals {
             "share_without_random_others": self.share_of_random(),
             "heads": self.heads.iter().map(head).collect::<Vec<_>>(),
         })
-    }
-}
-
-/// Short enough for a row's label.
-fn layer_name(head: HeadName) -> String {
-    let layer = head.layer + 1;
-    match head.role {
-        AttentionRole::EncoderSelf => format!("encoder {layer}"),
-        AttentionRole::DecoderSelf => format!("decoder {layer}, self"),
-        AttentionRole::Cross => format!("decoder {layer}, cross"),
-        AttentionRole::Pooling => "pooling".to_owned(),
     }
 }
 
@@ -269,14 +258,22 @@ mod tests {
         assert_eq!(
             found.findings,
             [
-                "Without cross.0.0 and cross.0.1 together, the article changes in 80.0 % of 10 phrases; without 2 random other \
+                "Without decoder.0.cross.0 and decoder.0.cross.1 together, the article changes in 80.0 % of 10 phrases; without 2 random other \
                  heads in 20.0 %.",
                 "Alone none of them changes it in more than 30.0 %: they stand in for each other."
             ]
         );
         let names: Vec<&str> = found.tables[0].rows.iter().map(|row| row[0].as_str()).collect();
-        assert_eq!(names, ["cross.0.0 and cross.0.1", "cross.0.1", "cross.0.0", "enc.0.0"]);
-        assert!(found.to_svg().contains("decoder 1, cross"));
+        assert_eq!(
+            names,
+            [
+                "decoder.0.cross.0 and decoder.0.cross.1",
+                "decoder.0.cross.1",
+                "decoder.0.cross.0",
+                "encoder.0.self.0"
+            ]
+        );
+        assert!(found.to_svg().contains(">decoder.0.cross<"));
         let alone = Removals { random: Vec::new(), ..removals };
         assert_eq!(alone.share_of_random(), None);
         assert!(alone.experiment("the article", "a model").findings[0].ends_with("80.0 % of 10 phrases."));

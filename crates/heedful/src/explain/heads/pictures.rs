@@ -2,7 +2,7 @@
 
 use super::examples::HeadExample;
 use super::report::{HeadReport, HeadRow};
-use crate::layers::AttentionRole;
+use crate::layers::{AttentionRole, LayerName};
 use crate::plot::{HeatMapOptions, Picture, PictureGroup, heat_map_svg};
 
 /// The name of a statistic, and its value for a head.
@@ -36,7 +36,7 @@ impl HeadReport {
         };
         let examples = self.heads.iter().map(|row| PictureGroup {
             title: row.name.to_string(),
-            note: row.name.title(),
+            note: String::new(),
             pictures: row.examples.iter().map(HeadExample::picture).collect(),
         });
         kinds.into_iter().map(group).chain(examples).filter(|group| !group.pictures.is_empty()).collect()
@@ -54,11 +54,13 @@ fn picture(rows: &[&HeadRow], (title, statistic): &Statistic) -> Option<String> 
     for (row, value) in rows.iter().zip(values) {
         weights[row.name.layer * heads + row.name.head] = value;
     }
-    let labels = |name: &str, count: usize| (1..=count).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
+    let role = rows.first()?.name.role;
+    let row_labels: Vec<String> = (0..layers).map(|layer| LayerName { role, layer }.to_string()).collect();
+    let column_labels: Vec<String> = (0..heads).map(|head| head.to_string()).collect();
     // The full colour is 1 for shares, and the largest value for unbounded statistics.
     let full = if largest > 1.0 { largest } else { 1.0 };
     let options = HeatMapOptions { title: (*title).to_owned(), full, ..HeatMapOptions::default() };
-    Some(heat_map_svg(&weights, &labels("layer ", layers), &labels("", heads), &options))
+    Some(heat_map_svg(&weights, &row_labels, &column_labels, &options))
 }
 
 #[cfg(test)]
@@ -70,6 +72,9 @@ mod tests {
         let groups = example().pictures();
         assert_eq!(groups.len(), 2);
         assert!(groups[0].title.starts_with("Encoder"));
+        assert!(
+            groups[0].svg().contains(">encoder.0.self<") && groups[1].svg().contains(">decoder.0.cross<")
+        );
         let all = groups[1].svg();
         assert!(
             all.contains("1 − AER") && all.contains("entropy, bits") && !all.contains("previous token"),

@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use super::agreement::Agreement;
 use super::examples::HeadExample;
 use super::statistics::HeadStatistics;
-use crate::layers::AttentionRole;
+use crate::layers::{AttentionRole, LayerName};
 use crate::models::HeadName;
 use crate::plot::Table;
 
@@ -23,7 +23,7 @@ pub struct HeadReport {
 /// One head.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeadRow {
-    /// `enc.0.3`.
+    /// `encoder.0.self.3`.
     #[serde(rename = "head", serialize_with = "as_text")]
     pub name: HeadName,
     /// How it attends.
@@ -39,8 +39,8 @@ pub struct HeadRow {
 /// The mean over the heads of one cross attention layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LayerRow {
-    /// Counted from 0.
-    pub layer: usize,
+    /// `decoder.0.cross`.
+    pub layer: LayerName,
     /// How well it agrees with the reference alignments.
     #[serde(flatten)]
     pub agreement: Agreement,
@@ -79,7 +79,7 @@ impl HeadReport {
             cells
         };
         let layer = |row: &LayerRow| {
-            let mut cells = vec![format!("cross.{}, mean", row.layer)];
+            let mut cells = vec![format!("{}, mean", row.layer)];
             cells.resize(8, "–".to_owned());
             cells.extend(agreement(Some(row.agreement)));
             cells
@@ -115,7 +115,7 @@ impl HeadReport {
             csv += &format!("{name},{queries},{}\n", numbers.map(maybe).join(","));
         }
         for LayerRow { layer, agreement: Agreement { precision, recall, aer } } in &self.layers {
-            csv += &format!("cross.{layer},,,,,,,,,{precision},{recall},{aer}\n");
+            csv += &format!("{layer},,,,,,,,,{precision},{recall},{aer}\n");
         }
         csv
     }
@@ -147,11 +147,11 @@ pub(super) mod tests {
         HeadReport {
             sentences: 2,
             heads: vec![
-                row("enc.0.0", None),
-                row("cross.0.0", Some(agreement)),
-                row("cross.0.1", Some(agreement)),
+                row("encoder.0.self.0", None),
+                row("decoder.0.cross.0", Some(agreement)),
+                row("decoder.0.cross.1", Some(agreement)),
             ],
-            layers: vec![LayerRow { layer: 0, agreement }],
+            layers: vec![LayerRow { layer: "decoder.0.cross".parse().expect("a layer"), agreement }],
         }
     }
 
@@ -160,7 +160,7 @@ pub(super) mod tests {
         let table = example().table();
         assert_eq!(table.columns.len(), 11);
         assert!(table.rows.iter().all(|row| row.len() == 11), "{table:?}");
-        assert_eq!(table.rows[0][..2], ["enc.0.0", "1.500"]);
+        assert_eq!(table.rows[0][..2], ["encoder.0.self.0", "1.500"]);
         assert_eq!(table.rows[3][8..], ["0.500", "0.750", "0.400"]);
         let columns = |line: &str| line.split(',').count();
         assert!(example().to_csv().lines().all(|line| columns(line) == 12), "{}", example().to_csv());
@@ -169,7 +169,8 @@ pub(super) mod tests {
     #[test]
     fn programs_read_one_flat_object_for_each_head() {
         let json = serde_json::to_value(example()).expect("numbers and text");
-        assert_eq!(json["heads"][1]["head"], "cross.0.0");
+        assert_eq!(json["heads"][1]["head"], "decoder.0.cross.0");
+        assert_eq!(json["layers"][0]["layer"], "decoder.0.cross");
         assert_eq!(json["heads"][1]["entropy"], 1.5);
         assert_eq!(json["heads"][1]["aer"], 0.4);
         assert!(json["heads"][0].get("aer").is_none());

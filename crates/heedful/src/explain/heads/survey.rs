@@ -10,7 +10,7 @@ use super::statistics::Tally;
 use crate::data::SpecialTokens;
 use crate::data::tokenizer::Tokenizer;
 use crate::decode::{DecodeError, SearchOptions, align_by};
-use crate::layers::{AttentionMap, AttentionRole};
+use crate::layers::{AttentionMap, AttentionRole, LayerName};
 use crate::models::HeadName;
 use crate::tasks::translate::Translator;
 
@@ -21,7 +21,7 @@ pub struct HeadSurvey<'t> {
     sentences: u64,
     heads: Vec<SurveyedHead>,
     /// For the mean over the heads of each cross attention layer.
-    layers: Vec<(usize, Matches)>,
+    layers: Vec<(LayerName, Matches)>,
     is_aligned: bool,
 }
 
@@ -134,8 +134,9 @@ impl<'t> HeadSurvey<'t> {
             let found = align_by(weights, source_words, target_words);
             self.head(HeadName { role, layer, head }).matches.add(&found, links);
         }
-        let place = self.layers.iter().position(|(known, _)| *known == layer).unwrap_or_else(|| {
-            self.layers.push((layer, Matches::default()));
+        let name = map.site.layer_name();
+        let place = self.layers.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            self.layers.push((name, Matches::default()));
             self.layers.len() - 1
         });
         let found = align_by(&map.mean_over_heads(0), source_words, target_words);
@@ -151,8 +152,10 @@ impl<'t> HeadSurvey<'t> {
                 .then(|| head.matches.agreement()),
             examples: head.examples.sharpest(),
         };
-        let layer =
-            |(layer, matches): &(usize, Matches)| LayerRow { layer: *layer, agreement: matches.agreement() };
+        let layer = |(layer, matches): &(LayerName, Matches)| LayerRow {
+            layer: *layer,
+            agreement: matches.agreement(),
+        };
         let mut heads: Vec<HeadRow> = self.heads.iter().map(row).collect();
         // A model computes its decoder's two kinds in turns; a table has one kind after the other.
         heads.sort_by_key(|row| (row.name.role as u8, row.name.layer, row.name.head));

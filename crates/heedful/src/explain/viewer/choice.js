@@ -4,8 +4,9 @@ import { kindsOf, layersOf, MEAN } from './weights.js';
 
 export const VIEWS = ['words', 'lines', 'colours', 'matrix', 'grid', 'tree'];
 
-// Written from 1 on, as everywhere people see them.
-const COUNTED = ['sentence', 'output', 'layer', 'head'];
+// Written from 1 on, as the page shows them; layers and heads are written by their names, which count from 0.
+const COUNTED = ['sentence', 'output'];
+const LAYER = /^(?:encoder\.\d{1,3}\.self|decoder\.\d{1,3}\.(?:self|cross)|pooling)$/;
 
 export const FIRST = { view: 'words', sentence: 0, output: 0, kind: 'cross', layer: MEAN, head: MEAN, level: 'word', form: 'maps' };
 
@@ -22,8 +23,11 @@ export function possible(choice, explanations) {
   if (choice.kind === 'alignment' && choice.view === 'lines') return fitted;
   if (!kinds.includes(choice.kind)) fitted.kind = kinds.at(-1) ?? 'cross';
   const layers = layersOf(output, fitted.kind);
-  const layer = layers.find((known) => known.layer === choice.layer);
-  if (!layer) fitted.layer = MEAN;
+  // Another kind of attention: its layer at the same depth.
+  const depth = (name) => name.split('.')[1];
+  const isNear = ({ layer }) => choice.layer !== MEAN && depth(layer) === depth(choice.layer);
+  const layer = layers.find((known) => known.layer === choice.layer) ?? layers.find(isNear);
+  fitted.layer = layer?.layer ?? MEAN;
   const heads = (layer ?? layers[0])?.heads.length ?? 0;
   if (!(choice.head < heads)) fitted.head = MEAN;
   return fitted;
@@ -45,5 +49,7 @@ export function fromParameters(parameters) {
   for (const name of COUNTED) {
     if (/^[1-9]\d{0,3}$/.test(parameters.get(name) ?? '')) choice[name] = Number(parameters.get(name)) - 1;
   }
+  if (LAYER.test(parameters.get('layer') ?? '')) choice.layer = parameters.get('layer');
+  if (/^\d{1,3}$/.test(parameters.get('head') ?? '')) choice.head = Number(parameters.get('head'));
   return choice;
 }

@@ -11,6 +11,8 @@ const SIDE = 112;
 const FINE = 3 * SIDE;
 // More heads than this go on in the next line.
 const BESIDE = 8;
+// The names of layers, in the saved picture.
+const NAMES = 112;
 // Small lines have so many strengths, each of them one path: hundreds of thousands of lines stay a few elements.
 const STRENGTHS = 5;
 const WEAKEST = 0.1;
@@ -29,12 +31,11 @@ export function drawGrid(stage, { output, choice, change, heads }) {
       const open = () => change({ view: choice.form === 'lines' ? 'lines' : 'matrix', layer: layer.layer, head });
       const picture = choice.form === 'lines' ? smallLines(weights, layer) : smallMap(weights, layer, shades);
       const tile = make('button', { type: 'button', class: 'tile', 'data-layer': layer.layer, 'data-head': head, 'aria-label': `${place}: open`, on: { click: open } },
-        picture, make('span', { 'aria-hidden': 'true' }, `Head ${head + 1}`));
-      maps.append(heads ? make('div', { class: 'switchable' }, tile, switchOf(heads, `${choice.kind}.${layer.layer}.${head}`, place)) : tile);
+        picture, make('span', { 'aria-hidden': 'true' }, `head ${head}`));
+      maps.append(heads ? make('div', { class: 'switchable' }, tile, switchOf(heads, place)) : tile);
       tiles.push({ weights, layer, head });
     });
-    const name = placeName({ kind: choice.kind, layer: layer.layer });
-    rows.append(make('section', { class: 'layer', 'aria-label': name }, make('h3', {}, `Layer ${layer.layer + 1}`), maps));
+    rows.append(make('section', { class: 'layer', 'aria-label': layer.layer }, make('h3', {}, layer.layer), maps));
   }
   const { queries, keys } = KINDS[choice.kind];
   const meaning = choice.form === 'lines' ? `Left: ${keys}. Right: ${queries}. From top to bottom in the order of the text.` : `Rows (${queries}) attend to columns (${keys}).`;
@@ -42,9 +43,9 @@ export function drawGrid(stage, { output, choice, change, heads }) {
   return { scene: () => scene(tiles, colours, shades, choice.form) };
 }
 
-function switchOf({ off, toggle }, name, place) {
+function switchOf({ off, toggle }, name) {
   const isOff = off.has(name);
-  return make('button', { type: 'button', class: 'head-switch', role: 'switch', 'aria-checked': String(!isOff), 'aria-label': place, 'data-name': name, on: { click: () => toggle(name) } }, isOff ? 'Off' : 'On');
+  return make('button', { type: 'button', class: 'head-switch', role: 'switch', 'aria-checked': String(!isOff), 'aria-label': name, 'data-name': name, on: { click: () => toggle(name) } }, isOff ? 'Off' : 'On');
 }
 
 // A matrix as a picture without labels.
@@ -104,11 +105,11 @@ function paint(canvas, { rows, columns, cells, scale }, shades) {
 function scene(tiles, colours, shades, form) {
   const layers = [...new Set(tiles.map(({ layer }) => layer.layer))];
   const heads = Math.max(...tiles.map(({ head }) => head)) + 1;
-  const picture = new Scene(70 + heads * (SIDE + 12), 24 + layers.length * (SIDE + 12), colours.card);
-  for (let head = 0; head < heads; head++) picture.text(70 + head * (SIDE + 12), 16, `Head ${head + 1}`, { size: 12, fill: colours.soft });
-  layers.forEach((layer, row) => picture.text(0, 24 + row * (SIDE + 12) + 14, `Layer ${layer + 1}`, { size: 12, fill: colours.soft }));
+  const picture = new Scene(NAMES + heads * (SIDE + 12), 24 + layers.length * (SIDE + 12), colours.card);
+  for (let head = 0; head < heads; head++) picture.text(NAMES + head * (SIDE + 12), 16, `head ${head}`, { size: 12, fill: colours.soft });
+  layers.forEach((layer, row) => picture.text(0, 24 + row * (SIDE + 12) + 14, layer, { size: 12, fill: colours.soft }));
   for (const { weights, layer, head } of tiles) {
-    const [left, top] = [70 + head * (SIDE + 12), 24 + layers.indexOf(layer.layer) * (SIDE + 12)];
+    const [left, top] = [NAMES + head * (SIDE + 12), 24 + layers.indexOf(layer.layer) * (SIDE + 12)];
     picture.rect(left, top, SIDE, SIDE, css(shades[0]));
     if (form === 'lines') {
       for (const { ends, strength } of strands(weights, layer)) {

@@ -7,5 +7,5 @@ const DASHES = ['', '7 4', '2 4', '9 4 2 4'];
 export function headColours(count) {
   const dark = getComputedStyle(document.body).colorScheme === 'dark' || (getComputedStyle(document.body).colorScheme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
   const colours = dark ? DARK : LIGHT;
-  return Array.from({ length: count }, (_, head) => ({ colour: colours[head % colours.length], dash: DASHES[Math.floor(head / colours.length) % DASHES.length], text: `head ${head + 1}` }));
+  return Array.from({ length: count }, (_, head) => ({ colour: colours[head % colours.length], dash: DASHES[Math.floor(head / colours.length) % DASHES.length], text: `head ${head}` }));
 }

@@ -1,5 +1,7 @@
 // What attends to what, in words.
 
+import { MEAN } from './weights.js';
+
 export const KINDS = {
   encoder: { text: 'Encoder', hint: 'self attention of the source', keys: 'Source, keys', queries: 'Source, queries', layer: 'encoder', attention: 'self attention' },
   decoder: { text: 'Decoder', hint: 'self attention of the output', keys: 'Output before', queries: 'Output', layer: 'decoder', attention: 'self attention' },
@@ -10,14 +12,14 @@ export const KINDS = {
 // Which words are translations of each other: drawn as lines only.
 export const ALIGNMENT = { text: 'Alignment', hint: 'which word comes from which', keys: 'Source', queries: 'Output' };
 
-// “decoder layer 2, cross attention, head 2”: people count from 1, wherever a layer or a head is named. Without a number it is
-// the mean of them all.
+// “decoder.1.cross.2”: a layer or a head has one name everywhere, which counts from 0. Without a number it is the mean of them all.
 export function placeName({ kind, layer, head }) {
   if (kind === 'alignment') return 'alignment of words';
   const { layer: stack, attention } = KINDS[kind];
-  const layers = Number.isInteger(layer) ? `${stack} layer ${layer + 1}` : `${stack}, mean of all layers`;
-  if (head === undefined) return `${layers}, ${attention}`;
-  return `${layers}, ${attention}, ${Number.isInteger(head) ? `head ${head + 1}` : 'mean of all heads'}`;
+  const isHead = Number.isInteger(head);
+  if (layer !== MEAN && isHead) return `${layer}.${head}`;
+  const layers = layer === MEAN ? `${stack}, mean of all layers, ${attention}` : layer;
+  return head === undefined ? layers : `${layers}, ${isHead ? `head ${head}` : 'mean of all heads'}`;
 }
 
 // “an” attended to 自动驾驶 62 %, 一 21 %

@@ -111,12 +111,12 @@ export class Viewer {
       const layers = layersOf(output, choice.kind);
       const heads = layers[0]?.heads.length ?? 0;
       const read = (value) => (value === MEAN ? MEAN : Number(value));
-      const numbered = (values) => [{ value: MEAN, text: 'average' }, ...values.map((value) => ({ value, text: `${value + 1}` }))];
+      const numbered = (values) => [{ value: MEAN, text: 'average' }, ...values.map((value) => ({ value, text: `${value}` }))];
       const isOneLayer = choice.view === 'colours';
       const layerOptions = numbered(layers.map(({ layer }) => layer)).slice(isOneLayer ? 1 : 0);
       const layer = isOneLayer && choice.layer === MEAN ? layers.at(-1)?.layer : choice.layer;
       // A single option needs no control.
-      if (layers.length > 1) parts.push(dropdown('Layer', layerOptions, layer, (value) => this.change({ layer: read(value) })));
+      if (layers.length > 1) parts.push(dropdown('Layer', layerOptions, layer, (layer) => this.change({ layer })));
       if (heads > 1 && !isOneLayer) parts.push(dropdown('Head', numbered(Array.from({ length: heads }, (_, head) => head)), choice.head, (value) => this.change({ head: read(value) })));
       if (hasWords(explanation)) parts.push(segmented('Level', [{ value: 'word', text: 'Words' }, { value: 'token', text: 'Tokens' }], choice.level, (level) => this.change({ level })));
       const matrix = matrixOf(explanation, choice);

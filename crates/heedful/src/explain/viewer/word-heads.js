@@ -43,7 +43,7 @@ export function drawWordHeads(stage, context) {
   };
   const told = () => {
     const heads = matrices.map((matrix, head) => ({ head, link: strongest(matrix, 'query', state.query, 1)[0] })).filter(({ head }) => !state.hidden.has(head));
-    return `“${queries[state.query].label}”: ${heads.map(({ head, link }) => `head ${head + 1} attended most to ${keys[link.index].label} ${percent(link.weight)}`).join(', ')}`;
+    return `“${queries[state.query].label}”: ${heads.map(({ head, link }) => `head ${head} attended most to ${keys[link.index].label} ${percent(link.weight)}`).join(', ')}`;
   };
   for (const side of ['key', 'query']) {
     const units = side === 'key' ? keys : queries;

@@ -3,11 +3,9 @@
 use std::str::FromStr;
 
 use super::super::explanation::{ExplainedKind, ExplainedLayer, ExplainedOutput};
-use crate::layers::AttentionRole;
-use crate::models::HeadName;
+use crate::layers::{HeadName, LayerName};
 
-/// A layer, or all layers of a kind: `cross`, `encoder.0`, `decoder.1`, `decoder.1.cross`. Counted from 0, as in the
-/// names of parameters, which are understood too: `decoder.1.cross_attention`.
+/// A layer, in any spelling that [`LayerName`] understands, or all layers of a kind: `encoder`, `decoder`, `cross`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerChoice {
     /// The kind of attention.
@@ -26,7 +24,7 @@ pub enum HeadChoice {
     One(usize),
 }
 
-/// A head, and its layer if it is named with it: `3`, `mean`, `enc.0.3`, `decoder.1.cross.3`.
+/// A head, and its layer if it is named with it: `3`, `mean`, `decoder.1.cross.3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamedHead {
     /// The head.
@@ -48,7 +46,7 @@ pub enum ViewError {
     },
     /// The text does not name a head.
     #[error(
-        "“{text}” names no head: write a number counted from 0, mean, or a head with its layer such as enc.0.3"
+        "“{text}” names no head: write a number counted from 0, mean, or a head with its layer such as decoder.1.cross.2"
     )]
     BadHead {
         /// The text.
@@ -67,7 +65,7 @@ pub enum ViewError {
     #[error("{layer} has no head {head}: its heads are 0 to {last}")]
     NoHead {
         /// The layer.
-        layer: String,
+        layer: LayerName,
         /// The requested head.
         head: usize,
         /// The index of the last head.
@@ -89,7 +87,7 @@ impl LayerChoice {
 
     /// Whether the choice includes this layer.
     pub fn includes(self, layer: &ExplainedLayer) -> bool {
-        layer.kind == self.kind && self.layer.is_none_or(|number| number == layer.layer)
+        layer.kind == self.kind && self.layer.is_none_or(|number| number == layer.name.layer)
     }
 
     /// The chosen layer; of several, the one whose weights are most concentrated, which is also the one that alignments
@@ -98,7 +96,7 @@ impl LayerChoice {
         let meant = output.attention.iter().filter(|layer| self.includes(layer));
         let sharpest = meant.min_by(|a, b| entropy(a).total_cmp(&entropy(b)));
         sharpest.ok_or_else(|| {
-            let names: Vec<&str> = output.attention.iter().map(|layer| layer.name.as_str()).collect();
+            let names: Vec<String> = output.attention.iter().map(|layer| layer.name.to_string()).collect();
             if names.is_empty() {
                 ViewError::NoAttention
             } else {
@@ -112,28 +110,22 @@ impl FromStr for LayerChoice {
     type Err = ViewError;
 
     fn from_str(text: &str) -> Result<LayerChoice, ViewError> {
-        let bad = || ViewError::BadLayer { text: text.to_owned() };
-        let mut parts: Vec<&str> = text.trim().split('.').collect();
-        let sublayer = match *parts.last().expect("split gives at least one part") {
-            "self" | "self_attention" if parts.len() > 1 => parts.pop(),
-            "cross" | "cross_attention" if parts.len() > 1 => parts.pop(),
-            _ => None,
+        let kind = match text.trim() {
+            "encoder" | "enc" => ExplainedKind::Encoder,
+            "decoder" | "dec" => ExplainedKind::Decoder,
+            "cross" | "decoder.cross" => ExplainedKind::Cross,
+            name => {
+                let bad = |_| ViewError::BadLayer { text: text.to_owned() };
+                return name.parse::<LayerName>().map(LayerChoice::from).map_err(bad);
+            }
         };
-        let (stack, layer) = match parts.as_slice() {
-            [stack] => (*stack, None),
-            [stack, number] => (*stack, Some(number.parse().map_err(|_| bad())?)),
-            _ => return Err(bad()),
-        };
-        let is_cross = sublayer.is_some_and(|sublayer| sublayer.starts_with("cross"));
-        let kind = match (stack, is_cross) {
-            ("encoder" | "enc", false) => ExplainedKind::Encoder,
-            ("decoder" | "dec", false) => ExplainedKind::Decoder,
-            ("decoder" | "dec", true) => ExplainedKind::Cross,
-            ("cross", _) if sublayer.is_none() => ExplainedKind::Cross,
-            ("pooling" | "pool", false) if sublayer.is_none() => ExplainedKind::Pooling,
-            _ => return Err(bad()),
-        };
-        Ok(LayerChoice { kind, layer })
+        Ok(LayerChoice { kind, layer: None })
+    }
+}
+
+impl From<LayerName> for LayerChoice {
+    fn from(LayerName { role, layer }: LayerName) -> LayerChoice {
+        LayerChoice { kind: role.into(), layer: Some(layer) }
     }
 }
 
@@ -155,14 +147,13 @@ impl FromStr for NamedHead {
     type Err = ViewError;
 
     fn from_str(text: &str) -> Result<NamedHead, ViewError> {
-        let Ok(HeadName { role, layer, head }) = text.parse() else {
-            return Ok(NamedHead { head: text.parse()?, layer: None });
-        };
-        let kind = match role {
-            AttentionRole::Pooling => return Err(ViewError::BadHead { text: text.to_owned() }),
-            role => ExplainedKind::from(role),
-        };
-        Ok(NamedHead { head: HeadChoice::One(head), layer: Some(LayerChoice { kind, layer: Some(layer) }) })
+        match text.parse::<HeadName>() {
+            Ok(name) => {
+                let layer = Some(LayerChoice::from(name.layer_name()));
+                Ok(NamedHead { head: HeadChoice::One(name.head), layer })
+            }
+            Err(_) => Ok(NamedHead { head: text.parse()?, layer: None }),
+        }
     }
 }
 

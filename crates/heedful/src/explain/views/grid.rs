@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::super::explanation::{ExplainedKind, ExplainedLayer, ExplainedOutput};
+use super::super::explanation::{ExplainedLayer, ExplainedOutput};
 use super::choice::LayerChoice;
 use crate::plot::markup::{FONT, escape, length, text_width};
 
 /// The longer side of a small map.
 const SIDE: f64 = 112.0;
 const GAP: f64 = 14.0;
-const LEFT: f64 = 76.0;
+const LEFT: f64 = 104.0;
 const TOP: f64 = 44.0;
 /// The most cells on a side. In maps of long sentences each cell is the strongest of several weights.
 const MOST_CELLS: usize = 48;
@@ -21,7 +21,7 @@ pub fn grid_svg(output: &ExplainedOutput, choice: Option<LayerChoice>, title: &s
     let is_shown = |layer: &&ExplainedLayer| choice.is_none_or(|choice| choice.includes(layer));
     let mut layers: Vec<&ExplainedLayer> = output.attention.iter().filter(is_shown).collect();
     // A decoder's layers alternate between self and cross attention; readers compare layers of one kind.
-    layers.sort_by_key(|layer| (layer.kind as u8, layer.layer));
+    layers.sort_by_key(|layer| (layer.kind as u8, layer.name.layer));
     let heads = layers.iter().map(|layer| layer.head_count()).max().unwrap_or(0);
     let heights: Vec<f64> = layers.iter().map(|layer| size(layer).1).collect();
     let width = (LEFT + heads as f64 * (SIDE + GAP)).max(text_width(title) * 13.0);
@@ -34,16 +34,16 @@ pub fn grid_svg(output: &ExplainedOutput, choice: Option<LayerChoice>, title: &s
     );
     for head in 0..heads {
         let x = length(LEFT + head as f64 * (SIDE + GAP));
-        let _ = write!(svg, r#"<text x="{x}" y="36">head {}</text>"#, head + 1);
+        let _ = write!(svg, r#"<text x="{x}" y="36">head {head}</text>"#);
     }
     svg += "</g>";
     let mut top = TOP;
     for (layer, height) in layers.iter().zip(heights) {
-        let name = format!("{} {}", kind_name(layer.kind), layer.layer + 1);
         let _ = write!(
             svg,
-            r#"<text x="0" y="{}" fill="currentColor" fill-opacity=".8">{name}</text>"#,
-            length(top + 11.0)
+            r#"<text x="0" y="{}" fill="currentColor" fill-opacity=".8">{}</text>"#,
+            length(top + 11.0),
+            layer.name
         );
         for head in 0..layer.head_count() {
             write_map(&mut svg, layer, head, [LEFT + head as f64 * (SIDE + GAP), top]);
@@ -51,15 +51,6 @@ pub fn grid_svg(output: &ExplainedOutput, choice: Option<LayerChoice>, title: &s
         top += height + GAP;
     }
     svg + "</svg>"
-}
-
-fn kind_name(kind: ExplainedKind) -> &'static str {
-    match kind {
-        ExplainedKind::Encoder => "encoder",
-        ExplainedKind::Decoder => "decoder",
-        ExplainedKind::Cross => "cross",
-        ExplainedKind::Pooling => "pooling",
-    }
 }
 
 /// Width and height of a layer's maps.
@@ -74,11 +65,10 @@ fn write_map(svg: &mut String, layer: &ExplainedLayer, head: usize, [x, y]: [f64
     let scale = width / layer.keys.max(1) as f64 * block as f64;
     let _ = write!(
         svg,
-        r#"<g transform="translate({} {})"><title>{}, head {}</title><rect width="{}" height="{}" fill="currentColor" fill-opacity=".05"/><g transform="scale({scale:.3})" fill="var(--heat,#0b5c8a)">"#,
+        r#"<g transform="translate({} {})"><title>{}.{head}</title><rect width="{}" height="{}" fill="currentColor" fill-opacity=".05"/><g transform="scale({scale:.3})" fill="var(--heat,#0b5c8a)">"#,
         length(x),
         length(y),
-        layer.title(),
-        head + 1,
+        layer.name,
         length(width),
         length(height),
     );
@@ -119,21 +109,22 @@ impl Pooled {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::explanation::HeadWeights;
+    use super::super::super::explanation::{ExplainedKind, HeadWeights};
     use super::super::matrix::tests::example;
     use super::*;
+    use crate::layers::{AttentionRole, LayerName};
 
     #[test]
     fn every_head_of_every_layer_has_its_map() {
         let output = &example().outputs[0];
         let svg = grid_svg(output, None, "a & b");
         for name in
-            ["decoder layer 1, self attention, head 1", "cross attention, head 1", "cross attention, head 2"]
+            ["decoder.0.self.0", "decoder.0.cross.0", "decoder.0.cross.1", ">decoder.0.cross<", ">head 1<"]
         {
             assert!(svg.contains(name), "{name} in {svg}");
         }
         let cross = grid_svg(output, Some(LayerChoice::CROSS), "");
-        assert!(!cross.contains("self attention") && cross.matches("<title>").count() == 2, "{cross}");
+        assert!(!cross.contains("decoder.0.self") && cross.matches("<title>").count() == 2, "{cross}");
     }
 
     #[test]
@@ -142,8 +133,7 @@ mod tests {
         let head = vec![vec![1.0 / 20.0_f32; 150]; 150];
         output.attention = (0..6)
             .map(|layer| ExplainedLayer {
-                name: "decoder.0.cross_attention".to_owned(),
-                layer,
+                name: LayerName { role: AttentionRole::Cross, layer },
                 kind: ExplainedKind::Cross,
                 queries: 150,
                 keys: 150,

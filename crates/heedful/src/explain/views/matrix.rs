@@ -7,7 +7,6 @@ use super::super::explanation::{
     ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, HeadWeights,
 };
 use super::choice::{HeadChoice, LayerChoice, ViewError};
-use crate::layers::AttentionRole;
 
 /// Whether rows and columns are tokens or words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +21,7 @@ pub enum Granularity {
 /// Attention weights with labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionMatrix {
-    /// Layer and head, counted from 1: “decoder layer 2, cross attention, head 4”.
+    /// Layer and head: `decoder.1.cross.3`.
     pub title: String,
     /// The labels of the queries.
     pub rows: Vec<String>,
@@ -52,14 +51,14 @@ impl AttentionMatrix {
     ) -> Result<AttentionMatrix, ViewError> {
         let layer = layer.find(output)?;
         let (weights, name) = match head {
-            HeadChoice::Mean if layer.head_count() == 1 => (layer.head(0), layer.title()),
-            HeadChoice::Mean => (layer.mean(), format!("{}, mean of its heads", layer.title())),
+            HeadChoice::Mean if layer.head_count() == 1 => (layer.head(0), layer.name.to_string()),
+            HeadChoice::Mean => (layer.mean(), format!("{}, mean of all heads", layer.name)),
             HeadChoice::One(head) if head < layer.head_count() => {
-                (layer.head(head), format!("{}, head {}", layer.title(), head + 1))
+                (layer.head(head), format!("{}.{head}", layer.name))
             }
             HeadChoice::One(head) => {
                 let last = layer.head_count().saturating_sub(1);
-                return Err(ViewError::NoHead { layer: layer.name.clone(), head, last });
+                return Err(ViewError::NoHead { layer: layer.name, head, last });
             }
         };
         let [rows, columns] = sides(&explanation.source, output, layer.kind);
@@ -68,11 +67,6 @@ impl AttentionMatrix {
 }
 
 impl ExplainedLayer {
-    /// For people, who count from 1: “decoder layer 2, cross attention”.
-    pub fn title(&self) -> String {
-        AttentionRole::from(self.kind).layer_title(self.layer)
-    }
-
     /// The number of heads.
     pub fn head_count(&self) -> usize {
         match &self.heads {
@@ -219,8 +213,7 @@ pub(super) mod tests {
     fn layer(name: &str, kind: ExplainedKind, heads: Vec<Vec<Vec<f32>>>) -> ExplainedLayer {
         let (queries, keys) = (heads[0].len(), heads[0][0].len());
         ExplainedLayer {
-            name: name.to_owned(),
-            layer: 0,
+            name: name.parse().expect("a layer"),
             kind,
             queries,
             keys,
@@ -250,8 +243,8 @@ pub(super) mod tests {
             ],
             alignment: vec![(0, 0), (1, 1)],
             attention: vec![
-                layer("decoder.0.self_attention", ExplainedKind::Decoder, vec![own]),
-                layer("decoder.0.cross_attention", ExplainedKind::Cross, cross),
+                layer("decoder.0.self", ExplainedKind::Decoder, vec![own]),
+                layer("decoder.0.cross", ExplainedKind::Cross, cross),
             ],
         };
         let tokens = vec![token("自动", Some(0), None), token("车", Some(1), None)];
@@ -301,7 +294,10 @@ pub(super) mod tests {
 
     #[test]
     fn the_mean_and_packed_weights_are_those_of_the_rows() {
-        assert_eq!(matrix(HeadChoice::Mean, Granularity::Token).weights[..2], [0.75, 0.25]);
+        let mean = matrix(HeadChoice::Mean, Granularity::Token);
+        assert_eq!(mean.weights[..2], [0.75, 0.25]);
+        assert_eq!(mean.title, "decoder.0.cross, mean of all heads");
+        assert_eq!(matrix(HeadChoice::One(1), Granularity::Token).title, "decoder.0.cross.1");
         assert_eq!(unpacked(&STANDARD.encode([0, 0, 255, 255]), 3), [0.0, 1.0, 0.0]);
     }
 
@@ -316,10 +312,7 @@ pub(super) mod tests {
                 .to_string()
         };
         let complaint = of("encoder.3", HeadChoice::Mean);
-        assert!(
-            complaint.contains("it has decoder.0.self_attention, decoder.0.cross_attention"),
-            "{complaint}"
-        );
+        assert!(complaint.contains("it has decoder.0.self, decoder.0.cross"), "{complaint}");
         assert!(of("cross.0", HeadChoice::One(2)).ends_with("its heads are 0 to 1"));
     }
 }

@@ -95,8 +95,8 @@ impl ConvolutionalDecoderLayer {
         let convolution = format!("{name}.convolution");
         ConvolutionalDecoderLayer {
             convolution: ActivatedConvolution::new(params, &convolution, window, config.kind, config.dropout),
-            query: Linear::new(params, &format!("{site}.query"), d, d),
-            output: Linear::new(params, &format!("{site}.output"), d, d),
+            query: Linear::new(params, &format!("{}.query", site.prefix), d, d),
+            output: Linear::new(params, &format!("{}.output", site.prefix), d, d),
             balanced: Balanced::new(params, &format!("{name}.norm"), config.balance, d, config.norm_epsilon),
             d_model: d,
             // Includes the √½ of the query.

@@ -55,7 +55,7 @@ impl SelfAttention {
     pub fn new(params: &Params, site: AttentionSite, mask: Mask, config: &LayerConfig) -> SelfAttention {
         let width = 2 * config.key_width() + config.value_width();
         SelfAttention {
-            qkv: Linear::new(params, &format!("{site}.qkv"), config.d_model, width),
+            qkv: Linear::new(params, &format!("{}.qkv", site.prefix), config.d_model, width),
             heads: MultiHeadAttention::new(params, site, config),
             mask: match config.window {
                 Some(distance) => mask.within(distance),
@@ -92,8 +92,8 @@ impl CrossAttention {
     pub fn new(params: &Params, site: AttentionSite, config: &LayerConfig) -> CrossAttention {
         let (d, d_k, d_v) = (config.d_model, config.key_width(), config.value_width());
         CrossAttention {
-            query: Linear::new(params, &format!("{site}.query"), d, d_k),
-            key_value: Linear::new(params, &format!("{site}.key_value"), d, d_k + d_v),
+            query: Linear::new(params, &format!("{}.query", site.prefix), d, d_k),
+            key_value: Linear::new(params, &format!("{}.key_value", site.prefix), d, d_k + d_v),
             heads: MultiHeadAttention::new(params, site, config),
         }
     }
@@ -124,7 +124,12 @@ impl MultiHeadAttention {
     /// The heads at `site`, with their output projection.
     pub fn new(params: &Params, site: AttentionSite, config: &LayerConfig) -> MultiHeadAttention {
         MultiHeadAttention {
-            output: Linear::new(params, &format!("{site}.output"), config.value_width(), config.d_model),
+            output: Linear::new(
+                params,
+                &format!("{}.output", site.prefix),
+                config.value_width(),
+                config.d_model,
+            ),
             heads: config.heads,
             key_width: config.key_width(),
             value_width: config.value_width(),

@@ -33,10 +33,10 @@ impl TransformerConfig {
         let heads = range(self.heads);
         let (encoder, decoder) = (range(self.encoder_layers), range(self.decoder_layers));
         let own = match self.decoder_layer {
-            DecoderLayer::Attention => format!(", dec.{{{decoder}}}.{{{heads}}}"),
+            DecoderLayer::Attention => format!(", decoder.{{{decoder}}}.self.{{{heads}}}"),
             DecoderLayer::Ssru => String::new(),
         };
-        format!("enc.{{{encoder}}}.{{{heads}}}{own} and cross.{{{decoder}}}.{{{heads}}}")
+        format!("encoder.{{{encoder}}}.self.{{{heads}}}{own} and decoder.{{{decoder}}}.cross.{{{heads}}}")
     }
 }
 
@@ -134,12 +134,12 @@ mod tests {
         let complaint = model.check_heads(&heads).expect_err("there is no tenth head");
         let TransformerConfig { encoder_layers, decoder_layers, heads, .. } = config();
         let known = format!(
-            "enc.{{0…{e}}}.{{0…{h}}}, dec.{{0…{d}}}.{{0…{h}}} and cross.{{0…{d}}}.{{0…{h}}}",
+            "encoder.{{0…{e}}}.self.{{0…{h}}}, decoder.{{0…{d}}}.self.{{0…{h}}} and decoder.{{0…{d}}}.cross.{{0…{h}}}",
             e = encoder_layers - 1,
             d = decoder_layers - 1,
             h = heads - 1
         );
-        assert_eq!(complaint.to_string(), format!("the model has no head cross.0.9: it has {known}"));
+        assert_eq!(complaint.to_string(), format!("the model has no head decoder.0.cross.9: it has {known}"));
     }
 
     #[test]

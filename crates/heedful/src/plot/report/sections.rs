@@ -57,7 +57,7 @@ pub(super) fn attention(report: &Report) -> String {
 
 fn grid(grid: &AttentionGrid) -> String {
     let head = |(index, weights): (usize, &Vec<f32>)| {
-        let options = HeatMapOptions { title: format!("head {}", index + 1), ..HeatMapOptions::default() };
+        let options = HeatMapOptions { title: format!("head {index}"), ..HeatMapOptions::default() };
         format!("<figure>{}</figure>", heat_map_svg(weights, &grid.rows, &grid.columns, &options))
     };
     let heads = grid.heads.iter().enumerate().map(head);

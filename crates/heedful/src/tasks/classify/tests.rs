@@ -105,7 +105,7 @@ fn what_a_classifier_shows_of_a_long_text_grows_with_its_length_and_not_with_the
             for (sequence, heads) in first.weights.iter().enumerate() {
                 for (head, weights) in heads.iter().enumerate() {
                     let keys = first.keys.length(sequence);
-                    assert_eq!(*weights, all.weights[sequence][head][..keys], "{}", first.site);
+                    assert_eq!(*weights, all.weights[sequence][head][..keys], "{}", first.site.layer_name());
                 }
             }
         }

@@ -130,7 +130,7 @@ impl ValidationSet for LabelSet {
         let grid = |map: &AttentionMap| {
             let columns = pieces.clone();
             AttentionGrid {
-                title: map.site.title(),
+                title: map.site.layer_name().to_string(),
                 heads: map.weights[0].clone(),
                 rows: match map.site.role {
                     AttentionRole::Pooling => vec![self.labels.name(label[0]).to_owned()],

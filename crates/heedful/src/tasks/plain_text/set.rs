@@ -114,7 +114,7 @@ impl TextSet {
         };
         let pieces: Vec<String> = tokens.iter().map(|&id| self.tokenizer.piece(id)).collect();
         let grid = |map: &AttentionMap| AttentionGrid {
-            title: map.site.title(),
+            title: map.site.layer_name().to_string(),
             heads: map.weights[0].clone(),
             rows: pieces.clone(),
             columns: pieces.clone(),

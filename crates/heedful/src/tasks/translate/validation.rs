@@ -119,7 +119,7 @@ impl ValidationSet for TranslationSet {
                 AttentionRole::Cross | AttentionRole::Pooling => [&rows, &columns],
             };
             AttentionGrid {
-                title: map.site.title(),
+                title: map.site.layer_name().to_string(),
                 heads: map.weights[0].clone(),
                 rows: queries[..map.queries.tokens()].to_vec(),
                 columns: keys[..map.keys.tokens()].to_vec(),

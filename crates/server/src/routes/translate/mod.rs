@@ -47,7 +47,7 @@ pub(crate) struct TranslateRequest {
     beam: Option<usize>,
     /// What translations begin with: one text, or an array with one for each text.
     prefix: Option<Texts>,
-    /// Heads whose output is set to zero, to see what they are for: one name such as cross.0.3, or an array of names.
+    /// Heads whose output is set to zero, to see what they are for: one name such as decoder.0.cross.3, or an array of names.
     without_heads: Option<Texts>,
     /// For each token of an output so many tokens that were most probable in its place.
     #[serde(default)]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"measured":"9f3a…"}                  fingerprint of model, texts and options
-//! {"without":"enc.0.3","bleu":37.91}
+//! {"without":"encoder.0.self.3","bleu":37.91}
 //! ```
 
 use std::fs::{self, File, OpenOptions};
@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use heedful::models::HeadName;
 use serde_json::{Value, json};
 
 /// What a journal begins with.
@@ -71,7 +72,11 @@ fn read(text: &str, fingerprint: &str) -> Result<Vec<(String, f64)>> {
             (0, Some(_), ..) => bail!(
                 "it was measured with another model, other texts or other options: delete the file or name another"
             ),
-            (1.., None, Some(name), Some(score)) => scores.push((name.to_owned(), score)),
+            (1.., None, Some(name), Some(score)) => {
+                // Whatever spelling it was written in, a head has one name.
+                let name = name.parse::<HeadName>().map_or(name.to_owned(), |head| head.to_string());
+                scores.push((name, score));
+            }
             _ => bail!(
                 "line {} is not a line of a pruning journal: delete the file or name another",
                 number + 1

@@ -39,7 +39,7 @@ pub(super) struct Arguments {
     /// Reference translations: line n translates line n of the source
     #[arg(long = "ref", value_name = "FILE")]
     reference: PathBuf,
-    /// Heads to prune, one at a time: all, or names separated by commas: enc.0.3,cross.1.0 (layer and head count from 0)
+    /// Heads to prune, one at a time: all, or names separated by commas: encoder.0.self.3,decoder.1.cross.0 (layers and heads count from 0)
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = head_selection)]
     heads: HeadSelection,
     /// Use the first N sentences only
@@ -90,7 +90,7 @@ fn head_selection(text: &str) -> Result<HeadSelection, String> {
 const EXAMPLES: &str = "\
 Examples:
   heedful explain prune run --src valid.en --ref valid.de --journal prune.jsonl -o prune.html
-  heedful explain prune run --src valid.en --ref valid.de --heads cross.0.0,cross.0.1 --limit 200";
+  heedful explain prune run --src valid.en --ref valid.de --heads decoder.0.cross.0,decoder.0.cross.1 --limit 200";
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
