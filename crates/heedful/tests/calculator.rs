@@ -181,6 +181,14 @@ fn what_is_wrong_is_named_with_its_place() {
         (square(r#", "tokens": ["a", "b\nc"]"#), "tokens, text 2 has a line break"),
         (square(r#", "score": "cosine""#), "additive, dot, general, scaled-dot"),
         (square(r#", "score": "general""#), "needs score_matrix"),
+        (
+            square(r#", "score": "general", "heads": 2"#),
+            "heads is 2 and the score is general: several heads need",
+        ),
+        (
+            square(r#", "score": "additive", "heads": 2"#),
+            "heads is 2 and the score is additive: several heads need",
+        ),
         (square(r#", "score_matrix": [[1]]"#), "score_matrix has no effect"),
         (
             square(r#", "score": "general", "score_matrix": [[1], [1]]"#),

@@ -202,7 +202,10 @@ fn labels_are_scored_and_reported_alike_everywhere() {
     for key in ["texts", "accuracy"] {
         assert_eq!(report[key], evaluated[key], "{key}");
     }
-    assert_eq!(report["f1"]["weighted"], evaluated["f1"]["weighted"]);
+    for average in ["macro", "micro", "weighted"] {
+        assert!(report["f1"][average].is_number(), "{average}: {report}");
+        assert_eq!(report["f1"][average], evaluated["f1"][average], "{average}");
+    }
     let lines = place.lines("valid.tsv");
     let label = |line: &String| line.split('\t').next().unwrap_or_default().to_owned();
     let found = place.lines("labels.txt");

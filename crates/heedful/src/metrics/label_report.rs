@@ -111,7 +111,7 @@ impl LabelReport {
             "texts": self.confusion.texts(),
             "accuracy": { "score": percent(self.confusion.accuracy()) },
             "f1": {
-                "score": percent(self.confusion.macro_f1()),
+                "macro": percent(self.confusion.macro_f1()),
                 "micro": percent(self.confusion.accuracy()),
                 "weighted": percent(self.confusion.weighted_f1()),
                 "labels": labels,

@@ -112,9 +112,10 @@ impl Exercise {
             true => fields.labels("memory_tokens", "the memory", n_keys)?,
             false => tokens.clone(),
         };
-        let score = score(&mut fields, keys.score, [query_width, key_width])?;
+        let name = score_name(&mut fields, keys.score)?;
+        let heads = heads(&mut fields, name, [query_width, value_width])?;
+        let score = score(&mut fields, name, [query_width, key_width])?;
         let mask = masks(&mut fields, keys, [queries, n_keys])?;
-        let heads = heads(&mut fields, &score, [query_width, value_width])?;
         let output = projection(&mut fields, ["w_o", "b_o"], value_width, "the result")?;
         if keys.score.is_some() {
             OF_SCORES.iter().for_each(|key| drop(fields.take(key)));
@@ -212,11 +213,8 @@ fn vector(fields: &mut Fields, key: &str, of: &str, width: usize) -> Result<Opti
     }
 }
 
-fn score(
-    fields: &mut Fields,
-    chosen: Option<AttentionScore>,
-    [query, key]: [usize; 2],
-) -> Result<Score, ExerciseError> {
+/// The score that was chosen, or that of the file.
+fn score_name(fields: &mut Fields, chosen: Option<AttentionScore>) -> Result<AttentionScore, ExerciseError> {
     let of_file = match fields.take("score") {
         None => AttentionScore::default(),
         Some(value) => value.as_str().and_then(AttentionScore::from_name).map_or_else(
@@ -227,7 +225,14 @@ fn score(
             Ok,
         )?,
     };
-    let score = chosen.unwrap_or(of_file);
+    Ok(chosen.unwrap_or(of_file))
+}
+
+fn score(
+    fields: &mut Fields,
+    score: AttentionScore,
+    [query, key]: [usize; 2],
+) -> Result<Score, ExerciseError> {
     if score.requires_equal_widths() && query != key {
         return wrong(format!(
             "queries have {query} columns and keys have {key}: {} needs as many, general and additive do not",
@@ -346,10 +351,18 @@ impl MaskRule {
     }
 }
 
-fn heads(fields: &mut Fields, score: &Score, [keys, values]: [usize; 2]) -> Result<usize, ExerciseError> {
+/// Refused before the matrices of a score are asked for: no matrix makes several heads of such a score.
+fn heads(
+    fields: &mut Fields,
+    score: AttentionScore,
+    [keys, values]: [usize; 2],
+) -> Result<usize, ExerciseError> {
     let heads = fields.count("heads", 1, MOST_HEADS)?.unwrap_or(1);
-    if heads > 1 && !matches!(score, Score::Dot | Score::ScaledDot) {
-        return wrong(format!("heads is {heads}: several heads have the score dot or scaled-dot"));
+    if heads > 1 && !matches!(score, AttentionScore::Dot | AttentionScore::ScaledDot) {
+        return wrong(format!(
+            "heads is {heads} and the score is {}: several heads need the score dot or scaled-dot",
+            score.name()
+        ));
     }
     for (what, width) in [("queries and keys", keys), ("values", values)] {
         if !width.is_multiple_of(heads) {
