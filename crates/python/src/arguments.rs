@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use heedful::tasks::translate::{LongText, Terms};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyString};
 
@@ -45,6 +45,54 @@ impl<'py> FromPyObject<'_, 'py> for Texts {
     }
 }
 
+/// A whole number as Python has them: the call that knows its name says which are possible.
+pub(crate) enum Whole {
+    Number(u64),
+    /// Below 0, or more than any number of ours.
+    Beyond(String),
+    /// Of another type.
+    Other(String),
+}
+
+impl Whole {
+    /// The number, as the argument of this name.
+    pub(crate) fn at_least<T: TryFrom<u64>>(&self, name: &str, least: u64) -> PyResult<T> {
+        let found = match self {
+            Whole::Number(number) if *number >= least => {
+                return T::try_from(*number)
+                    .map_err(|_| value(format!("{name} is {number}: set it to less")));
+            }
+            Whole::Number(number) => number.to_string(),
+            Whole::Beyond(number) if number.starts_with('-') => number.clone(),
+            Whole::Beyond(number) => return Err(value(format!("{name} is {number}: set it to less"))),
+            Whole::Other(kind) => {
+                return Err(PyTypeError::new_err(format!("{name} is of type {kind}, not int")));
+            }
+        };
+        Err(value(format!("{name} is {found}: set it to at least {least}")))
+    }
+}
+
+impl From<usize> for Whole {
+    fn from(number: usize) -> Whole {
+        Whole::Number(number as u64)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Whole {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Whole> {
+        match object.extract::<u64>() {
+            Ok(number) => Ok(Whole::Number(number)),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                Ok(Whole::Beyond(object.str()?.to_string()))
+            }
+            Err(_) => Ok(Whole::Other(object.get_type().name()?.to_string())),
+        }
+    }
+}
+
 /// The named arguments of a call that has many.
 pub(crate) struct Named<'py> {
     left: Option<Bound<'py, PyDict>>,
@@ -68,6 +116,17 @@ impl<'py> Named<'py> {
             PyTypeError::new_err(format!("{name}: {why}"))
         };
         given.extract().map_err(|error: <T as FromPyObject<'_, 'py>>::Error| wrong(error.into()))
+    }
+
+    /// A whole number that is `least` at least.
+    pub(crate) fn whole<T: TryFrom<u64>>(&mut self, name: &str, default: usize, least: u64) -> PyResult<T> {
+        self.take(name, Whole::from(default))?.at_least(name, least)
+    }
+
+    /// A whole number that is 1 at least, or none.
+    pub(crate) fn optional(&mut self, name: &str, default: Option<usize>) -> PyResult<Option<usize>> {
+        let given = self.take(name, default.map(Whole::from))?;
+        given.map(|number| number.at_least(name, 1)).transpose()
     }
 
     /// There may be no more.

@@ -3,11 +3,15 @@
 use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use heedful::tensor::cpu::threads as pool;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+
+use crate::arguments::Whole;
 
 /// How long Ctrl-C may wait.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -22,6 +26,23 @@ pub(crate) fn computed<T: Send>(
     check_process()?;
     let _in_flight = InFlight::enter();
     py.detach(|| work(&mut Signals::default()))
+}
+
+/// Computes without Python's lock what looks for no signals itself: at Ctrl-C the call ends, and its thread is left to end alone.
+pub(crate) fn computed_apart<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> PyResult<T> + Send + 'static,
+) -> PyResult<T> {
+    check_process()?;
+    let in_flight = InFlight::enter();
+    let (sender, found) = sync_channel(1);
+    thread::spawn(move || {
+        let result = work();
+        drop(in_flight);
+        // After Ctrl-C nobody waits for it.
+        let _ = sender.send(result);
+    });
+    py.detach(move || Signals::default().wait_for(&found))?
 }
 
 /// Threads do not survive a fork, so a computation in a forked process would wait for them for ever.
@@ -57,9 +78,19 @@ impl Signals {
         Python::attach(|py| py.check_signals())
     }
 
-    /// How long to wait before the next look.
-    pub(crate) fn patience() -> Duration {
-        PATIENCE
+    /// What a thread of ours sends.
+    pub(crate) fn wait_for<T>(&mut self, sent: &Receiver<T>) -> PyResult<T> {
+        loop {
+            match sent.recv_timeout(PATIENCE) {
+                Ok(sent) => return Ok(sent),
+                Err(RecvTimeoutError::Timeout) => self.check()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err(
+                        "the thread that computes has panicked: its message is on standard error",
+                    ));
+                }
+            }
+        }
     }
 }
 
@@ -87,12 +118,11 @@ pub(crate) fn calls_in_flight() -> usize {
 
 /// Sets the number of threads that compute. Results are the same with any number.
 #[pyfunction]
-pub(crate) fn set_threads(count: usize) -> PyResult<()> {
+pub(crate) fn set_threads(count: Whole) -> PyResult<()> {
     let most = pool::MOST_THREADS;
-    if count == 0 || count > most {
-        return Err(PyValueError::new_err(format!(
-            "the number of threads is {count}: it must be from 1 to {most}"
-        )));
+    let count = count.at_least("count", 1)?;
+    if count > most {
+        return Err(PyValueError::new_err(format!("count is {count}: it must be from 1 to {most}")));
     }
     pool::set_thread_count(count);
     Ok(())

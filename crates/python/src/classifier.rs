@@ -1,7 +1,9 @@
 //! A classifier.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use heedful::decode::SearchOptions;
 use heedful::explain::Explanation as Explained;
 use heedful::tasks::classify::{Classified, Classifier as Model};
@@ -11,11 +13,13 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::{Texts, absolute, long_text};
-use crate::calls::{Signals, computed};
+use crate::arguments::{Texts, Whole, absolute, long_text};
+use crate::calls::{Signals, computed, computed_apart};
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
 use crate::opening::{Opening, place};
+use crate::results::{self, Arguments, hashed};
+use crate::tokenizer::{Reads, Tokenizer};
 
 /// Tokens that are classified side by side, between two looks for Ctrl-C: as the command does.
 const CHUNK_TOKENS: usize = 16 * 1024;
@@ -23,7 +27,7 @@ const CHUNK_TOKENS: usize = 16 * 1024;
 /// Gives texts labels.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Classifier {
-    model: Model,
+    model: Arc<Model>,
     folder: PathBuf,
     compute: Precision,
     opening: Opening,
@@ -43,9 +47,44 @@ pub(crate) struct Classification {
 
 #[pymethods]
 impl Classification {
+    #[new]
+    #[pyo3(signature = (label, probability, probabilities, words))]
+    fn received(
+        py: Python<'_>,
+        label: Option<String>,
+        probability: f32,
+        probabilities: Vec<f32>,
+        words: Vec<(String, f32)>,
+    ) -> Classification {
+        let probabilities = PyArray1::from_vec(py, probabilities).unbind();
+        Classification { label, probability, probabilities, words }
+    }
+
     #[getter]
     fn probabilities(&self, py: Python<'_>) -> Py<PyArray1<f32>> {
         self.probabilities.clone_ref(py)
+    }
+
+    /// The contents as a dict of plain values.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let contents = PyDict::new(py);
+        contents.set_item("label", &self.label)?;
+        contents.set_item("probability", self.probability)?;
+        contents.set_item("probabilities", self.probabilities.bind(py).call_method0("tolist")?)?;
+        contents.set_item("words", &self.words)?;
+        Ok(contents)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Arguments<'py>> {
+        Ok(results::named(self.to_dict(py)?))
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: PyRef<'_, Classification>) -> PyResult<bool> {
+        self.to_dict(py)?.eq(other.to_dict(py)?)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hashed(&self.label)
     }
 
     fn __repr__(&self) -> String {
@@ -65,18 +104,24 @@ impl Classifier {
         path: PathBuf,
         compute: Option<String>,
         device: Option<String>,
-        max_tokens: Option<usize>,
+        max_tokens: Option<Whole>,
     ) -> PyResult<Classifier> {
-        let (folder, opening) = (absolute(&path), Opening { compute, device, max_tokens });
+        let (folder, opening) = (absolute(&path), Opening::new(compute, device, max_tokens)?);
         let (device, compute) = opening.resolve(std::slice::from_ref(&folder))?;
         let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
         place(model.model(), device);
-        max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Classifier { model, folder, compute, opening })
+        opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
+        Ok(Classifier { model: Arc::new(model), folder, compute, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
         Ok(((self.folder.clone(),), self.opening.named(py)?))
+    }
+
+    /// The vocabulary, and how the model reads text.
+    #[getter]
+    fn tokenizer(&self) -> Tokenizer {
+        Tokenizer::new(self.model.clone())
     }
 
     /// The names of the labels, in the order of the probabilities.
@@ -100,16 +145,18 @@ impl Classifier {
     }
 
     /// What the model attends to while it classifies a text.
-    #[pyo3(signature = (text, *, num_hypotheses = 1))]
-    fn explain(&self, py: Python<'_>, text: &str, num_hypotheses: usize) -> PyResult<Explanation> {
+    #[pyo3(signature = (text, *, num_hypotheses = Whole::from(1)), text_signature = "($self, text, *, num_hypotheses=1)")]
+    fn explain(&self, py: Python<'_>, text: &str, num_hypotheses: Whole) -> PyResult<Explanation> {
+        let num_hypotheses = num_hypotheses.at_least("num_hypotheses", 1)?;
         let search = SearchOptions { compute: self.compute, ..SearchOptions::default() };
         let options = explanation::options(&search);
-        let explained = computed(py, |_| {
-            let ids = self.model.limit().encode(text, |text| self.model.encode(text)).map_err(value)?;
-            Explained::of_class(&self.model, text, &ids, num_hypotheses, &options)
+        let (model, text) = (self.model.clone(), text.to_owned());
+        let explained = computed_apart(py, move || {
+            let ids = model.limit().encode(&text, |text| model.encode(text)).map_err(value)?;
+            Explained::of_class(&model, &text, &ids, num_hypotheses, &options)
                 .map_err(|error| error.exception())
         })?;
-        Ok(Explanation::new(explained, "heedful".to_owned()))
+        Ok(Explanation::new(explained))
     }
 
     fn __repr__(&self) -> String {
@@ -164,8 +211,17 @@ impl Classifier {
         let probability = found.as_ref().map_or(0.0, Classified::probability);
         let (probabilities, words) =
             found.map_or_else(Default::default, |found| (found.probabilities, found.words));
-        let probabilities = PyArray1::from_vec(py, probabilities).unbind();
         let words = words.into_iter().map(|word| (word.text, word.attention)).collect();
-        Classification { label, probability, probabilities, words }
+        Classification::received(py, label, probability, probabilities, words)
+    }
+}
+
+impl Reads for Model {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        self.encode(text)
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        self.tokenizer()
     }
 }

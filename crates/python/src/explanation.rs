@@ -5,17 +5,20 @@ use heedful::explain::{ExplainOptions, Explanation as Explained, WeightForm, pag
 use pyo3::prelude::*;
 
 use crate::errors::value;
+use crate::results::hashed;
+
+/// The title of the page.
+const TITLE: &str = "heedful";
 
 /// The explanation of one text.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Explanation {
     explained: Explained,
-    title: String,
 }
 
 impl Explanation {
-    pub(crate) fn new(explained: Explained, title: String) -> Explanation {
-        Explanation { explained, title }
+    pub(crate) fn new(explained: Explained) -> Explanation {
+        Explanation { explained }
     }
 }
 
@@ -26,6 +29,15 @@ pub(crate) fn options(search: &SearchOptions) -> ExplainOptions {
 
 #[pymethods]
 impl Explanation {
+    #[new]
+    #[pyo3(signature = (json))]
+    fn read(json: &str) -> PyResult<Explanation> {
+        let explained = serde_json::from_str(json);
+        explained
+            .map(Explanation::new)
+            .map_err(|error| value(format!("json is not that of an explanation: {error}")))
+    }
+
     /// The text of the best output.
     #[getter]
     fn text(&self) -> &str {
@@ -35,12 +47,29 @@ impl Explanation {
     /// A page of its own: one file that needs no network.
     #[getter]
     fn html(&self) -> String {
-        page(std::slice::from_ref(&self.explained), &self.title)
+        page(std::slice::from_ref(&self.explained), TITLE)
     }
 
     /// The numbers, as `heedful explain -o FILE.json` writes them.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&self.explained).map_err(value)
+    }
+
+    /// The numbers as a dict of plain values.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (self.to_json()?,))
+    }
+
+    fn __getnewargs__(&self) -> PyResult<(String,)> {
+        Ok((self.to_json()?,))
+    }
+
+    fn __eq__(&self, other: PyRef<'_, Explanation>) -> bool {
+        self.explained == other.explained
+    }
+
+    fn __hash__(&self) -> u64 {
+        hashed(&(&self.explained.source.text, self.text()))
     }
 
     fn _repr_html_(&self) -> String {

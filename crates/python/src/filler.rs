@@ -1,7 +1,9 @@
 //! A masked language model.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use heedful::decode::SearchOptions;
 use heedful::explain::Explanation as Explained;
 use heedful::tasks::masked::Filler as Model;
@@ -9,16 +11,18 @@ use heedful::tensor::Precision;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::absolute;
-use crate::calls::computed;
+use crate::arguments::{Whole, absolute};
+use crate::calls::computed_apart;
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
 use crate::opening::{Opening, place};
+use crate::results::{self, Arguments, hashed};
+use crate::tokenizer::{Reads, Tokenizer};
 
 /// Predicts masked tokens.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Filler {
-    model: Model,
+    model: Arc<Model>,
     folder: PathBuf,
     compute: Precision,
     opening: Opening,
@@ -35,6 +39,32 @@ pub(crate) struct Filled {
 
 #[pymethods]
 impl Filled {
+    #[new]
+    #[pyo3(signature = (text, gaps))]
+    fn received(text: String, gaps: Vec<Vec<(String, f64)>>) -> Filled {
+        Filled { text, gaps }
+    }
+
+    /// The contents as a dict of plain values.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let contents = PyDict::new(py);
+        contents.set_item("text", &self.text)?;
+        contents.set_item("gaps", &self.gaps)?;
+        Ok(contents)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Arguments<'py>> {
+        Ok(results::named(self.to_dict(py)?))
+    }
+
+    fn __eq__(&self, other: PyRef<'_, Filled>) -> bool {
+        (&self.text, &self.gaps) == (&other.text, &other.gaps)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hashed(&self.text)
+    }
+
     fn __str__(&self) -> &str {
         &self.text
     }
@@ -53,26 +83,34 @@ impl Filler {
         path: PathBuf,
         compute: Option<String>,
         device: Option<String>,
-        max_tokens: Option<usize>,
+        max_tokens: Option<Whole>,
     ) -> PyResult<Filler> {
-        let (folder, opening) = (absolute(&path), Opening { compute, device, max_tokens });
+        let (folder, opening) = (absolute(&path), Opening::new(compute, device, max_tokens)?);
         let (device, compute) = opening.resolve(std::slice::from_ref(&folder))?;
         let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
         place(model.model(), device);
-        max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Filler { model, folder, compute, opening })
+        opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
+        Ok(Filler { model: Arc::new(model), folder, compute, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
         Ok(((self.folder.clone(),), self.opening.named(py)?))
     }
 
+    /// The vocabulary, and how the model reads text.
+    #[getter]
+    fn tokenizer(&self) -> Tokenizer {
+        Tokenizer::new(self.model.clone())
+    }
+
     /// The most probable tokens for every `<mask>` of a text.
-    #[pyo3(signature = (text, *, top = 5))]
-    fn fill(&self, py: Python<'_>, text: &str, top: usize) -> PyResult<Filled> {
-        let filled = computed(py, |_| {
-            let tokens = self.model.limit().encode(text, |text| self.model.encode(text)).map_err(value)?;
-            self.model.fill_tokens(tokens, top, self.compute).map_err(|error| error.exception())
+    #[pyo3(signature = (text, *, top = Whole::from(5)), text_signature = "($self, text, *, top=5)")]
+    fn fill(&self, py: Python<'_>, text: &str, top: Whole) -> PyResult<Filled> {
+        let top = top.at_least("top", 1)?;
+        let (model, text, compute) = (self.model.clone(), text.to_owned(), self.compute);
+        let filled = computed_apart(py, move || {
+            let tokens = model.limit().encode(&text, |text| model.encode(text)).map_err(value)?;
+            model.fill_tokens(tokens, top, compute).map_err(|error| error.exception())
         })?;
         let gaps = filled.gaps.into_iter();
         let gaps = gaps.map(|gap| gap.into_iter().map(|guess| (guess.piece, guess.probability)).collect());
@@ -83,14 +121,25 @@ impl Filler {
     fn explain(&self, py: Python<'_>, text: &str) -> PyResult<Explanation> {
         let search = SearchOptions { compute: self.compute, ..SearchOptions::default() };
         let options = explanation::options(&search);
-        let explained = computed(py, |_| {
-            let ids = self.model.limit().encode(text, |text| self.model.encode(text)).map_err(value)?;
-            Explained::of_gaps(&self.model, text, &ids, &options).map_err(|error| error.exception())
+        let (model, text) = (self.model.clone(), text.to_owned());
+        let explained = computed_apart(py, move || {
+            let ids = model.limit().encode(&text, |text| model.encode(text)).map_err(value)?;
+            Explained::of_gaps(&model, &text, &ids, &options).map_err(|error| error.exception())
         })?;
-        Ok(Explanation::new(explained, "heedful".to_owned()))
+        Ok(Explanation::new(explained))
     }
 
     fn __repr__(&self) -> String {
         format!("Filler({:?})", self.folder.display().to_string())
+    }
+}
+
+impl Reads for Model {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        self.encode(text)
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        self.tokenizer()
     }
 }

@@ -1,7 +1,9 @@
 //! A language model.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use heedful::decode::{Sampling, SearchOptions, TargetScore};
 use heedful::explain::Explanation as Explained;
 use heedful::tasks::language::{Generator as Model, TextScorer};
@@ -10,17 +12,18 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::{Named, absolute};
-use crate::calls::{Signals, computed};
+use crate::arguments::{Named, Whole, absolute};
+use crate::calls::{Signals, computed, computed_apart};
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
 use crate::opening::{Opening, place};
 use crate::scores::TextScore;
+use crate::tokenizer::{Reads, Tokenizer};
 
 /// Continues texts.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Generator {
-    model: Model,
+    model: Arc<Model>,
     folder: PathBuf,
     compute: Precision,
     opening: Opening,
@@ -35,22 +38,32 @@ impl Generator {
         path: PathBuf,
         compute: Option<String>,
         device: Option<String>,
-        max_tokens: Option<usize>,
+        max_tokens: Option<Whole>,
     ) -> PyResult<Generator> {
-        let (folder, opening) = (absolute(&path), Opening { compute, device, max_tokens });
+        let (folder, opening) = (absolute(&path), Opening::new(compute, device, max_tokens)?);
         let (device, compute) = opening.resolve(std::slice::from_ref(&folder))?;
         let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
         place(model.model(), device);
-        max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Generator { model, folder, compute, opening })
+        opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
+        Ok(Generator { model: Arc::new(model), folder, compute, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
         Ok(((self.folder.clone(),), self.opening.named(py)?))
     }
 
+    /// The vocabulary, and how the model reads text.
+    #[getter]
+    fn tokenizer(&self) -> Tokenizer {
+        Tokenizer::new(self.model.clone())
+    }
+
     /// Continues a prompt: prompt and continuation, as many as are asked for.
-    #[pyo3(signature = (prompt = "", **options))]
+    #[pyo3(
+        signature = (prompt = "", **options),
+        text_signature = "($self, prompt='', *, max_tokens=100, num_hypotheses=1, temperature=1.0, top_k=None, top_p=None, \
+                          seed=1, beam_size=None, no_repeat_ngram_size=None, long='error')"
+    )]
     fn generate(
         &self,
         py: Python<'_>,
@@ -58,7 +71,7 @@ impl Generator {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<String>> {
         let mut named = Named::new(options)?;
-        let tokens: usize = named.take("max_tokens", 100)?;
+        let tokens = named.whole("max_tokens", 100, 1)?;
         let long: String = named.take("long", "error".to_owned())?;
         let options = self.search_options(&mut named)?;
         named.finish("generate")?;
@@ -85,11 +98,12 @@ impl Generator {
     fn explain(&self, py: Python<'_>, text: &str) -> PyResult<Explanation> {
         let search = SearchOptions { compute: self.compute, ..SearchOptions::default() };
         let options = explanation::options(&search);
-        let explained = computed(py, |_| {
-            let ids = self.model.limit().encode(text, |text| self.model.encode(text)).map_err(value)?;
-            Explained::of_text(&self.model, &ids, &options).map_err(|error| error.exception())
+        let (model, text) = (self.model.clone(), text.to_owned());
+        let explained = computed_apart(py, move || {
+            let ids = model.limit().encode(&text, |text| model.encode(text)).map_err(value)?;
+            Explained::of_text(&model, &ids, &options).map_err(|error| error.exception())
         })?;
-        Ok(Explanation::new(explained, "heedful".to_owned()))
+        Ok(Explanation::new(explained))
     }
 
     fn __repr__(&self) -> String {
@@ -102,17 +116,17 @@ impl Generator {
     fn search_options(&self, named: &mut Named<'_>) -> PyResult<SearchOptions> {
         let sampling = Sampling {
             temperature: named.take("temperature", 1.0)?,
-            top_k: named.take("top_k", None)?,
+            top_k: named.optional("top_k", None)?,
             top_p: named.take("top_p", None)?,
-            seed: named.take("seed", 1)?,
+            seed: named.whole("seed", 1, 0)?,
         };
-        let beam: Option<usize> = named.take("beam_size", None)?;
+        let beam = named.optional("beam_size", None)?;
         let samples = beam.is_none() && sampling.temperature != 0.0;
         Ok(SearchOptions {
             beam: beam.unwrap_or(1),
-            n_best: named.take("num_hypotheses", 1)?,
+            n_best: named.whole("num_hypotheses", 1, 1)?,
             sampling: samples.then_some(sampling),
-            no_repeat_ngram: named.take("no_repeat_ngram_size", None)?,
+            no_repeat_ngram: named.optional("no_repeat_ngram_size", None)?,
             compute: self.compute,
             ..SearchOptions::default()
         })
@@ -148,5 +162,15 @@ impl Generator {
         }
         scores.extend(scorer.finish().map_err(|error| error.exception())?.0);
         Ok(scores)
+    }
+}
+
+impl Reads for Model {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        self.encode(text)
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        self.tokenizer()
     }
 }

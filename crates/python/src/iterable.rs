@@ -6,17 +6,16 @@
 //! ```
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use heedful::tasks::translate::{TranslatedText, TranslationQueue, Translator as Model};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 
 use crate::arguments::text_of;
-use crate::calls::{Signals, computed};
+use crate::calls::computed;
 use crate::errors::{Exception, value};
 use crate::translation::{Translated, Translation};
 use crate::translator::{Reading, inputs};
@@ -108,18 +107,7 @@ impl TranslationIterator {
             let worker = self.worker.get_or_insert_with(|| start(self.model.clone(), self.reading.clone()));
             let events = &worker.events;
             let event = computed(py, |signals| {
-                let events = events.lock().unwrap_or_else(PoisonError::into_inner);
-                loop {
-                    match events.recv_timeout(Signals::patience()) {
-                        Ok(event) => return Ok(event),
-                        Err(RecvTimeoutError::Timeout) => signals.check()?,
-                        Err(RecvTimeoutError::Disconnected) => {
-                            let why =
-                                "the thread that decodes has panicked: its message is on standard error";
-                            return Err(PyRuntimeError::new_err(why));
-                        }
-                    }
-                }
+                signals.wait_for(&events.lock().unwrap_or_else(PoisonError::into_inner))
             })?;
             match event {
                 Event::Translated(text) => return Ok(Some(text)),

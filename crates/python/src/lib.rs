@@ -4,6 +4,8 @@
 //! calls         what every call does: let other Python threads run, look for Ctrl-C, refuse a process that was forked
 //! arguments     Python's values to the library's types; errors: the library's errors to Python's exceptions; opening: device and number type
 //! attention     weights as NumPy arrays that own what the model computed, without a copy
+//! results       what all results are: compared, hashed and pickled by their contents
+//! tokenizer     the vocabulary of a model, and how it reads text
 //! translator, classifier, generator, filler     one class for each task; explanation, metrics
 //! ```
 //!
@@ -18,6 +20,9 @@ mod errors;
 mod opening;
 
 mod attention;
+mod results;
+mod tokenizer;
+
 mod explanation;
 mod scores;
 
@@ -48,6 +53,8 @@ mod _heedful {
     use crate::metrics::{BleuScore, MetricScore, corpus_bleu, corpus_chrf, corpus_ter};
     #[pymodule_export]
     use crate::scores::TextScore;
+    #[pymodule_export]
+    use crate::tokenizer::Tokenizer;
     #[pymodule_export]
     use crate::translation::{Hypothesis, Translation};
     #[pymodule_export]

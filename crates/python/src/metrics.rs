@@ -5,9 +5,12 @@ use heedful::metrics::{
 };
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::calls::computed;
+use crate::arguments::Whole;
+use crate::calls::computed_apart;
 use crate::errors::value;
+use crate::results::{self, Arguments, hashed};
 
 /// The score of a corpus.
 #[pyclass(frozen, subclass, module = "heedful")]
@@ -18,11 +21,41 @@ pub(crate) struct MetricScore {
     score: f64,
     #[pyo3(get)]
     signature: String,
+    /// As sacreBLEU prints it.
+    #[pyo3(get)]
     line: String,
 }
 
 #[pymethods]
 impl MetricScore {
+    #[new]
+    #[pyo3(signature = (name, score, signature, line))]
+    fn received(name: String, score: f64, signature: String, line: String) -> MetricScore {
+        MetricScore { name, score, signature, line }
+    }
+
+    /// The contents as a dict of plain values.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let contents = PyDict::new(py);
+        contents.set_item("name", &self.name)?;
+        contents.set_item("score", self.score)?;
+        contents.set_item("signature", &self.signature)?;
+        contents.set_item("line", &self.line)?;
+        Ok(contents)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Arguments<'py>> {
+        Ok(results::named(self.to_dict(py)?))
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: PyRef<'_, MetricScore>) -> PyResult<bool> {
+        self.to_dict(py)?.eq(other.to_dict(py)?)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hashed(&self.line)
+    }
+
     fn __float__(&self) -> f64 {
         self.score
     }
@@ -51,6 +84,48 @@ pub(crate) struct BleuScore {
 
 #[pymethods]
 impl BleuScore {
+    #[new]
+    #[pyo3(signature = (name, score, signature, line, precisions, bp, sys_len, ref_len))]
+    #[expect(clippy::too_many_arguments, reason = "the constructor's arguments are the fields, by name")]
+    fn received(
+        py: Python<'_>,
+        name: String,
+        score: f64,
+        signature: String,
+        line: String,
+        precisions: Vec<f64>,
+        bp: f64,
+        sys_len: u64,
+        ref_len: u64,
+    ) -> PyClassInitializer<BleuScore> {
+        let precisions = PyArray1::from_vec(py, precisions).unbind();
+        let base = MetricScore { name, score, signature, line };
+        PyClassInitializer::from(base).add_subclass(BleuScore { precisions, bp, sys_len, ref_len })
+    }
+
+    /// The contents as a dict of plain values.
+    fn to_dict<'py>(this: &Bound<'py, BleuScore>) -> PyResult<Bound<'py, PyDict>> {
+        let (py, score) = (this.py(), this.get());
+        let contents = this.as_super().get().to_dict(py)?;
+        contents.set_item("precisions", score.precisions.bind(py).call_method0("tolist")?)?;
+        contents.set_item("bp", score.bp)?;
+        contents.set_item("sys_len", score.sys_len)?;
+        contents.set_item("ref_len", score.ref_len)?;
+        Ok(contents)
+    }
+
+    fn __getnewargs_ex__<'py>(this: &Bound<'py, BleuScore>) -> PyResult<Arguments<'py>> {
+        Ok(results::named(BleuScore::to_dict(this)?))
+    }
+
+    fn __eq__(this: &Bound<'_, BleuScore>, other: &Bound<'_, BleuScore>) -> PyResult<bool> {
+        BleuScore::to_dict(this)?.eq(BleuScore::to_dict(other)?)
+    }
+
+    fn __hash__(this: &Bound<'_, BleuScore>) -> u64 {
+        this.as_super().get().__hash__()
+    }
+
     #[getter]
     fn precisions(&self, py: Python<'_>) -> Py<PyArray1<f64>> {
         self.precisions.clone_ref(py)
@@ -113,38 +188,52 @@ pub(crate) fn corpus_bleu(
         orders,
         ..BleuOptions::default()
     };
-    let bleu = computed(py, |_| Ok(metrics::corpus_bleu(&hypotheses, &references, &options)))?;
+    let bleu = computed_apart(py, move || Ok(metrics::corpus_bleu(&hypotheses, &references, &options)))?;
     let line = format!("{bleu:.2}");
-    let base = MetricScore { name: "BLEU".to_owned(), score: bleu.score, signature: bleu.signature, line };
-    let score = BleuScore {
-        precisions: PyArray1::from_vec(py, bleu.precisions).unbind(),
-        bp: bleu.brevity_penalty,
-        sys_len: bleu.hypothesis_length,
-        ref_len: bleu.reference_length,
-    };
-    Py::new(py, PyClassInitializer::from(base).add_subclass(score))
+    let (lengths, name) = ((bleu.hypothesis_length, bleu.reference_length), "BLEU".to_owned());
+    let score = BleuScore::received(
+        py,
+        name,
+        bleu.score,
+        bleu.signature,
+        line,
+        bleu.precisions,
+        bleu.brevity_penalty,
+        lengths.0,
+        lengths.1,
+    );
+    Py::new(py, score)
 }
 
 /// chrF of a corpus; with `word_order=2`, chrF++.
 #[pyfunction]
-#[pyo3(signature = (hypotheses, references, *, char_order = 6, word_order = 0, beta = 2, lowercase = false))]
+#[pyo3(
+    signature = (hypotheses, references, *, char_order = Whole::from(6), word_order = Whole::from(0), beta = Whole::from(2), lowercase = false),
+    text_signature = "(hypotheses, references, *, char_order=6, word_order=0, beta=2, lowercase=False)"
+)]
 pub(crate) fn corpus_chrf(
     py: Python<'_>,
     hypotheses: Vec<String>,
     references: Vec<Vec<String>>,
-    char_order: usize,
-    word_order: usize,
-    beta: u32,
+    char_order: Whole,
+    word_order: Whole,
+    beta: Whole,
     lowercase: bool,
 ) -> PyResult<MetricScore> {
     check(&hypotheses, &references)?;
+    let (char_order, word_order): (usize, usize) =
+        (char_order.at_least("char_order", 0)?, word_order.at_least("word_order", 0)?);
+    let beta = beta.at_least("beta", 0)?;
+    if char_order == 0 && word_order == 0 {
+        return Err(value("char_order and word_order are 0: set one of them to at least 1"));
+    }
     // Every order has its numbers for every sentence.
     if char_order > 32 || word_order > 32 {
         return Err(value("char_order and word_order may be at most 32"));
     }
     let options =
         ChrfOptions { char_order, word_order, beta, case: case(lowercase), ..ChrfOptions::default() };
-    scored(py, || metrics::corpus_chrf(&hypotheses, &references, &options))
+    scored(py, move || metrics::corpus_chrf(&hypotheses, &references, &options))
 }
 
 /// TER of a corpus; less is better.
@@ -158,11 +247,14 @@ pub(crate) fn corpus_ter(
 ) -> PyResult<MetricScore> {
     check(&hypotheses, &references)?;
     let options = TerOptions { case: case(!case_sensitive), ..TerOptions::default() };
-    scored(py, || metrics::corpus_ter(&hypotheses, &references, &options))
+    scored(py, move || metrics::corpus_ter(&hypotheses, &references, &options))
 }
 
-fn scored(py: Python<'_>, metric: impl FnOnce() -> metrics::MetricScore + Send) -> PyResult<MetricScore> {
-    let found = computed(py, |_| Ok(metric()))?;
+fn scored(
+    py: Python<'_>,
+    metric: impl FnOnce() -> metrics::MetricScore + Send + 'static,
+) -> PyResult<MetricScore> {
+    let found = computed_apart(py, move || Ok(metric()))?;
     let line = format!("{found:.2}");
     Ok(MetricScore { name: found.name, score: found.score, signature: found.signature.to_string(), line })
 }

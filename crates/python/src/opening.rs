@@ -9,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arguments::Whole;
 use crate::errors::value;
 
 /// What was given, as it is given again to open the model in another process.
@@ -19,6 +20,15 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
+    pub(crate) fn new(
+        compute: Option<String>,
+        device: Option<String>,
+        max_tokens: Option<Whole>,
+    ) -> PyResult<Opening> {
+        let max_tokens = max_tokens.map(|tokens| tokens.at_least("max_tokens", 1)).transpose()?;
+        Ok(Opening { compute, device, max_tokens })
+    }
+
     /// The device, and the number type of its matrix products: the defaults are the command line's.
     pub(crate) fn resolve(&self, folders: &[PathBuf]) -> PyResult<(Device, Precision)> {
         let choice = match self.device.as_deref() {

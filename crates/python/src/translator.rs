@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use heedful::data::shortlist::Shortlist;
 use heedful::data::text_limit::{Part, TooLong};
+use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use heedful::decode::{DecodeError, MaxLength, Sampling, SearchInput, SearchOptions, TargetScore};
+use heedful::explain::ExplainOptions;
 use heedful::tasks::OpenError;
 use heedful::tasks::translate::{LongText, Terms, TranslatedText, TranslationQueue, Translator as Model};
 use heedful::tensor::Precision;
@@ -13,13 +15,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arguments::{Named, Texts, absolute, long_text, terms};
-use crate::calls::{Signals, check_process, computed};
+use crate::arguments::{Named, Texts, Whole, absolute, long_text, terms};
+use crate::calls::{Signals, check_process, computed, computed_apart};
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
 use crate::iterable::TranslationIterator;
 use crate::opening::{Opening, place};
 use crate::scores::TextScore;
+use crate::tokenizer::{Reads, Tokenizer};
 use crate::translation::{Translated, Translation};
 
 /// Pairs that are scored side by side, between two looks for Ctrl-C.
@@ -51,22 +54,22 @@ impl Translator {
         let defaults = SearchOptions::default();
         let sampling = Sampling {
             temperature: named.take("temperature", 1.0)?,
-            top_k: named.take("top_k", None)?,
+            top_k: named.optional("top_k", None)?,
             top_p: named.take("top_p", None)?,
-            seed: named.take("seed", 1)?,
+            seed: named.whole("seed", 1, 0)?,
         };
-        let max_length: Option<usize> = named.take("max_length", None)?;
+        let max_length = named.optional("max_length", None)?;
         let options = SearchOptions {
-            beam: named.take("beam_size", defaults.beam)?,
+            beam: named.whole("beam_size", defaults.beam, 1)?,
             length_penalty: named.take("length_penalty", defaults.length_penalty)?,
             max_length: max_length.map_or(defaults.max_length, MaxLength::Absolute),
-            min_length: named.take("min_length", defaults.min_length)?,
-            n_best: named.take("num_hypotheses", defaults.n_best)?,
+            min_length: named.whole("min_length", defaults.min_length, 0)?,
+            n_best: named.whole("num_hypotheses", defaults.n_best, 1)?,
             sampling: named.take("sample", false)?.then_some(sampling),
-            no_repeat_ngram: named.take("no_repeat_ngram_size", None)?,
+            no_repeat_ngram: named.optional("no_repeat_ngram_size", None)?,
             shortlist: if named.take("shortlist", false)? { Some(self.shortlist()?) } else { None },
             compute: self.compute,
-            batch_tokens: named.take("batch_tokens", defaults.batch_tokens)?,
+            batch_tokens: named.optional("batch_tokens", defaults.batch_tokens)?,
             ..defaults
         };
         options.check().map_err(value)?;
@@ -144,10 +147,10 @@ impl Translator {
         paths: Vec<PathBuf>,
         compute: Option<String>,
         device: Option<String>,
-        max_tokens: Option<usize>,
+        max_tokens: Option<Whole>,
     ) -> PyResult<Translator> {
         let folders: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
-        let opening = Opening { compute, device, max_tokens };
+        let opening = Opening::new(compute, device, max_tokens)?;
         let (device, compute) = opening.resolve(&folders)?;
         let model = py.detach(|| -> PyResult<Model> {
             let open = |folder: &PathBuf| {
@@ -157,7 +160,7 @@ impl Translator {
             };
             let opened = folders.iter().map(open).collect::<Result<Vec<_>, OpenError>>();
             let mut model = Model::join(opened.map_err(|error| error.exception())?).map_err(value)?;
-            max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
+            opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
             Ok(model)
         })?;
         Ok(Translator { model: Arc::new(model), folders, compute, opening })
@@ -167,8 +170,25 @@ impl Translator {
         Ok((PyTuple::new(py, &self.folders)?, self.opening.named(py)?))
     }
 
-    /// Translates a text, or an iterable of texts into a list. Options are those of the stub.
-    #[pyo3(signature = (texts, **options))]
+    /// The vocabulary of sources, and how the model reads them.
+    #[getter]
+    fn tokenizer(&self) -> Tokenizer {
+        Tokenizer::new(Arc::new(Source(self.model.clone())))
+    }
+
+    /// The vocabulary of translations: that of sources, where both share one.
+    #[getter]
+    fn target_tokenizer(&self) -> Tokenizer {
+        Tokenizer::new(Arc::new(Target(self.model.clone())))
+    }
+
+    /// Translates a text, or an iterable of texts into a list.
+    #[pyo3(
+        signature = (texts, **options),
+        text_signature = "($self, texts, *, prefixes=None, beam_size=4, length_penalty=0.6, num_hypotheses=1, max_length=None, min_length=0, \
+                          no_repeat_ngram_size=None, sample=False, temperature=1.0, top_k=None, top_p=None, seed=1, terms=None, \
+                          shortlist=False, long='split', batch_tokens=None)"
+    )]
     fn translate<'py>(
         &self,
         py: Python<'py>,
@@ -202,7 +222,12 @@ impl Translator {
     }
 
     /// Translates the texts of any iterable, in order and in memory that does not grow with their number.
-    #[pyo3(signature = (texts, **options))]
+    #[pyo3(
+        signature = (texts, **options),
+        text_signature = "($self, texts, *, prefetch=4096, beam_size=4, length_penalty=0.6, num_hypotheses=1, max_length=None, min_length=0, \
+                          no_repeat_ngram_size=None, sample=False, temperature=1.0, top_k=None, top_p=None, seed=1, terms=None, \
+                          shortlist=False, long='split', batch_tokens=None)"
+    )]
     fn translate_iterable(
         &self,
         texts: &Bound<'_, PyAny>,
@@ -211,11 +236,8 @@ impl Translator {
         check_process()?;
         let mut named = Named::new(options)?;
         let reading = self.reading(&mut named)?;
-        let prefetch: usize = named.take("prefetch", PREFETCH)?;
+        let prefetch = named.whole("prefetch", PREFETCH, 1)?;
         named.finish("translate_iterable")?;
-        if prefetch == 0 {
-            return Err(value("prefetch is 0: set it to at least 1"));
-        }
         Ok(TranslationIterator::new(self.model.clone(), reading, texts.try_iter()?, prefetch))
     }
 
@@ -243,42 +265,30 @@ impl Translator {
     }
 
     /// What the model attends to while it translates a text, or writes a given target.
-    #[pyo3(signature = (text, target = None, *, beam_size = 4, num_hypotheses = 1))]
+    #[pyo3(
+        signature = (text, target = None, *, beam_size = Whole::from(4), num_hypotheses = Whole::from(1)),
+        text_signature = "($self, text, target=None, *, beam_size=4, num_hypotheses=1)"
+    )]
     fn explain(
         &self,
         py: Python<'_>,
         text: &str,
         target: Option<&str>,
-        beam_size: usize,
-        num_hypotheses: usize,
+        beam_size: Whole,
+        num_hypotheses: Whole,
     ) -> PyResult<Explanation> {
         let search = SearchOptions {
-            beam: beam_size,
-            n_best: num_hypotheses,
+            beam: beam_size.at_least("beam_size", 1)?,
+            n_best: num_hypotheses.at_least("num_hypotheses", 1)?,
             compute: self.compute,
             ..SearchOptions::default()
         };
         search.check().map_err(value)?;
-        let (model, options) = (&self.model, explanation::options(&search));
-        let explained = computed(py, |_| {
-            model.source_limit().encode(text, |text| model.encode(text)).map_err(value)?;
-            let translation = match target {
-                Some(_) if text.trim().is_empty() => {
-                    return Err(value(
-                        "the text is blank: a target needs a source text to be its translation",
-                    ));
-                }
-                Some(target) => {
-                    model.target_limit().encode(target, |text| model.encode_target(text)).map_err(value)?;
-                    model.force(text, target, &search)
-                }
-                None => model.translate(&[text], &search).map(|mut found| found.swap_remove(0)),
-            };
-            let translation = translation.map_err(|error| error.exception())?;
-            heedful::explain::Explanation::of_translation(model, text, &translation, &options)
-                .map_err(|error| error.exception())
-        })?;
-        Ok(Explanation::new(explained, "heedful".to_owned()))
+        let (model, options) = (self.model.clone(), explanation::options(&search));
+        let (text, target) = (text.to_owned(), target.map(str::to_owned));
+        let explained =
+            computed_apart(py, move || explained(&model, &text, target.as_deref(), &search, &options))?;
+        Ok(Explanation::new(explained))
     }
 
     /// The folders of the models.
@@ -292,6 +302,30 @@ impl Translator {
             self.folders.iter().map(|folder| format!("{:?}", folder.display().to_string())).collect();
         format!("Translator({})", names.join(", "))
     }
+}
+
+/// The explanation of a text's translation, or of a given one.
+fn explained(
+    model: &Model,
+    text: &str,
+    target: Option<&str>,
+    search: &SearchOptions,
+    options: &ExplainOptions,
+) -> PyResult<heedful::explain::Explanation> {
+    model.source_limit().encode(text, |text| model.encode(text)).map_err(value)?;
+    let translation = match target {
+        Some(_) if text.trim().is_empty() => {
+            return Err(value("the text is blank: a target needs a source text to be its translation"));
+        }
+        Some(target) => {
+            model.target_limit().encode(target, |text| model.encode_target(text)).map_err(value)?;
+            model.force(text, target, search)
+        }
+        None => model.translate(&[text], search).map(|mut found| found.swap_remove(0)),
+    };
+    let translation = translation.map_err(|error| error.exception())?;
+    heedful::explain::Explanation::of_translation(model, text, &translation, options)
+        .map_err(|error| error.exception())
 }
 
 /// The scores of pairs, which count from `first` in errors.
@@ -310,4 +344,28 @@ fn scored(
         pairs.push((source, target));
     }
     model.score_tokens_or_blank(&pairs, options).map_err(|error| error.exception())
+}
+
+/// The side that reads texts, and the side that writes translations.
+struct Source(Arc<Model>);
+struct Target(Arc<Model>);
+
+impl Reads for Source {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        self.0.encode(text)
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.0.tokenizers().source
+    }
+}
+
+impl Reads for Target {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        self.0.encode_target(text)
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.0.tokenizers().target
+    }
 }

@@ -1,14 +1,18 @@
 """The package against the command: the same results, to the bit; and what only Python has."""
 
+import ast
+import concurrent.futures
 import doctest
 import gc
 import html
+import inspect
 import itertools
 import json
 import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -25,6 +29,8 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "python.md"
 
 def setUpModule():
     global PLACE, FOLDER, TRANSLATOR, SOURCES, TARGETS
+    # A shell that starts tests in the background has them ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     PLACE, FOLDER = models.trained()
     TRANSLATOR = heedful.Translator(FOLDER / "run")
     SOURCES, TARGETS = (list(side) for side in zip(*models.pairs()))
@@ -87,7 +93,7 @@ class Translating(unittest.TestCase):
     def test_attention_is_the_models_own_memory(self):
         one = TRANSLATOR.translate(SOURCES[5])
         attention = one.attention
-        cross = [name for name in attention if name.endswith("cross_attention")]
+        cross = [name for name in attention if name.endswith(".cross")]
         self.assertTrue(cross)
         for head in attention[cross[0]]:
             # <eos> is predicted too.
@@ -224,13 +230,13 @@ class Errors(unittest.TestCase):
             heedful.Translator(FOLDER / "mood")
         with self.assertRaisesRegex(ValueError, "needs a model"):
             heedful.Translator()
-        with self.assertRaisesRegex(ValueError, "the beam is 0"):
+        with self.assertRaisesRegex(ValueError, "beam_size is 0: set it to at least 1"):
             TRANSLATOR.translate("a", beam_size=0)
         with self.assertRaisesRegex(ValueError, "at most 1000"):
             TRANSLATOR.translate("a", beam_size=1_000_000)
         with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'beam'"):
             TRANSLATOR.translate("a", beam=3)
-        with self.assertRaisesRegex(TypeError, "beam_size"):
+        with self.assertRaisesRegex(TypeError, "beam_size is of type str, not int"):
             TRANSLATOR.translate("a", beam_size="wide")
         with self.assertRaisesRegex(TypeError, "a str or an iterable of str, not int"):
             TRANSLATOR.translate(3)
@@ -242,10 +248,45 @@ class Errors(unittest.TestCase):
             heedful.Translator(FOLDER / "run", compute="f64")
         with self.assertRaisesRegex(ValueError, "no <mask>"):
             heedful.Filler(FOLDER / "reader").fill("whole")
-        with self.assertRaisesRegex(ValueError, "from 1 to"):
-            heedful.set_threads(0)
+        with self.assertRaisesRegex(ValueError, "count is 1000: it must be from 1 to"):
+            heedful.set_threads(1000)
         with self.assertRaisesRegex(ValueError, "1 hypotheses, and a reference of 2"):
             heedful.corpus_bleu(["a"], [["a", "b"]])
+
+    def test_numbers_that_cannot_be_are_refused_by_their_name(self):
+        classifier, writer = heedful.Classifier(FOLDER / "mood"), heedful.Generator(FOLDER / "writer")
+        reader = heedful.Filler(FOLDER / "reader")
+        calls = {
+            lambda **given: TRANSLATOR.translate("a", **given): {
+                "beam_size": 1, "num_hypotheses": 1, "max_length": 1, "min_length": 0, "no_repeat_ngram_size": 1, "top_k": 1,
+                "seed": 0, "batch_tokens": 1,
+            },
+            lambda **given: TRANSLATOR.translate_iterable([], **given): {"prefetch": 1, "beam_size": 1},
+            lambda **given: TRANSLATOR.explain("a", **given): {"beam_size": 1, "num_hypotheses": 1},
+            lambda **given: classifier.explain("a", **given): {"num_hypotheses": 1},
+            lambda **given: writer.generate("a", **given): {
+                "max_tokens": 1, "num_hypotheses": 1, "top_k": 1, "seed": 0, "beam_size": 1, "no_repeat_ngram_size": 1,
+            },
+            lambda **given: reader.fill("a <mask>", **given): {"top": 1},
+            lambda **given: heedful.corpus_chrf(["a"], [["a"]], **given): {"char_order": 0, "word_order": 0, "beta": 0},
+            lambda **given: heedful.Translator(FOLDER / "run", **given): {"max_tokens": 1},
+            lambda **given: heedful.Generator(FOLDER / "writer", **given): {"max_tokens": 1},
+            heedful.set_threads: {"count": 1},
+        }
+        for call, least in calls.items():
+            for name, smallest in least.items():
+                for number in [smallest - 1, -(10**30)]:
+                    with self.assertRaisesRegex(ValueError, f"^{name} is {number}: set it to at least {smallest}$"):
+                        call(**{name: number})
+                with self.assertRaisesRegex(ValueError, f"^{name} is {10**30}: set it to less$"):
+                    call(**{name: 10**30})
+                with self.assertRaisesRegex(TypeError, f"^{name} is of type float, not int$"):
+                    call(**{name: 1.5})
+        with self.assertRaisesRegex(ValueError, "char_order and word_order are 0"):
+            heedful.corpus_chrf(["a"], [["a"]], char_order=0)
+        for options in [dict(length_penalty=float("nan")), dict(sample=True, temperature=-1.0), dict(sample=True, top_p=-0.5)]:
+            with self.assertRaisesRegex(ValueError, "it must be"):
+                TRANSLATOR.translate("a", **options)
 
     def test_ctrl_c_ends_a_call(self):
         texts = [f"{text} {number}" for number in range(2000) for text in SOURCES]
@@ -258,6 +299,26 @@ class Errors(unittest.TestCase):
                 pass
         # It goes on to work.
         self.assertTrue(TRANSLATOR.translate(SOURCES[0]).text)
+
+    def test_ctrl_c_ends_a_call_that_is_one_step(self):
+        # Minutes of work, in a process of its own: what is left of it ends there.
+        script = """
+import heedful, random, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+words = [str(number) for number in range(300)]
+hypotheses, references = ([" ".join(random.sample(words, 300)) for _ in range(2000)] for _ in range(2))
+print("begins", flush=True)
+heedful.corpus_ter(hypotheses, [references])
+"""
+        with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            self.assertEqual(child.stdout.readline(), "begins\n")
+            time.sleep(0.3)
+            child.send_signal(signal.SIGINT)
+            try:
+                _, complaint = child.communicate(timeout=60)
+            finally:
+                child.kill()
+        self.assertIn("KeyboardInterrupt", complaint)
 
     @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
     def test_a_forked_process_is_refused_instead_of_waiting_for_ever(self):
@@ -274,6 +335,104 @@ class Errors(unittest.TestCase):
 
 def translated_elsewhere(translator, text):
     return translator.translate(text).text
+
+
+def results_elsewhere(folder):
+    """One of every kind of result."""
+    translator = heedful.Translator(folder / "run")
+    hypotheses, references = ["the cat sat"], [["the cat sat down"]]
+    return [
+        translator.translate("a dog runs here 1.", num_hypotheses=3),
+        translator.translate(""),
+        translator.translate("a cat sleeps here 1.").hypotheses[0],
+        *translator.score(["a dog runs here 1."], ["ein Hund"]),
+        translator.explain("a dog"),
+        heedful.Classifier(folder / "mood").classify("the day was fine"),
+        heedful.Classifier(folder / "mood").classify(""),
+        heedful.Filler(folder / "reader").fill("a <mask> runs"),
+        heedful.corpus_bleu(hypotheses, references),
+        heedful.corpus_chrf(hypotheses, references),
+        heedful.corpus_ter(hypotheses, references),
+    ]
+
+
+def plain(contents):
+    """As JSON has it, which knows no tuples."""
+    if isinstance(contents, dict):
+        return {name: plain(value) for name, value in contents.items()}
+    return [plain(value) for value in contents] if isinstance(contents, (list, tuple)) else contents
+
+
+class Results(unittest.TestCase):
+    def test_they_come_from_other_processes_as_they_were(self):
+        spawn = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
+            received = pool.submit(results_elsewhere, FOLDER).result(timeout=120)
+        made = results_elsewhere(FOLDER)
+        self.assertEqual(received, made)
+        for one, other in zip(received, made):
+            self.assertIs(type(one), type(other))
+            self.assertEqual((repr(one), str(one)), (repr(other), str(other)))
+            self.assertEqual((hash(one), one.to_dict()), (hash(other), other.to_dict()))
+            self.assertEqual(pickle.loads(pickle.dumps(one)), other)
+        best = received[0]
+        np.testing.assert_array_equal(best.token_ids, made[0].token_ids)
+        self.assertEqual(best.hypotheses, made[0].hypotheses)
+        with self.assertRaisesRegex(ValueError, "was pickled, and its model stayed where it was"):
+            best.attention
+
+    def test_they_are_compared_by_their_contents(self):
+        made = results_elsewhere(FOLDER)
+        self.assertEqual(len(set(made)), len(made))
+        for number, one in enumerate(made):
+            self.assertNotEqual(one, "another type")
+            for other in made[number + 1 :]:
+                self.assertNotEqual(one, other)
+        wide, narrow = (TRANSLATOR.translate(SOURCES[0], num_hypotheses=count) for count in [2, 1])
+        self.assertEqual(wide.text, narrow.text)
+        self.assertNotEqual(wide, narrow)
+        self.assertEqual(wide.hypotheses[0], narrow.hypotheses[0])
+
+    def test_their_dicts_are_plain_and_have_every_attribute(self):
+        for one in results_elsewhere(FOLDER):
+            contents = one.to_dict()
+            self.assertEqual(json.loads(json.dumps(contents)), plain(contents))
+            attributes = {
+                name
+                for kind in type(one).__mro__[:-1]
+                for name, member in vars(kind).items()
+                if inspect.isgetsetdescriptor(member) and not name.startswith("_")
+            }
+            if not isinstance(one, heedful.Explanation):
+                self.assertEqual(set(contents), attributes - {"attention", "alignment"})
+            else:
+                self.assertEqual(contents, json.loads(one.to_json()))
+
+
+class Vocabularies(unittest.TestCase):
+    def test_ids_pieces_and_texts_are_those_of_results(self):
+        one = TRANSLATOR.translate(SOURCES[6])
+        source, target = TRANSLATOR.tokenizer, TRANSLATOR.target_tokenizer
+        self.assertEqual(source.pieces(SOURCES[6]), one.source_tokens)
+        self.assertEqual(source.decode(source.encode(SOURCES[6])), SOURCES[6])
+        self.assertEqual(target.decode(one.token_ids), one.text)
+        self.assertEqual(target.encode(one.text), list(one.token_ids))
+        for model in ["mood", "writer", "reader"]:
+            kind = {"mood": heedful.Classifier, "writer": heedful.Generator, "reader": heedful.Filler}[model]
+            tokenizer = kind(FOLDER / model).tokenizer
+            self.assertEqual(tokenizer.decode(tokenizer.encode("a dog runs")), "a dog runs")
+
+    def test_every_token_has_its_id(self):
+        tokenizer = TRANSLATOR.tokenizer
+        self.assertEqual(len(tokenizer), tokenizer.vocabulary_size)
+        self.assertEqual(len(tokenizer.vocabulary), len(tokenizer))
+        for id, token in enumerate(tokenizer.vocabulary):
+            self.assertEqual((tokenizer.id_to_token(id), tokenizer.token_to_id(token)), (token, id))
+        self.assertIsNone(tokenizer.token_to_id("no such token"))
+        with self.assertRaisesRegex(ValueError, f"id is {len(tokenizer)}: ids are 0 to {len(tokenizer) - 1}"):
+            tokenizer.id_to_token(len(tokenizer))
+        with self.assertRaisesRegex(ValueError, "an id is -1"):
+            tokenizer.decode([-1])
 
 
 class Sharing(unittest.TestCase):
@@ -330,6 +489,28 @@ class Metrics(unittest.TestCase):
             self.assertEqual(float(score), score.score)
 
 
+def parameters(call):
+    """Names, kinds and defaults of what a call takes."""
+    return [(one.name, kind_of(one), one.default) for one in inspect.signature(call).parameters.values()]
+
+
+def kind_of(parameter):
+    names = {parameter.KEYWORD_ONLY: "keyword", parameter.VAR_POSITIONAL: "*"}
+    return names.get(parameter.kind, "positional")
+
+
+def declared(node):
+    """The same of a function of the stub."""
+    default = lambda value: inspect.Parameter.empty if value is None else ast.literal_eval(value)
+    given = node.args
+    missing = [None] * (len(given.args) - len(given.defaults))
+    return [
+        *((one.arg, "positional", default(value)) for one, value in zip(given.args, [*missing, *given.defaults])),
+        *([(given.vararg.arg, "*", inspect.Parameter.empty)] if given.vararg else []),
+        *((one.arg, "keyword", default(value)) for one, value in zip(given.kwonlyargs, given.kw_defaults)),
+    ]
+
+
 class Documentation(unittest.TestCase):
     def test_examples_do_what_they_say(self):
         before = os.getcwd()
@@ -355,6 +536,45 @@ class Documentation(unittest.TestCase):
                 if not member.startswith("_"):
                     self.assertRegex(stub, rf"\n    def {member}\(", f"{name}.{member}")
         self.assertTrue((Path(heedful.__file__).parent / "py.typed").exists())
+
+    def test_signatures_are_those_of_the_stub(self):
+        stub = ast.parse((Path(heedful.__file__).parent / "__init__.pyi").read_text(encoding="utf-8"))
+        compared = 0
+        for node in stub.body:
+            if isinstance(node, ast.FunctionDef):
+                self.assertEqual(parameters(getattr(heedful, node.name)), declared(node), node.name)
+                compared += 1
+            for member in node.body if isinstance(node, ast.ClassDef) else []:
+                if not isinstance(member, ast.FunctionDef) or any(
+                    isinstance(mark, ast.Name) and mark.id == "property" for mark in member.decorator_list
+                ):
+                    continue
+                kind, name = getattr(heedful, node.name), f"{node.name}.{member.name}"
+                if member.name == "__new__":
+                    self.assertEqual(parameters(kind), declared(member)[1:], name)
+                elif not member.name.startswith("_"):
+                    self.assertEqual(parameters(getattr(kind, member.name))[1:], declared(member)[1:], name)
+                compared += 1
+        self.assertGreater(compared, 40)
+
+    def test_defaults_are_what_is_done_without_them(self):
+        writer = heedful.Generator(FOLDER / "writer")
+        for call, arguments in [
+            (TRANSLATOR.translate, (SOURCES[:5],)),
+            (lambda *given, **named: list(TRANSLATOR.translate_iterable(*given, **named)), (SOURCES[:5],)),
+            (TRANSLATOR.explain, (SOURCES[0],)),
+            (writer.generate, ("a dog",)),
+            (heedful.Classifier(FOLDER / "mood").classify, ("the day was fine",)),
+            (heedful.Filler(FOLDER / "reader").fill, ("a <mask> runs",)),
+            (heedful.corpus_bleu, (["a b c"], [["a b d"]])),
+            (heedful.corpus_chrf, (["a b c"], [["a b d"]])),
+            (heedful.corpus_ter, (["a b c"], [["a b d"]])),
+        ]:
+            shown = TRANSLATOR.translate_iterable if call.__name__ == "<lambda>" else call
+            named = inspect.signature(shown).parameters.values()
+            defaults = {one.name: one.default for one in named if one.kind is one.KEYWORD_ONLY}
+            self.assertTrue(defaults)
+            self.assertEqual(call(*arguments, **defaults), call(*arguments), shown.__name__)
 
 
 if __name__ == "__main__":

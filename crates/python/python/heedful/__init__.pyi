@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Literal, final, overload
+from typing import Any, Literal, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ __all__ = [
     "Hypothesis",
     "MetricScore",
     "TextScore",
+    "Tokenizer",
     "Translation",
     "TranslationIterator",
     "Translator",
@@ -48,6 +49,12 @@ class Translator:
     ) -> Translator: ...
     @property
     def paths(self) -> list[Path]: ...
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The vocabulary of sources, and how the model reads them."""
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """The vocabulary of translations: that of sources, where both share one."""
     # A str is an iterable of str too, and means one text.
     @overload
     def translate(  # type: ignore[overload-overlap]
@@ -69,7 +76,7 @@ class Translator:
         terms: Mapping[str, str] | None = None,
         shortlist: bool = False,
         long: _Long = "split",
-        batch_tokens: int = 8192,
+        batch_tokens: int | None = None,
     ) -> Translation: ...
     @overload
     def translate(
@@ -91,7 +98,7 @@ class Translator:
         terms: Mapping[str, str] | None = None,
         shortlist: bool = False,
         long: _Long = "split",
-        batch_tokens: int = 8192,
+        batch_tokens: int | None = None,
     ) -> list[Translation]:
         """Translates a text, or texts into a list, as ``heedful translate`` does, to the bit.
 
@@ -116,7 +123,7 @@ class Translator:
         terms: Mapping[str, str] | None = None,
         shortlist: bool = False,
         long: _Long = "split",
-        batch_tokens: int = 8192,
+        batch_tokens: int | None = None,
     ) -> TranslationIterator:
         """Translates the texts of any iterable, in order, in memory that does not grow with their number.
 
@@ -130,6 +137,25 @@ class Translator:
         """What the model attends to while it translates a text, or writes a given target."""
 
 @final
+class Tokenizer:
+    """The vocabulary of a model, and how the model reads text."""
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, as the model reads it."""
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids, without special tokens."""
+    def pieces(self, text: str) -> list[str]:
+        """The tokens of a text in readable form: spaces as ▁."""
+    def token_to_id(self, token: str) -> int | None: ...
+    def id_to_token(self, id: int) -> str: ...
+    @property
+    def vocabulary(self) -> list[str]:
+        """All tokens, in the order of their ids."""
+    @property
+    def vocabulary_size(self) -> int: ...
+    def __len__(self) -> int: ...
+
+@final
 class TranslationIterator(Iterator[Translation]):
     def __iter__(self) -> TranslationIterator: ...
     def __next__(self) -> Translation: ...
@@ -138,6 +164,9 @@ class TranslationIterator(Iterator[Translation]):
 class Hypothesis:
     """One translation of a text."""
 
+    def __new__(
+        cls, text: str, score: float, log_probability: float, tokens: Sequence[str], token_ids: Sequence[int]
+    ) -> Hypothesis: ...
     @property
     def text(self) -> str: ...
     @property
@@ -152,15 +181,23 @@ class Hypothesis:
     def token_ids(self) -> NDArray[np.uint32]: ...
     @property
     def attention(self) -> _Attention:
-        """By the name of each layer one array for every head: queries × keys. It is computed when it is asked for."""
+        """By the name of each layer (``decoder.0.cross``) one array for every head: queries × keys.
+
+        It is computed when it is asked for, by the model: a translation that was pickled has none.
+        """
     @property
     def alignment(self) -> list[tuple[int, int]]:
         """Pairs of source word and target word; words are separated by white space and count from 0."""
+    def to_dict(self) -> dict[str, Any]:
+        """The contents as plain values: what ``json.dumps`` takes."""
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Translation:
     """The translations of one text. What is asked of it is told of the best."""
 
+    def __new__(cls, hypotheses: Sequence[Hypothesis], source_tokens: Sequence[str]) -> Translation: ...
     @property
     def text(self) -> str: ...
     @property
@@ -180,15 +217,24 @@ class Translation:
     @property
     def hypotheses(self) -> list[Hypothesis]:
         """All of them, best first; none for a blank text."""
+    def to_dict(self) -> dict[str, Any]:
+        """The contents as plain values: what ``json.dumps`` takes."""
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class TextScore:
     """The log-probability of a text, and of each of its tokens."""
 
+    def __new__(cls, log_probability: float, tokens: Sequence[float]) -> TextScore: ...
     @property
     def log_probability(self) -> float: ...
     @property
     def tokens(self) -> NDArray[np.float64]: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The contents as plain values: what ``json.dumps`` takes."""
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
     def __float__(self) -> float: ...
 
 @final
@@ -200,6 +246,8 @@ class Classifier:
     ) -> Classifier: ...
     @property
     def labels(self) -> list[str]: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
     @overload
     def classify(  # type: ignore[overload-overlap]
         self, texts: str, *, long: _Long = "cut"
@@ -211,6 +259,11 @@ class Classifier:
 
 @final
 class Classification:
+    """The label of one text."""
+
+    def __new__(
+        cls, label: str | None, probability: float, probabilities: Sequence[float], words: Sequence[tuple[str, float]]
+    ) -> Classification: ...
     @property
     def label(self) -> str | None:
         """The most probable label; None for a blank text."""
@@ -222,6 +275,10 @@ class Classification:
     @property
     def words(self) -> list[tuple[str, float]]:
         """The words of the text with the attention to each."""
+    def to_dict(self) -> dict[str, Any]:
+        """The contents as plain values: what ``json.dumps`` takes."""
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Generator:
@@ -230,6 +287,8 @@ class Generator:
     def __new__(
         cls, path: str | PathLike[str], *, compute: _Compute | None = None, device: _Device | None = None, max_tokens: int | None = None
     ) -> Generator: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
     def generate(
         self,
         prompt: str = "",
@@ -259,21 +318,31 @@ class Filler:
     def __new__(
         cls, path: str | PathLike[str], *, compute: _Compute | None = None, device: _Device | None = None, max_tokens: int | None = None
     ) -> Filler: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
     def fill(self, text: str, *, top: int = 5) -> Filled:
         """The ``top`` most probable tokens for every ``<mask>`` of a text."""
     def explain(self, text: str) -> Explanation: ...
 
 @final
 class Filled:
+    """A text whose masked tokens were predicted."""
+
+    def __new__(cls, text: str, gaps: Sequence[Sequence[tuple[str, float]]]) -> Filled: ...
     @property
     def text(self) -> str: ...
     @property
     def gaps(self) -> list[list[tuple[str, float]]]: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The contents as plain values: what ``json.dumps`` takes."""
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Explanation:
-    """What a model attends to. A notebook shows it as a page."""
+    """What a model attends to. A notebook shows it as a page. It is made of its JSON."""
 
+    def __new__(cls, json: str) -> Explanation: ...
     @property
     def text(self) -> str:
         """The text of the best output."""
@@ -282,21 +351,43 @@ class Explanation:
         """One page with everything in it, which needs no network."""
     def to_json(self) -> str:
         """The numbers, as ``heedful explain -o FILE.json`` writes them for one text."""
+    def to_dict(self) -> dict[str, Any]:
+        """The contents as plain values: what ``json.dumps`` takes."""
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
     def _repr_html_(self) -> str: ...
 
 class MetricScore:
     """The score of a corpus. As text it is sacreBLEU's line, with the signature."""
 
+    def __new__(cls, name: str, score: float, signature: str, line: str) -> MetricScore: ...
     @property
     def name(self) -> str: ...
     @property
     def score(self) -> float: ...
     @property
     def signature(self) -> str: ...
+    @property
+    def line(self) -> str: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The contents as plain values: what ``json.dumps`` takes."""
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
     def __float__(self) -> float: ...
 
 @final
 class BleuScore(MetricScore):
+    def __new__(
+        cls,
+        name: str,
+        score: float,
+        signature: str,
+        line: str,
+        precisions: Sequence[float],
+        bp: float,
+        sys_len: int,
+        ref_len: int,
+    ) -> BleuScore: ...
     @property
     def precisions(self) -> NDArray[np.float64]: ...
     @property

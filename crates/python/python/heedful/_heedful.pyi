@@ -11,6 +11,7 @@ from heedful import (
     Hypothesis as Hypothesis,
     MetricScore as MetricScore,
     TextScore as TextScore,
+    Tokenizer as Tokenizer,
     Translation as Translation,
     TranslationIterator as TranslationIterator,
     Translator as Translator,
