@@ -14,19 +14,24 @@ use crate::step;
 use crate::workspace::{cargo, release_program, root, target};
 
 const TESTS: &str = "crates/server/tests/browser";
+/// For each of its processes, on the slowest machine.
+const MINUTES: u64 = 30;
 /// Names under which a Chromium may be installed.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Runs the tests with a program and the folder of a model that it can serve.
 pub(crate) fn run(program: &Path, model: &Path) -> Result<()> {
-    step::command(node(program, model)?.args(["--test", "page.test.js"]))
+    step::within(MINUTES, node(program, model)?.args(["--test", "page.test.js"]))
 }
 
 /// Takes the pictures of the page in `docs/pictures`, with the folder of a model that `heedful demo` trained.
 pub(crate) fn pictures(model: &str) -> Result<()> {
     step::command(&mut cargo(["build", "--release"]))?;
     let model = fs::canonicalize(model).with_context(|| format!("{model}: no folder of a model"))?;
-    step::command(node(&release_program(), &model)?.arg("pictures.js").arg(root().join("docs/pictures")))
+    step::within(
+        MINUTES,
+        node(&release_program(), &model)?.arg("pictures.js").arg(root().join("docs/pictures")),
+    )
 }
 
 /// Node in the folder of the tests, which are told where program, model and browser are.
@@ -48,8 +53,9 @@ fn tools() -> Result<OsString> {
     if !missing.is_empty() {
         eprintln!("The tests in the browser need {}: asking apt-get for it.", missing.join(" and "));
         let install = || -> Result<()> {
-            step::command(Command::new("apt-get").arg("update"))?;
-            step::command(
+            step::within(MINUTES, Command::new("apt-get").arg("update"))?;
+            step::within(
+                MINUTES,
                 Command::new("apt-get").args(["install", "--yes", "--no-install-recommends"]).args(&missing),
             )
         };
@@ -98,7 +104,7 @@ fn packages() -> Result<PathBuf> {
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(folder);
     }
-    step::command(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))
+    step::within(MINUTES, Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))
         .context("npm could not fetch the packages of the tests; they need the network once")?;
     // Written last: an interrupted installation is repeated next time.
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;

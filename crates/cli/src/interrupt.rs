@@ -105,16 +105,36 @@ impl Error for Interrupted {}
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
 
     use super::*;
 
-    /// In a process of its own: signals concern all threads of one.
+    /// Long enough for the slowest machine; only a test that fails waits for it.
+    const PATIENCE: Duration = Duration::from_secs(120);
+
+    /// In a process of its own: signals concern all threads of one. They mean there what they mean to a program that a person
+    /// starts, also where the tests were started with some of them ignored.
     fn status_of(test: &str) -> Option<i32> {
         let this = std::env::current_exe().expect("a running test has a file");
-        let name = format!("interrupt::tests::{test}");
-        let child = Command::new(this).args(["--ignored", "--exact", &name]).output();
-        child.expect("the tests start again").status.code()
+        let mut child = Command::new(&this);
+        if Signal::ALL.into_iter().any(Signal::is_ignored) {
+            child = Command::new("env");
+            child.arg("--default-signal=HUP,INT,QUIT,TERM").arg(&this);
+        }
+        child.args(["--ignored", "--exact", &format!("interrupt::tests::{test}")]).stdout(Stdio::null());
+        let mut child = child.spawn().expect("the tests start again (`env` of GNU coreutils 8.31 or newer)");
+        let start = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().expect("a process") {
+                return status.code();
+            }
+            if start.elapsed() > PATIENCE {
+                let _ = child.kill();
+                panic!("{test} did not end within {PATIENCE:?}");
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// To this process.

@@ -1,5 +1,8 @@
 //! A translator gives the same translations at once, token by token and from its own thread, alone and together.
 
+#[path = "support/waiting.rs"]
+mod waiting;
+
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,6 +22,7 @@ use heedful::tasks::translate::{
 };
 use heedful::tensor::ops::CrossEntropy;
 use heedful::tensor::{Params, Precision, Ragged};
+use waiting::Waiting;
 
 const TEXTS: [&str; 5] = ["a dog runs", "the cat", "", "a dog runs", "cats and dogs run to the house"];
 
@@ -56,6 +60,7 @@ fn all(translator: &Translator) -> Vec<Translation> {
 
 #[test]
 fn a_translator_is_shared_and_cloned() {
+    let _limit = Waiting::on("translations of two threads");
     fn is_shared<T: Send + Sync + Clone + 'static>(_: &T) {}
     let translator = translator(4);
     is_shared(&translator);
@@ -163,6 +168,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 #[test]
 fn futures_of_one_thread_have_the_same_translations() {
+    let _limit = Waiting::on("translations that were submitted");
     let translator = translator(4);
     let expected = all(&translator);
     let none = Terms::default();
@@ -185,6 +191,7 @@ fn futures_of_one_thread_have_the_same_translations() {
 
 #[test]
 fn cancelled_and_spent_calls_end_alike_everywhere() {
+    let _limit = Waiting::on("translations that end early");
     let translator = translator(4);
     let text = "a dog runs";
     let run = |limits: &Limits| {
@@ -250,6 +257,7 @@ impl Generate for Startled {
 
 #[test]
 fn a_panic_of_the_thread_is_an_error_and_the_next_text_is_translated() {
+    let _limit = Waiting::on("a thread that panicked");
     let tokenizer = tokenizer("a dog");
     let config = TransformerConfig { d_model: 32, d_ff: 64, ..TransformerConfig::tiny(tokenizer.size()) };
     let model = Transformer::new(config, 4).expect("a good configuration");
@@ -264,6 +272,7 @@ fn a_panic_of_the_thread_is_an_error_and_the_next_text_is_translated() {
 
 #[test]
 fn heads_are_removed_for_one_call_and_no_other() {
+    let _limit = Waiting::on("translations without some heads");
     let translator = translator(4);
     let whole = all(&translator);
     let heads = translator.model().heads();

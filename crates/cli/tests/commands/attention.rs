@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::support::Workplace;
+use crate::support::{Bounded, Workplace};
 use serde_json::Value;
 
 /// A workplace with a translator, a classifier, a language model and a masked language model, which every test shares.
@@ -40,7 +40,7 @@ fn json(name: &str) -> Value {
 
 /// Runs a command whose last argument may have spaces.
 fn with_text(line: &str, text: &str) -> Result<String, String> {
-    let output = place().command(line).arg(text).output().expect("the program starts");
+    let output = place().command(line).arg(text).finish();
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use heedful::data::batch::Batch;
 use heedful::models::transformer::{Transformer, TransformerConfig};
@@ -14,6 +14,8 @@ use heedful::tasks::folder::{ModelFolder, TokenizerFiles};
 use heedful::tensor::DType;
 use heedful::train::checkpoint::{Checkpoint, Checkpoints, Keep, Progress};
 use heedful::train::{Schedule, Trainer, TrainerOptions, ValidationScore};
+
+use crate::support::{Bounded, program};
 
 /// A run of four steps with a checkpoint at each; the second is the best. Returns the weights of all.
 fn trained(run: &Path) -> Vec<Weights> {
@@ -39,9 +41,9 @@ fn trained(run: &Path) -> Vec<Weights> {
 }
 
 fn heedful(arguments: &[&str], run: &Path, out: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heedful"));
+    let mut command = program();
     command.arg("average").arg(run).args(arguments).arg("--out").arg(out);
-    command.output().expect("the program starts")
+    command.finish()
 }
 
 #[test]

@@ -7,19 +7,22 @@ use std::process::{Command, Output, Stdio};
 
 use heedful::data::tokenizer::Tokenizers;
 use heedful::models::EncoderDecoderConfig;
+use heedful::system::Signal;
 use heedful::tasks::ModelConfig;
 use heedful::tasks::folder::ModelFolder;
+
+use crate::support::{Bounded, program, send};
 
 const EXAMPLE: &str = "一套自动驾驶解决方案";
 
 fn command(out: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heedful"));
+    let mut command = program();
     command.arg("demo").arg("--out").arg(out).args(arguments);
     command
 }
 
 fn demo(out: &Path, arguments: &[&str]) -> Output {
-    command(out, arguments).output().expect("the program starts")
+    command(out, arguments).finish()
 }
 
 fn place() -> (tempfile::TempDir, PathBuf) {
@@ -122,15 +125,13 @@ fn wishes_that_cannot_be_met_are_refused_before_the_training() {
 #[cfg_attr(not(unix), ignore = "it sends a signal")]
 fn an_interrupted_demo_says_so_and_the_next_one_replaces_it() {
     let (_place, out) = place();
-    let mut child =
-        command(&out, &[]).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+    let mut child = command(&out, &[]).stderr(Stdio::piped()).stdout(Stdio::null()).running();
     let mut lines =
         BufReader::new(child.stderr.take().expect("a pipe")).lines().map(|line| line.expect("text"));
     lines.find(|line| line.starts_with("training")).expect("it begins to train");
-    let signal = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(signal.expect("kill is there").success());
+    send(&child, Signal::Interrupt.number());
     let rest: Vec<String> = lines.collect();
-    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert_eq!(child.ended().code(), Some(130));
     assert!(rest.iter().any(|line| line.contains("interrupted after step")), "{rest:?}");
 
     let again = demo(&out, &["--quick"]);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::text;
+use crate::support::{Bounded, program, text};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
@@ -17,8 +17,7 @@ fn read(name: &str) -> String {
 
 /// Whether the program's parser accepts the arguments: `--help` behind them is reached only if all of them are good.
 fn accepts(arguments: &[String]) -> Result<(), String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_heedful")).args(arguments).arg("--help").output();
-    let output = output.expect("the program starts");
+    let output = program().args(arguments).arg("--help").finish();
     if output.status.success() { Ok(()) } else { Err(text(&output.stderr)) }
 }
 
@@ -80,7 +79,7 @@ fn the_image_starts_the_program_with_arguments_that_exist() {
 fn the_batch_script_is_one_that_a_shell_reads_and_the_program_too() {
     let script = folder().join("slurm/shards.sh");
     if cfg!(unix) {
-        assert!(Command::new("bash").arg("-n").arg(&script).status().expect("bash").success());
+        assert!(Command::new("bash").arg("-n").arg(&script).finish().status.success());
     }
     let commands: BTreeSet<String> = read("slurm/shards.sh")
         .lines()

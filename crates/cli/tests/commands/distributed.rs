@@ -5,11 +5,11 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::{Workplace, text};
+use crate::support::{Bounded, Running, Workplace, text, with_default_signals};
 
 /// A launcher, and the library that it belongs to.
 #[derive(Clone, Copy)]
@@ -32,7 +32,8 @@ impl Mpi {
 
     /// So many processes of the program, in the folder of a workplace.
     fn command(self, place: &Workplace, ranks: usize, arguments: &str) -> Command {
-        let mut command = Command::new(self.folder().join("bin/mpirun"));
+        let launcher = self.folder().join("bin/mpirun");
+        let mut command = with_default_signals(launcher.to_str().expect("a name in UTF-8"));
         command.current_dir(place.path("")).args(["-n", &ranks.to_string()]);
         match self {
             Mpi::Open => command.args(["--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]),
@@ -40,12 +41,11 @@ impl Mpi {
             Mpi::Standard => command.env("HEEDFUL_MPI", self.folder().join("lib/libmpi_abi.so.1")),
         };
         command.arg(env!("CARGO_BIN_EXE_heedful")).args(arguments.split_whitespace());
-        command.stdin(Stdio::null());
         command
     }
 
     fn run(self, place: &Workplace, ranks: usize, arguments: &str) -> Output {
-        self.command(place, ranks, arguments).output().expect("mpirun starts")
+        self.command(place, ranks, arguments).finish()
     }
 }
 
@@ -93,15 +93,14 @@ fn a_run_that_loses_a_rank_ends_and_goes_on_with_fewer() {
     place.good(&training(""));
     let alone = taken(&place);
     let more = "--distributed mpi -q --checkpoint-every 2";
-    let mut job =
-        Mpi::Open.command(&place, 4, &training(more)).stderr(Stdio::piped()).spawn().expect("mpirun");
+    let mut job = Mpi::Open.command(&place, 4, &training(more)).running();
     let checkpoint = place.path("run/checkpoints/step-00000004.safetensors");
     while !checkpoint.exists() {
-        assert!(job.try_wait().expect("a process").is_none(), "it ended before it was killed");
+        assert!(job.status().is_none(), "it ended before it was killed");
         sleep(Duration::from_millis(2));
     }
     kill_one_rank(&job);
-    let output = job.wait_with_output().expect("it ends");
+    let output = job.output();
     assert!(!output.status.success(), "a lost rank is no success");
     assert!(
         !place.path("run/checkpoints/step-00000020.safetensors").exists(),
@@ -113,7 +112,7 @@ fn a_run_that_loses_a_rank_ends_and_goes_on_with_fewer() {
 }
 
 /// Kills one of the processes that mpirun has started, and not the first.
-fn kill_one_rank(job: &Child) {
+fn kill_one_rank(job: &Running) {
     let pids = |parent: u32| -> Vec<u32> {
         let children = Path::new("/proc").join(parent.to_string()).join("task").join(parent.to_string());
         let list = fs::read_to_string(children.join("children")).unwrap_or_default();
@@ -132,8 +131,7 @@ fn kill_one_rank(job: &Child) {
         }
     }
     let last = ranks.iter().max().expect("mpirun has started ranks");
-    let killed = Command::new("kill").args(["-9", &last.to_string()]).status().expect("kill is there");
-    assert!(killed.success());
+    assert!(Command::new("kill").args(["-9", &last.to_string()]).finish().status.success());
 }
 
 #[test]
@@ -145,7 +143,7 @@ fn what_cannot_be_divided_or_is_not_one_job_is_refused_in_a_sentence() {
         if let Some(library) = library {
             command.env("HEEDFUL_MPI", library);
         }
-        let output = command.output().expect("mpirun starts");
+        let output = command.finish();
         assert!(!output.status.success(), "{arguments} succeeded");
         assert!(!place.path("run").exists(), "something was written");
         text(&output.stderr)
@@ -160,6 +158,20 @@ fn what_cannot_be_divided_or_is_not_one_job_is_refused_in_a_sentence() {
         error.contains("OMPI_COMM_WORLD_SIZE says that 2 processes were started: add --distributed mpi"),
         "{error}"
     );
+    // The launcher below Open MPI's, which does not say how many it starts.
+    let prterun = Mpi::Open.folder().join("bin/prterun");
+    let mut command = with_default_signals(prterun.to_str().expect("a name in UTF-8"));
+    command.current_dir(place.path("")).args([
+        "-n",
+        "2",
+        "--map-by",
+        ":OVERSUBSCRIBE",
+        "--allow-run-as-root",
+    ]);
+    command.arg(env!("CARGO_BIN_EXE_heedful")).args(training("").split_whitespace());
+    let output = command.finish();
+    assert!(!output.status.success() && !place.path("run").exists());
+    assert!(text(&output.stderr).contains("PMIX_RANK says that a launcher"), "{}", text(&output.stderr));
     let others = Mpi::Mpich.folder().join("lib/libmpi.so.12");
     let error = refused(Mpi::Open, 2, &training("--distributed mpi"), Some(others));
     assert!(
@@ -174,4 +186,24 @@ fn what_cannot_be_divided_or_is_not_one_job_is_refused_in_a_sentence() {
     );
     let error = refused(Mpi::Open, 2, &training("--distributed mpi"), Some("/nowhere/libmpi.so".into()));
     assert!(error.contains("/nowhere/libmpi.so is no MPI library that can be used"), "{error}");
+}
+
+#[test]
+fn a_process_of_a_launcher_trains_alone_only_if_it_is_alone() {
+    let place = Workplace::new(100);
+    let train = |variables: &[(&str, &str)]| {
+        let output = place.command(&training("--steps 1")).envs(variables.iter().copied()).finish();
+        (output.status.success(), text(&output.stderr))
+    };
+    for (variables, says) in [
+        (&[("PMIX_RANK", "1"), ("PRTE_LAUNCHED", "1")][..], "PMIX_RANK says that a launcher"),
+        (&[("OMPI_COMM_WORLD_SIZE", "2"), ("PMIX_RANK", "0")], "OMPI_COMM_WORLD_SIZE says that 2 processes"),
+        (&[("PMI_SIZE", "2"), ("PMI_RANK", "0")], "PMI_SIZE says that 2 processes"),
+    ] {
+        let (has_trained, error) = train(variables);
+        assert!(!has_trained && error.contains(says) && error.contains("--distributed mpi"), "{error}");
+        assert!(!place.path("run").exists(), "something was written");
+    }
+    let (has_trained, error) = train(&[("OMPI_COMM_WORLD_SIZE", "1"), ("PMIX_RANK", "0")]);
+    assert!(has_trained, "{error}");
 }

@@ -1,9 +1,11 @@
 //! `heedful doctor`, and what `--device cuda` does on a machine without a card.
 
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::{Bounded, program};
 
 fn heedful(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_heedful")).args(arguments).output().expect("the program starts")
+    program().args(arguments).finish()
 }
 
 #[test]

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
+use crate::support::{Bounded, program};
+
 const HYPOTHESES: &str = "The dog bit the man.\nIt wasn't surprising.\nThe man had just bitten him.\n";
 const REFERENCES: &str = "The dog bit the man.\nIt was not unexpected.\nThe man bit him first.\n";
 const OTHERS: &str = "The dog had bit the man.\nNo one was surprised.\nThe man had bitten the dog.\n";
@@ -35,13 +37,13 @@ impl Folder {
     }
 
     fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_heedful"));
+        let mut command = program();
         command.current_dir(&self.0).arg("evaluate").args(arguments.split_whitespace());
         command
     }
 
     fn run(&self, arguments: &str) -> Output {
-        self.command(arguments).output().expect("the program starts")
+        self.command(arguments).finish()
     }
 
     fn stdout(&self, arguments: &str) -> String {
@@ -175,14 +177,9 @@ fn standard_input_is_read_where_a_dash_stands() {
     let folder = Folder::new();
     for arguments in ["- --ref ref --json", "hyp --ref - --json"] {
         let piped = if arguments.starts_with('-') { HYPOTHESES } else { REFERENCES };
-        let mut child = folder
-            .command(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let mut child = folder.command(arguments).stdin(Stdio::piped()).running();
         child.stdin.take().expect("a pipe").write_all(piped.as_bytes()).expect("the program reads");
-        let output = child.wait_with_output().expect("the program ends");
+        let output = child.output();
         let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         assert_eq!(json, folder.json("hyp --ref ref --json"));
     }

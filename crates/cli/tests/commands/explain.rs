@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::support::{Workplace, text};
+use crate::support::{Bounded, Workplace, text};
 use serde_json::Value;
 
 /// A workplace with a model in `run`, which every test shares.
@@ -60,11 +60,8 @@ fn a_given_output_is_explained_with_the_score_that_a_search_would_report() {
         json("found.json")[0]["outputs"][0].clone()
     };
     let target = found["text"].as_str().expect("text");
-    let output = place()
-        .command("explain run 一辆新车 -o forced.json --compute f32 --target")
-        .arg(target)
-        .output()
-        .expect("the program starts");
+    let output =
+        place().command("explain run 一辆新车 -o forced.json --compute f32 --target").arg(target).finish();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let forced = json("forced.json")[0]["outputs"][0].clone();
     for key in ["text", "score", "log_probability", "tokens", "alignment"] {
@@ -93,8 +90,7 @@ fn layer_head_and_level_are_chosen_by_name() {
     let output = place()
         .command("explain run 一辆新车 -o level.svg --layer decoder.0.cross --level word --target")
         .arg("a new car")
-        .output()
-        .expect("the program starts");
+        .finish();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let svg = written("level.svg");
     assert!(svg.contains(">new</text>") && svg.contains(">car</text>") && !svg.contains('▁'), "{svg}");

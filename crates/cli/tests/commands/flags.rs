@@ -1,6 +1,6 @@
 //! Flags that nothing reads are refused, with exit status and message; what a run with only a time says, and how it is repeated.
 
-use crate::support::{Workplace, same_run, text};
+use crate::support::{Bounded, Workplace, same_run, text};
 
 /// What the command says, in one string, and its exit status.
 fn refused(place: &Workplace, line: &str) -> (Option<i32>, String) {
@@ -134,7 +134,7 @@ fn a_classifier_from_another_model_refuses_sizes_of_its_own() {
 fn another_instruction_set_is_warned_of_when_a_run_goes_on() {
     let place = Workplace::new(100);
     let on = |isa: &str, line: &str| {
-        let output = place.command(line).env("HEEDFUL_ISA", isa).output().expect("the program starts");
+        let output = place.command(line).env("HEEDFUL_ISA", isa).finish();
         assert!(output.status.success(), "{line}: {}", text(&output.stderr));
         text(&output.stderr)
     };

@@ -1,10 +1,9 @@
 //! Language models and masked language models, `heedful generate` and `heedful fill`, as processes.
 
 use std::io::Read;
-use std::process::Stdio;
 use std::sync::OnceLock;
 
-use crate::support::{Workplace, names, same_run, text};
+use crate::support::{Bounded, Workplace, names, same_run, text};
 use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
@@ -73,8 +72,7 @@ fn place() -> &'static Workplace {
 }
 
 fn generated(run: &str, prompt: &str, more: &str) -> String {
-    let output =
-        place().command(&format!("generate {run} {more} --prompt")).arg(prompt).output().expect("it starts");
+    let output = place().command(&format!("generate {run} {more} --prompt")).arg(prompt).finish();
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout)
 }
@@ -127,24 +125,19 @@ fn the_seed_decides_and_several_texts_differ() {
 
 #[test]
 fn tokens_are_shown_while_more_are_made() {
-    let mut child = place()
-        .command("generate run --prompt First --tokens 5000 --seed 3")
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+    let mut child = place().command("generate run --prompt First --tokens 5000 --seed 3").running();
     let mut start = [0; 12];
     child.stdout.take().expect("a pipe").read_exact(&mut start).expect("the beginning");
     // It is far from its end, and nobody reads on.
-    child.kill().expect("a process to kill");
-    child.wait().expect("it ends");
+    child.kill();
+    child.ended();
     assert!(start.starts_with(b"First"), "{:?}", text(&start));
 }
 
 #[test]
 fn gaps_are_filled() {
     let fill = |gap: &str, more: &str| {
-        let output =
-            place().command("fill masked").arg(gap).args(more.split(' ')).output().expect("it starts");
+        let output = place().command("fill masked").arg(gap).args(more.split(' ')).finish();
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout)
     };
@@ -181,7 +174,7 @@ fn text_may_come_from_standard_input() {
     let mut input = child.stdin.take().expect("a pipe");
     std::io::Write::write_all(&mut input, running(100).as_bytes()).expect("it reads");
     drop(input);
-    assert!(child.wait().expect("it ends").success());
+    assert!(child.ended().success());
     place.good("train --resume piped --steps 7");
 }
 
@@ -213,7 +206,7 @@ fn what_cannot_be_trained_or_said_is_refused_and_named() {
         assert!(error.contains(named), "{line}: {error}");
         assert!(!error.contains("panicked"), "{line}: {error}");
     }
-    let output = place.command("generate lines --prompt").arg(&long).output().expect("it starts");
+    let output = place.command("generate lines --prompt").arg(&long).finish();
     assert!(
         text(&output.stderr).contains("for the 38 tokens that the model reads at a time"),
         "{}",

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Workplace, names, text};
+use crate::support::{Bounded, Workplace, names, text};
 
 /// A small model of another project: see the tests of the library.
 fn original(name: &str) -> String {
@@ -37,7 +37,7 @@ fn imported_language_models_and_masked_models_work_too() {
     place.good(&format!("import {} -o writer", original("gpt2")));
     place.good("generate writer --prompt the --tokens 5");
     place.good(&format!("import {} -o filler", original("bert")));
-    let filled = place.command("fill filler").arg("the <mask> cat").output().expect("the program starts");
+    let filled = place.command("fill filler").arg("the <mask> cat").finish();
     assert!(filled.status.success(), "{}", text(&filled.stderr));
 }
 

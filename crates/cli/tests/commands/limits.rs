@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::sync::OnceLock;
 
-use crate::support::{Workplace, text};
+use crate::support::{Bounded, Workplace, text};
 
 /// A workplace with a translator, a classifier, a language model and a masked one that have learned next to nothing, and
 /// with texts that are too long for them.
@@ -53,7 +53,7 @@ const fn done(command: &'static str, message: &'static str) -> Case {
 
 fn check(cases: &[Case]) {
     for Case { command, succeeds, message } in cases {
-        let output = place().command(command).stdin(Stdio::null()).output().expect("the program starts");
+        let output = place().command(command).stdin(Stdio::null()).finish();
         let said = text(&output.stderr);
         let status = output.status.code();
         assert_eq!(status == Some(0), *succeeds, "{command}: {status:?}, {said}");
@@ -167,7 +167,7 @@ fn sequences_of_thousands_of_tokens_are_read_and_trained_on() {
 fn long_prompts_and_texts_of_the_command_line_are_refused_or_cut() {
     let long = "a dog ".repeat(400);
     let run = |arguments: &str, last: &str| {
-        let output = place().command(arguments).arg(last).output().expect("the program starts");
+        let output = place().command(arguments).arg(last).finish();
         (output.status.code(), text(&output.stderr))
     };
     let prompt = "--prompt: the text has more than 1024 bytes, too many for the 1024 tokens that the model reads at a time; make \

@@ -1,5 +1,6 @@
 //! The program's commands, each as a process. One test program for all of them: two dozen would each link the whole library.
 
+mod process;
 mod support;
 
 mod attend;

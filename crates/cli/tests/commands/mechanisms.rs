@@ -1,9 +1,9 @@
 //! `docs/mechanisms.md` tells the truth: its commands work, one after the other, and the tests that it names exist.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::support::{Workplace, text};
+use crate::support::{Bounded, Workplace, text, with_default_signals};
 
 const PAGE: &str = include_str!("../../../../docs/mechanisms.md");
 
@@ -28,9 +28,9 @@ fn rows() -> Vec<Row> {
 fn shell(place: &Workplace, lines: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_heedful")).parent().expect("a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
-    let mut shell = Command::new("sh");
+    let mut shell = with_default_signals("sh");
     shell.args(["-ec", lines]).current_dir(place.path("")).env("PATH", path);
-    shell.output().expect("a shell")
+    shell.finish()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::{Workplace, names, send, text};
+use crate::support::{Bounded, Running, Workplace, names, send, text};
 use heedful::system::Signal;
 
 /// A workplace with a run, a model that is no run, and things that must not be overwritten. Every test shares it, and writes
@@ -142,7 +142,7 @@ fn files_that_are_read_are_not_written() {
 fn what_standard_input_comes_from_is_not_written() {
     let before = place().read("valid.zh");
     let input = File::open(place().path("valid.zh")).expect("it is there");
-    let output = place().command("translate run -o valid.zh").stdin(input).output().expect("it starts");
+    let output = place().command("translate run -o valid.zh").stdin(input).finish();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("which is read"), "{}", text(&output.stderr));
     assert_eq!(place().read("valid.zh"), before);
@@ -170,7 +170,7 @@ fn standard_output_is_not_what_is_read() {
         let line = line.replace("OUT", path.to_str().expect("a plain name"));
         let input = File::open(&path).expect("it is there");
         let stdin = if line.ends_with("translate run") { input.into() } else { Stdio::null() };
-        let output = place().command(&line).stdin(stdin).stdout(out).output().expect("it starts");
+        let output = place().command(&line).stdin(stdin).stdout(out).finish();
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{line}: {message}");
         assert!(message.contains("standard output is the same file as"), "{line}: {message}");
@@ -243,12 +243,12 @@ fn unfinished(place: &Workplace) -> Vec<String> {
 }
 
 /// A command that has opened its output and waits for input.
-fn waiting(place: &Workplace) -> std::process::Child {
+fn waiting(place: &Workplace) -> Running {
     let mut command = place.command("translate run -o out.en");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("it starts");
+    let mut child = command.running();
     while unfinished(place).is_empty() {
-        assert!(child.try_wait().expect("a process").is_none(), "it ended by itself");
+        assert!(child.status().is_none(), "it ended by itself");
         sleep(Duration::from_millis(5));
     }
     child
@@ -266,7 +266,7 @@ fn an_interrupted_command_leaves_nothing_and_says_by_its_status_what_ended_it() 
         // Else `wait` closes it, and the command may have read all there is before the signal arrives.
         let input = child.stdin.take();
         send(&child, signal);
-        assert_eq!(child.wait().expect("it ends").code(), status);
+        assert_eq!(child.ended().code(), status);
         drop(input);
         assert!(!place.path("out.en").exists());
         assert_eq!(unfinished(&place).len(), usize::from(signal == SIGKILL), "{signal}");

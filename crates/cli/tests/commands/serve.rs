@@ -4,24 +4,19 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::support::{Workplace, send};
+use crate::process::PATIENCE;
+use crate::support::{Bounded, Workplace, send};
 
-/// Only a test that fails waits so long.
-const LIMIT: Duration = Duration::from_secs(120);
-
-/// A process that does not outlive a test that fails.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A connection on which nobody waits without an end.
+fn connect(address: &str) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    stream
 }
 
 #[test]
@@ -35,9 +30,8 @@ fn a_run_is_served_under_its_languages_until_sigterm() {
     // So few tokens that a translation is another one without it.
     place.good("shortlist run --src valid.zh --tgt valid.en --per-token 1 --frequent 1");
     let mut command = place.command("serve run --port 0 --shortlist");
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    let mut child = Killed(child);
-    let mut lines = BufReader::new(child.0.stderr.take().expect("standard error"));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).running();
+    let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
     let mut line = String::new();
     lines.read_line(&mut line).expect("a first line");
     // The languages come from the names of the files that it was trained on.
@@ -49,7 +43,7 @@ fn a_run_is_served_under_its_languages_until_sigterm() {
         "POST /translate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    let mut stream = TcpStream::connect(address).expect("it listens");
+    let mut stream = connect(address);
     stream.write_all((head + body).as_bytes()).expect("it reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
@@ -59,9 +53,8 @@ fn a_run_is_served_under_its_languages_until_sigterm() {
         serde_json::json!({ "translatedText": translated.strip_suffix('\n').expect("a line") }).to_string();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(&expected), "{answer}\n{expected}");
 
-    let killed = Command::new("kill").args(["-TERM", &child.0.id().to_string()]).status().expect("kill");
-    assert!(killed.success());
-    assert!(child.0.wait().expect("an end").success());
+    send(&child, 15);
+    assert!(child.ended().success());
     let mut rest = String::new();
     lines.read_to_string(&mut rest).expect("its last words");
     assert!(rest.contains("all accepted requests are answered"), "{rest}");
@@ -73,14 +66,13 @@ fn a_server_that_is_asked_to_end_answers_while_it_drains() {
     let place = Workplace::empty();
     std::fs::create_dir(place.path("runs")).expect("room");
     let mut command = place.command("serve --runs runs --port 0 --drain 3600");
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    let mut child = Killed(child);
-    let mut lines = BufReader::new(child.0.stderr.take().expect("standard error"));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).running();
+    let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
     let mut line = String::new();
     lines.read_line(&mut line).expect("a first line");
     let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address");
     let get = |path: &str| {
-        let mut stream = TcpStream::connect(address).expect("it listens");
+        let mut stream = connect(address);
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).expect("it reads");
         let mut answer = String::new();
@@ -88,14 +80,14 @@ fn a_server_that_is_asked_to_end_answers_while_it_drains() {
         answer
     };
     assert!(get("/health/ready").starts_with("HTTP/1.1 200"));
-    send(&child.0, 15);
+    send(&child, 15);
     while !get("/health/ready").starts_with("HTTP/1.1 503") {
-        assert!(child.0.try_wait().expect("a process").is_none(), "it ended");
+        assert!(child.status().is_none(), "it ended");
     }
     assert!(get("/health/ready").contains("draining") && get("/v1/runs").starts_with("HTTP/1.1 200"));
     // A second signal does not wait.
-    send(&child.0, 15);
-    assert_eq!(child.0.wait().expect("an end").code(), Some(143));
+    send(&child, 15);
+    assert_eq!(child.ended().code(), Some(143));
 }
 
 #[test]
@@ -105,33 +97,27 @@ fn a_server_ends_when_it_is_told_to_though_a_reload_never_does() {
     let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../heedful/tests/exchange/models/marian-swish");
     place.good(&format!("import {} -o model", given.display()));
     let mut command = place.command("serve model --port 0");
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    let mut child = Killed(child);
-    let mut lines = BufReader::new(child.0.stderr.take().expect("standard error"));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).running();
+    let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
     lines.read_line(&mut String::new()).expect("a first line");
     // A file that nobody writes: whoever reads it waits.
     let config = place.path("model/config.json");
     std::fs::remove_file(&config).expect("it was there");
     assert!(Command::new("mkfifo").arg(&config).status().expect("mkfifo").success());
-    send(&child.0, 1);
+    send(&child, 1);
     let (say, said) = mpsc::channel();
     thread::spawn(move || say.send(OpenOptions::new().write(true).open(config)));
-    let _never_written = said.recv_timeout(LIMIT).expect("the reload reads it").expect("it is open");
-    send(&child.0, 15);
-    let start = Instant::now();
-    while child.0.try_wait().expect("a process").is_none() {
-        assert!(start.elapsed() < LIMIT, "it did not end");
-        thread::sleep(Duration::from_millis(20));
-    }
+    let _never_written = said.recv_timeout(PATIENCE).expect("the reload reads it").expect("it is open");
+    send(&child, 15);
+    child.ended();
 }
 
 #[test]
 fn a_run_can_be_watched_while_it_goes_on() {
     let place = Workplace::new(200);
     let mut command = place.command(&Workplace::training("run", "--steps 1000000 --dashboard=0"));
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    let mut child = Killed(child);
-    let mut lines = BufReader::new(child.0.stderr.take().expect("standard error"));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).running();
+    let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
     let mut line = String::new();
     lines.read_line(&mut line).expect("a first line");
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
@@ -139,7 +125,7 @@ fn a_run_can_be_watched_while_it_goes_on() {
     thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
 
     let get = |path: &str| {
-        let mut stream = TcpStream::connect(address).expect("it listens");
+        let mut stream = connect(address);
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).expect("it reads");
         let mut answer = String::new();
@@ -151,7 +137,7 @@ fn a_run_can_be_watched_while_it_goes_on() {
     assert!(get("/v1/runs").ends_with(r#"["run"]"#));
     for (path, wanted) in [("metrics", "\"valid_loss\""), ("attention", "\"weights\"")] {
         while !get(&format!("/v1/runs/run/{path}")).contains(wanted) {
-            assert!(child.0.try_wait().expect("a process").is_none(), "it ended by itself");
+            assert!(child.status().is_none(), "it ended by itself");
             thread::sleep(Duration::from_millis(50));
         }
     }

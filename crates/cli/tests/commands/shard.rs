@@ -2,10 +2,8 @@
 
 use std::fs;
 use std::sync::OnceLock;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::support::{Workplace, names, send, text};
+use crate::support::{Bounded, Workplace, names, send, text, until};
 
 /// A workplace with a translator in `run`, a classifier in `news`, a language model in `writer` and texts with blank and repeated
 /// lines, without a line end behind the last one. Every test shares it.
@@ -264,7 +262,7 @@ fn the_environment_says_which_shard_it_is() {
     let place = place();
     let run = |arguments: &str, variables: &[(&str, &str)]| {
         let mut command = place.command(&format!("translate run all.zh -o auto {arguments}"));
-        let output = command.envs(variables.iter().copied()).output().expect("the program starts");
+        let output = command.envs(variables.iter().copied()).finish();
         assert!(output.status.success(), "{}", text(&output.stderr));
     };
     let array = [("SLURM_ARRAY_TASK_ID", "0"), ("SLURM_ARRAY_TASK_MIN", "0"), ("SLURM_ARRAY_TASK_MAX", "2")];
@@ -289,14 +287,6 @@ fn long_text() -> &'static str {
     "long.zh"
 }
 
-fn wait_for(what: &str, is_there: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_there() {
-        assert!(start.elapsed() < Duration::from_secs(120), "{what} does not come");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 #[cfg_attr(not(unix), ignore = "it sends signals")]
 fn a_shard_that_is_killed_leaves_nothing_that_counts_and_is_done_again() {
@@ -310,9 +300,9 @@ fn a_shard_that_is_killed_leaves_nothing_that_counts_and_is_done_again() {
             folder.is_dir()
                 && names(&folder).iter().any(|name| name.contains(".txt.") && !name.contains("claim"))
         };
-        wait_for("an unfinished file", is_writing);
+        until("an unfinished file", is_writing);
         send(&child, signal);
-        child.wait().expect("it ends");
+        child.ended();
         let left = names(&folder);
         assert!(left.iter().all(|name| name.ends_with(".heedful.tmp")), "{left:?}");
         assert!(signal == 9 || left.is_empty(), "{left:?}");
@@ -335,14 +325,14 @@ fn one_process_at_a_time_works_on_a_shard() {
     let place = place();
     let shard = format!("translate run {} --shard 1/2 -o claimed", long_text());
     let mut child = place.start(&shard);
-    wait_for("the claim", || place.path("claimed/00001-of-00002.txt.claim.heedful.tmp").exists());
+    until("the claim", || place.path("claimed/00001-of-00002.txt.claim.heedful.tmp").exists());
     // The first process may hold no lock yet, but only one of both can have it.
-    wait_for("an unfinished file", || {
+    until("an unfinished file", || {
         names(&place.path("claimed")).iter().any(|name| name.contains(".txt.") && !name.contains("claim"))
     });
     let message = place.bad(&shard);
     assert!(message.contains("another process is working on shard 1 of 2"), "{message}");
     send(&child, 15);
-    child.wait().expect("it ends");
+    child.ended();
     assert!(names(&place.path("claimed")).is_empty());
 }

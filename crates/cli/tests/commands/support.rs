@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use heedful::train::checkpoint::{self, Checkpoints};
 use heedful_grammar::Grammar;
 use tempfile::TempDir;
+
+pub(crate) use crate::process::{Bounded, Running, program, send, until, with_default_signals};
 
 /// A folder with `train.zh`, `train.en`, `valid.zh` and `valid.en`, removed at the end.
 pub(crate) struct Workplace {
@@ -52,13 +54,13 @@ impl Workplace {
 
     /// The program with these arguments, in this folder.
     pub(crate) fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_heedful"));
+        let mut command = program();
         command.current_dir(self.folder.path()).args(arguments.split_whitespace());
         command
     }
 
     pub(crate) fn run(&self, arguments: &str) -> Output {
-        self.command(arguments).output().expect("the program starts")
+        self.command(arguments).finish()
     }
 
     /// Runs and succeeds; what it wrote to standard output.
@@ -75,10 +77,9 @@ impl Workplace {
         text(&output.stderr)
     }
 
-    pub(crate) fn start(&self, arguments: &str) -> Child {
+    pub(crate) fn start(&self, arguments: &str) -> Running {
         let mut command = self.command(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        command.spawn().expect("the program starts")
+        command.stdin(Stdio::piped()).stderr(Stdio::null()).running()
     }
 
     /// Arguments of a training that takes a second or two, in folder `out`.
@@ -113,10 +114,4 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
         entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
-}
-
-/// Sends a signal to a process.
-pub(crate) fn send(child: &Child, signal: i32) {
-    let kill = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
-    assert!(kill.expect("kill is there").success());
 }

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::{Workplace, names, send, text};
+use crate::support::{Bounded, Running, Workplace, names, send, text, with_default_signals};
 use heedful::metrics::Measure;
 use heedful::system::Signal;
 use heedful::tensor::random::Stream;
@@ -78,12 +78,12 @@ fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() 
         let mut child = place.start(&command());
         // Every second kill may hit the start; the others come after a checkpoint, for the run to advance.
         while attempt % 2 == 1 && reached() == before {
-            assert!(child.try_wait().expect("a process").is_none(), "it ended by itself");
+            assert!(child.status().is_none(), "it ended by itself");
             sleep(Duration::from_millis(5));
         }
         sleep(Duration::from_secs_f32(0.6 * draws.uniform(attempt)));
-        child.kill().expect("a process to kill");
-        assert!(!child.wait().expect("it was started").success());
+        child.kill();
+        assert!(!child.ended().success());
     }
     let steps = reached() + 20;
     place.good(&format!("train --resume killed --steps {steps}"));
@@ -114,10 +114,10 @@ fn reached(place: &Workplace) -> u64 {
 }
 
 /// Starts a run and waits for its first checkpoint.
-fn started(place: &Workplace, mut command: Command) -> Child {
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+fn started(place: &Workplace, mut command: Command) -> Running {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).running();
     while reached(place) == 0 {
-        assert!(child.try_wait().expect("a process").is_none(), "it ended by itself");
+        assert!(child.status().is_none(), "it ended by itself");
         sleep(Duration::from_millis(20));
     }
     child
@@ -130,7 +130,7 @@ fn signals_save_and_end_and_the_run_goes_on() {
         let place = Workplace::new(400);
         let mut child = started(&place, place.command(&Workplace::training("run", "--steps 100000")));
         send(&child, signal.number());
-        assert_eq!(child.wait().expect("it ends").code(), Some(status));
+        assert_eq!(child.ended().code(), Some(status));
         let stopped = last_checkpoint(&place.path("run")).trainer.step;
         assert!(place.path("run/model.safetensors").exists());
         assert!(text(&place.read("run/report.html")).contains("interrupted"));
@@ -145,18 +145,18 @@ fn signals_save_and_end_and_the_run_goes_on() {
 fn a_run_that_shall_outlive_its_terminal_does() {
     let place = Workplace::new(400);
     let training = Workplace::training("run", "--steps 100000");
-    let mut command = Command::new("sh");
+    let mut command = with_default_signals("sh");
     let script = format!("trap '' HUP; exec {} {training}", env!("CARGO_BIN_EXE_heedful"));
     command.current_dir(place.path("")).args(["-c", &script]);
     let mut child = started(&place, command);
     send(&child, Signal::Hangup.number());
     let then = reached(&place);
     while reached(&place) < then + 21 {
-        assert!(child.try_wait().expect("a process").is_none(), "it ended by the signal that it ignores");
+        assert!(child.status().is_none(), "it ended by the signal that it ignores");
         sleep(Duration::from_millis(20));
     }
     send(&child, Signal::Terminate.number());
-    assert_eq!(child.wait().expect("it ends").code(), Some(143));
+    assert_eq!(child.ended().code(), Some(143));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::OnceLock;
 
-use crate::support::{Workplace, text};
+use crate::support::{Bounded, Workplace, text};
 use serde_json::Value;
 
 /// A workplace with a model in `run`, which every test shares.
@@ -57,12 +57,7 @@ fn neither_batch_nor_order_nor_threads_change_a_bit_of_a_result() {
 
 #[test]
 fn an_answer_comes_before_the_next_line_is_asked_for() {
-    let mut child = place()
-        .command("translate run")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+    let mut child = place().command("translate run").stdin(Stdio::piped()).running();
     let (mut input, output) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
     let mut output = BufReader::new(output);
     for source in &place().lines("valid.zh")[..3] {
@@ -72,7 +67,7 @@ fn an_answer_comes_before_the_next_line_is_asked_for() {
         assert!(answer.ends_with('\n'), "{answer:?}");
     }
     drop(input);
-    assert!(child.wait().expect("it ends").success());
+    assert!(child.ended().success());
 }
 
 #[test]

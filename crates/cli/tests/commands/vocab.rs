@@ -3,19 +3,15 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
+
+use crate::support::{Bounded, program};
 
 fn heedful(arguments: &[&str], input: &[u8]) -> Output {
-    let mut process = Command::new(env!("CARGO_BIN_EXE_heedful"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
+    let mut process = program().args(arguments).stdin(Stdio::piped()).running();
     // A process that fails early does not read its input: that is no failure of the test.
     let _ = process.stdin.take().expect("a pipe").write_all(input);
-    process.wait_with_output().expect("the binary ends")
+    process.output()
 }
 
 fn good(arguments: &[&str], input: &[u8]) -> String {

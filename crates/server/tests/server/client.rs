@@ -2,6 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use heedful_server::Server;
@@ -45,6 +48,7 @@ impl Reply {
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("a server listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a time limit");
     stream
 }
 
@@ -119,6 +123,27 @@ pub(crate) fn value(page: &str, name: &str) -> u64 {
     };
     let lines = page.lines().filter(of_name);
     lines.map(|line| line.rsplit(' ').next().and_then(|n| n.parse::<u64>().ok()).expect("a number")).sum()
+}
+
+/// What a thread has found.
+pub(crate) fn joined<T>(what: &str, thread: JoinHandle<T>) -> T {
+    until(what, || thread.is_finished());
+    thread.join().unwrap_or_else(|_| panic!("no {what}: its thread panicked"))
+}
+
+/// Runs another program to its end.
+pub(crate) fn finish(command: &mut Command) -> Output {
+    let name = command.get_program().display().to_string();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+    let process = child.id().to_string();
+    let (tell, told) = channel();
+    std::thread::spawn(move || tell.send(child.wait_with_output()));
+    let Ok(output) = told.recv_timeout(10 * PATIENCE) else {
+        let _ = Command::new("kill").args(["-9", &process]).status();
+        panic!("{name} did not end within {:?}", 10 * PATIENCE);
+    };
+    output.expect("a process that can be waited for")
 }
 
 /// Waits until the server says so.

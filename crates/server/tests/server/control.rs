@@ -12,6 +12,7 @@ use heedful::tensor::ops::CrossEntropy;
 use heedful::tensor::{Params, Precision, Ragged, Tensor};
 use heedful_server::{Engine, ModelSpec, Origin};
 
+use crate::client::PATIENCE;
 use crate::models::{tokenizer, transformer};
 
 /// What a test decides.
@@ -91,11 +92,13 @@ impl Control {
         let mut held = self.state.lock().expect("a lock");
         held.asked += 1;
         let is_held = |state: &mut State| state.is_held || state.most_rows.is_some_and(|most| rows > most);
-        let mut state = self.changed.wait_while(held, is_held).expect("a lock");
+        let (mut state, waited) = self.changed.wait_timeout_while(held, PATIENCE, is_held).expect("a lock");
+        let is_forgotten = waited.timed_out();
         state.steps += 1;
         let must_panic = std::mem::take(&mut state.must_panic);
         // Not while the lock is held.
         drop(state);
+        assert!(!is_forgotten, "no test released this step");
         assert!(!must_panic, "as the test wished");
     }
 
@@ -103,7 +106,9 @@ impl Control {
         let held = self.state.lock().expect("a lock");
         let is_too_long =
             |state: &mut State| state.longest_read.is_some_and(|most| sequences.longest() > most);
-        drop(self.changed.wait_while(held, is_too_long).expect("a lock"));
+        let (state, waited) = self.changed.wait_timeout_while(held, PATIENCE, is_too_long).expect("a lock");
+        drop(state);
+        assert!(!waited.timed_out(), "no test released this source");
     }
 
     fn start(&self) {

@@ -10,7 +10,7 @@ use heedful_server::{Limits, Server, ServerOptions};
 use serde_json::{Value, json};
 
 use crate::client::{
-    PATIENCE, Reply, attempt, connect, get, metric, post, read, request, send, until, value,
+    PATIENCE, Reply, attempt, connect, get, joined, metric, post, read, request, send, until, value,
 };
 use crate::control::{Control, controlled};
 use crate::models::{options, serving};
@@ -43,7 +43,7 @@ fn short_texts_are_answered_while_a_long_one_is_read() {
     }
     assert!(!long.is_finished());
     control.release();
-    let long = long.join().expect("an answer");
+    let long = joined("an answer", long);
     assert_eq!(long.status, 200, "{}", long.body);
 }
 
@@ -57,7 +57,7 @@ fn a_single_sentence_is_answered_before_a_book_that_came_first() {
     assert_eq!(post(&server, "/translate", &wish("一只狗")).status, 200);
     assert!(!book.is_finished());
     control.release();
-    let book = book.join().expect("an answer");
+    let book = joined("an answer", book);
     assert_eq!(book.status, 200, "{}", book.body);
     assert_eq!(book.json()["translatedText"].as_str().map(|text| text.lines().count()), Some(60));
 }
@@ -199,8 +199,8 @@ fn a_full_queue_answers_503_and_what_was_accepted_is_done() {
     assert!(refused.error().contains("try again"));
     assert_eq!(metric(&server, "refused_total"), 1);
     control.release();
-    assert_eq!(first.join().expect("an answer").status, 200);
-    assert!(waiting.into_iter().all(|asked| asked.join().expect("an answer").status == 200));
+    assert_eq!(joined("an answer", first).status, 200);
+    assert!(waiting.into_iter().all(|asked| joined("an answer", asked).status == 200));
 }
 
 #[test]
@@ -268,10 +268,10 @@ fn a_panic_while_one_sentence_is_explained_harms_no_other() {
     until("the search has begun", || control.has_reached_a_step());
     control.panic_at_start();
     control.release();
-    let explained = explained.join().expect("an answer");
+    let explained = joined("an answer", explained);
     assert_eq!(explained.status, 500);
     assert!(explained.error().contains("as the test wished"), "{}", explained.error());
-    assert_eq!(other.join().expect("an answer").status, 200);
+    assert_eq!(joined("an answer", other).status, 200);
     assert_eq!(metric(&server, "panics_total"), 1);
 }
 
@@ -297,8 +297,8 @@ fn a_shutdown_finishes_what_was_accepted() {
     // Its door is closed before its work is done.
     until("no more connections", || std::net::TcpStream::connect(address).is_err());
     control.release();
-    assert!(asked.into_iter().all(|asked| asked.join().expect("an answer").status == 200));
-    stopping.join().expect("an end");
+    assert!(asked.into_iter().all(|asked| joined("an answer", asked).status == 200));
+    joined("an end of the server", stopping);
 }
 
 #[test]
@@ -332,6 +332,6 @@ fn a_text_gets_the_same_answer_alone_and_under_load() {
     let explained = post(&server, "/v1/translate", &json!({"text": texts, "beam": 2, "n_best": 2}));
     assert_eq!(explained.status, 200);
     for (alone, together) in alone.iter().zip(together) {
-        assert_eq!(&together.join().expect("an answer").body, alone);
+        assert_eq!(&joined("an answer", together).body, alone);
     }
 }

@@ -8,7 +8,9 @@ use std::thread;
 use heedful_server::{Engine, ModelSpec, Origin, Server, ServerOptions};
 use serde_json::json;
 
-use crate::client::{Reply, attempt, connect, get, metric, post, request, send, until, value};
+use crate::client::{
+    PATIENCE, Reply, attempt, connect, get, joined, metric, post, request, send, until, value,
+};
 use crate::control::{Control, controlled};
 use crate::models::{options, serving};
 
@@ -18,7 +20,7 @@ fn waiting_for(word: Receiver<bool>) -> ModelSpec {
     let Origin::Factory(make) = spec.origin.clone() else { panic!("a controlled model is made") };
     let word = Mutex::new(word);
     let wait = move || -> Result<Engine, String> {
-        match word.lock().expect("a lock").recv() {
+        match word.lock().expect("a lock").recv_timeout(PATIENCE) {
             Ok(true) => make(),
             _ => Err("as the test wished".to_owned()),
         }
@@ -70,7 +72,7 @@ fn a_server_is_alive_and_not_ready_until_its_models_are_loaded() {
     assert_eq!(send(address, stranger.as_bytes()).status, 403);
 
     say.send(true).expect("it waits");
-    let server = loading.join().expect("no panic").expect("a model");
+    let server = joined("a model", loading).expect("a model");
     let ready = get(&server, "/health/ready");
     assert_eq!((ready.status, ready.json()), (200, json!({"status": "ready"})));
     assert_eq!(get(&server, "/v2/health/ready").json(), json!({"ready": true}));
@@ -157,7 +159,7 @@ fn what_waits_and_how_busy_a_model_is_can_be_measured_from_the_start() {
     let starting = Server::listen(options).expect("it listens");
     let loading = thread::spawn(move || starting.load());
     say.send(true).expect("it waits");
-    let server = loading.join().expect("no panic").expect("models");
+    let server = joined("models", loading).expect("models");
     let metrics = server.metrics_address().expect("an address");
     assert_eq!((asked(metrics, "/health/ready").status, asked(metrics, "/health/live").status), (200, 200));
     assert_eq!(value(&asked(metrics, "/metrics").body, "waiting_tokens"), 0);
@@ -174,7 +176,7 @@ fn what_waits_and_how_busy_a_model_is_can_be_measured_from_the_start() {
     assert!(metric(&server, "waiting_tokens") >= 6, "three sentences of two characters");
     control.release();
     for client in others.into_iter().chain([first]) {
-        assert_eq!(client.join().expect("no panic"), 200);
+        assert_eq!(joined("an answer", client), 200);
     }
     assert_eq!((metric(&server, "waiting"), metric(&server, "waiting_tokens")), (0, 0));
     let page = get(&server, "/metrics").body;

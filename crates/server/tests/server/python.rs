@@ -8,7 +8,7 @@ use std::process::Command;
 
 use heedful_server::{ModelSpec, Server, ServerOptions};
 
-use crate::client::post;
+use crate::client::{finish, post};
 use crate::models::{classifier, language, masked, options, serving, translator};
 
 const SCRIPT: &str = "
@@ -25,7 +25,7 @@ fn a_client_of_libretranslate_works_unchanged() {
         .expect("HEEDFUL_TEST_PYTHON names a Python with libretranslatepy; `cargo xtask test` sets it");
     let (server, _folder) = serving();
     let address = format!("http://{}/", server.address());
-    let output = Command::new(python).args(["-c", SCRIPT, &address]).output().expect("Python starts");
+    let output = finish(Command::new(python).args(["-c", SCRIPT, &address]));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let answers: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let ours =
@@ -63,7 +63,8 @@ fn the_description_holds_for_requests_of_every_kind() {
         ServerOptions { runs: Some(at("runs")), suggestions: Some(at("suggestions")), ..options(models) };
     let server = Server::start(options).expect("a server");
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let run = Command::new(python)
+    let mut python = Command::new(python);
+    python
         .args(["-m", "schemathesis.cli", "run", &format!("http://{}/openapi.json", server.address())])
         .args([
             "--seed=1",
@@ -76,9 +77,8 @@ fn the_description_holds_for_requests_of_every_kind() {
         .env("PYTHONPATH", &tests)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         // It may leave files.
-        .current_dir(folder.path())
-        .output()
-        .expect("Python starts");
+        .current_dir(folder.path());
+    let run = finish(&mut python);
     let report = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{report}\n{}", String::from_utf8_lossy(&run.stderr));
     // Every route was tried, and nothing was found.
@@ -96,11 +96,9 @@ fn the_manifests_are_what_kubernetes_expects() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kubernetes");
     let files: Vec<_> =
         fs::read_dir(folder).expect("manifests").map(|entry| entry.expect("an entry").path()).collect();
-    let output = Command::new(python)
-        .args(["-m", "kubernetes_validate", "--strict"])
-        .args(&files)
-        .output()
-        .expect("Python starts");
+    let mut python = Command::new(python);
+    python.args(["-m", "kubernetes_validate", "--strict"]).args(&files);
+    let output = finish(&mut python);
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     assert!(output.status.success(), "{said}");

@@ -118,7 +118,7 @@ fn requests_that_began_with_the_old_model_end_with_it() {
     until("it is in flight", || metric(&server, "in_flight") == 1);
     assert!(server.reload().is_empty());
     control.release();
-    assert_eq!(asking.join().expect("an answer"), 200);
+    assert_eq!(crate::client::joined("an answer", asking), 200);
 }
 
 /// A server whose model works only when it may, and that keeps a replaced version for this long.
