@@ -1,8 +1,4 @@
-//! Search on a card: what it finds on the processor, and for a sentence alone what it finds in any batch. Without a card nothing is
-//! tested and a line says why; `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
-
-#[path = "support/card.rs"]
-mod found;
+//! Search on a card: what it finds on the processor, and for a sentence alone what it finds in any batch.
 
 use heedful::decode::{
     Constraints, Hypothesis, Limits, MaxLength, Sampling, Search, SearchInput, SearchOptions, attend, score,
@@ -14,8 +10,6 @@ use heedful::recipe::{AttentionKind, AttentionOrder, DecoderLayer, Family, Posit
 use heedful::tasks::ModelConfig;
 use heedful::tensor::ops::Cell;
 use heedful::tensor::{Device, Precision};
-
-use found::has_card;
 
 const VOCABULARY: usize = 333;
 
@@ -83,10 +77,8 @@ fn on_card(model: &dyn Generate) -> &dyn Generate {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn hypotheses_are_those_of_the_processor() {
-    if !has_card() {
-        return;
-    }
     for (name, model) in models() {
         let options =
             SearchOptions { beam: 4, n_best: 4, compute: Precision::F32, ..SearchOptions::default() };
@@ -102,10 +94,8 @@ fn hypotheses_are_those_of_the_processor() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_sentence_alone_is_itself_in_any_batch() {
-    if !has_card() {
-        return;
-    }
     let sampling = Sampling { temperature: 1.0, top_k: None, top_p: Some(0.9), seed: 5 };
     let fewer = Sampling { temperature: 0.7, top_k: Some(20), top_p: None, seed: 5 };
     let kinds = [
@@ -136,10 +126,8 @@ fn a_sentence_alone_is_itself_in_any_batch() {
 
 /// So many that the card computes for some while the host is at others; of the second size they come one after the other.
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn sentences_that_take_turns_are_themselves() {
-    if !has_card() {
-        return;
-    }
     let sampling = Sampling { temperature: 1.0, top_k: Some(20), top_p: None, seed: 5 };
     let kinds = [
         SearchOptions { beam: 5, n_best: 2, ..short() },
@@ -181,10 +169,8 @@ fn sentences_that_take_turns_are_themselves() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn searches_at_the_same_time_do_not_disturb_each_other() {
-    if !has_card() {
-        return;
-    }
     for (name, model) in models().into_iter().step_by(4) {
         let options = SearchOptions { beam: 3, ..SearchOptions::default() };
         let model = on_card(&*model);
@@ -213,10 +199,8 @@ fn searches_at_the_same_time_do_not_disturb_each_other() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn scores_are_those_that_a_search_reports() {
-    if !has_card() {
-        return;
-    }
     for (name, model) in models() {
         let model = on_card(&*model);
         for compute in [Precision::F32, Precision::Bf16] {
@@ -234,10 +218,8 @@ fn scores_are_those_that_a_search_reports() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn constraints_and_attention_are_those_of_the_processor() {
-    if !has_card() {
-        return;
-    }
     for (name, model) in models() {
         let inputs: Vec<SearchInput> = sources(10)
             .into_iter()

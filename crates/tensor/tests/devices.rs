@@ -1,16 +1,10 @@
-//! What has no gradient, on a card beside the processor. Without a card nothing is tested and a line says why;
-//! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
-
-#[path = "support/card.rs"]
-mod found;
+//! What has no gradient, on a GPU beside the processor.
 
 use std::ops::Range;
 
 use heedful_tensor::ops::*;
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Array, DType, Device, Init, Params, Ragged, Rounding, Tensor};
-
-use found::has_card;
 
 fn drawn(device: Device, dtype: DType, rows: usize, width: usize, seed: u64) -> Tensor {
     let stream = Stream::new(seed, 0, 0);
@@ -26,10 +20,8 @@ fn assert_near(found: &[f32], expected: &[f32], what: &str) {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn windows_that_move_on_are_those_of_the_processor() {
-    if !has_card() {
-        return;
-    }
     for dtype in [DType::F32, DType::Bf16] {
         let run = |device: Device| {
             let newest = |rows, seed| drawn(device, dtype, rows, 5, seed);
@@ -47,10 +39,8 @@ fn windows_that_move_on_are_those_of_the_processor() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn weights_and_scores_are_those_of_the_processor() {
-    if !has_card() {
-        return;
-    }
     let (queries, keys) = (Ragged::from_lengths([1, 40, 7]), Ragged::from_lengths([3, 70, 7]));
     let masks = [Mask::full(), Mask::full().causal(), Mask::full().causal().within(3)];
     for (mask, d) in masks.into_iter().flat_map(|mask| [8, 300].map(|d| (mask.clone(), d))) {
@@ -65,10 +55,8 @@ fn weights_and_scores_are_those_of_the_processor() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn weights_and_scores_of_single_queries_are_those_of_the_processor() {
-    if !has_card() {
-        return;
-    }
     let keys = Ragged::from_lengths([3, 70, 1, 2100]);
     for (mask, d) in [(Mask::full(), 8), (Mask::full().within(5), 300), (Mask::full().causal(), 512)] {
         let options = two_heads(d, mask, Weights::Scored);
@@ -77,10 +65,8 @@ fn weights_and_scores_of_single_queries_are_those_of_the_processor() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_single_query_has_the_same_bits_alone_and_in_a_batch() {
-    if !has_card() {
-        return;
-    }
     let keys = Ragged::from_lengths([1, 70, 3, 2100, 42]);
     for (dtype, d) in [DType::F32, DType::Bf16].into_iter().flat_map(|dtype| [9, 512].map(|d| (dtype, d))) {
         let run = |sequences: Range<usize>, weights: Weights| {
@@ -129,10 +115,8 @@ fn pooled(
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_step_of_ssru_has_the_bits_of_the_whole() {
-    if !has_card() {
-        return;
-    }
     let (tokens, d) = (6, 70);
     let x = drawn(Device::Cuda, DType::F32, tokens, 2 * d, 1);
     let whole = ssru(&x, &Ragged::from_lengths([tokens])).to_vec();
@@ -144,10 +128,8 @@ fn a_step_of_ssru_has_the_bits_of_the_whole() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn batch_norm_by_given_statistics_is_that_of_the_processor() {
-    if !has_card() {
-        return;
-    }
     let run = |device: Device| {
         let params = Params::new(3);
         let [mean, variance, gamma, beta] =

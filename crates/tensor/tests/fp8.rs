@@ -1,9 +1,5 @@
 //! Linear maps in numbers of eight bits. On the processor they are those of bf16; what a card computes is held against sums in f64
-//! over operands that were rounded here. Without a card that multiplies such numbers a line says that it is not tested;
-//! `HEEDFUL_REQUIRE_CUDA=1` makes a card that is missing a failure.
-
-#[path = "support/card.rs"]
-mod found;
+//! over operands that were rounded here, if the GPU multiplies such numbers.
 
 use half::bf16;
 use heedful_tensor::ops::{Activation, Adam, AdamOptions, LinearOptions, add, linear};
@@ -11,14 +7,13 @@ use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::tape::backward_from;
 use heedful_tensor::{Array, Compute, DType, Device, Init, Param, Params, Precision, Rows, Tensor, cuda};
 
-fn has_card() -> bool {
-    let multiplies = |card: &cuda::Card| {
-        if !card.multiplies_fp8() {
-            eprintln!("not tested on a card: {} does not multiply in fp8", card.name());
-        }
-        card.multiplies_fp8()
-    };
-    found::has_card() && cuda::card().is_ok_and(multiplies)
+/// Whether the GPU does; says so if it does not.
+fn multiplies_fp8() -> bool {
+    let gpu = cuda::card().expect("an NVIDIA GPU");
+    if !gpu.multiplies_fp8() {
+        eprintln!("not tested: {} does not multiply in fp8", gpu.name());
+    }
+    gpu.multiplies_fp8()
 }
 
 /// Exponent and mantissa bits, and the largest number.
@@ -181,8 +176,9 @@ const SIZES: [[usize; 3]; 5] =
     [[300, 512, 1536], [37, 64, 48], [1, 16, 16], [257, 2048, 512], [1000, 48, 112]];
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_card_multiplies_what_was_rounded_to_eight_bits_from_the_second_update_on() {
-    if !has_card() {
+    if !multiplies_fp8() {
         return;
     }
     for sizes in SIZES {
@@ -242,8 +238,9 @@ fn a_card_multiplies_what_was_rounded_to_eight_bits_from_the_second_update_on() 
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn gradients_that_meet_in_one_input_are_added_in_the_product() {
-    if !has_card() {
+    if !multiplies_fp8() {
         return;
     }
     let params = Params::new(3);
@@ -273,8 +270,9 @@ fn gradients_that_meet_in_one_input_are_added_in_the_product() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn sizes_that_are_no_multiples_of_sixteen_stay_bf16() {
-    if !has_card() {
+    if !multiplies_fp8() {
         return;
     }
     for sizes in [[50, 72, 64], [50, 64, 40]] {
@@ -290,8 +288,9 @@ fn sizes_that_are_no_multiples_of_sixteen_stay_bf16() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn the_maxima_of_the_last_sixteen_updates_are_remembered_and_restored() {
-    if !has_card() {
+    if !multiplies_fp8() {
         return;
     }
     let map = Map::new(Device::Cuda, [64, 64, 64], DType::F32, Activation::Identity, false);
@@ -331,8 +330,9 @@ fn the_maxima_of_the_last_sixteen_updates_are_remembered_and_restored() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_step_that_is_given_up_leaves_no_maximum() {
-    if !has_card() {
+    if !multiplies_fp8() {
         return;
     }
     let map = Map::new(Device::Cuda, [64, 64, 64], DType::F32, Activation::Identity, false);

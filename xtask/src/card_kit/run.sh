@@ -1,7 +1,7 @@
 #!/bin/sh
 # On a machine with a card, where a kit (`cargo xtask card-kit`) was copied to:
 #
-#   sh run.sh tests                 every test that needs a card
+#   sh run.sh tests                 every test that needs a GPU, which other machines leave out (`--ignored`), and those beside them
 #   sh run.sh sanitizer             memory errors and races of the kernels, by NVIDIA's compute-sanitizer
 #   sh run.sh race [OPTIONS]        training steps beside PyTorch, if $PYTHON (python3) has it, with options of ./card
 #   sh run.sh recurrent [ROUNDS]    the same of a recurrent encoder-decoder and of a text classifier
@@ -13,18 +13,19 @@ cd "$(dirname "$0")" || exit 1
 PYTHON=${PYTHON:-python3}
 
 # Quick ones, every kernel of a training step but Adam's.
-MEMCHECK="linear embedding attention norm softmax_and_cross_entropy convolution_and_gates pool ssru elementwise attend_tokens"
+MEMCHECK="gpu::linear gpu::embedding gpu::attention gpu::norm gpu::softmax_and_cross_entropy gpu::convolution_and_gates gpu::pool
+    gpu::ssru gpu::elementwise gpu::attend_tokens"
 # Those that work in shared memory. racecheck is much slower than memcheck.
-RACECHECK="attention norm softmax_and_cross_entropy convolution_and_gates pool"
+RACECHECK="gpu::attention gpu::norm gpu::softmax_and_cross_entropy gpu::convolution_and_gates gpu::pool"
 
 tests() {
     failed=0
     for test in tests/*; do
         echo "== $test"
-        HEEDFUL_REQUIRE_CUDA=1 "./$test" || failed=1
+        "./$test" --include-ignored || failed=1
     done
     echo "== tests/card_search with three queues"
-    HEEDFUL_CUDA_QUEUES=3 HEEDFUL_REQUIRE_CUDA=1 ./tests/card_search || failed=1
+    HEEDFUL_CUDA_QUEUES=3 ./tests/card_search --include-ignored || failed=1
     return $failed
 }
 
@@ -45,7 +46,7 @@ sanitizer() {
 check() {
     tool=$1
     shift
-    HEEDFUL_REQUIRE_CUDA=1 "$sanitizer" --tool "$tool" --error-exitcode 9 ./tests/gradients --test-threads 1 --exact "$@"
+    "$sanitizer" --tool "$tool" --error-exitcode 9 ./tests/gradients --test-threads 1 --ignored --exact "$@"
 }
 
 has_torch() {

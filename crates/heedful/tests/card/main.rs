@@ -1,9 +1,6 @@
-//! Whole models on a card beside the same ones on the processor. Without a card nothing is tested and a line says why;
-//! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
+//! Whole models on a GPU beside the same ones on the processor.
 
 mod families;
-#[path = "../support/card.rs"]
-mod found;
 mod fp8;
 
 use heedful::data::batch::Batch;
@@ -13,8 +10,6 @@ use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig}
 use heedful::tensor::ops::{AdamOptions, Decayed};
 use heedful::tensor::{DType, Device, Precision, cuda, tape};
 use heedful::train::{Optimizer, Schedule, TrainError, Trainer, TrainerOptions};
-
-use found::has_card;
 
 fn config() -> TransformerConfig {
     TransformerConfig {
@@ -62,10 +57,8 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn gradients_are_those_of_the_processor() {
-    if !has_card() {
-        return;
-    }
     for r_drop in [None, Some(2.5)] {
         let gradients = |device, compute| gradients(device, compute, r_drop);
         let (loss, expected) = gradients(Device::Cpu, DType::F32);
@@ -84,10 +77,8 @@ fn gradients_are_those_of_the_processor() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn twenty_steps_are_those_of_the_processor() {
-    if !has_card() {
-        return;
-    }
     let losses = |device: Device| -> Vec<f32> {
         let model = model();
         model.params().move_to(device);
@@ -106,10 +97,8 @@ fn twenty_steps_are_those_of_the_processor() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn several_batches_make_a_step_as_on_the_processor_and_the_same_one_again() {
-    if !has_card() {
-        return;
-    }
     // Six batches wait as three sums, five as two, which are kept beside the gradients.
     for count in [6, 5] {
         let trained = |device: Device, steps: u32| {
@@ -134,10 +123,8 @@ fn several_batches_make_a_step_as_on_the_processor_and_the_same_one_again() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_step_that_is_given_much_is_that_of_the_processor() {
-    if !has_card() {
-        return;
-    }
     // What the second step is given has no room where the first one's was: more is taken in the middle of it.
     let losses = |device: Device| {
         let mut trainer = trainer(device, DType::F32, None);
@@ -172,10 +159,8 @@ fn train(trainer: &mut Trainer<Transformer>, batches: impl Iterator<Item = u32>)
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn what_is_replayed_has_the_bits_of_what_is_sent() {
-    if !has_card() {
-        return;
-    }
     // Three sizes, seen again and again: sent, recorded, replayed. The second trainer finds the first one's graphs.
     let run = || {
         let mut trainer = trainer(Device::Cuda, DType::Bf16, None);
@@ -186,10 +171,8 @@ fn what_is_replayed_has_the_bits_of_what_is_sent() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn reports_that_arrive_late_are_those_of_single_steps() {
-    if !has_card() {
-        return;
-    }
     let mut one = trainer(Device::Cuda, DType::F32, Some(1000.0));
     let expected: Vec<_> = (0..40).map(|step| one.step(&batch(step % 5)).expect("a good step")).collect();
     let mut other = trainer(Device::Cuda, DType::F32, Some(1000.0));
@@ -204,10 +187,8 @@ fn reports_that_arrive_late_are_those_of_single_steps() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_bad_update_is_refused_on_the_card() {
-    if !has_card() {
-        return;
-    }
     // An explosion: both devices refuse the same step for the same reason.
     let diverge = |device: Device| {
         let mut trainer = trainer(device, DType::F32, Some(1.02));
@@ -240,10 +221,8 @@ fn a_bad_update_is_refused_on_the_card() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_state_moves_between_devices() {
-    if !has_card() {
-        return;
-    }
     let mut on_card = trainer(Device::Cuda, DType::F32, None);
     let mut on_processor = trainer(Device::Cpu, DType::F32, None);
     train(&mut on_card, 0..5);
@@ -259,10 +238,8 @@ fn a_state_moves_between_devices() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn what_is_spared_from_decay_is_the_same_on_both_devices() {
-    if !has_card() {
-        return;
-    }
     let after = |device: Device, decayed: Decayed| {
         let model = model();
         model.params().move_to(device);
@@ -295,15 +272,13 @@ const LIMIT: usize = 512 << 20;
 
 /// In a process of its own: the memory of the card is that of all tests, and so is its limit.
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
-    if !has_card() {
-        return;
-    }
     let variable = "HEEDFUL_CUDA_MEMORY";
     if std::env::var_os(variable).is_none() {
         let name = "a_batch_that_does_not_fit_is_an_error_that_names_one_that_does";
         let output = std::process::Command::new(std::env::current_exe().expect("this program"))
-            .args([name, "--exact", "--nocapture"])
+            .args([name, "--exact", "--ignored", "--nocapture"])
             .env(variable, LIMIT.to_string())
             .output()
             .expect("this program starts");

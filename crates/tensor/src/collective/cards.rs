@@ -68,27 +68,13 @@ mod tests {
     use crate::collective::tree::add_up;
     use crate::cuda;
 
-    fn has_card() -> bool {
-        let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
-        match cuda::card() {
-            Ok(_) => true,
-            Err(reason) => {
-                assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
-                eprintln!("not tested on a card: {reason}");
-                false
-            }
-        }
-    }
-
     fn numbers(count: usize) -> Vec<f32> {
         (0..count).map(|i| ((i * 7919) % 10_007) as f32 * 1e-3 - 5.0 + 1.0 / (i + 1) as f32).collect()
     }
 
     #[test]
+    #[ignore = "needs an NVIDIA GPU"]
     fn a_card_adds_the_parts_of_all_ranks_with_the_bits_of_the_processor() {
-        if !has_card() {
-            return;
-        }
         for ranks in [1, 2, 4, 8, 32] {
             let n = 10_001;
             let given = numbers(ranks * n);
@@ -104,10 +90,8 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs an NVIDIA GPU"]
     fn one_card_sums_to_itself_at_once_in_a_step_and_in_one_that_is_replayed() {
-        if !has_card() {
-            return;
-        }
         in_threads(1, |group: Group| {
             let cards = Cards::join(&group).expect("NCCL is installed");
             assert_eq!((cards.rank(), cards.size()), (0, 1));

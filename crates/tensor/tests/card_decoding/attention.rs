@@ -3,7 +3,7 @@
 use heedful_tensor::ops::{self, CachedAttentionOptions, KeyLists, KeyValueRows, KeyValueStore, Part, Seen};
 use heedful_tensor::{Array, DType, Device, Rounding, Tensor};
 
-use super::{distance, has_card, numbers};
+use super::{distance, numbers};
 
 /// Lists of rows, laid end to end.
 fn listed(lists: &[&[u32]]) -> KeyLists {
@@ -16,10 +16,8 @@ fn listed(lists: &[&[u32]]) -> KeyLists {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn stored_keys_are_attended_to_as_on_the_processor() {
-    if !has_card() {
-        return;
-    }
     const STORED: usize = 170;
     let scattered = |n: u32| (0..n).map(|i| (i * 29 + 3) % STORED as u32).collect::<Vec<u32>>();
     let lists = [vec![5], scattered(33), (10..26).collect(), vec![0, 0, 169], scattered(170), scattered(64)];
@@ -76,10 +74,8 @@ fn stored_keys_are_attended_to_as_on_the_processor() {
 /// Neighbours that see the same rows share what is read of them: runs of every length, from every place in a tile, and rows that only
 /// fill a batch up.
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn queries_that_see_the_same_rows_have_the_bits_of_those_with_lists() {
-    if !has_card() {
-        return;
-    }
     const STORED: usize = 300;
     let runs = [(1, 10..26), (5, 0..33), (5, 40..41), (3, 0..0), (9, 7..135), (20, 100..164), (2, 0..300)];
     let ranges: Vec<std::ops::Range<usize>> =
@@ -109,10 +105,8 @@ fn queries_that_see_the_same_rows_have_the_bits_of_those_with_lists() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn newest_rows_are_stored_on_the_way_as_beforehand() {
-    if !has_card() {
-        return;
-    }
     const STORED: usize = 200;
     // The last of each is nobody else's.
     let long = |count: u32, last| (0..count).map(|i| i * 7 % 150).chain([last]).collect::<Vec<u32>>();
@@ -151,10 +145,8 @@ fn newest_rows_are_stored_on_the_way_as_beforehand() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn newest_rows_are_kept_survive_growth_and_can_be_copied() {
-    if !has_card() {
-        return;
-    }
     let mut store = KeyValueStore::new(Device::Cuda, DType::F32, 2);
     store.reserve(3);
     let from = Tensor::from_f32_on(Device::Cuda, 3, 3, &[9.0, 1.0, 2.0, 9.0, 3.0, 4.0, 9.0, 5.0, 6.0]);

@@ -6,7 +6,7 @@ use heedful_tensor::ops::{self, Activation, LinearOptions, Projection};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Compute, DType, Device, Init, Params, Tensor, tape};
 
-use super::{distance, has_card, numbers};
+use super::{distance, numbers};
 
 const ACTIVATIONS: [Activation; 5] =
     [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu];
@@ -15,10 +15,8 @@ const ACTIVATIONS: [Activation; 5] =
 const ROWS: [usize; 6] = [1, 5, 17, 130, 700, 5000];
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn products_are_those_of_the_processor_and_rows_do_not_know_each_other() {
-    if !has_card() {
-        return;
-    }
     for (number, [inputs, outputs]) in
         [[512, 512], [64, 200], [33, 47], [2048, 128], [40, 8003]].into_iter().enumerate()
     {
@@ -64,10 +62,8 @@ fn products_are_those_of_the_processor_and_rows_do_not_know_each_other() {
 const ROWS_OF_TILES: [usize; 13] = [1, 5, 8, 63, 64, 65, 200, 450, 1000, 2000, 3000, 5000, 10_000];
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_row_has_the_same_bits_in_every_tile_and_at_every_place_in_it() {
-    if !has_card() {
-        return;
-    }
     let compute = Compute::inference(DType::Bf16);
     let shapes = [
         ([512, 512], 10_000),

@@ -4,13 +4,11 @@ use heedful_tensor::ops::{Projection, TopK, project_wide};
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Compute, DType, Device, Init, Params, Rounding, Tensor, tape};
 
-use super::{has_card, numbers};
+use super::numbers;
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn the_best_are_those_of_a_sorted_row() {
-    if !has_card() {
-        return;
-    }
     let stream = Stream::new(3, 4, 5);
     let sizes = [
         (1, 1, 9),
@@ -72,10 +70,8 @@ fn the_best_are_those_of_a_sorted_row() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_row_has_the_same_best_and_the_same_normalizer_alone_and_among_others() {
-    if !has_card() {
-        return;
-    }
     let on_card = |width, scores: &[f32]| {
         let mut found = TopK::default();
         let scores = Tensor::from_f32_on(Device::Cuda, scores.len() / width, width, scores);
@@ -97,10 +93,8 @@ fn a_row_has_the_same_best_and_the_same_normalizer_alone_and_among_others() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn what_is_found_in_a_product_is_what_is_found_in_its_scores() {
-    if !has_card() {
-        return;
-    }
     // The last width takes no product of Hopper's.
     for (inputs, width) in [(64, 8000), (40, 8003), (512, 1000), (72, 30), (33, 500)] {
         let params = Params::new(4);

@@ -1,17 +1,15 @@
 //! The harness behind `gradients.rs`: a [`Case`] is an operation, its inputs and a naive f64 reference. It is run on
-//! every instruction set of this machine, in f32 and bf16, with one and two threads, and on the card if there is one
-//! (`HEEDFUL_REQUIRE_CUDA=1` makes it an error that there is none).
+//! every instruction set of this machine, in f32 and bf16, with one and two threads, or on a GPU.
 //!
 //! - f32 results are held against the reference, f32 gradients against central differences *of the reference*: in
 //!   f64 these are good to nine digits, so the tolerance can be that of f32 itself.
 //! - bf16 results are held against the reference, bf16 gradients against the f32 ones, both in the L2 norm.
 //! - One and two threads must give the same bits; a second backward pass must double the parameters' gradients.
 
-mod card;
 pub(crate) mod reference;
 
 use std::fmt;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use heedful_tensor::cpu::isa::{self, Isa};
 use heedful_tensor::cpu::threads::set_thread_count;
@@ -113,9 +111,7 @@ struct Outcome {
 
 /// Runs the whole table.
 pub(crate) fn check(cases: &[Case]) {
-    // The instruction set and the number of threads belong to the whole process.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     for case in cases {
         let expected = Expected::of(case);
         for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
@@ -125,26 +121,32 @@ pub(crate) fn check(cases: &[Case]) {
             let narrow = run_with_threads(case, &expected, DType::Bf16, isa);
             expected.check_bf16(case, &wide, &narrow, &isa);
         }
-        if has_card() {
-            let wide = run_twice(case, &expected, DType::F32);
-            expected.check_f32(case, &wide, &"the card");
-            let narrow = run_twice(case, &expected, DType::Bf16);
-            expected.check_bf16(case, &wide, &narrow, &"the card");
-        }
     }
 }
 
-/// Whether there is a card; says so once if there is none.
-fn has_card() -> bool {
-    static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(card::has_card)
+/// Runs the whole table on a GPU.
+pub(crate) fn check_on_gpu(cases: &[Case]) {
+    let _turn = turn();
+    for case in cases {
+        let expected = Expected::of(case);
+        let wide = run_twice(case, &expected, DType::F32);
+        expected.check_f32(case, &wide, &"the GPU");
+        let narrow = run_twice(case, &expected, DType::Bf16);
+        expected.check_bf16(case, &wide, &narrow, &"the GPU");
+    }
 }
 
-/// On the card; the same bits twice.
+/// The instruction set and the number of threads belong to the whole process, and so does the GPU.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// On a GPU; the same bits twice.
 fn run_twice(case: &Case, expected: &Expected, compute: DType) -> Outcome {
     let once = run(case, expected, compute, Device::Cuda);
     let again = run(case, expected, compute, Device::Cuda);
-    assert!(once == again, "{} on the card in {compute}: two runs differ", case.name);
+    assert!(once == again, "{} on the GPU in {compute}: two runs differ", case.name);
     once
 }
 
