@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use heedful::tensor::collective::mpi;
+use heedful::tensor::collective::mpi::{self, Launched};
 use heedful::train::run;
 use heedful::train::team::Team;
 
@@ -30,13 +30,17 @@ pub(super) enum Part {
 /// Joins the others, if there are to be any, and follows if this is not the one that leads.
 pub(super) fn join(arguments: &Arguments) -> Result<Part> {
     let Some(Distributed::Mpi) = arguments.distributed else {
-        if let Some((variable, launched)) = mpi::launched().filter(|(_, launched)| *launched > 1) {
-            bail!(
-                "{variable} says that {launched} processes were started: add --distributed mpi to train one model with all of \
+        return match mpi::launched() {
+            None | Some(Launched { processes: Some(0 | 1), .. }) => Ok(Part::Alone),
+            Some(Launched { variable, processes: Some(processes) }) => bail!(
+                "{variable} says that {processes} processes were started: add --distributed mpi to train one model with all of \
                  them, or start one process"
-            );
-        }
-        return Ok(Part::Alone);
+            ),
+            Some(Launched { variable, processes: None }) => bail!(
+                "{variable} says that a launcher has started this process, and maybe others that would write the same run: add \
+                 --distributed mpi to train one model with all of them, or start one process without the launcher"
+            ),
+        };
     };
     let team = Team::join_mpi()?;
     let threads = if arguments.threads.is_chosen() {

@@ -73,22 +73,65 @@ pub fn library() -> Result<String, Unavailable> {
 
 /// Open MPI's launcher sets it.
 const OPEN_MPI: &str = "OMPI_COMM_WORLD_SIZE";
+/// prterun and other launchers that speak PMIx set it.
+const PMIX: &str = "PMIX_RANK";
 
-/// The number of processes that a launcher has started, and the variable that says so; `None` where there was no launcher.
-pub fn launched() -> Option<(&'static str, usize)> {
+/// What a launcher has started, by the variable that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launched {
+    /// The variable.
+    pub variable: &'static str,
+    /// How many processes; `None` where the launcher says only that this is one of a job's.
+    pub processes: Option<usize>,
+}
+
+/// What the launcher that started this process has started; `None` where there was no launcher.
+pub fn launched() -> Option<Launched> {
+    launched_by(|name| std::env::var(name).ok())
+}
+
+fn launched_by(value: impl Fn(&str) -> Option<String>) -> Option<Launched> {
     // Slurm sets SLURM_NTASKS for a batch script too, which is one process; a task of several has its number.
-    let variables = [OPEN_MPI, "PMI_SIZE", "MV2_COMM_WORLD_SIZE"];
-    let of = |name: &'static str| Some((name, std::env::var(name).ok()?.parse().ok()?));
-    let step = || std::env::var_os("SLURM_STEP_NUM_TASKS").and_then(|_| of("SLURM_STEP_NUM_TASKS"));
-    variables.into_iter().find_map(of).or_else(step)
+    let counts = [OPEN_MPI, "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"];
+    let count = |variable: &'static str| {
+        Some(Launched { variable, processes: Some(value(variable)?.trim().parse().ok()?) })
+    };
+    // prterun, and whatever else speaks PMIx, tells each process its number and no process how many there are.
+    let number = || value(PMIX).map(|_| Launched { variable: PMIX, processes: None });
+    counts.into_iter().find_map(count).or_else(number)
 }
 
 #[cfg(unix)]
 fn check_launcher(size: usize, library: &str) -> Result<(), Unavailable> {
     match launched() {
-        Some((variable, launched)) if launched > 1 && size == 1 => {
+        Some(Launched { variable, processes: Some(launched) }) if launched > 1 && size == 1 => {
             Err(Unavailable::Alone { variable, launched, library: library.to_owned() })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_launcher_is_recognised() {
+        let by = |set: &[(&str, &str)]| {
+            launched_by(|name| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let job = |variable, processes| Some(Launched { variable, processes });
+        assert_eq!(by(&[("SLURM_NTASKS", "4")]), None);
+        // As mpirun of Open MPI sets them, prterun, MPICH's mpiexec and srun.
+        let open_mpi = [("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2"), ("PRTE_LAUNCHED", "1")];
+        assert_eq!(by(&open_mpi), job("OMPI_COMM_WORLD_SIZE", Some(2)));
+        assert_eq!(by(&[("PMIX_RANK", "1"), ("PRTE_LAUNCHED", "1")]), job("PMIX_RANK", None));
+        assert_eq!(by(&[("PMI_RANK", "1"), ("PMI_SIZE", "3")]), job("PMI_SIZE", Some(3)));
+        assert_eq!(
+            by(&[("SLURM_STEP_NUM_TASKS", "8"), ("PMIX_RANK", "1")]),
+            job("SLURM_STEP_NUM_TASKS", Some(8))
+        );
     }
 }

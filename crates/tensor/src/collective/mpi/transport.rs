@@ -28,7 +28,8 @@ impl Mpi {
     pub(super) fn join() -> Result<(Mpi, usize, usize), Unavailable> {
         let calls = Calls::load(library::find()?)?;
         // MPICH would end the process by itself.
-        if calls.abi().kind == Kind::Mpich && launched().is_some_and(|(variable, _)| variable == OPEN_MPI) {
+        if calls.abi().kind == Kind::Mpich && launched().is_some_and(|launched| launched.variable == OPEN_MPI)
+        {
             check_launcher(1, &calls.version())?;
         }
         let mpi = Mpi::start(calls)?;
