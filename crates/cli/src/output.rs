@@ -1,13 +1,13 @@
 //! Where commands write: everything is checked before the work begins.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use heedful::exchange::origin::copy_origin;
+use heedful::store::durable::write_bytes;
 use heedful::store::output::{Output, check_folder};
 use heedful::system::is_same_file;
-use heedful::tasks::folder::{MODEL, MODEL_FILES};
+use heedful::tasks::folder::{MODEL, MODEL_FILES, beside};
 
 /// Refuses `command x >> x`, where the system has names for standard input and output: what is written would be read again,
 /// without end.
@@ -29,11 +29,10 @@ pub(crate) fn check_standard_output(inputs: &[&Path]) -> Result<()> {
 /// were that the model was trained with, and where the model is from, with its licence.
 pub(crate) fn copy_what_belongs(from: &Path, to: &Path) -> Result<()> {
     const RECIPE: &str = "recipe.toml";
-    let recipe = from.join(RECIPE);
-    // A file that is copied to itself would be empty.
-    if recipe.exists() && !is_same_file(from, to) {
-        let to = to.join(RECIPE);
-        fs::copy(&recipe, &to).with_context(|| format!("cannot write {}", to.display()))?;
+    if !is_same_file(from, to)
+        && let Some(recipe) = beside(from, RECIPE)?
+    {
+        write_bytes(&to.join(RECIPE), &recipe)?;
     }
     Ok(copy_origin(from, to)?)
 }

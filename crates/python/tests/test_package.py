@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import unittest
+import zipfile
 from pathlib import Path
 
 import heedful
@@ -61,6 +62,20 @@ class Translating(unittest.TestCase):
                 ]
                 # Numbers are read as they are written: every bit counts.
                 self.assertEqual(found, told)
+
+    def test_a_packed_model_is_the_model(self):
+        for model, options in [("run", {}), ("small", {}), ("run", dict(compute="f32"))]:
+            if model == "small" and not (FOLDER / "small").exists():
+                models.command(FOLDER, "quantize", "run", "--to", "int8", "-o", "small")
+            models.command(FOLDER, "pack", model, "-o", f"{model}.zip", "--force")
+            folder, package = (heedful.Translator(FOLDER / name, **options) for name in [model, f"{model}.zip"])
+            with self.subTest(model):
+                found = [[one.text for one in model.translate(SOURCES[::9])] for model in (folder, package)]
+                self.assertEqual(*found)
+        with self.assertRaisesRegex(ValueError, "is not the package of a model"):
+            with zipfile.ZipFile(FOLDER / "other.zip", "w") as other:
+                other.writestr("config.json", "{}")
+            heedful.Translator(FOLDER / "other.zip")
 
     def test_long_texts_are_split_as_the_command_does(self):
         text = " ".join(SOURCES[:40])

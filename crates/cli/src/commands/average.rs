@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use heedful::tasks::folder::ModelFolder;
+use heedful::tasks::folder::{ModelFolder, is_package};
 use heedful::train::checkpoint::Checkpoints;
 use heedful::train::{Averaged, average};
 
@@ -50,6 +50,12 @@ Examples:
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let run = ModelFolder::open(&arguments.run)?;
+    if is_package(&arguments.run) {
+        bail!(
+            "{} is a packed model, which has no checkpoints: give the folder of a training run",
+            arguments.run.display()
+        );
+    }
     arguments.force.check_folder(&arguments.out, &[&arguments.run])?;
     let checkpoints = Checkpoints::read_only(&arguments.run.join("checkpoints"));
     let mut steps = match (arguments.selection.last, arguments.selection.best) {

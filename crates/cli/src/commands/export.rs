@@ -21,7 +21,7 @@ use crate::progress::{Bar, Quiet, Verbosity};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folder of a model or of a training run
+    /// Folder of a model or of a training run, or a package
     model: PathBuf,
     /// Whose format
     #[arg(long, value_enum, value_name = "FORMAT")]

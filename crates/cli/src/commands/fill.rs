@@ -27,7 +27,7 @@ use crate::progress::{Bar, Quiet};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folder of a masked language model or of its training run
+    /// Folder of a masked language model or of its training run, or its package
     model: PathBuf,
     /// Text with <mask> where a token is missing; repeatable
     #[arg(required = true)]

@@ -21,7 +21,7 @@ use crate::progress::{Bar, Quiet, Verbosity};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folder of a language model or of its training run
+    /// Folder of a language model or of its training run, or its package
     model: PathBuf,
     /// Beginning of the text
     #[arg(long, default_value = "", value_name = "TEXT", allow_hyphen_values = true)]

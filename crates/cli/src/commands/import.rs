@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use heedful::exchange::import;
 use heedful::tasks::Task;
+use heedful::tasks::package::{self, Package};
 
 use crate::output::Force;
 use crate::progress::{Bar, Quiet, Verbosity};
@@ -15,7 +16,8 @@ use crate::progress::{Bar, Quiet, Verbosity};
 /// or a Hugging Face folder of MarianMT (OPUS-MT), Pegasus, BERT, Megatron-BERT, GPT-2 or OPT with safetensors. Weights of fewer bits
 /// become f32; heedful quantize makes them small again. If the model has something that heedful does not compute, that is named and
 /// nothing is written; what generation_config.json sets is obeyed or refused, and options such as num_beams, which each command of
-/// heedful takes, are named. The model's licence and origin go into ORIGIN.md.
+/// heedful takes, are named. The model's licence and origin go into ORIGIN.md. What heedful pack has packed becomes
+/// a folder again.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -38,6 +40,13 @@ Examples:
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.force.check_empty_folder(&arguments.output, &[&arguments.path])?;
+    if package::is_ours(&arguments.path) {
+        let model = Package::open(&arguments.path)?.unpack(&arguments.output)?;
+        if arguments.quiet.verbosity() == Verbosity::Normal {
+            eprintln!("{}: {}, unpacked", arguments.output.display(), model.config.summary());
+        }
+        return Ok(());
+    }
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), 0);
     bar.show(0, 0.0, || format!("reading {}", arguments.path.display()));
     let imported = import::read(&arguments.path)?;

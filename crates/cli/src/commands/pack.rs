@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use heedful::tasks::folder::beside;
 use heedful::tasks::package::{self, EXAMPLES as EXAMPLES_FILE, MODEL_CARD};
+use heedful::train::examples::examples as of_model;
 
 use crate::output::Force;
 use crate::progress::{Bar, Quiet, Verbosity};
@@ -12,9 +14,11 @@ use crate::progress::{Bar, Quiet, Verbosity};
 /// Pack a model into one file, to be given to others
 ///
 /// The file is a zip archive with all that the model needs: weights, configuration, vocabulary; what is said of it (its card, its
-/// licence, its origin); and texts to try it with. Nothing else of the folder goes in: no checkpoints, no training text, and of a
-/// run's recipe only the names of the text files and their lengths. The same model is the same file, byte for byte. `heedful demo
-/// --pretrained FILE` unpacks and shows it; quantize a model first to make it small.
+/// licence, its origin); and texts to try it with, by default a few of its
+/// validation text. Nothing else of the folder goes in: no checkpoints, no training text, and of a run's recipe only the names of
+/// the text files and their lengths. The same model is the same file, byte for byte. Every command and Python take the file as
+/// they take the folder, `heedful import FILE -o FOLDER` makes a folder of it, and `heedful demo --pretrained FILE` unpacks and
+/// shows it; quantize a model first to make it small.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -29,7 +33,7 @@ pub(crate) struct Arguments {
     /// Its licence [default: LICENSE in its folder]
     #[arg(long, value_name = "FILE")]
     license: Option<PathBuf>,
-    /// Texts to try it with, one a line [default: examples.txt in its folder]
+    /// Texts to try it with, one a line [default: examples.txt in its folder, else some of its validation text]
     #[arg(long, value_name = "FILE")]
     examples: Option<PathBuf>,
     #[command(flatten)]
@@ -57,13 +61,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             documents.push((name, text));
         }
     }
-    let bar = Bar::with_time_left(quiet.verbosity(), 0);
+    let verbosity = quiet.verbosity();
+    if examples.is_none() && beside(model, EXAMPLES_FILE)?.is_none() {
+        let texts = of_model(model);
+        if verbosity == Verbosity::Normal {
+            eprintln!("heedful: {}", about_examples(&texts));
+        }
+        if !texts.is_empty() {
+            documents.push((EXAMPLES_FILE, (texts.join("\n") + "\n").into_bytes()));
+        }
+    }
+    let bar = Bar::with_time_left(verbosity, 0);
     bar.show(0, 0.0, || format!("packing {}", model.display()));
     let packed = package::pack(model, &documents)?;
     bar.finish();
     file.finish_with(&packed)?;
-    if quiet.verbosity() == Verbosity::Normal {
+    if verbosity == Verbosity::Normal {
         eprintln!("{}: {:.1} MB", output.display(), packed.len() as f64 / 1e6);
     }
     Ok(())
+}
+
+/// What is said of examples that nobody named.
+fn about_examples(texts: &[String]) -> String {
+    match texts {
+        [] => "the package has no texts to try the model with, so nothing can be shown of it: name a file of them \
+               (--examples FILE), one a line"
+            .to_owned(),
+        [text] => format!("the text to try the model with is “{text}”, of its validation text; --examples FILE names others"),
+        [first, ..] => format!(
+            "the {} texts to try the model with are of its validation text (“{first}” …); --examples FILE names others",
+            texts.len()
+        ),
+    }
 }

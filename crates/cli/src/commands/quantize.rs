@@ -20,7 +20,7 @@ use crate::progress::{Bar, Quiet, Verbosity};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folder of a model or of a training run
+    /// Folder of a model or of a training run, or a package
     model: PathBuf,
     /// Number type of the weights
     #[arg(long, value_enum, value_name = "TYPE")]
@@ -65,8 +65,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     copy_what_belongs(&arguments.model, &arguments.output)?;
     bar.finish();
     if arguments.quiet.verbosity() == Verbosity::Normal {
-        let size =
-            |folder: &Path| fs::metadata(folder.join(MODEL)).map_or(0.0, |file| file.len() as f64 / 1e6);
+        let size = |model: &Path| {
+            let file = if model.is_file() { model.to_owned() } else { model.join(MODEL) };
+            fs::metadata(file).map_or(0.0, |file| file.len() as f64 / 1e6)
+        };
         eprintln!(
             "{count} of {} parameters are {precision} in {}: {:.1} MB instead of {:.1}",
             model.params().iter().count(),

@@ -23,7 +23,7 @@ use crate::progress::{Bar, Verbosity};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folder of a model or of a training run; or use --model
+    /// Folder of a model or of a training run, or a package (`heedful pack`); or use --model
     folder: Option<PathBuf>,
     /// Serve a folder under a name, for example en-de=runs/multi30k; repeatable
     #[arg(long, value_name = "NAME=FOLDER", value_parser = ModelSpec::parse)]

@@ -1,8 +1,9 @@
 //! `heedful pack` and `heedful demo --pretrained` as processes.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 
-use crate::support::{Workplace, names, text};
+use crate::support::{Bounded, Workplace, names, text};
 
 #[test]
 fn a_packed_model_is_the_model_wherever_it_is_unpacked() {
@@ -49,10 +50,7 @@ fn what_cannot_be_packed_or_shown_is_an_error_and_nothing_is_written() {
         let error = place.bad(command);
         assert!(error.contains(expected), "{command}: {error}");
     }
-    let mut after = names(&place.path(""));
-    // The demo has a folder of its own by then.
-    after.retain(|name| name != "other");
-    assert_eq!(after, before);
+    assert_eq!(names(&place.path("")), before);
     // Half of it is no model, and says so.
     let bytes = fs::read(place.path("model.zip")).expect("it was written");
     place.write("half.zip", &bytes[..bytes.len() / 2]);
@@ -62,4 +60,122 @@ fn what_cannot_be_packed_or_shown_is_an_error_and_nothing_is_written() {
         "{}",
         text(&output.stderr)
     );
+}
+
+#[test]
+fn every_command_takes_a_package_as_it_takes_a_folder() {
+    let place = Workplace::new(200);
+    place.good(&Workplace::training("run", "--steps 5"));
+    place.good("quantize run --to int8 -o small");
+    place.good("pack run -o run.zip");
+    place.good("pack small -o small.zip");
+    for model in ["run", "small"] {
+        for command in [
+            "translate MODEL valid.zh --scores",
+            "score MODEL --src valid.zh --tgt valid.en",
+            "explain MODEL 一辆新车 --json",
+            "explain heads MODEL --src valid.zh --tgt valid.en --csv --quiet --limit 5",
+            "vocab --show MODEL",
+            "evaluate valid.en --ref valid.en --metric bleu",
+        ] {
+            let of = |name: &str| place.run(&command.replace("MODEL", name));
+            let (folder, package) = (of(model), of(&format!("{model}.zip")));
+            assert_eq!(
+                folder.status.success(),
+                package.status.success(),
+                "{command}: {}",
+                text(&package.stderr)
+            );
+            let without_name = |bytes: &[u8]| text(bytes).replace(&format!("{model}.zip"), model);
+            assert_eq!(text(&folder.stdout), without_name(&package.stdout), "{command}");
+        }
+    }
+    // Two models together, one of them packed, and a file.
+    assert_eq!(
+        place.good("translate run run.zip valid.zh --compute f32"),
+        place.good("translate run run valid.zh --compute f32")
+    );
+    for (command, folder) in [
+        ("import run.zip -o imported", "imported"),
+        ("quantize run.zip --to bf16 -o half", "half"),
+        ("shortlist run.zip --src valid.zh --tgt valid.en -o fast", "fast"),
+        ("pack run.zip -o again.zip", "again.zip"),
+    ] {
+        place.good(command);
+        assert_eq!(place.good(&format!("translate {folder} valid.zh")).lines().count(), 40, "{command}");
+    }
+    assert!(place.read("again.zip") == place.read("run.zip"), "the same model is the same file");
+    assert!(place.read("imported/model.safetensors") == place.read("run/model.safetensors"));
+    place.good(
+        &Workplace::training("tuned", "--steps 2 --init-from run.zip")
+            .replace("--preset tiny ", "")
+            .replace("--vocabulary-kind character --vocabulary-size 700 ", ""),
+    );
+
+    let mut server = place.command("serve run.zip --port 0").running();
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().expect("a pipe")).read_line(&mut line).expect("a first line");
+    assert!(line.contains("run (zh → en)"), "{line}");
+}
+
+#[test]
+fn a_package_is_never_written_into() {
+    let place = Workplace::new(200);
+    place.good(&Workplace::training("run", "--steps 5"));
+    place.good("pack run -o run.zip");
+    let before = place.read("run.zip");
+    for (command, expected) in [
+        ("seal run.zip", "is a packed model, which is only read"),
+        ("train --resume run.zip", "run.zip"),
+        ("average run.zip --last 2 --out mean", "is a packed model, which has no checkpoints"),
+        ("shortlist run.zip --src valid.zh --tgt valid.en", "run.zip"),
+        ("quantize run --to int8 -o run.zip", "run.zip"),
+        ("train --src train.zh --tgt train.en --steps 1 --out run.zip", "run.zip"),
+    ] {
+        let error = place.bad(command);
+        assert!(error.contains(expected) && error.lines().count() <= 3, "{command}: {error}");
+        assert!(place.read("run.zip") == before, "{command}");
+    }
+    place.write("other.zip", b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    let error = place.bad("translate other.zip valid.zh");
+    assert!(error.contains("is not the package of a model: it has no model.safetensors"), "{error}");
+}
+
+#[test]
+fn a_package_has_something_to_show_or_says_that_it_has_not() {
+    let place = Workplace::new(200);
+    place.good(&Workplace::training("run", "--steps 5"));
+    let pack = |model: &str, out: &str| text(&place.run(&format!("pack {model} -o {out}.zip")).stderr);
+    let said = pack("run", "run");
+    assert!(said.contains("of its validation text") && said.contains("--examples FILE"), "{said}");
+    let shown = place.good("demo --pretrained run.zip --out shown");
+    let first = place.read("shown/examples.txt");
+    let first = text(&first).lines().next().expect("an example").to_owned();
+    assert!(place.lines("valid.zh").contains(&first) && shown.contains(&first), "{shown}");
+    // Of a model without a log, the validation text that its recipe names.
+    place.good("quantize run --to int8 -o small");
+    pack("small", "small");
+    place.good("import small.zip -o unpacked");
+    assert_eq!(place.lines("unpacked/examples.txt")[..], place.lines("valid.zh")[..4]);
+    // A model that nothing is known of.
+    fs::remove_file(place.path("small/recipe.toml")).expect("it is ours");
+    let said = pack("small", "bare");
+    assert!(said.contains("the package has no texts to try the model with"), "{said}");
+}
+
+#[test]
+fn a_demo_of_a_package_replaces_a_folder_only_by_force() {
+    let place = Workplace::new(200);
+    place.good(&Workplace::training("run", "--steps 5"));
+    place.good("pack run -o run.zip");
+    place.good("demo --pretrained run.zip --out demo");
+    place.write("demo/notes", b"mine");
+    let error = place.bad("demo --pretrained run.zip --out demo");
+    assert!(error.contains("demo is not empty") && error.contains("--force"), "{error}");
+    assert_eq!(place.read("demo/notes"), b"mine");
+    place.good("demo --pretrained run.zip --out demo --force");
+    assert!(!place.path("demo/notes").exists());
+    // A folder that no demo made stays even then.
+    let error = place.bad("demo --pretrained run.zip --out run --force");
+    assert!(error.contains("was not created by an earlier demo"), "{error}");
 }

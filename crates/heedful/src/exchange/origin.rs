@@ -1,9 +1,10 @@
 //! Where a model is from, and under which licence: files that go along with what is made of it.
 
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use crate::store::durable::{self, WriteError};
+use crate::tasks::folder::beside;
 
 /// What an import writes of a model's origin.
 pub const ORIGIN: &str = "ORIGIN.md";
@@ -15,7 +16,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     [ORIGIN].into_iter().chain(LICENCES)
 }
 
-/// Copies those that a model's folder has into another folder, which may be the same. A licence that is there stays.
+/// Copies those that a model's folder or package has into another folder, which may be the same. A licence that is there stays.
 pub fn copy_origin(from: &Path, to: &Path) -> Result<(), WriteError> {
     for name in names() {
         let path = to.join(name);
@@ -23,10 +24,12 @@ pub fn copy_origin(from: &Path, to: &Path) -> Result<(), WriteError> {
         if name != ORIGIN && path.exists() {
             continue;
         }
-        match fs::read(from.join(name)) {
-            Ok(text) => durable::write_bytes(&path, &text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(cause) => return Err(WriteError::Failed { path, cause }),
+        match beside(from, name) {
+            Ok(Some(text)) => durable::write_bytes(&path, &text)?,
+            Ok(None) => {}
+            Err(error) => {
+                return Err(WriteError::Failed { path, cause: io::Error::other(error.to_string()) });
+            }
         }
     }
     Ok(())
@@ -34,6 +37,8 @@ pub fn copy_origin(from: &Path, to: &Path) -> Result<(), WriteError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

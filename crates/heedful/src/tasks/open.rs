@@ -1,11 +1,10 @@
-//! Opens a model's folder for a task's façade.
+//! Opens a model's folder, or its package, for a task's façade.
 
-use std::fs;
 use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::folder::ModelFolder;
+use super::folder::{ModelFolder, beside};
 use super::{ModelConfig, OpenError, Task, TaskConfig, WrongTask};
 use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
@@ -39,7 +38,7 @@ pub(crate) fn trained_length(folder: &Path) -> Option<usize> {
 }
 
 fn data_number(folder: &Path, key: &str) -> Option<usize> {
-    let text = fs::read_to_string(folder.join("recipe.toml")).ok()?;
+    let text = String::from_utf8(beside(folder, "recipe.toml").ok()??).ok()?;
     let recipe = DeTable::parse(&text).ok()?;
     let data = recipe.get_ref().get("data")?.get_ref().as_table()?;
     data.get(key)?.get_ref().as_integer()?.as_str().parse().ok()
@@ -47,6 +46,8 @@ fn data_number(folder: &Path, key: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::recipe::Recipe;
 

@@ -18,6 +18,8 @@ mod time_plan;
 mod average;
 pub mod checkpoint;
 
+pub mod examples;
+
 pub mod run;
 
 pub use average::{Averaged, average};

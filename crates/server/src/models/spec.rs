@@ -5,11 +5,10 @@
 //! and such a model accepts any code of a client.
 
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use heedful::tasks::folder::ModelFolder;
+use heedful::tasks::folder::{ModelFolder, beside, is_package};
 
 use super::Engine;
 use crate::languages;
@@ -33,17 +32,18 @@ pub struct ModelSpec {
 /// Where a model comes from, each time it is loaded.
 #[derive(Clone)]
 pub enum Origin {
-    /// The folder of a model or of a training run.
+    /// The folder of a model or of a training run, or the package of a model.
     Folder(PathBuf),
     /// A function that builds it.
     Factory(Arc<dyn Fn() -> Result<Engine, String> + Send + Sync>),
 }
 
 impl ModelSpec {
-    /// A folder under its own name, with its languages.
+    /// A folder, or a package without its `.zip`, under its own name, with its languages.
     pub fn folder(path: &Path) -> ModelSpec {
         let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let name = name.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into());
+        let name = if is_package(path) { name.file_stem() } else { name.file_name() };
+        let name = name.map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into());
         ModelSpec::named(&name, path)
     }
 
@@ -114,7 +114,7 @@ fn languages_of_model(folder: &Path) -> Option<(String, String)> {
 
 /// The languages in the names of the training files. Only two lines of the recipe matter, which a run writes itself.
 fn languages_of_recipe(folder: &Path) -> Option<(String, String)> {
-    let recipe = fs::read_to_string(folder.join("recipe.toml")).ok()?;
+    let recipe = String::from_utf8(beside(folder, "recipe.toml").ok()??).ok()?;
     let side = |key: &str| {
         let value = recipe.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='))?;
         let file = value.split(['"', '\'']).nth(1)?;
@@ -125,6 +125,8 @@ fn languages_of_recipe(folder: &Path) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -50,6 +50,11 @@ fn stamp(spec: &ModelSpec) -> Option<Stamp> {
         let metadata = folder.join(name).metadata().ok()?;
         Some((metadata.modified().ok()?, metadata.len()))
     };
+    if folder.is_file() {
+        // A package has its own stamp in the place of those of its files.
+        let package = folder.metadata().ok()?;
+        return Some([Some((package.modified().ok()?, package.len())); MODEL_FILES.len()]);
+    }
     folder.join(MODEL).exists().then(|| MODEL_FILES.map(stamp))
 }
 
@@ -70,5 +75,11 @@ mod tests {
             assert!(!seen.contains(&stamp(&spec)), "{name}");
             seen.push(stamp(&spec));
         }
+        let package = folder.path().join("en-de.zip");
+        fs::write(&package, "one").expect("room");
+        let spec = ModelSpec::named("en-de", &package);
+        let before = stamp(&spec);
+        fs::write(&package, "another").expect("room");
+        assert!(before.is_some() && stamp(&spec) != before);
     }
 }

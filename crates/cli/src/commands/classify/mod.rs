@@ -33,7 +33,7 @@ use crate::shard::{Format, OpenShard, ShardArguments, Work, as_map};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folder of a classifier or of its training run
+    /// Folder of a classifier or of its training run, or its package
     model: PathBuf,
     /// Text file, one text per line; may be compressed (.gz, .xz, .zst) [default: standard input]
     file: Option<PathBuf>,

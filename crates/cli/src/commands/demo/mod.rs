@@ -37,6 +37,7 @@ pub(super) use self::by_length::bottleneck;
 use self::direction::DirectionChoice;
 pub(super) use self::direction::{Dependency, Direction};
 use self::evaluation::TestResult;
+use self::folder::Existing;
 use self::model::DemoModel;
 use self::phrases::TextFiles;
 use self::plan::{NORMAL, QUICK};
@@ -74,9 +75,12 @@ pub(crate) struct Arguments {
     /// Also translate this phrase and show its attention; repeatable
     #[arg(long, value_name = "PHRASE")]
     text: Vec<String>,
-    /// Folder for model, phrases and report; that of an earlier demo is replaced
+    /// Folder for model, phrases and report; that of an earlier demo is replaced, with --pretrained only if --force is given
     #[arg(long, value_name = "FOLDER", default_value = "heedful-demo")]
     out: PathBuf,
+    /// With --pretrained: replace the folder that an earlier demo made
+    #[arg(long, requires = "pretrained")]
+    force: bool,
     /// Random seed of the phrases and of the training
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -109,7 +113,9 @@ const LONGEST_PHRASE: usize = 500;
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(file) = &arguments.pretrained {
         arguments.threads.set_up();
-        return pretrained::run(file, &arguments.out, &arguments.text, arguments.device.choice());
+        let existing = if arguments.force { Existing::Replaced } else { Existing::Kept };
+        let device = arguments.device.choice();
+        return pretrained::run(file, &arguments.out, existing, &arguments.text, device);
     }
     let runs = arguments.runs()?;
     arguments.threads.set_up();
@@ -124,7 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         demo.model.adapt(&mut recipe);
         recipes.push(recipe);
     }
-    folder::claim(&arguments.out)?;
+    folder::claim(&arguments.out, Existing::Replaced)?;
     let phrases = text.write(&plan, arguments.seed)?;
     let mut results = Vec::new();
     for (demo, recipe) in runs.iter().zip(&recipes) {

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use heedful::decode::SearchOptions;
 use heedful::models::DeviceChoice;
-use heedful::tasks::package::{EXAMPLES, MODEL_CARD, unpack};
+use heedful::tasks::package::{EXAMPLES, MODEL_CARD, Package};
 use heedful::tasks::translate::Translator;
 
+use super::folder::Existing;
 use super::trace::Trace;
 use super::{LONGEST_PHRASE, folder, text_report};
 use crate::machine::default_precision;
@@ -18,12 +19,18 @@ use crate::machine::default_precision;
 const MOST_EXAMPLES: usize = 8;
 
 /// Unpacks a model (or takes one that is a folder), translates texts, and shows the attention of the first.
-pub(super) fn run(file: &Path, out: &Path, texts: &[String], device: DeviceChoice) -> Result<()> {
+pub(super) fn run(
+    file: &Path,
+    out: &Path,
+    existing: Existing,
+    texts: &[String],
+    device: DeviceChoice,
+) -> Result<()> {
     if let Some(long) = texts.iter().find(|text| text.chars().count() > LONGEST_PHRASE) {
         bail!("--text has {} characters: a text has at most {LONGEST_PHRASE}", long.chars().count());
     }
     let chosen = device.choose().map_err(|why| anyhow!("{why}: use --device cpu or auto"))?;
-    let model = place_of(file, out)?;
+    let model = place_of(file, out, existing)?;
     let translator = Translator::open(&model)?;
     translator.model().params().move_to(chosen.device);
     let compute = default_precision(&model, chosen.device);
@@ -54,15 +61,16 @@ pub(super) fn run(file: &Path, out: &Path, texts: &[String], device: DeviceChoic
 }
 
 /// The folder of the model.
-fn place_of(file: &Path, out: &Path) -> Result<PathBuf> {
+fn place_of(file: &Path, out: &Path, existing: Existing) -> Result<PathBuf> {
     if file.is_dir() {
         return Ok(file.to_owned());
     }
     if !file.exists() {
         bail!("{} is not there: name the package of a model, or its folder", file.display());
     }
-    folder::claim(out)?;
-    unpack(file, out)?;
+    let package = Package::open(file)?;
+    folder::claim(out, existing)?;
+    package.unpack(out)?;
     Ok(out.to_owned())
 }
 

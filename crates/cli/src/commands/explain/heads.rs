@@ -24,7 +24,7 @@ use crate::progress::{Bar, Quiet};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Folder of a translator or of its training run
+    /// Folder of a translator or of its training run, or its package (`heedful pack`)
     model: PathBuf,
     /// Source text, one sentence per line
     #[arg(long, value_name = "FILE")]

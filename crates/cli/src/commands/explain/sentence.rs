@@ -30,7 +30,7 @@ const FORMATS: [Format; 4] = [Format::Html, Format::Svg, Format::Png, Format::Js
 
 #[derive(clap::Args)]
 pub(super) struct SentenceArguments {
-    /// Folder of a model of any task, or of its training run
+    /// Folder of a model of any task, or of its training run, or its package (`heedful pack`)
     #[arg(required = true)]
     model: Option<PathBuf>,
     /// Texts to explain (for a masked language model with <mask>, if it shall predict something); or one file, a sentence per line, which may be compressed; or - for standard input

@@ -36,7 +36,7 @@ use crate::shard::{Format, ShardArguments, Work, as_map};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folder of a translator, a language model or a classifier, or of its training run
+    /// Folder of a translator, a language model or a classifier, or of its training run, or its package
     model: PathBuf,
     /// Source text of a translator, one sentence per line
     #[arg(long, value_name = "FILE", requires = "tgt")]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 use heedful::decode::{MaxLength, Sampling, SearchOptions};
 use heedful::models::HeadName;
+use heedful::tasks::folder::is_package;
 use serde_json::json;
 
 use crate::attention_file::AttentionArguments;
@@ -22,7 +23,7 @@ use crate::shard::{Format, ShardArguments, Work, as_map, hash_of};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folder of a translator or of its training run
+    /// Folder of a translator or of its training run, or its package (`heedful pack`)
     model: PathBuf,
     /// Folders of more models for an ensemble; then a text file, one sentence per line, which may be compressed (.gz, .xz,
     /// .zst) [default: standard input]
@@ -144,9 +145,9 @@ impl Arguments {
         std::iter::once(&self.model).chain(more).map(PathBuf::as_path).collect()
     }
 
-    /// The text file: what is named last, unless it is a folder.
+    /// The text file: what is named last, unless it is a folder or a packed model.
     pub(crate) fn file(&self) -> Option<&Path> {
-        self.more.last().map(PathBuf::as_path).filter(|last| !last.is_dir())
+        self.more.last().map(PathBuf::as_path).filter(|last| !last.is_dir() && !is_package(last))
     }
 
     /// What decides the translations, for a shard of them.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use heedful::data::corpus::{Lines, LongLines};
 use heedful::data::tokenizer::CachingTokenizer;
 use heedful::data::{Input, Tokenizer};
-use heedful::tasks::folder::ModelFolder;
+use heedful::tasks::folder::{ModelFolder, is_package};
 
 use crate::long_text::LONGEST_LINE;
 
@@ -59,7 +59,7 @@ pub(super) fn decode(path: &Path) -> Result<()> {
 
 /// Loads a file, or the tokenizer.json of a folder.
 fn load(path: &Path) -> Result<Arc<Tokenizer>> {
-    if path.join("config.json").exists() {
+    if path.join("config.json").exists() || is_package(path) {
         // Opened as a model, its vocabulary is checked to be the one that it was trained with.
         return Ok(ModelFolder::open(path)?.tokenizers()?.source);
     }

@@ -25,14 +25,6 @@ pub enum ExportError {
         /// What to do.
         remedy: String,
     },
-    /// A file beside the model cannot be read.
-    #[error("cannot read {file}: {error}")]
-    Read {
-        /// The file.
-        file: String,
-        /// The system's error.
-        error: io::Error,
-    },
     /// The new folder cannot be made, or has a file that cannot be removed.
     #[error("cannot write {file}: {error}")]
     Folder {

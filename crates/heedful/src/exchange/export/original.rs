@@ -1,7 +1,5 @@
 //! The model that is exported, with what lies beside it in its folder.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::ExportError;
@@ -10,7 +8,7 @@ use crate::exchange::origin;
 use crate::layers::Positions;
 use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
-use crate::tasks::folder::ModelFolder;
+use crate::tasks::folder::{ModelFolder, beside};
 use crate::tasks::open::trained_length;
 
 /// Rows of a table of sines and cosines, which has an end in other projects: longer than texts are by far.
@@ -34,12 +32,7 @@ impl Original {
         let folder = ModelFolder::open(path)?;
         let mut known = Vec::new();
         for name in origin::names() {
-            let file = path.join(name);
-            match fs::read(&file) {
-                Ok(bytes) => known.push((name, bytes)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(ExportError::Read { file: file.display().to_string(), error }),
-            }
+            known.extend(beside(path, name)?.map(|text| (name, text)));
         }
         Ok(Original {
             path: path.to_owned(),

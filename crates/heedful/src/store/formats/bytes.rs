@@ -33,10 +33,16 @@ impl FileBytes {
             }
             MappedFile::open(&file)
         };
-        let mapped =
-            mapped().map_err(|error| FormatError::Read { file: path.display().to_string(), error })?;
-        let range = 0..mapped.len();
-        Ok(FileBytes { whole: Whole::Mapped(mapped), range })
+        let read = |error| FormatError::Read { file: path.display().to_string(), error };
+        mapped().map(FileBytes::from).map_err(read)
+    }
+
+    /// The mapped file that they lie in, and where they begin there; `None` for bytes in memory.
+    pub(crate) fn mapped(&self) -> Option<(&MappedFile, usize)> {
+        match &self.whole {
+            Whole::Mapped(file) => Some((file, self.range.start)),
+            Whole::Owned(_) => None,
+        }
     }
 
     /// A part of the bytes.
@@ -49,6 +55,13 @@ impl FileBytes {
             whole: self.whole.clone(),
             range: self.range.start + part.start..self.range.start + part.end,
         }
+    }
+}
+
+impl From<MappedFile> for FileBytes {
+    fn from(file: MappedFile) -> FileBytes {
+        let range = 0..file.len();
+        FileBytes { whole: Whole::Mapped(file), range }
     }
 }
 

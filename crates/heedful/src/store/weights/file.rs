@@ -215,12 +215,19 @@ impl<'a> Opened<'a> {
     }
 
     /// The tensors' names, in the order of the file.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str).filter(|name| *name != CHECKSUM)
     }
 
     pub(super) fn tensor(&self, name: &str) -> Result<TensorView<'_>, WeightsFileError> {
         Ok(self.tensors.tensor(name)?)
+    }
+
+    /// A tensor as it is in the file, for another file.
+    pub(crate) fn stored(&self, name: &str) -> Result<StoredTensor<'a>, WeightsFileError> {
+        let tensor = self.tensors.tensor(name)?;
+        let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
+        Ok(StoredTensor { name: name.to_owned(), dtype, shape, bytes: Cow::Borrowed(tensor.data()) })
     }
 
     /// The matrices whose names begin with `prefix`, with the prefix removed; `None` if there are none.
@@ -242,12 +249,16 @@ impl<'a> Opened<'a> {
 
 /// The metadata of a file, from its header alone: nothing is verified.
 pub(crate) fn read_metadata(path: &Path) -> io::Result<Metadata> {
+    metadata_of(File::open(path)?)
+}
+
+/// As [`read_metadata`], from the beginning of a file.
+pub(crate) fn metadata_of(mut file: impl Read) -> io::Result<Metadata> {
     #[derive(Deserialize)]
     struct Header {
         #[serde(rename = "__metadata__", default)]
         metadata: Metadata,
     }
-    let mut file = File::open(path)?;
     let mut length = [0; 8];
     file.read_exact(&mut length)?;
     let mut header = Vec::new();

@@ -15,13 +15,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use heedful_tensor::cpu::gemm::{Int8Matrix, MappedFile};
+use heedful_tensor::cpu::gemm::Int8Matrix;
 use heedful_tensor::{Channels, Param, Params, Precision};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
 use super::file::{Opened, StoredTensor};
 use super::{Metadata, Weights, WeightsFileError, WeightsMismatch};
+use crate::store::formats::FileBytes;
 
 const SCALES: &str = ".scales";
 const SHAPES: &str = "int8-shapes";
@@ -162,16 +163,18 @@ impl StoredMatrix<'_> {
         }
     }
 
-    /// Sets a parameter; integers stay where they are in the file.
-    fn install(&self, param: &Param, file: &MappedFile) {
+    /// Sets a parameter; integers stay where they are in a mapped file.
+    fn install(&self, param: &Param, file: &FileBytes) {
         if let StoredMatrix::Int8 { shape, channels, integers, scales } = self
             && param.channels() == Some(*channels)
         {
-            let start = integers.as_ptr().addr() - file.as_ptr().addr();
-            let (sides, range) = (channels.sides(*shape), start..start + integers.len());
-            if let Some(matrix) = Int8Matrix::from_file(sides, file, range, scales) {
-                return param.set_int8(matrix);
-            }
+            let sides = channels.sides(*shape);
+            let mapped = file.mapped().and_then(|(mapped, first)| {
+                let start = first + integers.as_ptr().addr() - file.as_ptr().addr();
+                Int8Matrix::from_file(sides, mapped, start..start + integers.len(), scales)
+            });
+            let matrix = mapped.or_else(|| Int8Matrix::from_bytes(sides, integers, scales));
+            return param.set_int8(matrix.expect("its bytes were counted"));
         }
         let mut values = Vec::new();
         self.append_to(&mut values);
@@ -220,7 +223,7 @@ impl Opened<'_> {
     }
 
     /// Sets all parameters of a model from this file, which lies in `file`; on an error nothing changes.
-    pub(crate) fn install(&self, params: &Params, file: &MappedFile) -> Result<(), InstallError> {
+    pub(crate) fn install(&self, params: &Params, file: &FileBytes) -> Result<(), InstallError> {
         let names: Vec<&str> = self.names().filter(|name| !self.is_part_of_another(name)).collect();
         let mut matrices = BTreeMap::new();
         for name in &names {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::MODEL;
 use crate::store::durable::WriteError;
+use crate::store::formats::FormatError;
 use crate::store::seal::SealDifference;
 use crate::store::weights::{WeightsFileError, WeightsMismatch};
 use crate::tasks::ConfigError;
@@ -12,10 +13,32 @@ use crate::tasks::ConfigError;
 /// Why a model's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The path is not a folder.
-    #[error("{path} is not a folder: give the folder of a model or of a training run")]
+    /// The path is neither a folder nor a package.
+    #[error(
+        "{path} is not a folder: give the folder of a model or of a training run, or the file that heedful pack made of one"
+    )]
     NoFolder {
         /// The path.
+        path: PathBuf,
+    },
+    /// The file is an archive of something else.
+    #[error(
+        "{path} is not the package of a model: it has no {MODEL}. heedful pack makes packages; models of other projects have to be \
+         imported (heedful import)"
+    )]
+    NoPackage {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A package cannot be read.
+    #[error(transparent)]
+    Package(#[from] FormatError),
+    /// A package shall be written into.
+    #[error(
+        "{path} is a packed model, which is only read: make a folder of it first (heedful import {path} -o FOLDER)"
+    )]
+    Packed {
+        /// The file.
         path: PathBuf,
     },
     /// The folder has no `config.json`.

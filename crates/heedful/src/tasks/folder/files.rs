@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{CONFIG, FolderError, MODEL};
+use super::{CONFIG, FolderError, MODEL, Place, is_package};
 use crate::data::labels::LABELS_FILE;
 use crate::data::shortlist::SHORTLIST_FILE;
 use crate::data::tokenizer::{JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE};
@@ -50,15 +49,12 @@ pub(super) struct ModelFiles {
 
 impl ModelFiles {
     /// Reads those that a seal names; without one, those that are there.
-    pub(super) fn read(folder: &Path, seal: Option<&Seal>) -> Result<ModelFiles, FolderError> {
+    pub(super) fn read(place: &Place, seal: Option<&Seal>) -> Result<ModelFiles, FolderError> {
         let is_sealed = |name: &str| seal.is_none_or(|seal| seal.names().any(|sealed| sealed == name));
         let mut files = ModelFiles::default();
         for name in MODEL_FILES.into_iter().filter(|name| *name != MODEL && is_sealed(name)) {
-            let path = folder.join(name);
-            match fs::read(&path) {
-                Ok(bytes) => files.add(name, bytes),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(FolderError::read(&path, error)),
+            if let Some(bytes) = place.read(name)? {
+                files.add(name, bytes);
             }
         }
         Ok(files)
@@ -101,6 +97,9 @@ impl ModelFiles {
 
     /// Writes the files into a folder, each atomically.
     pub(super) fn write(&self, folder: &Path) -> Result<(), FolderError> {
+        if is_package(folder) {
+            return Err(FolderError::Packed { path: folder.to_owned() });
+        }
         fs::create_dir_all(folder).map_err(|cause| FolderError::write(folder, cause))?;
         for (name, bytes) in &self.bytes {
             durable::write_bytes(&folder.join(name), bytes)?;

@@ -16,21 +16,23 @@
 //! and one that is damaged, missing or another model's is refused. It is part of the weights because these are written last
 //! and replaced atomically: at every moment there is one whole model or none. [`ModelFolder::seal`] renews it.
 //!
-//! The folder of a training run is a model's folder too: it holds the best model so far.
+//! The folder of a training run is a model's folder too: it holds the best model so far. The file that [`crate::tasks::package`]
+//! makes of a folder is opened as the folder is, and never written into ([`place`]).
 
 mod config;
 mod error;
 mod files;
+mod place;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 pub use config::Languages;
 pub use error::FolderError;
 use files::ModelFiles;
 pub use files::{MODEL_FILES, TokenizerFiles};
-use heedful_tensor::cpu::gemm::MappedFile;
 use heedful_tensor::{Params, Precision};
+pub(crate) use place::Place;
+pub use place::{beside, is_package};
 
 use crate::data::labels::{LABELS_FILE, Labels, LabelsError};
 use crate::data::shortlist::{SHORTLIST_FILE, Shortlist, ShortlistError};
@@ -38,8 +40,9 @@ use crate::data::tokenizer::{JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE,
 use crate::data::{Tokenizer, TokenizerError};
 use crate::models::Model;
 use crate::store::durable;
+use crate::store::formats::FileBytes;
 use crate::store::seal::Seal;
-use crate::store::weights::file::{Checksum, Contents, Opened, StoredTensor, read_metadata};
+use crate::store::weights::file::{Checksum, Contents, Opened, StoredTensor};
 use crate::store::weights::narrow::{self, InstallError, NarrowWeights};
 use crate::store::weights::{Metadata, Weights, WeightsFileError, WeightsMismatch};
 use crate::tasks::{ModelConfig, OpenError};
@@ -51,7 +54,7 @@ const CONFIG: &str = "config.json";
 /// The weights.
 pub const MODEL: &str = "model.safetensors";
 
-/// A model's folder, with its configuration.
+/// A model's folder, or its package, with its configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFolder {
     /// Where it is.
@@ -67,19 +70,16 @@ impl ModelFolder {
     /// Reads all files but the weights, and checks that they are those that the weights were saved with. A training run
     /// that has not saved a model yet can be opened too.
     pub fn open(path: &Path) -> Result<ModelFolder, FolderError> {
-        let weights = path.join(MODEL);
-        let seal = if path.is_dir() && weights.exists() { Some(read_seal(&weights)?) } else { None };
-        ModelFolder::read(path, seal.as_ref())
+        let place = Place::of(path)?;
+        let seal = if place.has(MODEL) { Some(read_seal(path, &place)?) } else { None };
+        ModelFolder::read(path, &place, seal.as_ref())
     }
 
-    fn read(path: &Path, seal: Option<&Seal>) -> Result<ModelFolder, FolderError> {
-        if !path.is_dir() {
-            return Err(FolderError::NoFolder { path: path.to_owned() });
-        }
-        if !path.join(CONFIG).exists() {
+    fn read(path: &Path, place: &Place, seal: Option<&Seal>) -> Result<ModelFolder, FolderError> {
+        if !place.has(CONFIG) {
             return Err(FolderError::NoConfig { path: path.join(CONFIG) });
         }
-        let files = ModelFiles::read(path, seal)?;
+        let files = ModelFiles::read(place, seal)?;
         match seal {
             Some(seal) => files.check(path, seal)?,
             None => drop(TokenizerFiles::find(path)?),
@@ -179,21 +179,17 @@ impl ModelFolder {
 
     /// [`ModelFolder::precision`] of a folder that is not opened: only the header of its weights is read.
     pub fn precision_in(folder: &Path) -> Result<Precision, FolderError> {
-        let path = folder.join(MODEL);
-        let metadata = read_metadata(&path).map_err(|cause| FolderError::Header { path, cause })?;
-        Ok(narrow::precision(&metadata))
+        Ok(narrow::precision(&Place::of(folder)?.metadata()?))
     }
 
     /// The checksum of the weights, which seals the other files too: another model has another one. It is checked against the
     /// bytes when the weights are read.
     pub fn checksum(&self) -> Result<String, FolderError> {
-        let path = self.path.join(MODEL);
-        if !path.exists() {
+        let (path, place) = (self.path.join(MODEL), Place::of(&self.path)?);
+        if !place.has(MODEL) {
             return Err(FolderError::NoModel { path });
         }
-        let metadata =
-            read_metadata(&path).map_err(|cause| FolderError::Header { path: path.clone(), cause })?;
-        metadata.get("checksum").cloned().ok_or_else(|| FolderError::unsealed(&path))
+        place.metadata()?.get("checksum").cloned().ok_or_else(|| FolderError::unsealed(&path))
     }
 
     fn metadata(&self) -> Metadata {
@@ -218,7 +214,11 @@ impl ModelFolder {
     /// Seals a folder whose files were changed on purpose, or written by another program. The weights must fit the
     /// configuration; damaged ones are refused.
     pub fn seal(path: &Path) -> Result<ModelFolder, OpenError> {
-        let folder = ModelFolder::read(path, None)?;
+        let place = Place::of(path)?;
+        if matches!(place, Place::Package(_)) {
+            return Err(FolderError::Packed { path: path.to_owned() }.into());
+        }
+        let folder = ModelFolder::read(path, &place, None)?;
         let model = folder.build()?;
         folder.install_where(|_| Ok(()), model.params())?;
         folder.shortlist(&folder.tokenizers()?)?;
@@ -232,8 +232,8 @@ impl ModelFolder {
     /// Seals the weights of the folder, if there are any, with its other files as they were created: a resumed run may have
     /// changed its configuration.
     pub(crate) fn renew_seal(&self) -> Result<(), FolderError> {
-        let path = self.path.join(MODEL);
-        if !path.exists() || read_seal(&path)? == self.files.seal() {
+        let place = Place::of(&self.path)?;
+        if !place.has(MODEL) || read_seal(&self.path, &place)? == self.files.seal() {
             return Ok(());
         }
         self.save(&self.weights_where(|_| Ok(()))?)
@@ -242,12 +242,12 @@ impl ModelFolder {
     /// Checks that the vocabularies and labels in the folder of a run are those that its model, if it has saved one, was
     /// saved with. Its configuration is not checked: the run writes it anew.
     pub(crate) fn check_text_files(path: &Path) -> Result<(), FolderError> {
-        let weights = path.join(MODEL);
-        if !weights.exists() {
+        let place = Place::of(path)?;
+        if !place.has(MODEL) {
             return Ok(());
         }
-        let seal = read_seal(&weights)?;
-        let found = text_files_of(ModelFiles::read(path, Some(&seal))?.seal());
+        let seal = read_seal(path, &place)?;
+        let found = text_files_of(ModelFiles::read(&place, Some(&seal))?.seal());
         match text_files_of(seal).difference(&found) {
             None => Ok(()),
             Some(difference) => Err(FolderError::differs(path, difference)),
@@ -355,19 +355,17 @@ impl ModelFolder {
         })
     }
 
-    /// Maps the file of the weights and uses it if `accept` agrees with its seal; `None` is the seal of a file that has no
+    /// Opens the file of the weights and uses it if `accept` agrees with its seal; `None` is the seal of a file that has no
     /// checksum.
     fn opened<R>(
         &self,
         accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
-        work: impl FnOnce(&Opened<'_>, &MappedFile) -> Result<R, FolderError>,
+        work: impl FnOnce(&Opened<'_>, &FileBytes) -> Result<R, FolderError>,
     ) -> Result<R, FolderError> {
         let path = self.path.join(MODEL);
-        if !path.exists() {
+        let Some(bytes) = Place::of(&self.path)?.weights()? else {
             return Err(FolderError::NoModel { path });
-        }
-        let bytes = File::open(&path).and_then(|file| MappedFile::open(&file));
-        let bytes = bytes.map_err(|cause| FolderError::read(&path, cause))?;
+        };
         let damaged = |damage| FolderError::Damaged { path: path.clone(), damage };
         let (file, is_sealed) = match Opened::new(&bytes, Checksum::First) {
             Err(WeightsFileError::NoChecksum) => (Opened::unverified(&bytes).map_err(damaged)?, false),
@@ -388,10 +386,9 @@ fn text_files_of(seal: Seal) -> Seal {
 }
 
 /// The seal of weights, from the header of their file alone.
-fn read_seal(weights: &Path) -> Result<Seal, FolderError> {
-    let metadata =
-        read_metadata(weights).map_err(|cause| FolderError::Header { path: weights.to_owned(), cause })?;
-    let seal = Seal::in_metadata(&metadata).ok_or_else(|| FolderError::unsealed(weights))?;
+fn read_seal(path: &Path, place: &Place) -> Result<Seal, FolderError> {
+    let weights = &path.join(MODEL);
+    let seal = Seal::in_metadata(&place.metadata()?).ok_or_else(|| FolderError::unsealed(weights))?;
     let names = |some: &[&str]| seal.names().any(|name| some.contains(&name));
     if !names(&[CONFIG]) || !names(&[JOINT_FILE, SOURCE_FILE, TARGET_FILE]) {
         let damage = WeightsFileError::Checksum;

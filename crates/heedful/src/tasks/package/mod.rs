@@ -7,18 +7,19 @@
 //! recipe.toml                           how long the texts were that it was trained with, and the names of its text files
 //! ```
 //!
-//! Nothing else goes in, and nothing else comes out: a recipe loses its folders, and an archive with other files is refused.
+//! Nothing else goes in, and nothing else comes out: a recipe loses its folders, and an archive with other files is not unpacked.
+//! It need not be: whoever reads a model's folder reads the archive in its place ([`super::folder`]).
 
 mod error;
 
+use std::fs;
 use std::path::Path;
-use std::{fs, io};
 
 pub use error::PackageError;
 use serde_json::json;
 use toml::de::{DeTable, DeValue};
 
-use super::folder::{MODEL, MODEL_FILES, ModelFolder};
+use super::folder::{MODEL, MODEL_FILES, ModelFolder, Place};
 use crate::store::durable;
 use crate::store::formats::zip::{Archive, write};
 
@@ -34,24 +35,21 @@ pub const DOCUMENTS: [&str; 6] = [MODEL_CARD, EXAMPLES, "ORIGIN.md", "LICENSE", 
 /// The archive of a model in a folder, which is checked first. `documents` are added, or replace those of the folder; all have a
 /// name of [`DOCUMENTS`].
 pub fn pack(folder: &Path, documents: &[(&str, Vec<u8>)]) -> Result<Vec<u8>, PackageError> {
-    let opened = ModelFolder::open(folder)?;
+    let (opened, place) = (ModelFolder::open(folder)?, Place::of(folder)?);
     opened.load()?;
     let names = opened.names();
     let mut members: Vec<(&str, Vec<u8>)> = Vec::new();
     for name in MODEL_FILES {
         if name == MODEL || names.iter().any(|sealed| sealed == name) {
-            members.push((name, read(&folder.join(name))?));
+            members.extend(place.read(name)?.map(|bytes| (name, bytes)));
         }
     }
     for name in DOCUMENTS {
         let given = documents.iter().find(|(given, _)| *given == name).map(|(_, text)| text.clone());
-        members.extend(
-            given
-                .map_or_else(|| read_if_there(&folder.join(name)), |text| Ok(Some(text)))?
-                .map(|text| (name, text)),
-        );
+        members
+            .extend(given.map_or_else(|| place.read(name), |text| Ok(Some(text)))?.map(|text| (name, text)));
     }
-    if let Some(recipe) = read_if_there(&folder.join(RECIPE))? {
+    if let Some(recipe) = place.read(RECIPE)? {
         members
             .extend(shortened(&String::from_utf8_lossy(&recipe)).map(|recipe| (RECIPE, recipe.into_bytes())));
     }
@@ -59,24 +57,41 @@ pub fn pack(folder: &Path, documents: &[(&str, Vec<u8>)]) -> Result<Vec<u8>, Pac
     Ok(write::archive(&members)?)
 }
 
-/// Writes the model of an archive into a folder, which is created if need be, and opens it.
-pub fn unpack(file: &Path, folder: &Path) -> Result<ModelFolder, PackageError> {
-    let archive = Archive::open(file)?;
-    let is_known = |name: &&str| MODEL_FILES.contains(name) || DOCUMENTS.contains(name) || *name == RECIPE;
-    if let Some(unknown) = archive.names().find(|name| !is_known(name)) {
-        return Err(PackageError::Unknown { file: archive.file().to_owned(), name: unknown.to_owned() });
+/// Whether a file is the package of a model of ours, not that of another project.
+pub fn is_ours(file: &Path) -> bool {
+    matches!(Place::of(file), Ok(Place::Package(_)))
+}
+
+/// An archive that has the files of a model, and no others.
+pub struct Package(Archive);
+
+impl Package {
+    /// Opens an archive and looks at the names of its files.
+    pub fn open(file: &Path) -> Result<Package, PackageError> {
+        let archive = Archive::open(file)?;
+        let is_known =
+            |name: &&str| MODEL_FILES.contains(name) || DOCUMENTS.contains(name) || *name == RECIPE;
+        if let Some(unknown) = archive.names().find(|name| !is_known(name)) {
+            return Err(PackageError::Unknown { file: archive.file().to_owned(), name: unknown.to_owned() });
+        }
+        if !archive.has(MODEL) {
+            return Err(PackageError::NoModel { file: archive.file().to_owned() });
+        }
+        Ok(Package(archive))
     }
-    if !archive.names().any(|name| name == MODEL) {
-        return Err(PackageError::NoModel { file: archive.file().to_owned() });
+
+    /// Writes the model into a folder, which is created if need be, and opens it.
+    pub fn unpack(&self, folder: &Path) -> Result<ModelFolder, PackageError> {
+        let Package(archive) = self;
+        fs::create_dir_all(folder).map_err(|error| PackageError::io(folder, error))?;
+        // The weights last: they name the others.
+        let (weights, others): (Vec<&str>, Vec<&str>) = archive.names().partition(|name| *name == MODEL);
+        for name in others.into_iter().chain(weights) {
+            let bytes = archive.read(name)?.expect("a member's own name");
+            durable::write_bytes(&folder.join(name), &bytes)?;
+        }
+        Ok(ModelFolder::open(folder)?)
     }
-    fs::create_dir_all(folder).map_err(|error| PackageError::io(folder, error))?;
-    // The weights last: they name the others.
-    let (weights, others): (Vec<&str>, Vec<&str>) = archive.names().partition(|name| *name == MODEL);
-    for name in others.into_iter().chain(weights) {
-        let bytes = archive.read(name)?.expect("a member's own name");
-        durable::write_bytes(&folder.join(name), &bytes)?;
-    }
-    Ok(ModelFolder::open(folder)?)
 }
 
 /// What a recipe says of a model that others have: the lengths of its texts, and the names of their files without folders.
@@ -103,18 +118,6 @@ fn without_folders(value: &DeValue<'_>) -> Option<String> {
         }
         DeValue::Integer(number) => Some(number.as_str().to_owned()),
         _ => None,
-    }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, PackageError> {
-    fs::read(path).map_err(|error| PackageError::io(path, error))
-}
-
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, PackageError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(PackageError::io(path, error)),
     }
 }
 
@@ -146,7 +149,8 @@ mod tests {
             (vec![("config.json", b"{}")], "no model"),
         ] {
             fs::write(&file, write::archive(&members).expect("a small archive")).expect("room on the disk");
-            let error = unpack(&file, &folder).expect_err("not a package").to_string();
+            let unpacked = Package::open(&file).and_then(|package| package.unpack(&folder));
+            let error = unpacked.expect_err("not a package").to_string();
             assert!(error.contains(expected), "{error}");
             assert!(!folder.exists());
         }

@@ -114,16 +114,31 @@ impl Archive {
         self.members.keys().map(String::as_str)
     }
 
+    /// Whether there is a member of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.members.contains_key(name)
+    }
+
+    /// Reads a member from its beginning, if there is one of this name; nothing is verified.
+    pub(crate) fn reader(&self, name: &str) -> Option<Box<dyn Read + '_>> {
+        let member = self.members.get(name)?;
+        let packed = &self.bytes[member.packed.clone()];
+        Some(match member.method {
+            STORED => Box::new(packed),
+            // One more than there may be, so that more is noticed.
+            _ => Box::new(DeflateDecoder::new(packed).take(member.size + 1)),
+        })
+    }
+
     /// The content of a member, if there is one of this name.
     pub fn read(&self, name: &str) -> Result<Option<FileBytes>, FormatError> {
         let Some(member) = self.members.get(name) else { return Ok(None) };
-        let packed = &self.bytes[member.packed.clone()];
         let bytes: FileBytes = match member.method {
             STORED => self.bytes.slice(member.packed.clone()),
             _ => {
                 let mut bytes = Vec::new();
-                // One more than there may be, so that more is noticed; memory grows with what is there.
-                let unpacked = DeflateDecoder::new(packed).take(member.size + 1).read_to_end(&mut bytes);
+                // Memory grows with what is there.
+                let unpacked = self.reader(name).expect("it is a member").read_to_end(&mut bytes);
                 unpacked
                     .map_err(|error| refused(&self.file, name, format!("it cannot be unpacked ({error})")))?;
                 bytes.into()
