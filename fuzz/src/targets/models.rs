@@ -271,7 +271,7 @@ fn checkpoints(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
         maxima: Some(weights),
     };
     let progress = Progress { recipe: "0123".to_owned(), seconds: 2.5, ..Progress::default() };
-    checkpoints.save(&Checkpoint { trainer, progress }, Keep { last: 1, best: 1 }).expect("room");
+    checkpoints.save(&Checkpoint { trainer, progress }, Keep { last: 1, best: 1, whole: 2 }).expect("room");
     let file = checkpoints.path(7);
     let good = vec![fs::read(&file).expect("it was saved")];
     let read = move |bytes: &[u8]| {

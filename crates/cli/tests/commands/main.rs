@@ -12,6 +12,7 @@ mod compare;
 mod demo;
 mod deploy;
 mod device;
+mod disk;
 #[cfg(target_os = "linux")]
 mod distributed;
 mod doctor;

@@ -162,7 +162,7 @@ fn a_run_that_shall_outlive_its_terminal_does() {
 #[test]
 fn a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used() {
     let place = Workplace::new(400);
-    place.good(&Workplace::training("run", "--steps 14"));
+    place.good(&Workplace::training("run", "--steps 14 --checkpoint-keep-state all"));
     let path = place.path("run/checkpoints/step-00000014.safetensors");
     let bytes = fs::read(&path).expect("the last checkpoint");
     fs::write(&path, &bytes[..bytes.len() / 2]).expect("room on the disk");

@@ -302,6 +302,15 @@ pub enum Averaging {
     Last,
 }
 
+/// Which of the checkpoints that are kept have the state of the optimizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptState {
+    /// The latest: two while a run trains, one when it has finished.
+    Latest,
+    /// All.
+    All,
+}
+
 choices!(Preset {
     "tiny" => Preset::Tiny, "small" => Preset::Small, "iwslt" => Preset::Iwslt, "base" => Preset::Base,
     "big" => Preset::Big,
@@ -341,6 +350,7 @@ choices!(PositionKind {
 });
 choices!(DecoderLayer { "attention" => DecoderLayer::Attention, "ssru" => DecoderLayer::Ssru });
 choices!(Averaging { "none" => Averaging::None, "best" => Averaging::Best, "last" => Averaging::Last });
+choices!(KeptState { "latest" => KeptState::Latest, "all" => KeptState::All });
 choices!(NormKind { "layer" => NormKind::Layer, "batch" => NormKind::Batch });
 choices!(Norm { "post" => Norm::Post, "pre" => Norm::Pre });
 choices!(Activation {

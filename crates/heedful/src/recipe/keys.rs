@@ -8,7 +8,8 @@ use heedful_tensor::ops::{Activation, Cell, Decayed};
 
 use super::choices::{
     AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ComputeType, ConvolutionKind, DecoderLayer,
-    Directions, EncoderKind, Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
+    Directions, EncoderKind, Family, KeptState, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind,
+    Task,
 };
 use super::pattern::NamePattern;
 use super::scope::{
@@ -274,6 +275,9 @@ recipe! {
         keep_last: usize = 2, AtLeast(1.0);
         /// Number of best checkpoints to keep, by validation
         keep_best: usize = 5, Any;
+        /// Checkpoints that keep the optimizer's state, which runs resume from: the `latest` (two, one when the run has finished) or `all`;
+        /// the others keep the weights, for averages
+        keep_state: KeptState = KeptState::Latest, Any;
         /// Checkpoints whose average is the final model: the `best`, the `last`, or `none` (the best one alone)
         average: Averaging = Averaging::Best, Any;
         /// Number of checkpoints to average

@@ -35,7 +35,8 @@ use twox_hash::XxHash3_64;
 
 pub use choices::{
     AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ComputeType, ConvolutionKind, DecoderLayer,
-    Directions, EncoderKind, Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
+    Directions, EncoderKind, Family, KeptState, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind,
+    Task,
 };
 pub use error::{Location, RecipeError};
 pub use keys::{

@@ -46,7 +46,7 @@ fn presets_are_the_models_of_those_names() {
     }
     let base = Recipe::preset(Preset::Base);
     assert_eq!(base.schedule(), Schedule::noam(512, 4000));
-    assert_eq!(base.keep(), Keep { last: 5, best: 5 });
+    assert_eq!(base.keep(), Keep { last: 5, best: 5, whole: 2 });
 }
 
 #[test]

@@ -23,11 +23,11 @@ pub enum Averaged {
 /// If there is no checkpoint.
 pub fn average(checkpoints: &[PathBuf], what: Averaged) -> Result<Weights, CheckpointError> {
     let weights = |path: &PathBuf| {
-        let trainer = checkpoint::read(path)?.trainer;
-        match (what, trainer.average) {
+        let (parameters, average) = checkpoint::read_weights(path)?;
+        match (what, average) {
             (Averaged::MovingAverage | Averaged::Validated, Some(average)) => Ok(average),
             (Averaged::MovingAverage, None) => Err(CheckpointError::NoMovingAverage { path: path.clone() }),
-            (Averaged::Parameters | Averaged::Validated, _) => Ok(trainer.parameters),
+            (Averaged::Parameters | Averaged::Validated, _) => Ok(parameters),
         }
     };
     let (first, others) = checkpoints.split_first().expect("average: no checkpoint");

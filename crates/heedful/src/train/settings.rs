@@ -4,7 +4,7 @@ use heedful_tensor::ops::AdamOptions;
 
 use super::checkpoint::Keep;
 use super::{Schedule, TrainerOptions};
-use crate::recipe::{Averaging, CheckpointKeys, Recipe, ScheduleKind, TrainingKeys};
+use crate::recipe::{Averaging, CheckpointKeys, KeptState, Recipe, ScheduleKind, TrainingKeys};
 
 impl Recipe {
     /// The learning rate schedule. [`crate::tasks::resolve`] rejects a cosine without [`TrainingKeys::steps`]; here it would
@@ -44,8 +44,25 @@ impl Recipe {
 
     /// Which checkpoints are kept: at least those that will be averaged.
     pub fn keep(&self) -> Keep {
-        let CheckpointKeys { keep_last, keep_best, average, average_count, .. } = self.checkpoint;
+        let CheckpointKeys { keep_last, keep_best, keep_state, average, average_count, .. } = self.checkpoint;
         let wanted = |averaging| if average == averaging { average_count } else { 0 };
-        Keep { last: keep_last.max(wanted(Averaging::Last)), best: keep_best.max(wanted(Averaging::Best)) }
+        Keep {
+            last: keep_last.max(wanted(Averaging::Last)),
+            best: keep_best.max(wanted(Averaging::Best)),
+            // If the newest is damaged, the run goes on from the one before it.
+            whole: match keep_state {
+                KeptState::Latest => 2,
+                KeptState::All => usize::MAX,
+            },
+        }
+    }
+
+    /// Which checkpoints are kept of a run that has finished: its model is saved, and one is enough to resume from.
+    pub fn keep_finished(&self) -> Keep {
+        let keep = self.keep();
+        match self.checkpoint.keep_state {
+            KeptState::Latest => Keep { whole: 1, ..keep },
+            KeptState::All => keep,
+        }
     }
 }

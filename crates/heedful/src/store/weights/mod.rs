@@ -110,6 +110,11 @@ impl Weights {
         self.entries.iter().map(|entry| (entry.name.as_str(), entry.shape, self.numbers(entry)))
     }
 
+    /// The size of all numbers in a file.
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().map(|entry| size_of_val(self.numbers(entry)) as u64).sum()
+    }
+
     /// The numbers of one matrix.
     pub fn get(&self, name: &str) -> Option<&[f32]> {
         self.entries.iter().find(|entry| entry.name == name).map(|entry| self.numbers(entry))

@@ -2,19 +2,20 @@
 //!
 //! ```text
 //! parameters/NAME · adam.mean/NAME · adam.square/NAME · average/NAME (if there is one) · fp8.maxima/NAME (likewise) · checksum
-//! metadata: format, state (JSON: step, norms, progress)
+//! metadata: format, state (JSON: step, norms, progress), kept (`weights`, where parameters and average are all that is left)
 //! ```
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use heedful_tensor::cpu::gemm::MappedFile;
 use serde::{Deserialize, Serialize};
 
 use super::{Checkpoint, CheckpointError, Progress};
 use crate::store::durable;
-use crate::store::weights::Metadata;
 use crate::store::weights::file::{Checksum, Contents, Opened, read_metadata};
+use crate::store::weights::{Metadata, Weights};
 use crate::train::TrainerState;
 
 pub(super) const VERSION: &str = "1";
@@ -24,6 +25,8 @@ const MEAN: &str = "adam.mean/";
 const SQUARE: &str = "adam.square/";
 const AVERAGE: &str = "average/";
 const MAXIMA: &str = "fp8.maxima/";
+/// The key of a file without the optimizer's state, and its value.
+const KEPT: (&str, &str) = ("kept", "weights");
 
 /// Everything but the matrices. Norms are written as f64, which JSON keeps exactly.
 #[derive(Serialize, Deserialize)]
@@ -49,36 +52,91 @@ pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), Checkpoi
     Ok(durable::write(path, contents.bytes(), |out| contents.write(out))?)
 }
 
+/// Leaves of a checkpoint what averages need: its parameters and their moving average. A damaged one stays as it is, to be found
+/// when it is read.
+pub(super) fn keep_weights(path: &Path) -> Result<(), CheckpointError> {
+    let failed = |cause| CheckpointError::Read { path: path.to_owned(), cause };
+    if read_metadata(path).is_ok_and(|metadata| metadata.contains_key(KEPT.0)) {
+        return Ok(());
+    }
+    let bytes = File::open(path).and_then(|file| MappedFile::open(&file)).map_err(failed)?;
+    let Ok(file) = Opened::new(&bytes, Checksum::Last) else { return Ok(()) };
+    let mut metadata = file.all_metadata();
+    metadata.insert(KEPT.0.to_owned(), KEPT.1.to_owned());
+    let is_kept = |name: &&str| [PARAMETERS, AVERAGE].iter().any(|set| name.starts_with(set));
+    let tensors: Result<Vec<_>, _> = file.names().filter(is_kept).map(|name| file.stored(name)).collect();
+    let tensors = tensors.map_err(|damage| CheckpointError::Damaged { path: path.to_owned(), damage })?;
+    let contents = Contents { metadata, tensors, sets: Vec::new(), checksum: Checksum::Last };
+    Ok(durable::write(path, contents.bytes(), |out| contents.write(out))?)
+}
+
 /// Reads a checkpoint, verifying its checksum.
 pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
+    open(path, |file, state| {
+        if file.metadata(KEPT.0).is_some() {
+            return Err(CheckpointError::WeightsAlone { path: path.to_owned() });
+        }
+        let trainer = TrainerState {
+            step: state.step,
+            parameters: file.set(PARAMETERS)?,
+            mean: file.set(MEAN)?,
+            square: file.set(SQUARE)?,
+            average: file.set_if_there(AVERAGE)?,
+            norms: state.norms.iter().map(|&norm| norm as f32).collect(),
+            maxima: file.set_if_there(MAXIMA)?,
+        };
+        Ok(Checkpoint { trainer, progress: state.progress })
+    })
+}
+
+/// The parameters of a checkpoint, whole or not, and their moving average, if the run kept one.
+pub(crate) fn read_weights(path: &Path) -> Result<(Weights, Option<Weights>), CheckpointError> {
+    open(path, |file, _| Ok((file.set(PARAMETERS)?, file.set_if_there(AVERAGE)?)))
+}
+
+/// A checkpoint whose checksum was verified.
+struct Verified<'a> {
+    path: &'a Path,
+    file: Opened<'a>,
+}
+
+fn open<R>(
+    path: &Path,
+    work: impl FnOnce(&Verified<'_>, State) -> Result<R, CheckpointError>,
+) -> Result<R, CheckpointError> {
     let bytes = fs::read(path).map_err(|cause| CheckpointError::Read { path: path.to_owned(), cause })?;
     let damaged = |damage| CheckpointError::Damaged { path: path.to_owned(), damage };
-    let foreign = |why: &str| CheckpointError::Foreign { path: path.to_owned(), why: why.to_owned() };
-    let file = Opened::new(&bytes, Checksum::Last).map_err(damaged)?;
+    let file = Verified { path, file: Opened::new(&bytes, Checksum::Last).map_err(damaged)? };
     match file.metadata("format") {
         Some(VERSION) => {}
         Some(found) => {
             return Err(CheckpointError::Version { path: path.to_owned(), found: found.to_owned() });
         }
-        None => return Err(foreign("its metadata has no format")),
+        None => return Err(file.foreign("its metadata has no format")),
     }
-    let state = file.metadata("state").ok_or_else(|| foreign("its metadata has no state"))?;
-    let state: State =
-        serde_json::from_str(state).map_err(|error| foreign(&format!("its state is malformed: {error}")))?;
-    let set = |prefix: &str| {
-        let weights = file.weights(prefix).map_err(damaged)?;
-        weights.ok_or_else(|| foreign(&format!("it has no {prefix}…")))
-    };
-    let trainer = TrainerState {
-        step: state.step,
-        parameters: set(PARAMETERS)?,
-        mean: set(MEAN)?,
-        square: set(SQUARE)?,
-        average: file.weights(AVERAGE).map_err(damaged)?,
-        norms: state.norms.iter().map(|&norm| norm as f32).collect(),
-        maxima: file.weights(MAXIMA).map_err(damaged)?,
-    };
-    Ok(Checkpoint { trainer, progress: state.progress })
+    let state = file.metadata("state").ok_or_else(|| file.foreign("its metadata has no state"))?;
+    let state: State = serde_json::from_str(state)
+        .map_err(|error| file.foreign(&format!("its state is malformed: {error}")))?;
+    work(&file, state)
+}
+
+impl Verified<'_> {
+    fn metadata(&self, key: &str) -> Option<&str> {
+        self.file.metadata(key)
+    }
+
+    fn foreign(&self, why: &str) -> CheckpointError {
+        CheckpointError::Foreign { path: self.path.to_owned(), why: why.to_owned() }
+    }
+
+    fn set(&self, prefix: &str) -> Result<Weights, CheckpointError> {
+        self.set_if_there(prefix)?.ok_or_else(|| self.foreign(&format!("it has no {prefix}…")))
+    }
+
+    fn set_if_there(&self, prefix: &str) -> Result<Option<Weights>, CheckpointError> {
+        let damaged = |damage| CheckpointError::Damaged { path: self.path.to_owned(), damage };
+        self.file.weights(prefix).map_err(damaged)
+    }
 }
 
 /// The progress of a checkpoint, from the header of its file alone, without verifying the checksum.

@@ -1,7 +1,8 @@
 //! Checkpoints: a run that was stopped at any moment continues as if it had not been.
 //!
 //! Each is one file, `checkpoints/step-00001000.safetensors`, written atomically ([`crate::store::durable`]) and ended by a
-//! checksum over all of it. A damaged one is set aside with a warning, and the one before it is used.
+//! checksum over all of it. A damaged one is set aside with a warning, and the one before it is used. Older ones are kept for
+//! averages, without the state of the optimizer ([`Keep`]).
 
 mod clock;
 mod format;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use clock::Clock;
 pub use format::read;
+pub(crate) use format::read_weights;
 pub use keep::Keep;
 pub use writer::Writer;
 
@@ -103,6 +105,14 @@ pub enum CheckpointError {
         path: PathBuf,
         /// The damage.
         damage: WeightsFileError,
+    },
+    /// A run cannot resume from a checkpoint that was kept for averages.
+    #[error(
+        "{path} has the weights alone, without the state of the optimizer, which a run resumes from: checkpoint.keep_state = \"all\" keeps both"
+    )]
+    WeightsAlone {
+        /// The file.
+        path: PathBuf,
     },
     /// An intact safetensors file is not a checkpoint.
     #[error("{path} is not a checkpoint of a training run: {why}")]
@@ -236,7 +246,7 @@ impl Checkpoints {
     /// The newest intact checkpoint, and a warning for each damaged one; `None` if there is no checkpoint at all. Damaged
     /// ones are renamed to `….damaged`, so that they neither count nor get lost.
     pub fn latest(&self) -> Result<(Option<Checkpoint>, Vec<String>), CheckpointError> {
-        let mut warnings = Vec::new();
+        let (mut warnings, mut unusable) = (Vec::new(), Vec::new());
         for &step in self.steps()?.iter().rev() {
             let path = self.path(step);
             match read(&path) {
@@ -250,15 +260,17 @@ impl Checkpoints {
                         Ok(()) => format!("it was renamed to {}", aside.display()),
                         Err(error) => format!("it could not be renamed ({error})"),
                     };
+                    unusable.push(format!("{error}; {outcome}"));
                     warnings.push(format!("{error}; {outcome}, and the one before it is used"));
                 }
+                Err(error @ CheckpointError::WeightsAlone { .. }) => unusable.push(error.to_string()),
                 Err(error) => return Err(error),
             }
         }
-        if warnings.is_empty() {
+        if unusable.is_empty() {
             return Ok((None, warnings));
         }
-        Err(CheckpointError::NoneGood { folder: self.folder.clone(), reasons: warnings })
+        Err(CheckpointError::NoneGood { folder: self.folder.clone(), reasons: unusable })
     }
 
     /// Checks that a checkpoint was saved with the vocabularies and labels of the run in `folder`.

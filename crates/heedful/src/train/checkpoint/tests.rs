@@ -4,7 +4,7 @@ use super::*;
 use crate::recipe::BestBy;
 use crate::store::weights::Weights;
 
-const BOTH: Keep = Keep { last: 2, best: 1 };
+const BOTH: Keep = Keep { last: 2, best: 1, whole: 2 };
 
 fn checkpoint(step: u64, bleu: Option<f64>) -> Checkpoint {
     let params = Params::new(step);
@@ -57,7 +57,8 @@ fn a_checkpoint_comes_back_as_it_was() {
 
 #[test]
 fn a_score_of_nan_does_not_spoil_the_checkpoint() {
-    let (_folder, checkpoints) = saved(&[(1, Some(f64::NAN)), (2, Some(3.0))], Keep { last: 2, best: 2 });
+    let (_folder, checkpoints) =
+        saved(&[(1, Some(f64::NAN)), (2, Some(3.0))], Keep { last: 2, best: 2, whole: 2 });
     assert_eq!(checkpoints.best(2).expect("both were validated"), [2, 1]);
     assert!(read(&checkpoints.path(1)).is_ok());
 }
@@ -112,7 +113,7 @@ fn when_none_is_good_the_error_says_so_and_nothing_is_lost() {
 #[test]
 fn the_last_and_the_best_are_kept() {
     let scores = [(1, Some(5.0)), (2, Some(9.0)), (3, Some(7.0)), (4, None), (5, Some(8.0)), (6, None)];
-    let (_folder, checkpoints) = saved(&scores, Keep { last: 2, best: 2 });
+    let (_folder, checkpoints) = saved(&scores, Keep { last: 2, best: 2, whole: 2 });
     assert_eq!(checkpoints.steps().expect("a folder"), [2, 5, 6]);
     assert_eq!(checkpoints.best(2).expect("two were validated"), [2, 5]);
     assert_eq!(checkpoints.last(3).expect("three are left"), [2, 5, 6]);
@@ -122,7 +123,7 @@ fn the_last_and_the_best_are_kept() {
 
 #[test]
 fn the_newest_stays_even_if_none_is_asked_for() {
-    let (_folder, checkpoints) = saved(&[(1, None), (2, None)], Keep { last: 0, best: 0 });
+    let (_folder, checkpoints) = saved(&[(1, None), (2, None)], Keep { last: 0, best: 0, whole: 2 });
     assert_eq!(checkpoints.steps().expect("a folder"), [2]);
 }
 
@@ -132,7 +133,7 @@ fn a_new_checkpoint_outlives_damaged_ones_of_later_steps() {
     fs::write(checkpoints.path(20), "noise").expect("a writable disk");
     let (found, _) = checkpoints.latest().expect("the one before is good");
     assert_eq!(found.expect("the one before").trainer.step, 10);
-    checkpoints.save(&checkpoint(15, None), Keep { last: 1, best: 0 }).expect("a writable disk");
+    checkpoints.save(&checkpoint(15, None), Keep { last: 1, best: 0, whole: 2 }).expect("a writable disk");
     let (found, warnings) = checkpoints.latest().expect("the new one is good");
     assert_eq!((found.expect("the new one").trainer.step, warnings.len()), (15, 0));
 }
@@ -180,14 +181,14 @@ fn other_versions_and_other_files_are_distinguished_from_damage() {
 fn a_writer_in_the_background_ends_with_the_same_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoints = Checkpoints::open(folder.path()).expect("nobody else is here");
-    let mut writer = Writer::new(checkpoints, Keep { last: 2, best: 0 });
+    let mut writer = Writer::new(checkpoints, Keep { last: 2, best: 0, whole: 2 });
     for step in 1..=5 {
-        writer.save(checkpoint(step, None)).expect("a writable disk");
+        writer.save(checkpoint(step, None));
+        writer.finish().expect("a writable disk");
     }
-    writer.finish().expect("a writable disk");
     assert_eq!(writer.checkpoints().steps().expect("a folder"), [4, 5]);
     fs::remove_dir_all(folder.path()).expect("it is ours");
-    writer.save(checkpoint(6, None)).expect("the ones before were fine");
+    writer.save(checkpoint(6, None));
     assert!(writer.finish().is_err(), "the failure is reported");
 }
 
@@ -203,4 +204,27 @@ fn the_mean_of_checkpoints_is_the_mean() {
             assert_eq!(*mean, ((f64::from(*a) + f64::from(*b)) / 2.0) as f32);
         }
     }
+}
+
+#[test]
+fn older_checkpoints_keep_what_averages_need_and_no_more() {
+    let scores = [(1, Some(5.0)), (2, Some(9.0)), (3, None), (4, None)];
+    let (_folder, checkpoints) = saved(&scores, Keep { last: 2, best: 2, whole: 1 });
+    assert_eq!(checkpoints.steps().expect("a folder"), [1, 2, 3, 4]);
+    let size = |step| fs::metadata(checkpoints.path(step)).expect("a file").len();
+    for step in [1, 2, 3] {
+        assert!(size(step) < size(4), "{} bytes are left of {}", size(step), size(4));
+        let message = read(&checkpoints.path(step)).expect_err("no state").to_string();
+        assert!(message.contains("has the weights alone"), "{message}");
+    }
+    assert_eq!(checkpoints.best(2).expect("two were validated"), [2, 1]);
+    for what in [crate::train::Averaged::Parameters, crate::train::Averaged::MovingAverage] {
+        let mean = crate::train::average(&[checkpoints.path(2)], what).expect("it has the weights");
+        assert_eq!(mean, checkpoint(2, None).trainer.parameters, "both were saved with the same numbers");
+    }
+    let (found, _) = checkpoints.latest().expect("the newest is whole");
+    assert_eq!(found.expect("the newest").trainer, checkpoint(4, None).trainer);
+    fs::write(checkpoints.path(4), "noise").expect("a writable disk");
+    let message = checkpoints.latest().expect_err("no state is left").to_string();
+    assert!(message.contains("step-00000004") && message.contains("keep_state"), "{message}");
 }

@@ -1,7 +1,6 @@
 //! Writes checkpoints in the background while training continues.
 //!
-//! A checkpoint is a copy, so the run may change its model at once. One is written at a time: the next one, and the end of
-//! the run, wait for the one before, and report its failure.
+//! A checkpoint is a copy, so the run may change its model at once. One is written at a time.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -22,13 +21,15 @@ impl Writer {
         Writer { checkpoints: Arc::new(checkpoints), keep, pending: None }
     }
 
-    /// Starts to write a checkpoint. An error is that of the previous one; then this one is not written.
-    pub fn save(&mut self, checkpoint: Checkpoint) -> Result<(), CheckpointError> {
-        self.finish()?;
+    /// Starts to write a checkpoint.
+    ///
+    /// # Panics
+    /// If it was not waited for the one before: see [`Writer::finish`].
+    pub fn save(&mut self, checkpoint: Checkpoint) {
+        assert!(self.pending.is_none(), "Writer::save: a checkpoint is on its way");
         let (checkpoints, keep) = (self.checkpoints.clone(), self.keep);
         let write = move || checkpoints.save(&checkpoint, keep);
         self.pending = Some(thread::spawn(write));
-        Ok(())
     }
 
     /// Waits until the checkpoint is safe on the disk.

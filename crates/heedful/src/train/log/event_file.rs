@@ -5,7 +5,7 @@
 //! ```
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -62,8 +62,7 @@ impl EventFile {
     }
 
     fn append(&mut self, message: &[u8]) -> Result<(), LogError> {
-        let written = self.file.write_all(&frame(message)).and_then(|()| self.file.flush());
-        written.map_err(LogError::io("write", &self.path))
+        super::append(&mut self.file, &frame(message)).map_err(LogError::io("write", &self.path))
     }
 }
 

@@ -7,7 +7,8 @@ mod event_file;
 mod record;
 mod step_file;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub use attention::{AttentionRecord, LayerRecord};
@@ -52,4 +53,15 @@ impl LogError {
         let path = path.to_owned();
         move |source| LogError::Io { action, path, source }
     }
+}
+
+/// Adds bytes to a file that was opened for appending: all of them or, on a full disk, none. Half a record would spoil those that
+/// come after it.
+fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    let written = file.write_all(bytes).and_then(|()| file.flush());
+    if written.is_err() {
+        let _ = file.set_len(length);
+    }
+    written
 }

@@ -4,13 +4,13 @@
 //! records are cut off first: no step is in the file twice.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{AttentionRecord, LogError, Record};
+use super::{AttentionRecord, LogError, Record, append};
 
 /// A line about one step.
 pub trait StepLine: Sized {
@@ -42,6 +42,8 @@ impl<L: StepLine> StepFile<L> {
     /// A new file; an existing one is truncated.
     pub fn create(path: &Path) -> Result<StepFile<L>, LogError> {
         let file = File::create(path).map_err(LogError::io("create", path))?;
+        drop(file);
+        let file = OpenOptions::new().append(true).open(path).map_err(LogError::io("open", path))?;
         Ok(StepFile { file, path: path.to_owned(), lines: PhantomData })
     }
 
@@ -60,8 +62,7 @@ impl<L: StepLine> StepFile<L> {
     /// Adds a line, and flushes it.
     pub fn write(&mut self, record: &L) -> Result<(), LogError> {
         let line = record.to_json() + "\n";
-        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.flush());
-        written.map_err(LogError::io("write", &self.path))
+        append(&mut self.file, line.as_bytes()).map_err(LogError::io("write", &self.path))
     }
 }
 

@@ -11,30 +11,40 @@ use crate::store::weights::Weights;
 use crate::train::{Averaged, average};
 
 impl Session<'_> {
-    /// Writes the final model to the folder of the run.
+    /// Writes the model as it is trained: none was validated.
+    pub(super) fn save_trained(&mut self) -> Result<(), RunError> {
+        let weights = self.trainer.with_gathered_average(|model| Weights::of(model.params()))?;
+        self.save_model(&weights)
+    }
+
+    /// Replaces the model in the folder of the run by the average of checkpoints, if it is to be, and keeps of these what a
+    /// finished run needs.
     pub(super) fn conclude(&mut self, ending: Ending) -> Result<FinalModel, RunError> {
-        let best_step = self.patience.best.map(|_| self.patience.best_step);
-        if ending == Ending::Interrupted && best_step.is_some() {
-            // The best model so far is already saved; a resumed run may improve on it.
-            return Ok(FinalModel::Step(self.patience.best_step));
+        if ending == Ending::Interrupted {
+            // The best model so far, or the trained one, is already saved; a resumed run may improve on it.
+            return Ok(self.saved_model());
         }
+        let model = self.averaged()?;
+        self.tidy_checkpoints();
+        Ok(model.unwrap_or_else(|| self.saved_model()))
+    }
+
+    fn saved_model(&self) -> FinalModel {
+        FinalModel::Step(self.patience.best.map_or(self.step, |_| self.patience.best_step))
+    }
+
+    fn averaged(&mut self) -> Result<Option<FinalModel>, RunError> {
         let steps = self.steps_to_average()?;
-        if steps.len() > 1 && ending != Ending::Interrupted {
-            let files: Vec<_> = steps.iter().map(|&step| self.writer.checkpoints().path(step)).collect();
-            let weights = average(&files, Averaged::Validated)?;
-            if self.is_no_worse_than_the_best(&weights)? {
-                self.folder.save(&weights)?;
-                return Ok(FinalModel::MeanOf(steps));
-            }
+        if steps.len() < 2 {
+            return Ok(None);
         }
-        match best_step {
-            Some(step) => Ok(FinalModel::Step(step)),
-            None => {
-                let weights = self.trainer.with_gathered_average(|model| Weights::of(model.params()))?;
-                self.folder.save(&weights)?;
-                Ok(FinalModel::Step(self.step))
-            }
+        let files: Vec<_> = steps.iter().map(|&step| self.writer.checkpoints().path(step)).collect();
+        let weights = average(&files, Averaged::Validated)?;
+        if !self.is_no_worse_than_the_best(&weights)? {
+            return Ok(None);
         }
+        self.save_model(&weights)?;
+        Ok(Some(FinalModel::MeanOf(steps)))
     }
 
     fn steps_to_average(&self) -> Result<Vec<u64>, RunError> {

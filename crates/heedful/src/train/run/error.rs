@@ -99,6 +99,25 @@ pub enum RunError {
         /// What there is.
         memory: String,
     },
+    /// What the run writes does not fit on the disk.
+    #[error(
+        "the run needs {needed} on the disk of {}, where {room} are free for it: a model of {model}, and checkpoints of {checkpoint} \
+         each. Free some space, name a folder on another disk (--out), or keep fewer checkpoints (checkpoint.keep_last, \
+         checkpoint.keep_best)",
+        folder.display()
+    )]
+    SmallDisk {
+        /// The folder of the run.
+        folder: PathBuf,
+        /// What the run takes when it takes most.
+        needed: String,
+        /// What is free, with what the run has there already.
+        room: String,
+        /// The size of its model.
+        model: String,
+        /// The size of a checkpoint.
+        checkpoint: String,
+    },
     /// The folder holds no run to resume.
     #[error("{} is not the folder of a run, for it has no recipe.toml: start one with heedful train … --out {}", folder.display(), folder.display())]
     NotARun {

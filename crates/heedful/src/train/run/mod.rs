@@ -25,6 +25,8 @@ mod started;
 
 mod prepare;
 
+mod space;
+
 mod journal;
 mod meter;
 mod page;
@@ -33,6 +35,7 @@ mod conclude;
 mod resume;
 mod review;
 mod session;
+mod tolerance;
 mod validated;
 
 mod trial;
@@ -156,5 +159,6 @@ fn run(
         }
     }
     let trainer = trainer(&recipe)?;
+    space::check(&recipe, &prepared)?;
     session::Session::begin(&recipe, prepared, trainer, timing, plan, watcher)?.run()
 }

@@ -20,9 +20,10 @@ use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
 use crate::metrics::Measure;
 use crate::plot::Status;
 use crate::recipe::{Recipe, TrainingKeys};
+use crate::store::reserve::Reserve;
 use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
-use crate::tasks::folder::ModelFolder;
+use crate::tasks::folder::{MODEL, ModelFolder};
 use crate::tasks::validation::ValidationSet;
 use crate::train::checkpoint::{Checkpoint, Progress, Writer};
 use crate::train::log::{AttentionRecord, EventFile};
@@ -40,14 +41,14 @@ pub(super) struct Session<'a> {
     position: BatchPosition,
     pub(super) trainer: Trainer,
     pub(super) writer: Writer,
-    journal: Journal,
+    pub(super) journal: Journal,
     meter: Meter,
     pub(super) patience: Patience,
     /// The latest step.
     pub(super) step: u64,
     /// Tokens of the steps whose reports have not arrived, the oldest first.
     on_their_way: VecDeque<usize>,
-    saved_step: Option<u64>,
+    pub(super) saved_step: Option<u64>,
     saved_at: Instant,
     validated_step: Option<u64>,
     validated_at: Instant,
@@ -55,6 +56,10 @@ pub(super) struct Session<'a> {
     plan: Option<TimePlan>,
     /// Floating point operations of training, over all sessions.
     flops: f64,
+    /// Room for the model, whatever else fills the disk.
+    pub(super) reserve: Option<Reserve>,
+    /// Whether it was said that the logs cannot be written.
+    pub(super) has_log_gap: bool,
 }
 
 impl<'a> Session<'a> {
@@ -113,6 +118,8 @@ impl<'a> Session<'a> {
         let batches =
             Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout, special), position)?);
         let now = Instant::now();
+        let bytes = 4 * trainer.model().params().count() as u64;
+        let reserve = Reserve::beside(&folder.path.join(MODEL), bytes).ok();
         Ok(Session {
             recipe,
             watcher,
@@ -135,6 +142,8 @@ impl<'a> Session<'a> {
             timing,
             plan,
             flops: progress.flops,
+            reserve,
+            has_log_gap: false,
         })
     }
 
@@ -160,17 +169,21 @@ impl<'a> Session<'a> {
         if ending != Ending::Interrupted && self.validated_step != Some(self.step) {
             self.validate()?;
         }
+        // The model before the checkpoint, which is larger: it is what the run was for.
+        if self.patience.best.is_none() {
+            self.save_trained()?;
+        }
         if self.saved_step != Some(self.step) {
             self.save(None)?;
         }
-        self.writer.finish()?;
+        self.await_checkpoint();
         let model = self.conclude(ending)?;
         let reason = ending.to_string();
         let step = self.step;
-        self.journal.publish(match ending {
+        self.publish(match ending {
             Ending::Interrupted => Status::Stopped { step, reason },
             _ => Status::Finished { step, reason },
-        })?;
+        });
         let best = self.patience.best.map(|score| (score, self.patience.best_step));
         let (seconds, flops) = (self.meter.seconds(), self.flops);
         Ok(Outcome { step, ending, best, model, seconds, flops, plan: self.plan })
@@ -265,9 +278,10 @@ impl<'a> Session<'a> {
         let Some(record) = self.meter.take() else { return Ok(()) };
         let record = record.with(Measure::Flops, self.flops);
         self.watcher.observe(&Event::Logged(&record));
-        self.journal.write(record)?;
+        self.write(record);
         let pace = self.meter.pace(&self.recipe.training, self.timing.elapsed());
-        self.journal.publish(Status::Running { step: self.step, progress: pace.progress })
+        self.publish(Status::Running { step: self.step, progress: pace.progress });
+        Ok(())
     }
 
     fn validation_is_due(&self) -> bool {
@@ -303,7 +317,8 @@ impl<'a> Session<'a> {
         let (result, weights, attention) = validated?;
         self.timing.validation = seconds;
         if let Some(record) = AttentionRecord::of(self.step, &attention) {
-            self.journal.write_attention(record)?;
+            let written = self.journal.write_attention(record);
+            self.keep_going(written);
         }
         if let Some(page) = self.journal.page() {
             page.attention = shown(&attention);
@@ -312,11 +327,11 @@ impl<'a> Session<'a> {
         let score = score(&result, recipe.validation.best_by);
         let verdict = self.patience.update(self.step, score, recipe.validation.patience);
         if verdict == Verdict::Best {
-            self.folder.save(&weights)?;
+            self.save_model(&weights)?;
         }
         let record = record_of(result, self.step, self.meter.seconds());
         self.watcher.observe(&Event::Validated { record: &record, is_best: verdict == Verdict::Best });
-        self.journal.write(record)?;
+        self.write(record);
         self.validated_step = Some(self.step);
         self.validated_at = Instant::now();
         self.save(Some(score))?;
@@ -339,7 +354,8 @@ impl<'a> Session<'a> {
             text_files: Some(self.folder.text_files()),
         };
         let state = self.trainer.gathered_state()?.expect("a run is the leader's");
-        self.writer.save(Checkpoint { trainer: state, progress })?;
+        self.await_checkpoint();
+        self.writer.save(Checkpoint { trainer: state, progress });
         self.saved_step = Some(self.step);
         self.saved_at = Instant::now();
         self.watcher.observe(&Event::Saved { step: self.step });
