@@ -15,6 +15,8 @@ use crate::{dist, python, step};
 
 /// For each step of a test, on the slowest machine, with the compilation.
 const MINUTES: u64 = 180;
+/// The tests that need nothing but the package.
+const FILES: [&str; 3] = ["test_package.py", "test_sharing.py", "test_documents.py"];
 
 /// Builds the wheel for this machine, and says where it lies.
 pub(crate) fn run() -> Result<()> {
@@ -66,7 +68,9 @@ pub(crate) fn test() -> Result<()> {
     let folder = assemble()?;
     let interpreter = python::environment(Environment::Package)?;
     let program = target().join("debug").join(format!("heedful{EXE_SUFFIX}"));
-    step::within(MINUTES, tests(&interpreter, "test_package.py", &program).env("PYTHONPATH", &folder))
+    FILES.iter().try_for_each(|file| {
+        step::within(MINUTES, tests(&interpreter, file, &program).env("PYTHONPATH", &folder))
+    })
 }
 
 /// Puts the package of the debug build together; returns the folder to import it from.
@@ -93,7 +97,7 @@ pub(crate) fn test_wheel() -> Result<()> {
     let program = target().join("dist").join(format!("heedful{EXE_SUFFIX}"));
     let empty = python::empty_environment("wheel-venv")?;
     install(&empty, &wheel)?;
-    step::within(MINUTES, &mut tests(&empty, "test_package.py", &program))?;
+    FILES.iter().try_for_each(|file| step::within(MINUTES, &mut tests(&empty, file, &program)))?;
     let clusters = python::environment(Environment::Clusters)?;
     install(&clusters, &wheel)?;
     step::within(MINUTES, &mut tests(&clusters, "test_clusters.py", &program))

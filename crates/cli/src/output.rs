@@ -1,5 +1,6 @@
 //! Where commands write: everything is checked before the work begins.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};

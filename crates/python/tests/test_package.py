@@ -1,16 +1,10 @@
 """The package against the command: the same results, to the bit; and what only Python has."""
 
-import ast
-import concurrent.futures
-import doctest
 import gc
 import html
-import inspect
 import itertools
 import json
-import multiprocessing
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -23,9 +17,6 @@ from pathlib import Path
 import heedful
 import models
 import numpy as np
-from heedful import _heedful
-
-GUIDE = Path(__file__).resolve().parents[3] / "docs" / "python.md"
 
 
 def setUpModule():
@@ -348,147 +339,6 @@ heedful.corpus_ter(hypotheses, [references])
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 17)
 
 
-def translated_elsewhere(translator, text):
-    return translator.translate(text).text
-
-
-def results_elsewhere(folder):
-    """One of every kind of result."""
-    translator = heedful.Translator(folder / "run")
-    hypotheses, references = ["the cat sat"], [["the cat sat down"]]
-    return [
-        translator.translate("a dog runs here 1.", num_hypotheses=3),
-        translator.translate(""),
-        translator.translate("a cat sleeps here 1.").hypotheses[0],
-        *translator.score(["a dog runs here 1."], ["ein Hund"]),
-        translator.explain("a dog"),
-        heedful.Classifier(folder / "mood").classify("the day was fine"),
-        heedful.Classifier(folder / "mood").classify(""),
-        heedful.Filler(folder / "reader").fill("a <mask> runs"),
-        heedful.corpus_bleu(hypotheses, references),
-        heedful.corpus_chrf(hypotheses, references),
-        heedful.corpus_ter(hypotheses, references),
-    ]
-
-
-def plain(contents):
-    """As JSON has it, which knows no tuples."""
-    if isinstance(contents, dict):
-        return {name: plain(value) for name, value in contents.items()}
-    return [plain(value) for value in contents] if isinstance(contents, (list, tuple)) else contents
-
-
-class Results(unittest.TestCase):
-    def test_they_come_from_other_processes_as_they_were(self):
-        spawn = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
-            received = pool.submit(results_elsewhere, FOLDER).result(timeout=120)
-        made = results_elsewhere(FOLDER)
-        self.assertEqual(received, made)
-        for one, other in zip(received, made):
-            self.assertIs(type(one), type(other))
-            self.assertEqual((repr(one), str(one)), (repr(other), str(other)))
-            self.assertEqual((hash(one), one.to_dict()), (hash(other), other.to_dict()))
-            self.assertEqual(pickle.loads(pickle.dumps(one)), other)
-        best = received[0]
-        np.testing.assert_array_equal(best.token_ids, made[0].token_ids)
-        self.assertEqual(best.hypotheses, made[0].hypotheses)
-        with self.assertRaisesRegex(ValueError, "was pickled, and its model stayed where it was"):
-            best.attention
-
-    def test_they_are_compared_by_their_contents(self):
-        made = results_elsewhere(FOLDER)
-        self.assertEqual(len(set(made)), len(made))
-        for number, one in enumerate(made):
-            self.assertNotEqual(one, "another type")
-            for other in made[number + 1 :]:
-                self.assertNotEqual(one, other)
-        wide, narrow = (TRANSLATOR.translate(SOURCES[0], num_hypotheses=count) for count in [2, 1])
-        self.assertEqual(wide.text, narrow.text)
-        self.assertNotEqual(wide, narrow)
-        self.assertEqual(wide.hypotheses[0], narrow.hypotheses[0])
-
-    def test_their_dicts_are_plain_and_have_every_attribute(self):
-        for one in results_elsewhere(FOLDER):
-            contents = one.to_dict()
-            self.assertEqual(json.loads(json.dumps(contents)), plain(contents))
-            attributes = {
-                name
-                for kind in type(one).__mro__[:-1]
-                for name, member in vars(kind).items()
-                if inspect.isgetsetdescriptor(member) and not name.startswith("_")
-            }
-            if not isinstance(one, heedful.Explanation):
-                self.assertEqual(set(contents), attributes - {"attention", "alignment"})
-            else:
-                self.assertEqual(contents, json.loads(one.to_json()))
-
-
-class Vocabularies(unittest.TestCase):
-    def test_ids_pieces_and_texts_are_those_of_results(self):
-        one = TRANSLATOR.translate(SOURCES[6])
-        source, target = TRANSLATOR.tokenizer, TRANSLATOR.target_tokenizer
-        self.assertEqual(source.pieces(SOURCES[6]), one.source_tokens)
-        self.assertEqual(source.decode(source.encode(SOURCES[6])), SOURCES[6])
-        self.assertEqual(target.decode(one.token_ids), one.text)
-        self.assertEqual(target.encode(one.text), list(one.token_ids))
-        for model in ["mood", "writer", "reader"]:
-            kind = {"mood": heedful.Classifier, "writer": heedful.Generator, "reader": heedful.Filler}[model]
-            tokenizer = kind(FOLDER / model).tokenizer
-            self.assertEqual(tokenizer.decode(tokenizer.encode("a dog runs")), "a dog runs")
-
-    def test_every_token_has_its_id(self):
-        tokenizer = TRANSLATOR.tokenizer
-        self.assertEqual(len(tokenizer), tokenizer.vocabulary_size)
-        self.assertEqual(len(tokenizer.vocabulary), len(tokenizer))
-        for id, token in enumerate(tokenizer.vocabulary):
-            self.assertEqual((tokenizer.id_to_token(id), tokenizer.token_to_id(token)), (token, id))
-        self.assertIsNone(tokenizer.token_to_id("no such token"))
-        with self.assertRaisesRegex(ValueError, f"id is {len(tokenizer)}: ids are 0 to {len(tokenizer) - 1}"):
-            tokenizer.id_to_token(len(tokenizer))
-        with self.assertRaisesRegex(ValueError, "an id is -1"):
-            tokenizer.decode([-1])
-
-
-class Sharing(unittest.TestCase):
-    def test_models_are_pickled_by_their_path(self):
-        for model in [
-            heedful.Translator(FOLDER / "run", max_tokens=99, compute="f32"),
-            heedful.Classifier(FOLDER / "mood"),
-            heedful.Generator(FOLDER / "writer"),
-            heedful.Filler(FOLDER / "reader"),
-        ]:
-            sent = pickle.dumps(model)
-            self.assertLess(len(sent), 1000)
-            again = pickle.loads(sent)
-            self.assertEqual(repr(again), repr(model))
-            self.assertEqual(again.__getnewargs_ex__(), model.__getnewargs_ex__())
-
-    def test_a_process_that_is_spawned_gives_the_same(self):
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            found = pool.apply_async(translated_elsewhere, (TRANSLATOR, SOURCES[4])).get(timeout=120)
-        self.assertEqual(found, TRANSLATOR.translate(SOURCES[4]).text)
-
-    def test_two_threads_translate_at_the_same_time(self):
-        texts = [f"{text} {number}" for number in range(30) for text in SOURCES]
-        found = [None, None]
-
-        def work(index):
-            found[index] = [one.text for one in TRANSLATOR.translate(texts[index::2])]
-
-        threads = [threading.Thread(target=work, args=(index,)) for index in range(2)]
-        for thread in threads:
-            thread.start()
-        most = 0
-        while any(thread.is_alive() for thread in threads):
-            # This thread runs too: neither of the calls holds Python's lock.
-            most = max(most, _heedful.calls_in_flight())
-            time.sleep(0.001)
-        self.assertEqual(most, 2)
-        self.assertEqual(_heedful.calls_in_flight(), 0)
-        self.assertEqual(found[0], [one.text for one in TRANSLATOR.translate(texts[0::2])])
-
-
 class Metrics(unittest.TestCase):
     def test_scores_are_those_of_the_command(self):
         hypotheses, references = TARGETS[:20], TARGETS[1:21]
@@ -502,94 +352,6 @@ class Metrics(unittest.TestCase):
         ]:
             self.assertIn(str(score), said)
             self.assertEqual(float(score), score.score)
-
-
-def parameters(call):
-    """Names, kinds and defaults of what a call takes."""
-    return [(one.name, kind_of(one), one.default) for one in inspect.signature(call).parameters.values()]
-
-
-def kind_of(parameter):
-    names = {parameter.KEYWORD_ONLY: "keyword", parameter.VAR_POSITIONAL: "*"}
-    return names.get(parameter.kind, "positional")
-
-
-def declared(node):
-    """The same of a function of the stub."""
-    default = lambda value: inspect.Parameter.empty if value is None else ast.literal_eval(value)
-    given = node.args
-    missing = [None] * (len(given.args) - len(given.defaults))
-    return [
-        *((one.arg, "positional", default(value)) for one, value in zip(given.args, [*missing, *given.defaults])),
-        *([(given.vararg.arg, "*", inspect.Parameter.empty)] if given.vararg else []),
-        *((one.arg, "keyword", default(value)) for one, value in zip(given.kwonlyargs, given.kw_defaults)),
-    ]
-
-
-class Documentation(unittest.TestCase):
-    def test_examples_do_what_they_say(self):
-        before = os.getcwd()
-        os.chdir(FOLDER)
-        try:
-            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-            results = [
-                doctest.testmod(heedful, optionflags=flags),
-                doctest.testfile(str(GUIDE), module_relative=False, optionflags=flags, encoding="utf-8"),
-            ]
-        finally:
-            os.chdir(before)
-        for result in results:
-            self.assertEqual(result.failed, 0)
-            self.assertGreater(result.attempted, 0)
-
-    def test_every_name_has_a_stub(self):
-        stub = (Path(heedful.__file__).parent / "__init__.pyi").read_text(encoding="utf-8")
-        for name in heedful.__all__:
-            self.assertRegex(stub, rf"(?m)^(class {name}\b|def {name}\(|{name}:)")
-            members = vars(getattr(heedful, name)) if isinstance(getattr(heedful, name), type) else {}
-            for member in members:
-                if not member.startswith("_"):
-                    self.assertRegex(stub, rf"\n    def {member}\(", f"{name}.{member}")
-        self.assertTrue((Path(heedful.__file__).parent / "py.typed").exists())
-
-    def test_signatures_are_those_of_the_stub(self):
-        stub = ast.parse((Path(heedful.__file__).parent / "__init__.pyi").read_text(encoding="utf-8"))
-        compared = 0
-        for node in stub.body:
-            if isinstance(node, ast.FunctionDef):
-                self.assertEqual(parameters(getattr(heedful, node.name)), declared(node), node.name)
-                compared += 1
-            for member in node.body if isinstance(node, ast.ClassDef) else []:
-                if not isinstance(member, ast.FunctionDef) or any(
-                    isinstance(mark, ast.Name) and mark.id == "property" for mark in member.decorator_list
-                ):
-                    continue
-                kind, name = getattr(heedful, node.name), f"{node.name}.{member.name}"
-                if member.name == "__new__":
-                    self.assertEqual(parameters(kind), declared(member)[1:], name)
-                elif not member.name.startswith("_"):
-                    self.assertEqual(parameters(getattr(kind, member.name))[1:], declared(member)[1:], name)
-                compared += 1
-        self.assertGreater(compared, 40)
-
-    def test_defaults_are_what_is_done_without_them(self):
-        writer = heedful.Generator(FOLDER / "writer")
-        for call, arguments in [
-            (TRANSLATOR.translate, (SOURCES[:5],)),
-            (lambda *given, **named: list(TRANSLATOR.translate_iterable(*given, **named)), (SOURCES[:5],)),
-            (TRANSLATOR.explain, (SOURCES[0],)),
-            (writer.generate, ("a dog",)),
-            (heedful.Classifier(FOLDER / "mood").classify, ("the day was fine",)),
-            (heedful.Filler(FOLDER / "reader").fill, ("a <mask> runs",)),
-            (heedful.corpus_bleu, (["a b c"], [["a b d"]])),
-            (heedful.corpus_chrf, (["a b c"], [["a b d"]])),
-            (heedful.corpus_ter, (["a b c"], [["a b d"]])),
-        ]:
-            shown = TRANSLATOR.translate_iterable if call.__name__ == "<lambda>" else call
-            named = inspect.signature(shown).parameters.values()
-            defaults = {one.name: one.default for one in named if one.kind is one.KEYWORD_ONLY}
-            self.assertTrue(defaults)
-            self.assertEqual(call(*arguments, **defaults), call(*arguments), shown.__name__)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ pub(super) fn translator(folder: &Path) {
 pub(super) fn language(folder: &Path) {
     let stack = transformer(tokenizer(VocabularyKind::Character).size()).decoder();
     let config = LanguageConfig {
+        block: None,
         stack: stack.into(),
         text: TextShape::Lines,
         label_smoothing: 0.0,

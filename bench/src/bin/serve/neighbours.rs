@@ -131,6 +131,7 @@ fn models(size: &TransformerConfig) -> [(&'static str, ModelConfig); 3] {
         encoder: EncoderConfig::Transformer(size.encoder()),
     };
     let language = LanguageConfig {
+        block: None,
         stack: size.decoder().into(),
         text: TextShape::Lines,
         label_smoothing: 0.0,

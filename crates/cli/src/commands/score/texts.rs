@@ -52,13 +52,13 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
         number += 1;
         open.push_back(generator.predicted(&read, tokens.clone()));
         for score in scorer.push(&read, tokens)? {
-            results.add(&line_of(&score, open.pop_front()))?;
+            results.add(line_of(&score, open.pop_front()))?;
         }
         bar.show(number, 0.0, || format!("{number} lines scored"));
     }
     let (rest, perplexity) = scorer.finish()?;
     for score in rest {
-        results.add(&line_of(&score, open.pop_front()))?;
+        results.add(line_of(&score, open.pop_front()))?;
     }
     results.flush()?;
     bar.finish();
