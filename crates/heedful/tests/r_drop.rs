@@ -11,7 +11,7 @@ use heedful::tensor::{DType, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 
 const VOCABULARY: usize = 40;
-const WEIGHT: f32 = 2.5;
+const ALPHA: f32 = 5.0;
 const PAIRS: BatchLayout = BatchLayout::Pairs;
 
 /// A tiny model by some values of a recipe, without label smoothing.
@@ -60,7 +60,7 @@ fn two_passes_that_drop_nothing_have_the_loss_and_the_gradient_of_one() {
     let once = batch(PAIRS);
     let (loss, plain) = gradient(&once, None);
     let (same, twice) = gradient(&once.doubled(), None);
-    let (agreed, paired) = gradient(&once.doubled(), Some(WEIGHT));
+    let (agreed, paired) = gradient(&once.doubled(), Some(ALPHA));
     assert_eq!(same, agreed, "nothing is added to the loss");
     assert!((loss - agreed).abs() < 1e-6, "{loss} and {agreed}");
     assert!(near(&paired, &twice) && near(&paired, &plain));
@@ -78,7 +78,7 @@ fn the_gradient_of_a_transformer_is_that_of_differences() {
     let model = model("dropout=0.2 attention_dropout=0.1 feed_forward_dropout=0.1 label_smoothing=0.1");
     let doubled = batch(PAIRS).doubled();
     // The same masks in every call: they are a function of seed and step.
-    let loss = || model.loss(&doubled, &mut pass(Some(WEIGHT))).loss;
+    let loss = || model.loss(&doubled, &mut pass(Some(ALPHA))).loss;
     tape::backward(&loss());
     for param in model.params().iter() {
         // Along the gradient the loss changes most, so its rounding plays the least part.
@@ -112,11 +112,11 @@ fn the_passes_of_every_model_differ_by_each_of_its_dropouts() {
             if values.contains("family=") { "" } else { "attention_dropout=0 feed_forward_dropout=0" };
         let model = model(&format!("dropout=0 {others} {values}"));
         let once = batch(layout);
-        let paired = model.loss(&once.doubled(), &mut pass(Some(WEIGHT)));
+        let paired = model.loss(&once.doubled(), &mut pass(Some(ALPHA)));
         assert_eq!(paired.tokens, 2 * once.target_tokens(), "{values}");
         let found = divergence(&paired);
         assert!(found > 1e-4, "{values}: {found}");
-        let half = model.loss(&once.doubled(), &mut pass(Some(WEIGHT / 2.0)));
+        let half = model.loss(&once.doubled(), &mut pass(Some(ALPHA / 2.0)));
         assert!((found - 2.0 * divergence(&half)).abs() < 1e-4 * found.max(0.1), "{values}: {found}");
         assert!(divergence(&model.loss(&once.doubled(), &mut pass(None))).abs() < 1e-5, "{values}");
     }
@@ -132,13 +132,13 @@ fn a_trainer_doubles_its_batches_and_reports_means() {
     let (one, other) = (batch(PAIRS), Batch::new(&[(vec![7, 8], vec![9])], 1, 2).expect("a good batch"));
     let batches = [one, other];
     let plain = trainer("dropout=0", None).step_over(&batches).expect("good batches");
-    let twice = trainer("dropout=0", Some(WEIGHT)).step_over(&batches).expect("good batches");
+    let twice = trainer("dropout=0", Some(ALPHA)).step_over(&batches).expect("good batches");
     assert_eq!((twice.tokens, twice.correct), (2 * plain.tokens, 2 * plain.correct));
     assert!((plain.loss - twice.loss).abs() < 1e-5, "{plain:?} {twice:?}");
     let (norm, same) = (plain.update.gradient_norm, twice.update.gradient_norm);
     assert!((norm - same).abs() < 1e-4 * norm, "{norm} and {same}");
 
-    let dropping = trainer("dropout=0.2", Some(WEIGHT)).step_over(&batches).expect("good batches");
+    let dropping = trainer("dropout=0.2", Some(ALPHA)).step_over(&batches).expect("good batches");
     let cross_entropy = dropping.negative_log_likelihood / dropping.tokens as f64;
     assert!(f64::from(dropping.loss) > cross_entropy + 1e-3, "the divergence is in the loss: {dropping:?}");
 }
@@ -151,9 +151,9 @@ fn two_passes_become_more_alike() {
         for _ in 0..40 {
             trainer.step(&batch(PAIRS)).expect("a good batch");
         }
-        let found = trainer.model().loss(&batch(PAIRS).doubled(), &mut pass(Some(1.0)));
+        let found = trainer.model().loss(&batch(PAIRS).doubled(), &mut pass(Some(2.0)));
         divergence(&found)
     };
-    let (without, with) = (train(None), train(Some(WEIGHT)));
+    let (without, with) = (train(None), train(Some(ALPHA)));
     assert!(with < 0.75 * without, "{with} with R-Drop and {without} without");
 }

@@ -123,11 +123,11 @@ fn shapes_that_do_not_fit_are_named() {
             cross_entropy(&tensor(2, 4), &param(5, 4), &[0, 5], LOSS);
         }),
         (&["cross_entropy", "3 labels", "two passes"], || {
-            let options = CrossEntropyOptions { r_drop: Some(1.0), ..LOSS };
+            let options = CrossEntropyOptions { r_drop: Some(2.0), ..LOSS };
             cross_entropy(&tensor(3, 4), &param(5, 4), &[2, 2, 2], options);
         }),
         (&["cross_entropy", "4 labels", "two passes"], || {
-            let options = CrossEntropyOptions { r_drop: Some(1.0), ..LOSS };
+            let options = CrossEntropyOptions { r_drop: Some(2.0), ..LOSS };
             cross_entropy(&tensor(4, 4), &param(5, 4), &[2, 3, 3, 2], options);
         }),
         (&["cross_entropy", "-1", "R-Drop"], || {

@@ -195,9 +195,12 @@ fn what_cannot_be_trained_is_refused_and_named() {
         ("train typo.toml --out run", "dropout"),
         ("train --src train.zh --tgt train.en --out run --heads 7", "heads"),
         ("train --src train.zh --tgt train.en --out run --set dropout=3", "dropout"),
-        ("train --src train.zh --tgt train.en --out run --r-drop 0", "training.r_drop must be more than 0"),
-        ("train --src train.zh --tgt train.en --out run --dropout 0 --r-drop 2.5", "nothing is dropped"),
-        ("train --task mlm --text train.en --out run --r-drop 2.5", "the task mlm masks others"),
+        (
+            "train --src train.zh --tgt train.en --out run --r-drop-alpha 0",
+            "training.r_drop_alpha must be more than 0",
+        ),
+        ("train --src train.zh --tgt train.en --out run --dropout 0 --r-drop-alpha 5", "nothing is dropped"),
+        ("train --task mlm --text train.en --out run --r-drop-alpha 5", "the task mlm masks others"),
         ("train --resume nowhere", "nowhere is not the folder of a run"),
         ("train --src train.zh --tgt train.en --out run --vocabulary-size 10", "10"),
     ];

@@ -118,9 +118,9 @@ impl Pass {
     }
 
     /// The same pass over batches that are [doubled](crate::data::batch::Batch::doubled), whose loss has R-Drop with
-    /// this weight; `None` for batches as they are.
-    pub fn with_r_drop(self, weight: Option<f32>) -> Pass {
-        Pass { r_drop: weight, ..self }
+    /// this α; `None` for batches as they are.
+    pub fn with_r_drop(self, alpha: Option<f32>) -> Pass {
+        Pass { r_drop: alpha, ..self }
     }
 
     /// The same pass with the output of these heads set to zero, as if they attended to nothing; their weights are still
@@ -137,7 +137,7 @@ impl Pass {
         (!heads.is_empty()).then_some(heads)
     }
 
-    /// The weight of R-Drop, if batches are doubled for it.
+    /// The α of R-Drop, if batches are doubled for it.
     pub fn r_drop(&self) -> Option<f32> {
         self.r_drop
     }

@@ -205,8 +205,8 @@ recipe! {
         feed_forward_dropout: f64 = 0.0, Share, DECLARED;
         /// Label smoothing ε: share of the probability mass that is spread over the other tokens
         label_smoothing: f64 = 0.1, Share;
-        /// R-Drop: weight of the divergence between two passes over each batch with other dropout masks, half the paper's α; `none` for one pass
-        r_drop: Option<f64> = None, Above(0.0);
+        /// R-Drop: the paper's α, weight of the divergence between two passes over each batch with other dropout masks; `none` for one pass
+        r_drop_alpha: Option<f64> = None, Above(0.0);
         /// Learning rate schedule: `noam`, `inverse-sqrt`, `cosine`, `constant`
         schedule: ScheduleKind = ScheduleKind::InverseSqrt, Any;
         /// Warmup: steps until the peak of the learning rate; with `time` alone at most a tenth of the steps that fit

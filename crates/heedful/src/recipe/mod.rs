@@ -118,7 +118,7 @@ impl Recipe {
             ("vocabulary", "add_tokens") => self.vocabulary.add_tokens.is_some(),
             ("model", "init_checksum") => self.model.init_checksum.is_some(),
             ("training", "freeze") => !self.training.freeze.is_empty(),
-            ("training", "r_drop") => self.training.r_drop.is_some(),
+            ("training", "r_drop_alpha") => self.training.r_drop_alpha.is_some(),
             ("vocabulary", "coverage") => self.vocabulary.coverage != Recipe::default().vocabulary.coverage,
             ("training", "decayed") => self.training.weight_decay != 0.0,
             (section, _) => ["data", "vocabulary", "model", "training"].contains(&section),

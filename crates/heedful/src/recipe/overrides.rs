@@ -264,18 +264,19 @@ impl Recipe {
 
     /// Checks that the two passes of R-Drop can differ.
     fn check_r_drop(&self) -> Result<(), RecipeError> {
-        let TrainingKeys { r_drop, dropout, attention_dropout, feed_forward_dropout, .. } = self.training;
+        let TrainingKeys { r_drop_alpha, dropout, attention_dropout, feed_forward_dropout, .. } =
+            self.training;
         // Other families than Transformers have one rate.
         let inner = match self.model.family {
             Family::Transformer => [attention_dropout, feed_forward_dropout],
             _ => [0.0; 2],
         };
-        if r_drop.is_none() || dropout > 0.0 || inner.iter().any(|&rate| rate > 0.0) {
+        if r_drop_alpha.is_none() || dropout > 0.0 || inner.iter().any(|&rate| rate > 0.0) {
             return Ok(());
         }
         Err(RecipeError::Conflict(
             "R-Drop compares two passes that differ in their dropout masks, and nothing is dropped: set training.dropout \
-             above 0, or training.r_drop to \"none\""
+             above 0, or training.r_drop_alpha to \"none\""
                 .to_owned(),
         ))
     }
@@ -307,6 +308,12 @@ fn unknown_key(name: &str) -> String {
         let far = strsim::osa_distance(short, key.name);
         // Of equally near names, prefer the one in the same section.
         2 * far + usize::from(section.is_some_and(|section| section != key.section))
+    if short == "r_drop" {
+        // Read as another name for α, an old recipe would train another model.
+        return format!(
+            "`{name}` was half of the paper's α: write `training.r_drop_alpha` with twice the number"
+        );
+    }
     };
     let nearest = Recipe::keys().min_by_key(distance).expect("there are keys");
     if strsim::osa_distance(short, nearest.name) <= short.len().div_ceil(3) {

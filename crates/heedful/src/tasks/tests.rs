@@ -126,7 +126,11 @@ fn wrong_types_and_ranges_name_file_line_and_what_is_expected() {
             "seed = 99999999999999999999",
             "my.toml:2: training.seed must be a whole number, not a number too large",
         ),
-        ("r_drop = 0", "my.toml:2: training.r_drop must be more than 0, not 0"),
+        ("r_drop_alpha = 0", "my.toml:2: training.r_drop_alpha must be more than 0, not 0"),
+        (
+            "r_drop = 2.5",
+            "my.toml:2: `training.r_drop` was half of the paper's α: write `training.r_drop_alpha`",
+        ),
         ("batch_tokens = 0", "my.toml:2: training.batch_tokens must be at least 1, not 0"),
         ("time = 30", "my.toml:2: training.time must be a time such as 90s, 30m or 1h30m, not 30"),
         ("compute = \"f16\"", "my.toml:2: training.compute must be `bf16` or `f32` or `fp8`, not \"f16\""),
@@ -165,11 +169,11 @@ fn values_that_do_not_go_together_are_refused() {
     let nothing_dropped = "two passes that differ in their dropout masks, and nothing is dropped";
     for family in ["transformer", "recurrent", "convolutional"] {
         let family = format!("family={family}");
-        let sets = [&family, "dropout=0", "r_drop=2.5"];
+        let sets = [&family, "dropout=0", "r_drop_alpha=5"];
         assert!(resolved("", &sets).expect_err("equal passes").to_string().contains(nothing_dropped));
-        assert!(resolved("", &[&family, "r_drop=2.5"]).is_ok());
+        assert!(resolved("", &[&family, "r_drop_alpha=5"]).is_ok());
     }
-    assert!(resolved("", &["dropout=0", "attention_dropout=0.1", "r_drop=2.5"]).is_ok());
+    assert!(resolved("", &["dropout=0", "attention_dropout=0.1", "r_drop_alpha=5"]).is_ok());
     let message = resolved("", &["best_by=bleu", "bleu=false"]).expect_err("no BLEU").to_string();
     assert!(message.contains("validation.bleu is false"), "{message}");
     let message = resolved("", &["schedule=cosine", "steps=none"]).expect_err("no end").to_string();
@@ -201,7 +205,7 @@ fn a_task_has_defaults_files_and_a_model_of_its_own() {
         (["task=classify", "label_text=a", "block=5"], "data.block is for the tasks lm and mlm"),
         (["task=mlm", "text=a", "init_from=b"], "model.init_from: "),
         (
-            ["task=mlm", "text=a", "r_drop=2.5"],
+            ["task=mlm", "text=a", "r_drop_alpha=5"],
             "predict the same tokens, and the task mlm masks others in each",
         ),
     ] {
@@ -225,8 +229,8 @@ fn the_fingerprint_is_of_what_decides_the_numbers() {
     let of = |sets: &[&str]| resolved("", sets).expect("good settings").fingerprint();
     assert_eq!(of(&[]), of(&["steps=7", "time=5m", "keep_last=9", "out=elsewhere"]));
     assert_ne!(of(&[]), of(&["dropout=0.2"]));
-    assert_ne!(of(&[]), of(&["r_drop=2.5"]));
-    assert_ne!(of(&["r_drop=2"]), of(&["r_drop=2.5"]));
+    assert_ne!(of(&[]), of(&["r_drop_alpha=5"]));
+    assert_ne!(of(&["r_drop_alpha=4"]), of(&["r_drop_alpha=5"]));
     assert_ne!(of(&["schedule=cosine"]), of(&["schedule=cosine", "steps=7"]));
     let differences = Recipe::default().differences(&resolved("", &["dropout=0.2"]).expect("a good setting"));
     assert_eq!(differences.len(), 1);

@@ -27,7 +27,7 @@ impl Recipe {
         TrainerOptions {
             compute: training.compute.precision(),
             seed: training.seed,
-            r_drop: training.r_drop.map(|weight| weight as f32),
+            r_drop: training.r_drop_alpha.map(|alpha| alpha as f32),
             schedule: self.schedule(),
             adam: AdamOptions {
                 beta1: training.beta1 as f32,

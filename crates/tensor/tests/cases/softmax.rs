@@ -56,10 +56,10 @@ pub(crate) fn cases() -> Vec<Case> {
             );
         }
     }
-    for ([pairs, d, classes], smoothing, weight) in [
-        ([1, 7, 33], 0.0_f32, 1.0_f32),
-        ([27, 33, 100], 0.1, 2.5),
-        ([3, 100, 7], 0.1, 0.5),
+    for ([pairs, d, classes], smoothing, alpha) in [
+        ([1, 7, 33], 0.0_f32, 2.0_f32),
+        ([27, 33, 100], 0.1, 5.0),
+        ([3, 100, 7], 0.1, 1.0),
         // More than one chunk of a task's rows.
         ([150, 16, 64], 0.1, 2.5),
     ] {
@@ -67,15 +67,15 @@ pub(crate) fn cases() -> Vec<Case> {
         let labels: Vec<u32> = (0..2 * pairs).map(label).collect();
         let same = labels.clone();
         let case = Case::new(
-            format!("cross_entropy 2·{pairs}×{d}, {classes} classes, smoothing {smoothing}, R-Drop {weight}"),
+            format!("cross_entropy 2·{pairs}×{d}, {classes} classes, smoothing {smoothing}, R-Drop {alpha}"),
             move |run| {
-                let options = CrossEntropyOptions { smoothing, r_drop: Some(weight), compute: run.compute };
+                let options = CrossEntropyOptions { smoothing, r_drop: Some(alpha), compute: run.compute };
                 cross_entropy(&run.x[0], &run.p[0], &labels, options).loss
             },
             move |m| {
                 let logits = m[0].times(&m[1].transposed());
                 let divergence = mean_divergence(&logits);
-                mean_loss(&logits, &same, f64::from(smoothing)).plus(&divergence, f64::from(weight))
+                mean_loss(&logits, &same, f64::from(smoothing)).plus(&divergence, 0.5 * f64::from(alpha))
             },
         );
         let case = case.wide_input(2 * pairs, d, Values::Within(1.0));
@@ -83,16 +83,16 @@ pub(crate) fn cases() -> Vec<Case> {
         let labels: Vec<u32> = (0..2 * pairs).map(label).collect();
         let same = labels.clone();
         let case = Case::new(
-            format!("cross_entropy with bias 2·{pairs}×{d}, {classes} classes, R-Drop {weight}"),
+            format!("cross_entropy with bias 2·{pairs}×{d}, {classes} classes, R-Drop {alpha}"),
             move |run| {
-                let options = CrossEntropyOptions { smoothing, r_drop: Some(weight), compute: run.compute };
+                let options = CrossEntropyOptions { smoothing, r_drop: Some(alpha), compute: run.compute };
                 let projection = Projection { weight: &run.p[0], bias: Some(&run.p[1]) };
                 cross_entropy(&run.x[0], projection, &labels, options).loss
             },
             move |m| {
                 let logits = m[0].times(&m[1].transposed()).plus_row(&m[2]);
                 let divergence = mean_divergence(&logits);
-                mean_loss(&logits, &same, f64::from(smoothing)).plus(&divergence, f64::from(weight))
+                mean_loss(&logits, &same, f64::from(smoothing)).plus(&divergence, 0.5 * f64::from(alpha))
             },
         );
         cases.push(

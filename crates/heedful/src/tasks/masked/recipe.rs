@@ -101,10 +101,10 @@ impl TaskDefinition for Definition {
                 "masked language models are Transformers: set model.family to \"transformer\"".to_owned(),
             ));
         }
-        if recipe.training.r_drop.is_some() {
+        if recipe.training.r_drop_alpha.is_some() {
             return Err(RecipeError::Conflict(
                 "R-Drop compares two passes that predict the same tokens, and the task mlm masks others in each: set \
-                 training.r_drop to \"none\""
+                 training.r_drop_alpha to \"none\""
                     .to_owned(),
             ));
         }

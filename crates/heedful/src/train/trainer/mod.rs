@@ -14,11 +14,10 @@
 //! to predict the same:
 //!
 //! ```text
-//! loss = ½ (cross entropy of the sentences + that of the copies) + α ½ (KL(p‖p') + KL(p'‖p))        means over the target tokens
+//! loss = ½ (cross entropy of the sentences + that of the copies + α ½ (KL(p‖p') + KL(p'‖p)))        means over the target tokens
 //! ```
 //!
-//! A step computes twice as much as one without. `ops::cross_entropy` has the relation to the α of the paper, which is twice
-//! this one.
+//! It is half the paper's loss, which changes no update of Adam. A step computes twice as much as one without.
 
 mod card;
 mod state;
@@ -85,7 +84,7 @@ pub struct TrainerOptions {
     pub compute: Precision,
     /// Seed of dropout.
     pub seed: u64,
-    /// R-Drop: weight of the divergence between two passes with other dropout masks; `None` for one pass. The model must
+    /// R-Drop: α, the weight of the divergence between two passes with other dropout masks; `None` for one pass. The model must
     /// predict the same tokens in both, so a masked language model, which draws them, panics.
     pub r_drop: Option<f32>,
     /// The learning rate schedule.

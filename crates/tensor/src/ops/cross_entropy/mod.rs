@@ -7,14 +7,13 @@
 //! `db = Σ_t dz_t`.
 //!
 //! R-Drop (Liang et al., 2021) has every token twice, in two passes with other dropout masks, and asks them to agree. Rows `t` and
-//! `t + T/2` are the passes `p` and `p'` of one token, `α` is the weight, and to the mean above it adds
+//! `t + T/2` are the passes `p` and `p'` of one token, `α` is the paper's weight, and to the mean above it adds
 //!
-//! `α · 2/T Σ_{t ≤ T/2} J_t`, `J = ½ (KL(p‖p') + KL(p'‖p)) = ½ Σ_j (p_j − p'_j)(z_j − z'_j)`.
+//! `α · 1/T Σ_{t ≤ T/2} J_t`, `J = ½ (KL(p‖p') + KL(p'‖p)) = ½ Σ_j (p_j − p'_j)(z_j − z'_j)`.
 //!
 //! With `m = Σ_j p_j (z_j − z'_j)`, the slope of `2/T J` at `z_j` is `(p_j (z_j − z'_j − m) + p_j − p'_j) / T`, and at `z'_j` the same
 //! with the passes exchanged: both have a gradient. The paper and its code *add* the two cross entropies of a token where this
-//! takes their mean, so their loss with weight `α` is twice this one with `α/2`: their 5 for translation is 2.5 here. (Adam's updates do
-//! not depend on a factor of the loss.)
+//! takes their mean: their loss is twice this one, which changes no update of Adam.
 //!
 //! | | shape |
 //! |---|---|
@@ -40,7 +39,7 @@ use crate::{Array, Compute, Device, Tensor};
 pub struct CrossEntropyOptions {
     /// Label smoothing ε: this share of the mass is spread over the other classes.
     pub smoothing: f32,
-    /// R-Drop: weight of the divergence between two passes over the same tokens, the second below the first. `None`
+    /// R-Drop: `α`, the weight of the divergence between two passes over the same tokens, the second below the first. `None`
     /// if the rows are of one pass.
     pub r_drop: Option<f32>,
     /// How the products are computed.
@@ -117,8 +116,8 @@ pub fn cross_entropy<'a>(
     if let Some(label) = labels.iter().find(|&&label| is_wrong(label)) {
         panic!("cross_entropy: label {label} with W of {:?}", projection.weight.shape());
     }
-    if let Some(weight) = r_drop {
-        assert!(weight > 0.0 && weight.is_finite(), "cross_entropy: {weight} is no weight for R-Drop");
+    if let Some(alpha) = r_drop {
+        assert!(alpha > 0.0 && alpha.is_finite(), "cross_entropy: {alpha} is no weight for R-Drop");
         let (first, second) = labels.split_at(tokens / 2);
         assert!(counted == tokens, "cross_entropy: {} labels are ignored with R-Drop", tokens - counted);
         assert!(
@@ -128,7 +127,8 @@ pub fn cross_entropy<'a>(
     }
 
     flops::add_product(tokens, x.width(), classes);
-    let target = Target { smoothing, classes, tokens, counted, r_drop };
+    // The kernels add the mean of J over the pairs, of which there are T/2.
+    let target = Target { smoothing, classes, tokens, counted, divergence: r_drop.map(|alpha| 0.5 * alpha) };
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
     let Forward { by_token, loss, totals, gradients } = match x.device() {
         Device::Cpu => cpu::forward(x, projection, labels, target, compute, keep),
@@ -173,13 +173,14 @@ struct Target {
     /// Rows, and those of them that count.
     tokens: usize,
     counted: usize,
-    r_drop: Option<f32>,
+    /// R-Drop: weight of the mean divergence of the pairs.
+    divergence: Option<f32>,
 }
 
 impl Target {
     /// How often every token is among the rows.
     fn passes(self) -> usize {
-        if self.r_drop.is_some() { 2 } else { 1 }
+        if self.divergence.is_some() { 2 } else { 1 }
     }
 }
 

@@ -161,7 +161,7 @@ impl Scoring<'_> {
                 // SAFETY: every token has its own places.
                 unsafe { losses.set(kind * tokens + rows_of(chunk, pass).start + row, loss) };
             };
-            match (&mut logits[..], self.target.r_drop) {
+            match (&mut logits[..], self.target.divergence) {
                 ([first, second], Some(weight)) => {
                     pairs::losses_and_slopes([first, second], labels, self.target, weight, found);
                 }

@@ -36,8 +36,8 @@ pub(in crate::ops::cross_entropy) fn forward(
     dtype: DType,
     keep: Keep,
 ) -> Forward {
-    let Target { classes, tokens, smoothing, r_drop, .. } = target;
-    let divergence = r_drop.expect("only R-Drop has pairs");
+    let Target { classes, tokens, smoothing, divergence, .. } = target;
+    let divergence = divergence.expect("only R-Drop has pairs");
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let gradients = (keep == Keep::Gradients).then(|| room_for_gradients(x, projection));
     let (labels, x) = (upload(labels), x.array_as(dtype).operand());
