@@ -228,12 +228,17 @@ fn a_run_that_becomes_slower_ends_with_its_time_and_its_best_model() {
 }
 
 #[test]
-fn steps_or_none_of_the_keys_are_chosen_where_the_user_chose() {
+fn a_run_chooses_by_its_time_or_its_steps_what_the_user_did_not() {
     let folder = corpus();
     let set = |more: &str| recipe(&settings(folder.path(), "run", more)).open;
-    assert_eq!(set("time=2m"), Recipe::FITTED);
-    assert_eq!(set("time=2m warmup=7 validation.every=3"), ["training.steps", "training.factor"]);
-    assert_eq!(set("time=2m steps=50"), [""; 0]);
-    assert_eq!(set("time=2m steps=none schedule=cosine"), Recipe::FITTED);
-    assert_eq!(set(""), [""; 0]);
+    let by_steps = ["training.warmup", "validation.every", "checkpoint.every", "output.log_every"];
+    let by_time = [&["training.steps"], &by_steps[..]].concat();
+    assert_eq!(set("time=2m"), by_time);
+    assert_eq!(set("time=2m schedule=noam"), Recipe::FITTED);
+    let others = ["training.steps", "checkpoint.every", "output.log_every"];
+    assert_eq!(set("time=2m warmup=7 validation.every=3"), others);
+    assert_eq!(set("time=2m steps=none schedule=cosine"), by_time);
+    assert_eq!(set("time=2m steps=50"), by_steps);
+    assert_eq!(set("schedule=constant"), by_steps[1..]);
+    assert_eq!(set("steps=none"), [""; 0]);
 }

@@ -209,11 +209,11 @@ recipe! {
         r_drop_alpha: Option<f64> = None, Above(0.0);
         /// Learning rate schedule: `noam`, `inverse-sqrt`, `cosine`, `constant`
         schedule: ScheduleKind = ScheduleKind::InverseSqrt, Any;
-        /// Warmup: steps until the peak of the learning rate; with `time` alone at most a tenth of the steps that fit
+        /// Warmup: steps until the peak of the learning rate; if not given, at most a tenth of the run's steps
         warmup: u64 = 2000, Any, ALL.when(&[WARMS_UP]);
         /// Peak learning rate (all schedules but noam)
         peak: f64 = 1e-3, Above(0.0), ALL.when(&[HAS_PEAK]);
-        /// Factor on the learning rate of noam
+        /// Factor on the learning rate of noam; if not given, smaller for a shorter warmup, so that the peak stays
         factor: f64 = 1.0, Above(0.0), ALL.when(&[NOAM]);
         /// Final learning rate of cosine, at the last of `steps`
         floor: f64 = 0.0, AtLeast(0.0), ALL.when(&[COSINE]);
@@ -229,7 +229,8 @@ recipe! {
         decayed: Decayed = Decayed::Matrices, Any, ALL.when(&[DECAYS]);
         /// Gradient clipping: maximum norm of the gradient; `none` for no limit
         clip_norm: Option<f64> = None, Above(0.0);
-        /// Decay of an exponential moving average of the weights, which is validated and saved instead; `none` for none
+        /// Decay d of an exponential moving average of the weights, which is validated and saved instead; at step t it is
+        /// min(d, (1 + t) / (10 + t)), so that the first weights are soon forgotten; `none` for none
         ema: Option<f64> = None, Share;
         /// Parameters that keep their values, by name: patterns in which `*` is any text, such as `encoder.*` or `*embedding*`
         freeze: Vec<NamePattern> = Vec::new(), Any;
@@ -239,7 +240,8 @@ recipe! {
 
     /// Validation during training
     [validation: ValidationKeys, "validation-"] {
-        /// Steps between validations; with `time` alone they are at most 20, and at most a tenth of the time
+        /// Steps between validations; if not given, at most a tenth of the run's steps (with `time` alone: at most 20 validations, in at most
+        /// a tenth of the time)
         every: u64 = 500, AtLeast(1.0), ALL.when(&[BY_STEPS]);
         /// Time between validations, instead of steps
         every_time: Option<Duration> = None, AtLeast(1.0);
@@ -267,7 +269,7 @@ recipe! {
 
     /// Checkpoints, and the average of them that is the final model
     [checkpoint: CheckpointKeys, "checkpoint-"] {
-        /// Steps between checkpoints; every validation writes one too
+        /// Steps between checkpoints; if not given, at most a tenth of the run's steps; every validation writes one too
         every: u64 = 1000, AtLeast(1.0);
         /// Time between checkpoints: the most that a crash can lose
         every_time: Option<Duration> = Some(Duration::from_secs(600)), AtLeast(1.0);
@@ -288,7 +290,7 @@ recipe! {
     [output: OutputKeys, ""] {
         /// Folder of the run, which has to be named; it is a model's folder too
         out: Option<PathBuf> = None, Any;
-        /// Steps between lines of the log
+        /// Steps between lines of the log; if not given, at most a twentieth of the run's steps
         log_every: u64 = 50, AtLeast(1.0);
         /// Whether to write TensorBoard events
         tensorboard: bool = true, Any;

@@ -24,6 +24,7 @@ mod table;
 
 mod keys;
 
+mod length;
 mod limits;
 mod overrides;
 mod preset;
@@ -52,10 +53,6 @@ pub use table::{Key, Section};
 use crate::layers::{Halves, Positions};
 
 impl Recipe {
-    /// The keys that a run with `training.time` chooses by itself, unless they or `training.steps` are set.
-    pub const FITTED: [&'static str; 4] =
-        ["training.steps", "training.warmup", "training.factor", "validation.every"];
-
     /// All keys in the order of the table.
     pub fn keys() -> impl Iterator<Item = &'static Key> {
         SECTIONS.iter().flat_map(|section| section.keys)

@@ -160,22 +160,31 @@ impl Overrides {
         }
         let mut recipe = self.applied(&start, |assignment| reason(assignment, &read).is_none())?;
         recipe.open = self.open_keys(&recipe);
-        if !recipe.open.is_empty() {
+        if recipe.fits_time() {
             // The default of the preset is no limit of a run that has a time.
             recipe.training.steps = None;
+        }
+        if let Some(steps) = recipe.training.steps {
+            recipe.fit(steps);
         }
         let users = self.assignments.iter().filter(|assignment| assignment.author == Author::User);
         Ok(Applied { recipe, written: users.map(|assignment| assignment.key).collect() })
     }
 
-    /// The keys that a run fits to its time, because nobody set them. A number of steps leaves nothing to fit.
+    /// The keys that follow the length of the run, because nobody set them and it reads them. The number of steps is one of them
+    /// if there is only a time.
     fn open_keys(&self, recipe: &Recipe) -> Vec<&'static str> {
         let is_set = |path: &str| self.assignments.iter().any(|assignment| assignment.key.path() == path);
         let TrainingKeys { time, steps, .. } = recipe.training;
-        if time.is_none() || (is_set("training.steps") && steps.is_some()) {
+        let has_steps = steps.is_some() && (time.is_none() || is_set("training.steps"));
+        if !has_steps && time.is_none() {
             return Vec::new();
         }
-        let is_open = |path: &&str| *path == "training.steps" || !is_set(path);
+        let is_read = |path: &str| find_key(path).is_ok_and(|key| key.contradiction(recipe).is_none());
+        let is_open = |path: &&str| match *path {
+            "training.steps" => !has_steps,
+            path => !is_set(path) && is_read(path),
+        };
         Recipe::FITTED.into_iter().filter(is_open).collect()
     }
 
@@ -222,7 +231,7 @@ impl Recipe {
         let conflict = |message: &str| Err(RecipeError::Conflict(message.to_owned()));
         if self.training.schedule == ScheduleKind::Cosine
             && self.training.steps.is_none()
-            && self.open.is_empty()
+            && !self.fits_time()
         {
             return conflict(
                 "the cosine schedule falls until the last step: set training.steps, or training.time without it",
@@ -299,6 +308,12 @@ pub fn find_key(name: &str) -> Result<&'static Key, String> {
 
 fn unknown_key(name: &str) -> String {
     let short = name.rsplit('.').next().unwrap_or(name);
+    if short == "r_drop" {
+        // Read as another name for α, an old recipe would train another model.
+        return format!(
+            "`{name}` was half of the paper's α: write `training.r_drop_alpha` with twice the number"
+        );
+    }
     let section = name.split_once('.').map(|(section, _)| section);
     // Known in another section: most likely it is in the wrong one.
     if let Some(key) = Recipe::keys().find(|key| key.name == short) {
@@ -308,12 +323,6 @@ fn unknown_key(name: &str) -> String {
         let far = strsim::osa_distance(short, key.name);
         // Of equally near names, prefer the one in the same section.
         2 * far + usize::from(section.is_some_and(|section| section != key.section))
-    if short == "r_drop" {
-        // Read as another name for α, an old recipe would train another model.
-        return format!(
-            "`{name}` was half of the paper's α: write `training.r_drop_alpha` with twice the number"
-        );
-    }
     };
     let nearest = Recipe::keys().min_by_key(distance).expect("there are keys");
     if strsim::osa_distance(short, nearest.name) <= short.len().div_ceil(3) {

@@ -99,7 +99,7 @@ macro_rules! recipe {
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Recipe {
             $( $(#[doc = $about])+ pub $section: $Section, )+
-            /// The keys that a run may fit to its time ([`Recipe::FITTED`]), because nobody set them.
+            /// The keys that follow the length of the run ([`Recipe::FITTED`]), because nobody set them.
             pub open: Vec<&'static str>,
         }
 

@@ -92,6 +92,27 @@ fn a_printed_recipe_is_read_as_the_same() {
 }
 
 #[test]
+fn defaults_follow_the_number_of_steps_and_what_is_given_is_obeyed() {
+    let of = |file: &str, sets: &[&str]| resolved(file, sets).expect("a good recipe");
+    let short = of("", &["steps=5"]);
+    assert_eq!((short.training.warmup, short.validation.every, short.checkpoint.every), (1, 1, 1));
+    let reached = f64::from(short.schedule().rate(5)) / short.training.peak;
+    assert!(reached > 0.4, "the last of five steps has {reached} of the peak");
+    assert_eq!(of("", &["steps=5", "warmup=2000"]).training.warmup, 2000);
+    assert_eq!(of("[training]\nwarmup = 300\n", &["steps=1000"]).training.warmup, 300);
+    assert_eq!(of("", &["preset=base", "steps=1000"]).training.warmup, 100);
+    assert_eq!(of("", &["steps=1000", "time=1h"]).training.warmup, 100, "the time is a limit");
+    assert_eq!(of("", &["steps=none"]).training.warmup, 2000);
+    assert_eq!(of("", &[]).training.warmup, 2000);
+
+    // What followed the steps of a printed recipe follows those that a user writes into it.
+    let printed = short.to_toml();
+    assert!(printed.contains("\n# warmup = 1\n") && printed.contains("\nsteps = 5\n"), "{printed}");
+    assert_eq!(of(&printed, &[]), short);
+    assert_eq!(of(&printed.replace("steps = 5", "steps = 1000"), &[]).training.warmup, 100);
+}
+
+#[test]
 fn unknown_keys_name_file_line_and_the_nearest_key() {
     assert_eq!(
         complaint("[training]\n# more\ndroput = 0.3\n"),
@@ -227,7 +248,9 @@ fn a_file_may_have_any_name() {
 #[test]
 fn the_fingerprint_is_of_what_decides_the_numbers() {
     let of = |sets: &[&str]| resolved("", sets).expect("good settings").fingerprint();
-    assert_eq!(of(&[]), of(&["steps=7", "time=5m", "keep_last=9", "out=elsewhere"]));
+    assert_eq!(of(&[]), of(&["steps=30000", "time=5m", "keep_last=9", "out=elsewhere"]));
+    assert_ne!(of(&[]), of(&["steps=7"]), "its warmup is shorter");
+    assert_eq!(of(&[]), of(&["steps=7", "warmup=2000"]));
     assert_ne!(of(&[]), of(&["dropout=0.2"]));
     assert_ne!(of(&[]), of(&["r_drop_alpha=5"]));
     assert_ne!(of(&["r_drop_alpha=4"]), of(&["r_drop_alpha=5"]));

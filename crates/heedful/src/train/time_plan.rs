@@ -3,7 +3,7 @@
 //! ```text
 //! n   validations        at most 20, and at most a tenth of the time
 //! N   steps              (time left − the end − n validations) / seconds per step
-//! w   warmup             at most a tenth of N; noam's factor keeps the peak
+//! w   warmup             as in a run of N steps: at most a tenth; noam's factor keeps the peak
 //!     validation.every   N / n
 //! ```
 //!
@@ -14,11 +14,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::{Averaging, Recipe, ScheduleKind};
+use crate::recipe::{Averaging, Recipe, ScheduleKind, TrainingKeys};
 
 const MOST_VALIDATIONS: f64 = 20.0;
 const SHARE_OF_VALIDATIONS: f64 = 0.1;
-const SHARE_OF_WARMUP: u64 = 10;
 /// Part of the estimated steps that a cosine takes: it must reach its end.
 const SHARE_OF_COSINE: f64 = 0.95;
 
@@ -70,15 +69,9 @@ impl TimePlan {
         };
         let is_last = training.schedule == ScheduleKind::Cosine;
         let steps = (seconds * if is_last { SHARE_OF_COSINE } else { 1.0 }).max(1.0) as u64;
-        let warmup = match is_open("training.warmup") {
-            true => training.warmup.min((steps / SHARE_OF_WARMUP).max(1)),
-            false => training.warmup,
-        };
-        // Noam's peak is proportional to warmup^-0.5.
-        let factor = match is_open("training.factor") {
-            true => training.factor * (warmup as f64 / training.warmup.max(1) as f64).sqrt(),
-            false => training.factor,
-        };
+        let mut fitted = recipe.clone();
+        fitted.fit(steps);
+        let TrainingKeys { warmup, factor, .. } = fitted.training;
         let every = match is_every_open {
             true => (steps / wanted as u64).max(1),
             false => validation.every,
@@ -96,6 +89,8 @@ impl TimePlan {
 
     /// Sets the keys of a recipe; none of them is open any more.
     pub(crate) fn apply(&self, recipe: &mut Recipe) {
+        recipe.fit(self.steps);
+        let is_interval_open = recipe.open.contains(&"checkpoint.every");
         recipe.open.clear();
         recipe.training.steps = self.is_last.then_some(self.steps);
         recipe.training.warmup = self.warmup.unwrap_or(recipe.training.warmup);
@@ -104,7 +99,9 @@ impl TimePlan {
         if recipe.checkpoint.average == Averaging::Last {
             // Checkpoints by time would make the average depend on the clock.
             recipe.checkpoint.every_time = None;
-            recipe.checkpoint.every = self.validation_every.unwrap_or(self.steps.div_ceil(20));
+            if is_interval_open {
+                recipe.checkpoint.every = self.validation_every.unwrap_or(self.steps.div_ceil(20));
+            }
         }
     }
 }

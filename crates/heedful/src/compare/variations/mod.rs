@@ -113,14 +113,14 @@ pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan, V
     check(base)?;
     // Absolute, as in the recipes in the runs' folders, with which it is compared.
     let mut base = with_absolute_paths(base);
-    if !base.open.is_empty() {
+    if base.fits_time() {
         // All variations have one schedule, that of the preset: the time only ends them.
-        base.open.clear();
         base.training.steps = Recipe::preset(base.model.preset).training.steps;
     }
     let folder = base.output.out.clone().unwrap_or(folder);
     let mut plan = VariationPlan { variations: Vec::new(), left_out: Vec::new() };
     plan.variations.push(Variation {
+    base.open.clear();
         group: None,
         name: "base".to_owned(),
         changes: String::new(),

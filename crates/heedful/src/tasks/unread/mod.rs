@@ -44,8 +44,8 @@ impl Recipe {
         })
     }
 
-    /// A complete recipe as TOML: every key with its meaning as a comment. Keys that nothing reads, and those that the run
-    /// fits to its time, are comments themselves.
+    /// A complete recipe as TOML: every key with its meaning as a comment. Keys that nothing reads, and those that follow the
+    /// length of the run, are comments themselves.
     pub fn to_toml(&self) -> String {
         self.to_toml_where(|key| self.why_unread(key).is_none() && !self.open.contains(&key.path().as_str()))
     }

@@ -138,6 +138,10 @@ fn run(
         watcher.observe(&Event::NotOnCard { why });
     }
     device::check(recipe.training.compute, device, team)?;
+    if !recipe.fits_time() {
+        // What follows the number of steps is settled, and the folder's recipe says it.
+        recipe.open.clear();
+    }
     let prepared = prepare::prepare(&recipe, start, watcher)?;
     let trainer = |recipe: &Recipe| -> Result<Trainer, RunError> {
         let model = prepared.model.clone();
@@ -151,12 +155,16 @@ fn run(
         Ok(cuda::fitting(build)??)
     };
     let mut plan = None;
-    if !recipe.open.is_empty() && prepared.checkpoints.steps()?.is_empty() {
+    if recipe.fits_time() && prepared.checkpoints.steps()?.is_empty() {
         plan = trial::plan(&recipe, &prepared, &mut trainer(&recipe)?, &timing, watcher)?;
         if let Some(plan) = &plan {
             plan.apply(&mut recipe);
             prepare::write_recipe(&recipe, &prepared.folder.path)?;
         }
+    }
+    let steps = recipe.training.steps.or(plan.as_ref().map(|plan| plan.steps));
+    if let Some(warning) = steps.and_then(|steps| recipe.endless_warmup(steps)) {
+        watcher.observe(&Event::Warning(&warning));
     }
     let trainer = trainer(&recipe)?;
     space::check(&recipe, &prepared)?;
