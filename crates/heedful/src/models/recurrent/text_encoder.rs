@@ -102,3 +102,56 @@ impl Encode for RecurrentEncoder {
         side_by_side(&parts)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use heedful_tensor::DType;
+
+    use super::*;
+    use crate::models::recurrent::RecurrentConfig;
+
+    /// Lengths of the texts, and their tokens one after the other.
+    const LENGTHS: [usize; 3] = [5, 1, 3];
+    const TEXT: [u32; 9] = [4, 9, 7, 5, 8, 6, 10, 11, 4];
+
+    fn encoder(cell: Cell, directions: Directions) -> RecurrentEncoder {
+        let stack =
+            RecurrentStackConfig { cell, directions, layers: 2, ..RecurrentConfig::tiny(12).encoder() };
+        let config = RecurrentEncoderConfig { vocabulary: 12, dropout: 0.0, stack };
+        RecurrentEncoder::new(&Params::new(3), config).expect("a good configuration")
+    }
+
+    fn last_of(encoder: &RecurrentEncoder, text: &[u32], lengths: &[usize]) -> Tensor {
+        let sequences = Ragged::from_lengths(lengths.to_vec());
+        let states = encoder.encode(text, &sequences, &mut Pass::inference(DType::F32));
+        encoder.last(&states, &sequences)
+    }
+
+    #[test]
+    fn the_last_vector_joins_the_states_that_the_cells_of_each_direction_end_in() {
+        for cell in [Cell::Simple, Cell::Gru, Cell::Lstm] {
+            for directions in [Directions::Forward, Directions::Both] {
+                let encoder = encoder(cell, directions);
+                let sequences = Ragged::from_lengths(LENGTHS.to_vec());
+                let mut pass = Pass::inference(DType::F32);
+                let embedded = encoder.embedding.forward(&TEXT, &sequences, &mut pass);
+                let ends = encoder.encoder.forward(&embedded, &sequences, None, &mut pass).last;
+                let top: Vec<Tensor> = ends[ends.len() / 2..].iter().map(|state| state.h.clone()).collect();
+                let found = last_of(&encoder, &TEXT, &LENGTHS);
+                assert_eq!(found.to_vec(), side_by_side(&top).to_vec(), "{cell:?}, {directions:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn both_halves_of_the_last_vector_have_read_the_text_from_end_to_end() {
+        let encoder = encoder(Cell::Gru, Directions::Both);
+        let half = encoder.width() / 2;
+        let vector = |text: &[u32]| last_of(&encoder, text, &[text.len()]).to_vec();
+        let whole = vector(&[4, 9, 7, 5, 8]);
+        for changed in [[10, 9, 7, 5, 8], [4, 9, 7, 5, 10]] {
+            let other = vector(&changed);
+            assert!(whole[..half] != other[..half] && whole[half..] != other[half..], "{changed:?}");
+        }
+    }
+}
