@@ -87,13 +87,41 @@ pub(in crate::commands) fn attention(
     let labels = Labels { rows: trace.rows.clone(), columns: trace.columns.clone() };
     Heatmap::write_side_by_side(&pictures, &labels, Style::of_stdout(), heatmap::stdout_width(), out)?;
     if let (Some(share), Some(dependency)) = (best.share, dependency) {
-        let Dependency { word, depends_on, why, .. } = dependency;
-        writeln!(
-            out,
-            "\nIn {head}, “{word}” gives {:.0} % of its attention to {depends_on}:",
-            100.0 * share
-        )?;
-        writeln!(out, "{why}.")?;
+        writeln!(out, "\n{}", explained(head, share, dependency))?;
     }
     Ok(())
+}
+
+/// A word whose share of attention is smaller does not show what decides it.
+const SHOWN: f32 = 0.5;
+
+/// What the attention says of a dependency: the reason is that of the language, and the head shows it or does not.
+fn explained(head: HeadName, share: f32, dependency: &Dependency) -> String {
+    let Dependency { word, depends_on, why, .. } = dependency;
+    let percent = 100.0 * share;
+    if share >= SHOWN {
+        return format!("In {head}, “{word}” gives {percent:.0} % of its attention to {depends_on}:\n{why}.");
+    }
+    format!(
+        "{why}.\nNo cross attention shows it here: of all heads, {head} attends most from “{word}” to {depends_on}, with \
+         {percent:.0} %.\nThe encoder lets every word see the others: the decoder may read what decides from the state of another \
+         word."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_said_to_show_what_it_attends_to_and_no_more() {
+        let dependency =
+            Dependency { source: "一自动", word: "an", depends_on: "自动", why: "自动 decides" };
+        let head = HeadName { role: AttentionRole::Cross, layer: 0, head: 1 };
+        let shown = explained(head, 0.83, &dependency);
+        assert!(shown.ends_with("“an” gives 83 % of its attention to 自动:\n自动 decides."), "{shown}");
+        let missing = explained(head, 0.004, &dependency);
+        assert!(missing.starts_with("自动 decides.\nNo cross attention shows it here"), "{missing}");
+        assert!(missing.contains("attends most from “an” to 自动, with 0 %."), "{missing}");
+    }
 }
