@@ -167,20 +167,25 @@ fn variations_are_trained_once_and_compared() {
 fn groups_without_text_are_trained_on_built_in_text() {
     let place = Workplace::empty();
     let few = "--steps 4 --validation-every 2 --warmup 2 --quiet";
-    let table = place.good(&format!("compare variations norm {few}"));
+    let table = place.good(&format!("compare variations norm --seeds 2 {few}"));
+    assert!(table.contains("mean ± standard deviation of 2 seeds. Batch norm"), "{table}");
+    assert_eq!(table.lines().filter(|line| line.matches(" ± ").count() == 2).count(), 4, "{table}");
     for name in ["base", "norm-pre-layer", "norm-post-batch", "norm-pre-batch"] {
         assert!(table.contains(&format!("| {name} ")), "{table}");
     }
     let rows = csv(&text(&place.read("heedful-compare-norm/compare.csv")));
     assert!(rows.iter().all(|row| row["valid_perplexity"].parse::<f64>().is_ok()), "{rows:?}");
+    let seeds: Vec<&str> = rows.iter().map(|row| row["seed"].as_str()).collect();
+    assert_eq!(seeds, ["1", "2"].repeat(4));
+    assert!(place.path("heedful-compare-norm/norm-pre-batch-seed-2/model.safetensors").is_file());
     assert!(place.path("heedful-compare-norm/text/train.zh").is_file());
 
-    let table = place.good(&format!("compare variations pooling --out pooled {few}"));
+    let table = place.good(&format!("compare variations pooling --out pooled --seeds 1 {few}"));
     for name in ["base", "pooling-first", "pooling-last", "pooling-mean", "pooling-max"] {
         assert_eq!(table.matches(&format!("| {name} ")).count(), 2, "{table}");
     }
     assert!(table.contains("Accuracy by the length of the text") && table.contains(" tokens |"), "{table}");
-    assert_eq!(place.good(&format!("compare variations pooling --out pooled {few}")), table);
+    assert_eq!(place.good(&format!("compare variations pooling --out pooled --seeds 1 {few}")), table);
 
     for (command, expected) in [
         ("compare variations norm pooling", "by itself"),

@@ -24,6 +24,8 @@ use crate::progress::{Bar, Quiet, Verbosity, duration};
 pub(crate) struct Arguments {
     recipe: RecipeArguments,
     groups: Vec<VariationGroup>,
+    /// How many seeds each variation is trained with.
+    seeds: Option<u16>,
     force: Force,
     quiet: Quiet,
     device: DeviceName,
@@ -35,6 +37,7 @@ Examples:
   heedful compare variations norm
   heedful compare variations pooling
   heedful compare variations recipe.toml --steps 20000 --out table
+  heedful compare variations recipe.toml --only norm --seeds 3 --out table
   heedful compare variations recipe.toml heads dropout --out table";
 
 impl Args for Arguments {
@@ -47,6 +50,13 @@ impl Args for Arguments {
                 .value_delimiter(',')
                 .action(ArgAction::Append)
                 .value_parser(group_parser()),
+        );
+        let command = command.arg(
+            Arg::new("seeds")
+                .long("seeds")
+                .value_name("N")
+                .help("Train each variation with this many seeds, and show mean and standard deviation [default: 1; built-in text: 3]")
+                .value_parser(clap::value_parser!(u16).range(1..=100)),
         );
         let command = Threads::augment_args(DeviceName::augment_args(Quiet::augment_args(
             Force::augment_args(command),
@@ -67,7 +77,7 @@ impl Args for Arguments {
                  --steps and --time. The table has perplexity and BLEU of the validation set. A stopped comparison continues \
                  with the same command: finished runs are kept, and the interrupted one is resumed.\n\nGroups: {}. If groups are \
                  named and no text is, a small model is trained on phrases of the built-in grammar (poolings: a classifier), \
-                 less than a minute on two cores for each group, in heedful-compare-GROUP if --out names no folder.",
+                 with three seeds (--seeds), some minutes on two cores for each group, in heedful-compare-GROUP if --out names no folder.",
                 VariationGroup::ALL.map(VariationGroup::name).join(", ")
             ))
             .after_long_help(EXAMPLES)
@@ -108,6 +118,7 @@ impl FromArgMatches for Arguments {
         }
         Ok(Arguments {
             recipe: RecipeArguments::from_arg_matches(matches)?.with_file(files.pop()),
+            seeds: matches.get_one("seeds").copied(),
             groups: VariationGroup::ALL.into_iter().filter(|group| named.contains(group)).collect(),
             force: Force::from_arg_matches(matches)?,
             quiet: Quiet::from_arg_matches(matches)?,
@@ -133,9 +144,14 @@ fn group_parser() -> impl TypedValueParser<Value = VariationGroup> {
 }
 
 impl Arguments {
+    /// Whether there is no text of the user's.
+    fn is_on_builtin_text(&self) -> bool {
+        !self.groups.is_empty() && !self.recipe.names_text()
+    }
+
     /// The recipe that is varied: the user's, or one for the built-in text.
     fn base(&self) -> Result<Recipe> {
-        if self.groups.is_empty() || self.recipe.names_text() {
+        if !self.is_on_builtin_text() {
             return self.recipe.recipe(None);
         }
         if self.recipe.sets("model.preset") || self.recipe.sets("data.task") {
@@ -157,7 +173,8 @@ impl Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let base = arguments.base()?;
     let groups = if arguments.groups.is_empty() { &VariationGroup::PAPER[..] } else { &arguments.groups };
-    let plan = variations::plan(&base, groups)?;
+    let seeds = arguments.seeds.unwrap_or(if arguments.is_on_builtin_text() { builtin::SEEDS } else { 1 });
+    let plan = variations::plan(&base, groups)?.with_seeds(usize::from(seeds));
     let device = arguments.device.choice();
     device.for_training()?;
     arguments.threads.set_up();
@@ -205,7 +222,7 @@ fn compare(
     }
     for (index, variation) in plan.variations.iter().enumerate() {
         if let Some(entry) = &found[index] {
-            progress.bar.println(&format!("{:<22} is already trained: {}", entry.name, result(entry)));
+            progress.bar.println(&format!("{:<22} is already trained: {}", entry.run, result(entry)));
         } else if progress.interrupt.is_requested() {
             break;
         } else {
@@ -229,11 +246,11 @@ struct ComparisonProgress {
 
 impl ComparisonProgress {
     fn train(&mut self, variation: &Variation) -> Result<Option<VariationResult>> {
-        self.name.clone_from(&variation.name);
-        self.bar.show(self.done, 0.0, || format!("{}: preparing", variation.name));
+        self.name = variation.run();
+        self.bar.show(self.done, 0.0, || format!("{}: preparing", variation.run()));
         let entry = variations::train(self.device, variation, self)?;
         if let Some(entry) = &entry {
-            self.bar.println(&format!("{:<22} {}", entry.name, result(entry)));
+            self.bar.println(&format!("{:<22} {}", entry.run, result(entry)));
         }
         Ok(entry)
     }

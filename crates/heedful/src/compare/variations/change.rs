@@ -97,6 +97,16 @@ impl VariationGroup {
         VariationGroup::ALL.into_iter().find(|group| group.name() == name)
     }
 
+    /// What has to be known to read its results.
+    pub(super) fn remark(self) -> Option<&'static str> {
+        match self {
+            VariationGroup::Norm => Some(
+                "Batch norm takes mean and variance over all tokens of a batch. No batch is padded here, so these are real tokens",
+            ),
+            _ => None,
+        }
+    }
+
     /// The changes that differ from the base.
     pub(super) fn changes(self, base: &Recipe) -> Vec<Change> {
         let model = &base.model;

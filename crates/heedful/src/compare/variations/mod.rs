@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! FOLDER/base  FOLDER/heads-1  FOLDER/dropout-0.2 …     runs, each with an outcome.json once it is over
+//! FOLDER/base-seed-2  FOLDER/heads-1-seed-2 …           the same with other seeds, if there are several
 //! FOLDER/compare.md  compare.csv  report.html           the results so far
 //! ```
 //!
@@ -28,8 +29,10 @@ use crate::train::run::{RunError, with_absolute_paths};
 /// The variations to train.
 #[derive(Clone, Debug)]
 pub struct VariationPlan {
-    /// The base first.
+    /// The base first. With several seeds, the runs of a variation follow each other.
     pub variations: Vec<Variation>,
+    /// How many seeds each is trained with.
+    pub seeds: usize,
     /// Variations that cannot be built, or equal the base.
     pub left_out: Vec<SkippedVariation>,
 }
@@ -39,7 +42,7 @@ pub struct VariationPlan {
 pub struct Variation {
     /// Its group; `None` for the base.
     pub group: Option<VariationGroup>,
-    /// The name of its folder: `heads-2`.
+    /// Its name, which with the first seed is that of its folder: `heads-2`.
     pub name: String,
     /// What differs from the base: `heads = 2`.
     pub changes: String,
@@ -117,10 +120,10 @@ pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan, V
         // All variations have one schedule, that of the preset: the time only ends them.
         base.training.steps = Recipe::preset(base.model.preset).training.steps;
     }
-    let folder = base.output.out.clone().unwrap_or(folder);
-    let mut plan = VariationPlan { variations: Vec::new(), left_out: Vec::new() };
-    plan.variations.push(Variation {
     base.open.clear();
+    let folder = base.output.out.clone().unwrap_or(folder);
+    let mut plan = VariationPlan { variations: Vec::new(), seeds: 1, left_out: Vec::new() };
+    plan.variations.push(Variation {
         group: None,
         name: "base".to_owned(),
         changes: String::new(),
@@ -146,7 +149,33 @@ pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan, V
     Ok(plan)
 }
 
+impl Variation {
+    /// The name of its run's folder.
+    pub fn run(&self) -> String {
+        let folder = self.recipe.output.out.as_ref().and_then(|folder| folder.file_name());
+        folder.map_or_else(|| self.name.clone(), |name| name.to_string_lossy().into_owned())
+    }
+}
+
 impl VariationPlan {
+    /// The same variations, each with this many seeds: that of the recipe and those after it.
+    pub fn with_seeds(&self, seeds: usize) -> VariationPlan {
+        let with_seed = |variation: &Variation, number: usize| {
+            let mut variation = variation.clone();
+            let Recipe { training, output, .. } = &mut variation.recipe;
+            if let Some(folder) = output.out.as_ref().filter(|_| number > 0) {
+                training.seed += number as u64;
+                output.out =
+                    Some(folder.with_file_name(format!("{}-seed-{}", variation.name, training.seed)));
+            }
+            variation
+        };
+        let runs = self.variations.iter().flat_map(|variation| {
+            (0..seeds).map(move |number| with_seed(variation, number)).collect::<Vec<_>>()
+        });
+        VariationPlan { variations: runs.collect(), seeds, left_out: self.left_out.clone() }
+    }
+
     /// The variation of the base, if there is one, that a recipe is in all that decides its weights.
     fn same_as(&self, recipe: &Recipe) -> Option<&str> {
         let is_same = |other: &&Variation| {

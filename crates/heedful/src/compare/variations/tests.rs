@@ -63,6 +63,15 @@ fn a_variation_differs_in_nothing_but_its_keys_and_its_folder() {
 }
 
 #[test]
+fn every_seed_is_a_run_of_its_own() {
+    let plan = plan(&base(Preset::Small), &[VariationGroup::Dropout]).expect("a plan").with_seeds(3);
+    assert_eq!(names(&plan)[..4], ["base", "base", "base", "dropout-0.0"]);
+    let of = |number: usize| (plan.variations[number].run(), plan.variations[number].recipe.training.seed);
+    assert_eq!((of(0), of(5)), (("base".to_owned(), 1), ("dropout-0.0-seed-3".to_owned(), 3)));
+    assert_eq!(plan.variations[5].changes, "dropout = 0.0");
+}
+
+#[test]
 fn what_cannot_be_built_or_changes_nothing_is_named() {
     let mut odd = base(Preset::Tiny);
     odd.model.d_model = 36;

@@ -23,6 +23,10 @@ pub struct VariationResult {
     pub group: Option<VariationGroup>,
     /// Its name.
     pub name: String,
+    /// The name of its run's folder.
+    pub run: String,
+    /// Its seed.
+    pub seed: u64,
     /// What differs from the base.
     pub changes: String,
     /// The number of parameters.
@@ -64,7 +68,7 @@ pub fn train(
     if let Some(entry) = finished(variation)? {
         return Ok(Some(entry));
     }
-    let failed = |source| VariationError::Run { name: variation.name.clone(), source: Box::new(source) };
+    let failed = |source| VariationError::Run { name: variation.run(), source: Box::new(source) };
     let recipe = &variation.recipe;
     let start = if run::is_run(&folder(variation)) { Start::Resume } else { Start::Fresh };
     let mut watcher = Counting { watcher, parameters: 0, step: 0, seconds: 0.0 };
@@ -134,7 +138,7 @@ fn check_recipe(variation: &Variation) -> Result<(), VariationError> {
 
 fn entry(variation: &Variation, outcome: Outcome) -> Result<VariationResult, VariationError> {
     let failed =
-        |error| VariationError::Run { name: variation.name.clone(), source: Box::new(RunError::Log(error)) };
+        |error| VariationError::Run { name: variation.run(), source: Box::new(RunError::Log(error)) };
     let records = read_metrics(&folder(variation).join("metrics.jsonl")).map_err(failed)?;
     let validations: Vec<Record> =
         records.into_iter().filter(|record| record.value(Measure::ValidLoss).is_some()).collect();
@@ -142,6 +146,8 @@ fn entry(variation: &Variation, outcome: Outcome) -> Result<VariationResult, Var
     Ok(VariationResult {
         group: variation.group,
         name: variation.name.clone(),
+        run: variation.run(),
+        seed: variation.recipe.training.seed,
         changes: variation.changes.clone(),
         parameters: outcome.parameters,
         step: outcome.step,
