@@ -13,13 +13,17 @@ const CHARTS = [
   { title: 'Learning rate', names: ['learning_rate'], best: null },
   { title: 'Gradient norm', names: ['gradient_norm'], best: null },
   { title: 'Tokens per second', names: ['tokens_per_second'], best: null },
+  { title: 'Macro F1', names: ['valid_macro_f1'], best: 'high' },
+  { title: 'Perplexity of a word', names: ['valid_word_perplexity'], best: 'low' },
+  { title: 'Perplexity of a byte', names: ['valid_byte_perplexity'], best: 'low' },
+  { title: 'Training FLOPs so far', names: ['flops'], best: null },
 ];
 // As many runs as have a colour of their own.
 export const MOST_RUNS = 6;
 
 // `runs`: [{ name, records }]; `smoothing` from 0 to 1; `form` of the axis.
 export function curves(runs, { smoothing, form }) {
-  const known = new Set(['step', 'seconds', 'samples', ...CHARTS.flatMap(({ names }) => names)]);
+  const known = new Set(['step', 'seconds', 'samples', 'ending', ...CHARTS.flatMap(({ names }) => names)]);
   const others = [...new Set(runs.flatMap(({ records }) => records.flatMap(Object.keys)))].filter((name) => !known.has(name));
   const groups = [...CHARTS, ...others.map((name) => ({ title: name.replaceAll('_', ' '), names: [name], best: null }))];
   return groups.flatMap(({ title, names, best }) => {

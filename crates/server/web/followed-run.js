@@ -13,22 +13,25 @@ export class FollowedRun {
     const [records, attention] = await Promise.all([
       metrics(this.name, after(this.records)),
       withAttention ? attentionHistory(this.name, after(this.attention)) : [],
-      // Asked for again until it is known.
-      this.plan ?? plan(this.name).then((found) => { this.plan = found; }, () => {}),
+      // Asked for until the run has ended.
+      this.plan?.ending ? null : plan(this.name).then((found) => { this.plan = found; }, () => {}),
     ]);
+    // A run that was resumed goes on after its end.
+    if (this.plan?.ending && this.records.length > 0 && records.length > 0) this.plan = null;
     this.records.push(...records);
     this.attention.push(...attention);
     return records.length + attention.length > 0;
   }
 
-  // “step 300 of 1,600 (19 %) · 41 s of training · about 3 min left”
+  // “step 300 of 1,600 (19 %) · 41 s of training · about 3 min left”; of a run that has ended, why it has
   get note() {
     const last = this.records.at(-1);
     if (!last) return 'no records yet';
-    const { steps = null } = this.plan ?? {};
+    const { steps = null, ending = null } = this.plan ?? {};
     const done = steps ? ` of ${steps.toLocaleString('en')} (${Math.min(100, Math.floor((100 * last.step) / steps))} %)` : '';
     const left = this.secondsLeft;
-    return `step ${last.step.toLocaleString('en')}${done} · ${duration(last.seconds)} of training${left === null ? '' : left > 0 ? ` · about ${duration(left)} left` : ' · done'}`;
+    const rest = ending ?? (left === null ? null : left > 0 ? `about ${duration(left)} left` : 'done');
+    return `step ${last.step.toLocaleString('en')}${done} · ${duration(last.seconds)} of training${rest === null ? '' : ` · ${rest}`}`;
   }
 
   // By the pace of the last records: a run is slow at first, and validations come now and then.

@@ -224,7 +224,7 @@ fn force_writes_all_the_same() {
     place.good("translate run valid.zh");
     place.good("average run --last 2 --out model");
     place.good(&Workplace::training("model", "--steps 14 --force"));
-    assert_eq!(text(&place.read("model/metrics.jsonl")).lines().count(), 4);
+    assert_eq!(text(&place.read("model/metrics.jsonl")).lines().count(), 5);
     place.good("translate model valid.zh");
 }
 

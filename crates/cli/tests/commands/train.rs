@@ -41,11 +41,16 @@ fn a_run_leaves_a_model_its_logs_and_a_report() {
         .map(|record| record.step)
         .collect();
     assert_eq!(bleu, [20, 40]);
+    assert_eq!(records.last().and_then(|record| record.ending.as_deref()), Some("all steps are done"));
     let first = records.first().and_then(|record| record.value(Measure::Loss)).expect("a loss");
     let last = records.iter().rev().find_map(|record| record.value(Measure::Loss)).expect("a loss");
     assert!(last < first, "the loss went from {first} to {last}");
     let report = text(&place.read("run/report.html"));
     assert!(report.contains("all steps are done") && report.contains("<svg"));
+    assert!(
+        report.contains("<th>heads</th>") && !report.contains("<th>cell</th>"),
+        "keys that nothing reads"
+    );
 }
 
 #[test]
@@ -175,43 +180,40 @@ fn a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used() {
 }
 
 #[test]
+fn a_short_run_warms_up_in_a_tenth_of_its_steps_and_a_longer_warmup_is_warned_of() {
+    let place = Workplace::new(100);
+    let training = |out: &str, more: &str| {
+        let text =
+            "--src train.zh --tgt train.en --preset tiny --vocabulary-kind character --vocabulary-size 700";
+        place.run(&format!("train {text} --batch-tokens 256 --peak 1e-3 --steps 5 --out {out} {more}"))
+    };
+    let rates = |out: &str| -> Vec<f64> {
+        let records = read_metrics(&place.path(&format!("{out}/metrics.jsonl"))).expect("records");
+        records.iter().filter_map(|record| record.value(Measure::LearningRate)).collect()
+    };
+    let output = training("short", "");
+    let talk = text(&output.stderr);
+    assert!(output.status.success() && !talk.contains("warning"), "{talk}");
+    let found = rates("short");
+    assert!(found.len() == 5 && found[0] > 0.9e-3 && found[4] > 0.4e-3, "{found:?}");
+    // What the run chose is in its recipe, and stays if it goes on.
+    let recipe = || text(&place.read("short/recipe.toml"));
+    assert!(recipe().contains("\nwarmup = 1\n") && recipe().contains("\nlog_every = 1\n"), "{}", recipe());
+    place.good("train --resume short --steps 40");
+    assert!(recipe().contains("\nwarmup = 1\n"), "{}", recipe());
+
+    let output = training("given", "--warmup 2000");
+    let talk = text(&output.stderr);
+    let warning = "warning: training.warmup is 2000 and the run has 5 steps: the learning rate only rises, to 0.250 % of its peak";
+    assert!(output.status.success() && talk.contains(warning), "{talk}");
+    assert!(rates("given").iter().all(|&rate| rate < 1e-5));
+}
+
+#[test]
 fn what_cannot_be_trained_is_refused_and_named() {
     let place = Workplace::new(50);
     place.write("short.en", b"one line\n");
     place.write("latin.en", &[&b"a line\n".repeat(9)[..], b"caf\xe9\n"].concat());
-    #[test]
-    fn a_short_run_warms_up_in_a_tenth_of_its_steps_and_a_longer_warmup_is_warned_of() {
-        let place = Workplace::new(100);
-        let training = |out: &str, more: &str| {
-            let text = "--src train.zh --tgt train.en --preset tiny --vocabulary-kind character --vocabulary-size 700";
-            place.run(&format!("train {text} --batch-tokens 256 --peak 1e-3 --steps 5 --out {out} {more}"))
-        };
-        let rates = |out: &str| -> Vec<f64> {
-            let records = read_metrics(&place.path(&format!("{out}/metrics.jsonl"))).expect("records");
-            records.iter().filter_map(|record| record.value(Measure::LearningRate)).collect()
-        };
-        let output = training("short", "");
-        let talk = text(&output.stderr);
-        assert!(output.status.success() && !talk.contains("warning"), "{talk}");
-        let found = rates("short");
-        assert!(found.len() == 5 && found[0] > 0.9e-3 && found[4] > 0.4e-3, "{found:?}");
-        // What the run chose is in its recipe, and stays if it goes on.
-        let recipe = || text(&place.read("short/recipe.toml"));
-        assert!(
-            recipe().contains("\nwarmup = 1\n") && recipe().contains("\nlog_every = 1\n"),
-            "{}",
-            recipe()
-        );
-        place.good("train --resume short --steps 40");
-        assert!(recipe().contains("\nwarmup = 1\n"), "{}", recipe());
-
-        let output = training("given", "--warmup 2000");
-        let talk = text(&output.stderr);
-        let warning = "warning: training.warmup is 2000 and the run has 5 steps: the learning rate only rises, to 0.250 % of its peak";
-        assert!(output.status.success() && talk.contains(warning), "{talk}");
-        assert!(rates("given").iter().all(|&rate| rate < 1e-5));
-    }
-
     place.write("ten.zh", "一\n".repeat(10).as_bytes());
     place.write("empty", b"");
     place.write("blank", b"\n\n \n");

@@ -71,6 +71,10 @@ pub(super) fn human(value: f64) -> String {
     match size {
         _ if !value.is_finite() => value.to_string(),
         0.0 => "0".to_owned(),
+        1e21.. => format!("{value:.1e}"),
+        1e18.. => short(value / 1e18, 2) + "E",
+        1e15.. => short(value / 1e15, 2) + "P",
+        1e12.. => short(value / 1e12, 2) + "T",
         1e9.. => short(value / 1e9, 2) + "G",
         1e6.. => short(value / 1e6, 2) + "M",
         1e4.. => short(value / 1e3, 1) + "k",
@@ -159,6 +163,9 @@ mod tests {
             (1234.0, "1234"),
             (48_200.0, "48.2k"),
             (7e6, "7M"),
+            (7.957_114e13, "79.57T"),
+            (2.3e19, "23E"),
+            (2.3e22, "2.3e22"),
         ];
         for (value, text) in cases {
             assert_eq!(human(value), text);

@@ -61,7 +61,7 @@ pub fn line_chart_svg(chart: &LineChart) -> String {
     let legend = Legend::new(&chart.series);
     let height = HEIGHT + legend.as_ref().map_or(0.0, Legend::extra_height);
     let mut svg = format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" aria-label="{title}" font-family="{FONT}" font-size="{FONT_SIZE}"><text x="0" y="14" font-size="14" font-weight="600" fill="currentColor">{title}</text>"#,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" aria-label="{title}" font-family="{FONT}" font-size="{FONT_SIZE}"><text x="0" y="14" font-size="14" font-weight="600" fill="currentColor">{title}</text>"#,
         title = escape(&chart.title)
     );
     match Frame::new(chart, height) {
@@ -216,10 +216,14 @@ impl Frame {
         let lacking: f64 =
             labels.windows(2).map(|pair| (LINE_HEIGHT - (pair[1].0 - pair[0].0)).max(0.0)).sum();
         let mut free = labels.first().map_or(0.0, |first| first.0 - lacking / 2.0);
+        for label in &mut labels {
+            label.0 = if lacking > 0.0 { free.max(label.0 - lacking / 2.0) } else { label.0 };
+            free = label.0 + LINE_HEIGHT;
+        }
+        // Below the plot area are the numbers of the horizontal axis.
+        let excess = labels.last().map_or(0.0, |last| (last.0 - (self.height - BOTTOM)).max(0.0));
         for (y, x, value, colour) in labels {
-            let y = if lacking > 0.0 { free.max(y - lacking / 2.0) } else { y };
-            free = y + LINE_HEIGHT;
-            let (x, y) = (length(x + 5.0), length(y + 4.0));
+            let (x, y) = (length(x + 5.0), length(y - excess + 4.0));
             let _ = write!(
                 svg,
                 r#"<text x="{x}" y="{y}" fill="{colour}" font-weight="600">{}</text>"#,
@@ -340,6 +344,22 @@ mod tests {
         });
         assert!(svg.contains("stroke-dasharray=\"5 3\"") && svg.contains("variation number 13"), "{svg}");
         assert!(!svg.contains(&format!("height=\"{HEIGHT}\"")), "{svg}");
+    }
+
+    #[test]
+    fn the_last_values_of_lines_that_end_at_the_bottom_stay_above_the_numbers_of_the_axis() {
+        let line = |last: f64| Series { points: vec![(1.0, 8.0), (300.0, last)], ..Series::default() };
+        let series = vec![line(0.053), line(0.108), line(0.02)];
+        let svg = line_chart_svg(&LineChart { series, ..chart(Vec::new(), Scale::Linear) });
+        let bold: Vec<f64> = svg
+            .split("<text ")
+            .filter(|text| text.contains("font-weight=\"600\">0."))
+            .map(|text| text.split("y=\"").nth(1).and_then(|y| y.split('"').next()).expect("a place"))
+            .map(|y| y.parse().expect("a number"))
+            .collect();
+        assert_eq!(bold.len(), 3);
+        assert!(bold.iter().all(|&y| y <= HEIGHT - BOTTOM + 4.0), "{bold:?}");
+        assert!(bold.windows(2).all(|pair| pair[1] - pair[0] >= LINE_HEIGHT - 0.1), "{bold:?}");
     }
 
     #[test]

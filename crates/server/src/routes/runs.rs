@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use heedful::recipe::{Author, Overrides};
 use heedful::tasks::resolve;
-use heedful::train::log::{ATTENTION, METRICS, records_after};
+use heedful::train::log::{ATTENTION, ENDING, METRICS, records_after};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -47,7 +47,7 @@ pub(crate) async fn list(_: Permit, State(state): State<Arc<AppState>>) -> Json<
     Json(runs(&state).into_iter().map(|(name, _)| name).collect())
 }
 
-/// How long a run is to be, and what else there is about it.
+/// How long a run is to be, whether it has ended, and what else there is about it.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunPlan {
     /// The number of its steps; null if it has only a time, or no recipe.
@@ -58,6 +58,9 @@ pub(crate) struct RunPlan {
     seconds: Option<u64>,
     /// Whether /v1/runs/{name}/heads has a page.
     heads: bool,
+    /// Why the run ended; null while it goes on.
+    #[schema(required)]
+    ending: Option<String>,
 }
 
 /// How long a run is to be
@@ -87,7 +90,14 @@ pub(crate) async fn plan(
         steps: recipe.as_ref().and_then(|recipe| recipe.training.steps),
         seconds: recipe.as_ref().and_then(|recipe| recipe.training.time).map(|time| time.as_secs()),
         heads: folder.join(HEADS).is_file(),
+        ending: ending(&folder),
     }))
+}
+
+/// What the last line of the log says of the end; one that was killed says nothing.
+fn ending(folder: &Path) -> Option<String> {
+    let records = records_after(&folder.join(METRICS), 0).ok()?;
+    records.last()?.get(ENDING)?.as_str().map(str::to_owned)
 }
 
 /// The metrics of a run, step by step

@@ -68,11 +68,12 @@ export function runs(at) {
     const looks = records.map(({ step }) => ({ step, layer: 'decoder.1.cross', rows: ['▁an', '<eos>'], columns: ['一', '套'], weights: [[1, 0], [0.25, 0.75]] }));
     await visit(at.browser, `${at.url}/`, async (page) => {
       let known = 1;
+      let ending = null;
       page.on('request', (request) => {
         const { pathname, searchParams } = new URL(request.url());
         const answer = (body) => request.respond({ status: 200, contentType: 'application/json', body: JSON.stringify(body) });
         if (pathname === '/v1/runs') answer(['live']);
-        else if (pathname === '/v1/runs/live/plan') answer({ steps: 60, seconds: null, heads: true });
+        else if (pathname === '/v1/runs/live/plan') answer({ steps: 60, seconds: null, heads: true, ending });
         else if (pathname === '/v1/runs/live/attention') answer(looks.slice(0, known).filter(({ step }) => step > Number(searchParams.get('after'))));
         else if (pathname === '/v1/runs/live/metrics') answer(records.slice(0, known).filter(({ step }) => step > Number(searchParams.get('after'))));
         else request.continue();
@@ -88,6 +89,8 @@ export function runs(at) {
       assert.deepEqual(await complaints(page), []);
       assert.equal(await page.evaluate(() => document.querySelector('.run-note').textContent), 'step 30 of 60 (50 %) · 3 s of training · about 3 s left');
       assert.ok(await page.$('.run-head a[href$="/live/heads"]'), 'what its heads do over a corpus');
+      ending = 'the time limit is reached';
+      await page.waitForFunction(() => document.querySelector('.run-note').textContent === 'step 30 of 60 (50 %) · 3 s of training · the time limit is reached', PATIENCE);
     });
   });
 }

@@ -247,11 +247,18 @@ fn runs_are_shown_while_they_go_on_and_nothing_else_is() {
     let report = get(&server, "/v1/runs/first/report");
     assert_eq!((report.status, report.body.as_str()), (200, "<p>curves</p>"));
     assert!(report.header("content-security-policy").is_some_and(|policy| policy.contains("sandbox")));
-    assert_eq!(records("/v1/runs/first/plan"), json!({"steps": null, "seconds": null, "heads": false}));
+    assert_eq!(
+        records("/v1/runs/first/plan"),
+        json!({"steps": null, "seconds": null, "heads": false, "ending": null})
+    );
     assert!(get(&server, "/v1/runs/first/heads").error().contains("heedful explain heads"));
     fs::write(run.join("heads.html"), "<p>heads</p>").expect("room");
     fs::write(run.join("recipe.toml"), "[training]\nsteps = 70\ntime = \"90s\"\n").expect("room");
-    assert_eq!(records("/v1/runs/first/plan"), json!({"steps": 70, "seconds": 90, "heads": true}));
+    let ended = "{\"step\":9,\"seconds\":80.5,\"ending\":\"the time limit is reached\"}\n";
+    fs::write(run.join("metrics.jsonl"), format!("{{\"step\":9,\"seconds\":80.5,\"loss\":2.5}}\n{ended}"))
+        .expect("room");
+    let plan = json!({"steps": 70, "seconds": 90, "heads": true, "ending": "the time limit is reached"});
+    assert_eq!(records("/v1/runs/first/plan"), plan);
     assert_eq!(get(&server, "/v1/runs/first/heads").body, "<p>heads</p>");
     for path in ["/v1/runs/../metrics", "/v1/runs/..%2f..%2f/metrics", "/v1/runs/no%20run/metrics"] {
         assert_eq!(get(&server, path).status, 404, "{path}");

@@ -61,7 +61,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ([27, 33, 100], 0.1, 5.0),
         ([3, 100, 7], 0.1, 1.0),
         // More than one chunk of a task's rows.
-        ([150, 16, 64], 0.1, 2.5),
+        ([150, 16, 64], 0.1, 5.0),
     ] {
         let label = |row: usize| (row % pairs * 7 % classes) as u32;
         let labels: Vec<u32> = (0..2 * pairs).map(label).collect();

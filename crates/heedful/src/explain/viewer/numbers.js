@@ -12,6 +12,10 @@ export function short(value) {
   const size = Math.abs(value);
   const digits = (number, count) => String(Number(number.toFixed(count)));
   if (size === 0) return '0';
+  if (size >= 1e21) return value.toExponential(1).replace('.0e', 'e').replace('+', '');
+  if (size >= 1e18) return `${digits(value / 1e18, 2)}E`;
+  if (size >= 1e15) return `${digits(value / 1e15, 2)}P`;
+  if (size >= 1e12) return `${digits(value / 1e12, 2)}T`;
   if (size >= 1e9) return `${digits(value / 1e9, 2)}G`;
   if (size >= 1e6) return `${digits(value / 1e6, 2)}M`;
   if (size >= 1e4) return `${digits(value / 1e3, 1)}k`;

@@ -43,7 +43,7 @@ fn sample(sample: &SampleHistory) -> String {
     for (step, output) in &sample.outputs {
         let right = !sample.reference.is_empty() && *output == sample.reference;
         let (class, mark) = if right { (r#" class="right""#, " ✓") } else { ("", "") };
-        let text = if output.is_empty() { "<i>nothing</i>".into() } else { escape(output) };
+        let text = if output.trim().is_empty() { "<i>nothing</i>".into() } else { escape(output) };
         let _ = write!(card, "<li{class}><span>{}</span><q>{text}{mark}</q></li>", human_step(*step));
     }
     card + "</ol></article>"
@@ -51,7 +51,7 @@ fn sample(sample: &SampleHistory) -> String {
 
 pub(super) fn attention(report: &Report) -> String {
     let grids = report.attention.iter().filter(|grid| !grid.heads.is_empty());
-    let legend = r#"<p class="legend">Each row is a token that the model generates, each column a token that it reads; the stronger the colour, the more the row attends to the column. <span class="scale"><i></i> 0 to 1</span></p>"#;
+    let legend = r#"<p class="legend">Each row is a token that attends, each column a token that it attends to; the stronger the colour, the larger the weight. <span class="scale"><i></i> 0 to 1</span></p>"#;
     wrapped(legend, grids.map(grid), "")
 }
 

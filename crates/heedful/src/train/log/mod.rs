@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub use attention::{AttentionRecord, LayerRecord};
 pub use event_file::EventFile;
-pub use record::{Record, sample_histories, series};
+pub use record::{ENDING, Record, sample_histories, series};
 pub use step_file::{
     AttentionFile, MetricsFile, StepFile, StepLine, read_attention, read_metrics, records_after,
 };

@@ -3,6 +3,7 @@
 //! ```text
 //! {"step":200,"seconds":12.5,"loss":2.31,"learning_rate":0.0021}
 //! {"step":500,"seconds":31.0,"valid_bleu":38.02,"samples":[{"source":"…","reference":"…","output":"…"}]}
+//! {"step":800,"seconds":50.1,"ending":"all steps are done"}
 //! ```
 //!
 //! JSON has no NaN and no infinity: they are written as `null` and read as NaN, so that a diverged run keeps its record.
@@ -13,6 +14,9 @@ use super::StepLine;
 use crate::metrics::Measure;
 use crate::plot::SampleHistory;
 use crate::tasks::validation::Sample;
+
+/// The key of [`Record::ending`].
+pub const ENDING: &str = "ending";
 
 /// The measurements of one step.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +29,8 @@ pub struct Record {
     pub values: Vec<(Measure, f64)>,
     /// The model's outputs for a few sentences.
     pub samples: Vec<Sample>,
+    /// Why the run ended, if it did. A resumed run writes on after it.
+    pub ending: Option<String>,
 }
 
 impl Record {
@@ -59,6 +65,9 @@ impl StepLine for Record {
             let samples: Vec<String> = self.samples.iter().map(sample_to_json).collect();
             line += &format!(",\"samples\":[{}]", samples.join(","));
         }
+        if let Some(ending) = &self.ending {
+            line += &format!(",\"{ENDING}\":{}", Value::from(ending.as_str()));
+        }
         line + "}"
     }
 
@@ -74,7 +83,8 @@ impl StepLine for Record {
             Some(Value::Array(samples)) => samples.iter().map(sample_from_json).collect::<Result<_, _>>()?,
             Some(_) => return Err("\"samples\" is not a list".to_owned()),
         };
-        Ok(Record { step, seconds, values: numbers(object)?, samples })
+        let ending = object.remove(ENDING).and_then(|ending| ending.as_str().map(str::to_owned));
+        Ok(Record { step, seconds, values: numbers(object)?, samples, ending })
     }
 }
 

@@ -171,6 +171,9 @@ mod tests {
         assert_eq!(records[1].samples, [sample()]);
         assert_eq!(records[2].value(Measure::Loss), Some(1.0 / 3.0));
         assert_eq!(super::super::series(&records, Measure::Loss)[1], (2.0, 0.5));
+        let ended = Record { ending: Some("all \"steps\"".to_owned()), ..Record::new(3, 1.0) };
+        MetricsFile::resume(&path, 3).and_then(|(mut file, _)| file.write(&ended)).expect("written");
+        assert_eq!(read_metrics(&path).expect("records")[3].ending, ended.ending);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::plot::{
     AttentionGrid, Fact, HeatMapOptions, LineChart, Mark, Picture, PictureGroup, Report, Scale, Series,
     SettingsGroup, Status, Table, heat_map_svg,
 };
-use crate::recipe::{Recipe, SECTIONS, find_key};
+use crate::recipe::{Literal, Recipe, SECTIONS, find_key};
 use crate::train::TimePlan;
 use crate::train::log::{AttentionRecord, Record, sample_histories, series};
 
@@ -108,8 +108,11 @@ fn results(records: &[Record]) -> Vec<Fact> {
     let mut facts = Vec::new();
     // Only classifiers have a macro F1.
     let macro_f1 = best(Measure::ValidMacroF1, |a, b| a > b);
-    let accuracy = if macro_f1.is_some() { "best accuracy, %" } else { "best token accuracy, %" };
-    facts.extend(macro_f1.map(|(step, value)| fact("best macro F1, %", (step, 100.0 * value))));
+    let accuracy = if macro_f1.is_some() { "best accuracy" } else { "best token accuracy" };
+    let percent = |name: &str, (step, share): (f64, f64)| {
+        Fact::new(name, format!("{:.2} %", 100.0 * share)).noted(format!("at step {step}"))
+    };
+    facts.extend(macro_f1.map(|point| percent("best macro F1", point)));
     facts.extend(best(Measure::ValidBleu, |a, b| a > b).map(|point| fact("best validation BLEU", point)));
     facts.extend(
         best(Measure::ValidPerplexity, |a, b| a < b).map(|point| fact("lowest validation perplexity", point)),
@@ -120,14 +123,14 @@ fn results(records: &[Record]) -> Vec<Fact> {
     ] {
         facts.extend(best(key, |a, b| a < b).map(|point| fact(name, point)));
     }
-    facts.extend(
-        best(Measure::ValidAccuracy, |a, b| a > b).map(|(step, value)| fact(accuracy, (step, 100.0 * value))),
-    );
+    facts.extend(best(Measure::ValidAccuracy, |a, b| a > b).map(|point| percent(accuracy, point)));
     if let Some(last) = records.last() {
-        let minutes = last.seconds / 60.0;
-        facts.push(
-            Fact::new("training time", format!("{minutes:.1} min")).noted(format!("{} steps", last.step)),
-        );
+        let time = match last.seconds {
+            ..90.0 => format!("{:.0} s", last.seconds),
+            90.0..5400.0 => format!("{:.1} min", last.seconds / 60.0),
+            _ => format!("{:.1} h", last.seconds / 3600.0),
+        };
+        facts.push(Fact::new("training time", time).noted(format!("{} steps", last.step)));
         let flops = records.iter().rev().find_map(|record| record.value(Measure::Flops));
         facts.extend(flops.map(|flops| Fact::new("training FLOPs", flops_text(flops)).noted(FLOPS)));
     }
@@ -186,13 +189,24 @@ fn corpus_table(corpus: &CorpusReport) -> Table {
     }
 }
 
-/// Every key with its value.
+/// Every key that a run by this recipe reads, with its value.
 pub(crate) fn settings(recipe: &Recipe) -> Vec<SettingsGroup> {
-    let group = |section: &'static crate::recipe::Section| SettingsGroup {
-        name: section.name.to_owned(),
-        values: section.keys.iter().map(|key| (key.name.to_owned(), key.value(recipe).to_string())).collect(),
+    let group = |section: &'static crate::recipe::Section| {
+        let read = section.keys.iter().filter(|key| recipe.why_unread(key).is_none());
+        let values = read.map(|key| (key.name.to_owned(), shown_value(key.value(recipe))));
+        let values = values.filter(|(_, value)| !value.is_empty()).collect();
+        SettingsGroup { name: section.name.to_owned(), values }
     };
-    SECTIONS.iter().map(group).collect()
+    SECTIONS.iter().map(group).filter(|group| !group.values.is_empty()).collect()
+}
+
+/// A value as a reader expects it: texts without quotes, files one after the other.
+fn shown_value(value: Literal) -> String {
+    match value {
+        Literal::Text(text) => text,
+        Literal::List(items) => items.into_iter().map(shown_value).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
 }
 
 /// The environment that the model was trained in.

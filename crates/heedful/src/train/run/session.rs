@@ -26,7 +26,7 @@ use crate::tasks::ModelConfig;
 use crate::tasks::folder::{MODEL, ModelFolder};
 use crate::tasks::validation::ValidationSet;
 use crate::train::checkpoint::{Checkpoint, Progress, Writer};
-use crate::train::log::{AttentionRecord, EventFile};
+use crate::train::log::{AttentionRecord, EventFile, Record};
 use crate::train::time_plan::closing_validations;
 use crate::train::{Patience, StepReport, TimePlan, TrainError, Trainer, ValidationScore, Verdict};
 
@@ -180,7 +180,7 @@ impl<'a> Session<'a> {
         let model = self.conclude(ending)?;
         let reason = ending.to_string();
         let step = self.step;
-        self.publish(match ending {
+        self.publish_end(match ending {
             Ending::Interrupted => Status::Stopped { step, reason },
             _ => Status::Finished { step, reason },
         });
@@ -250,12 +250,12 @@ impl<'a> Session<'a> {
             TrainError::Batch(error) => error.into(),
             TrainError::Ranks(failure) => {
                 let _ = self.writer.finish();
-                let _ = self.journal.publish(Status::Stopped { step: self.step, reason });
+                let _ = self.publish_end(Status::Stopped { step: self.step, reason });
                 failure.into()
             }
             TrainError::Diverged { step, .. } => {
                 let kept = self.writer.finish().ok().and(self.saved_step);
-                let _ = self.journal.publish(Status::Diverged { step, reason });
+                let _ = self.publish_end(Status::Diverged { step, reason });
                 RunError::Diverged { error, kept }
             }
             TrainError::DoesNotFit { .. } => {
@@ -267,10 +267,22 @@ impl<'a> Session<'a> {
                     return earlier;
                 }
                 let kept = self.writer.finish().ok().and(self.saved_step);
-                let _ = self.journal.publish(Status::Stopped { step: self.step, reason });
+                let _ = self.publish_end(Status::Stopped { step: self.step, reason });
                 RunError::DoesNotFit { error, kept }
             }
         }
+    }
+
+    /// The last line of the log, and the report.
+    fn publish_end(&mut self, status: Status) -> Result<(), RunError> {
+        if let Status::Finished { reason, .. }
+        | Status::Stopped { reason, .. }
+        | Status::Diverged { reason, .. } = &status
+        {
+            let ending = Some(reason.clone());
+            self.journal.write(Record { ending, ..Record::new(self.step, self.meter.seconds()) })?;
+        }
+        self.journal.publish(status)
     }
 
     fn log(&mut self) -> Result<(), RunError> {

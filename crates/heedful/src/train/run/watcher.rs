@@ -142,7 +142,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Its operations as in the paper's table 2: `2.3·10^19`.
+    /// Its operations as in the paper's table 2: `2.3·10¹⁹`.
     pub fn flops_text(&self) -> String {
         flops_text(self.flops)
     }
@@ -155,7 +155,9 @@ pub(super) fn flops_text(flops: f64) -> String {
     }
     let shown = format!("{flops:.1e}");
     let (digits, power) = shown.split_once('e').unwrap_or((&shown, "0"));
-    format!("{digits}·10^{power}")
+    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let power = power.chars().filter_map(|digit| digit.to_digit(10)).map(|digit| RAISED[digit as usize]);
+    format!("{digits}·10{}", power.collect::<String>())
 }
 
 /// Why a run ended.
@@ -186,7 +188,8 @@ mod tests {
 
     #[test]
     fn operations_are_powers_of_ten() {
-        for (flops, text) in [(2.3e19, "2.3·10^19"), (0.0, "0"), (9.96e4, "1.0·10^5"), (7.0, "7.0·10^0")] {
+        for (flops, text) in [(2.3e19, "2.3·10¹⁹"), (0.0, "0"), (9.96e4, "1.0·10⁵"), (7.0, "7.0·10⁰")]
+        {
             assert_eq!(flops_text(flops), text);
         }
     }

@@ -11,7 +11,7 @@
 //!
 //! `α · 1/T Σ_{t ≤ T/2} J_t`, `J = ½ (KL(p‖p') + KL(p'‖p)) = ½ Σ_j (p_j − p'_j)(z_j − z'_j)`.
 //!
-//! With `m = Σ_j p_j (z_j − z'_j)`, the slope of `2/T J` at `z_j` is `(p_j (z_j − z'_j − m) + p_j − p'_j) / T`, and at `z'_j` the same
+//! With `m = Σ_j p_j (z_j − z'_j)`, the slope of `1/T J` at `z_j` is `½ (p_j (z_j − z'_j − m) + p_j − p'_j) / T`, and at `z'_j` the same
 //! with the passes exchanged: both have a gradient. The paper and its code *add* the two cross entropies of a token where this
 //! takes their mean: their loss is twice this one, which changes no update of Adam.
 //!
