@@ -250,12 +250,12 @@ impl<'a> Session<'a> {
             TrainError::Batch(error) => error.into(),
             TrainError::Ranks(failure) => {
                 let _ = self.writer.finish();
-                let _ = self.publish_end(Status::Stopped { step: self.step, reason });
+                self.publish_end(Status::Stopped { step: self.step, reason });
                 failure.into()
             }
             TrainError::Diverged { step, .. } => {
                 let kept = self.writer.finish().ok().and(self.saved_step);
-                let _ = self.publish_end(Status::Diverged { step, reason });
+                self.publish_end(Status::Diverged { step, reason });
                 RunError::Diverged { error, kept }
             }
             TrainError::DoesNotFit { .. } => {
@@ -267,22 +267,22 @@ impl<'a> Session<'a> {
                     return earlier;
                 }
                 let kept = self.writer.finish().ok().and(self.saved_step);
-                let _ = self.publish_end(Status::Stopped { step: self.step, reason });
+                self.publish_end(Status::Stopped { step: self.step, reason });
                 RunError::DoesNotFit { error, kept }
             }
         }
     }
 
     /// The last line of the log, and the report.
-    fn publish_end(&mut self, status: Status) -> Result<(), RunError> {
+    fn publish_end(&mut self, status: Status) {
         if let Status::Finished { reason, .. }
         | Status::Stopped { reason, .. }
         | Status::Diverged { reason, .. } = &status
         {
             let ending = Some(reason.clone());
-            self.journal.write(Record { ending, ..Record::new(self.step, self.meter.seconds()) })?;
+            self.write(Record { ending, ..Record::new(self.step, self.meter.seconds()) });
         }
-        self.journal.publish(status)
+        self.publish(status);
     }
 
     fn log(&mut self) -> Result<(), RunError> {
