@@ -15,7 +15,8 @@ fn model(positions: Positions) -> LanguageModel {
 
 fn with_stack(stack: impl Into<LanguageStack>, output_bias: bool) -> LanguageModel {
     let stack = stack.into();
-    let config = LanguageConfig { stack, text: TextShape::Lines, block: None, label_smoothing: 0.0, output_bias };
+    let config =
+        LanguageConfig { stack, text: TextShape::Lines, block: None, label_smoothing: 0.0, output_bias };
     LanguageModel::new(config, 3).expect("a good configuration")
 }
 
