@@ -88,7 +88,7 @@ fn a_pass_over_a_whole_target_has_the_probabilities_of_its_steps() {
                 score(&**model, &[(source.clone(), target.clone())], &options).expect("a good pair");
             let mut pass = Pass::inference(Precision::Int8).recording();
             let (maps, whole) = attend_in(&mut pass, &**model, &source, &target).expect("a good pair");
-            assert!(!maps.is_empty());
+            assert!(number == 2 || !maps.is_empty(), "only the recurrent model has no attention");
             for (whole, stepped) in whole.iter().zip(&stepped[0].tokens) {
                 assert!((whole - stepped).abs() < 2e-4, "model {number}: {whole} and {stepped}");
             }

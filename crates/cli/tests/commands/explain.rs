@@ -112,7 +112,7 @@ fn a_page_has_every_sentence_of_a_file_and_never_its_markup() {
 #[test]
 fn a_terminal_gets_a_matrix_of_characters() {
     let shown = place().good("explain run 一辆新车");
-    assert!(shown.contains("→") && shown.contains("cross attention") && shown.contains("<eos>"), "{shown}");
+    assert!(shown.contains("→") && shown.contains("decoder.0.cross") && shown.contains("<eos>"), "{shown}");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn wrong_input_is_named_and_leaves_no_file() {
         ("explain run 一 -o x.svg --layer middle", "names no layer"),
         (
             "explain run 一 -o x.json --without-head enc.9.0",
-            "the model has no head enc.9.0: it has enc.{0…1}.{0…3}",
+            "the model has no head encoder.9.self.0: it has encoder.{0…1}.self.{0…3}",
         ),
         ("explain nowhere 一 -o x.json", "nowhere"),
         ("explain run 一 - -o x.json", "standard input and stands alone"),
@@ -155,8 +155,8 @@ fn heads_are_measured_and_held_against_alignments() {
     let table = place().good(
         "explain heads run --src valid.zh --tgt valid.en --alignments valid.align -o heads.html --quiet",
     );
-    assert_eq!(table.lines().filter(|line| line.starts_with("| enc.")).count(), 8, "{table}");
-    assert_eq!(table.lines().filter(|line| line.starts_with("| cross.")).count(), 5, "{table}");
+    assert_eq!(table.lines().filter(|line| line.starts_with("| encoder.")).count(), 8, "{table}");
+    assert_eq!(table.lines().filter(|line| line.starts_with("| decoder.0.cross")).count(), 5, "{table}");
     assert!(table.contains("AER") && table.contains("decoder.0.cross, mean"), "{table}");
     assert!(written("heads.html").contains("1 − AER"));
     let csv = place().good("explain heads run --src valid.zh --tgt valid.en --csv --quiet --limit 5");
@@ -164,7 +164,7 @@ fn heads_are_measured_and_held_against_alignments() {
     let numbers = place().good("explain heads run --src valid.zh --tgt valid.en --json --quiet --limit 5");
     let numbers: Value = serde_json::from_str(&numbers).expect("JSON");
     assert_eq!(numbers["sentences"], 5);
-    assert_eq!(numbers["heads"][0]["head"], "enc.0.0");
+    assert_eq!(numbers["heads"][0]["head"], "encoder.0.self.0");
     // The whole source is one word to white space, so every word that was said is aligned to it.
     let links: Vec<String> = place()
         .lines("valid.en")

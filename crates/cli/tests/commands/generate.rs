@@ -213,3 +213,13 @@ fn what_cannot_be_trained_or_said_is_refused_and_named() {
         text(&output.stderr)
     );
 }
+
+#[test]
+fn help_says_how_many_texts_there_may_be_and_what_a_line_of_running_text_depends_on() {
+    let help = |command: &str| {
+        let printed = Workplace::empty().good(&format!("{command} --help"));
+        printed.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(help("generate").contains("Number of texts to generate, at most 1000"));
+    assert!(help("score").contains("a line is predicted from the lines before it in the same block"));
+}

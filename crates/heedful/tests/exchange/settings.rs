@@ -265,11 +265,11 @@ fn the_export_of_a_model_with_the_pieces_of_its_sources_alone_makes_text_of_all_
     // Targets have other tokens than the SentencePiece model, as in an Argos package.
     let copy = Copy::of("ctranslate2");
     let tokens = copy.json("shared_vocabulary.json");
-    let other = |token: &Value| match token.as_str().expect("a token") {
+    let other = |(id, token): (usize, &Value)| match token.as_str().expect("a token") {
         special @ ("</s>" | "<unk>") => special.to_owned(),
-        piece => format!("▁{}é", piece.trim_start_matches('▁')),
+        _ => format!("▁w{id}"),
     };
-    let targets: Vec<String> = tokens.as_array().expect("tokens").iter().map(other).collect();
+    let targets: Vec<String> = tokens.as_array().expect("tokens").iter().enumerate().map(other).collect();
     copy.write("source_vocabulary.json", &tokens);
     copy.write("target_vocabulary.json", &json!(targets));
     fs::remove_file(copy.path().join("shared_vocabulary.json")).expect("a file");

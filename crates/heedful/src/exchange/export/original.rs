@@ -30,6 +30,10 @@ impl Original {
     /// Opens a folder; its weights are read by [`Original::weights`].
     pub(super) fn open(path: &Path) -> Result<Original, ExportError> {
         let folder = ModelFolder::open(path)?;
+        let block = match &folder.config {
+            ModelConfig::Language(config) => config.block,
+            _ => None,
+        };
         let mut known = Vec::new();
         for name in origin::names() {
             known.extend(beside(path, name)?.map(|text| (name, text)));
@@ -40,7 +44,7 @@ impl Original {
             tokenizers: folder.tokenizers()?,
             pieces: folder.pieces().map(|sides| sides.map(<[u8]>::to_vec)),
             origin: known,
-            trained: trained_length(path),
+            trained: trained_length(path).max(block),
             folder,
         })
     }

@@ -17,7 +17,7 @@
 //! and replaced atomically: at every moment there is one whole model or none. [`ModelFolder::seal`] renews it.
 //!
 //! The folder of a training run is a model's folder too: it holds the best model so far. The file that [`crate::tasks::package`]
-//! makes of a folder is opened as the folder is, and never written into ([`place`]).
+//! makes of a folder is opened as the folder is, and never written into (`place`).
 
 mod config;
 mod error;

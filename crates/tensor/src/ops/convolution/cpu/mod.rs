@@ -6,10 +6,11 @@ mod windows;
 use std::ops::Range;
 
 use super::Windows;
-use crate::cpu::gemm::{Finish, Matrix, Packed};
+use crate::cpu::gemm::int8::{self, Int8Rows};
+use crate::cpu::gemm::{Finish, Matrix, Output, Packed};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
-use crate::{Array, Compute, DType, Param, Rows};
+use crate::{Array, Compute, DType, Param, Precision, Rows};
 
 pub(super) use slide::{slide, tapped};
 
@@ -26,6 +27,14 @@ pub(super) fn forward(
     let mut output = Array::scratch(compute.dtype(), windows.of.rows(), weight.shape()[1]);
     let bias = bias.map(Param::values);
     let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
+    if compute.precision == Precision::Int8 {
+        // Only at inference, over texts and not over batches: all windows at once are few.
+        let all = windows.gathered(0..windows.of.rows());
+        let rows = Int8Rows::new(all.f32(), all.width());
+        let matrix = weight.quantized(Orientation::AsIs);
+        int8::multiply(&rows, &matrix, Output::over(&mut output), finish);
+        return output;
+    }
     windows.multiply(&weight.packed(Orientation::AsIs, compute), &mut output, finish);
     output
 }

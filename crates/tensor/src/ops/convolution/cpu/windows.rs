@@ -95,7 +95,8 @@ impl Windows<'_> {
         });
     }
 
-    fn gathered(&self, rows: Range<usize>) -> Array {
+    /// The windows of some rows, one below the other.
+    pub(super) fn gathered(&self, rows: Range<usize>) -> Array {
         let mut windows = Array::scratch(self.of.dtype(), rows.len(), self.taps * self.of.width());
         match self.of.dtype() {
             DType::F32 => self.gather(rows, self.of.f32(), windows.f32_mut()),
