@@ -187,7 +187,7 @@ fn heads_are_measured_and_held_against_alignments() {
             assert_eq!(example["source"], place().lines("valid.zh")[line - 1], "{head}");
         }
     }
-    assert!(written("heads.html").contains("href=\"#pictures-cross.0.1\""));
+    assert!(written("heads.html").contains("href=\"#pictures-decoder.0.cross.1\""));
     place().write("bad.align", format!("0-0 0:1\n{}", "0-0\n".repeat(count - 1)).as_bytes());
     let complaint =
         place().bad("explain heads run --src valid.zh --tgt valid.en --alignments bad.align --quiet");
