@@ -24,7 +24,8 @@ const HEADING: &str = "Machine";
 /// The machine that a model runs on.
 #[derive(clap::Args)]
 pub(crate) struct Machine {
-    /// Number type of the matrix products; everything else is computed in f32 [default: bf16; int8 for a model of integers on the processor]
+    /// Number type of the matrix products; everything else is computed in f32, and int8 keeps its KV cache in bf16 [default: bf16;
+    /// int8 for an int8 model on the CPU]
     #[arg(long, value_enum, value_name = "TYPE", help_heading = HEADING)]
     compute: Option<Compute>,
     #[command(flatten)]
