@@ -116,11 +116,6 @@ impl Card {
         self.capability
     }
 
-    /// Whether it multiplies numbers of eight bits with an exponent: from Ada on.
-    pub fn multiplies_fp8(&self) -> bool {
-        self.capability >= (8, 9)
-    }
-
     /// What kernels are compiled for, such as `sm_90a`: Hopper has instructions of its own.
     pub fn architecture(&self) -> String {
         let (major, minor) = self.capability;

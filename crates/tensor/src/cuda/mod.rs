@@ -55,7 +55,7 @@ pub use module::{KernelReport, compile_for};
 pub use nccl::Cards;
 pub(crate) use nccl::Part;
 pub(crate) use pinned::Pinned;
-pub(crate) use product::{Epilogue, Fp8, Fp8Format, Operand, Product, has_way, multiply};
+pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;
 pub(crate) use queue::{MAIN, QUEUES};
 pub(crate) use step::{StepId, ahead, aside, await_aside, current as current_step, side_by_side, step_of};

@@ -1,5 +1,4 @@
-//! Matrix products through cuBLASLt: operands of bf16 or of eight bits with f32 sums, or f32 throughout (never TF32, whose ten bits
-//! are not f32).
+//! Matrix products through cuBLASLt: bf16 operands with f32 sums, or f32 throughout (never TF32, whose ten bits are not f32).
 //!
 //! cuBLASLt thinks in columns; a matrix that lies row after row is to it the transposed one. So `C = A B` is asked for as
 //! `Cᵀ = Bᵀ Aᵀ`, and nothing is moved. What it needs to know about a product of one shape (a plan) is found once.
@@ -9,13 +8,17 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use cudarc::cublaslt::sys::{self as blas, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasStatus_t};
+use cudarc::cublaslt::sys::{
+    self as blas, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDescAttributes_t as Attribute,
+    cublasStatus_t,
+};
+
 use cudarc::driver::sys::CUstream;
 
 use super::card::present;
 use super::command::Command;
 use super::memory::{Buffer, Pointer};
-use super::plan::{Key, Layout, Plan, layout, set_addresses};
+use super::plan::{Key, Layout, Plan, layout, set};
 use super::profile;
 use super::queue::{MAIN, QUEUES, current_stream};
 use super::step;
@@ -39,25 +42,6 @@ pub(crate) struct Operand {
     pub(crate) stride: usize,
     /// Whether its transpose enters the product.
     pub(crate) transposed: bool,
-    /// For numbers that were rounded to eight bits.
-    pub(crate) fp8: Option<Fp8>,
-}
-
-/// How numbers are rounded to eight bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fp8 {
-    pub(crate) format: Fp8Format,
-    /// Where the number is that all of them must be multiplied by.
-    pub(crate) factor: Pointer,
-}
-
-/// How eight bits are a sign, an exponent and a mantissa.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Fp8Format {
-    /// Four and three, up to 448: for what goes forward.
-    E4m3,
-    /// Five and two, up to 57,344: for gradients, whose sizes are further apart.
-    E5m2,
 }
 
 impl Operand {
@@ -69,11 +53,6 @@ impl Operand {
     /// Its columns as it enters the product.
     pub(crate) fn columns(&self) -> usize {
         self.shape()[1]
-    }
-
-    /// Bytes of one number.
-    pub(super) fn number_bytes(&self) -> usize {
-        self.fp8.map_or(self.dtype.bytes(), |_| 1)
     }
 
     /// Its shape as it enters the product.
@@ -173,11 +152,6 @@ pub(super) fn multiply_now(stream: CUstream, workspace: Workspace, product: &Pro
     assert!(is_queued, "cuBLASLt has no way to compute {product:?}");
 }
 
-/// Whether cuBLASLt has a way to compute a product. There is one for whatever is not of eight bits.
-pub(crate) fn has_way(product: &Product) -> bool {
-    with_plan(&product.rounded(), |plan| plan.is_some())
-}
-
 /// Makes the plan for a product, and finds the fastest way if that has not been done. The card does nothing else meanwhile.
 pub(super) fn prepare(product: &Product) {
     with_plan(&product.rounded(), |plan| {
@@ -214,7 +188,7 @@ fn send(
     plan: &Plan,
     way: &cublasLtMatmulAlgo_t,
 ) -> bool {
-    let Product { left, right, out, add, .. } = *product;
+    let Product { left, right, out, add, epilogue } = *product;
     let card = present();
     let workspace = card.plans.workspace(workspace);
     let (alpha, beta) = (1.0_f32, if add { 1.0_f32 } else { 0.0 });
@@ -224,12 +198,13 @@ fn send(
     let name = || {
         let [m, k] = left.shape();
         let kind = if add { ", added" } else { "" };
-        let from = left.fp8.map_or_else(|| left.dtype.to_string(), |fp8| format!("{:?}", fp8.format));
-        format!("product {m}x{k}x{} {from} to {}{kind}", out.width, out.dtype)
+        format!("product {m}x{k}x{} {} to {}{kind}", out.width, left.dtype, out.dtype)
     };
     // SAFETY: the plan is for such operands, which lie where they say; layouts and factors are locals.
     profile::around(name, || unsafe {
-        set_addresses(plan.operation, product);
+        if let Some(bias) = epilogue.row() {
+            set(plan.operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
+        }
         status = blas::cublasLtMatmul(
             card.plans.handle,
             plan.operation,

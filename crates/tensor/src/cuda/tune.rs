@@ -13,7 +13,7 @@ use super::command::{clear_now, launch_now};
 use super::launch::Blocks;
 use super::memory::{Buffer, Pointer};
 use super::module::Module;
-use super::product::{Epilogue, Fp8, Fp8Format, Operand, Product};
+use super::product::{Epilogue, Operand, Product};
 use super::queue::current_stream;
 use crate::DType;
 
@@ -35,16 +35,9 @@ pub(super) fn fastest(
     let [left_noise, right_noise] = [noise(left, 1), noise(right, 2)];
     let bias = noise(Operand { rows: 1, width: out.width, stride: out.width, ..out }, 3);
     let results = [Buffer::new(bytes), Buffer::new(bytes)];
-    // What scales an operand may be computed by what has not been sent yet.
-    let mut one = Buffer::new(4);
-    one.write(&1.0_f32.to_ne_bytes());
-    let drawn = |operand: Operand, noise: &Buffer| {
-        let fp8 = operand.fp8.map(|fp8| Fp8 { factor: one.pointer(), ..fp8 });
-        Operand { pointer: noise.pointer(), fp8, ..operand }
-    };
     let trial = |result: &Buffer| Product {
-        left: drawn(left, &left_noise),
-        right: drawn(right, &right_noise),
+        left: Operand { pointer: left_noise.pointer(), ..left },
+        right: Operand { pointer: right_noise.pointer(), ..right },
         out: Operand { pointer: result.pointer(), ..out },
         epilogue: match product.epilogue {
             Epilogue::Bias(_) => Epilogue::Bias(bias.pointer()),
@@ -82,12 +75,10 @@ pub(super) fn fastest(
 /// Numbers between −1 and 1 in place of a matrix.
 fn noise(operand: Operand, key: u32) -> Buffer {
     let n = operand.rows * operand.stride;
-    let buffer = Buffer::new(n * operand.number_bytes());
-    let name = match (operand.fp8.map(|fp8| fp8.format), operand.dtype) {
-        (Some(Fp8Format::E4m3), _) => "noise_e4m3",
-        (Some(Fp8Format::E5m2), _) => "noise_e5m2",
-        (None, DType::F32) => "noise_f32",
-        (None, DType::Bf16) => "noise_bf16",
+    let buffer = Buffer::new(n * operand.dtype.bytes());
+    let name = match operand.dtype {
+        DType::F32 => "noise_f32",
+        DType::Bf16 => "noise_bf16",
     };
     run_now(name, n, &[bytemuck::bytes_of(&buffer.pointer()), bytemuck::bytes_of(&key)]);
     buffer

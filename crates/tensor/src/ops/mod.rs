@@ -40,12 +40,11 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 31] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 30] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
         &linear::few::MODULE,
-        &linear::fp8::MODULE,
         &linear::hopper::MODULE,
         &linear::many::MODULE,
         &norm::cuda::MODULE,
