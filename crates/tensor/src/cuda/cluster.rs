@@ -65,7 +65,7 @@ fn ask(function: Function, threads: usize, shared: usize) -> usize {
         blockDimY: 1,
         blockDimZ: 1,
         sharedMemBytes: shared as u32,
-        hStream: present().stream(),
+        hStream: present().stream,
         attrs: &mut attribute,
         numAttrs: 1,
     };

@@ -9,13 +9,12 @@ use std::ptr;
 
 use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
-use super::card::expect;
+use super::card::{expect, present};
 use super::command::{launch_now, new_event};
 use super::launch::Blocks;
 use super::memory::{Buffer, Pointer};
 use super::module::Module;
 use super::pinned::Pinned;
-use super::queue;
 
 pub(crate) static MODULE: Module = Module::new("feed", include_str!("feed.cu"));
 
@@ -37,8 +36,6 @@ pub(super) struct Feed {
     stream: CUstream,
     /// Their latest copy is over.
     is_over: CUevent,
-    /// The queue whose steps read them.
-    queue: usize,
 }
 
 struct Block {
@@ -49,13 +46,13 @@ struct Block {
 }
 
 impl Feed {
-    /// For as many steps of a queue at a time as `ways`.
-    pub(super) fn new(queue: usize, ways: usize) -> Feed {
+    /// For as many steps at a time as `ways`.
+    pub(super) fn new(ways: usize) -> Feed {
         let mut stream = ptr::null_mut();
         let flags = driver::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: the pointer is to a local.
         expect("cuStreamCreate", unsafe { driver::cuStreamCreate(&mut stream, flags) });
-        Feed { blocks: Vec::new(), block: 0, used: 0, sent: 0, ways, stream, is_over: new_event(), queue }
+        Feed { blocks: Vec::new(), block: 0, used: 0, sent: 0, ways, stream, is_over: new_event() }
     }
 
     /// Begins a step: all places are free again.
@@ -105,7 +102,7 @@ impl Feed {
         let mut to = block.card.pointer().offset(self.sent);
         let mut waiting = block.card.pointer().offset((1 + way) * block.bytes + self.sent);
         let from = block.hosts[way].pointer().offset(self.sent);
-        let main = queue::queue(self.queue).stream();
+        let main = present().stream;
         // SAFETY: all sides have these bytes; the host's, and those that wait, stay until an event says that the step is
         // done. Streams and event live as long as the card.
         unsafe {

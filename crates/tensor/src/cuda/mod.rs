@@ -14,11 +14,7 @@ mod pinned;
 
 mod feed;
 
-mod queue;
-
 mod graph;
-
-mod ticket;
 
 mod step;
 
@@ -57,8 +53,6 @@ pub(crate) use nccl::Part;
 pub(crate) use pinned::Pinned;
 pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;
-pub(crate) use queue::{MAIN, QUEUES};
-pub(crate) use step::{StepId, ahead, aside, await_aside, current as current_step, side_by_side, step_of};
-pub use step::{step, waited};
-pub use ticket::Ticket;
+pub use step::{Ticket, step, waited};
+pub(crate) use step::{ahead, aside, await_aside, current as current_step, side_by_side};
 pub(crate) use tune::MODULE as TUNE;

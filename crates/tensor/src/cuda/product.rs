@@ -20,7 +20,6 @@ use super::command::Command;
 use super::memory::{Buffer, Pointer};
 use super::plan::{Key, Layout, Plan, layout, set};
 use super::profile;
-use super::queue::{MAIN, QUEUES, current_stream};
 use super::step;
 use super::tune;
 use crate::DType;
@@ -94,32 +93,24 @@ pub(crate) struct Product {
     pub(crate) epilogue: Epilogue,
 }
 
-/// Whose memory a product may use that is split.
-#[derive(Clone, Copy)]
-pub(super) struct Workspace {
-    pub(super) queue: usize,
-    pub(super) lane: usize,
-}
-
 /// All plans of a card.
 pub(super) struct Plans {
     handle: cublasLtHandle_t,
-    /// For each queue one for each lane that has products.
-    workspaces: [OnceLock<[Buffer; 2]>; QUEUES],
+    /// One for each lane that has products.
+    workspaces: OnceLock<[Buffer; 2]>,
     /// None where there is no way.
     by_shape: Mutex<HashMap<Key, Option<Plan>>>,
 }
 
 impl Plans {
     pub(super) fn new(handle: cublasLtHandle_t) -> Plans {
-        Plans { handle, workspaces: Default::default(), by_shape: Mutex::default() }
+        Plans { handle, workspaces: OnceLock::new(), by_shape: Mutex::default() }
     }
 
     /// Memory for products that are split. To be asked for before the first step is recorded: what a step has given back
     /// looks free while its commands are not sent.
-    pub(super) fn workspace(&self, Workspace { queue, lane }: Workspace) -> Pointer {
-        let of_queue = &self.workspaces[queue];
-        of_queue.get_or_init(|| [Buffer::new(WORKSPACE), Buffer::new(WORKSPACE)])[lane].pointer()
+    pub(super) fn workspace(&self, lane: usize) -> Pointer {
+        self.workspaces.get_or_init(|| [Buffer::new(WORKSPACE), Buffer::new(WORKSPACE)])[lane].pointer()
     }
 }
 
@@ -138,16 +129,16 @@ pub(crate) fn multiply(product: &Product) {
         out.shape()
     );
     if m * n > 0 && !step::record(Command::Product(*product)) {
-        multiply_now(present().stream(), Workspace { queue: MAIN, lane: 0 }, product);
+        multiply_now(present().stream, 0, product);
     }
 }
 
 /// Sends a product to a stream, which is that of a lane or its recorder.
-pub(super) fn multiply_now(stream: CUstream, workspace: Workspace, product: &Product) {
+pub(super) fn multiply_now(stream: CUstream, lane: usize, product: &Product) {
     // Batches differ in their number of tokens: one plan serves all that differ by less than this.
     let shape = product.rounded();
     // The way for the rounded shape may not suit this one.
-    let to = (stream, workspace);
+    let to = (stream, lane);
     let is_queued = queue(to, product, &shape) || queue(to, product, product);
     assert!(is_queued, "cuBLASLt has no way to compute {product:?}");
 }
@@ -157,9 +148,8 @@ pub(super) fn prepare(product: &Product) {
     with_plan(&product.rounded(), |plan| {
         if let Some(plan) = plan.filter(|plan| !plan.is_tuned) {
             present().wait();
-            let workspace = Workspace { queue: step::current_queue(), lane: 0 };
             let run = |product: &Product, way: &cublasLtMatmulAlgo_t| {
-                send((current_stream(), workspace), product, plan, way)
+                send((present().stream, 0), product, plan, way)
             };
             plan.way = tune::fastest(product, &plan.ways, run);
             plan.is_tuned = true;
@@ -177,20 +167,20 @@ fn with_plan<R>(shape: &Product, work: impl FnOnce(Option<&mut Plan>) -> R) -> R
 }
 
 /// Queues a product by the plan for a shape like its own; false if there is none, or it does not suit the product.
-fn queue(to: (CUstream, Workspace), product: &Product, shape: &Product) -> bool {
+fn queue(to: (CUstream, usize), product: &Product, shape: &Product) -> bool {
     with_plan(shape, |plan| plan.is_some_and(|plan| send(to, product, plan, &plan.ways[plan.way])))
 }
 
 /// Queues a product by one way of a plan; false if it does not suit the product.
 fn send(
-    (stream, workspace): (CUstream, Workspace),
+    (stream, lane): (CUstream, usize),
     product: &Product,
     plan: &Plan,
     way: &cublasLtMatmulAlgo_t,
 ) -> bool {
     let Product { left, right, out, add, epilogue } = *product;
     let card = present();
-    let workspace = card.plans.workspace(workspace);
+    let workspace = card.plans.workspace(lane);
     let (alpha, beta) = (1.0_f32, if add { 1.0_f32 } else { 0.0 });
     let mut layouts = [left, right, out].map(layout);
     let [left_layout, right_layout, out_layout] = layouts.each_mut().map(Layout::pointer);

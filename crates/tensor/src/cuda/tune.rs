@@ -8,13 +8,12 @@ use std::ptr;
 use cudarc::cublaslt::sys::cublasLtMatmulAlgo_t;
 use cudarc::driver::sys::{self as driver, CUevent};
 
-use super::card::expect;
+use super::card::{expect, present};
 use super::command::{clear_now, launch_now};
 use super::launch::Blocks;
 use super::memory::{Buffer, Pointer};
 use super::module::Module;
 use super::product::{Epilogue, Operand, Product};
-use super::queue::current_stream;
 use crate::DType;
 
 pub(crate) static MODULE: Module = Module::new("tune", include_str!("tune.cu"));
@@ -47,7 +46,7 @@ pub(super) fn fastest(
         ..*product
     };
     let compute = |result: &Buffer, way: &cublasLtMatmulAlgo_t| {
-        clear_now(current_stream(), result.pointer(), bytes);
+        clear_now(present().stream, result.pointer(), bytes);
         run(&trial(result), way)
     };
     if !compute(&results[0], &ways[0]) {
@@ -86,7 +85,7 @@ fn noise(operand: Operand, key: u32) -> Buffer {
 
 fn are_same(results: &[Buffer; 2], bytes: usize) -> bool {
     let flag = Buffer::new(4);
-    clear_now(current_stream(), flag.pointer(), 4);
+    clear_now(present().stream, flag.pointer(), 4);
     let [a, b] = [&results[0], &results[1]].map(Buffer::pointer);
     let (flag_at, n) = (flag.pointer(), bytes / 4);
     run_now("differ", n, &[a, b, flag_at].each_ref().map(bytemuck::bytes_of::<Pointer>));
@@ -100,12 +99,12 @@ fn run_now(name: &'static str, n: usize, arguments: &[&[u8]]) {
     let count = (n as u64).to_ne_bytes();
     let arguments = arguments.iter().copied().chain([&count[..]]);
     let mut pointers: Vec<_> = arguments.map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
-    launch_now(current_stream(), MODULE.function(name), Blocks::for_each(n), &mut pointers);
+    launch_now(present().stream, MODULE.function(name), Blocks::for_each(n), &mut pointers);
 }
 
 /// How long the card takes.
 fn milliseconds(work: impl FnOnce()) -> f32 {
-    let stream = current_stream();
+    let stream = present().stream;
     let [before, after] = [timed_event(), timed_event()];
     let mut took = 0.0;
     // SAFETY: the events were just created, and are waited for.
