@@ -26,8 +26,6 @@ mod module;
 
 mod cluster;
 
-mod map;
-
 mod plan;
 mod product;
 mod tune;
@@ -43,7 +41,6 @@ pub use cluster::without_clusters;
 pub(crate) use feed::MODULE as FEED;
 pub(crate) use launch::{Blocks, DropoutArgument, launch, roomy};
 pub use library::Unavailable;
-pub(crate) use map::Map;
 pub(crate) use memory::{Buffer, Pointer, clear, copy, upload, upload_doubled, upload_list};
 pub use memory::{OutOfMemory, bytes_reserved, fitting, most_bytes_held, trim};
 pub(crate) use module::{Function, Module};

@@ -40,13 +40,12 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 30] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 29] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
         &linear::few::MODULE,
         &linear::hopper::MODULE,
-        &linear::many::MODULE,
         &norm::cuda::MODULE,
         &embedding::cuda::MODULE,
         &attention::cuda::GENERIC,

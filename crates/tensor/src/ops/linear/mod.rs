@@ -18,7 +18,6 @@ mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod few;
 pub(crate) mod hopper;
-pub(crate) mod many;
 
 use std::sync::Arc;
 
