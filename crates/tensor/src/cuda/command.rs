@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
 use super::card::{LANES, expect, present};
-use super::cluster;
 use super::launch::Blocks;
 use super::memory::Pointer;
 use super::module::Function;
@@ -182,7 +181,7 @@ pub(super) fn launch_now(
     arguments: &mut [*mut c_void],
 ) {
     let Blocks { grid: [x, y, z], threads, shared } = blocks;
-    let Function { handle, name, is_early, cluster } = function;
+    let Function { handle, name, is_early } = function;
     // From Hopper on.
     let is_early = is_early && present().capability().0 >= 9;
     profile::around(
@@ -192,11 +191,6 @@ pub(super) fn launch_now(
             let mut early: driver::CUlaunchAttribute = unsafe { std::mem::zeroed() };
             early.id = driver::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             early.value.programmaticStreamSerializationAllowed = 1;
-            // Those that hold come first.
-            let mut attributes = [cluster::attribute(cluster), early];
-            if cluster == 1 {
-                attributes.reverse();
-            }
             let config = driver::CUlaunchConfig {
                 gridDimX: x as u32,
                 gridDimY: y as u32,
@@ -206,8 +200,8 @@ pub(super) fn launch_now(
                 blockDimZ: 1,
                 sharedMemBytes: shared as u32,
                 hStream: stream,
-                attrs: attributes.as_mut_ptr(),
-                numAttrs: u32::from(is_early) + u32::from(cluster > 1),
+                attrs: &raw mut early,
+                numAttrs: u32::from(is_early),
             };
             let (arguments, no_extra) = (arguments.as_mut_ptr(), std::ptr::null_mut());
             // SAFETY: kernels and their launches are written side by side; the harness runs every pair of them.

@@ -24,8 +24,6 @@ mod memory;
 
 mod module;
 
-mod cluster;
-
 mod plan;
 mod product;
 mod tune;
@@ -35,15 +33,13 @@ mod profile;
 mod nccl;
 
 pub use card::{Card, card};
-pub(crate) use cluster::clusters_at_once;
 #[doc(hidden)]
-pub use cluster::without_clusters;
 pub(crate) use feed::MODULE as FEED;
 pub(crate) use launch::{Blocks, DropoutArgument, launch, roomy};
 pub use library::Unavailable;
 pub(crate) use memory::{Buffer, Pointer, clear, copy, upload, upload_doubled, upload_list};
 pub use memory::{OutOfMemory, bytes_reserved, fitting, most_bytes_held, trim};
-pub(crate) use module::{Function, Module};
+pub(crate) use module::Module;
 pub use module::{KernelReport, compile_for};
 pub use nccl::Cards;
 pub(crate) use nccl::Part;

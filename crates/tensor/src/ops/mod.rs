@@ -40,7 +40,7 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 29] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 28] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
@@ -60,7 +60,6 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 29] {
         &batch_norm::cuda::MODULE,
         &recurrent::cuda::GENERIC,
         &recurrent::cuda::FAST,
-        &recurrent::cuda::CLUSTERED,
         &attention_rnn::cuda::ATTEND,
         &attention_rnn::cuda::GENERIC,
         &attention_rnn::cuda::FAST,
