@@ -200,7 +200,7 @@ impl Array {
     pub(crate) fn operand(&self) -> cuda::Operand {
         let (rows, width) = (self.rows, self.width);
         let (pointer, dtype) = (self.pointer(), self.dtype);
-        cuda::Operand { pointer, dtype, rows, width, stride: width, transposed: false, fp8: None }
+        cuda::Operand { pointer, dtype, rows, width, stride: width, transposed: false }
     }
 
     /// A copy of the numbers in the host's memory, widened. On a card all queued work is waited for.

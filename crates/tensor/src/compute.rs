@@ -25,9 +25,6 @@ pub enum Precision {
     /// Operands are integers of eight bits: a scale for each column of a weight, and one for each row that meets it. Sums
     /// are exact, and everything around them is computed alike on every instruction set. Only for inference.
     Int8,
-    /// Operands of linear maps are rounded to eight bits with an exponent, sums are singles; everything else is bf16. Only for
-    /// training on a card: anywhere else it is bf16.
-    Fp8,
 }
 
 /// Where sums of products are rounded.
@@ -81,7 +78,7 @@ impl Precision {
     pub const fn cached_dtype(self) -> DType {
         match self {
             Precision::F32 => DType::F32,
-            Precision::Bf16 | Precision::Int8 | Precision::Fp8 => DType::Bf16,
+            Precision::Bf16 | Precision::Int8 => DType::Bf16,
         }
     }
 
@@ -97,7 +94,7 @@ impl Precision {
     pub const fn dtype(self) -> DType {
         match self {
             Precision::F32 | Precision::Int8 => DType::F32,
-            Precision::Bf16 | Precision::Fp8 => DType::Bf16,
+            Precision::Bf16 => DType::Bf16,
         }
     }
 
@@ -105,7 +102,7 @@ impl Precision {
     #[inline]
     pub const fn rounding(self) -> Rounding {
         match self {
-            Precision::F32 | Precision::Bf16 | Precision::Fp8 => Rounding::Fused,
+            Precision::F32 | Precision::Bf16 => Rounding::Fused,
             Precision::Int8 => Rounding::Uniform,
         }
     }
@@ -121,7 +118,6 @@ impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Precision::Int8 => f.pad("int8"),
-            Precision::Fp8 => f.pad("fp8"),
             other => f.pad(&other.dtype().to_string()),
         }
     }

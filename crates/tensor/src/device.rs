@@ -27,15 +27,18 @@ impl Device {
 
     /// Does `work` as one step: a card gets all of it at once, replays it if it is one that it has seen, and is not waited for.
     pub fn send_step<R>(self, work: impl FnOnce() -> R) -> R {
-        self.begin_step(Queue::MAIN, work).0
+        match self {
+            Device::Cpu => work(),
+            Device::Cuda => crate::cuda::step(work).0,
+        }
     }
 
-    /// As [`Device::send_step`] in a queue, and says when it is done.
-    pub fn begin_step<R>(self, queue: Queue, work: impl FnOnce() -> R) -> (R, Sent) {
+    /// As [`Device::send_step`], and says when it is done.
+    pub fn begin_step<R>(self, work: impl FnOnce() -> R) -> (R, Sent) {
         match self {
             Device::Cpu => (work(), Sent(None)),
             Device::Cuda => {
-                let (result, ticket) = crate::cuda::step_of(queue.0, work);
+                let (result, ticket) = crate::cuda::step(work);
                 (result, Sent(Some(ticket)))
             }
         }
@@ -74,47 +77,11 @@ impl fmt::Display for Device {
     }
 }
 
-/// Where a card does steps one after the other, and beside those of its other queues. A processor has no queues.
-///
-/// Steps of a queue may read what steps of others have written only if those are [done](Sent::wait); what was written outside
-/// steps, or by steps of the main queue that were sent before, they find.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Queue(usize);
-
-impl Queue {
-    /// That of training, and of whatever is in no step.
-    pub const MAIN: Queue = Queue(crate::cuda::MAIN);
-
-    /// Queues beside the main one.
-    pub const OTHERS: usize = crate::cuda::QUEUES - 1;
-
-    /// One of the others, counted from 0.
-    ///
-    /// # Panics
-    /// If there are not so many.
-    pub fn beside(number: usize) -> Queue {
-        assert!(number < Queue::OTHERS, "queue {number} of {}", Queue::OTHERS);
-        Queue(1 + number)
-    }
-}
-
 /// A step that a device has got. A processor is done with it already.
 #[derive(Debug)]
 pub struct Sent(Option<crate::cuda::Ticket>);
 
 impl Sent {
-    /// As [`Sent::wait`] for somebody who gives up what the step uses, and may be unwinding: nothing goes wrong any more.
-    pub fn outlast(self) {
-        if let Some(ticket) = self.0 {
-            ticket.outlast();
-        }
-    }
-
-    /// Whether it is done.
-    pub fn is_done(&self) -> bool {
-        self.0.as_ref().is_none_or(crate::cuda::Ticket::is_done)
-    }
-
     /// Waits until it is done.
     pub fn wait(self) {
         if let Some(ticket) = self.0 {

@@ -48,7 +48,7 @@ pub mod ops;
 
 pub use array::Array;
 pub use compute::{Compute, Precision, Rounding, Rows};
-pub use device::{DType, Device, Queue, Sent};
+pub use device::{DType, Device, Sent};
 pub use params::{BatchSums, Channels, Init, Others, Param, Params, StepGradients};
 pub use ragged::Ragged;
 pub use tensor::Tensor;

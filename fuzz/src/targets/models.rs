@@ -266,9 +266,8 @@ fn checkpoints(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
         parameters: weights.clone(),
         mean: weights.clone(),
         square: weights.clone(),
-        average: Some(weights.clone()),
+        average: Some(weights),
         norms: vec![0.5, 1.5],
-        maxima: Some(weights),
     };
     let progress = Progress { recipe: "0123".to_owned(), seconds: 2.5, ..Progress::default() };
     checkpoints.save(&Checkpoint { trainer, progress }, Keep { last: 1, best: 1, whole: 2 }).expect("room");

@@ -11,8 +11,7 @@ use crate::workspace::{root, target};
 
 const PROGRAMS: [&str; 5] = ["heedful", "card", "search", "seq2seq", "classify"];
 /// Those with tests that need a card.
-const TESTS: [&str; 7] =
-    ["gradients", "devices", "fp8", "recurrent_card", "card_decoding", "card", "card_search"];
+const TESTS: [&str; 6] = ["gradients", "devices", "recurrent_card", "card_decoding", "card", "card_search"];
 /// The peers of the races and what they import.
 const PEERS: [&str; 16] = [
     "card.py",

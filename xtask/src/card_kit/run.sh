@@ -24,8 +24,6 @@ tests() {
         echo "== $test"
         "./$test" --include-ignored || failed=1
     done
-    echo "== tests/card_search with three queues"
-    HEEDFUL_CUDA_QUEUES=3 ./tests/card_search --include-ignored || failed=1
     return $failed
 }
 

@@ -3,12 +3,11 @@
 //!
 //! ```text
 //! card [SECONDS] [CELL]
-//! card [--seconds S] [--rounds R] [--cell CELL] [--compute bf16,fp8] [--peer PYTHON] [--modes eager,compile,reduce-overhead,packed]
+//! card [--seconds S] [--rounds R] [--cell CELL] [--peer PYTHON] [--modes eager,compile,reduce-overhead,packed]
 //! card --about        which card it is
 //! ```
 //!
-//! CELL is a part of a cell's name. With an interpreter that has PyTorch, or with several number types, it is a race: of the first type
-//! with the others and with the peer, which computes in bf16.
+//! CELL is a part of a cell's name. With an interpreter that has PyTorch it is a race.
 
 mod ours;
 mod race;
@@ -17,18 +16,18 @@ mod work;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
-use heedful::tensor::{Precision, cuda};
+use heedful::tensor::cuda;
 use race::Rules;
 use work::cells;
 
-const USAGE: &str = "usage: card [--seconds S] [--rounds R] [--cell CELL] [--compute bf16|fp8,…] [--peer PYTHON] [--modes MODE,…] | --about";
+const USAGE: &str =
+    "usage: card [--seconds S] [--rounds R] [--cell CELL] [--peer PYTHON] [--modes MODE,…] | --about";
 const MODES: &str = "eager,compile,reduce-overhead,packed";
 
 struct Options {
     seconds: Option<f64>,
     rounds: usize,
     cell: String,
-    computes: Vec<Precision>,
     peer: Option<String>,
     modes: String,
 }
@@ -45,14 +44,10 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, cell, compute] = &arguments[..]
+    if let [flag, cell] = &arguments[..]
         && flag == "--serve"
     {
-        let work = cells(cell);
-        return ours::serve(
-            work.first().with_context(|| format!("there is no cell {cell}"))?,
-            precision(compute)?,
-        );
+        return ours::serve(cells(cell).first().with_context(|| format!("there is no cell {cell}"))?);
     }
     if arguments == ["--about"] {
         return about();
@@ -62,23 +57,21 @@ fn run() -> Result<()> {
     if chosen.is_empty() {
         bail!("no cell has {} in its name", options.cell);
     }
-    if options.peer.is_some() || options.computes.len() > 1 {
+    if let Some(python) = options.peer {
         let modes = options.modes.split(',').map(str::to_owned).collect();
-        let (seconds, computes) = (options.seconds.unwrap_or(1.0), options.computes);
-        let rules = Rules { computes, peer: options.peer, modes, rounds: options.rounds, seconds };
+        let seconds = options.seconds.unwrap_or(1.0);
+        let rules = Rules { python, modes, rounds: options.rounds, seconds };
         return chosen.iter().try_for_each(|work| race::run(work.name, &rules));
     }
     let seconds = options.seconds.unwrap_or(3.0);
     if let [work] = &chosen[..] {
         about()?;
-        return ours::print(work, options.computes[0], seconds);
+        return ours::print(work, seconds);
     }
     // Memory is counted per process.
     for work in &chosen {
         let program = std::env::current_exe().context("this program has no path")?;
-        let compute = options.computes[0].to_string();
-        let arguments = [&seconds.to_string(), work.name, "--compute", &compute];
-        let status = Command::new(program).args(arguments).status()?;
+        let status = Command::new(program).args([&seconds.to_string(), work.name]).status()?;
         if !status.success() {
             bail!("{} failed ({status})", work.name);
         }
@@ -92,23 +85,9 @@ fn about() -> Result<()> {
     Ok(())
 }
 
-fn precision(name: &str) -> Result<Precision> {
-    match name {
-        "bf16" => Ok(Precision::Bf16),
-        "fp8" => Ok(Precision::Fp8),
-        _ => bail!(USAGE),
-    }
-}
-
 fn parse(arguments: Vec<String>) -> Result<Options> {
-    let mut options = Options {
-        seconds: None,
-        rounds: 5,
-        cell: String::new(),
-        computes: vec![Precision::Bf16],
-        peer: None,
-        modes: MODES.to_owned(),
-    };
+    let mut options =
+        Options { seconds: None, rounds: 5, cell: String::new(), peer: None, modes: MODES.to_owned() };
     let mut words = arguments.into_iter();
     let mut place = 0;
     while let Some(word) = words.next() {
@@ -117,7 +96,6 @@ fn parse(arguments: Vec<String>) -> Result<Options> {
             "--seconds" => options.seconds = Some(value()?.parse().context(USAGE)?),
             "--rounds" => options.rounds = value()?.parse().context(USAGE)?,
             "--cell" => options.cell = value()?,
-            "--compute" => options.computes = value()?.split(',').map(precision).collect::<Result<_>>()?,
             "--peer" => options.peer = Some(value()?),
             "--modes" => options.modes = value()?,
             flag if flag.starts_with('-') => bail!(USAGE),

@@ -7,15 +7,15 @@ use anyhow::{Result, bail};
 use heedful::data::batch::Batch;
 use heedful::models::Model;
 use heedful::models::transformer::Transformer;
-use heedful::tensor::{Device, Precision, cuda};
+use heedful::tensor::{DType, Device, cuda};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 use serde_json::{Value, json};
 
 use crate::work::Work;
 
 const BATCHES: u64 = 4;
-/// Seen, recorded, replayed; in fp8 the first steps are others.
-const WARM_UPS: usize = 4;
+/// Seen, recorded, replayed.
+const WARM_UPS: usize = 3;
 
 /// A model in training on the card, with its batches.
 pub(crate) struct Run {
@@ -32,14 +32,11 @@ pub(crate) struct Round {
 }
 
 impl Run {
-    pub(crate) fn new(work: &Work, compute: Precision) -> Result<Run> {
+    pub(crate) fn new(work: &Work) -> Result<Run> {
         let card = cuda::card()?;
-        if compute == Precision::Fp8 && !card.multiplies_fp8() {
-            bail!("{} does not multiply in fp8", card.name());
-        }
         let model = Transformer::new(work.config(), 1)?;
         model.params().move_to(Device::Cuda);
-        let options = TrainerOptions::new(compute, 1, Schedule::noam(512, 4000));
+        let options = TrainerOptions::new(DType::Bf16, 1, Schedule::noam(512, 4000));
         let mut trainer = Trainer::new(model, options);
         let batches: Vec<Batch> = (0..BATCHES).map(|number| work.batch(number)).collect();
         for _ in 0..WARM_UPS {
@@ -73,10 +70,10 @@ impl Run {
 }
 
 /// Prints the speed of one cell, and where the time went if `HEEDFUL_CUDA_PROFILE=1` asks for it.
-pub(crate) fn print(work: &Work, compute: Precision, seconds: f64) -> Result<()> {
-    let Round { tokens, seconds, steps, loss } = Run::new(work, compute)?.round(seconds)?;
+pub(crate) fn print(work: &Work, seconds: f64) -> Result<()> {
+    let Round { tokens, seconds, steps, loss } = Run::new(work)?.round(seconds)?;
     println!(
-        "{}, {compute}: {:.0} target tokens/s, {:.2} ms a step, loss {loss:.3}, memory {} MiB of {} MiB",
+        "{}: {:.0} target tokens/s, {:.2} ms a step, loss {loss:.3}, memory {} MiB of {} MiB",
         work.name,
         tokens as f64 / seconds,
         1e3 * seconds / steps as f64,
@@ -91,8 +88,8 @@ pub(crate) fn print(work: &Work, compute: Precision, seconds: f64) -> Result<()>
 }
 
 /// Answers on stdin and stdout as the peer does (`peers/card.py`), in a process of its own: memory is counted per process.
-pub(crate) fn serve(work: &Work, compute: Precision) -> Result<()> {
-    let mut run = Run::new(work, compute)?;
+pub(crate) fn serve(work: &Work) -> Result<()> {
+    let mut run = Run::new(work)?;
     for line in std::io::stdin().lock().lines() {
         let request: Value = serde_json::from_str(&line?)?;
         let answer = match request["op"].as_str() {

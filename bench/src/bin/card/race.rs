@@ -3,7 +3,6 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use heedful::tensor::Precision;
 use heedful_bench::{Cell, Paired, Peer, Quartiles, Turn, print, take_turns};
 use serde_json::{Value, json};
 
@@ -11,10 +10,8 @@ const OURS: &str = "ours";
 
 /// How a race is run.
 pub(crate) struct Rules {
-    /// What we multiply in, one process for each.
-    pub(crate) computes: Vec<Precision>,
-    /// The peer's interpreter, if it takes part.
-    pub(crate) peer: Option<String>,
+    /// The peer's interpreter.
+    pub(crate) python: String,
     pub(crate) modes: Vec<String>,
     pub(crate) rounds: usize,
     /// Of one turn.
@@ -24,26 +21,18 @@ pub(crate) struct Rules {
 /// A process that trains, and the rounds that it has made.
 struct Side {
     name: String,
-    is_ours: bool,
     process: Peer,
     rounds: Vec<Value>,
 }
 
 pub(crate) fn run(cell: &str, rules: &Rules) -> Result<()> {
-    let program = std::env::current_exe().context("this program has no path")?;
-    let mut started = Vec::new();
-    for compute in &rules.computes {
-        let mut ours = Command::new(&program);
-        ours.args(["--serve", cell, &compute.to_string()]);
-        started.push(Side::start(&format!("{OURS} in {compute}"), true, &mut ours)?);
-    }
+    let mut ours = Command::new(std::env::current_exe().context("this program has no path")?);
+    let mut started = vec![Side::start(OURS, ours.args(["--serve", cell]))?];
     // All compile at once.
-    for (python, mode) in
-        rules.peer.iter().flat_map(|python| rules.modes.iter().map(move |mode| (python, mode)))
-    {
-        let mut peer = Command::new(python);
+    for mode in &rules.modes {
+        let mut peer = Command::new(&rules.python);
         peer.arg("-B").arg(Peer::folder().join("card.py")).args(["serve", cell, mode]);
-        started.push(Side::start(mode, false, &mut peer)?);
+        started.push(Side::start(mode, &mut peer)?);
     }
     compete(cell, started, rules)
 }
@@ -53,14 +42,13 @@ fn compete(cell: &str, started: Vec<Side>, rules: &Rules) -> Result<()> {
     for mut side in started {
         match side.process.ask(&json!({"op": "ready"})) {
             Ok(_) => sides.push(side),
-            Err(error) if side.is_ours => return Err(error),
+            Err(error) if side.name == OURS => return Err(error),
             Err(error) => println!("{cell}: {} does not take part: {error:#}", side.name),
         }
     }
     if sides.len() < 2 {
         bail!("{cell}: the peer has no mode that runs");
     }
-    let first_of_peer = sides.iter().position(|side| !side.is_ours);
     let mut turns: Vec<Turn<'_>> = Vec::new();
     for side in &mut sides {
         turns.push(Box::new(|| side.turn(rules.seconds)));
@@ -82,26 +70,25 @@ fn compete(cell: &str, started: Vec<Side>, rules: &Rules) -> Result<()> {
     }
     print(&cells);
     // Last: it takes memory of the peer's process.
-    let mut limit = None;
-    if let Some(peer) = first_of_peer {
-        let products = sides[peer].process.ask(&json!({"op": "products"}))?;
-        let rate = number(&products, "tokens")? / number(&products, "seconds")?;
-        println!("{cell}: the products alone would allow {rate:.0} target tokens/s in bf16");
-        limit = Some(rate);
-    }
+    let limit = sides[1].process.ask(&json!({"op": "products"}))?;
+    let limit = number(&limit, "tokens")? / number(&limit, "seconds")?;
+    println!("{cell}: the products alone would allow {limit:.0} target tokens/s");
     for (side, times) in sides.iter().zip(&times) {
         let rate = 1.0 / Quartiles::of(times).median;
         let milliseconds = side.milliseconds()?;
-        let share = limit.map_or(String::new(), |limit| format!(", {:.0} % of that", 100.0 * rate / limit));
-        println!("{cell}, {}: {rate:.0} target tokens/s, {milliseconds:.2} ms a step{share}", side.name);
+        let share = 100.0 * rate / limit;
+        println!(
+            "{cell}, {}: {rate:.0} target tokens/s, {milliseconds:.2} ms a step, {share:.0} % of that",
+            side.name
+        );
     }
     println!();
     Ok(())
 }
 
 impl Side {
-    fn start(name: &str, is_ours: bool, command: &mut Command) -> Result<Side> {
-        Ok(Side { name: name.to_owned(), is_ours, process: Peer::spawn(name, command)?, rounds: Vec::new() })
+    fn start(name: &str, command: &mut Command) -> Result<Side> {
+        Ok(Side { name: name.to_owned(), process: Peer::spawn(name, command)?, rounds: Vec::new() })
     }
 
     /// Trains for some seconds; the seconds of one target token.
@@ -137,7 +124,7 @@ mod tests {
     /// A shell that gives one answer to every request.
     fn side(name: &str, answer: &Value) -> Side {
         let script = format!("while read -r _; do echo '{answer}'; done");
-        Side::start(name, name.starts_with(OURS), Command::new("sh").args(["-c", &script])).unwrap()
+        Side::start(name, Command::new("sh").args(["-c", &script])).unwrap()
     }
 
     fn answer(seconds: f64) -> Value {
@@ -146,15 +133,12 @@ mod tests {
 
     #[test]
     fn a_mode_that_fails_does_not_stop_the_others_and_one_of_ours_does() {
-        let rules = Rules { computes: Vec::new(), peer: None, modes: Vec::new(), rounds: 2, seconds: 0.0 };
+        let rules = Rules { python: String::new(), modes: Vec::new(), rounds: 2, seconds: 0.0 };
         let broken = json!({"error": "it does not compile"});
         let sides = vec![side(OURS, &answer(1.0)), side("eager", &broken), side("compile", &answer(2.0))];
         compete("cell", sides, &rules).unwrap();
         let error = compete("cell", vec![side(OURS, &broken), side("compile", &answer(2.0))], &rules);
         assert!(error.unwrap_err().to_string().contains("does not compile"));
         assert!(compete("cell", vec![side(OURS, &answer(1.0)), side("eager", &broken)], &rules).is_err());
-        // Two of ours need no peer.
-        let sides = vec![side(OURS, &answer(1.0)), side("ours in fp8", &answer(2.0))];
-        compete("cell", sides, &rules).unwrap();
     }
 }

@@ -79,7 +79,7 @@ fn limits(spec: Spec, raced: &Raced, ours: usize, work: &Work, processes: &mut P
     let (weights, side) = (size.use_of_weights(), &raced.sides[ours]);
     let width = match spec.precision {
         Precision::F32 => 4,
-        Precision::Bf16 | Precision::Fp8 => 2,
+        Precision::Bf16 => 2,
         Precision::Int8 => 1,
     };
     let request = json!({"op": "limits", "compute": side.compute, "bytes": width * weights.weights()});

@@ -125,21 +125,6 @@ fn training_on_a_card_that_is_not_there_writes_nothing() {
 }
 
 #[test]
-fn training_in_fp8_on_the_processor_is_refused_in_a_sentence_and_writes_nothing() {
-    let place = Workplace::new(50);
-    let before = names(&place.path(""));
-    for compute in ["--compute fp8", "--set training.compute=fp8"] {
-        let error = place.bad(&Workplace::training("run", &format!("--device cpu {compute}")));
-        assert!(
-            error.contains("fp8 is computed on a card: train on one (--device cuda), or use --compute bf16")
-                && error.lines().count() == 1,
-            "{error}"
-        );
-        assert_eq!(names(&place.path("")), before);
-    }
-}
-
-#[test]
 fn a_run_that_goes_on_on_another_device_says_so_once() {
     let place = Workplace::new(100);
     place.good(&Workplace::training("run", "--steps 7"));

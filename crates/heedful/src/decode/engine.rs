@@ -54,12 +54,8 @@ impl<'m, P: Plan> Engine<'m, P> {
         capacity: usize,
     ) -> Engine<'m, P> {
         assert!(!decodings.is_empty(), "an engine without a decoding");
-        let group = |number: usize, decoding: Box<dyn Decoding + 'm>| {
-            let queue = turns::queue_of(number, &*decoding);
-            Group::new(decoding, (device, queue), rounding)
-        };
         Engine {
-            groups: (0..).zip(decodings).map(|(number, decoding)| group(number, decoding)).collect(),
+            groups: decodings.into_iter().map(|decoding| Group::new(decoding, device, rounding)).collect(),
             device,
             capacity,
             waiting: VecDeque::new(),
@@ -107,26 +103,27 @@ impl<'m, P: Plan> Engine<'m, P> {
         self.waiting.is_empty() && self.groups.iter().all(Group::is_empty)
     }
 
-    /// One step of all open sentences, or of one group of a card; returns the tickets and results of those that finish with it. A
-    /// sentence whose scores are not finite finishes with an error; the others continue.
+    /// One step of all open sentences; returns the tickets and results of those that finish with it. A sentence whose
+    /// scores are not finite finishes with an error; the others continue.
     pub(super) fn step(&mut self) -> Vec<Outcome<P>> {
         let admitted = self.admit();
         if self.device == Device::Cuda {
-            turns::divide(&mut self.groups, admitted);
-            return turns::take(&mut self.groups);
+            let shares = turns::divide(&self.groups, admitted);
+            return turns::take(&mut self.groups, shares);
         }
         let shares = self.share_out(admitted, computations_at_once());
-        self.groups.iter_mut().zip(shares).for_each(|(group, share)| group.add(share));
-        let work: Vec<_> = self.groups.iter_mut().filter(|group| !group.is_empty()).collect();
+        let work = self.groups.iter_mut().zip(shares);
+        let work: Vec<_> = work.filter(|(group, more)| !group.is_empty() || !more.is_empty()).collect();
         // A few groups, as many are left at the end, are done sooner one after the other with all threads.
         if work.len() == 1 || 4 * work.len() < computations_at_once() {
-            return work.into_iter().flat_map(Group::step).collect();
+            return work.into_iter().flat_map(|(group, more)| group.step(more)).collect();
         }
-        let work: Vec<_> = work.into_iter().map(|group| Mutex::new((group, Vec::new()))).collect();
+        let work: Vec<_> = work.into_iter().map(|work| Mutex::new((Some(work), Vec::new()))).collect();
         side_by_side(work.len(), |number| {
             let mut work = work[number].lock().expect("one thread has it");
-            let (group, outcomes) = &mut *work;
-            *outcomes = group.step();
+            if let Some((group, more)) = work.0.take() {
+                work.1 = group.step(more);
+            }
         });
         work.into_iter().flat_map(|work| work.into_inner().expect("nobody has panicked").1).collect()
     }
@@ -174,9 +171,7 @@ impl<'m, P: Plan> Engine<'m, P> {
     /// Encoding reads all of the encoder's weights, for one sentence as for many. So a quarter of the capacity must be free,
     /// and the waiting sentences must weigh at least a quarter of the open ones; but none waits longer than [`MAX_WAIT`].
     fn is_worth_reading(&self, open: usize) -> bool {
-        let most =
-            MAX_WAIT * if self.device == Device::Cuda { turns::calls_of_a_round(&self.groups) } else { 1 };
-        let are_many = || self.waiting_weight * 4 >= open || self.waited >= most;
+        let are_many = || self.waiting_weight * 4 >= open || self.waited >= MAX_WAIT;
         open == 0 || open <= self.capacity / 4 * 3 && are_many()
     }
 
@@ -260,8 +255,7 @@ mod tests {
     #[test]
     fn the_lightest_thread_takes_what_comes_while_others_have_sentences() {
         let mut engine = engine(2);
-        engine.groups[1].add(vec![sentence(1, 10, 4, 9)]);
-        let _ = engine.groups[1].step();
+        let _ = engine.groups[1].step(vec![sentence(1, 10, 4, 9)]);
         let shares =
             engine.share_out(vec![sentence(2, 3, 4, 1), sentence(3, 9, 4, 1), sentence(4, 1, 4, 1)], 2);
         let tickets: Vec<Vec<usize>> =

@@ -102,9 +102,8 @@ impl<'m> Ensemble<'m> {
         &self,
         options: &SearchOptions,
     ) -> Result<Vec<Box<dyn Decoding + 'm>>, DecodeError> {
-        let first = self.start(options)?;
-        let count = if self.device() == Device::Cuda { turns::groups_of(&*first) } else { thread_count() };
-        std::iter::once(Ok(first)).chain((1..count).map(|_| self.start(options))).collect()
+        let count = if self.device() == Device::Cuda { turns::GROUPS } else { thread_count() };
+        (0..count).map(|_| self.start(options)).collect()
     }
 }
 

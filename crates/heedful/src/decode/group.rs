@@ -1,11 +1,10 @@
 //! Sentences that go through the model together, one step at a time.
 
 use std::sync::Mutex;
-use std::time::Instant;
 
 use heedful_tensor::cpu::threads::parallel;
 use heedful_tensor::ops::TopK;
-use heedful_tensor::{Device, Queue, Ragged, Rounding, Sent, Tensor};
+use heedful_tensor::{Device, Ragged, Rounding, Sent, Tensor};
 
 use super::DecodeError;
 use super::hypothesis::Continuation;
@@ -38,10 +37,6 @@ pub(super) trait Plan: Send {
 pub(super) struct Group<'m, P> {
     decoding: Box<dyn Decoding + 'm>,
     device: Device,
-    /// Where the device does its steps.
-    queue: Queue,
-    /// Sentences that are to be read with the next step.
-    arrived: Vec<Sentence<P>>,
     open: Vec<Open<P>>,
     /// What its sentences weigh, and the maximum number of rows of a step with them.
     weight: usize,
@@ -57,9 +52,9 @@ pub(super) struct Group<'m, P> {
     generated: usize,
 }
 
-/// A step that a device has got, and the logits that it computes if all are wanted.
+/// A step that a device has got, and the logits that it computes if all are wanted. Nobody has to wait for its end: what a card still
+/// writes for a group that is gone is memory that later steps of the card write and read in their order.
 struct InFlight {
-    began: Instant,
     sent: Sent,
     logits: Option<Tensor>,
 }
@@ -95,16 +90,10 @@ struct Open<P> {
 
 impl<'m, P: Plan> Group<'m, P> {
     /// A group without sentences.
-    pub(super) fn new(
-        decoding: Box<dyn Decoding + 'm>,
-        (device, queue): (Device, Queue),
-        rounding: Rounding,
-    ) -> Group<'m, P> {
+    pub(super) fn new(decoding: Box<dyn Decoding + 'm>, device: Device, rounding: Rounding) -> Group<'m, P> {
         Group {
             decoding,
             device,
-            queue,
-            arrived: Vec::new(),
             open: Vec::new(),
             weight: 0,
             most_rows: 0,
@@ -119,32 +108,7 @@ impl<'m, P: Plan> Group<'m, P> {
 
     /// Whether it has no sentence.
     pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.arrived.is_empty()
-    }
-
-    /// Whether sentences wait for its next step.
-    pub(super) fn has_arrivals(&self) -> bool {
-        !self.arrived.is_empty()
-    }
-
-    /// Where the device does its steps.
-    pub(super) fn queue(&self) -> Queue {
-        self.queue
-    }
-
-    /// Whether a step has begun and is not finished.
-    pub(super) fn is_under_way(&self) -> bool {
-        self.in_flight.is_some()
-    }
-
-    /// When that step began.
-    pub(super) fn began(&self) -> Option<Instant> {
-        self.in_flight.as_ref().map(|step| step.began)
-    }
-
-    /// Whether the device is through with the step that has begun, if one has.
-    pub(super) fn is_done(&self) -> bool {
-        self.in_flight.as_ref().is_none_or(|step| step.sent.is_done())
+        self.open.is_empty()
     }
 
     /// What its sentences weigh.
@@ -170,10 +134,6 @@ impl<'m, P: Plan> Group<'m, P> {
             self.weight -= open.weight;
             self.most_rows -= open.most_rows;
         }
-        for arrived in self.arrived.extract_if(.., |arrived| arrived.ticket == ticket) {
-            self.weight -= arrived.weight;
-            self.most_rows -= arrived.rows;
-        }
     }
 
     /// Tokens that were generated: one for each sentence and step.
@@ -191,20 +151,14 @@ impl<'m, P: Plan> Group<'m, P> {
         self.decoding.as_hand_over().is_some()
     }
 
-    /// Takes all sentences of another group over; they have rows in its next step. Neither has a step under way, and nobody has
-    /// arrived.
+    /// Takes all sentences of another group over; they have rows in its next step. Neither has a step under way.
     pub(super) fn take_over(&mut self, other: &mut Group<'m, P>) {
         let is_idle = self.in_flight.is_none() && other.in_flight.is_none();
         assert!(is_idle, "sentences change groups while a step is under way");
         let sentences: Vec<usize> = other.open.iter().map(|open| open.sentence).collect();
         let (giving, taking) = (other.decoding.as_hand_over(), self.decoding.as_hand_over());
         let (giving, taking) = giving.zip(taking).expect("the model can do it");
-        let (first, sent) =
-            self.device.begin_step(self.queue, || taking.take_over(giving.hand_over(&sentences)));
-        if other.queue != self.queue {
-            // The other group's next step may overwrite what this one reads.
-            sent.wait();
-        }
+        let first = self.device.send_step(|| taking.take_over(giving.hand_over(&sentences)));
         for mut open in other.open.drain(..) {
             open.first += first;
             open.sentence = self.read;
@@ -215,19 +169,14 @@ impl<'m, P: Plan> Group<'m, P> {
         self.most_rows += std::mem::take(&mut other.most_rows);
     }
 
-    /// Adds sentences, which take part from the next step on that begins.
-    pub(super) fn add(&mut self, sentences: Vec<Sentence<P>>) {
-        self.weight += sentences.iter().map(|sentence| sentence.weight).sum::<usize>();
-        self.most_rows += sentences.iter().map(|sentence| sentence.rows).sum::<usize>();
-        self.arrived.extend(sentences);
-    }
-
-    /// Encodes the sentences that have arrived.
-    fn read(&mut self) {
+    /// Encodes sentences, which take part from the next step on.
+    fn read(&mut self, sentences: Vec<Sentence<P>>) {
         let (mut sources, mut restricted) = (Vec::new(), Vec::new());
-        for Sentence { ticket, source, tokens, weight, rows, plan } in self.arrived.drain(..) {
+        for Sentence { ticket, source, tokens, weight, rows, plan } in sentences {
             sources.push(source);
             restricted.extend(tokens.map(|tokens| (self.read, tokens)));
+            self.weight += weight;
+            self.most_rows += rows;
             self.open.push(Open {
                 ticket,
                 sentence: self.read,
@@ -243,8 +192,8 @@ impl<'m, P: Plan> Group<'m, P> {
         }
         if !sources.is_empty() {
             let sequences = Ragged::from_lengths(sources.iter().map(Vec::len));
-            let decoding = &mut self.decoding;
-            self.device.begin_step(self.queue, || decoding.read(&sources.concat(), &sequences));
+            let (device, decoding) = (self.device, &mut self.decoding);
+            device.send_step(|| decoding.read(&sources.concat(), &sequences));
             for (sentence, tokens) in restricted {
                 let restrict = self.decoding.as_restrict().expect("the search has asked for it");
                 restrict.restrict(sentence, tokens);
@@ -252,31 +201,31 @@ impl<'m, P: Plan> Group<'m, P> {
         }
     }
 
-    /// Encodes the sentences that have arrived, and does one step of all; returns the tickets and results of those that finish with
-    /// it. A sentence whose scores are not finite finishes with an error; the others continue.
-    pub(super) fn step(&mut self) -> Vec<Outcome<P>> {
-        self.begin();
+    /// Encodes more sentences, and does one step of all; returns the tickets and results of those that finish with it. A
+    /// sentence whose scores are not finite finishes with an error; the others continue.
+    pub(super) fn step(&mut self, more: Vec<Sentence<P>>) -> Vec<Outcome<P>> {
+        self.begin(more);
         self.finish()
     }
 
     /// The first half of [`Group::step`]: the device has its work. The step before is finished.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, more: Vec<Sentence<P>>) {
         assert!(self.in_flight.is_none(), "a step before the one before is finished");
-        self.read();
+        self.read(more);
         self.decoding.read_on();
         self.gather_rows();
         if self.rows.is_empty() {
             return;
         }
         self.gather_needs();
-        let Group { device, queue, decoding, rows, wanted, best, .. } = self;
-        let (logits, sent) = device.begin_step(*queue, || decoding.step_for(rows, wanted, best));
-        self.in_flight = Some(InFlight { began: Instant::now(), sent, logits });
+        let Group { device, decoding, rows, wanted, best, .. } = self;
+        let (logits, sent) = device.begin_step(|| decoding.step_for(rows, wanted, best));
+        self.in_flight = Some(InFlight { sent, logits });
     }
 
     /// The second half of [`Group::step`]: waits for what the device finds, and lets the sentences choose.
     pub(super) fn finish(&mut self) -> Vec<Outcome<P>> {
-        if let Some(InFlight { sent, logits, .. }) = self.in_flight.take() {
+        if let Some(InFlight { sent, logits }) = self.in_flight.take() {
             sent.wait();
             self.best.collect();
             let logits = logits.map(|logits| logits.to_host());
@@ -354,17 +303,6 @@ impl<'m, P: Plan> Group<'m, P> {
             }
         };
         done.map(outcome).collect()
-    }
-}
-
-impl<P> Drop for Group<'_, P> {
-    /// Who gets what a step under way reads and writes, of the card's memory and of the host's, may be in another queue.
-    fn drop(&mut self) {
-        if let Some(step) = self.in_flight.take()
-            && self.queue != Queue::MAIN
-        {
-            step.sent.outlast();
-        }
     }
 }
 

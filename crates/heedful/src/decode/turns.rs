@@ -1,141 +1,74 @@
-//! Groups of a card take turns: it computes a step of one while the host lets the plans of another choose.
+//! Groups of a card take turns: it computes a step of one while the host lets the plans of the other choose.
 //!
 //! ```text
 //! card    step of A | step of B | step of A | step of B | …
 //! host                choose A  | choose B  | choose A  | …
 //! ```
 //!
-//! With [queues](Queue) of their own the card also computes steps of several groups at a time: one whose rows leave part of the card
-//! idle takes no time of the others. Whichever step is done first is followed by the next one of its group.
-//!
 //! A second group costs steps, and one of few rows takes about as long as one of many. So few rows stay in one group, and of
-//! sentences that come together the first, which are the longest where somebody has sorted them, share a group: the others end
+//! sentences that come together the first, which are the longest where somebody has sorted them, share a group: the other ends
 //! early, and what is left at the end is steps of one. The last sentences of a group, which may take many more steps, go over to
-//! another group.
-
-use std::sync::OnceLock;
-
-use heedful_tensor::Queue;
+//! the other group.
 
 use super::group::{Group, Outcome, Plan, Sentence};
-use crate::models::Decoding;
 
-/// Groups of a card whose steps go through one queue: more would not end sooner.
-const GROUPS_OF_ONE_QUEUE: usize = 2;
+/// Groups of a card.
+pub(super) const GROUPS: usize = 2;
 
-/// With fewer rows than this for each group the host is done sooner than the card with one more step.
-const ROWS_WORTH_A_GROUP: usize = 1024;
+/// With fewer rows than this the host is done sooner than the card with a second step.
+const ROWS_WORTH_DIVIDING: usize = 2048;
 
-/// A group of no more rows is worth no step of its own: another group's takes hardly longer with them.
+/// A group of no more rows is worth no step of its own: the other group's takes hardly longer with them.
 const ROWS_WORTH_JOINING: usize = 128;
 
-/// How many groups there are of such decodings.
-pub(super) fn groups_of(decoding: &dyn Decoding) -> usize {
-    match queues() {
-        0 => GROUPS_OF_ONE_QUEUE,
-        _ if !decoding.can_be_beside_others() => GROUPS_OF_ONE_QUEUE,
-        queues => queues,
-    }
-}
-
-/// The queue of a group with such a decoding.
-pub(super) fn queue_of(group: usize, decoding: &dyn Decoding) -> Queue {
-    let has_own = decoding.can_be_beside_others() && group < queues();
-    if has_own { Queue::beside(group) } else { Queue::MAIN }
-}
-
-/// Queues beside the main one that searches use: `HEEDFUL_CUDA_QUEUES`, or none.
-fn queues() -> usize {
-    static QUEUES: OnceLock<usize> = OnceLock::new();
-    *QUEUES.get_or_init(|| {
-        let wanted = std::env::var("HEEDFUL_CUDA_QUEUES").ok();
-        let number = |wanted: String| {
-            wanted
-                .parse()
-                .unwrap_or_else(|_| panic!("HEEDFUL_CUDA_QUEUES is a number of queues, not {wanted}"))
-        };
-        wanted.map_or(0, number).min(Queue::OTHERS)
-    })
-}
-
-/// Divides sentences among groups, so that all weigh about as much.
-pub(super) fn divide<P: Plan>(groups: &mut [Group<'_, P>], mut sentences: Vec<Sentence<P>>) {
+/// Divides sentences among two groups, so that both weigh about as much.
+pub(super) fn divide<P: Plan>(
+    groups: &[Group<'_, P>],
+    mut sentences: Vec<Sentence<P>>,
+) -> [Vec<Sentence<P>>; GROUPS] {
     let rows = groups.iter().map(Group::most_rows).sum::<usize>()
         + sentences.iter().map(|sentence| sentence.rows).sum::<usize>();
-    let parts = (rows / ROWS_WORTH_A_GROUP).clamp(1, groups.len());
-    if parts == 1 {
-        let busy = groups.iter().position(|group| !group.is_empty());
-        return groups[busy.unwrap_or(0)].add(sentences);
+    if rows < ROWS_WORTH_DIVIDING {
+        let is_second = groups.len() == GROUPS && groups[0].is_empty() && !groups[1].is_empty();
+        return if is_second { [Vec::new(), sentences] } else { [sentences, Vec::new()] };
     }
-    let weight = groups.iter().map(Group::weight).sum::<usize>()
-        + sentences.iter().map(|sentence| sentence.weight).sum::<usize>();
-    for group in &mut groups[..parts - 1] {
-        let mut weighs = group.weight();
-        let of_group = sentences.iter().take_while(|sentence| {
-            let has_room = weighs < weight / parts;
-            weighs += sentence.weight;
-            has_room
-        });
-        let others = sentences.split_off(of_group.count());
-        group.add(sentences);
-        sentences = others;
-    }
-    groups[parts - 1].add(sentences);
+    let [mut first, second] = [0, 1].map(|group: usize| groups.get(group).map_or(0, Group::weight));
+    let half = (first + second + sentences.iter().map(|sentence| sentence.weight).sum::<usize>()) / 2;
+    let of_first = sentences.iter().take_while(|sentence| {
+        let has_room = first < half;
+        first += sentence.weight;
+        has_room
+    });
+    let others = sentences.split_off(of_first.count());
+    [sentences, others]
 }
 
-/// Finishes the step of each group and begins its next one; returns the outcomes of sentences that are finished. If only one group has
-/// sentences, its step is finished too: there is nothing to do meanwhile. Of groups with queues of their own one takes its turn, the
-/// first that is done.
-pub(super) fn take<P: Plan>(groups: &mut [Group<'_, P>]) -> Vec<Outcome<P>> {
+/// Finishes the step of each group and begins its next one, with more sentences; returns the outcomes of those that are finished.
+/// If only one group has sentences, its step is finished too: there is nothing to do meanwhile.
+pub(super) fn take<P: Plan>(
+    groups: &mut [Group<'_, P>],
+    shares: [Vec<Sentence<P>>; GROUPS],
+) -> Vec<Outcome<P>> {
     let mut outcomes = Vec::new();
-    if !groups.iter().any(Group::has_arrivals) {
+    if shares.iter().all(Vec::is_empty) {
         outcomes.extend(join(groups));
     }
-    let are_beside = are_beside_each_other(groups);
-    for group in groups.iter_mut().filter(|group| !are_beside || !group.is_under_way()) {
+    for (group, more) in groups.iter_mut().zip(shares) {
         outcomes.extend(group.finish());
-        group.begin();
+        group.begin(more);
     }
-    let mut under_way: Vec<_> = groups.iter_mut().filter(|group| group.is_under_way()).collect();
-    if let [only] = &mut under_way[..] {
+    let mut busy = groups.iter_mut().filter(|group| !group.is_empty());
+    if let (Some(only), None) = (busy.next(), busy.next()) {
         outcomes.extend(only.finish());
-    } else if are_beside && !under_way.is_empty() {
-        let next = first_done(&mut under_way);
-        outcomes.extend(next.finish());
-        next.begin();
     }
     outcomes
 }
 
-/// How many calls of [`take`] are a turn of all groups.
-pub(super) fn calls_of_a_round<P: Plan>(groups: &[Group<'_, P>]) -> usize {
-    let busy = groups.iter().filter(|group| !group.is_empty()).count();
-    if are_beside_each_other(groups) { busy.max(1) } else { 1 }
-}
-
-fn are_beside_each_other<P: Plan>(groups: &[Group<'_, P>]) -> bool {
-    groups.len() > 1 && groups.iter().all(|group| group.queue() != Queue::MAIN)
-}
-
-/// The group whose step is done first; of several the one that began first, so that all have their turns.
-fn first_done<'g, 'm, P: Plan>(under_way: &'g mut [&mut Group<'m, P>]) -> &'g mut Group<'m, P> {
-    under_way.sort_by_key(|group| group.began());
-    loop {
-        if let Some(place) = under_way.iter().position(|group| group.is_done()) {
-            return under_way[place];
-        }
-        std::hint::spin_loop();
-    }
-}
-
-/// If a group has few rows left, the one with the fewest beside it takes them over; returns the outcomes of sentences that are
-/// finished.
+/// If one of two groups has few rows left, the other takes them over; returns the outcomes of sentences that are finished.
 fn join<P: Plan>(groups: &mut [Group<'_, P>]) -> Vec<Outcome<P>> {
-    let mut busy: Vec<_> = groups.iter_mut().filter(|group| !group.is_empty()).collect();
-    busy.reverse();
-    busy.sort_by_key(|group| group.most_rows());
-    let [few, many, ..] = &mut busy[..] else { return Vec::new() };
-    if few.most_rows() > ROWS_WORTH_JOINING || !many.can_take_over() {
+    let [first, second] = groups else { return Vec::new() };
+    let (few, many) = if first.most_rows() < second.most_rows() { (first, second) } else { (second, first) };
+    if few.is_empty() || few.most_rows() > ROWS_WORTH_JOINING || !many.can_take_over() {
         return Vec::new();
     }
     let mut outcomes = few.finish();
@@ -174,11 +107,7 @@ mod tests {
     }
 
     fn group(model: &Transformer) -> Group<'_, Beam> {
-        group_in(model, Queue::MAIN)
-    }
-
-    fn group_in(model: &Transformer, queue: Queue) -> Group<'_, Beam> {
-        Group::new(model.start(Precision::F32), (Device::Cpu, queue), Precision::F32.rounding())
+        Group::new(model.start(Precision::F32), Device::Cpu, Precision::F32.rounding())
     }
 
     fn sentence(ticket: usize, source: Vec<u32>) -> Sentence<Beam> {
@@ -191,25 +120,17 @@ mod tests {
     #[test]
     fn groups_that_take_turns_find_what_one_finds() {
         let model = Transformer::new(TransformerConfig::tiny(VOCABULARY), 3).expect("a good configuration");
-        for queues in [vec![Queue::MAIN; 2], vec![Queue::beside(0), Queue::beside(1), Queue::beside(2)]] {
-            take_turns(&model, &queues);
-        }
-    }
-
-    fn take_turns(model: &Transformer, queues: &[Queue]) {
         let all = sources(40);
-        let expected = search(model, &all, &options()).expect("good sources");
-        let mut groups: Vec<_> = queues.iter().map(|&queue| group_in(model, queue)).collect();
+        let expected = search(&model, &all, &options()).expect("good sources");
+        let mut groups = [group(&model), group(&model)];
         let mut found: Vec<Option<Vec<Hypothesis>>> = vec![None; all.len()];
         let mut waiting = all.into_iter().enumerate().map(|(ticket, source)| sentence(ticket, source));
         let mut steps = 0;
         loop {
-            // Some come while others are on their way, to one group, another or all; then one group is left alone.
-            let shares = [[3, 0, 1], [0, 2, 0], [1, 1, 4], [2, 5, 0]][steps % 4];
-            for (group, count) in groups.iter_mut().zip(shares) {
-                group.add(waiting.by_ref().take(count).collect());
-            }
-            for (ticket, outcome) in take(&mut groups) {
+            // Some come while others are on their way, to one group, the other or both; then one group is left alone.
+            let shares = [[3, 0], [0, 2], [1, 1], [2, 5]][steps % 4];
+            let shares = shares.map(|count| waiting.by_ref().take(count).collect());
+            for (ticket, outcome) in take(&mut groups, shares) {
                 assert!(found[ticket].is_none(), "{ticket} has finished twice");
                 found[ticket] = Some(outcome.expect("finite scores"));
             }
@@ -240,20 +161,15 @@ mod tests {
 
     #[test]
     fn the_last_sentences_of_a_group_are_themselves_in_the_other() {
-        let (one, two) = ([Queue::MAIN; 2], [Queue::beside(0), Queue::beside(1)]);
-        for (kind, compute, queues) in [
-            (0, Precision::F32, one),
-            (0, Precision::F32, two),
-            (0, Precision::Bf16, one),
-            (1, Precision::F32, one),
-            (2, Precision::F32, two),
-        ] {
+        for (kind, compute) in
+            [(0, Precision::F32), (0, Precision::Bf16), (1, Precision::F32), (2, Precision::F32)]
+        {
             let model = Transformer::new(kinds()[kind].clone(), 3).expect("a good configuration");
             let all = sources(60);
             let options = SearchOptions { compute, ..options() };
             let expected = search(&model, &all, &options).expect("good sources");
-            let new = |queue| Group::new(model.start(compute), (Device::Cpu, queue), compute.rounding());
-            let mut groups = queues.map(new);
+            let new = || Group::new(model.start(compute), Device::Cpu, compute.rounding());
+            let mut groups = [new(), new()];
             let can_join = groups[0].can_take_over();
             assert_eq!(can_join, kind < 2);
             let mut found = vec![None; all.len()];
@@ -261,11 +177,9 @@ mod tests {
             let mut joined = 0;
             // Groups that have had sentences before and some that have not, in both directions.
             for shares in [[4, 9], [9, 4], [7, 7], [1, 19]] {
-                for (group, count) in groups.iter_mut().zip(shares) {
-                    group.add(sentences.by_ref().take(count).collect());
-                }
+                let mut shares = shares.map(|count| sentences.by_ref().take(count).collect());
                 for step in 0.. {
-                    for (ticket, outcome) in take(&mut groups) {
+                    for (ticket, outcome) in take(&mut groups, std::mem::take(&mut shares)) {
                         assert!(found[ticket].replace(outcome.expect("finite scores")).is_none(), "{ticket}");
                     }
                     let busy = groups.iter().filter(|group| !group.is_empty()).count();
@@ -277,7 +191,7 @@ mod tests {
             }
             assert_eq!(joined, if can_join { 4 } else { 0 });
             while groups.iter().any(|group| !group.is_empty()) {
-                for (ticket, outcome) in take(&mut groups) {
+                for (ticket, outcome) in take(&mut groups, Default::default()) {
                     assert!(found[ticket].replace(outcome.expect("finite scores")).is_none(), "{ticket}");
                 }
             }
@@ -291,32 +205,21 @@ mod tests {
     #[test]
     fn few_rows_stay_together_and_of_many_the_longest_do() {
         let model = Transformer::new(TransformerConfig::tiny(VOCABULARY), 3).expect("a good configuration");
-        let of_length = |length: usize, count: usize| -> Vec<Sentence<Beam>> {
-            (0..count).map(|_| sentence(0, vec![5; length])).collect()
+        let mut groups = [group(&model), group(&model)];
+        let of_length = |length: usize, count: usize| (0..count).map(move |_| sentence(0, vec![5; length]));
+        let shares = |groups: &[Group<'_, Beam>], sentences: Vec<Sentence<Beam>>| {
+            divide(groups, sentences).map(|share| share.len())
         };
-        // How many of some sentences go to each of the groups, which have these before.
-        let divided = |before: Vec<Vec<Sentence<Beam>>>, sentences: Vec<Sentence<Beam>>| -> Vec<usize> {
-            let with = |sentences: Vec<Sentence<Beam>>| {
-                let mut group = group(&model);
-                group.add(sentences);
-                group
-            };
-            let mut groups: Vec<_> = before.into_iter().map(with).collect();
-            let before: Vec<usize> = groups.iter().map(Group::most_rows).collect();
-            divide(&mut groups, sentences);
-            groups.iter().zip(before).map(|(group, before)| (group.most_rows() - before) / 3).collect()
-        };
-        let none = Vec::new;
-        assert_eq!(divided(vec![none(), none()], of_length(9, 600)), [600, 0]);
-        let mixed = of_length(9, 100).into_iter().chain(of_length(1, 900)).collect();
-        assert_eq!(divided(vec![none(), none()], mixed), [100, 900]);
-        assert_eq!(divided(vec![none(), none()], of_length(4, 1000)), [500, 500]);
-        assert_eq!(divided(vec![none(), none(), none()], of_length(4, 1000)), [500, 500, 0]);
-        assert_eq!(divided(vec![none(), none(), none()], of_length(4, 1200)), [400, 400, 400]);
+        assert_eq!(shares(&groups, of_length(9, 600).collect()), [600, 0]);
+        assert_eq!(shares(&groups, of_length(9, 100).chain(of_length(1, 900)).collect()), [100, 900]);
+        assert_eq!(shares(&groups, of_length(4, 1000).collect()), [500, 500]);
         // They go where the others are.
-        assert_eq!(divided(vec![none(), of_length(4, 9)], of_length(4, 5)), [0, 5]);
+        groups[1].begin(of_length(4, 9).collect());
+        assert_eq!(shares(&groups, of_length(4, 5).collect()), [0, 5]);
+        groups[1] = group(&model);
         // What is there counts.
-        assert_eq!(divided(vec![of_length(4, 700), none()], of_length(4, 400)), [0, 400]);
-        assert_eq!(divided(vec![of_length(4, 700), none()], of_length(4, 900)), [100, 800]);
+        groups[0].begin(of_length(4, 700).collect());
+        assert_eq!(shares(&groups, of_length(4, 400).collect()), [0, 400]);
+        assert_eq!(shares(&groups, of_length(4, 900).collect()), [100, 800]);
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use heedful_tensor::ops::{self, CrossEntropyOptions, Mask, Weights};
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{Compute, Precision, Ragged, Rows, Tensor, tape};
+use heedful_tensor::{Compute, DType, Precision, Ragged, Tensor, tape};
 
 use super::masks::{AttentionMask, GivenMasks, MaskFault};
 use super::recording::{RecordedNumbers, RecordedRows, Recording};
@@ -45,9 +45,9 @@ struct Draws {
 
 impl Pass {
     /// A pass of training step `step` (counted from 1; step 0 is the initialization of the parameters).
-    pub fn training(compute: impl Into<Precision>, seed: u64, step: u64) -> Pass {
+    pub fn training(compute: DType, seed: u64, step: u64) -> Pass {
         Pass {
-            compute: Compute { precision: compute.into(), rows: Rows::Many },
+            compute: Compute::training(compute),
             draws: Some(Draws { seed, step, batch: 0, operation: 0 }),
             r_drop: None,
             recording: None,
@@ -224,8 +224,6 @@ impl Pass {
 
 #[cfg(test)]
 mod tests {
-    use heedful_tensor::DType;
-
     use super::*;
 
     fn factors(dropout: Dropout) -> Vec<f32> {

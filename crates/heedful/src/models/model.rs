@@ -139,12 +139,6 @@ pub trait Decoding: Send {
         None
     }
 
-    /// Whether a device can do its steps beside those of others: no kernel of them waits for blocks that find no place while others
-    /// wait too, and all that it computes is within steps.
-    fn can_be_beside_others(&self) -> bool {
-        false
-    }
-
     /// Appends a token to each row's past: rows × vocabulary logits (f32) of the next token. A sentence that had rows in an
     /// earlier step and has none in this one is finished: its state may be freed.
     fn step(&mut self, rows: &[Row]) -> Tensor;

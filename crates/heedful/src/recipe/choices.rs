@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use heedful_tensor::DType;
 use heedful_tensor::ops::{Activation, Cell, Decayed, Direction};
-use heedful_tensor::{DType, Precision};
 use serde::{Deserialize, Serialize};
 
 use super::Literal;
@@ -228,40 +228,6 @@ impl DecoderLayer {
     }
 }
 
-/// In what numbers a run multiplies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ComputeType {
-    /// bf16.
-    #[default]
-    Bf16,
-    /// f32.
-    F32,
-    /// fp8 in the linear layers of training steps, bf16 elsewhere.
-    Fp8,
-}
-
-impl ComputeType {
-    /// That of the steps of training.
-    pub fn precision(self) -> Precision {
-        match self {
-            ComputeType::Bf16 => Precision::Bf16,
-            ComputeType::F32 => Precision::F32,
-            ComputeType::Fp8 => Precision::Fp8,
-        }
-    }
-
-    /// That of what a run computes beside its steps, such as validations.
-    pub fn dtype(self) -> DType {
-        self.precision().dtype()
-    }
-}
-
-impl fmt::Display for ComputeType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.precision().fmt(f)
-    }
-}
-
 /// The metric that selects the best model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -361,7 +327,7 @@ choices!(Tying {
     "all" => Tying::All, "source-target" => Tying::SourceTarget, "target-output" => Tying::TargetOutput,
     "none" => Tying::None,
 });
-choices!(ComputeType { "bf16" => ComputeType::Bf16, "f32" => ComputeType::F32, "fp8" => ComputeType::Fp8 });
+choices!(DType { "bf16" => DType::Bf16, "f32" => DType::F32 });
 choices!(BestBy { "loss" => BestBy::Loss, "bleu" => BestBy::Bleu, "accuracy" => BestBy::Accuracy });
 choices!(Pooling {
     "attention" => Pooling::Attention, "first" => Pooling::First, "last" => Pooling::Last, "mean" => Pooling::Mean,

@@ -4,12 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use heedful_tensor::DType;
 use heedful_tensor::ops::{Activation, Cell, Decayed};
 
 use super::choices::{
-    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ComputeType, ConvolutionKind, DecoderLayer,
-    Directions, EncoderKind, Family, KeptState, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind,
-    Task,
+    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, DecoderLayer, Directions,
+    EncoderKind, Family, KeptState, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
 };
 use super::pattern::NamePattern;
 use super::scope::{
@@ -185,8 +185,8 @@ recipe! {
 
     /// Optimization and regularization
     [training: TrainingKeys, ""] {
-        /// Number type of the matrix products: `bf16`, `f32`, or `fp8` for those of linear layers (cards from Ada and Hopper on); parameters are always f32
-        compute: ComputeType = ComputeType::Bf16, Any;
+        /// Number type of the matrix products: `bf16` or `f32`; parameters are always f32
+        compute: DType = DType::Bf16, Any;
         /// Random seed of initial weights, dropout and data order; the same seed gives the same model
         seed: u64 = 1, Any;
         /// Maximum number of tokens in a batch, counted on each side

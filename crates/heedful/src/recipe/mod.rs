@@ -35,9 +35,8 @@ use std::fmt::Write;
 use twox_hash::XxHash3_64;
 
 pub use choices::{
-    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ComputeType, ConvolutionKind, DecoderLayer,
-    Directions, EncoderKind, Family, KeptState, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind,
-    Task,
+    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, DecoderLayer, Directions,
+    EncoderKind, Family, KeptState, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
 };
 pub use error::{Location, RecipeError};
 pub use keys::{

@@ -2,11 +2,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use heedful_tensor::DType;
+
 use super::{ModelConfig, resolve};
 use crate::layers::Tying;
 use crate::models::EncoderDecoderConfig;
 use crate::models::transformer::TransformerConfig;
-use crate::recipe::{BestBy, ComputeType, Key, Overrides, Preset, Recipe, RecipeError, find_key};
+use crate::recipe::{BestBy, Key, Overrides, Preset, Recipe, RecipeError, find_key};
 use crate::train::Schedule;
 use crate::train::checkpoint::Keep;
 
@@ -79,7 +81,7 @@ fn a_printed_recipe_is_read_as_the_same() {
     recipe.training.time = Some(Duration::from_secs(5400));
     recipe.training.clip_norm = Some(1.0);
     recipe.training.adam_epsilon = 1e-12;
-    recipe.training.compute = ComputeType::F32;
+    recipe.training.compute = DType::F32;
     recipe.model.tying = Tying::TargetOutput;
     recipe.output.out = Some("run".into());
     let text = recipe.to_toml();
@@ -154,7 +156,7 @@ fn wrong_types_and_ranges_name_file_line_and_what_is_expected() {
         ),
         ("batch_tokens = 0", "my.toml:2: training.batch_tokens must be at least 1, not 0"),
         ("time = 30", "my.toml:2: training.time must be a time such as 90s, 30m or 1h30m, not 30"),
-        ("compute = \"f16\"", "my.toml:2: training.compute must be `bf16` or `f32` or `fp8`, not \"f16\""),
+        ("compute = \"f16\"", "my.toml:2: training.compute must be `bf16` or `f32`, not \"f16\""),
         ("seed = 1979-05-27", "my.toml:2: training.seed must be a whole number, not a date"),
         ("seed = 1\nseed = 2", "my.toml:3: this is not TOML: duplicate key"),
         ("seed =", "my.toml:2: this is not TOML: "),

@@ -25,7 +25,7 @@ impl Recipe {
     pub fn trainer_options(&self) -> TrainerOptions {
         let training = &self.training;
         TrainerOptions {
-            compute: training.compute.precision(),
+            compute: training.compute,
             seed: training.seed,
             r_drop: training.r_drop_alpha.map(|alpha| alpha as f32),
             schedule: self.schedule(),

@@ -19,9 +19,6 @@ pub struct TrainerState {
     pub average: Option<Weights>,
     /// Recent gradient norms, the oldest first, for the detection of explosions.
     pub norms: Vec<f32>,
-    /// Largest magnitudes in recent updates, for the scales of fp8 ([`heedful_tensor::Params::fp8_maxima`]): two rows for each weight, of
-    /// what it was multiplied by and of the gradients that came back. `None` if nothing was multiplied so.
-    pub maxima: Option<Weights>,
 }
 
 /// Why a state does not fit a trainer.
@@ -30,11 +27,6 @@ pub enum StateError {
     /// The state belongs to another model.
     #[error("the state belongs to another model: {0}; resume with the recipe of the run")]
     Model(WeightsMismatch),
-    /// The maxima are not of this model's weights.
-    #[error(
-        "the state has maxima for fp8 that are not of this model's weights; resume with the recipe of the run"
-    )]
-    Maxima,
     /// The other ranks cannot be reached.
     #[error("the other ranks cannot be reached: {0}")]
     Ranks(#[from] Failure),

@@ -1,14 +1,13 @@
 //! Whole models on a GPU beside the same ones on the processor.
 
 mod families;
-mod fp8;
 
 use heedful::data::batch::Batch;
 use heedful::layers::Pass;
 use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::ops::{AdamOptions, Decayed};
-use heedful::tensor::{DType, Device, Precision, cuda, tape};
+use heedful::tensor::{DType, Device, cuda, tape};
 use heedful::train::{Optimizer, Schedule, TrainError, Trainer, TrainerOptions};
 
 fn config() -> TransformerConfig {
@@ -136,11 +135,7 @@ fn a_step_that_is_given_much_is_that_of_the_processor() {
     }
 }
 
-fn trainer(
-    device: Device,
-    compute: impl Into<Precision>,
-    explosion_factor: Option<f32>,
-) -> Trainer<Transformer> {
+fn trainer(device: Device, compute: DType, explosion_factor: Option<f32>) -> Trainer<Transformer> {
     let model = model();
     model.params().move_to(device);
     let schedule = Schedule::noam(128, 10);
@@ -288,12 +283,7 @@ fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
         assert!(talk.contains("does not fit") && !talk.contains("panicked"), "{talk}");
         return;
     }
-    for (compute, r_drop) in [
-        (Precision::Bf16, None),
-        (Precision::F32, None),
-        (Precision::Bf16, Some(5.0)),
-        (Precision::Fp8, None),
-    ] {
+    for (compute, r_drop) in [(DType::Bf16, None), (DType::F32, None), (DType::Bf16, Some(5.0))] {
         let trainer = || {
             let model = model();
             model.params().move_to(Device::Cuda);

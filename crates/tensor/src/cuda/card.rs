@@ -14,14 +14,21 @@ use cudarc::driver::sys::{
 use super::library::{self, COMPILER, DRIVER, PRODUCTS, Unavailable};
 use super::module;
 use super::product::Plans;
-use super::queue::{MAIN, Queue, Queues};
 use super::step;
 
-/// A card with its context. All work that is in no step goes into the main queue, in the order of the calls, whatever thread they
-/// come from; so memory that one operation gives back can be another's at once.
+/// How much of a step can be under way side by side.
+pub(super) const LANES: usize = 4;
+
+/// A card with its context. All work goes into one stream, in the order of the calls, whatever thread they come from; so
+/// memory that one operation gives back can be another's at once.
 pub struct Card {
     context: CUcontext,
-    pub(super) queues: Queues,
+    pub(super) stream: CUstream,
+    /// Where the lanes of a step go: the stream itself, then one for what nobody waits for at once, then the others.
+    pub(super) lanes: [CUstream; LANES],
+    /// Where a step is recorded instead of its first lane: other threads may send to the stream meanwhile, which would become
+    /// part of the recording.
+    pub(super) recorder: CUstream,
     pub(super) plans: Plans,
     name: String,
     capability: (i32, i32),
@@ -84,6 +91,16 @@ impl Card {
             let mut context: CUcontext = ptr::null_mut();
             check("cuDevicePrimaryCtxRetain", driver::cuDevicePrimaryCtxRetain(&mut context, device))?;
             check("cuCtxSetCurrent", driver::cuCtxSetCurrent(context))?;
+            let (mut least, mut greatest) = (0, 0);
+            let range = driver::cuCtxGetStreamPriorityRange(&mut least, &mut greatest);
+            check("cuCtxGetStreamPriorityRange", range)?;
+            let mut lanes: [CUstream; LANES] = [ptr::null_mut(); LANES];
+            let mut recorder = ptr::null_mut();
+            for (number, lane) in lanes.iter_mut().chain([&mut recorder]).enumerate() {
+                let flags = driver::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+                let priority = if number == 1 { least } else { greatest };
+                check("cuStreamCreate", driver::cuStreamCreateWithPriority(lane, flags, priority))?;
+            }
             let mut memory = 0;
             check("cuDeviceTotalMem", driver::cuDeviceTotalMem_v2(&mut memory, device))?;
             let mut version = 0;
@@ -95,7 +112,9 @@ impl Card {
             }
             Ok(Card {
                 context,
-                queues: Queues::default(),
+                stream: lanes[0],
+                lanes,
+                recorder,
                 plans: Plans::new(handle),
                 name,
                 capability,
@@ -114,11 +133,6 @@ impl Card {
     /// Its compute capability, such as (9, 0).
     pub fn capability(&self) -> (i32, i32) {
         self.capability
-    }
-
-    /// Whether it multiplies numbers of eight bits with an exponent: from Ada on.
-    pub fn multiplies_fp8(&self) -> bool {
-        self.capability >= (8, 9)
     }
 
     /// What kernels are compiled for, such as `sm_90a`: Hopper has instructions of its own.
@@ -154,15 +168,11 @@ impl Card {
         module::compiler_version()
     }
 
-    /// Where work goes that is in no step.
-    pub(super) fn stream(&self) -> CUstream {
-        self.queues.get(MAIN).stream()
-    }
-
     /// Waits until all work is done.
     pub fn wait(&self) {
         step::flush();
-        self.queues.made().for_each(Queue::wait);
+        // SAFETY: the stream lives as long as the card.
+        expect("cuStreamSynchronize", unsafe { driver::cuStreamSynchronize(self.stream) });
     }
 }
 

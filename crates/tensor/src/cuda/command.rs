@@ -2,18 +2,17 @@
 
 use std::ffi::c_void;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
-use super::card::{expect, present};
-use super::cluster;
+use super::card::{LANES, expect, present};
 use super::launch::Blocks;
 use super::memory::Pointer;
 use super::module::Function;
 use super::nccl::{Part, exchange_now};
-use super::product::{self, Product, Workspace};
+use super::product::{self, Product};
 use super::profile;
-use super::queue::{self, LANES};
 
 /// A piece of work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -105,20 +104,19 @@ impl List {
         }
     }
 
-    /// Sends everything to a queue. A profile has it one after the other, to tell what takes which time.
-    pub(super) fn run(&self, queue: usize) {
-        self.send_to(queue, &queue::queue(queue).lanes);
+    /// Sends everything to the card. A profile has it one after the other, to tell what takes which time.
+    pub(super) fn run(&self) {
+        self.send_to(&present().lanes);
     }
 
-    /// Sends everything to a queue's recorder, and to its other lanes from there.
-    pub(super) fn record(&self, queue: usize) {
-        let mut lanes = queue::queue(queue).lanes;
-        lanes[0] = queue::queue(queue).recorder;
-        self.send_to(queue, &lanes);
+    /// Sends everything to the recorder, and to the other lanes from there.
+    pub(super) fn record(&self) {
+        let mut lanes = present().lanes;
+        lanes[0] = present().recorder;
+        self.send_to(&lanes);
     }
 
-    fn send_to(&self, queue: usize, lanes: &[CUstream; LANES]) {
-        let marks = &queue::queue(queue).marks;
+    fn send_to(&self, lanes: &[CUstream; LANES]) {
         let mut lane = 0;
         // What was sent before may write what kernels that begin early read before they wait.
         let mut is_first = true;
@@ -130,11 +128,11 @@ impl List {
                 Command::Switch { lane: next } => lane = *next,
                 // SAFETY: marks and streams live as long as the card.
                 Command::Reach { mark } => unsafe {
-                    expect("cuEventRecord", driver::cuEventRecord(marks[*mark], stream));
+                    expect("cuEventRecord", driver::cuEventRecord(marks()[*mark].0, stream));
                 },
                 // SAFETY: as above.
                 Command::Await { mark } => unsafe {
-                    expect("cuStreamWaitEvent", driver::cuStreamWaitEvent(stream, marks[*mark], 0));
+                    expect("cuStreamWaitEvent", driver::cuStreamWaitEvent(stream, marks()[*mark].0, 0));
                 },
                 Command::Launch { function, blocks, arguments } => {
                     let starts = &self.arguments[arguments.clone()];
@@ -144,15 +142,26 @@ impl List {
                     launch_now(stream, function, *blocks, pointers);
                     is_first = false;
                 }
-                Command::Product(product) => {
-                    product::multiply_now(stream, Workspace { queue, lane }, product);
-                }
+                Command::Product(product) => product::multiply_now(stream, lane, product),
                 Command::Clear { start, bytes } => clear_now(stream, *start, *bytes),
                 Command::Copy { from, to, bytes } => copy_now(stream, *from, *to, *bytes),
                 Command::Exchange { communicator, parts } => exchange_now(stream, *communicator, parts),
             }
         }
     }
+}
+
+/// An event that lanes tell each other with.
+struct Mark(CUevent);
+
+// SAFETY: events may be used by any thread.
+unsafe impl Send for Mark {}
+// SAFETY: as above.
+unsafe impl Sync for Mark {}
+
+fn marks() -> &'static [Mark; MARKS] {
+    static EVENTS: OnceLock<[Mark; MARKS]> = OnceLock::new();
+    EVENTS.get_or_init(|| std::array::from_fn(|_| Mark(new_event())))
 }
 
 /// An event that tells no time.
@@ -172,7 +181,7 @@ pub(super) fn launch_now(
     arguments: &mut [*mut c_void],
 ) {
     let Blocks { grid: [x, y, z], threads, shared } = blocks;
-    let Function { handle, name, is_early, cluster } = function;
+    let Function { handle, name, is_early } = function;
     // From Hopper on.
     let is_early = is_early && present().capability().0 >= 9;
     profile::around(
@@ -182,11 +191,6 @@ pub(super) fn launch_now(
             let mut early: driver::CUlaunchAttribute = unsafe { std::mem::zeroed() };
             early.id = driver::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             early.value.programmaticStreamSerializationAllowed = 1;
-            // Those that hold come first.
-            let mut attributes = [cluster::attribute(cluster), early];
-            if cluster == 1 {
-                attributes.reverse();
-            }
             let config = driver::CUlaunchConfig {
                 gridDimX: x as u32,
                 gridDimY: y as u32,
@@ -196,8 +200,8 @@ pub(super) fn launch_now(
                 blockDimZ: 1,
                 sharedMemBytes: shared as u32,
                 hStream: stream,
-                attrs: attributes.as_mut_ptr(),
-                numAttrs: u32::from(is_early) + u32::from(cluster > 1),
+                attrs: &raw mut early,
+                numAttrs: u32::from(is_early),
             };
             let (arguments, no_extra) = (arguments.as_mut_ptr(), std::ptr::null_mut());
             // SAFETY: kernels and their launches are written side by side; the harness runs every pair of them.

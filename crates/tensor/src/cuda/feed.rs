@@ -2,28 +2,24 @@
 //!
 //! A step writes into pinned memory and names the place that the bytes will have on the card. The places follow from the
 //! sizes alone, so a step with the same sizes has the same places, which is what replaying it needs. The steps before it may
-//! still read what is there: so the bytes go over ahead, in a stream of their own, to where they wait for their step. A few bytes are
-//! sooner there if their step fetches them itself.
+//! still read what is there: so the bytes go over ahead, in a stream of their own, to where they wait for their step.
 
 use std::ffi::c_void;
 use std::ptr;
 
 use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
-use super::card::expect;
+use super::card::{expect, present};
 use super::command::{launch_now, new_event};
 use super::launch::Blocks;
 use super::memory::{Buffer, Pointer};
 use super::module::Module;
 use super::pinned::Pinned;
-use super::queue;
 
 pub(crate) static MODULE: Module = Module::new("feed", include_str!("feed.cu"));
 
 /// Bytes of a block at least; a larger piece has a block of its own.
 const BLOCK: usize = 1 << 20;
-/// As many bytes as a kernel fetches from the host's memory in less time than a copy takes to begin.
-const FEW: usize = 64 << 10;
 /// Pieces begin at multiples of this.
 const ALIGNMENT: usize = 16;
 
@@ -40,8 +36,6 @@ pub(super) struct Feed {
     stream: CUstream,
     /// Their latest copy is over.
     is_over: CUevent,
-    /// The queue whose steps read them.
-    queue: usize,
 }
 
 struct Block {
@@ -52,13 +46,13 @@ struct Block {
 }
 
 impl Feed {
-    /// For as many steps of a queue at a time as `ways`.
-    pub(super) fn new(queue: usize, ways: usize) -> Feed {
+    /// For as many steps at a time as `ways`.
+    pub(super) fn new(ways: usize) -> Feed {
         let mut stream = ptr::null_mut();
         let flags = driver::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: the pointer is to a local.
         expect("cuStreamCreate", unsafe { driver::cuStreamCreate(&mut stream, flags) });
-        Feed { blocks: Vec::new(), block: 0, used: 0, sent: 0, ways, stream, is_over: new_event(), queue }
+        Feed { blocks: Vec::new(), block: 0, used: 0, sent: 0, ways, stream, is_over: new_event() }
     }
 
     /// Begins a step: all places are free again.
@@ -106,23 +100,20 @@ impl Feed {
             return;
         }
         let mut to = block.card.pointer().offset(self.sent);
-        let mut from = block.hosts[way].pointer().offset(self.sent);
-        let main = queue::queue(self.queue).stream();
-        // The host's bytes, and those that wait, stay until an event says that the step is done.
-        if bytes > FEW {
-            let waiting = block.card.pointer().offset((1 + way) * block.bytes + self.sent);
-            // SAFETY: both sides have these bytes. Streams and event live as long as the card.
-            unsafe {
-                let copied = driver::cuMemcpyHtoDAsync_v2(waiting.0, from.0 as *const _, bytes, self.stream);
-                expect("cuMemcpyHtoDAsync", copied);
-                expect("cuEventRecord", driver::cuEventRecord(self.is_over, self.stream));
-                expect("cuStreamWaitEvent", driver::cuStreamWaitEvent(main, self.is_over, 0));
-            }
-            from = waiting;
+        let mut waiting = block.card.pointer().offset((1 + way) * block.bytes + self.sent);
+        let from = block.hosts[way].pointer().offset(self.sent);
+        let main = present().stream;
+        // SAFETY: all sides have these bytes; the host's, and those that wait, stay until an event says that the step is
+        // done. Streams and event live as long as the card.
+        unsafe {
+            let copied = driver::cuMemcpyHtoDAsync_v2(waiting.0, from.0 as *const _, bytes, self.stream);
+            expect("cuMemcpyHtoDAsync", copied);
+            expect("cuEventRecord", driver::cuEventRecord(self.is_over, self.stream));
+            expect("cuStreamWaitEvent", driver::cuStreamWaitEvent(main, self.is_over, 0));
         }
         let mut pieces = (bytes / ALIGNMENT) as u32;
         let blocks = Blocks::for_each(pieces as usize);
-        let arguments = &mut [argument(&mut from), argument(&mut to), argument(&mut pieces)];
+        let arguments = &mut [argument(&mut waiting), argument(&mut to), argument(&mut pieces)];
         launch_now(main, MODULE.function("take"), blocks, arguments);
         self.sent = self.used;
     }

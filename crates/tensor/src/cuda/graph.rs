@@ -11,9 +11,8 @@ use std::ptr;
 
 use cudarc::driver::sys::{self as driver, CUgraph, CUgraphExec};
 
-use super::card::expect;
+use super::card::{expect, present};
 use super::command::List;
-use super::queue;
 
 /// Lists that are remembered; beyond that the one that has not been used for the longest time is forgotten.
 const KEPT: usize = 512;
@@ -32,8 +31,8 @@ struct Known {
 }
 
 impl Graphs {
-    /// Sends the list to a queue, always the same one.
-    pub(super) fn run(&mut self, list: &List, queue: usize) {
+    /// Sends the list to the card.
+    pub(super) fn run(&mut self, list: &List) {
         self.time += 1;
         let mut hasher = DefaultHasher::new();
         list.hash(&mut hasher);
@@ -41,11 +40,11 @@ impl Graphs {
         match self.known.get_mut(&hash).filter(|known| known.list == *list) {
             Some(known) => {
                 known.used = self.time;
-                known.graph.get_or_insert_with(|| Graph::of(list, queue)).launch(queue);
+                known.graph.get_or_insert_with(|| Graph::of(list)).launch();
             }
             None => {
                 list.prepare();
-                list.run(queue);
+                list.run();
                 self.known.insert(hash, Known { list: list.clone(), graph: None, used: self.time });
                 self.forget();
             }
@@ -67,14 +66,14 @@ struct Graph(CUgraphExec);
 unsafe impl Send for Graph {}
 
 impl Graph {
-    fn of(list: &List, queue: usize) -> Graph {
-        let stream = queue::queue(queue).recorder;
+    fn of(list: &List) -> Graph {
+        let stream = present().recorder;
         let (mut graph, mut executable): (CUgraph, CUgraphExec) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: every pointer is to a local; the stream lives as long as the card.
         unsafe {
             let mode = driver::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
             expect("cuStreamBeginCapture", driver::cuStreamBeginCapture_v2(stream, mode));
-            list.record(queue);
+            list.record();
             expect("cuStreamEndCapture", driver::cuStreamEndCapture(stream, &mut graph));
             let instantiated = driver::cuGraphInstantiateWithFlags(&mut executable, graph, 0);
             expect("cuGraphInstantiate", instantiated);
@@ -83,10 +82,9 @@ impl Graph {
         Graph(executable)
     }
 
-    fn launch(&self, queue: usize) {
-        let stream = queue::queue(queue).stream();
+    fn launch(&self) {
         // SAFETY: the graph was instantiated, and what it refers to is what the list refers to.
-        expect("cuGraphLaunch", unsafe { driver::cuGraphLaunch(self.0, stream) });
+        expect("cuGraphLaunch", unsafe { driver::cuGraphLaunch(self.0, present().stream) });
     }
 }
 

@@ -74,5 +74,5 @@ pub(crate) fn launch(function: Function, blocks: Blocks, arguments: &[&[u8]]) {
         return;
     }
     let mut pointers: Vec<_> = arguments.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
-    command::launch_now(present().stream(), Function { is_early: false, ..function }, blocks, &mut pointers);
+    command::launch_now(present().stream, Function { is_early: false, ..function }, blocks, &mut pointers);
 }

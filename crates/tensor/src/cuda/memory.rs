@@ -12,7 +12,6 @@ use cudarc::driver::sys::{self as driver, CUresult};
 use super::card::{expect, present};
 use super::command::{self, Command};
 use super::launch::roomy;
-use super::queue::{self, MAIN, QUEUES};
 use super::step;
 use crate::regions::{self, Growth, Place, Regions};
 
@@ -59,7 +58,6 @@ fn unwind(full: OutOfMemory) -> ! {
     if !IS_AWAITED.get() {
         panic!("{full}");
     }
-    // Not for the whole context: another thread may be recording a step of its own queue.
     present().wait();
     panic::resume_unwind(Box::new(full))
 }
@@ -89,25 +87,7 @@ pub(crate) struct Buffer {
     pointer: Pointer,
     bytes: usize,
     /// `None` for what belongs to a step and is gone at its end.
-    place: Option<Given>,
-}
-
-/// A place in the memory of a queue, which gets it back.
-pub(super) struct Given {
-    queue: usize,
-    place: Place,
-}
-
-impl Given {
-    /// Its queue has it again, after what another queue has got so far. If a broken card cannot wait, nobody has it any more: this is
-    /// called while others unwind.
-    pub(super) fn after(self, user: usize) {
-        let has_waited =
-            user == self.queue || queue::queue(self.queue).try_wait_for(queue::queue(user)).is_ok();
-        if has_waited {
-            memory(self.queue).give_back(&self.place);
-        }
-    }
+    place: Option<Place>,
 }
 
 impl Buffer {
@@ -117,28 +97,24 @@ impl Buffer {
         if step::is_ahead() {
             return Buffer::untouched(bytes);
         }
-        Buffer::taken(bytes, |memory, queue| {
+        Buffer::taken(bytes, |memory| {
             let least = bytes.max(1).next_multiple_of(GROWTH.page);
             // The last regions are no larger than they must be.
-            let new = |capacity| Region::new(capacity, queue).or_else(|_| Region::new(least, queue));
-            memory.take(bytes.max(1), new)
+            memory.take(bytes.max(1), |capacity| Region::new(capacity).or_else(|_| Region::new(least)))
         })
     }
 
     /// As [`Buffer::new`] in memory that nobody had before. The commands of a step that has not been sent yet are still to
     /// use what the step has given back meanwhile, so what is written ahead of them cannot lie there.
     pub(crate) fn untouched(bytes: usize) -> Buffer {
-        Buffer::taken(bytes, |memory, queue| {
-            memory.take_new(bytes.max(1), |capacity| Region::new(capacity, queue))
-        })
+        Buffer::taken(bytes, |memory| memory.take_new(bytes.max(1), Region::new))
     }
 
-    fn taken(bytes: usize, take: impl FnOnce(&mut Regions<Region>, usize) -> Result<Place, usize>) -> Buffer {
+    fn taken(bytes: usize, take: impl FnOnce(&mut Regions<Region>) -> Result<Place, usize>) -> Buffer {
         present();
-        let queue = step::current_queue();
         let taken = step::outside_of_others(|| {
-            let mut memory = memory(queue);
-            let place = take(&mut memory, queue)?;
+            let mut memory = memory();
+            let place = take(&mut memory)?;
             let pointer = memory.block(&place).start.offset(place.offset);
             Ok::<_, usize>((place, pointer))
         });
@@ -147,7 +123,7 @@ impl Buffer {
             taken.unwrap_or_else(|wanted| unwind(OutOfMemory { wanted, held: HELD.load(Ordering::Relaxed) }));
         let held = HELD.fetch_add(place.len, Ordering::Relaxed) + place.len;
         MOST_HELD.fetch_max(held, Ordering::Relaxed);
-        Buffer { pointer, bytes, place: Some(Given { queue, place }) }
+        Buffer { pointer, bytes, place: Some(place) }
     }
 
     pub(crate) fn pointer(&self) -> Pointer {
@@ -174,7 +150,7 @@ impl Buffer {
         if bytes.is_empty() {
             return;
         }
-        let (stream, to) = (queue::current_stream(), self.pointer.offset(offset));
+        let (stream, to) = (present().stream, self.pointer.offset(offset));
         if let Some(from) = step::feed(bytes, bytes.len()) {
             step::record(Command::Copy { from, to, bytes: bytes.len() });
             return;
@@ -185,48 +161,44 @@ impl Buffer {
         expect("cuMemcpyHtoDAsync", result);
     }
 
-    /// Waits for the work of this thread's queue and of the buffer's, then copies bytes from an offset on to the host.
+    /// Waits for all work, then copies bytes from an offset on to the host.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
         if bytes.is_empty() {
             return;
         }
         step::flush();
-        let (reader, from) = (queue::queue(step::current_queue()), self.pointer.offset(offset));
-        if let Some(given) = self.place.as_ref().filter(|given| given.queue != step::current_queue()) {
-            reader.wait_for(queue::queue(given.queue));
-        }
-        let to = bytes.as_mut_ptr().cast();
+        let (card, from) = (present(), self.pointer.offset(offset));
         // SAFETY: both sides have these bytes, and the copy is waited for.
-        let result = unsafe { driver::cuMemcpyDtoHAsync_v2(to, from.0, bytes.len(), reader.stream()) };
-        expect("cuMemcpyDtoHAsync", result);
-        reader.wait();
+        unsafe {
+            let result =
+                driver::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), from.0, bytes.len(), card.stream);
+            expect("cuMemcpyDtoHAsync", result);
+        }
+        card.wait();
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let Some(given) = self.place.take() else { return };
-        HELD.fetch_sub(given.place.len, Ordering::Relaxed);
-        let user = step::current_queue();
-        // What still runs was asked for before whatever gets this place next: a queue keeps the order. If another queue has used it,
-        // its commands may not have been sent.
-        let given = if given.queue == user { Some(given) } else { step::keep(given) };
-        given.into_iter().for_each(|given| given.after(user));
+        let Some(place) = &self.place else { return };
+        HELD.fetch_sub(place.len, Ordering::Relaxed);
+        // What still runs was asked for before whatever gets this place next: one stream keeps the order.
+        memory().give_back(place);
     }
 }
 
 /// Fills some bytes with zeros.
 pub(crate) fn clear(start: Pointer, bytes: usize) {
     if !step::record(Command::Clear { start, bytes }) {
-        command::clear_now(present().stream(), start, bytes);
+        command::clear_now(present().stream, start, bytes);
     }
 }
 
 /// Copies bytes from one place of the card's memory to another.
 pub(crate) fn copy(from: Pointer, to: Pointer, bytes: usize) {
     if bytes > 0 && !step::record(Command::Copy { from, to, bytes }) {
-        command::copy_now(present().stream(), from, to, bytes);
+        command::copy_now(present().stream, from, to, bytes);
     }
 }
 
@@ -263,8 +235,7 @@ static RESERVED: AtomicUsize = AtomicUsize::new(0);
 /// Gives regions that nobody uses back to the driver: larger ones may fit then.
 pub fn trim() {
     present().wait();
-    step::outside_of_others(|| memory(MAIN).trim());
-    trim_others(MAIN);
+    step::outside_of_others(|| memory().trim());
 }
 
 /// The most bytes that are taken from the driver: `HEEDFUL_CUDA_MEMORY`, for a card that is shared with others, or all.
@@ -295,15 +266,8 @@ struct Region {
 }
 
 impl Region {
-    /// One more for a queue, if need be in place of what other queues do not use. The error is what was asked for in vain.
-    fn new(capacity: usize, queue: usize) -> Result<Region, usize> {
-        Region::of_driver(capacity).or_else(|_| {
-            trim_others(queue);
-            Region::of_driver(capacity)
-        })
-    }
-
-    fn of_driver(capacity: usize) -> Result<Region, usize> {
+    /// The error is what was asked for in vain.
+    fn new(capacity: usize) -> Result<Region, usize> {
         let (mut free, mut total, mut start) = (0, 0, 0);
         // SAFETY: the pointers are to locals.
         expect("cuMemGetInfo", unsafe { driver::cuMemGetInfo_v2(&mut free, &mut total) });
@@ -337,20 +301,8 @@ impl Drop for Region {
     }
 }
 
-/// The memory of each queue.
-static MEMORY: [Mutex<Regions<Region>>; QUEUES] = [const { Mutex::new(Regions::new(GROWTH)) }; QUEUES];
+static MEMORY: Mutex<Regions<Region>> = Mutex::new(Regions::new(GROWTH));
 
-fn memory(queue: usize) -> MutexGuard<'static, Regions<Region>> {
-    MEMORY[queue].lock().expect("card memory lock")
-}
-
-/// Gives regions of other queues that nobody uses back to the driver, where no step and nobody else is at them.
-fn trim_others(own: usize) {
-    for queue in (0..QUEUES).filter(|&queue| queue != own) {
-        step::if_between_steps(queue, || {
-            if let Ok(mut memory) = MEMORY[queue].try_lock() {
-                memory.trim();
-            }
-        });
-    }
+fn memory() -> MutexGuard<'static, Regions<Region>> {
+    MEMORY.lock().expect("card memory lock")
 }

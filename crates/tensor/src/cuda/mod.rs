@@ -14,11 +14,7 @@ mod pinned;
 
 mod feed;
 
-mod queue;
-
 mod graph;
-
-mod ticket;
 
 mod step;
 
@@ -27,10 +23,6 @@ mod card;
 mod memory;
 
 mod module;
-
-mod cluster;
-
-mod map;
 
 mod plan;
 mod product;
@@ -41,24 +33,19 @@ mod profile;
 mod nccl;
 
 pub use card::{Card, card};
-pub(crate) use cluster::clusters_at_once;
 #[doc(hidden)]
-pub use cluster::without_clusters;
 pub(crate) use feed::MODULE as FEED;
 pub(crate) use launch::{Blocks, DropoutArgument, launch, roomy};
 pub use library::Unavailable;
-pub(crate) use map::Map;
 pub(crate) use memory::{Buffer, Pointer, clear, copy, upload, upload_doubled, upload_list};
 pub use memory::{OutOfMemory, bytes_reserved, fitting, most_bytes_held, trim};
-pub(crate) use module::{Function, Module};
+pub(crate) use module::Module;
 pub use module::{KernelReport, compile_for};
 pub use nccl::Cards;
 pub(crate) use nccl::Part;
 pub(crate) use pinned::Pinned;
-pub(crate) use product::{Epilogue, Fp8, Fp8Format, Operand, Product, has_way, multiply};
+pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;
-pub(crate) use queue::{MAIN, QUEUES};
-pub(crate) use step::{StepId, ahead, aside, await_aside, current as current_step, side_by_side, step_of};
-pub use step::{step, waited};
-pub use ticket::Ticket;
+pub use step::{Ticket, step, waited};
+pub(crate) use step::{ahead, aside, await_aside, current as current_step, side_by_side};
 pub(crate) use tune::MODULE as TUNE;

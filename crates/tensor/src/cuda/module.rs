@@ -28,8 +28,6 @@ pub(crate) struct Function {
     pub(super) name: &'static str,
     /// Whether it may begin before the one before it has ended.
     pub(super) is_early: bool,
-    /// How many neighbouring blocks are a cluster; one where there are none.
-    pub(super) cluster: usize,
 }
 
 // SAFETY: functions may be used by any thread.
@@ -91,7 +89,7 @@ impl Module {
             expect(name, result);
             function
         });
-        Function { handle, name, is_early: self.is_early, cluster: 1 }
+        Function { handle, name, is_early: self.is_early }
     }
 
     /// As [`Module::function`] for a kernel that needs this many bytes of shared memory, which may be more than 48 KiB.

@@ -151,7 +151,7 @@ impl Cards {
     pub(crate) fn exchange(&self, parts: Vec<Part>) {
         let communicator = self.communicator as usize;
         if !step::record(Command::Exchange { communicator, parts: parts.clone() }) {
-            exchange_now(present().stream(), communicator, &parts);
+            exchange_now(present().stream, communicator, &parts);
         }
     }
 }

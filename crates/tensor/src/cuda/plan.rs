@@ -10,7 +10,7 @@ use cudarc::cublaslt::sys::{
     cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cublasStatus_t, cudaDataType_t,
 };
 
-use super::product::{Epilogue, Fp8Format, Operand, Product, WORKSPACE};
+use super::product::{Epilogue, Operand, Product, WORKSPACE};
 use crate::DType;
 
 /// How many ways the heuristic is asked for.
@@ -31,7 +31,7 @@ unsafe impl Send for Plan {}
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    operands: [(DType, Option<Fp8Format>, [usize; 3], bool); 3],
+    operands: [(DType, usize, usize, usize, bool); 3],
     /// Addresses at multiples of 16 bytes have faster products.
     alignment: [u32; 3],
     add: bool,
@@ -42,10 +42,7 @@ impl Key {
     pub(super) fn of(product: &Product) -> Key {
         let Product { left, right, out, add, epilogue } = *product;
         Key {
-            operands: [left, right, out].map(|it| {
-                let format = it.fp8.map(|fp8| fp8.format);
-                (it.dtype, format, [it.rows, it.width, it.stride], it.transposed)
-            }),
+            operands: [left, right, out].map(|it| (it.dtype, it.rows, it.width, it.stride, it.transposed)),
             alignment: [left, right, out].map(|it| (it.pointer.0 | 256).trailing_zeros().min(4)),
             add,
             epilogue: match epilogue {
@@ -74,7 +71,7 @@ pub(super) fn layout(operand: Operand) -> Layout {
     let (pointer, size) = (layout.pointer(), size_of::<Layout>());
     // SAFETY: the layout is a local of this size.
     let status = unsafe {
-        blas::cublasLtMatrixLayoutInit_internal(pointer, size, number(&operand), rows, columns, stride)
+        blas::cublasLtMatrixLayoutInit_internal(pointer, size, number(operand.dtype), rows, columns, stride)
     };
     assert!(status == cublasStatus_t::CUBLAS_STATUS_SUCCESS, "cublasLtMatrixLayoutInit: {status:?}");
     layout
@@ -99,10 +96,9 @@ impl Plan {
                 Epilogue::Relu => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU,
             };
             set(operation, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &kind);
-            if is_fast(product) {
-                set(operation, Attribute::CUBLASLT_MATMUL_DESC_FAST_ACCUM, &1_i8);
+            if let Some(bias) = epilogue.row() {
+                set(operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
             }
-            set_addresses(operation, product);
             let ways = ways(handle, operation, product, key);
             (!ways.is_empty()).then_some(Plan { operation, ways, way: 0, is_tuned: false })
         }
@@ -171,44 +167,16 @@ fn orientation(operand: Operand) -> i32 {
     i32::from(operand.transposed)
 }
 
-fn number(operand: &Operand) -> cudaDataType_t {
-    match (operand.fp8.map(|fp8| fp8.format), operand.dtype) {
-        (Some(Fp8Format::E4m3), _) => cudaDataType_t::CUDA_R_8F_E4M3,
-        (Some(Fp8Format::E5m2), _) => cudaDataType_t::CUDA_R_8F_E5M2,
-        (None, DType::F32) => cudaDataType_t::CUDA_R_32F,
-        (None, DType::Bf16) => cudaDataType_t::CUDA_R_16BF,
-    }
-}
-
-/// Whether sums of eight bits may be taken as the tensor cores do it by themselves, with fewer bits than a single has: forward,
-/// where what was rounded is coarser, but not for gradients.
-fn is_fast(product: &Product) -> bool {
-    let is_e4m3 = |operand: Operand| operand.fp8.is_some_and(|fp8| fp8.format == Fp8Format::E4m3);
-    is_e4m3(product.left) && is_e4m3(product.right)
-}
-
-/// Tells an operation where a product has what it reads beside its operands.
-///
-/// # Safety
-/// The operation is one for products of this shape.
-pub(super) unsafe fn set_addresses(operation: cublasLtMatmulDesc_t, product: &Product) {
-    let Product { left, right, epilogue, .. } = *product;
-    let factor = |operand: Operand| operand.fp8.map(|fp8| fp8.factor);
-    for (attribute, address) in [
-        (Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, epilogue.row()),
-        (Attribute::CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, factor(right)),
-        (Attribute::CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, factor(left)),
-    ] {
-        if let Some(address) = address {
-            // SAFETY: all of these attributes are addresses.
-            unsafe { set(operation, attribute, &address.0) };
-        }
+fn number(dtype: DType) -> cudaDataType_t {
+    match dtype {
+        DType::F32 => cudaDataType_t::CUDA_R_32F,
+        DType::Bf16 => cudaDataType_t::CUDA_R_16BF,
     }
 }
 
 /// # Safety
 /// The attribute has the type `T`.
-unsafe fn set<T>(operation: cublasLtMatmulDesc_t, attribute: Attribute, value: &T) {
+pub(super) unsafe fn set<T>(operation: cublasLtMatmulDesc_t, attribute: Attribute, value: &T) {
     // SAFETY: as promised.
     let status = unsafe {
         blas::cublasLtMatmulDescSetAttribute(

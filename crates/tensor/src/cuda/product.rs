@@ -1,5 +1,4 @@
-//! Matrix products through cuBLASLt: operands of bf16 or of eight bits with f32 sums, or f32 throughout (never TF32, whose ten bits
-//! are not f32).
+//! Matrix products through cuBLASLt: bf16 operands with f32 sums, or f32 throughout (never TF32, whose ten bits are not f32).
 //!
 //! cuBLASLt thinks in columns; a matrix that lies row after row is to it the transposed one. So `C = A B` is asked for as
 //! `Cᵀ = Bᵀ Aᵀ`, and nothing is moved. What it needs to know about a product of one shape (a plan) is found once.
@@ -9,15 +8,18 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use cudarc::cublaslt::sys::{self as blas, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasStatus_t};
+use cudarc::cublaslt::sys::{
+    self as blas, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDescAttributes_t as Attribute,
+    cublasStatus_t,
+};
+
 use cudarc::driver::sys::CUstream;
 
 use super::card::present;
 use super::command::Command;
 use super::memory::{Buffer, Pointer};
-use super::plan::{Key, Layout, Plan, layout, set_addresses};
+use super::plan::{Key, Layout, Plan, layout, set};
 use super::profile;
-use super::queue::{MAIN, QUEUES, current_stream};
 use super::step;
 use super::tune;
 use crate::DType;
@@ -39,25 +41,6 @@ pub(crate) struct Operand {
     pub(crate) stride: usize,
     /// Whether its transpose enters the product.
     pub(crate) transposed: bool,
-    /// For numbers that were rounded to eight bits.
-    pub(crate) fp8: Option<Fp8>,
-}
-
-/// How numbers are rounded to eight bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fp8 {
-    pub(crate) format: Fp8Format,
-    /// Where the number is that all of them must be multiplied by.
-    pub(crate) factor: Pointer,
-}
-
-/// How eight bits are a sign, an exponent and a mantissa.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Fp8Format {
-    /// Four and three, up to 448: for what goes forward.
-    E4m3,
-    /// Five and two, up to 57,344: for gradients, whose sizes are further apart.
-    E5m2,
 }
 
 impl Operand {
@@ -69,11 +52,6 @@ impl Operand {
     /// Its columns as it enters the product.
     pub(crate) fn columns(&self) -> usize {
         self.shape()[1]
-    }
-
-    /// Bytes of one number.
-    pub(super) fn number_bytes(&self) -> usize {
-        self.fp8.map_or(self.dtype.bytes(), |_| 1)
     }
 
     /// Its shape as it enters the product.
@@ -115,32 +93,24 @@ pub(crate) struct Product {
     pub(crate) epilogue: Epilogue,
 }
 
-/// Whose memory a product may use that is split.
-#[derive(Clone, Copy)]
-pub(super) struct Workspace {
-    pub(super) queue: usize,
-    pub(super) lane: usize,
-}
-
 /// All plans of a card.
 pub(super) struct Plans {
     handle: cublasLtHandle_t,
-    /// For each queue one for each lane that has products.
-    workspaces: [OnceLock<[Buffer; 2]>; QUEUES],
+    /// One for each lane that has products.
+    workspaces: OnceLock<[Buffer; 2]>,
     /// None where there is no way.
     by_shape: Mutex<HashMap<Key, Option<Plan>>>,
 }
 
 impl Plans {
     pub(super) fn new(handle: cublasLtHandle_t) -> Plans {
-        Plans { handle, workspaces: Default::default(), by_shape: Mutex::default() }
+        Plans { handle, workspaces: OnceLock::new(), by_shape: Mutex::default() }
     }
 
     /// Memory for products that are split. To be asked for before the first step is recorded: what a step has given back
     /// looks free while its commands are not sent.
-    pub(super) fn workspace(&self, Workspace { queue, lane }: Workspace) -> Pointer {
-        let of_queue = &self.workspaces[queue];
-        of_queue.get_or_init(|| [Buffer::new(WORKSPACE), Buffer::new(WORKSPACE)])[lane].pointer()
+    pub(super) fn workspace(&self, lane: usize) -> Pointer {
+        self.workspaces.get_or_init(|| [Buffer::new(WORKSPACE), Buffer::new(WORKSPACE)])[lane].pointer()
     }
 }
 
@@ -159,23 +129,18 @@ pub(crate) fn multiply(product: &Product) {
         out.shape()
     );
     if m * n > 0 && !step::record(Command::Product(*product)) {
-        multiply_now(present().stream(), Workspace { queue: MAIN, lane: 0 }, product);
+        multiply_now(present().stream, 0, product);
     }
 }
 
 /// Sends a product to a stream, which is that of a lane or its recorder.
-pub(super) fn multiply_now(stream: CUstream, workspace: Workspace, product: &Product) {
+pub(super) fn multiply_now(stream: CUstream, lane: usize, product: &Product) {
     // Batches differ in their number of tokens: one plan serves all that differ by less than this.
     let shape = product.rounded();
     // The way for the rounded shape may not suit this one.
-    let to = (stream, workspace);
+    let to = (stream, lane);
     let is_queued = queue(to, product, &shape) || queue(to, product, product);
     assert!(is_queued, "cuBLASLt has no way to compute {product:?}");
-}
-
-/// Whether cuBLASLt has a way to compute a product. There is one for whatever is not of eight bits.
-pub(crate) fn has_way(product: &Product) -> bool {
-    with_plan(&product.rounded(), |plan| plan.is_some())
 }
 
 /// Makes the plan for a product, and finds the fastest way if that has not been done. The card does nothing else meanwhile.
@@ -183,9 +148,8 @@ pub(super) fn prepare(product: &Product) {
     with_plan(&product.rounded(), |plan| {
         if let Some(plan) = plan.filter(|plan| !plan.is_tuned) {
             present().wait();
-            let workspace = Workspace { queue: step::current_queue(), lane: 0 };
             let run = |product: &Product, way: &cublasLtMatmulAlgo_t| {
-                send((current_stream(), workspace), product, plan, way)
+                send((present().stream, 0), product, plan, way)
             };
             plan.way = tune::fastest(product, &plan.ways, run);
             plan.is_tuned = true;
@@ -203,20 +167,20 @@ fn with_plan<R>(shape: &Product, work: impl FnOnce(Option<&mut Plan>) -> R) -> R
 }
 
 /// Queues a product by the plan for a shape like its own; false if there is none, or it does not suit the product.
-fn queue(to: (CUstream, Workspace), product: &Product, shape: &Product) -> bool {
+fn queue(to: (CUstream, usize), product: &Product, shape: &Product) -> bool {
     with_plan(shape, |plan| plan.is_some_and(|plan| send(to, product, plan, &plan.ways[plan.way])))
 }
 
 /// Queues a product by one way of a plan; false if it does not suit the product.
 fn send(
-    (stream, workspace): (CUstream, Workspace),
+    (stream, lane): (CUstream, usize),
     product: &Product,
     plan: &Plan,
     way: &cublasLtMatmulAlgo_t,
 ) -> bool {
-    let Product { left, right, out, add, .. } = *product;
+    let Product { left, right, out, add, epilogue } = *product;
     let card = present();
-    let workspace = card.plans.workspace(workspace);
+    let workspace = card.plans.workspace(lane);
     let (alpha, beta) = (1.0_f32, if add { 1.0_f32 } else { 0.0 });
     let mut layouts = [left, right, out].map(layout);
     let [left_layout, right_layout, out_layout] = layouts.each_mut().map(Layout::pointer);
@@ -224,12 +188,13 @@ fn send(
     let name = || {
         let [m, k] = left.shape();
         let kind = if add { ", added" } else { "" };
-        let from = left.fp8.map_or_else(|| left.dtype.to_string(), |fp8| format!("{:?}", fp8.format));
-        format!("product {m}x{k}x{} {from} to {}{kind}", out.width, out.dtype)
+        format!("product {m}x{k}x{} {} to {}{kind}", out.width, left.dtype, out.dtype)
     };
     // SAFETY: the plan is for such operands, which lie where they say; layouts and factors are locals.
     profile::around(name, || unsafe {
-        set_addresses(plan.operation, product);
+        if let Some(bias) = epilogue.row() {
+            set(plan.operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
+        }
         status = blas::cublasLtMatmul(
             card.plans.handle,
             plan.operation,

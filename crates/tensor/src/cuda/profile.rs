@@ -79,5 +79,5 @@ fn event() -> CUevent {
 
 fn record(event: CUevent) {
     // SAFETY: the event was just created.
-    expect("cuEventRecord", unsafe { driver::cuEventRecord(event, present().stream()) });
+    expect("cuEventRecord", unsafe { driver::cuEventRecord(event, present().stream) });
 }

@@ -1,29 +1,25 @@
 //! A step: work that is collected while the host goes through it, sent to the card at its end, and not waited for.
 //!
 //! Outside a step everything is sent at once. Within one the host only writes down what is to be done, while the card still
-//! works on the step before; a list that has been seen before is replayed as a graph. Steps of one [queue](super::queue) are done one
-//! after the other.
+//! works on the step before; a list that has been seen before is replayed as a graph.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{self as driver, CUevent};
+use cudarc::driver::sys::{self as driver, CUevent, CUresult};
 
 use super::card::{expect, present};
 use super::command::{Command, List, MARKS, new_event};
 use super::feed::Feed;
 use super::graph::Graphs;
 use super::launch::Blocks;
-use super::memory::{Buffer, Given, Pointer};
+use super::memory::{Buffer, Pointer};
 use super::module::Function;
-use super::product::Workspace;
 use super::profile;
-use super::queue::{self, MAIN, QUEUES};
-use super::ticket::{Ticket, know_done, wait_for};
 
 /// Steps that may be on their way at a time. The host waits before it begins one more.
 const WAYS: usize = 4;
@@ -35,14 +31,11 @@ thread_local! {
     static IS_IN_STEP: Cell<bool> = const { Cell::new(false) };
     /// Whether it does something [ahead] of its step.
     static IS_AHEAD: Cell<bool> = const { Cell::new(false) };
-    /// The queue that its work goes to.
-    static QUEUE: Cell<usize> = const { Cell::new(MAIN) };
 }
 
 /// A step in the making.
 struct Recording {
     steps: MutexGuard<'static, Option<Steps>>,
-    queue: usize,
     number: u64,
     list: List,
     /// Whether part of it has been sent, because somebody wanted to see a result.
@@ -51,8 +44,6 @@ struct Recording {
     is_aside: bool,
     /// What is done aside and has not been waited for, the oldest first: the mark that its end has, and what it uses.
     aside: VecDeque<(usize, Box<dyn Any>)>,
-    /// Memory of other queues that it may use and that nobody else does.
-    foreign: Vec<Given>,
 }
 
 /// The lane for what nobody waits for at once.
@@ -60,7 +51,7 @@ const ASIDE: usize = 1;
 /// Pieces of work that may be aside at a time; what they use is kept as long.
 const MOST_ASIDE: usize = 6;
 
-/// What the steps of a queue share. One thread has it at a time.
+/// What steps share. One thread has it at a time.
 struct Steps {
     next: u64,
     feed: Feed,
@@ -73,16 +64,26 @@ struct Steps {
 // SAFETY: events may be used by any thread.
 unsafe impl Send for Steps {}
 
-static STEPS: [Mutex<Option<Steps>>; QUEUES] = [const { Mutex::new(None) }; QUEUES];
+static STEPS: Mutex<Option<Steps>> = Mutex::new(None);
 
-/// A step's queue, and its number there.
-pub(crate) type StepId = (usize, u64);
+/// All steps before this number are known to be done; their events may have become those of later ones.
+static DONE: AtomicU64 = AtomicU64::new(0);
+
+/// A step that has been sent.
+#[derive(Debug)]
+pub struct Ticket {
+    number: u64,
+    end: CUevent,
+}
+
+// SAFETY: as above.
+unsafe impl Send for Ticket {}
 
 impl Steps {
-    fn new(queue: usize) -> Steps {
+    fn new() -> Steps {
         Steps {
             next: 0,
-            feed: Feed::new(queue, WAYS),
+            feed: Feed::new(WAYS),
             graphs: Graphs::default(),
             list: List::default(),
             ends: std::array::from_fn(|_| new_event()),
@@ -99,17 +100,12 @@ pub fn waited() -> Duration {
     Duration::from_nanos(WAITED.load(Ordering::Relaxed))
 }
 
-/// Does `work` as a step of the main queue.
+/// Does `work` as a step.
 ///
 /// # Panics
 /// If this thread is in a step already.
 pub fn step<R>(work: impl FnOnce() -> R) -> (R, Ticket) {
-    step_of(MAIN, work)
-}
-
-/// Does `work` as a step of a queue. A profile has all work in one.
-pub(crate) fn step_of<R>(queue: usize, work: impl FnOnce() -> R) -> (R, Ticket) {
-    begin(if profile::is_on() { MAIN } else { queue });
+    begin();
     let unfinished = Unfinished;
     let result = work();
     let ticket = end();
@@ -122,72 +118,93 @@ struct Unfinished;
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if let Some(mut recording) = CURRENT.take() {
+        if let Some(recording) = CURRENT.take() {
             let steps = recording.steps.as_ref().expect("made at the beginning");
             // Part of it may be on its way, and reads what was given to it until its end. An error of the card is no news here.
             let end = steps.ends[recording.number as usize % WAYS];
             // SAFETY: events and stream live as long as the card.
-            let _ = unsafe { driver::cuEventRecord(end, queue::queue(recording.queue).stream()) };
-            recording.give_back();
+            let _ = unsafe { driver::cuEventRecord(end, present().stream) };
         }
-        QUEUE.set(MAIN);
         IS_IN_STEP.set(false);
     }
 }
 
-fn begin(queue: usize) {
+fn begin() {
     assert!(!is_in_step(), "a step within a step");
-    present().plans.workspace(Workspace { queue, lane: 0 });
-    let mut guard = STEPS[queue].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let steps = guard.get_or_insert_with(|| Steps::new(queue));
+    present().plans.workspace(0);
+    let mut guard = STEPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let steps = guard.get_or_insert_with(Steps::new);
     let number = steps.next;
     steps.next += 1;
     let began = Instant::now();
     wait_for(steps.ends[number as usize % WAYS]);
     WAITED.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
-    know_done(queue, (number + 1).saturating_sub(WAYS as u64));
+    DONE.fetch_max((number + 1).saturating_sub(WAYS as u64), Ordering::AcqRel);
     steps.feed.rewind();
     let mut list = std::mem::take(&mut steps.list);
     list.clear();
     CURRENT.set(Some(Recording {
         steps: guard,
-        queue,
         number,
         list,
         is_torn: false,
         next_mark: 0,
         is_aside: false,
         aside: VecDeque::new(),
-        foreign: Vec::new(),
     }));
-    QUEUE.set(queue);
     IS_IN_STEP.set(true);
 }
 
 fn end() -> Ticket {
     let mut recording = CURRENT.take().expect("a step has begun");
     recording.await_aside(0);
-    let (queue, number) = (recording.queue, recording.number);
-    recording.await_main();
+    let number = recording.number;
     let steps = recording.steps.as_mut().expect("made at the beginning");
     steps.feed.send(number as usize % WAYS);
     if recording.is_torn || profile::is_on() {
         if !recording.is_torn {
             recording.list.prepare();
         }
-        recording.list.run(queue);
+        recording.list.run();
     } else {
-        steps.graphs.run(&recording.list, queue);
+        steps.graphs.run(&recording.list);
     }
-    steps.list = std::mem::take(&mut recording.list);
+    steps.list = recording.list;
     let end = steps.ends[number as usize % WAYS];
     // SAFETY: events and stream live as long as the card.
-    expect("cuEventRecord", unsafe { driver::cuEventRecord(end, queue::queue(queue).stream()) });
-    recording.give_back();
+    expect("cuEventRecord", unsafe { driver::cuEventRecord(end, present().stream) });
     drop(recording.steps);
-    QUEUE.set(MAIN);
     IS_IN_STEP.set(false);
-    Ticket { queue, number, end }
+    Ticket { number, end }
+}
+
+impl Ticket {
+    /// Whether the card is through with the step.
+    pub fn is_done(&self) -> bool {
+        if self.number < DONE.load(Ordering::Acquire) {
+            return true;
+        }
+        present();
+        // SAFETY: the event lives as long as the card.
+        match unsafe { driver::cuEventQuery(self.end) } {
+            CUresult::CUDA_SUCCESS => true,
+            CUresult::CUDA_ERROR_NOT_READY => false,
+            other => panic!("step {}: the card reports {other:?}", self.number),
+        }
+    }
+
+    /// Waits until it is.
+    pub fn wait(&self) {
+        if self.number >= DONE.load(Ordering::Acquire) {
+            present();
+            wait_for(self.end);
+        }
+    }
+}
+
+fn wait_for(event: CUevent) {
+    // SAFETY: the event lives as long as the card; one that was never recorded is done.
+    expect("cuEventSynchronize", unsafe { driver::cuEventSynchronize(event) });
 }
 
 /// Whether this thread is in a step.
@@ -195,21 +212,9 @@ pub(super) fn is_in_step() -> bool {
     IS_IN_STEP.get()
 }
 
-/// What tells this thread's step from all others, if it is in one. What was copied to the card for a step is gone after it.
-pub(crate) fn current() -> Option<StepId> {
-    CURRENT.with_borrow(|current| current.as_ref().map(|recording| (recording.queue, recording.number)))
-}
-
-/// The queue that this thread's work goes to: that of its step, or the main one.
-pub(super) fn current_queue() -> usize {
-    QUEUE.get()
-}
-
-/// Keeps memory of another queue until this thread's step has been sent; gives it back outside a step.
-pub(super) fn keep(given: Given) -> Option<Given> {
-    let mut given = Some(given);
-    with(|recording| recording.foreign.extend(given.take()));
-    given
+/// The number of this thread's step, if it is in one. What was copied to the card for a step is gone after it.
+pub(crate) fn current() -> Option<u64> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|recording| recording.number))
 }
 
 /// Writes a command down; false outside a step.
@@ -240,32 +245,30 @@ pub(super) fn feed(bytes: &[u8], room: usize) -> Option<Pointer> {
 /// Sends what this thread's step has so far: somebody wants to see a result.
 pub(super) fn flush() {
     with(|recording| {
-        recording.await_main();
         let steps = recording.steps.as_mut().expect("made at the beginning");
         steps.feed.send(recording.number as usize % WAYS);
         recording.await_aside(0);
         if !recording.list.is_empty() {
             recording.is_torn = true;
-            recording.list.run(recording.queue);
+            recording.list.run();
             recording.list.clear();
         }
     });
 }
 
-/// Does work that others rely on from now on, also those that are not in this thread's step: it is sent to the main queue at once,
-/// ahead of what the step has written down so far. It reads nothing that the step writes.
+/// Does work that others rely on from now on, also those that are not in this thread's step: it is sent at once, ahead of what
+/// the step has written down so far. It reads nothing that the step writes.
 pub(crate) fn ahead<R>(work: impl FnOnce() -> R) -> R {
-    struct Later(Option<Recording>, usize);
+    struct Later(Option<Recording>);
     impl Drop for Later {
         fn drop(&mut self) {
             CURRENT.set(self.0.take());
-            QUEUE.set(self.1);
             IS_AHEAD.set(false);
         }
     }
     let _later = is_in_step().then(|| {
         IS_AHEAD.set(true);
-        Later(CURRENT.take(), QUEUE.replace(MAIN))
+        Later(CURRENT.take())
     });
     work()
 }
@@ -275,25 +278,11 @@ pub(super) fn is_ahead() -> bool {
     IS_AHEAD.get()
 }
 
-/// Whoever is not in a step waits for the end of one of the main queue that another thread is in before they take memory: what
-/// that step has given back meanwhile is still in use by what it has not sent.
+/// Whoever is not in a step waits for the end of one that another thread is in before they take memory: what that step has
+/// given back meanwhile is still in use by what it has not sent.
 pub(super) fn outside_of_others<R>(work: impl FnOnce() -> R) -> R {
-    let _others =
-        (!is_in_step()).then(|| STEPS[MAIN].lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+    let _others = (!is_in_step()).then(|| STEPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
     work()
-}
-
-/// Does work if nobody is in a step of a queue, which has done all that it had: nothing that was given back is in use.
-pub(super) fn if_between_steps(queue: usize, work: impl FnOnce()) {
-    let steps = match STEPS[queue].try_lock() {
-        Ok(steps) => steps,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return,
-    };
-    if steps.is_some() || queue == MAIN {
-        queue::queue(queue).wait();
-        work();
-    }
 }
 
 impl Recording {
@@ -307,20 +296,6 @@ impl Recording {
         while self.aside.len() > most {
             let (mark, _) = self.aside.pop_front().expect("more than none");
             self.list.push(Command::Await { mark });
-        }
-    }
-
-    /// Before anything of it is sent: a queue waits for what the main one has got, such as weights.
-    fn await_main(&self) {
-        if self.queue != MAIN {
-            queue::queue(self.queue).wait_for(queue::queue(MAIN));
-        }
-    }
-
-    /// It has been sent: memory of other queues is theirs again when they have waited for it.
-    fn give_back(&mut self) {
-        for given in self.foreign.drain(..) {
-            given.after(self.queue);
         }
     }
 

@@ -11,16 +11,6 @@ extern "C" __global__ void noise_bf16(bf16* x, u32 key, u64 n) {
     if (i < n) x[i] = to_bf16(noise(i, key));
 }
 
-// Eight bits at random with exponents from 0 down; none of them is a NaN.
-extern "C" __global__ void noise_e4m3(u8* x, u32 key, u64 n) {
-    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) x[i] = (u8)(draw(key, 1, (u32)i) & 0xbfu);
-}
-extern "C" __global__ void noise_e5m2(u8* x, u32 key, u64 n) {
-    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) x[i] = (u8)((draw(key, 1, (u32)i) & 0x9fu) | 0x20u);
-}
-
 // Sets the flag if any word differs: whoever finds one writes the same.
 extern "C" __global__ void differ(const u32* a, const u32* b, u32* flag, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;

@@ -8,13 +8,12 @@ use std::ptr;
 use cudarc::cublaslt::sys::cublasLtMatmulAlgo_t;
 use cudarc::driver::sys::{self as driver, CUevent};
 
-use super::card::expect;
+use super::card::{expect, present};
 use super::command::{clear_now, launch_now};
 use super::launch::Blocks;
 use super::memory::{Buffer, Pointer};
 use super::module::Module;
-use super::product::{Epilogue, Fp8, Fp8Format, Operand, Product};
-use super::queue::current_stream;
+use super::product::{Epilogue, Operand, Product};
 use crate::DType;
 
 pub(crate) static MODULE: Module = Module::new("tune", include_str!("tune.cu"));
@@ -35,16 +34,9 @@ pub(super) fn fastest(
     let [left_noise, right_noise] = [noise(left, 1), noise(right, 2)];
     let bias = noise(Operand { rows: 1, width: out.width, stride: out.width, ..out }, 3);
     let results = [Buffer::new(bytes), Buffer::new(bytes)];
-    // What scales an operand may be computed by what has not been sent yet.
-    let mut one = Buffer::new(4);
-    one.write(&1.0_f32.to_ne_bytes());
-    let drawn = |operand: Operand, noise: &Buffer| {
-        let fp8 = operand.fp8.map(|fp8| Fp8 { factor: one.pointer(), ..fp8 });
-        Operand { pointer: noise.pointer(), fp8, ..operand }
-    };
     let trial = |result: &Buffer| Product {
-        left: drawn(left, &left_noise),
-        right: drawn(right, &right_noise),
+        left: Operand { pointer: left_noise.pointer(), ..left },
+        right: Operand { pointer: right_noise.pointer(), ..right },
         out: Operand { pointer: result.pointer(), ..out },
         epilogue: match product.epilogue {
             Epilogue::Bias(_) => Epilogue::Bias(bias.pointer()),
@@ -54,7 +46,7 @@ pub(super) fn fastest(
         ..*product
     };
     let compute = |result: &Buffer, way: &cublasLtMatmulAlgo_t| {
-        clear_now(current_stream(), result.pointer(), bytes);
+        clear_now(present().stream, result.pointer(), bytes);
         run(&trial(result), way)
     };
     if !compute(&results[0], &ways[0]) {
@@ -82,12 +74,10 @@ pub(super) fn fastest(
 /// Numbers between −1 and 1 in place of a matrix.
 fn noise(operand: Operand, key: u32) -> Buffer {
     let n = operand.rows * operand.stride;
-    let buffer = Buffer::new(n * operand.number_bytes());
-    let name = match (operand.fp8.map(|fp8| fp8.format), operand.dtype) {
-        (Some(Fp8Format::E4m3), _) => "noise_e4m3",
-        (Some(Fp8Format::E5m2), _) => "noise_e5m2",
-        (None, DType::F32) => "noise_f32",
-        (None, DType::Bf16) => "noise_bf16",
+    let buffer = Buffer::new(n * operand.dtype.bytes());
+    let name = match operand.dtype {
+        DType::F32 => "noise_f32",
+        DType::Bf16 => "noise_bf16",
     };
     run_now(name, n, &[bytemuck::bytes_of(&buffer.pointer()), bytemuck::bytes_of(&key)]);
     buffer
@@ -95,7 +85,7 @@ fn noise(operand: Operand, key: u32) -> Buffer {
 
 fn are_same(results: &[Buffer; 2], bytes: usize) -> bool {
     let flag = Buffer::new(4);
-    clear_now(current_stream(), flag.pointer(), 4);
+    clear_now(present().stream, flag.pointer(), 4);
     let [a, b] = [&results[0], &results[1]].map(Buffer::pointer);
     let (flag_at, n) = (flag.pointer(), bytes / 4);
     run_now("differ", n, &[a, b, flag_at].each_ref().map(bytemuck::bytes_of::<Pointer>));
@@ -109,12 +99,12 @@ fn run_now(name: &'static str, n: usize, arguments: &[&[u8]]) {
     let count = (n as u64).to_ne_bytes();
     let arguments = arguments.iter().copied().chain([&count[..]]);
     let mut pointers: Vec<_> = arguments.map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
-    launch_now(current_stream(), MODULE.function(name), Blocks::for_each(n), &mut pointers);
+    launch_now(present().stream, MODULE.function(name), Blocks::for_each(n), &mut pointers);
 }
 
 /// How long the card takes.
 fn milliseconds(work: impl FnOnce()) -> f32 {
-    let stream = current_stream();
+    let stream = present().stream;
     let [before, after] = [timed_event(), timed_event()];
     let mut took = 0.0;
     // SAFETY: the events were just created, and are waited for.

@@ -40,14 +40,12 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 31] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 28] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
         &linear::few::MODULE,
-        &linear::fp8::MODULE,
         &linear::hopper::MODULE,
-        &linear::many::MODULE,
         &norm::cuda::MODULE,
         &embedding::cuda::MODULE,
         &attention::cuda::GENERIC,
@@ -62,7 +60,6 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 31] {
         &batch_norm::cuda::MODULE,
         &recurrent::cuda::GENERIC,
         &recurrent::cuda::FAST,
-        &recurrent::cuda::CLUSTERED,
         &attention_rnn::cuda::ATTEND,
         &attention_rnn::cuda::GENERIC,
         &attention_rnn::cuda::FAST,

@@ -64,7 +64,6 @@ impl Param {
             width: self.width,
             stride: self.width,
             transposed: false,
-            fp8: None,
         }
     }
 }

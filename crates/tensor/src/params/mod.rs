@@ -7,7 +7,6 @@ mod batch_sums;
 mod card;
 mod departure;
 mod entry;
-mod fp8;
 mod frozen;
 mod gradients;
 mod host;
@@ -28,8 +27,6 @@ use crate::{Array, Device};
 pub use batch_sums::{BatchSums, Others, StepGradients};
 use card::NarrowCopy;
 use entry::{Entry, Kind};
-use fp8::Fp8State;
-pub(crate) use fp8::{Fp8Role, Fp8Slot, Fp8Weight};
 pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
 use host::PackedCopies;
 pub use init::Init;
@@ -62,7 +59,6 @@ struct Flat {
     packed: PackedCopies,
     quantized: QuantizedCopies,
     narrow: NarrowCopy,
-    fp8: Fp8State,
 }
 
 /// Which vectors of a weight belong to one output of its product each, and have a scale of their own as integers.
@@ -185,7 +181,6 @@ impl Params {
         flat.packed.clear();
         flat.quantized.clear();
         flat.narrow.clear();
-        flat.fp8.clear();
         in_order(flat.gradients.lock()).move_to(device);
     }
 
@@ -255,7 +250,6 @@ impl Params {
     pub fn abandon_step(&self) {
         self.clear_gradients();
         self.store.flat().narrow.clear();
-        self.store.flat().fp8.abandon_step();
     }
 
     fn param(&self, index: usize, entry: &Entry) -> Param {
@@ -301,10 +295,9 @@ impl Store {
         let frozen = entries.iter().map(|_| AtomicBool::new(false)).collect();
         let packed = PackedCopies::new(entries.len());
         let quantized = QuantizedCopies::new(entries.len());
-        let (narrow, fp8) = (NarrowCopy::default(), Fp8State::default());
+        let narrow = NarrowCopy::default();
         Flat {
             narrow,
-            fp8,
             entries,
             frozen,
             values: RwLock::new(values),

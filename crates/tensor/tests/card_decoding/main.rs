@@ -6,7 +6,7 @@ mod top_k;
 
 use heedful_tensor::ops::TopK;
 use heedful_tensor::random::Stream;
-use heedful_tensor::{Compute, DType, Device, Init, Params, Queue, Tensor, tape};
+use heedful_tensor::{Compute, DType, Device, Init, Params, Tensor, tape};
 
 fn numbers(count: usize, stream: u64) -> Vec<f32> {
     let stream = Stream::new(1, 2, stream);
@@ -39,7 +39,7 @@ fn a_step_that_is_replayed_finds_what_is_there_now() {
         };
         let mut expected = TopK::default();
         find(&mut expected);
-        Device::Cuda.begin_step(Queue::MAIN, || find(&mut found)).1.wait();
+        Device::Cuda.begin_step(|| find(&mut found)).1.wait();
         found.collect();
         for row in 0..8 {
             assert_eq!(found.best(row), expected.best(row), "round {round}");

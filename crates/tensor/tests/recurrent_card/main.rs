@@ -1,7 +1,6 @@
 //! Recurrent layers and attentive decoders on a card beside the processor, in sizes of real models: more rows than the blocks of a
 //! launch have at a time, both directions at once.
 
-mod clusters;
 mod decoders;
 
 use std::ops::Range;

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use heedful::compare::variations::VariationGroup;
 use heedful::data::tokenizer::VocabularyKind;
-use heedful::recipe::{Averaging, BestBy, ComputeType, Family, Preset, Recipe, ScheduleKind, Task};
+use heedful::recipe::{Averaging, BestBy, Family, Preset, Recipe, ScheduleKind, Task};
+use heedful::tensor::DType;
 use heedful::tensor::cpu::isa::{self, Isa};
 use heedful::tensor::ops::Cell;
 use heedful::tensor::random::Stream;
@@ -127,7 +128,7 @@ fn small() -> Recipe {
     let Recipe { vocabulary, model, training, validation, checkpoint, output, .. } = &mut recipe;
     (vocabulary.kind, vocabulary.size) = (VocabularyKind::Word, 2000);
     model.heads = 4;
-    training.compute = if isa::current() == Isa::Amx { ComputeType::Bf16 } else { ComputeType::F32 };
+    training.compute = if isa::current() == Isa::Amx { DType::Bf16 } else { DType::F32 };
     training.batch_tokens = 1024;
     training.steps = Some(STEPS);
     training.schedule = ScheduleKind::Cosine;

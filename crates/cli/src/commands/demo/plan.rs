@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use heedful::data::tokenizer::VocabularyKind;
-use heedful::recipe::{Averaging, ComputeType, Preset, Recipe, ScheduleKind};
+use heedful::recipe::{Averaging, Preset, Recipe, ScheduleKind};
+use heedful::tensor::DType;
 use heedful::tensor::cpu::isa::{self, Isa};
 use heedful_grammar::LengthClass;
 
@@ -102,7 +103,7 @@ impl Plan {
         (model.d_model, model.d_ff, model.heads) = (self.d_model, self.d_ff, self.heads);
         (model.encoder_layers, model.decoder_layers) = (self.encoder_layers, self.decoder_layers);
         // bf16 where the processor multiplies it in tiles, else f32.
-        training.compute = if isa::current() == Isa::Amx { ComputeType::Bf16 } else { ComputeType::F32 };
+        training.compute = if isa::current() == Isa::Amx { DType::Bf16 } else { DType::F32 };
         training.seed = seed;
         training.batch_tokens = self.batch_tokens;
         training.steps = Some(self.steps);

@@ -47,7 +47,7 @@ pub(super) fn by_length(variation: &Variation) -> Result<Vec<LengthAccuracy>, Ru
         for part in texts.chunks(BATCH) {
             let tokens: Vec<Vec<u32>> = part.iter().map(|(tokens, _)| tokens.clone()).collect();
             // A model without finite scores has nothing to compare; its run says so.
-            let found = classifier.classify_tokens(&tokens, recipe.training.compute.dtype().into());
+            let found = classifier.classify_tokens(&tokens, recipe.training.compute.into());
             let Ok(found) = found else { return Ok(Vec::new()) };
             let is_right =
                 |(found, (_, truth)): &(&Classified, &(_, Option<u32>))| Some(found.label()) == *truth;

@@ -92,10 +92,6 @@ impl Decoding for CachedDecoding<'_> {
         (has_slots && self.outputs.is_empty()).then_some(self as &mut dyn HandOver)
     }
 
-    fn can_be_beside_others(&self) -> bool {
-        true
-    }
-
     fn step(&mut self, rows: &[Row]) -> Tensor {
         let states = self.states(rows);
         if !self.outputs.is_empty() {

@@ -92,7 +92,7 @@ impl ValidationSet for LabelSet {
         let mut predicted = vec![(0, 0.0); self.texts.len()];
         for ValidationBatch { batch, indices } in &self.batches {
             self.model.check(batch)?;
-            let mut pass = Pass::inference(recipe.training.compute.dtype());
+            let mut pass = Pass::inference(recipe.training.compute);
             let scores = self.model.label_scores(&batch.source, &batch.source_sequences, &mut pass);
             let scores = scores.to_vec();
             for ((row, &truth), &index) in
@@ -123,7 +123,7 @@ impl ValidationSet for LabelSet {
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
         let (tokens, label) = &self.encoded[0];
         let tokens = &tokens[..tokens.len().min(MOST_TOKENS)];
-        let mut pass = Pass::inference(recipe.training.compute.dtype()).recording();
+        let mut pass = Pass::inference(recipe.training.compute).recording();
         self.model.label_scores(tokens, &Ragged::from_lengths([tokens.len()]), &mut pass);
         let read = self.model.special_tokens().surrounded(tokens);
         let pieces: Vec<String> = read.iter().map(|&id| self.tokenizer.piece(id)).collect();

@@ -54,7 +54,7 @@ impl LanguageSet {
         let options = SearchOptions {
             beam: 1,
             max_length: MaxLength::Absolute(GENERATED.min(left)),
-            compute: recipe.training.compute.dtype().into(),
+            compute: recipe.training.compute.into(),
             ..SearchOptions::default()
         };
         let found = search(&*self.model, &prompts, &options)?;

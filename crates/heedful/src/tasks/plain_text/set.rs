@@ -93,7 +93,7 @@ impl TextSet {
         model: &dyn Model,
         recipe: &Recipe,
     ) -> Result<HeldOut, BatchError> {
-        held_out(model, self.batches.iter().map(|batch| &batch.batch), recipe.training.compute.dtype())
+        held_out(model, self.batches.iter().map(|batch| &batch.batch), recipe.training.compute)
     }
 
     /// The self attention in the beginning of the first example.
@@ -106,7 +106,7 @@ impl TextSet {
         source.truncate(MOST_TOKENS);
         target.truncate(MOST_TOKENS);
         let batch = Batch::for_model(self.kind.layout(), &[(source, target)], &self.special)?;
-        let mut pass = Pass::inference(recipe.training.compute.dtype()).recording();
+        let mut pass = Pass::inference(recipe.training.compute).recording();
         model.loss(&batch, &mut pass);
         let tokens = match batch.source.is_empty() {
             true => batch.target_in,

@@ -82,7 +82,7 @@ impl ValidationSet for TranslationSet {
 
     fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
         let batches = self.batches.iter().map(|batch| &batch.batch);
-        let held_out = held_out(&self.model, batches, recipe.training.compute.dtype())?;
+        let held_out = held_out(&self.model, batches, recipe.training.compute)?;
         let counted =
             if recipe.validation.bleu { recipe.validation.bleu_pairs.unwrap_or(usize::MAX) } else { 0 };
         let counted = counted.min(self.pairs.len());
@@ -137,7 +137,7 @@ fn search_options(recipe: &Recipe) -> SearchOptions {
         length_penalty,
         max_length: MaxLength::Relative { factor: 1.0, plus: beyond_source },
         no_repeat_ngram,
-        compute: recipe.training.compute.dtype().into(),
+        compute: recipe.training.compute.into(),
         ..SearchOptions::default()
     }
 }

@@ -1,7 +1,7 @@
 //! The format of a checkpoint file.
 //!
 //! ```text
-//! parameters/NAME · adam.mean/NAME · adam.square/NAME · average/NAME (if there is one) · fp8.maxima/NAME (likewise) · checksum
+//! parameters/NAME · adam.mean/NAME · adam.square/NAME · average/NAME (if there is one) · checksum
 //! metadata: format, state (JSON: step, norms, progress), kept (`weights`, where parameters and average are all that is left)
 //! ```
 
@@ -24,7 +24,6 @@ const PARAMETERS: &str = "parameters/";
 const MEAN: &str = "adam.mean/";
 const SQUARE: &str = "adam.square/";
 const AVERAGE: &str = "average/";
-const MAXIMA: &str = "fp8.maxima/";
 /// The key of a file without the optimizer's state, and its value.
 const KEPT: (&str, &str) = ("kept", "weights");
 
@@ -37,7 +36,7 @@ struct State {
 }
 
 pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
-    let TrainerState { step, parameters, mean, square, average, norms, maxima } = &checkpoint.trainer;
+    let TrainerState { step, parameters, mean, square, average, norms } = &checkpoint.trainer;
     let state = State {
         step: *step,
         norms: norms.iter().map(|&norm| norm.into()).collect(),
@@ -47,7 +46,6 @@ pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), Checkpoi
     let metadata = Metadata::from([("format".to_owned(), VERSION.to_owned()), ("state".to_owned(), state)]);
     let mut sets = vec![(PARAMETERS, parameters), (MEAN, mean), (SQUARE, square)];
     sets.extend(average.as_ref().map(|average| (AVERAGE, average)));
-    sets.extend(maxima.as_ref().map(|maxima| (MAXIMA, maxima)));
     let contents = Contents { metadata, tensors: Vec::new(), sets, checksum: Checksum::Last };
     Ok(durable::write(path, contents.bytes(), |out| contents.write(out))?)
 }
@@ -83,7 +81,6 @@ pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
             square: file.set(SQUARE)?,
             average: file.set_if_there(AVERAGE)?,
             norms: state.norms.iter().map(|&norm| norm as f32).collect(),
-            maxima: file.set_if_there(MAXIMA)?,
         };
         Ok(Checkpoint { trainer, progress: state.progress })
     })

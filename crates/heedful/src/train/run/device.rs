@@ -1,31 +1,12 @@
 //! What a run trains on, and what it trained on before.
 
-use heedful_tensor::{Device, cuda};
-
 use super::RunError;
 use crate::models::{ChosenDevice, DeviceChoice};
-use crate::recipe::ComputeType;
-use crate::train::team::Team;
 
 impl DeviceChoice {
     /// What trains: known before anything is read or written.
     pub fn for_training(self) -> Result<ChosenDevice, RunError> {
         self.choose().map_err(RunError::NoCard)
-    }
-}
-
-/// Refuses what this device cannot multiply in, before anything is read or written.
-pub(super) fn check(compute: ComputeType, device: Device, team: Option<&Team>) -> Result<(), RunError> {
-    match (compute, device) {
-        (ComputeType::Bf16 | ComputeType::F32, _) => Ok(()),
-        (ComputeType::Fp8, Device::Cuda) if team.is_some() => Err(RunError::Fp8InTeam),
-        (ComputeType::Fp8, Device::Cuda) => match cuda::card() {
-            Ok(card) if !card.multiplies_fp8() => {
-                Err(RunError::Fp8OnOldCard { card: card.name().to_owned() })
-            }
-            _ => Ok(()),
-        },
-        (ComputeType::Fp8, _) => Err(RunError::Fp8WithoutCard),
     }
 }
 
@@ -48,14 +29,5 @@ mod tests {
         assert_eq!(warning(Some("cpu (avx2)"), "cpu (avx2)"), None);
         let text = warning(Some("cuda (NVIDIA H200)"), "cpu (avx2)").expect("a warning");
         assert!(text.contains("(cuda (NVIDIA H200) before, cpu (avx2) now)"), "{text}");
-    }
-
-    #[test]
-    fn fp8_is_refused_on_the_processor_and_says_what_to_do() {
-        for compute in [ComputeType::Bf16, ComputeType::F32] {
-            assert!(check(compute, Device::Cpu, None).is_ok());
-        }
-        let error = check(ComputeType::Fp8, Device::Cpu, None).expect_err("no card").to_string();
-        assert!(error.contains("--device cuda") && error.contains("--compute bf16"), "{error}");
     }
 }

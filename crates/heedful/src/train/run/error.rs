@@ -53,22 +53,6 @@ pub enum RunError {
     /// There is no card.
     #[error("cannot train on a card: {0}; --device cpu trains on the processor")]
     NoCard(cuda::Unavailable),
-    /// fp8 on the processor.
-    #[error("fp8 is computed on a card: train on one (--device cuda), or use --compute bf16")]
-    Fp8WithoutCard,
-    /// fp8 on a card that does not multiply it.
-    #[error(
-        "{card} does not multiply in fp8, which cards of compute capability 8.9 (Ada, Hopper) and newer do: use --compute bf16"
-    )]
-    Fp8OnOldCard {
-        /// The card.
-        card: String,
-    },
-    /// fp8 with several ranks.
-    #[error(
-        "fp8 is trained by one process alone, whose scales nobody else knows: use --compute bf16 with --distributed"
-    )]
-    Fp8InTeam,
     /// The model with what its optimizer keeps does not fit on the card.
     #[error(
         "the model with its optimizer does not fit into the memory of the card ({0}): choose a smaller model, or --device cpu"

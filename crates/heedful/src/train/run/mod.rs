@@ -137,7 +137,6 @@ fn run(
     if let Some(why) = &why_not_card {
         watcher.observe(&Event::NotOnCard { why });
     }
-    device::check(recipe.training.compute, device, team)?;
     if !recipe.fits_time() {
         // What follows the number of steps is settled, and the folder's recipe says it.
         recipe.open.clear();

@@ -33,7 +33,7 @@ use heedful_tensor::collective::Failure;
 use heedful_tensor::ops::{
     AdamOptions, CrossEntropy, Divergence, Guard, MovingAverage, PendingStep, StepResult,
 };
-use heedful_tensor::{Array, BatchSums, Device, Others, Precision, StepGradients, cuda, tape};
+use heedful_tensor::{Array, BatchSums, DType, Device, Others, StepGradients, cuda, tape};
 
 use super::team::{Order, Team, add_results, gather_losses};
 use super::{Optimizer, Schedule, Update};
@@ -47,7 +47,7 @@ pub struct Trainer<M = Arc<dyn Model>> {
     optimizer: Optimizer,
     average: Option<MovingAverage>,
     guard: Guard,
-    compute: Precision,
+    compute: DType,
     seed: u64,
     r_drop: Option<f32>,
     /// Steps whose reports have not arrived, the oldest first.
@@ -80,8 +80,8 @@ impl Pending {
 /// The options of a trainer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainerOptions {
-    /// Type of the matrix products; parameters and Adam's moments are always f32. On the processor fp8 is bf16.
-    pub compute: Precision,
+    /// Type of the matrix products; parameters and Adam's moments are always f32.
+    pub compute: DType,
     /// Seed of dropout.
     pub seed: u64,
     /// R-Drop: α, the weight of the divergence between two passes with other dropout masks; `None` for one pass. The model must
@@ -153,10 +153,10 @@ pub enum TrainError {
 
 impl TrainerOptions {
     /// The paper's Adam under `schedule`.
-    pub fn new(compute: impl Into<Precision>, seed: u64, schedule: Schedule) -> TrainerOptions {
+    pub fn new(compute: DType, seed: u64, schedule: Schedule) -> TrainerOptions {
         let adam = Optimizer::PAPER;
         TrainerOptions {
-            compute: compute.into(),
+            compute,
             seed,
             r_drop: None,
             schedule,
@@ -174,8 +174,6 @@ impl<M: Model> Trainer<M> {
         let average = options.average_decay.map(|decay| MovingAverage::new(model.params(), decay));
         let guard = Guard::new(options.explosion_factor);
         let TrainerOptions { compute, seed, r_drop, .. } = options;
-        // Another trainer may have seen its operands before.
-        model.params().restore_fp8_maxima(&[]);
         Trainer {
             model,
             optimizer,
@@ -341,7 +339,6 @@ impl<M: Model> Trainer<M> {
         self.optimizer.rewind(step - 1);
         self.average.iter_mut().for_each(|average| average.rewind(step - 1));
         self.guard.restore(&self.guard.norms());
-        self.model.params().abandon_step();
         TrainError::Diverged { step, why }
     }
 

@@ -1,7 +1,6 @@
 //! The complete state of a trainer: copied, and restored.
 
 use heedful_tensor::collective::Failure;
-use heedful_tensor::{Device, Params, Precision};
 
 use super::{Order, Trainer};
 use crate::models::Model;
@@ -49,7 +48,6 @@ impl<M: Model> Trainer<M> {
             square: Weights::from_flat(params, square),
             average: average.map(|average| Weights::from_flat(params, average)),
             norms: self.guard.norms(),
-            maxima: (self.compute == Precision::Fp8).then(|| maxima_of(params)).flatten(),
         }
     }
 
@@ -67,7 +65,6 @@ impl<M: Model> Trainer<M> {
             (Some(_), Some(_)) | (None, None) => {}
         }
         self.pending.drain(..).for_each(|pending| pending.wait());
-        self.restore_maxima(state.maxima.as_ref())?;
         params.set(&parameters);
         if self.team.is_some() {
             let parts = Parts { moments: [&mean, &square], average: average.as_deref() };
@@ -80,18 +77,6 @@ impl<M: Model> Trainer<M> {
         self.optimizer.restore(state.step, &mean, &square);
         self.guard.restore(&state.norms);
         Ok(())
-    }
-
-    /// Goes on from what was seen of operands in fp8, where they are multiplied so. On an error nothing has changed.
-    fn restore_maxima(&self, maxima: Option<&Weights>) -> Result<(), StateError> {
-        let params = self.model.params();
-        if self.compute != Precision::Fp8 || params.device() != Device::Cuda {
-            return Ok(());
-        }
-        let weights = maxima.iter().flat_map(|maxima| maxima.iter());
-        let maxima: Vec<(&str, [&[f32]; 2])> =
-            weights.map(|(name, _, maxima)| (name, maxima.split_at(maxima.len() / 2).into())).collect();
-        if params.restore_fp8_maxima(&maxima) { Ok(()) } else { Err(StateError::Maxima) }
     }
 
     /// Every rank takes its part of what the leader has, beside the parameters.
@@ -158,15 +143,6 @@ impl<M: Model> Trainer<M> {
         team.announce(&Order::Average)?;
         average.gathered(team.group())
     }
-}
-
-/// What was seen of operands in fp8, two rows for each weight; `None` if there is nothing.
-fn maxima_of(params: &Params) -> Option<Weights> {
-    let found = params.fp8_maxima();
-    let shape = |maxima: &[Vec<f32>; 2]| [2, maxima[0].len()];
-    let matrices = found.iter().map(|(name, maxima)| (name.to_string(), shape(maxima)));
-    let values = found.iter().flat_map(|(_, maxima)| maxima.concat()).collect();
-    (!found.is_empty()).then(|| Weights::from_matrices(matrices, values))
 }
 
 /// What the leader has of a state, beside the parameters: the means of gradients and of their squares, and the moving average.

@@ -20,7 +20,7 @@ pub fn measured_peak(precision: Precision) -> f64 {
     const ROUNDS: usize = 4_000;
     let work = |rounds| match precision {
         Precision::Int8 => super::int8::peak_work(rounds),
-        Precision::Bf16 | Precision::Fp8 => numbers(DType::Bf16, rounds),
+        Precision::Bf16 => numbers(DType::Bf16, rounds),
         Precision::F32 => numbers(DType::F32, rounds),
     };
     work(1);

@@ -130,7 +130,6 @@ impl Adam {
             let arrays = Arrays { gradients, values, mean, square, spared, narrow, average };
             apply_guarded(update, clip_norm, guard, losses, arrays)
         });
-        params.rescale_fp8(guard.refusal());
         params.clear_gradients();
         pending
     }

@@ -184,7 +184,6 @@ impl Adam {
                 let spared = spared.flags();
                 let arrays = cuda::Arrays { gradients, values, mean, square, spared, narrow, average };
                 cuda::apply(update, gradient_scale, arrays);
-                params.rescale_fp8(Pointer::NULL);
                 None
             }
         });

@@ -30,7 +30,7 @@ pub(super) fn forward(
     let bf16 = options.compute.dtype() == DType::Bf16;
     let mut narrow = bf16.then(|| Array::scratch(DType::Bf16, tokens, width));
     let (numbers, integers) = match options.compute.precision {
-        Precision::F32 | Precision::Bf16 | Precision::Fp8 => (Some(table.values()), None),
+        Precision::F32 | Precision::Bf16 => (Some(table.values()), None),
         Precision::Int8 => (None, Some(table.quantized(Orientation::Transposed))),
     };
     let lookup = match (&numbers, &integers) {

@@ -92,14 +92,13 @@ pub(super) fn forward(
 
 /// The sinusoidal encodings of the first positions, on the card. They are kept: every step asks for them.
 fn waves(kind: Waves, width: usize, positions: usize) -> Arc<Buffer> {
-    /// By kind and width: how many positions there are, and their encodings. Steps of other queues may still read those that have
-    /// become too short.
-    type Kept = HashMap<(Waves, usize), Vec<(usize, Arc<Buffer>)>>;
+    /// By kind and width: how many positions there are, and their encodings.
+    type Kept = HashMap<(Waves, usize), (usize, Arc<Buffer>)>;
     static WAVES: Mutex<Option<Kept>> = Mutex::new(None);
     // Where there is no memory for more of them, those that are there are as good as they were.
     let kept = || WAVES.lock().unwrap_or_else(PoisonError::into_inner);
     let known = |kept: &Option<Kept>| {
-        let (longest, waves) = kept.as_ref()?.get(&(kind, width))?.last()?;
+        let (longest, waves) = kept.as_ref()?.get(&(kind, width))?;
         (*longest >= positions).then(|| waves.clone())
     };
     if let Some(waves) = known(&kept()) {
@@ -115,7 +114,7 @@ fn waves(kind: Waves, width: usize, positions: usize) -> Arc<Buffer> {
     });
     let mut kept = kept();
     known(&kept).unwrap_or_else(|| {
-        kept.get_or_insert_default().entry((kind, width)).or_default().push((longest, waves.clone()));
+        kept.get_or_insert_default().insert((kind, width), (longest, waves.clone()));
         waves
     })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use half::bf16;
 
-use super::{Activation, Factors, Forward, LinearOptions, Projection};
+use super::{Activation, Forward, LinearOptions, Projection};
 use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{
@@ -33,7 +33,7 @@ pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options:
             let matrix = weight.quantized(Orientation::AsIs);
             int8_product(x, &matrix, Finish { bias: bias.map(Param::values).as_deref(), ..inside })
         }
-        Precision::F32 | Precision::Bf16 | Precision::Fp8 => {
+        Precision::F32 | Precision::Bf16 => {
             let packed = weight.packed(Orientation::AsIs, compute);
             product(x, &packed, compute, Finish { bias: bias.map(Param::values).as_deref(), ..inside })
         }
@@ -70,7 +70,7 @@ pub(super) fn project(x: &Tensor, Projection { weight, bias }: Projection<'_>, c
     let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
     match compute.precision {
         Precision::Int8 => int8_product(x, &weight.quantized(Orientation::Transposed), finish),
-        Precision::F32 | Precision::Bf16 | Precision::Fp8 => {
+        Precision::F32 | Precision::Bf16 => {
             product(x, &weight.packed(Orientation::Transposed, compute), compute, finish)
         }
     }
@@ -110,7 +110,9 @@ fn int8_product(x: &Tensor, matrix: &Int8Matrix, finish: Finish<'_>) -> Array {
 
 /// `gradient · W` (or `· Wᵀ`), added to the f32 gradient that has `arrived`, if one has.
 pub(super) fn input_gradient(
-    Factors { gradient, weight, orientation }: Factors<'_>,
+    gradient: &Array,
+    weight: &Param,
+    orientation: Orientation,
     dtype: DType,
     arrived: Option<Array>,
 ) -> Array {

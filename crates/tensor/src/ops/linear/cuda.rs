@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Activation, Factors, Forward, LinearOptions, Projection, few, fp8};
+use super::{Activation, Forward, LinearOptions, Projection, few};
 use crate::cuda::{Blocks, Card, DropoutArgument, Epilogue, Module, Operand, Product, card, multiply};
 use crate::params::{Orientation, Write};
 use crate::random::Dropout;
-use crate::{Array, Compute, DType, Device, Param, Precision, Tensor};
+use crate::{Array, Compute, DType, Device, Param, Tensor};
 
 pub(crate) static MODULE: Module = Module::early(
     "linear",
@@ -29,8 +29,7 @@ pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options:
         (_, Some(bias)) => Epilogue::Bias(bias),
         (_, None) => Epilogue::None,
     };
-    let rounded = (compute.precision == Precision::Fp8).then(|| fp8::product(x, weight, epilogue)).flatten();
-    let mut product = rounded.unwrap_or_else(|| product(x, weight, Orientation::AsIs, compute, epilogue));
+    let mut product = product(x, weight, Orientation::AsIs, compute, epilogue);
     match activation {
         Activation::Gelu | Activation::GeluTanh | Activation::Silu => {
             let y = smooth(&product, activation, dropout);
@@ -113,8 +112,9 @@ fn oriented(weight: &Param, orientation: Orientation, dtype: DType) -> Operand {
 
 /// `gradient · W` (or `· Wᵀ`), added to the f32 gradient that has `arrived`, if one has.
 pub(super) fn input_gradient(
-    Factors { gradient, weight, orientation }: Factors<'_>,
-    precision: Precision,
+    gradient: &Array,
+    weight: &Param,
+    orientation: Orientation,
     dtype: DType,
     arrived: Option<Array>,
 ) -> Array {
@@ -123,10 +123,8 @@ pub(super) fn input_gradient(
     let mut sum = arrived
         .unwrap_or_else(|| Array::scratch_on(gradient.device(), dtype, gradient.rows(), right.columns()));
     sum.forget_sums();
-    if precision != Precision::Fp8 || !fp8::input_gradient(gradient, weight, &sum, add) {
-        let left = gradient.operand();
-        multiply(&Product { left, right, out: sum.operand(), add, epilogue: Epilogue::None });
-    }
+    let left = gradient.operand();
+    multiply(&Product { left, right, out: sum.operand(), add, epilogue: Epilogue::None });
     sum
 }
 
@@ -136,8 +134,7 @@ pub(super) fn weight_gradient(left: &Array, right: &Array, weight: &Param) {
     let (out, write) = slot.on_card();
     let (left, right) = (left.operand().transposed(), right.operand());
     let [rows, width] = weight.shape();
-    let (dtype, stride, transposed, fp8) = (DType::F32, width, false, None);
-    let out = Operand { pointer: out, dtype, rows, width, stride, transposed, fp8 };
+    let out = Operand { pointer: out, dtype: DType::F32, rows, width, stride: width, transposed: false };
     multiply(&Product { left, right, out, add: write == Write::Add, epilogue: Epilogue::None });
 }
 

@@ -17,9 +17,7 @@
 mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod few;
-pub(crate) mod fp8;
 pub(crate) mod hopper;
-pub(crate) mod many;
 
 use std::sync::Arc;
 
@@ -81,8 +79,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
             Device::Cuda => cuda::activation_backward(&mut gradient, activation, passed.as_deref(), dropout),
         }
         // dx = dz Wᵀ
-        let factors = Factors { gradient: &gradient, weight: &weight, orientation: Orientation::Transposed };
-        add_input_gradient(factors, compute.precision, (&edge, dtype), gradients);
+        add_input_gradient(&gradient, (&weight, Orientation::Transposed), (&edge, dtype), gradients);
         // dW = xᵀ dz,   db = Σ dz
         let saved = saved.into_array();
         match gradient.device() {
@@ -149,8 +146,7 @@ pub fn project<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compute: C
     let (weight, bias) = (projection.weight.clone(), projection.bias.cloned());
     Tensor::from_parameters(output, move |gradient, gradients| {
         // dx = dy W
-        let factors = Factors { gradient: &gradient, weight: &weight, orientation: Orientation::AsIs };
-        add_input_gradient(factors, compute.dtype().into(), (&edge, dtype), gradients);
+        add_input_gradient(&gradient, (&weight, Orientation::AsIs), (&edge, dtype), gradients);
         // dW = dyᵀ x,   db = Σ dy
         weight_gradient(&gradient, &saved.into_array(), &weight);
         if let Some(bias) = &bias {
@@ -190,19 +186,11 @@ fn wide(x: &Tensor, map: Projection<'_>, orientation: Orientation, precision: Pr
     })
 }
 
-/// What the gradient of an input is the product of.
-#[derive(Clone, Copy)]
-struct Factors<'a> {
-    gradient: &'a Array,
-    weight: &'a Param,
-    orientation: Orientation,
-}
-
 /// Adds `gradient · W` (or `· Wᵀ`) to the gradient at an edge to a tensor of this type, inside the product where the type
 /// allows it.
 fn add_input_gradient(
-    factors: Factors<'_>,
-    precision: Precision,
+    gradient: &Array,
+    (weight, orientation): (&Param, Orientation),
     (edge, dtype): (&Edge, DType),
     gradients: &mut Gradients,
 ) {
@@ -210,9 +198,9 @@ fn add_input_gradient(
         return;
     }
     let arrived = if dtype == DType::F32 { gradients.take(edge) } else { None };
-    let sum = match factors.gradient.device() {
-        Device::Cpu => cpu::input_gradient(factors, dtype, arrived),
-        Device::Cuda => cuda::input_gradient(factors, precision, dtype, arrived),
+    let sum = match gradient.device() {
+        Device::Cpu => cpu::input_gradient(gradient, weight, orientation, dtype, arrived),
+        Device::Cuda => cuda::input_gradient(gradient, weight, orientation, dtype, arrived),
     };
     gradients.add(edge, sum);
 }

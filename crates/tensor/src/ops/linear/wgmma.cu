@@ -39,19 +39,11 @@ template <u32 COUNT> __device__ __forceinline__ void hold(float (&sums)[COUNT]) 
 #define NAMES_64 NAMES_32 \
     ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
     ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define NAMES_96 NAMES_64 \
-    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
-    ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define NAMES_128 NAMES_96 \
-    ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
-    ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define SUMS_4(i) "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3])
 #define SUMS_8(i) SUMS_4(i), SUMS_4(i + 4)
 #define SUMS_16(i) SUMS_8(i), SUMS_8(i + 8)
 #define SUMS_32(i) SUMS_16(i), SUMS_16(i + 16)
 #define SUMS_64(i) SUMS_32(i), SUMS_32(i + 32)
-#define SUMS_96(i) SUMS_64(i), SUMS_32(i + 64)
-#define SUMS_128(i) SUMS_64(i), SUMS_64(i + 64)
 
 // sums (64 x COLUMNS) += left (64 x 16) right (16 x COLUMNS). Numbers of the operands in the text: sums come first.
 #define PRODUCT_OF_WARPGROUP(COLUMNS, COUNT, LEFT, RIGHT, LIES_ACROSS)                                                       \
@@ -68,5 +60,3 @@ PRODUCT_OF_WARPGROUP(16, 8, 8, 9, 10)
 PRODUCT_OF_WARPGROUP(32, 16, 16, 17, 18)
 PRODUCT_OF_WARPGROUP(64, 32, 32, 33, 34)
 PRODUCT_OF_WARPGROUP(128, 64, 64, 65, 66)
-PRODUCT_OF_WARPGROUP(192, 96, 96, 97, 98)
-PRODUCT_OF_WARPGROUP(256, 128, 128, 129, 130)

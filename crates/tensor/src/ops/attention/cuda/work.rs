@@ -5,7 +5,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use crate::Ragged;
-use crate::cuda::{Buffer, Pointer, StepId, current_step, upload, upload_list};
+use crate::cuda::{Buffer, Pointer, current_step, upload, upload_list};
 
 /// Rows of one item of the generic kernels.
 const GENERIC_ROWS: usize = 32;
@@ -47,7 +47,7 @@ impl List {
 /// The lists for queries and keys of these sequences.
 pub(super) struct Work {
     /// The step that it belongs to, if any.
-    step: Option<StepId>,
+    step: Option<u64>,
     queries: Ragged,
     keys: Ragged,
     pub(super) query_offsets: Buffer,
@@ -89,7 +89,7 @@ impl Work {
         })
     }
 
-    fn new(queries: &Ragged, keys: &Ragged, step: Option<StepId>) -> Work {
+    fn new(queries: &Ragged, keys: &Ragged, step: Option<u64>) -> Work {
         let sizes: Vec<[usize; 2]> = queries.lengths().zip(keys.lengths()).map(|(m, n)| [m, n]).collect();
         let mut places = Vec::with_capacity(sizes.len());
         let mut next = [0, 0];

@@ -86,8 +86,7 @@ pub(super) fn weight_gradient(windows: &Windows<'_>, gradient: &Array, weight: &
     if windows.of.rows() == 0 && write == Write::Over {
         return crate::cuda::clear(pointer, rows * width * 4);
     }
-    let out =
-        Operand { pointer, dtype: DType::F32, rows, width, stride: width, transposed: false, fp8: None };
+    let out = Operand { pointer, dtype: DType::F32, rows, width, stride: width, transposed: false };
     windows.in_parts(|left, part| {
         let (left, right) = (left.transposed(), part.of(gradient.operand()));
         let add = write == Write::Add || part.first > 0;

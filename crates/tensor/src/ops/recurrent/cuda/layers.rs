@@ -141,7 +141,8 @@ fn prepare(input: &RecurrentInput<'_>, sequences: &Ragged, cell: Cell, dtype: DT
     let (tokens, d) = (input.x_gates.rows(), input.weight.shape()[0]);
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let of_memory = if cell.has_memory() { d } else { 0 };
-    let handed = Kind { cell, dtype, d }.handed(Way::Forward, tokens, d);
+    // Blocks hand states over through memory that begins as zeros.
+    let handed = Array::zeros_on(Device::Cuda, dtype, tokens, d);
     let (outputs, narrow) = match dtype {
         DType::F32 => (handed, None),
         DType::Bf16 => (scratch(DType::F32, tokens, d), Some(handed)),
@@ -237,7 +238,7 @@ impl Backward {
         let (tokens, sequences) = (kept.outputs.rows(), self.sequences.sequences());
         let [d, gates] = kept.weight.shape();
         let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
-        let handed = Kind { cell: self.cell, dtype: self.dtype, d }.handed(Way::Backward, tokens, gates);
+        let handed = Array::zeros_on(Device::Cuda, self.dtype, tokens, gates);
         let (dx, da) = match self.cell {
             Cell::Gru => (scratch(self.dtype, tokens, gates), Some(handed)),
             Cell::Simple | Cell::Lstm => (handed, None),

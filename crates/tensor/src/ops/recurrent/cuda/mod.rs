@@ -1,10 +1,8 @@
 //! Recurrent layers on the card: all steps of a layer, in all its directions, are one launch. Blocks hand states to each other
-//! through memory (`exchange.cu`), or within a cluster (`cluster.cu`), so a step costs little more than it takes a number to
-//! get there and back.
+//! through memory (`exchange.cu`), so a step costs little more than it takes a number to get there and back.
 //!
 //! Fast kernels for bf16 keep the weights in registers and use the tensor cores; generic ones do everything else.
 
-mod clusters;
 mod layers;
 mod rows;
 
@@ -15,7 +13,6 @@ use super::state::RecurrentState;
 use crate::cuda::{Blocks, Card, Module, Pointer, card, roomy};
 use crate::{Array, DType, Device, Param, Ragged, Tensor};
 
-pub(crate) use clusters::CLUSTERED;
 pub(super) use layers::layers;
 pub(crate) use rows::Rows;
 
@@ -131,13 +128,9 @@ impl Kind {
         }
     }
 
-    /// Goes through all steps of layers of this kind that read the same sequences. Where blocks are not in clusters, all of
-    /// them must be on the card at once.
+    /// Goes through all steps of layers of this kind that read the same sequences. All blocks must be on the
+    /// GPU at once.
     pub(super) fn launch(self, way: Way, layers: &[Argument], sequences: &Ragged) {
-        if let Some(clusters) = self.clusters(way) {
-            layers.chunks(2).for_each(|both| clusters.launch(both, sequences));
-            return;
-        }
         let processors = card().map_or(1, Card::processors);
         let chunks = sequences.sequences().div_ceil(ROWS);
         let rows = Rows::of(sequences);

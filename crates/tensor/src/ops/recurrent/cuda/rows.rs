@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::Ragged;
-use crate::cuda::{Buffer, Pointer, StepId, current_step, upload, upload_list};
+use crate::cuda::{Buffer, Pointer, current_step, upload, upload_list};
 
 /// Where rows lie in the card's memory.
 pub(crate) struct Rows {
     /// The step that they belong to, if any.
-    step: Option<StepId>,
+    step: Option<u64>,
     sequences: Ragged,
     /// First token, length, number of the sequence, 0.
     list: Buffer,
@@ -34,7 +34,7 @@ impl Rows {
         })
     }
 
-    fn new(sequences: &Ragged, step: Option<StepId>) -> Rows {
+    fn new(sequences: &Ragged, step: Option<u64>) -> Rows {
         let row = |(number, range): (usize, std::ops::Range<usize>)| {
             [range.start as u32, range.len() as u32, number as u32, 0]
         };
