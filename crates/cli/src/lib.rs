@@ -11,8 +11,6 @@ mod without_effect;
 mod interrupt;
 mod output;
 
-mod shard;
-
 mod results;
 
 mod long_text;
@@ -64,7 +62,6 @@ enum Command {
     Generate(commands::generate::Arguments),
     Fill(commands::fill::Arguments),
     Score(commands::score::Arguments),
-    Join(commands::join::Arguments),
     Evaluate(commands::evaluate::Arguments),
     Explain(Box<commands::explain::Arguments>),
     Attend(commands::attend::Arguments),
@@ -127,7 +124,6 @@ fn run(command: Command) -> Result<()> {
         Command::Generate(arguments) => commands::generate::run(&arguments),
         Command::Fill(arguments) => commands::fill::run(&arguments),
         Command::Score(arguments) => commands::score::run(&arguments),
-        Command::Join(arguments) => commands::join::run(&arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Attend(arguments) => commands::attend::run(&arguments),

@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use heedful::models::Model;
 use heedful::models::{ChosenDevice, DeviceChoice};
 use heedful::tasks::folder::ModelFolder;
-use heedful::tensor::cpu::{isa, threads};
+use heedful::tensor::cpu::threads;
 use heedful::tensor::{Device, Precision, cuda};
 
 use crate::progress::Verbosity;
@@ -153,11 +153,6 @@ impl Machine {
     pub(crate) fn place(&self, model: &dyn Model) -> Result<()> {
         model.params().move_to(self.device.chosen()?.device);
         Ok(())
-    }
-
-    /// What the last bits of results depend on: the instruction set, or the card and its libraries.
-    pub(crate) fn computed_by(&self) -> String {
-        if self.is_card() { Device::Cuda.fingerprint() } else { isa::current().to_string() }
     }
 
     fn is_card(&self) -> bool {

@@ -5,13 +5,15 @@ use heedful::decode::{
     search, search_by,
 };
 use heedful::layers::Norm;
-use heedful::models::Generate;
+use heedful::models::{EncoderDecoderConfig, Generate};
 use heedful::recipe::{AttentionKind, AttentionOrder, DecoderLayer, Family, PositionKind, Preset, Recipe};
 use heedful::tasks::ModelConfig;
 use heedful::tensor::ops::Cell;
 use heedful::tensor::{Device, Precision};
 
 const VOCABULARY: usize = 333;
+
+const FROM_ZERO: &str = "beginning from zero";
 
 /// What differs between models.
 type Kind = (&'static str, fn(&mut Recipe));
@@ -28,7 +30,7 @@ const KINDS: [Kind; 12] = [
         (recipe.model.d_model, recipe.model.heads, recipe.model.d_ff) = (36, 3, 50);
     }),
     ("SSRU", |recipe| recipe.model.decoder_layer = DecoderLayer::Ssru),
-    ("beginning from zero", |recipe| recipe.model.start_from_zero = true),
+    (FROM_ZERO, |_| {}),
     ("convolutional", |recipe| recipe.start_from_family(Family::Convolutional)),
     ("dilated", |recipe| {
         recipe.start_from_family(Family::Convolutional);
@@ -54,7 +56,10 @@ fn models() -> Vec<(&'static str, Box<dyn Generate>)> {
         (recipe.model.d_model, recipe.model.heads, recipe.model.d_ff) = (128, 2, 256);
         change(&mut recipe);
         let config = recipe.model_config([VOCABULARY; 2], 2).expect("a good recipe");
-        let ModelConfig::Translate(config) = config else { panic!("{name}: not a translator") };
+        let ModelConfig::Translate(mut config) = config else { panic!("{name}: not a translator") };
+        if let (FROM_ZERO, EncoderDecoderConfig::Transformer(config)) = (name, &mut config) {
+            config.special.start_from_zero = true;
+        }
         (name, config.build(7).expect("a good configuration"))
     };
     KINDS.map(build).into()

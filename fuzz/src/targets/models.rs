@@ -165,8 +165,8 @@ fn configurations(folder: &Path) -> Vec<Vec<u8>> {
         recipe.model.family = family;
         if family == Family::Transformer {
             let model = &mut recipe.model;
-            (model.source_eos, model.start_from_zero, model.embedding_norm) = (true, true, true);
-            (model.positions, model.decoder_layer) = (PositionKind::OpenNmt, DecoderLayer::Ssru);
+            (model.embedding_norm, model.decoder_layer) = (true, DecoderLayer::Ssru);
+            model.positions = PositionKind::OpenNmt;
         }
         let config = recipe.model_config([300; 2], 2).expect("a preset");
         let mut value = serde_json::to_value(&config).expect("names and numbers");

@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use heedful::data::corpus::{CorpusError, FileRange, Shard};
 use heedful::data::labels::Labels;
-use heedful::data::{CorpusFiles, Input, Pair};
+use heedful::data::{CorpusFiles, Input};
 use heedful::explain::MaskRows;
 use heedful::layers::AttentionRole;
 use heedful::tasks::translate::Terms;
@@ -19,7 +18,6 @@ const WORDS: &[&str] =
 pub(super) fn targets() -> Vec<Target> {
     vec![
         Target { name: "plain-text", open: plain, words: WORDS, short: 500 },
-        Target { name: "shards", open: shards, words: WORDS, short: 500 },
         Target { name: "tab-separated", open: tab_separated, words: WORDS, short: 500 },
         Target { name: "labelled-text", open: labelled, words: WORDS, short: 500 },
         Target { name: "parallel-text", open: parallel, words: WORDS, short: 500 },
@@ -60,33 +58,6 @@ fn plain(folder: &Path) -> Opened {
     };
     Opened {
         good: vec![(LINES.join("\n") + "\n").into_bytes(), b"\xEF\xBB\xBFa\r\nb".to_vec()],
-        read: Box::new(reads),
-    }
-}
-
-/// A text in shards, which have the lines of the whole, and are refused where it is.
-fn shards(folder: &Path) -> Opened {
-    const COUNT: u32 = 3;
-    let file = folder.join("shards.txt");
-    let lines =
-        |input: Input| -> Result<Vec<Pair>, CorpusError> { CorpusFiles::plain(&[input])?.pairs().collect() };
-    let reads = move |bytes: &[u8]| {
-        fs::write(&file, bytes).expect("room");
-        let whole = lines(Input::new(&file));
-        let shard = |number| {
-            let shard = Shard::new(number, COUNT).expect("one of them");
-            FileRange::of_shard(&file, shard).and_then(|range| lines(Input::Range(range)))
-        };
-        let parts: Result<Vec<Vec<Pair>>, CorpusError> = (1..=COUNT).map(shard).collect();
-        match (&whole, &parts) {
-            (Ok(whole), Ok(parts)) => assert_eq!(whole, &parts.concat(), "other lines"),
-            (Err(error), Ok(_)) => panic!("only the whole is refused: {error}"),
-            (_, Err(_)) => {}
-        }
-        Verdict::of(parts)
-    };
-    Opened {
-        good: vec![(LINES.join("\n") + "\n").into_bytes(), b"\xEF\xBB\xBFa\r\nb\n\n\nccc".to_vec()],
         read: Box::new(reads),
     }
 }

@@ -108,11 +108,7 @@ const CASES: &[Case] = &[
         task: Task::Translate,
         flags: "--norm-kind batch --output-bias true",
     },
-    Case {
-        name: "transformer-marian",
-        task: Task::Translate,
-        flags: "--decoder-layer ssru --positions marian --source-eos true --start-from-zero true",
-    },
+    Case { name: "transformer-marian", task: Task::Translate, flags: "--decoder-layer ssru" },
     Case {
         name: "convolutional-dilated",
         task: Task::Translate,

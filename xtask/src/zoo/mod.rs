@@ -1,4 +1,4 @@
-//! `cargo xtask zoo CHINESE ENGLISH`: fetches the models that `heedful models` lists, imports them and compares them with their
+//! `cargo xtask zoo ENGLISH`: fetches the models that `heedful models` lists, imports them and compares them with their
 //! originals. Needs a network, and several GB for the originals' libraries; no part of the tests.
 
 use std::env;
@@ -14,12 +14,9 @@ use crate::python::Environment;
 use crate::workspace::{root, target};
 use crate::{python, step};
 
-pub(crate) fn run(chinese: &str, english: &str) -> Result<()> {
-    let whole = |text: &str| {
-        fs::canonicalize(text)
-            .with_context(|| format!("{text}: a file of sentences, one in a line, is needed"))
-    };
-    let (chinese, english) = (whole(chinese)?, whole(english)?);
+pub(crate) fn run(english: &str) -> Result<()> {
+    let english = fs::canonicalize(english)
+        .with_context(|| format!("{english}: a file of sentences, one in a line, is needed"))?;
     // In one go: alone, the examples would have dependencies with other features.
     let how = ["--release", "--package", "heedful-cli", "--package", "heedful", "--examples"];
     let built = step::timed("build heedful and its examples", || build(&how, &["heedful"], &[]))?;
@@ -36,7 +33,6 @@ pub(crate) fn run(chinese: &str, english: &str) -> Result<()> {
         zoo.as_path(),
         &heedful,
         examples,
-        &chinese,
         &english,
     ]))
 }

@@ -18,7 +18,6 @@ pub(crate) mod shortlist;
 pub(crate) mod classify;
 pub(crate) mod fill;
 pub(crate) mod generate;
-pub(crate) mod join;
 pub(crate) mod translate;
 
 pub(crate) mod evaluate;

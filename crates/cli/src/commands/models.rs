@@ -21,8 +21,8 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   heedful models
-  heedful models argos-zh-en
-  heedful models argos-zh-en | sh";
+  heedful models bergamot-en-pt
+  heedful models bergamot-en-pt | sh";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let zoo = Zoo::known();

@@ -1,9 +1,7 @@
 //! What stands in `deploy/` is what the program understands: every command there, with every flag and value.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::support::{Bounded, program, text};
 
@@ -43,7 +41,7 @@ fn container_arguments(manifest: &str) -> Vec<Vec<String>> {
 fn the_parser_reads_arguments_to_the_end() {
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
     assert!(accepts(&words("serve run --drain 5")).is_ok());
-    for wrong in ["serve run --drian 5", "serve run --drain soon", "translate run text --shard 5/4 -o x"] {
+    for wrong in ["serve run --drian 5", "serve run --drain soon", "translate run text --beam x"] {
         assert!(accepts(&words(wrong)).is_err(), "{wrong}");
     }
 }
@@ -58,10 +56,7 @@ fn containers_are_started_with_arguments_that_exist() {
             count += 1;
         }
     }
-    assert_eq!(count, 2, "the server and the shards");
-    // As many pods as shards.
-    let shards = read("kubernetes/shards.yaml");
-    assert!(shards.contains("completions: 16") && shards.contains("- auto/16"), "{shards}");
+    assert_eq!(count, 1, "the server");
 }
 
 #[test]
@@ -73,23 +68,4 @@ fn the_image_starts_the_program_with_arguments_that_exist() {
     assert_eq!(list("ENTRYPOINT"), ["heedful"]);
     accepts(&list("CMD")).unwrap_or_else(|error| panic!("{error}"));
     assert!(line("USER").split(':').all(|number| number.parse::<u32>().is_ok_and(|number| number > 0)));
-}
-
-#[test]
-fn the_batch_script_is_one_that_a_shell_reads_and_the_program_too() {
-    let script = folder().join("slurm/shards.sh");
-    if cfg!(unix) {
-        assert!(Command::new("bash").arg("-n").arg(&script).finish().status.success());
-    }
-    let commands: BTreeSet<String> = read("slurm/shards.sh")
-        .lines()
-        .filter(|line| line.starts_with("heedful "))
-        .map(str::to_owned)
-        .collect();
-    assert_eq!(commands.len(), 1);
-    for command in commands {
-        let arguments: Vec<String> =
-            command.split(' ').skip(1).map(|word| word.trim_matches('"').to_owned()).collect();
-        accepts(&arguments).unwrap_or_else(|error| panic!("{command}: {error}"));
-    }
 }

@@ -53,11 +53,7 @@ fn a_model_of_every_task_and_family_starts_from_another_of_its_kind() {
             "--heads 4 --d-ff 24 --activation gelu --norm pre --positions learned --max-positions 90",
             "encoder.*",
         ),
-        (
-            pairs,
-            "--vocabulary-sharing separate --tying none --output-bias true --source-eos true",
-            "decoder.*",
-        ),
+        (pairs, "--vocabulary-sharing separate --tying none --output-bias true", "decoder.*"),
         (pairs, "--family recurrent --cell gru --attention hard --recurrent-norm layer", "encoder.*"),
         (pairs, "--family recurrent --encoder convolutional --attend after --score general", "*embedding*"),
         (pairs, "--family convolutional --balance norm --taps 5 --tying target-output", "*embedding.weight"),

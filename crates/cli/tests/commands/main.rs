@@ -32,7 +32,6 @@ mod outputs;
 mod pack;
 mod quantize;
 mod serve;
-mod shard;
 mod shortlist;
 mod train;
 mod translate;

@@ -150,12 +150,3 @@ pub(crate) fn send(running: &Running, signal: i32) {
     let kill = Command::new("kill").args([format!("-{signal}"), running.id().to_string()]).finish();
     assert!(kill.status.success(), "kill is there");
 }
-
-/// Waits until something is so.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "never: {what}");
-        thread::sleep(PAUSE);
-    }
-}

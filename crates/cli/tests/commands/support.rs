@@ -8,7 +8,7 @@ use heedful::train::checkpoint::{self, Checkpoints};
 use heedful_grammar::Grammar;
 use tempfile::TempDir;
 
-pub(crate) use crate::process::{Bounded, Running, program, send, until, with_default_signals};
+pub(crate) use crate::process::{Bounded, Running, program, send, with_default_signals};
 
 /// A folder with `train.zh`, `train.en`, `valid.zh` and `valid.en`, removed at the end.
 pub(crate) struct Workplace {

@@ -23,7 +23,7 @@ use super::constraints::{Constraints, Phrases, Placed, allocate};
 use super::group::Plan;
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::needs::{Needs, Others};
-use super::options::{SearchOptions, Stop};
+use super::options::SearchOptions;
 use super::scores::Scores;
 use crate::data::SpecialTokens;
 
@@ -245,10 +245,7 @@ impl Beam {
 
     /// Whether no open hypothesis can still become one of the `n_best`.
     fn is_certain(&self) -> bool {
-        let (Stop::WhenCertain, Some(worst)) = (self.options.stop, self.found.get(self.options.n_best - 1))
-        else {
-            return false;
-        };
+        let Some(worst) = self.found.get(self.options.n_best - 1) else { return false };
         // All that are open have as many tokens.
         let Some(Open { length, .. }) = self.open.first() else { return true };
         // The penalty is monotonic in the length (the sign of α decides the direction): its maximum is at one of the ends.

@@ -48,6 +48,6 @@ pub use greedy::{GreedyOptions, greedy};
 pub use hypothesis::Hypothesis;
 pub use limits::{Cancel, Limits};
 pub use links::{Copies, Links, ShortlistOptions};
-pub use options::{MaxLength, OptionsError, Sampling, SearchOptions, Stop};
+pub use options::{MaxLength, OptionsError, Sampling, SearchOptions};
 pub use search::{Search, SearchInput, search, search_by};
 pub use unique::UniqueSearch;

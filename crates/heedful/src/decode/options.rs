@@ -25,8 +25,6 @@ pub struct SearchOptions {
     pub sampling: Option<Sampling>,
     /// No n-gram of this many tokens occurs twice in an output.
     pub no_repeat_ngram: Option<usize>,
-    /// When a search may end.
-    pub stop: Stop,
     /// Only the target tokens that a source may need have scores: the others have the probability 0. For one Transformer.
     pub shortlist: Option<Arc<Shortlist>>,
     /// Heads whose output is set to zero, to see what they are for. For one Transformer.
@@ -64,16 +62,6 @@ pub struct Sampling {
     /// The random numbers are a function of the seed, the source and the number of the output: the same source has the
     /// same outputs in any batch and any order.
     pub seed: u64,
-}
-
-/// When a search may end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stop {
-    /// As soon as no open hypothesis can become better than the finished ones.
-    #[default]
-    WhenCertain,
-    /// When no hypothesis is open: the result is the same, later.
-    AtTheLimit,
 }
 
 /// The most hypotheses, and outputs, of a source: every one has a row of logits and a past of its own, so nobody who can
@@ -150,7 +138,6 @@ impl Default for SearchOptions {
             n_best: 1,
             sampling: None,
             no_repeat_ngram: None,
-            stop: Stop::WhenCertain,
             shortlist: None,
             without_heads: Vec::new(),
             compute: Precision::F32,

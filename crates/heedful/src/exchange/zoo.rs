@@ -111,6 +111,6 @@ mod tests {
                 family.task
             );
         }
-        assert!(zoo.model("argos-zh-en").is_some() && zoo.model("no such").is_none());
+        assert!(zoo.model("bergamot-en-pt").is_some() && zoo.model("no such").is_none());
     }
 }

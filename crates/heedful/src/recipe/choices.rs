@@ -311,8 +311,8 @@ choices!(ScheduleKind {
     "constant" => ScheduleKind::Constant,
 });
 choices!(PositionKind {
-    "sinusoidal" => PositionKind::Sinusoidal, "marian-mt" => PositionKind::MarianMt, "marian" => PositionKind::Marian,
-    "opennmt" => PositionKind::OpenNmt, "learned" => PositionKind::Learned, "none" => PositionKind::None,
+    "sinusoidal" => PositionKind::Sinusoidal, "learned" => PositionKind::Learned, "none" => PositionKind::None;
+    "marian-mt" => PositionKind::MarianMt, "marian" => PositionKind::Marian, "opennmt" => PositionKind::OpenNmt,
 });
 choices!(DecoderLayer { "attention" => DecoderLayer::Attention, "ssru" => DecoderLayer::Ssru });
 choices!(Averaging { "none" => Averaging::None, "best" => Averaging::Best, "last" => Averaging::Last });

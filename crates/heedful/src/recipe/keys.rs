@@ -116,7 +116,7 @@ recipe! {
         norm_epsilon: f64 = 1e-5, Above(0.0), DECLARED.when(&[RECURRENT_NORM, BALANCE_NORM]);
         /// Activation of the feed-forward layers: `relu`, `gelu` (exact), `gelu-tanh` (its approximation), `silu`, `identity`
         activation: Activation = Activation::Relu, Any, DECLARED;
-        /// Position encoding: `sinusoidal`, `learned`, `none`; sines before cosines as other projects' models have them: `marian-mt`, `marian`, `opennmt`
+        /// Position encoding: `sinusoidal`, `learned`, `none`
         positions: PositionKind = PositionKind::Sinusoidal, Any, DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
         /// Number of learned positions: no sentence may have more tokens
         max_positions: usize = 512, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER, LEARNED_POSITIONS]);
@@ -130,10 +130,6 @@ recipe! {
         embedding_norm: bool = false, Any, DECLARED;
         /// How a Transformer's decoder reads its own past: `attention`, or a recurrent unit as in Marian's small models (`ssru`)
         decoder_layer: DecoderLayer = DecoderLayer::Attention, Any, DECLARED;
-        /// Whether `<eos>` is put after every source, as in Marian
-        source_eos: bool = false, Any, DECLARED;
-        /// Whether the decoder reads the vector 0 first, in the place of `<bos>`, as in Marian
-        start_from_zero: bool = false, Any, DECLARED;
         /// Whether an encoder alone reads every text between `<bos>` and `<eos>`, as BERT between `[CLS]` and `[SEP]`
         surround_text: bool = false, Any, DECLARED;
         /// Attention score of a query and a key: `scaled-dot`, `dot`; recurrent models also `additive`, `general`

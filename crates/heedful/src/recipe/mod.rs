@@ -106,8 +106,6 @@ impl Recipe {
             ("model", "scale_embeddings") => !self.model.scale_embeddings,
             ("model", "embedding_norm") => self.model.embedding_norm,
             ("model", "decoder_layer") => !self.model.decoder_layer.is_attention(),
-            ("model", "source_eos") => self.model.source_eos,
-            ("model", "start_from_zero") => self.model.start_from_zero,
             ("model", "surround_text") => self.model.surround_text,
             ("model", "pooler") => self.model.pooler,
             ("model", "label_bias") => self.model.label_bias,

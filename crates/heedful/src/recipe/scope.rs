@@ -35,6 +35,11 @@ pub(crate) struct Condition {
 pub(super) const ALL: Scope = Scope { is_declared: false, conditions: &[] };
 pub(super) const DECLARED: Scope = Scope { is_declared: true, conditions: &[] };
 
+/// What `key` must be.
+const fn on(key: &'static str, purpose: &'static str, holds: fn(&Recipe) -> bool) -> Condition {
+    Condition { key, purpose, holds }
+}
+
 impl Scope {
     pub(super) const fn when(self, conditions: &'static [Condition]) -> Scope {
         Scope { conditions, ..self }
@@ -51,147 +56,75 @@ impl Key {
     }
 }
 
-pub(super) const WARMS_UP: Condition = Condition {
-    key: "training.schedule",
-    purpose: "the schedules noam, inverse-sqrt and cosine",
-    holds: |recipe| recipe.training.schedule != ScheduleKind::Constant,
-};
-pub(super) const HAS_PEAK: Condition = Condition {
-    key: "training.schedule",
-    purpose: "the schedules inverse-sqrt, cosine and constant",
-    holds: |recipe| recipe.training.schedule != ScheduleKind::Noam,
-};
-pub(super) const NOAM: Condition = Condition {
-    key: "training.schedule",
-    purpose: "the schedule noam",
-    holds: |recipe| recipe.training.schedule == ScheduleKind::Noam,
-};
-pub(super) const COSINE: Condition = Condition {
-    key: "training.schedule",
-    purpose: "the schedule cosine",
-    holds: |recipe| recipe.training.schedule == ScheduleKind::Cosine,
-};
-pub(super) const DECAYS: Condition = Condition {
-    key: "training.weight_decay",
-    purpose: "weight decay",
-    holds: |recipe| recipe.training.weight_decay > 0.0,
-};
-pub(super) const LEARNED_POSITIONS: Condition = Condition {
-    key: "model.positions",
-    purpose: "learned positions",
-    holds: |recipe| recipe.model.positions == PositionKind::Learned,
-};
-pub(super) const ATTENDS: Condition = Condition {
-    key: "model.attention",
-    purpose: "decoders with attention",
-    holds: |recipe| recipe.model.attention != AttentionKind::None,
-};
-pub(super) const ADDITIVE: Condition = Condition {
-    key: "model.score",
-    purpose: "the additive score",
-    holds: |recipe| recipe.model.score.form() == ScoreForm::Additive,
-};
-pub(super) const RECURRENT_ENCODER: Condition = Condition {
-    key: "model.encoder",
-    purpose: "recurrent encoders",
-    holds: |recipe| recipe.model.encoder == EncoderKind::Recurrent,
-};
-pub(super) const CONVOLUTIONAL_ENCODER: Condition = Condition {
-    key: "model.encoder",
-    purpose: "convolutional encoders",
-    holds: |recipe| {
-        recipe.model.family != Family::Recurrent || recipe.model.encoder == EncoderKind::Convolutional
-    },
-};
-pub(super) const RECURRENT_NORM: Condition = Condition {
-    key: "model.recurrent_norm",
-    purpose: "layers with a norm",
-    holds: |recipe| {
-        let model = &recipe.model;
-        let is_balanced = model.encoder == EncoderKind::Convolutional && model.balance == Balance::Norm;
-        model.family != Family::Recurrent || model.recurrent_norm != RecurrentNorm::None || is_balanced
-    },
-};
-pub(super) const BALANCE_NORM: Condition = Condition {
-    key: "model.balance",
-    purpose: "convolutions with a norm",
-    holds: |recipe| recipe.model.family != Family::Convolutional || recipe.model.balance == Balance::Norm,
-};
-pub(super) const HARD: Condition = Condition {
-    key: "model.attention",
-    purpose: "hard attention",
-    holds: |recipe| recipe.model.attention == AttentionKind::Hard,
-};
-pub(super) const POOLS_BY_ATTENTION: Condition = Condition {
-    key: "model.pooling",
-    purpose: "attention pooling",
-    holds: |recipe| recipe.model.pooling == Pooling::Attention,
-};
-pub(super) const SUBWORDS: Condition = Condition {
-    key: "vocabulary.kind",
-    purpose: "subwords (bpe and unigram)",
-    holds: |recipe| matches!(recipe.vocabulary.kind, VocabularyKind::Bpe | VocabularyKind::Unigram),
-};
-const NO_FILE: Condition = Condition {
-    key: "vocabulary.file",
-    purpose: "vocabularies that are learned",
-    holds: |recipe| recipe.vocabulary.file.is_none(),
-};
-const NO_SOURCE_FILE: Condition = Condition {
-    key: "vocabulary.source_file",
-    purpose: "vocabularies that are learned",
-    holds: |recipe| recipe.vocabulary.source_file.is_none(),
-};
-const NO_TARGET_FILE: Condition = Condition {
-    key: "vocabulary.target_file",
-    purpose: "vocabularies that are learned",
-    holds: |recipe| recipe.vocabulary.target_file.is_none(),
-};
-const NO_VOCABULARY_OF_A_MODEL: Condition = Condition {
-    key: "model.init_from",
-    purpose: "vocabularies that are learned",
-    holds: |recipe| recipe.model.init_from.is_none(),
-};
+pub(super) const WARMS_UP: Condition =
+    on("training.schedule", "the schedules noam, inverse-sqrt and cosine", |recipe| {
+        recipe.training.schedule != ScheduleKind::Constant
+    });
+pub(super) const HAS_PEAK: Condition =
+    on("training.schedule", "the schedules inverse-sqrt, cosine and constant", |recipe| {
+        recipe.training.schedule != ScheduleKind::Noam
+    });
+pub(super) const NOAM: Condition =
+    on("training.schedule", "the schedule noam", |recipe| recipe.training.schedule == ScheduleKind::Noam);
+pub(super) const COSINE: Condition =
+    on("training.schedule", "the schedule cosine", |recipe| recipe.training.schedule == ScheduleKind::Cosine);
+pub(super) const DECAYS: Condition =
+    on("training.weight_decay", "weight decay", |recipe| recipe.training.weight_decay > 0.0);
+pub(super) const LEARNED_POSITIONS: Condition =
+    on("model.positions", "learned positions", |recipe| recipe.model.positions == PositionKind::Learned);
+pub(super) const ATTENDS: Condition =
+    on("model.attention", "decoders with attention", |recipe| recipe.model.attention != AttentionKind::None);
+pub(super) const ADDITIVE: Condition =
+    on("model.score", "the additive score", |recipe| recipe.model.score.form() == ScoreForm::Additive);
+pub(super) const RECURRENT_ENCODER: Condition =
+    on("model.encoder", "recurrent encoders", |recipe| recipe.model.encoder == EncoderKind::Recurrent);
+pub(super) const CONVOLUTIONAL_ENCODER: Condition = on("model.encoder", "convolutional encoders", |recipe| {
+    recipe.model.family != Family::Recurrent || recipe.model.encoder == EncoderKind::Convolutional
+});
+pub(super) const RECURRENT_NORM: Condition = on("model.recurrent_norm", "layers with a norm", |recipe| {
+    let model = &recipe.model;
+    let is_balanced = model.encoder == EncoderKind::Convolutional && model.balance == Balance::Norm;
+    model.family != Family::Recurrent || model.recurrent_norm != RecurrentNorm::None || is_balanced
+});
+pub(super) const BALANCE_NORM: Condition = on("model.balance", "convolutions with a norm", |recipe| {
+    recipe.model.family != Family::Convolutional || recipe.model.balance == Balance::Norm
+});
+pub(super) const HARD: Condition =
+    on("model.attention", "hard attention", |recipe| recipe.model.attention == AttentionKind::Hard);
+pub(super) const POOLS_BY_ATTENTION: Condition =
+    on("model.pooling", "attention pooling", |recipe| recipe.model.pooling == Pooling::Attention);
+pub(super) const SUBWORDS: Condition = on("vocabulary.kind", "subwords (bpe and unigram)", |recipe| {
+    matches!(recipe.vocabulary.kind, VocabularyKind::Bpe | VocabularyKind::Unigram)
+});
+const NO_FILE: Condition =
+    on("vocabulary.file", "vocabularies that are learned", |recipe| recipe.vocabulary.file.is_none());
+const NO_SOURCE_FILE: Condition = on("vocabulary.source_file", "vocabularies that are learned", |recipe| {
+    recipe.vocabulary.source_file.is_none()
+});
+const NO_TARGET_FILE: Condition = on("vocabulary.target_file", "vocabularies that are learned", |recipe| {
+    recipe.vocabulary.target_file.is_none()
+});
+const NO_VOCABULARY_OF_A_MODEL: Condition =
+    on("model.init_from", "vocabularies that are learned", |recipe| recipe.model.init_from.is_none());
 pub(super) const LEARNED: &[Condition] = &[NO_FILE, NO_SOURCE_FILE, NO_TARGET_FILE, NO_VOCABULARY_OF_A_MODEL];
 pub(super) const LEARNED_SUBWORDS: &[Condition] =
     &[SUBWORDS, NO_FILE, NO_SOURCE_FILE, NO_TARGET_FILE, NO_VOCABULARY_OF_A_MODEL];
-pub(super) const OWN_VOCABULARY: Condition = Condition {
-    key: "model.init_from",
-    purpose: "models that begin with weights of their own",
-    holds: |recipe| recipe.model.init_from.is_none(),
-};
-pub(super) const STARTS_FROM_A_MODEL: Condition = Condition {
-    key: "model.init_from",
-    purpose: "models that start from another",
-    holds: |recipe| recipe.model.init_from.is_some(),
-};
-pub(super) const LINES: Condition = Condition {
-    key: "data.block",
-    purpose: "texts of one line",
-    holds: |recipe| recipe.data.block.is_none(),
-};
-pub(super) const HAS_MOST_TOKENS: Condition = Condition {
-    key: "data.max_tokens",
-    purpose: "a maximum of tokens",
-    holds: |recipe| recipe.data.max_tokens.is_some(),
-};
-pub(super) const BY_STEPS: Condition = Condition {
-    key: "validation.every_time",
-    purpose: "validations by steps",
-    holds: |recipe| recipe.validation.every_time.is_none(),
-};
-pub(super) const BLEU: Condition = Condition {
-    key: "validation.bleu",
-    purpose: "validations with BLEU",
-    holds: |recipe| recipe.validation.bleu,
-};
-pub(super) const WIDE_BEAM: Condition = Condition {
-    key: "search.beam",
-    purpose: "beams of more than one hypothesis",
-    holds: |recipe| recipe.search.beam > 1,
-};
-pub(super) const AVERAGES: Condition = Condition {
-    key: "checkpoint.average",
-    purpose: "averages of checkpoints",
-    holds: |recipe| recipe.checkpoint.average != Averaging::None,
-};
+pub(super) const OWN_VOCABULARY: Condition =
+    on("model.init_from", "models that begin with weights of their own", |recipe| {
+        recipe.model.init_from.is_none()
+    });
+pub(super) const STARTS_FROM_A_MODEL: Condition =
+    on("model.init_from", "models that start from another", |recipe| recipe.model.init_from.is_some());
+pub(super) const LINES: Condition =
+    on("data.block", "texts of one line", |recipe| recipe.data.block.is_none());
+pub(super) const HAS_MOST_TOKENS: Condition =
+    on("data.max_tokens", "a maximum of tokens", |recipe| recipe.data.max_tokens.is_some());
+pub(super) const BY_STEPS: Condition =
+    on("validation.every_time", "validations by steps", |recipe| recipe.validation.every_time.is_none());
+pub(super) const BLEU: Condition =
+    on("validation.bleu", "validations with BLEU", |recipe| recipe.validation.bleu);
+pub(super) const WIDE_BEAM: Condition =
+    on("search.beam", "beams of more than one hypothesis", |recipe| recipe.search.beam > 1);
+pub(super) const AVERAGES: Condition = on("checkpoint.average", "averages of checkpoints", |recipe| {
+    recipe.checkpoint.average != Averaging::None
+});

@@ -235,9 +235,12 @@ impl Setting for Duration {
 
 const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
 
-/// Declares the names of an enum's values once, for parsing and printing.
+/// Declares the names of an enum's values once, for parsing and printing. Names behind a `;` are those of imported models: the
+/// recipes of runs that start from one have them, and no message offers them.
 macro_rules! choices {
-    ($type:ty { $($name:literal => $value:path),+ $(,)? }) => {
+    ($type:ty {
+        $($name:literal => $value:path),+ $(,)? $(; $($foreign:literal => $imported:path),+ $(,)?)?
+    }) => {
         impl $crate::recipe::setting::Setting for $type {
             const EXPECTS: &'static str = choices!(@list $($name),+);
             const VALUE_NAME: &'static str = "NAME";
@@ -246,6 +249,7 @@ macro_rules! choices {
                 match literal {
                     $crate::recipe::Literal::Text(text) => match text.as_str() {
                         $($name => Some($value),)+
+                        $($($foreign => Some($imported),)+)?
                         _ => None,
                     },
                     _ => None,
@@ -253,7 +257,10 @@ macro_rules! choices {
             }
 
             fn literal(&self) -> $crate::recipe::Literal {
-                $crate::recipe::Literal::Text(match self { $($value => $name),+ }.to_owned())
+                $crate::recipe::Literal::Text(match self {
+                    $($value => $name,)+
+                    $($($imported => $foreign,)+)?
+                }.to_owned())
             }
         }
     };

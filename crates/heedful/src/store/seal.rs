@@ -4,8 +4,6 @@
 //! protection against someone who forges a file on purpose.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::hash::Hasher;
 
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
@@ -37,9 +35,7 @@ impl Seal {
     /// The seal of files, given by name and bytes.
     pub fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Seal {
         let entry = |(name, bytes): (&str, &[u8])| {
-            let mut hash = RunningHash::default();
-            hash.add(bytes);
-            (name.to_owned(), hash.to_string())
+            (name.to_owned(), format!("{}{HASH}{:016x}", bytes.len(), XxHash3_64::oneshot(bytes)))
         };
         Seal { entries: files.into_iter().map(entry).collect() }
     }
@@ -77,27 +73,6 @@ impl Seal {
     fn of_file(&self, name: &str, found: &Seal) -> SealDifference {
         let entry = |seal: &Seal| seal.entries.get(name).cloned();
         SealDifference { name: name.to_owned(), sealed: entry(self), found: entry(found) }
-    }
-}
-
-/// Size and hash of bytes as they come. It is displayed as a seal has them: `1500 bytes, xxh3 0123456789abcdef`.
-#[derive(Clone, Default)]
-pub struct RunningHash {
-    bytes: u64,
-    hash: XxHash3_64,
-}
-
-impl RunningHash {
-    /// The next bytes.
-    pub fn add(&mut self, bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
-        self.hash.write(bytes);
-    }
-}
-
-impl fmt::Display for RunningHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{HASH}{:016x}", self.bytes, self.hash.finish())
     }
 }
 

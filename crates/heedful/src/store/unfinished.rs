@@ -14,16 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
 
 use crate::system;
 
 const ENDING: &str = ".heedful.tmp";
 const BUFFER: usize = 1 << 20;
-/// How often, and after what time, a claim is tried again: whoever looks for leftovers holds a lock for a moment.
-const TRIES: usize = 20;
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// The unfinished files of this process.
 static BEING_WRITTEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -96,49 +91,6 @@ impl Write for Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         // After `finish` there is no file of this name.
-        let _ = fs::remove_file(&self.path);
-        forget(&self.path);
-    }
-}
-
-/// The right to write a target, which one process has at a time. It ends when it is dropped and when the process does.
-///
-/// ```text
-/// NAME.claim.heedful.tmp      locked; a killed process leaves it without its lock, which makes it a leftover
-/// ```
-#[derive(Debug)]
-pub struct Claim {
-    path: PathBuf,
-    /// Its lock is the claim.
-    _file: File,
-}
-
-impl Claim {
-    /// Claims a target; `None` if another process has it. Where the disk knows no locks, everybody gets it.
-    pub fn of(target: &Path) -> io::Result<Option<Claim>> {
-        let mut path = target.as_os_str().to_owned();
-        path.push(format!(".claim{ENDING}"));
-        let path = PathBuf::from(path);
-        for _ in 0..TRIES {
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-            let is_ours = match file.try_lock() {
-                Err(TryLockError::WouldBlock) => false,
-                Err(TryLockError::Error(_)) => true,
-                // It may have been taken for a leftover before it was locked.
-                Ok(()) => path.exists(),
-            };
-            if is_ours {
-                being_written().push(path.clone());
-                return Ok(Some(Claim { path, _file: file }));
-            }
-            thread::sleep(PAUSE);
-        }
-        Ok(None)
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
         forget(&self.path);
     }
@@ -252,20 +204,6 @@ mod tests {
         remove_leftovers(folder.path()).expect("files can be removed");
         live.finish().expect("another's file was not removed");
         assert_eq!(names(folder.path()), ["a", "a.tmp", "heedful.tmp", "out"]);
-    }
-
-    #[test]
-    fn a_target_is_claimed_by_one_at_a_time() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let target = folder.path().join("out");
-        // What a killed process left.
-        fs::write(folder.path().join("out.claim.heedful.tmp"), "").expect("room enough");
-        let claim = Claim::of(&target).expect("a writable folder").expect("nobody has it");
-        remove_leftovers(folder.path()).expect("files can be removed");
-        assert!(Claim::of(&target).expect("a writable folder").is_none());
-        drop(claim);
-        assert!(Claim::of(&target).expect("a writable folder").is_some());
-        assert!(names(folder.path()).is_empty());
     }
 
     #[cfg(unix)]

@@ -7,7 +7,12 @@
 //! 4. [`masked`]: masked language modelling, by an encoder that a classifier may be initialized from.
 //! 5. [`folder`] is a model on disk, whatever its task, and [`package`] a model in one file; `open` opens it for a façade.
 //!
-//! A new task is a folder with the types `Config` and `Definition`, and a line in `registry.rs`.
+//! A new task is a folder with the types `Config` and `Definition`, its `mod` line, and a line in `registry.rs`.
+
+pub mod classify;
+pub mod language;
+pub mod masked;
+pub mod translate;
 
 mod definition;
 mod error;
@@ -35,8 +40,6 @@ use crate::registry::for_each_task;
 
 macro_rules! tasks {
     ($($(#[$doc:meta])* $module:ident: $Task:ident = $name:literal,)+) => {
-        $(pub mod $module;)+
-
         /// The configuration of a model for any task.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "task")]

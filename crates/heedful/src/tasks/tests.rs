@@ -282,7 +282,6 @@ fn a_configuration_describes_itself_in_a_recipe() {
                 "score=dot",
                 "window=5",
                 "decoder_layer=ssru",
-                "source_eos=true start_from_zero=true",
                 "surround_text=true",
             ],
         ),

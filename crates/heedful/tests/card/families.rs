@@ -1,13 +1,15 @@
 //! Every kind of model that trains on a card, beside the same one on the processor.
 
+use heedful::data::EOS;
 use heedful::data::batch::{Batch, BatchLayout};
 use heedful::layers::{AttentionScore, Norm, NormKind, Pass};
-use heedful::models::Model;
 use heedful::models::convolution::{Balance, ConvolutionKind};
+use heedful::models::{EncoderDecoderConfig, Model};
 use heedful::recipe::{
     AttentionKind, AttentionOrder, DecoderLayer, EncoderKind, Family, Pooling, Preset, Recipe, RecurrentNorm,
     Task,
 };
+use heedful::tasks::ModelConfig;
 use heedful::tensor::ops::Cell;
 use heedful::tensor::{DType, Device, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
@@ -16,6 +18,8 @@ use crate::distance;
 
 const VOCABULARY: usize = 300;
 const LABELS: usize = 5;
+
+const FROM_ZERO: &str = "Transformer that begins from zero, pre-norm";
 
 /// A kind of model: its name, its task, and what it changes in a recipe.
 type Kind = (&'static str, Task, fn(&mut Recipe));
@@ -35,10 +39,7 @@ const KINDS: [Kind; 37] = [
     ("Transformer with an output bias and a norm of embeddings", Task::Translate, |recipe| {
         (recipe.model.output_bias, recipe.model.embedding_norm) = (true, true);
     }),
-    ("Transformer that begins from zero, pre-norm", Task::Translate, |recipe| {
-        (recipe.model.start_from_zero, recipe.model.source_eos) = (true, true);
-        recipe.model.norm = Norm::Pre;
-    }),
+    (FROM_ZERO, Task::Translate, |recipe| recipe.model.norm = Norm::Pre),
     ("Transformer with SSRU", Task::Translate, |recipe| recipe.model.decoder_layer = DecoderLayer::Ssru),
     ("Transformer with batch norms", Task::Translate, |recipe| recipe.model.norm_kind = NormKind::Batch),
     ("Transformer with wide norms and heads", Task::Translate, |recipe| {
@@ -132,12 +133,17 @@ fn recurrent(recipe: &mut Recipe, cell: Cell, attention: AttentionKind) {
     (recipe.model.cell, recipe.model.attention) = (cell, attention);
 }
 
-fn model((_, task, change): Kind) -> Box<dyn Model> {
+fn model((name, task, change): Kind) -> Box<dyn Model> {
     let mut recipe = Recipe::preset(Preset::Tiny);
     recipe.data.task = task;
     (recipe.training.dropout, recipe.training.attention_dropout) = (0.1, 0.1);
     change(&mut recipe);
-    let config = recipe.model_config([VOCABULARY; 2], LABELS).expect("a good configuration");
+    let mut config = recipe.model_config([VOCABULARY; 2], LABELS).expect("a good configuration");
+    if let (FROM_ZERO, ModelConfig::Translate(EncoderDecoderConfig::Transformer(config))) =
+        (name, &mut config)
+    {
+        (config.special.start_from_zero, config.special.source_eos) = (true, Some(EOS));
+    }
     config.build(7).expect("a good configuration")
 }
 

@@ -22,9 +22,8 @@ use crate::attention_file::{AttendedTokens, AttentionArguments, AttentionFile};
 use crate::long_text::{Long, LongTexts, MaxTokens, refused};
 use crate::machine::Machine;
 use crate::output::Force;
-use crate::progress::{Bar, Quiet, Verbosity, line_count};
+use crate::progress::{Bar, Quiet, line_count};
 use crate::results::Results;
-use crate::shard::{Format, OpenShard, ShardArguments, Work, as_map};
 
 /// Classify texts: one line in, one label out, in order
 ///
@@ -61,8 +60,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     attention: AttentionArguments,
     #[command(flatten)]
-    shard: ShardArguments,
-    #[command(flatten)]
     quiet: Quiet,
     /// List the N words of each text that received the most attention
     #[arg(long, default_value_t = 3, value_name = "N", help_heading = "Output")]
@@ -79,7 +76,6 @@ Examples:
   echo 'shares fell after the report' | heedful classify news --json
   heedful classify news --text 'shares fell' --attention weights.json
   heedful classify news --label-text valid.tsv --report valid.html
-  heedful classify news articles.txt --shard 3/16 -o parts      one of 16 processes; cat parts/*.txt is the whole
 
 Train a classifier with: heedful train --task classify --label-text train.tsv --out news";
 
@@ -96,9 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let inputs: Vec<&Path> =
         iter::once(&arguments.model).chain(&arguments.file).map(PathBuf::as_path).collect();
     let inputs: Vec<&Path> = inputs.into_iter().chain(arguments.label_text.as_deref()).collect();
-    let begun = arguments.shard.begin(|| Ok(arguments.work()))?;
-    let results = Results::open(begun, arguments.output.as_deref(), &arguments.force, &inputs)?;
-    let Some(mut results) = results else { return Ok(()) };
+    let mut results = Results::open(arguments.output.as_deref(), &arguments.force, &inputs)?;
     let report_file =
         arguments.report.as_deref().map(|path| ReportFile::open(path, arguments, &inputs)).transpose()?;
     let mut attention = arguments.attention.create(arguments.output.as_deref(), &arguments.force, &inputs)?;
@@ -112,21 +106,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
     let mut reader = TextReader::new(&classifier, arguments.long);
     let mut tally = arguments.label_text.is_some().then(|| Tally::new(&classifier));
-    let mut texts = Texts::open(arguments, &results, &classifier)?;
+    let mut texts = Texts::open(arguments, &classifier)?;
     let mut line = 0;
-    let shard = results.shard().filter(|_| arguments.json);
-    let before = shard.map(OpenShard::lines_before).transpose()?.unwrap_or(0);
     let read = arguments.file.as_deref().or(arguments.label_text.as_deref());
-    let count = match results.shard() {
-        Some(shard) => shard.lines(),
-        None if arguments.text.is_empty() => line_count(read),
-        None => 0,
-    };
+    let count = if arguments.text.is_empty() { line_count(read) } else { 0 };
     let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     while let Some(chunk) = texts.next_chunk()? {
         let read = |(index, text): (usize, &String)| reader.parts(text, || texts.place(line + index + 1));
         let chunk: Vec<Vec<Vec<u32>>> = chunk.iter().enumerate().map(read).collect::<Result<_>>()?;
-        let (lines, found) = label(&classifier, &chunk, before + line, arguments)
+        let (lines, found) = label(&classifier, &chunk, line, arguments)
             .with_context(|| format!("from {} on", texts.place(line + 1)))?;
         if let Some(file) = &mut attention {
             for (index, parts) in chunk.iter().enumerate() {
@@ -148,15 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     bar.finish();
     reader.long_texts.finish();
     attention.map_or(Ok(()), AttentionFile::finish)?;
-    let shard = results.shard().map(OpenShard::name);
     results.finish("labels")?;
-    if let (Some(tally), Some(shard)) = (&tally, &shard) {
-        // A report about some of the texts would be taken for one about all of them.
-        if verbosity == Verbosity::Normal {
-            eprintln!("heedful: {shard}: {}", tally.in_words());
-        }
-        return Ok(());
-    }
     if let Some(tally) = tally {
         let report = tally.report(&texts.name)?;
         report_file.map_or(Ok(()), |file| file.finish(&report, &arguments.model))?;
@@ -166,49 +146,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         out.flush()?;
     }
     Ok(())
-}
-
-impl Arguments {
-    /// What decides the labels, for a shard of them.
-    fn work(&self) -> Work<'_> {
-        // Every flag is named: a new one is looked at here.
-        let Arguments {
-            model,
-            file,
-            text: _,
-            label_text,
-            report,
-            long,
-            max_tokens,
-            output,
-            json,
-            attention,
-            shard: _,
-            quiet,
-            words,
-            force,
-            machine,
-        } = self;
-        let options = json!({
-            "labelled": label_text.is_some(), "long": format!("{long:?}").to_lowercase(),
-            "max_tokens": max_tokens.tokens, "json": json, "words": words,
-            "compute": machine.compute([model]).to_string(),
-        });
-        let attention = attention.file.is_some().then_some("--attention");
-        Work {
-            command: "classify",
-            input: file.as_deref().or(label_text.as_deref()),
-            beside: Vec::new(),
-            models: vec![model],
-            folder: output.as_deref(),
-            format: Format::of(*json),
-            options: as_map(options),
-            computed_by: machine.computed_by(),
-            force,
-            undivided: attention.or(report.is_some().then_some("--report")),
-            verbosity: quiet.verbosity(),
-        }
-    }
 }
 
 /// Writes what the model attends to in the one part of a text; nothing for a blank one.

@@ -32,16 +32,6 @@ impl Tally {
         }
     }
 
-    /// How many labels are right, in one line.
-    pub(super) fn in_words(&self) -> String {
-        let (texts, accuracy) = (self.confusion.texts(), 100.0 * self.confusion.accuracy());
-        if texts == 0 {
-            "no labelled text".to_owned()
-        } else {
-            format!("{accuracy:.2} % of {texts} labels are right")
-        }
-    }
-
     pub(super) fn report(self, file: &str) -> Result<LabelReport> {
         if self.confusion.texts() == 0 {
             bail!("{file} has no labelled text: there is nothing to report");

@@ -8,7 +8,6 @@ use heedful::tasks::classify::Classifier;
 
 use super::Arguments;
 use crate::long_text::{LONGEST_LINE, Long};
-use crate::results::Results;
 
 /// Texts that are read, and classified, side by side.
 const CHUNK: usize = 64;
@@ -33,10 +32,10 @@ enum Source {
 
 impl Texts {
     /// Of a line, no more is read than the model will.
-    pub(super) fn open(arguments: &Arguments, results: &Results, classifier: &Classifier) -> Result<Texts> {
+    pub(super) fn open(arguments: &Arguments, classifier: &Classifier) -> Result<Texts> {
         let limit = classifier.limit();
         if let Some(file) = &arguments.label_text {
-            let input = results.input(0, Some(file));
+            let input = Input::new(file);
             let pairs = CorpusFiles::labelled(std::slice::from_ref(&input))?.pairs();
             let source = Source::Labelled(Box::new(pairs), classifier.labels().clone());
             return Ok(Texts { name: input.to_string(), input: Some(input), source, labels: Vec::new() });
@@ -49,7 +48,7 @@ impl Texts {
                 labels: Vec::new(),
             });
         }
-        let input = results.input(0, arguments.file.as_deref());
+        let input = Input::of(arguments.file.as_deref());
         let (most_bytes, long) = match arguments.long {
             Long::Error | Long::Cut => (limit.bytes_to_read(), LongLines::Cut),
             Long::Split => (LONGEST_LINE, LongLines::Refused),

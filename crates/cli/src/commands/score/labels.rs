@@ -1,7 +1,7 @@
 //! Labels, by a classifier.
 
 use anyhow::{Context, Result};
-use heedful::data::CorpusFiles;
+use heedful::data::{CorpusFiles, Input};
 use heedful::tasks::classify::Classifier;
 use serde_json::json;
 
@@ -22,9 +22,9 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let mut classifier = Classifier::open(&arguments.model)?;
     arguments.machine.place(classifier.model())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
-    let files = CorpusFiles::labelled(&[results.input(0, Some(file))])?;
+    let files = CorpusFiles::labelled(&[Input::new(file)])?;
     let mut pairs = files.pairs();
-    let count = results.shard().map_or_else(|| line_count(Some(file)), |shard| shard.lines());
+    let count = line_count(Some(file));
     let bar = Bar::beside_results(arguments.quiet.verbosity(), count, arguments.output.as_deref());
     let mut long_texts = LongTexts::new("cut", classifier.limit());
     let mut number = 0;

@@ -20,7 +20,6 @@ use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::Quiet;
 use crate::results::Results;
-use crate::shard::{Format, ShardArguments, Work, as_map};
 
 /// Score given translations, texts or labels: one log-probability per line
 ///
@@ -67,8 +66,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     attention: AttentionArguments,
     #[command(flatten)]
-    shard: ShardArguments,
-    #[command(flatten)]
     force: Force,
     #[command(flatten)]
     quiet: Quiet,
@@ -81,16 +78,13 @@ Examples:
   heedful score run --src valid.en --tgt valid.de
   heedful score run --src valid.en --tgt valid.de --json | jq -c '[.pieces, .tokens] | transpose'
   heedful score writer --text rest.txt
-  heedful score news --label-text valid.tsv --json
-  heedful score run --src all.en --tgt all.de --shard 3/16 -o scores";
+  heedful score news --label-text valid.tsv --json";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up(arguments.quiet.verbosity())?;
     let task = ModelFolder::open(&arguments.model)?.config.task();
     arguments.check(task)?;
-    let begun = arguments.shard.begin(|| Ok(arguments.work()))?;
-    let results = Results::open(begun, arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
-    let Some(results) = results else { return Ok(()) };
+    let results = Results::open(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     match task {
         Task::Translate => translations::run(arguments, results),
         Task::Language => texts::run(arguments, results),
@@ -115,46 +109,6 @@ impl Arguments {
     /// The files and the model.
     fn inputs(&self) -> Vec<&Path> {
         std::iter::once(self.model.as_path()).chain(self.files()).collect()
-    }
-
-    /// What decides the scores, for a shard of them.
-    fn work(&self) -> Work<'_> {
-        // Every flag is named: a new one is looked at here.
-        let Arguments {
-            model,
-            src,
-            tgt,
-            text,
-            label_text,
-            without_head,
-            long,
-            max_tokens,
-            output,
-            json,
-            attention,
-            shard: _,
-            force,
-            quiet,
-            machine,
-        } = self;
-        let options = json!({
-            "without_head": without_head.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "long": format!("{long:?}").to_lowercase(), "max_tokens": max_tokens.tokens, "json": json,
-            "compute": machine.compute([model]).to_string(),
-        });
-        Work {
-            command: "score",
-            input: src.as_deref().or(text.as_deref()).or(label_text.as_deref()),
-            beside: tgt.iter().map(PathBuf::as_path).collect(),
-            models: vec![model],
-            folder: output.as_deref(),
-            format: Format::of(*json),
-            options: as_map(options),
-            computed_by: machine.computed_by(),
-            force,
-            undivided: attention.file.is_some().then_some("--attention"),
-            verbosity: quiet.verbosity(),
-        }
     }
 
     /// Whether what is named is what a model of this task scores.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use heedful::data::Input;
 use heedful::data::corpus::{Lines, LongLines};
 use heedful::decode::TargetScore;
@@ -14,7 +14,6 @@ use crate::attention_file::{AttendedTokens, AttentionFile};
 use crate::long_text::{LONGEST_LINE, LongTexts, LongWhole, refused};
 use crate::progress::{Bar, Verbosity, line_count};
 use crate::results::Results;
-use crate::shard::OpenShard;
 
 pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
@@ -26,15 +25,9 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| generator.set_max_tokens(tokens))?;
     let compute = arguments.machine.compute([&arguments.model]);
     let mut reader = TextReader::new(&generator, arguments);
-    if results.shard().is_some() && !generator.ends_texts() {
-        bail!(
-            "{} reads running text, in which a line is predicted from the lines before it: its scores cannot be computed in shards",
-            arguments.model.display()
-        );
-    }
-    let input = results.input(0, Some(file));
+    let input = Input::new(file);
     let mut lines = Lines::open(&input)?.bounded(LONGEST_LINE, LongLines::Refused);
-    let count = results.shard().map_or_else(|| line_count(Some(file)), |shard| shard.lines());
+    let count = line_count(Some(file));
     let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     let mut scorer = TextScorer::new(&generator, compute);
     // The tokens of the lines that have no score yet.
@@ -63,12 +56,11 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     results.flush()?;
     bar.finish();
     reader.long_texts.finish();
-    let shard = results.shard().map(OpenShard::name).map_or_else(String::new, |name| format!("{name}: "));
     attention.map_or(Ok(()), AttentionFile::finish)?;
     results.finish("scores")?;
     if verbosity == Verbosity::Normal && perplexity.tokens > 0 {
         eprintln!(
-            "heedful: {shard}{} tokens, perplexity {:.4} by token, {:.4} by word, {:.4} by byte, computed in {compute}",
+            "heedful: {} tokens, perplexity {:.4} by token, {:.4} by word, {:.4} by byte, computed in {compute}",
             perplexity.tokens,
             perplexity.by_token(),
             perplexity.by_word(),

@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
         ..SearchOptions::default()
     };
     let limits = [translator.source_limit(), translator.target_limit()];
-    let inputs = [results.input(0, Some(src)), results.input(1, Some(tgt))];
+    let inputs = [Input::new(src), Input::new(tgt)];
     let files = CorpusFiles::new(&inputs[..1], &inputs[1..], &[])?;
     let mut pairs = files.pairs().cut_at(limits.map(|limit| limit.bytes_to_read()));
     let mut reader = PairReader {
@@ -41,8 +41,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
         line: 0,
         long_texts: limits.map(cut),
     };
-    let count = results.shard().map_or_else(|| line_count(Some(src)), |shard| shard.lines());
-    let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
+    let bar = Bar::beside_results(verbosity, line_count(Some(src)), arguments.output.as_deref());
     loop {
         let (mut chunk, mut bytes) = (Vec::new(), 0);
         while chunk.len() < CHUNK

@@ -6,14 +6,12 @@ use anyhow::{Result, bail, ensure};
 use heedful::decode::{MaxLength, Sampling, SearchOptions};
 use heedful::models::HeadName;
 use heedful::tasks::folder::is_package;
-use serde_json::json;
 
 use crate::attention_file::AttentionArguments;
 use crate::long_text::{Long, MaxTokens};
 use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::Quiet;
-use crate::shard::{Format, ShardArguments, Work, as_map, hash_of};
 
 /// Translate text: one line in, one line out, in order
 ///
@@ -103,8 +101,6 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) shard: ShardArguments,
-    #[command(flatten)]
     pub(crate) quiet: Quiet,
 
     #[command(flatten)]
@@ -124,7 +120,6 @@ Examples:
   heedful translate run --text 'A dog runs.' --align --scores
   heedful translate run1 run2 run3 news.en -o news.de
   heedful translate run news.en --terms terms.tsv --beam 12
-  heedful translate run news.en --shard 3/16 -o parts      one of 16 processes; cat parts/*.txt is the whole
 
 Lines of output:
   translation                                  as it is
@@ -148,69 +143,6 @@ impl Arguments {
     /// The text file: what is named last, unless it is a folder or a packed model.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.more.last().map(PathBuf::as_path).filter(|last| !last.is_dir() && !is_package(last))
-    }
-
-    /// What decides the translations, for a shard of them.
-    pub(crate) fn work(&self) -> Result<Work<'_>> {
-        // Every flag is named: a new one is looked at here.
-        let Arguments {
-            model: _,
-            more: _,
-            text,
-            beam,
-            length_penalty,
-            max_length,
-            min_length,
-            no_repeat_ngram,
-            n_best,
-            prefix,
-            terms,
-            shortlist,
-            without_head,
-            sample,
-            top_k,
-            top_p,
-            temperature,
-            seed,
-            long: _,
-            max_tokens,
-            output,
-            scores,
-            align,
-            attention,
-            json,
-            shard: _,
-            quiet,
-            force,
-            machine,
-            batch_tokens: _,
-        } = self;
-        let sampling = sample
-            .then(|| json!({ "top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed }));
-        let options = json!({
-            "beam": (!sample).then_some(beam), "length_penalty": length_penalty,
-            "max_length": max_length, "min_length": min_length, "no_repeat_ngram": no_repeat_ngram,
-            "n_best": n_best, "shortlist": shortlist,
-            "without_head": without_head.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "sample": sampling, "long": format!("{:?}", self.long()?).to_lowercase(),
-            "max_tokens": max_tokens.tokens, "scores": scores, "align": align, "json": json,
-            "terms": terms.as_deref().map(hash_of).transpose()?,
-            "prefix": prefix.is_some(),
-            "compute": machine.compute(self.models()).to_string(),
-        });
-        Ok(Work {
-            command: "translate",
-            input: self.file().filter(|_| text.is_empty()),
-            beside: prefix.iter().map(PathBuf::as_path).collect(),
-            models: self.models(),
-            folder: output.as_deref(),
-            format: Format::of(*json),
-            options: as_map(options),
-            computed_by: machine.computed_by(),
-            force,
-            undivided: attention.file.is_some().then_some("--attention"),
-            verbosity: quiet.verbosity(),
-        })
     }
 
     /// Whether what is named goes together.

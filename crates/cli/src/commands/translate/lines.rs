@@ -13,7 +13,6 @@ use super::Arguments;
 use super::prefixes::{Prefix, Prefixes};
 use super::read_ahead::{Held, ReadAhead};
 use crate::long_text::{LONGEST_LINE, Long};
-use crate::results::Results;
 
 /// Number of lines that are read ahead, at most.
 const READ_AHEAD: usize = 4096;
@@ -50,19 +49,14 @@ impl fmt::Display for Location {
 
 /// The lines of the command line, of the file or of standard input. An error is the last item. Of a line, no more is read
 /// than the model will.
-pub(super) fn read(
-    arguments: &Arguments,
-    results: &Results,
-    long: Long,
-    limit: TextLimit,
-) -> Result<Receiver<Result<Line>>> {
+pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Result<Receiver<Result<Line>>> {
     let (most_bytes, long) = match long {
         Long::Error | Long::Cut => (limit.bytes_to_read(), LongLines::Cut),
         Long::Split => (LONGEST_LINE, LongLines::Refused),
     };
     let (sender, receiver) = sync_channel(READ_AHEAD);
     let ahead = ReadAhead::default();
-    let prefixes = arguments.prefix.as_deref().map(|path| results.input(1, Some(path)));
+    let prefixes = arguments.prefix.as_deref().map(Input::new);
     let mut prefixes = prefixes.map(Prefixes::open).transpose()?;
     if !arguments.text.is_empty() {
         let texts = arguments.text.clone();
@@ -80,7 +74,7 @@ pub(super) fn read(
         });
         return Ok(receiver);
     }
-    let input = Arc::new(results.input(0, arguments.file()));
+    let input = Arc::new(Input::of(arguments.file()));
     let mut lines = Lines::open(&input)?.bounded(most_bytes, long);
     thread::spawn(move || {
         for number in 0.. {

@@ -36,9 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     options.check()?;
     arguments.check()?;
     let long = arguments.long()?;
-    let begun = arguments.shard.begin(|| arguments.work())?;
-    let results = Results::open(begun, arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
-    let Some(results) = results else { return Ok(()) };
+    let results = Results::open(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let mut attention =
         arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let terms = arguments.terms.as_deref().map(Terms::open).transpose()?.unwrap_or_default();
@@ -47,13 +45,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         options.shortlist = Some(shortlist(arguments, &translator)?);
     }
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
-    let lines = lines::read(arguments, &results, long, translator.source_limit())?;
-    let count = match results.shard() {
-        Some(shard) => shard.lines(),
-        None if arguments.text.is_empty() => line_count(arguments.file()),
-        None => arguments.text.len(),
-    };
-    let mut writer = OutputWriter::new(arguments, results, &translator, &options)?;
+    let lines = lines::read(arguments, long, translator.source_limit())?;
+    let count = if arguments.text.is_empty() { line_count(arguments.file()) } else { arguments.text.len() };
+    let mut writer = OutputWriter { arguments, translator: &translator, options: &options, results };
     let mut reader = LineReader::new(&translator, long, &terms, verbosity);
     let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     let source = LineSource::new(arguments, &lines);

@@ -13,34 +13,18 @@ use serde_json::{Value, json};
 
 use super::Arguments;
 use crate::results::Results;
-use crate::shard::OpenShard;
 
 /// Writes translations in the order of their lines.
 pub(super) struct OutputWriter<'a> {
-    arguments: &'a Arguments,
-    translator: &'a Translator,
-    options: &'a SearchOptions,
-    results: Results,
-    /// Lines of the file before the first one, where translations have numbers.
-    before: usize,
+    pub(super) arguments: &'a Arguments,
+    pub(super) translator: &'a Translator,
+    pub(super) options: &'a SearchOptions,
+    pub(super) results: Results,
 }
 
-impl<'a> OutputWriter<'a> {
-    pub(super) fn new(
-        arguments: &'a Arguments,
-        results: Results,
-        translator: &'a Translator,
-        options: &'a SearchOptions,
-    ) -> Result<OutputWriter<'a>> {
-        let has_numbers = arguments.json || arguments.n_best > 1;
-        let shard = results.shard().filter(|_| has_numbers);
-        let before = shard.map(OpenShard::lines_before).transpose()?.unwrap_or(0);
-        Ok(OutputWriter { arguments, translator, options, results, before })
-    }
-
+impl OutputWriter<'_> {
     /// Writes the translations of line `number`.
     pub(super) fn write(&mut self, number: usize, line: &TranslatedText) -> Result<()> {
-        let number = self.before + number;
         let outputs = line.outputs(self.options);
         let mut text = String::new();
         if self.arguments.json {

@@ -95,24 +95,6 @@ pub enum CorpusError {
         /// The most bytes of a line.
         most: usize,
     },
-    /// A file cannot be cut into shards.
-    #[error(
-        "{file} {what}: shards are byte ranges of a plain text file. Decompress it, or write it to such a file, and name that"
-    )]
-    NoShards {
-        /// The name of the file.
-        file: String,
-        /// What it is instead, with its verb.
-        what: &'static str,
-    },
-    /// A file ends before the lines that stand beside those of another.
-    #[error("{file} has fewer lines than {other}: line n of one must belong to line n of the other")]
-    FewerLines {
-        /// The name of the file.
-        file: String,
-        /// The name of the other.
-        other: String,
-    },
     /// Two parallel files differ in their number of lines.
     #[error(
         "{source_file} has {source_lines} lines but {target_file} has {target_lines}: \

@@ -10,7 +10,6 @@ use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 
 use super::error::CorpusError;
-use super::range::FileRange;
 use super::zstd::ZstdFrames;
 
 const BUFFER: usize = 1 << 16;
@@ -22,8 +21,6 @@ pub enum Input {
     File(PathBuf),
     /// Standard input, plain or compressed.
     Standard,
-    /// Whole lines of a plain file.
-    Range(FileRange),
 }
 
 impl Input {
@@ -33,6 +30,11 @@ impl Input {
             name if name == Path::new("-") => Input::Standard,
             path => Input::File(path.to_owned()),
         }
+    }
+
+    /// The named file, or standard input.
+    pub fn of(name: Option<&Path>) -> Input {
+        name.map_or(Input::Standard, Input::new)
     }
 
     /// An input for each name.
@@ -49,20 +51,12 @@ impl Input {
                 Ok(Box::new(BufReader::with_capacity(BUFFER, file)))
             }
             Input::Standard => Ok(Box::new(BufReader::with_capacity(BUFFER, io::stdin()))),
-            Input::Range(range) => {
-                let bytes = range.open().map_err(|error| self.unreadable(error))?;
-                Ok(Box::new(BufReader::with_capacity(BUFFER, bytes)))
-            }
         }
     }
 
     /// The decompressed text. The compression is detected from the first bytes, not from the name.
     pub(super) fn open(&self) -> Result<(Box<dyn BufRead + Send>, Packing), CorpusError> {
         let raw = self.open_raw()?;
-        // What looks packed in the middle of a plain file is not.
-        if let Input::Range(_) = self {
-            return Ok((raw, Packing::Plain));
-        }
         let (raw, packing) = peek(raw).map_err(|error| self.unreadable(error))?;
         let text: Box<dyn BufRead + Send> = match packing {
             Packing::Plain => raw,
@@ -75,23 +69,7 @@ impl Input {
 
     /// The file and the line that was read as number `line` of this input, counted from 1, for messages.
     pub fn place(&self, line: u64) -> String {
-        format!("{self}, line {}", self.lines_before() + line)
-    }
-
-    /// The lines of the file before those of this input; none if they cannot be read, which is another message.
-    pub(super) fn lines_before(&self) -> u64 {
-        match self {
-            Input::File(_) | Input::Standard => 0,
-            Input::Range(range) => range.lines_before().unwrap_or(0),
-        }
-    }
-
-    /// Whether a byte order mark may stand here.
-    pub(super) fn begins_file(&self) -> bool {
-        match self {
-            Input::File(_) | Input::Standard => true,
-            Input::Range(range) => range.bytes().start == 0,
-        }
+        format!("{self}, line {line}")
     }
 
     pub(super) fn unreadable(&self, error: io::Error) -> CorpusError {
@@ -104,7 +82,6 @@ impl fmt::Display for Input {
         match self {
             Input::File(path) => write!(f, "{}", path.display()),
             Input::Standard => write!(f, "standard input"),
-            Input::Range(range) => write!(f, "{}", range.path().display()),
         }
     }
 }

@@ -80,7 +80,7 @@ impl Lines {
 
     /// The number of the line that was read last, counted from 1. Before that of a range, the beginning of its file is read.
     pub fn number(&self) -> u64 {
-        self.input.lines_before() + self.count
+        self.count
     }
 
     /// Where the lines come from.
@@ -126,7 +126,7 @@ impl Lines {
             [text @ .., b'\r', b'\n'] | [text @ .., b'\n'] | text => text,
         };
         match line.strip_prefix(BYTE_ORDER_MARK) {
-            Some(text) if self.count == 1 && self.input.begins_file() => text,
+            Some(text) if self.count == 1 => text,
             _ => line,
         }
     }

@@ -9,7 +9,6 @@ mod input;
 mod lines;
 mod one_file;
 mod pairs;
-mod range;
 mod report;
 mod zstd;
 
@@ -18,7 +17,6 @@ pub use self::filter::{CorpusFilter, Duplicates, FilterReason, Filters, OverLong
 pub use self::input::Input;
 pub use self::lines::{Lines, LongLines};
 pub use self::pairs::{CorpusFiles, Pairs};
-pub use self::range::{FileRange, RangeContents, Shard};
 pub use self::report::{CorpusReport, CorpusUnit};
 
 /// A sentence and its translation, or a text and its label.

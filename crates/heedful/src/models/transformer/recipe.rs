@@ -39,9 +39,7 @@ impl EncoderDecoderFamily for TransformerConfig {
         "model.decoder_layers",
         "model.tying",
         "model.output_bias",
-        "model.decoder_layer",
-        "model.source_eos",
-        "model.start_from_zero"
+        "model.decoder_layer"
     ];
 
     fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> TransformerConfig {
@@ -49,11 +47,7 @@ impl EncoderDecoderFamily for TransformerConfig {
         TransformerConfig {
             source_vocabulary: source,
             target_vocabulary: target,
-            special: SpecialTokens {
-                source_eos: model.source_eos.then_some(EOS),
-                start_from_zero: model.start_from_zero,
-                ..SpecialTokens::default()
-            },
+            special: SpecialTokens::default(),
             d_model: model.d_model,
             d_ff: model.d_ff,
             heads: model.heads,
@@ -88,8 +82,6 @@ impl EncoderDecoderFamily for TransformerConfig {
         (model.encoder_layers, model.decoder_layers) = (self.encoder_layers, self.decoder_layers);
         (model.decoder_layer, model.tying, model.output_bias) =
             (self.decoder_layer, self.tying, self.output_bias);
-        model.source_eos = self.special.source_eos.is_some();
-        model.start_from_zero = self.special.start_from_zero;
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
