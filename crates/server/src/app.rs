@@ -1,4 +1,4 @@
-//! The application: its state, and the middleware around all routes.
+//! The application: its state, its routers while models are loaded and afterwards, and the middleware around all routes.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -11,29 +11,98 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use heedful::decode::SearchOptions;
+use parking_lot::Mutex;
 
 use crate::assets;
 use crate::connections::Client;
 use crate::downloads::Downloads;
 use crate::error::{ApiError, ServerError};
-use crate::front::{Front, Phase};
+use crate::host_policy::HostPolicy;
 use crate::keys::Keys;
+use crate::metrics::Metrics;
 use crate::models::Models;
 use crate::options::{AccessLog, Limits, ServerOptions};
-use crate::routes::health::{self, Health, Readiness};
+use crate::proxies::Proxies;
+use crate::routes::health::{self, Health};
 use crate::routes::libretranslate::suggestion::Suggestions;
 use crate::routes::{routes, service};
 
 /// Translated files of the largest size that are kept.
 const DOWNLOADS: usize = 16;
 
-/// The state that all requests share.
+/// From the start of a server to its end. It only goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// The models are being loaded; requests for them get 503.
+    Loading,
+    /// Everything is answered.
+    Ready,
+    /// Everything is answered, and nothing more should be sent here: the server will end.
+    Draining,
+}
+
+/// The state that all requests share, whether models are loaded or not.
+pub(crate) struct SharedState {
+    phase: Mutex<Phase>,
+    host_policy: HostPolicy,
+    pub(crate) proxies: Proxies,
+    pub(crate) metrics: Metrics,
+    log: AccessLog,
+}
+
+impl SharedState {
+    pub(crate) fn new(options: &ServerOptions) -> Result<SharedState, ServerError> {
+        Ok(SharedState {
+            phase: Mutex::new(Phase::Loading),
+            host_policy: HostPolicy::new(options)?,
+            proxies: Proxies::new(options)?,
+            metrics: Metrics::default(),
+            log: options.log,
+        })
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        *self.phase.lock()
+    }
+
+    /// The next phase has begun.
+    pub(crate) fn enter(&self, next: Phase) {
+        let mut phase = self.phase.lock();
+        *phase = next.max(*phase);
+    }
+}
+
+/// The router of each request: until the models are loaded the first one, then the second.
+#[derive(Clone)]
+pub(crate) struct SwitchingService {
+    starting: Router,
+    serving: Arc<OnceLock<Router>>,
+}
+
+impl SwitchingService {
+    pub(crate) fn new(starting: Router) -> SwitchingService {
+        SwitchingService { starting, serving: Arc::default() }
+    }
+
+    /// This router answers all later requests.
+    pub(crate) fn switch(&self, serving: Router) {
+        // Only the first one counts, and there is only one.
+        let _ = self.serving.set(serving);
+    }
+
+    /// For the next request.
+    pub(crate) fn router(&self) -> Router {
+        self.serving.get().unwrap_or(&self.starting).clone()
+    }
+}
+
+/// The state of the routes once the models are loaded.
 pub(crate) struct AppState {
     pub(crate) models: Arc<Models>,
     pub(crate) search: SearchOptions,
     pub(crate) limits: Limits,
     pub(crate) keys: Keys,
-    pub(crate) front: Arc<Front>,
+    pub(crate) shared: Arc<SharedState>,
     pub(crate) runs: Option<PathBuf>,
     pub(crate) run: Option<(String, PathBuf)>,
     /// The text of `/openapi.json`, from the first request for it.
@@ -48,12 +117,12 @@ impl AppState {
     /// Loads the models.
     pub(crate) fn load(
         options: &ServerOptions,
-        front: Arc<Front>,
+        shared: Arc<SharedState>,
         keys: Keys,
     ) -> Result<AppState, ServerError> {
         Ok(AppState {
             keys,
-            front,
+            shared,
             downloads: Downloads::new(DOWNLOADS * options.limits.body_bytes),
             suggestions: options.suggestions.as_deref().map(Suggestions::new).map(Arc::new),
             models: Arc::new(Models::open(options)?),
@@ -68,10 +137,10 @@ impl AppState {
 
 /// The routes, the page, and what every response has in common.
 pub(crate) fn app(state: Arc<AppState>) -> Router {
-    Router::from(routes())
+    Router::from(routes(&state))
         .fallback(page)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(state.front.clone(), middleware))
+        .layer(from_fn_with_state(state.shared.clone(), middleware))
         .with_state(state)
 }
 
@@ -85,17 +154,17 @@ pub(crate) fn metrics_app(state: Arc<AppState>) -> Router {
         .route("/health/ready", get(health::ready))
         .fallback(async || ApiError::not_found("there is nothing at this address; /metrics has the counters"))
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(state.front.clone(), middleware))
+        .layer(from_fn_with_state(state.shared.clone(), middleware))
         .with_state(state)
 }
 
 /// What answers until the models are loaded: that the server is alive, and not ready.
-pub(crate) fn starting_app(front: Arc<Front>) -> Router {
-    let alive = async || Health::of_stuck(None);
+pub(crate) fn starting_app(shared: Arc<SharedState>) -> Router {
+    let alive = async || Health::of_life(None);
     let kserve_alive = async || health::kserve_liveness(true);
-    let ready = async |State(front): State<Arc<Front>>| Readiness::of_front(&front).into_response();
+    let ready = async |State(shared): State<Arc<SharedState>>| Health::of_phase(&shared);
     let kserve_ready =
-        async |State(front): State<Arc<Front>>| health::kserve_readiness(&Readiness::of_front(&front));
+        async |State(shared): State<Arc<SharedState>>| health::kserve_readiness(&Health::of_phase(&shared));
     Router::new()
         .route("/health", get(alive))
         .route("/health/live", get(alive))
@@ -104,18 +173,19 @@ pub(crate) fn starting_app(front: Arc<Front>) -> Router {
         .route("/v2/health/ready", get(kserve_ready))
         .fallback(async || ApiError::loading())
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(front.clone(), middleware))
-        .with_state(front)
+        .layer(from_fn_with_state(shared.clone(), middleware))
+        .with_state(shared)
 }
 
 /// The same at the address of `--metrics-listen`.
-pub(crate) fn starting_metrics_app(front: Arc<Front>) -> Router {
-    let counters =
-        async |State(front): State<Arc<Front>>| service::page_of(&front, &Readiness::of_front(&front), &[]);
+pub(crate) fn starting_metrics_app(shared: Arc<SharedState>) -> Router {
+    let counters = async |State(shared): State<Arc<SharedState>>| {
+        service::page_of(&shared, &Health::of_phase(&shared), &[])
+    };
     Router::new()
         .route("/metrics", get(counters))
-        .with_state(front.clone())
-        .fallback_service(starting_app(front))
+        .with_state(shared.clone())
+        .fallback_service(starting_app(shared))
 }
 
 async fn page(request: Request) -> Response {
@@ -134,13 +204,13 @@ async fn wrong_method() -> ApiError {
 }
 
 /// Counts and logs the response, and adds the headers that all responses have.
-async fn middleware(State(front): State<Arc<Front>>, request: Request, next: Next) -> Response {
+async fn middleware(State(shared): State<Arc<SharedState>>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let client = request.extensions().get::<Client>().copied();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let is_preflight = method == Method::OPTIONS && front.doors.origin.is_some();
-    let mut response = match front.doors.check(request.uri(), request.headers()) {
+    let is_preflight = method == Method::OPTIONS && shared.host_policy.origin.is_some();
+    let mut response = match shared.host_policy.check(request.uri(), request.headers()) {
         Err(refused) => refused.into_response(),
         Ok(()) if is_preflight => StatusCode::NO_CONTENT.into_response(),
         Ok(()) => next.run(request).await,
@@ -148,19 +218,19 @@ async fn middleware(State(front): State<Arc<Front>>, request: Request, next: Nex
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    if front.phase() == Phase::Draining {
+    if shared.phase() == Phase::Draining {
         // A client that keeps its connection would not go elsewhere.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    if let Some(origin) = &front.doors.origin {
+    if let Some(origin) = &shared.host_policy.origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));
         let allowed = HeaderValue::from_static("content-type, authorization");
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     }
     let (status, time) = (response.status().as_u16(), start.elapsed());
-    front.metrics.observe(route.as_deref().unwrap_or("other"), status, time);
-    if front.log == AccessLog::Lines {
+    shared.metrics.observe(route.as_deref().unwrap_or("other"), status, time);
+    if shared.log == AccessLog::Lines {
         let client = client.map_or_else(|| "?".to_owned(), |client| client.address.to_string());
         eprintln!("{client} {method} {path:?} {status} {:.1} ms", time.as_secs_f64() * 1000.0);
     }

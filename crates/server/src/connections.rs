@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -23,12 +23,11 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use tokio_io_timeout::TimeoutWriter;
 
-use crate::front::Answering;
-use crate::metrics::Gauge;
+use crate::app::{SharedState, SwitchingService};
+use crate::metrics::Metric;
 use crate::options::Limits;
-use crate::proxies::Proxies;
-use crate::write_timeout::WriteTimeout;
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
@@ -45,13 +44,13 @@ const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Serves until `stopped` is set, and then until all open requests are answered or the grace period is over.
 pub(crate) async fn serve(
-    (listener, answering, proxies): (TcpListener, Answering, Arc<Proxies>),
+    (listener, service, shared): (TcpListener, SwitchingService, Arc<SharedState>),
     limits: Limits,
-    connected: Arc<Gauge>,
+    connected: Arc<Metric>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(limits.connections));
-    let addresses = Addresses::default();
+    let mut addresses = Addresses::default();
     let refusal = refusal(limits.connections_per_address);
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
@@ -69,9 +68,10 @@ pub(crate) async fn serve(
             tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
+        let peer = address.ip();
         // Through a trusted proxy come many.
-        let most = if proxies.trusts(address.ip()) { usize::MAX } else { limits.connections_per_address };
-        let Some(place) = addresses.enter(address.ip(), most) else {
+        let most = if shared.proxies.trusts(peer) { usize::MAX } else { limits.connections_per_address };
+        let Some(counted) = addresses.enter(peer, most, limits.connections) else {
             // The buffer of a new connection has room; a client that sent more than its head may miss the words.
             if tokio::time::timeout(RETRY_DELAY, stream.writable()).await.is_ok() {
                 let _ = stream.try_write(refusal.as_bytes());
@@ -80,15 +80,22 @@ pub(crate) async fn serve(
         };
         // Responses are written in one piece; waiting for more would only delay them.
         let _ = stream.set_nodelay(true);
-        let io = TokioIo::new(WriteTimeout::new(stream, limits.client_timeout));
-        let connection =
-            graceful.watch(http.serve_connection(io, service(&answering, &proxies, address.ip())));
+        // A client that does not read its response cannot hold a connection forever.
+        let mut stream = TimeoutWriter::new(stream);
+        stream.set_timeout(Some(limits.client_timeout));
+        let (service, shared) = (service.clone(), shared.clone());
+        let answer = service_fn(move |mut request: Request<Incoming>| {
+            let address = shared.proxies.client(peer, request.headers());
+            request.extensions_mut().insert(Client { address, peer });
+            TowerToHyperService::new(service.router()).call(request.map(Body::new))
+        });
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(Box::pin(stream)), answer));
         let (connected, permits, most) = (connected.clone(), permits.clone(), limits.connections);
         connected.set(most - permits.available_permits());
         tokio::spawn(async move {
             // An error means that the client disconnected: there is nobody to report it to.
             let _ = connection.await;
-            drop((permit, place));
+            drop((permit, counted));
             connected.set(most - permits.available_permits());
         });
     }
@@ -96,40 +103,20 @@ pub(crate) async fn serve(
     let _ = tokio::time::timeout(limits.grace, graceful.shutdown()).await;
 }
 
-/// The connections of each address.
-#[derive(Clone, Default)]
-struct Addresses {
-    open: Arc<Mutex<HashMap<IpAddr, usize>>>,
-}
-
-/// A connection that counts for its address until it is dropped.
-struct Place {
-    addresses: Addresses,
-    address: IpAddr,
-}
+/// The connections of each address: each of them holds its `Arc`.
+#[derive(Default)]
+struct Addresses(HashMap<IpAddr, Weak<()>>);
 
 impl Addresses {
-    fn enter(&self, address: IpAddr, most: usize) -> Option<Place> {
-        let address = network(address);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.entry(address).or_default();
-        if *count >= most {
-            return None;
+    /// Counts a connection until the result is dropped; `None` if its address has so many already.
+    fn enter(&mut self, address: IpAddr, most: usize, most_connections: usize) -> Option<Arc<()>> {
+        if self.0.len() > 2 * most_connections {
+            self.0.retain(|_, open| open.strong_count() > 0);
         }
-        *count += 1;
-        Some(Place { addresses: self.clone(), address })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut open = self.addresses.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = open.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.address);
-            }
-        }
+        let open = self.0.entry(network(address)).or_default();
+        let counted = (open.strong_count() < most).then(|| open.upgrade().unwrap_or_default())?;
+        *open = Arc::downgrade(&counted);
+        Some(counted)
     }
 }
 
@@ -150,23 +137,4 @@ fn refusal(most: usize) -> String {
          Connection: close\r\n\r\n{error}",
         error.len()
     )
-}
-
-/// Whoever answers, with the client's address attached to every request.
-fn service(
-    answering: &Answering,
-    proxies: &Arc<Proxies>,
-    peer: IpAddr,
-) -> impl Service<
-    Request<Incoming>,
-    Response = axum::response::Response,
-    Error = std::convert::Infallible,
-    Future: Send + 'static,
-> + use<> {
-    let (answering, proxies) = (answering.clone(), proxies.clone());
-    service_fn(move |mut request: Request<Incoming>| {
-        let address = proxies.client(peer, request.headers());
-        request.extensions_mut().insert(Client { address, peer });
-        TowerToHyperService::new(answering.router()).call(request.map(Body::new))
-    })
 }

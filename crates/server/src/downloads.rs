@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
+use parking_lot::Mutex;
 
 /// How long a file is kept.
 const KEPT: Duration = Duration::from_secs(600);
@@ -37,7 +37,7 @@ impl Downloads {
         // Two hashes of nothing by a key of the system's random numbers: SipHash is unpredictable without the key.
         let random = || RandomState::new().hash_one(());
         let id = format!("{:016x}{:016x}", random(), random());
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock();
         files.push_back((id.clone(), file, now));
         let mut bytes: usize = files.iter().map(|(_, file, _)| file.bytes.len()).sum();
         while bytes > self.most_bytes && files.len() > 1
@@ -50,7 +50,7 @@ impl Downloads {
     }
 
     pub(crate) fn find(&self, id: &str, now: Instant) -> Option<Download> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock();
         let is_it = |(known, _, since): &&(String, Download, Instant)| {
             known == id && now.duration_since(*since) <= KEPT
         };
@@ -82,7 +82,7 @@ mod tests {
         assert!(found(&large, now) && !found(&ids[4], now));
         assert!(downloads.find("", now).is_none() && ids[0] != ids[1] && ids[0].len() == 32);
         downloads.keep(file(1), now + 2 * KEPT);
-        let count = || downloads.files.lock().expect("a lock").len();
+        let count = || downloads.files.lock().len();
         assert_eq!(count(), 1);
         for _ in 0..2 * MOST_FILES {
             downloads.keep(file(0), now + 2 * KEPT);

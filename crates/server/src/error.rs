@@ -103,13 +103,13 @@ impl ApiError {
     /// 429: the key has used up its rate.
     pub(crate) fn rate_limited(seconds: u64) -> ApiError {
         let message = format!("this key has used up its rate: try again in {seconds} s");
-        ApiError { retry_after: Some(seconds), ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, message) }
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, message).after(seconds)
     }
 
     /// 429: too many unknown keys came from this address.
     pub(crate) fn locked_out(seconds: u64) -> ApiError {
         let message = format!("too many unknown API keys came from this address: try again in {seconds} s");
-        ApiError { retry_after: Some(seconds), ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, message) }
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, message).after(seconds)
     }
 
     /// 500.
@@ -119,32 +119,38 @@ impl ApiError {
 
     /// 503: the same request may succeed later.
     pub(crate) fn queue_full() -> ApiError {
-        let message = "too many sentences are waiting already: try again in a moment";
-        ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+        ApiError::unavailable("too many sentences are waiting already: try again in a moment").after(1)
     }
 
     /// 503: the worker makes no progress, and nobody knows whether it ever will.
     pub(crate) fn stuck(what: &str) -> ApiError {
-        let message = format!("{what}: use another server, or restart this one");
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        ApiError::unavailable(format!("{what}: use another server, or restart this one"))
     }
 
     /// 503: the request took longer than a model that was replaced is kept.
     pub(crate) fn replaced(model: &str) -> ApiError {
         let message = format!("{model} was replaced by a newer version meanwhile: send the request again");
-        ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+        ApiError::unavailable(message).after(1)
     }
 
     /// 503: the server has just started.
     pub(crate) fn loading() -> ApiError {
-        let message = "the models are being loaded: try again in a moment";
-        ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+        ApiError::unavailable("the models are being loaded: try again in a moment").after(1)
     }
 
     /// 504: the model did not finish before the deadline.
     pub(crate) fn deadline_exceeded(seconds: u64) -> ApiError {
         let message = format!("it took more than {seconds} s: send less text at a time");
         ApiError::new(StatusCode::GATEWAY_TIMEOUT, message)
+    }
+
+    fn unavailable(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// The request may be sent again in so many seconds.
+    fn after(self, seconds: u64) -> ApiError {
+        ApiError { retry_after: Some(seconds), ..self }
     }
 
     pub(crate) fn into_body(self) -> ErrorBody {

@@ -2,83 +2,31 @@
 
 use whatlang::Lang;
 
-/// Codes that models are named by, with the detector's name for those that it knows.
-const LANGUAGES: [(&str, &str, Option<Lang>); 70] = [
-    ("af", "Afrikaans", Some(Lang::Afr)),
-    ("am", "Amharic", Some(Lang::Amh)),
-    ("ar", "Arabic", Some(Lang::Ara)),
-    ("az", "Azerbaijani", Some(Lang::Aze)),
-    ("be", "Belarusian", Some(Lang::Bel)),
-    ("bg", "Bulgarian", Some(Lang::Bul)),
-    ("bn", "Bengali", Some(Lang::Ben)),
-    ("ca", "Catalan", Some(Lang::Cat)),
-    ("cs", "Czech", Some(Lang::Ces)),
-    ("cy", "Welsh", Some(Lang::Cym)),
-    ("da", "Danish", Some(Lang::Dan)),
-    ("de", "German", Some(Lang::Deu)),
-    ("el", "Greek", Some(Lang::Ell)),
-    ("en", "English", Some(Lang::Eng)),
-    ("eo", "Esperanto", Some(Lang::Epo)),
-    ("es", "Spanish", Some(Lang::Spa)),
-    ("et", "Estonian", Some(Lang::Est)),
-    ("eu", "Basque", None),
-    ("fa", "Persian", Some(Lang::Pes)),
-    ("fi", "Finnish", Some(Lang::Fin)),
-    ("fr", "French", Some(Lang::Fra)),
-    ("ga", "Irish", None),
-    ("gl", "Galician", None),
-    ("gu", "Gujarati", Some(Lang::Guj)),
-    ("he", "Hebrew", Some(Lang::Heb)),
-    ("hi", "Hindi", Some(Lang::Hin)),
-    ("hr", "Croatian", Some(Lang::Hrv)),
-    ("hu", "Hungarian", Some(Lang::Hun)),
-    ("hy", "Armenian", Some(Lang::Hye)),
-    ("id", "Indonesian", Some(Lang::Ind)),
-    ("is", "Icelandic", None),
-    ("it", "Italian", Some(Lang::Ita)),
-    ("ja", "Japanese", Some(Lang::Jpn)),
-    ("jv", "Javanese", Some(Lang::Jav)),
-    ("ka", "Georgian", Some(Lang::Kat)),
-    ("km", "Khmer", Some(Lang::Khm)),
-    ("kn", "Kannada", Some(Lang::Kan)),
-    ("ko", "Korean", Some(Lang::Kor)),
-    ("la", "Latin", Some(Lang::Lat)),
-    ("lt", "Lithuanian", Some(Lang::Lit)),
-    ("lv", "Latvian", Some(Lang::Lav)),
-    ("mk", "Macedonian", Some(Lang::Mkd)),
-    ("ml", "Malayalam", Some(Lang::Mal)),
-    ("mr", "Marathi", Some(Lang::Mar)),
-    ("my", "Burmese", Some(Lang::Mya)),
-    ("nb", "Norwegian", Some(Lang::Nob)),
-    ("ne", "Nepali", Some(Lang::Nep)),
-    ("nl", "Dutch", Some(Lang::Nld)),
-    ("pa", "Punjabi", Some(Lang::Pan)),
-    ("pl", "Polish", Some(Lang::Pol)),
-    ("pt", "Portuguese", Some(Lang::Por)),
-    ("ro", "Romanian", Some(Lang::Ron)),
-    ("ru", "Russian", Some(Lang::Rus)),
-    ("si", "Sinhala", Some(Lang::Sin)),
-    ("sk", "Slovak", Some(Lang::Slk)),
-    ("sl", "Slovenian", Some(Lang::Slv)),
-    ("sn", "Shona", Some(Lang::Sna)),
-    ("sr", "Serbian", Some(Lang::Srp)),
-    ("sv", "Swedish", Some(Lang::Swe)),
-    ("ta", "Tamil", Some(Lang::Tam)),
-    ("te", "Telugu", Some(Lang::Tel)),
-    ("th", "Thai", Some(Lang::Tha)),
-    ("tl", "Tagalog", Some(Lang::Tgl)),
-    ("tr", "Turkish", Some(Lang::Tur)),
-    ("uk", "Ukrainian", Some(Lang::Ukr)),
-    ("ur", "Urdu", Some(Lang::Urd)),
-    ("uz", "Uzbek", Some(Lang::Uzb)),
-    ("vi", "Vietnamese", Some(Lang::Vie)),
-    ("zh", "Chinese", Some(Lang::Cmn)),
-    ("zu", "Zulu", Some(Lang::Zul)),
-];
+/// Codes that models are named by, English names, and the detector's codes of those that it knows.
+const LANGUAGES: &str = "\
+    af Afrikaans afr, am Amharic amh, ar Arabic ara, az Azerbaijani aze, be Belarusian bel, \
+    bg Bulgarian bul, bn Bengali ben, ca Catalan cat, cs Czech ces, cy Welsh cym, da Danish dan, \
+    de German deu, el Greek ell, en English eng, eo Esperanto epo, es Spanish spa, et Estonian est, \
+    eu Basque, fa Persian pes, fi Finnish fin, fr French fra, ga Irish, gl Galician, gu Gujarati guj, \
+    he Hebrew heb, hi Hindi hin, hr Croatian hrv, hu Hungarian hun, hy Armenian hye, id Indonesian ind, \
+    is Icelandic, it Italian ita, ja Japanese jpn, jv Javanese jav, ka Georgian kat, km Khmer khm, \
+    kn Kannada kan, ko Korean kor, la Latin lat, lt Lithuanian lit, lv Latvian lav, mk Macedonian mkd, \
+    ml Malayalam mal, mr Marathi mar, my Burmese mya, nb Norwegian nob, ne Nepali nep, nl Dutch nld, \
+    pa Punjabi pan, pl Polish pol, pt Portuguese por, ro Romanian ron, ru Russian rus, si Sinhala sin, \
+    sk Slovak slk, sl Slovenian slv, sn Shona sna, sr Serbian srp, sv Swedish swe, ta Tamil tam, \
+    te Telugu tel, th Thai tha, tl Tagalog tgl, tr Turkish tur, uk Ukrainian ukr, ur Urdu urd, \
+    uz Uzbek uzb, vi Vietnamese vie, zh Chinese cmn, zu Zulu zul";
+
+fn languages() -> impl Iterator<Item = (&'static str, &'static str, Option<Lang>)> {
+    LANGUAGES.split(", ").filter_map(|language| {
+        let mut words = language.split(' ');
+        Some((words.next()?, words.next()?, words.next().and_then(Lang::from_code)))
+    })
+}
 
 /// The English name of a language; variants (`zh-Hans`) have that of their language.
 pub(crate) fn name(code: &str) -> Option<&'static str> {
-    LANGUAGES.iter().find(|(known, ..)| *known == primary(code)).map(|(_, name, _)| *name)
+    languages().find(|(known, ..)| *known == primary(code)).map(|(_, name, _)| name)
 }
 
 /// The English name of a language, or its code if it has none here.
@@ -88,12 +36,12 @@ pub(crate) fn name_or_code(code: &str) -> &str {
 
 /// The code of a language that was detected.
 pub(crate) fn code(language: Lang) -> Option<&'static str> {
-    LANGUAGES.iter().find(|(.., known)| *known == Some(language)).map(|(code, ..)| *code)
+    languages().find(|(.., known)| *known == Some(language)).map(|(code, ..)| code)
 }
 
 /// The detector's name for a language.
 pub(crate) fn detectable(code: &str) -> Option<Lang> {
-    LANGUAGES.iter().find(|(known, ..)| *known == primary(code)).and_then(|(.., language)| *language)
+    languages().find(|(known, ..)| *known == primary(code)).and_then(|(.., language)| language)
 }
 
 fn primary(code: &str) -> String {
@@ -106,7 +54,8 @@ mod tests {
 
     #[test]
     fn codes_are_sorted_and_variants_have_a_name() {
-        assert!(LANGUAGES.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(languages().is_sorted_by(|(one, ..), (next, ..)| one < next));
+        assert_eq!(languages().filter(|(.., detected)| detected.is_some()).count(), 66);
         assert_eq!(name("zh-Hans"), Some("Chinese"));
         assert_eq!(name("DE"), Some("German"));
         assert_eq!(name("train"), None);

@@ -33,7 +33,6 @@ mod inference;
 
 mod app;
 mod error;
-mod front;
 mod openapi;
 mod wire;
 
@@ -47,10 +46,9 @@ mod text;
 
 mod assets;
 mod connections;
-mod doors;
 mod downloads;
+mod host_policy;
 mod proxies;
-mod write_timeout;
 
 #[doc(hidden)]
 pub mod fuzzing;

@@ -2,60 +2,48 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A number that only grows.
+use parking_lot::{Mutex, MutexGuard};
+
+/// A counter, which only grows, or a gauge, which goes up and down.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+pub(crate) struct Metric(AtomicU64);
 
-impl Counter {
-    pub(crate) fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// A number that goes up and down.
-#[derive(Debug, Default)]
-pub(crate) struct Gauge(AtomicUsize);
-
-impl Gauge {
+impl Metric {
     pub(crate) fn set(&self, value: usize) {
-        self.0.store(value, Ordering::Relaxed);
+        self.0.store(value as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn add(&self, more: usize) {
-        self.0.fetch_add(more, Ordering::Relaxed);
+        self.0.fetch_add(more as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn subtract(&self, less: usize) {
-        self.0.fetch_sub(less, Ordering::Relaxed);
+        self.0.fetch_sub(less as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn get(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+    fn value(&self) -> f64 {
+        self.0.load(Ordering::Relaxed) as f64
     }
 }
 
 /// The counters of one model.
 #[derive(Debug, Default)]
 pub(crate) struct ModelMetrics {
-    pub(crate) sentences: Counter,
-    pub(crate) source_tokens: Counter,
-    pub(crate) target_tokens: Counter,
-    pub(crate) cancelled: Counter,
-    pub(crate) refused: Counter,
-    pub(crate) panics: Counter,
-    pub(crate) reloads: Counter,
-    pub(crate) steps: Counter,
+    pub(crate) sentences: Metric,
+    pub(crate) source_tokens: Metric,
+    pub(crate) target_tokens: Metric,
+    pub(crate) cancelled: Metric,
+    pub(crate) refused: Metric,
+    pub(crate) panics: Metric,
+    pub(crate) reloads: Metric,
+    pub(crate) steps: Metric,
     /// Batch sizes, summed over steps: divided by `steps`, the mean batch size.
-    pub(crate) step_sentences: Counter,
-    pub(crate) in_flight: Gauge,
+    pub(crate) step_sentences: Metric,
+    pub(crate) in_flight: Metric,
     pub(crate) busy: Busy,
 }
 
@@ -87,7 +75,7 @@ pub(crate) struct Metrics {
     answers: Mutex<BTreeMap<(String, u16), u64>>,
     /// By route.
     latencies: Mutex<BTreeMap<String, Histogram>>,
-    pub(crate) connections: Arc<Gauge>,
+    pub(crate) connections: Arc<Metric>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -100,10 +88,8 @@ struct Histogram {
 impl Metrics {
     /// Counts a response. `route` is a pattern of the router, so the number of labels is bounded.
     pub(crate) fn observe(&self, route: &str, status: u16, time: Duration) {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        *answers.entry((route.to_owned(), status)).or_default() += 1;
-        drop(answers);
-        let mut latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.answers.lock().entry((route.to_owned(), status)).or_default() += 1;
+        let mut latencies = self.latencies.lock();
         let histogram = latencies.entry(route.to_owned()).or_default();
         let seconds = time.as_secs_f64();
         histogram.count += 1;
@@ -117,16 +103,16 @@ impl Metrics {
     pub(crate) fn render(&self, is_ready: bool, models: &[ModelReading]) -> String {
         let mut page = String::new();
         head(&mut page, "heedful_responses_total", "counter", "Responses by route and status.");
-        for ((route, status), count) in self.answers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for ((route, status), count) in self.answers.lock().iter() {
             let _ =
                 writeln!(page, "heedful_responses_total{{route=\"{route}\",status=\"{status}\"}} {count}");
         }
         head(&mut page, "heedful_response_seconds", "histogram", "Time from request to response.");
-        for (route, histogram) in self.latencies.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for (route, histogram) in self.latencies.lock().iter() {
             histogram.write(route, &mut page);
         }
         head(&mut page, "heedful_connections", "gauge", "Open connections.");
-        let _ = writeln!(page, "heedful_connections {}", self.connections.get());
+        let _ = writeln!(page, "heedful_connections {}", self.connections.value());
         head(&mut page, "heedful_ready", "gauge", "1 if requests should be sent here, else 0.");
         let _ = writeln!(page, "heedful_ready {}", u8::from(is_ready));
         for (name, kind, help, read) in OF_MODELS {
@@ -145,24 +131,22 @@ impl Metrics {
 type OfModel = (&'static str, &'static str, &'static str, fn(&ModelReading) -> f64);
 
 const OF_MODELS: [OfModel; 16] = [
-    ("sentences_total", "counter", "Sentences that were finished.", |m| m.metrics.sentences.get() as f64),
-    ("source_tokens_total", "counter", "Tokens that were read.", |m| m.metrics.source_tokens.get() as f64),
-    ("target_tokens_total", "counter", "Tokens of the best outputs.", |m| {
-        m.metrics.target_tokens.get() as f64
-    }),
+    ("sentences_total", "counter", "Sentences that were finished.", |m| m.metrics.sentences.value()),
+    ("source_tokens_total", "counter", "Tokens that were read.", |m| m.metrics.source_tokens.value()),
+    ("target_tokens_total", "counter", "Tokens of the best outputs.", |m| m.metrics.target_tokens.value()),
     ("cancelled_total", "counter", "Sentences cancelled because their client disconnected.", |m| {
-        m.metrics.cancelled.get() as f64
+        m.metrics.cancelled.value()
     }),
     ("refused_total", "counter", "Requests refused because the queue was full or the worker stuck.", |m| {
-        m.metrics.refused.get() as f64
+        m.metrics.refused.value()
     }),
     ("panics_total", "counter", "Panics of the worker, after which it was restarted.", |m| {
-        m.metrics.panics.get() as f64
+        m.metrics.panics.value()
     }),
-    ("reloads_total", "counter", "Times the model was replaced.", |m| m.metrics.reloads.get() as f64),
-    ("steps_total", "counter", "Steps of the worker, one batch each.", |m| m.metrics.steps.get() as f64),
+    ("reloads_total", "counter", "Times the model was replaced.", |m| m.metrics.reloads.value()),
+    ("steps_total", "counter", "Steps of the worker, one batch each.", |m| m.metrics.steps.value()),
     ("step_sentences_total", "counter", "Batch sizes, summed over steps.", |m| {
-        m.metrics.step_sentences.get() as f64
+        m.metrics.step_sentences.value()
     }),
     ("busy_seconds_total", "counter", "Time in which the model computed.", |m| m.metrics.busy.read().0),
     (
@@ -173,7 +157,7 @@ const OF_MODELS: [OfModel; 16] = [
     ),
     ("waiting", "gauge", "Sentences in the queue.", |m| m.waiting.sentences as f64),
     ("waiting_tokens", "gauge", "Tokens of the sentences in the queue.", |m| m.waiting.tokens as f64),
-    ("in_flight", "gauge", "Sentences in the batch.", |m| m.metrics.in_flight.get() as f64),
+    ("in_flight", "gauge", "Sentences in the batch.", |m| m.metrics.in_flight.value()),
     ("versions", "gauge", "Versions in memory: 2 while requests finish with one that was replaced.", |m| {
         m.versions as f64
     }),
@@ -202,44 +186,35 @@ const MEMORY: f64 = 30.0;
 impl Busy {
     /// Counts the time of some work.
     pub(crate) fn during<R>(&self, work: impl FnOnce() -> R) -> R {
-        let _working = Working::begin(self);
+        self.count().lanes += 1;
+        let _working = Working(self);
         work()
     }
 
     /// The seconds so far, and the share of the last ones.
     pub(crate) fn read(&self) -> (f64, f64) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.count_until(Instant::now());
+        let state = self.count();
         (state.seconds, state.share)
+    }
+
+    fn count(&self) -> MutexGuard<'_, BusyState> {
+        let (mut state, now) = (self.0.lock(), Instant::now());
+        let before = state.counted.replace(now).unwrap_or(now);
+        state.add(now.duration_since(before).as_secs_f64());
+        state
     }
 }
 
 /// Ends the work even if it panics.
 struct Working<'b>(&'b Busy);
 
-impl<'b> Working<'b> {
-    fn begin(busy: &'b Busy) -> Working<'b> {
-        let mut state = busy.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.count_until(Instant::now());
-        state.lanes += 1;
-        Working(busy)
-    }
-}
-
 impl Drop for Working<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.count_until(Instant::now());
-        state.lanes -= 1;
+        self.0.count().lanes -= 1;
     }
 }
 
 impl BusyState {
-    fn count_until(&mut self, now: Instant) {
-        let before = self.counted.replace(now).unwrap_or(now);
-        self.add(now.duration_since(before).as_secs_f64());
-    }
-
     fn add(&mut self, seconds: f64) {
         let working = if self.lanes > 0 { 1.0 } else { 0.0 };
         self.seconds += working * seconds;
@@ -317,6 +292,6 @@ mod tests {
         assert!((state.share - (-1.0_f64).exp()).abs() < 1e-3 && (state.seconds - 301.0).abs() < 1e-9);
         let busy = Busy::default();
         assert_eq!(busy.during(|| 7), 7);
-        assert_eq!(busy.0.lock().expect("a lock").lanes, 0);
+        assert_eq!(busy.0.lock().lanes, 0);
     }
 }

@@ -13,34 +13,36 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::app::{AppState, app, metrics_app, starting_app, starting_metrics_app};
+use crate::app::{
+    AppState, Phase, SharedState, SwitchingService, app, metrics_app, starting_app, starting_metrics_app,
+};
 use crate::connections;
 use crate::error::ServerError;
-use crate::front::{Answering, Front, Phase};
 use crate::keys::Keys;
 use crate::models::{ServedModel, Stamps, watch as watch_models};
-use crate::options::ServerOptions;
+use crate::options::{Limits, ServerOptions};
 
 /// A running server, on threads of its own. Dropped, it ends at once; [`Server::stop`] shuts it down gracefully.
 pub struct Server {
-    address: SocketAddr,
-    metrics_address: Option<SocketAddr>,
+    listening: Listening,
     drain: Duration,
     state: Arc<AppState>,
-    stop: watch::Sender<bool>,
-    serving: JoinHandle<()>,
-    runtime: HttpThreads,
 }
 
 /// A server that listens and has no models yet: it says that it is alive, and that it is not ready (503).
 pub struct StartingServer {
+    listening: Listening,
     options: ServerOptions,
+    keys: Keys,
+    service: SwitchingService,
+    metrics_service: SwitchingService,
+}
+
+/// The threads and addresses of a server, from its start to its end.
+struct Listening {
     address: SocketAddr,
     metrics_address: Option<SocketAddr>,
-    front: Arc<Front>,
-    keys: Keys,
-    answering: Answering,
-    answering_metrics: Answering,
+    shared: Arc<SharedState>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     runtime: HttpThreads,
@@ -49,28 +51,21 @@ pub struct StartingServer {
 impl StartingServer {
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listening.address
     }
 
     /// Loads the models. An error ends the server.
     pub fn load(self) -> Result<Server, ServerError> {
         let stamps = Stamps::of(&self.options.models);
-        let state = Arc::new(AppState::load(&self.options, self.front, self.keys)?);
-        self.answering.serve(app(state.clone()));
-        self.answering_metrics.serve(metrics_app(state.clone()));
-        state.front.enter(Phase::Ready);
+        let state = Arc::new(AppState::load(&self.options, self.listening.shared.clone(), self.keys)?);
+        self.service.switch(app(state.clone()));
+        self.metrics_service.switch(metrics_app(state.clone()));
+        state.shared.enter(Phase::Ready);
         if let Some(every) = self.options.watch {
-            self.runtime.spawn(watch_models(Arc::downgrade(&state.models), stamps, every));
+            let watching = watch_models(Arc::downgrade(&state.models), stamps, every);
+            self.listening.runtime.spawn(watching);
         }
-        Ok(Server {
-            address: self.address,
-            metrics_address: self.metrics_address,
-            drain: self.options.drain,
-            state,
-            stop: self.stop,
-            serving: self.serving,
-            runtime: self.runtime,
-        })
+        Ok(Server { listening: self.listening, drain: self.options.drain, state })
     }
 }
 
@@ -86,60 +81,45 @@ impl Server {
         check(&options)?;
         // Each connection needs a file descriptor. If the system grants fewer, connections wait instead.
         system::allow_open_files(options.limits.connections as u64 + 512);
-        let front = Arc::new(Front::new(&options)?);
+        let shared = Arc::new(SharedState::new(&options)?);
         let keys = options.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default();
         // The cores belong to the models: HTTP is little work, and more threads for it delay those of a model, which
         // wait for each other.
         let threads = thread::available_parallelism().map_or(1, usize::from).div_ceil(4);
         let runtime =
             Builder::new_multi_thread().worker_threads(threads).enable_all().thread_name("http").build()?;
-        let listening = |address| {
-            let _inside = runtime.enter();
-            listen(address)
-        };
-        let address = options.address;
-        let listener = listening(address).map_err(|cause| ServerError::Address { address, cause })?;
-        let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
-        let limits = || options.limits.clone();
-        let answering = Answering::new(starting_app(front.clone()));
-        let connected = front.metrics.connections.clone();
-        let proxies = &front.proxies;
-        let serving = (listener, answering.clone(), proxies.clone());
-        let serving = connections::serve(serving, limits(), connected, stopped.clone());
-        let serving = runtime.spawn(serving);
-        let answering_metrics = Answering::new(starting_metrics_app(front.clone()));
-        let mut metrics_address = None;
-        if let Some(address) = options.metrics_address {
-            let listener =
-                listening(address).map_err(|cause| ServerError::MetricsAddress { address, cause })?;
-            metrics_address = Some(listener.local_addr()?);
-            let answering = answering_metrics.clone();
-            let serving = (listener, answering, proxies.clone());
-            runtime.spawn(connections::serve(serving, limits(), Arc::default(), stopped));
-        }
-        Ok(StartingServer {
-            options,
-            address,
-            metrics_address,
-            front,
-            keys,
-            answering,
-            answering_metrics,
-            stop,
-            serving,
-            runtime: HttpThreads(Some(runtime)),
-        })
+        let serve = |address, service: &SwitchingService, connected| {
+            let _inside = runtime.enter();
+            let listener = listen(address)?;
+            let address = listener.local_addr()?;
+            let serving = (listener, service.clone(), shared.clone());
+            let serving = connections::serve(serving, options.limits.clone(), connected, stopped.clone());
+            Ok((address, runtime.spawn(serving)))
+        };
+        let service = SwitchingService::new(starting_app(shared.clone()));
+        let address = options.address;
+        let (address, serving) = serve(address, &service, shared.metrics.connections.clone())
+            .map_err(|cause| ServerError::Address { address, cause })?;
+        let metrics_service = SwitchingService::new(starting_metrics_app(shared.clone()));
+        let serve_metrics = |address| {
+            let served = serve(address, &metrics_service, Arc::default());
+            served.map(|(own, _)| own).map_err(|cause| ServerError::MetricsAddress { address, cause })
+        };
+        let metrics_address = options.metrics_address.map(serve_metrics).transpose()?;
+        let runtime = HttpThreads(Some(runtime));
+        let listening = Listening { address, metrics_address, shared, stop, serving, runtime };
+        Ok(StartingServer { listening, options, keys, service, metrics_service })
     }
 
     /// The address of `--metrics-listen`.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.metrics_address
+        self.listening.metrics_address
     }
 
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listening.address
     }
 
     /// Its models as `name (source → target)`, or `name` where there are no languages.
@@ -160,15 +140,15 @@ impl Server {
 
     /// Answers as before, but `/health/ready` says from here on that no more requests should be sent.
     pub fn drain(&self) {
-        self.state.front.enter(Phase::Draining);
+        self.state.shared.enter(Phase::Draining);
     }
 
     /// Accepts no more requests, finishes those that were accepted, and ends.
     pub fn stop(self) {
         self.drain();
-        let _ = self.stop.send(true);
+        let _ = self.listening.stop.send(true);
         // It ends by itself after the grace period.
-        let _ = self.runtime.block_on(self.serving);
+        let _ = self.listening.runtime.block_on(self.listening.serving);
     }
 
     /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. After SIGTERM it first
@@ -264,46 +244,35 @@ const LONGEST_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 fn check(options: &ServerOptions) -> Result<(), ServerError> {
     options.search.check().map_err(|error| ServerError::Limits(error.to_string()))?;
-    let limits = &options.limits;
-    if limits.sentences > limits.queue {
-        return Err(ServerError::Limits(format!(
-            "a request may have {} sentences, but only {} may wait: make --queue at least as large",
-            limits.sentences, limits.queue
-        )));
+    let (limits, beam) = (&options.limits, options.search.beam);
+    let Limits { sentences, queue, connections, .. } = *limits;
+    let refuse = |message: String| Err(ServerError::Limits(message));
+    if sentences > queue {
+        return refuse(format!(
+            "a request may have {sentences} sentences, but only {queue} may wait: make --queue at least as large"
+        ));
     }
-    if limits.beam < options.search.beam {
-        return Err(ServerError::Limits(format!(
-            "the beam is {}, but requests may have at most {}: make --max-beam at least as large",
-            options.search.beam, limits.beam
-        )));
+    if limits.beam < beam {
+        let most = limits.beam;
+        return refuse(format!(
+            "the beam is {beam}, but requests may have at most {most}: make --max-beam at least as large"
+        ));
     }
-    if limits.connections > MOST_CONNECTIONS {
-        return Err(ServerError::Limits(format!(
-            "{} connections at a time are too many: set at most {MOST_CONNECTIONS}",
-            limits.connections
-        )));
+    if connections > MOST_CONNECTIONS {
+        return refuse(format!(
+            "{connections} connections at a time are too many: set at most {MOST_CONNECTIONS}"
+        ));
     }
-    let times = [
-        limits.timeout,
-        limits.worker_timeout,
-        limits.client_timeout,
-        limits.grace,
-        options.batch_wait,
-        options.drain,
-    ];
-    if times.iter().any(|time| *time > LONGEST_TIME) {
+    let of_requests = [limits.timeout, limits.worker_timeout, limits.client_timeout, limits.grace];
+    if of_requests.into_iter().chain([options.batch_wait, options.drain]).any(|time| time > LONGEST_TIME) {
         let most = LONGEST_TIME.as_secs();
-        return Err(ServerError::Limits(format!("a time limit is too long: set at most {most} seconds")));
+        return refuse(format!("a time limit is too long: set at most {most} seconds"));
     }
     if limits.worker_timeout.is_zero() {
-        return Err(ServerError::Limits(
-            "no worker makes progress within 0 s: set --worker-timeout to at least 1".into(),
-        ));
+        return refuse("no worker makes progress within 0 s: set --worker-timeout to at least 1".to_owned());
     }
-    if limits.connections == 0 || limits.connections_per_address == 0 || limits.sentences == 0 {
-        return Err(ServerError::Limits(
-            "no request could be served: set connections and sentences to at least 1".into(),
-        ));
+    if connections == 0 || limits.connections_per_address == 0 || sentences == 0 {
+        return refuse("no request could be served: set connections and sentences to at least 1".to_owned());
     }
     Ok(())
 }

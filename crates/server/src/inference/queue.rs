@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 use std::ops::Deref;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::mpsc;
 
 use super::lanes::Lane;
@@ -77,7 +78,7 @@ impl Queue {
         if let Some(stuck) = self.workers.stuck_in(lane, Instant::now()) {
             return Err(Refused::Stuck(stuck));
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.inputs() + job.inputs.len() > self.capacity {
             state.lanes.iter_mut().for_each(WaitingLane::drop_cancelled);
         }
@@ -98,12 +99,12 @@ impl Queue {
 
     /// The next input of a lane, if there is one.
     pub(super) fn take(&self, lane: Lane) -> Option<WorkItem> {
-        self.lock().lanes[lane.index()].take()
+        self.state.lock().lanes[lane.index()].take()
     }
 
     /// Waits for the next input of a lane; `None` when the queue is closed and the lane is empty.
     pub(super) fn wait(&self, lane: Lane) -> Option<WorkItem> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(item) = state.lanes[lane.index()].take() {
                 return Some(item);
@@ -111,33 +112,27 @@ impl Queue {
             if state.is_closed {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
     }
 
     /// Waits until `inputs` are in a lane or the queue is closed, but at most for `timeout`.
     pub(super) fn wait_for(&self, lane: Lane, inputs: usize, timeout: Duration) {
         let are_missing = |state: &mut State| state.lanes[lane.index()].inputs < inputs && !state.is_closed;
-        let waited = self.changed.wait_timeout_while(self.lock(), timeout, are_missing);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.changed.wait_while_for(&mut self.state.lock(), are_missing, timeout);
     }
 
     /// Accepts no more jobs: the workers end when their lanes are empty.
     fn close(&self) {
-        self.lock().is_closed = true;
+        self.state.lock().is_closed = true;
         self.changed.notify_all();
     }
 
     /// What waits and is still wanted.
     pub(crate) fn waiting(&self) -> Waiting {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.lanes.iter_mut().for_each(WaitingLane::drop_cancelled);
         Waiting { sentences: state.inputs(), tokens: state.lanes.iter().map(|lane| lane.tokens).sum() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No change of the state can panic half-way.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

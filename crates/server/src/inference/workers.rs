@@ -9,9 +9,9 @@
 //! A worker that is stuck reacts to nothing. So the handlers of its clients look at its state themselves, and so do
 //! `/health` and `/metrics`.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
 use super::lanes::Lane;
@@ -57,12 +57,12 @@ impl Workers {
 
     /// Whatever the worker of a lane did, it is done, and it goes on with something else.
     pub(super) fn progress(&self, lane: Lane) {
-        self.lock()[lane.index()] = Activity::WorkingSince(Instant::now());
+        self.activities.lock()[lane.index()] = Activity::WorkingSince(Instant::now());
     }
 
     /// Waits for requests.
     pub(super) fn idle<R>(&self, lane: Lane, wait: impl FnOnce() -> R) -> R {
-        self.lock()[lane.index()] = Activity::Idle;
+        self.activities.lock()[lane.index()] = Activity::Idle;
         let result = wait();
         self.progress(lane);
         result
@@ -70,13 +70,13 @@ impl Workers {
 
     /// The thread of a lane's worker is about to end.
     pub(super) fn end(&self, lane: Lane) {
-        self.lock()[lane.index()] = Activity::Ended;
+        self.activities.lock()[lane.index()] = Activity::Ended;
         self.ended.notify_all();
     }
 
     /// When the worker of a lane will be stuck if it makes no progress; `None` if it has nothing to do.
     pub(crate) fn stuck_at(&self, lane: Lane) -> Option<Instant> {
-        match self.lock()[lane.index()] {
+        match self.activities.lock()[lane.index()] {
             Activity::WorkingSince(since) => Some(since + self.timeout),
             Activity::Idle | Activity::Ended => None,
         }
@@ -104,7 +104,7 @@ impl Workers {
     }
 
     pub(crate) fn have_ended(&self) -> bool {
-        are_ended(&self.lock())
+        are_ended(&self.activities.lock())
     }
 
     /// Waits for the end of a model that was replaced: until its deadline, and then for as long as a step may take. Returns
@@ -112,12 +112,9 @@ impl Workers {
     pub(crate) fn wait_for_end(&self) -> bool {
         let deadline = self.retirement.borrow().unwrap_or_else(Instant::now) + self.timeout;
         let rest = deadline.saturating_duration_since(Instant::now());
-        let waited = self.ended.wait_timeout_while(self.lock(), rest, |activities| !are_ended(activities));
-        are_ended(&waited.unwrap_or_else(PoisonError::into_inner).0)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, [Activity; Lane::COUNT]> {
-        self.activities.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut activities = self.activities.lock();
+        self.ended.wait_while_for(&mut activities, |activities| !are_ended(activities), rest);
+        are_ended(&activities)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Rates as token buckets.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 /// A token bucket: fills evenly, holds one minute's worth.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ impl Bucket {
     /// full; later requests wait until that is paid back.
     pub(super) fn take(&self, amount: f64, now: Instant) -> Result<(), u64> {
         let full = self.per_minute.max(1.0);
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut level = self.level.lock();
         let since = now.saturating_duration_since(level.1).as_secs_f64();
         *level = ((level.0 + since * self.per_minute / 60.0).min(full), now);
         let missing = amount.min(full) - level.0;

@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::connections::network;
 
@@ -34,7 +35,7 @@ struct Wrong {
 impl Lockout {
     /// Whether an address may present one more unknown key; else the seconds that it must wait.
     pub(super) fn check(&self, address: IpAddr, now: Instant) -> Result<(), u64> {
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wrong = self.wrong.lock();
         let Some(&Wrong { count, until }) = wrong.get(&network(address)) else { return Ok(()) };
         if until <= now {
             wrong.remove(&network(address));
@@ -45,7 +46,7 @@ impl Lockout {
 
     /// Counts an unknown key.
     pub(super) fn count(&self, address: IpAddr, now: Instant) {
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wrong = self.wrong.lock();
         let address = network(address);
         if wrong.len() >= ADDRESSES && !wrong.contains_key(&address) {
             wrong.retain(|_, wrong| wrong.until > now);
@@ -94,7 +95,7 @@ mod tests {
             lockout
                 .count(IpAddr::V4(Ipv4Addr::from_bits(number)), now + Duration::from_millis(number.into()));
         }
-        assert_eq!(lockout.wrong.lock().expect("a lock").len(), ADDRESSES);
+        assert_eq!(lockout.wrong.lock().len(), ADDRESSES);
         // Whoever has one address of IPv6 has 2⁶⁴.
         for number in 0..MOST {
             lockout.count(IpAddr::V6(Ipv6Addr::from_bits((1 << 127) + u128::from(number))), now);

@@ -36,9 +36,16 @@ pub(crate) struct PresentedKey {
     pub(crate) address: IpAddr,
 }
 
-/// A key that was found, or that none is needed.
+/// A request's cost, which its key must allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AcceptedKey(Option<usize>);
+pub(crate) enum Cost {
+    /// Any key may ask for it, as often as it likes.
+    Nothing,
+    /// Texts of so many characters, and tokens that a model may generate: the rates of the key count both.
+    Text { characters: usize, generated: usize },
+    /// Only an admin key may ask for it.
+    Administration,
+}
 
 #[derive(Debug)]
 struct Key {
@@ -105,55 +112,56 @@ impl Keys {
         self.all.is_some()
     }
 
-    /// Finds the key of a request: 403 if it is missing or unknown, 429 for an unknown one of an address that sent too many.
-    pub(crate) fn accept(&self, presented: &PresentedKey) -> Result<AcceptedKey, ApiError> {
-        let Some(all) = &self.all else { return Ok(AcceptedKey(None)) };
+    /// Lets a request pass, or refuses it: 403 if its key is missing, unknown or no admin key, 429 if the key has used up
+    /// its rates, or for an unknown key of an address that sent too many. `read` reads the fields of the request and tells
+    /// its cost. Nobody learns anything about the fields without a key.
+    pub(crate) fn admit<T>(
+        &self,
+        presented: &PresentedKey,
+        read: impl FnOnce() -> Result<(T, Cost), ApiError>,
+    ) -> Result<T, ApiError> {
+        let key = self.find(presented)?;
+        let (fields, cost) = read()?;
+        match (cost, key) {
+            (Cost::Text { characters, generated }, Some(key)) => {
+                let (now, all) = (Instant::now(), characters + generated);
+                for (bucket, amount) in [(&key.requests, 1), (&key.characters, all)] {
+                    let taken = bucket.as_ref().map_or(Ok(()), |bucket| bucket.take(amount as f64, now));
+                    taken.map_err(ApiError::rate_limited)?;
+                }
+            }
+            (Cost::Administration, None) => {
+                return Err(ApiError::forbidden(
+                    "this needs an admin key: start the server with --keys and an admin key, or send it SIGHUP",
+                ));
+            }
+            (Cost::Administration, Some(key)) if key.rights == Rights::Use => {
+                return Err(ApiError::forbidden("this key is no admin key"));
+            }
+            (Cost::Nothing | Cost::Text { .. } | Cost::Administration, _) => {}
+        }
+        Ok(fields)
+    }
+
+    /// The key of a request; `None` if the server has no keys.
+    fn find(&self, presented: &PresentedKey) -> Result<Option<&Key>, ApiError> {
+        let Some(all) = &self.all else { return Ok(None) };
         let Some(given) = presented.key.as_deref().filter(|key| !key.is_empty()) else {
             return Err(ApiError::forbidden(
                 "this server needs an API key: send it as `api_key`, or as Authorization: Bearer KEY",
             ));
         };
-        let now = Instant::now();
         // All are compared, so that the time does not tell which one fits.
-        let mut found = None;
-        for (index, (known, _)) in all.iter().enumerate() {
-            if is_same(given.as_bytes(), known.as_bytes()) {
-                found = Some(index);
-            }
+        let found = all.iter().fold(None, |found, (known, key)| {
+            if is_same(given.as_bytes(), known.as_bytes()) { Some(key) } else { found }
+        });
+        if found.is_some() {
+            return Ok(found);
         }
-        if found.is_none() {
-            self.lockout.check(presented.address, now).map_err(ApiError::locked_out)?;
-            self.lockout.count(presented.address, now);
-            return Err(ApiError::forbidden("this API key is not known here"));
-        }
-        Ok(AcceptedKey(found))
-    }
-
-    /// Checks the rates of a key for a request with so many characters.
-    pub(crate) fn admit(&self, key: AcceptedKey, characters: usize) -> Result<(), ApiError> {
-        let Some(key) = self.get(key) else { return Ok(()) };
         let now = Instant::now();
-        let wait = |bucket: &Option<Bucket>, amount: f64| match bucket {
-            Some(bucket) => bucket.take(amount, now),
-            None => Ok(()),
-        };
-        wait(&key.requests, 1.0).map_err(ApiError::rate_limited)?;
-        wait(&key.characters, characters as f64).map_err(ApiError::rate_limited)
-    }
-
-    /// Checks that a key is an admin key.
-    pub(crate) fn admit_admin(&self, key: AcceptedKey) -> Result<(), ApiError> {
-        match self.get(key) {
-            None => Err(ApiError::forbidden(
-                "this needs an admin key: start the server with --keys and an admin key, or send it SIGHUP",
-            )),
-            Some(key) if key.rights == Rights::Administer => Ok(()),
-            Some(_) => Err(ApiError::forbidden("this key is no admin key")),
-        }
-    }
-
-    fn get(&self, AcceptedKey(index): AcceptedKey) -> Option<&Key> {
-        self.all.as_ref()?.get(index?).map(|(_, key)| key)
+        self.lockout.check(presented.address, now).map_err(ApiError::locked_out)?;
+        self.lockout.count(presented.address, now);
+        Err(ApiError::forbidden("this API key is not known here"))
     }
 }
 
@@ -174,29 +182,30 @@ mod tests {
 
     use super::*;
 
-    fn accept(keys: &Keys, key: Option<&str>, address: u8) -> Result<AcceptedKey, u16> {
+    const TEXT: Cost = Cost::Text { characters: 5, generated: 0 };
+
+    fn admit(keys: &Keys, key: Option<&str>, address: u8, cost: Cost) -> Result<(), u16> {
         let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, address));
         let presented = PresentedKey { key: key.map(str::to_owned), address };
-        keys.accept(&presented).map_err(|error| error.status.as_u16())
+        keys.admit(&presented, || Ok(((), cost))).map_err(|error| error.status.as_u16())
     }
 
     #[test]
     fn keys_open_doors_and_odd_files_are_named() {
         let keys = Keys::parse(r#"[{"key": "a", "requests_per_minute": 1}, {"key": "b", "admin": true}]"#);
         let keys = keys.expect("good keys");
-        let status = |admitted: Result<(), ApiError>| admitted.map_err(|error| error.status.as_u16());
-        for (key, refused) in
-            [(None, 403), (Some(""), 403), (Some("c"), 403), (Some("ab"), 403), (Some("A"), 403)]
-        {
-            assert_eq!(accept(&keys, key, 1), Err(refused), "{key:?}");
+        for key in [None, Some(""), Some("c"), Some("ab"), Some("A")] {
+            assert_eq!(admit(&keys, key, 1, Cost::Nothing), Err(403), "{key:?}");
+            let presented = PresentedKey { key: key.map(str::to_owned), address: Ipv4Addr::LOCALHOST.into() };
+            let read = || -> Result<((), Cost), ApiError> { panic!("the fields are read without a key") };
+            assert!(keys.admit(&presented, read).is_err());
         }
-        let (a, b) =
-            (accept(&keys, Some("a"), 1).expect("a key"), accept(&keys, Some("b"), 1).expect("a key"));
-        assert_eq!((status(keys.admit(a, 5)), status(keys.admit(a, 5))), (Ok(()), Err(429)));
-        assert_eq!((status(keys.admit_admin(a)), status(keys.admit_admin(b))), (Err(403), Ok(())));
+        let with = |key, cost| admit(&keys, Some(key), 1, cost);
+        assert_eq!([with("a", TEXT), with("a", TEXT), with("a", Cost::Nothing)], [Ok(()), Err(429), Ok(())]);
+        assert_eq!([with("a", Cost::Administration), with("b", Cost::Administration)], [Err(403), Ok(())]);
         let open = Keys::default();
-        let nobody = accept(&open, None, 1).expect("no key is needed");
-        assert_eq!((status(open.admit(nobody, 5)), status(open.admit_admin(nobody))), (Ok(()), Err(403)));
+        assert_eq!(admit(&open, None, 1, TEXT), Ok(()), "no key is needed");
+        assert_eq!(admit(&open, None, 1, Cost::Administration), Err(403));
         for odd in [
             "{",
             r#"[{"key": ""}]"#,
@@ -211,12 +220,13 @@ mod tests {
     #[test]
     fn whoever_guesses_is_locked_out_and_known_keys_are_not() {
         let keys = Keys::parse(r#"[{"key": "right"}]"#).expect("good keys");
+        let with = |key, address| admit(&keys, Some(key), address, Cost::Nothing);
         for _ in 0..lockout::MOST {
-            assert_eq!(accept(&keys, Some("wrong"), 1), Err(403));
+            assert_eq!(with("wrong", 1), Err(403));
         }
-        assert_eq!((accept(&keys, Some("wrong"), 1), accept(&keys, Some("wrong"), 2)), (Err(429), Err(403)));
-        assert!([1, 2].map(|address| accept(&keys, Some("right"), address).is_ok()) == [true; 2]);
-        assert_eq!(accept(&keys, None, 1), Err(403), "no key is no guess");
+        assert_eq!((with("wrong", 1), with("wrong", 2)), (Err(429), Err(403)));
+        assert!([1, 2].map(|address| with("right", address).is_ok()) == [true; 2]);
+        assert_eq!(admit(&keys, None, 1, Cost::Nothing), Err(403), "no key is no guess");
     }
 
     #[test]

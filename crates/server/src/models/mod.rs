@@ -7,17 +7,16 @@
 mod spec;
 
 mod engine;
-mod examples;
 
 mod watch;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use heedful::models::DeviceChoice;
 use heedful::tasks::Task;
 use heedful::tensor::{Device, cuda};
+use parking_lot::{Mutex, RwLock};
 
 pub use self::engine::Engine;
 pub use self::spec::{ModelSpec, Origin};
@@ -40,16 +39,10 @@ pub(crate) struct ServedModel {
     pub(crate) examples: Vec<String>,
     pub(crate) metrics: Arc<ModelMetrics>,
     worker_options: WorkerOptions,
-    /// Of the queue.
-    capacity: usize,
-    /// The most tokens of a text, if that is not left to the model.
-    text_tokens: Option<usize>,
-    device: DeviceChoice,
+    options: ServerOptions,
     current: RwLock<Arc<LoadedModel>>,
     /// The queue of the version that was replaced last, until its workers have ended.
     replaced: Mutex<Option<Arc<Queue>>>,
-    /// How long requests go on with a version that was replaced.
-    grace: Duration,
     /// Held during a reload, so that no two run at once.
     reloading: Mutex<()>,
 }
@@ -100,8 +93,7 @@ impl Models {
 impl ServedModel {
     fn open(spec: ModelSpec, options: &ServerOptions) -> Result<ServedModel, ServerError> {
         let failed = |cause| ServerError::Model { name: spec.name.clone(), cause };
-        let text_tokens = options.limits.text_tokens;
-        let engine = load(&spec, text_tokens, options.shortlists, options.device).map_err(failed)?;
+        let engine = load(&spec, options).map_err(failed)?;
         let searches = options.models.len() * SEARCHES_OF_A_MODEL;
         let (task, metrics) = (engine.task(), Arc::new(ModelMetrics::default()));
         let worker_options = WorkerOptions {
@@ -110,33 +102,29 @@ impl ServedModel {
             batch_wait: options.batch_wait,
             timeout: options.limits.worker_timeout,
         };
-        let capacity = options.limits.queue;
-        let loaded = LoadedModel::start(&spec.name, engine, capacity, &worker_options, &metrics)?;
+        let loaded = LoadedModel::start(&spec.name, engine, options.limits.queue, &worker_options, &metrics)?;
         let current = RwLock::new(Arc::new(loaded));
         Ok(ServedModel {
-            examples: examples::of(&spec.origin),
+            examples: spec.origin.examples(),
             spec,
             task,
             metrics,
             worker_options,
-            capacity,
-            text_tokens,
-            device: options.device,
+            options: options.clone(),
             current,
             replaced: Mutex::default(),
-            grace: options.limits.grace,
             reloading: Mutex::new(()),
         })
     }
 
     /// The loaded version.
     pub(crate) fn current(&self) -> Arc<LoadedModel> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().clone()
     }
 
     /// The queues of all versions in memory, the current one first.
     pub(crate) fn queues(&self) -> Vec<Arc<Queue>> {
-        let replaced = self.replaced().clone().filter(|queue| !queue.workers.have_ended());
+        let replaced = self.replaced.lock().clone().filter(|queue| !queue.workers.have_ended());
         [self.current().queue.0.clone()].into_iter().chain(replaced).collect()
     }
 
@@ -145,41 +133,36 @@ impl ServedModel {
         stuck_in(&self.current().queue, &self.spec.name)
     }
 
-    fn replaced(&self) -> MutexGuard<'_, Option<Arc<Queue>>> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until the version that was replaced last is gone; the error is a sentence.
     fn wait_for_replaced(&self) -> Result<(), String> {
-        let replaced = self.replaced().clone();
+        let replaced = self.replaced.lock().clone();
         if replaced.is_some_and(|queue| !queue.workers.wait_for_end()) {
             let remedy = "the work of its requests does not end: restart the server";
             return Err(format!("the version before this one is still in memory: {remedy}"));
         }
-        *self.replaced() = None;
+        *self.replaced.lock() = None;
         Ok(())
     }
 
     /// Reloads the model; if that fails, the old version keeps serving.
     pub(crate) fn reload(&self) -> Result<(), ServerError> {
-        let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.reloading.lock();
         let failed = |cause| ServerError::Model { name: self.spec.name.clone(), cause };
         self.wait_for_replaced().map_err(failed)?;
-        let shortlists = self.worker_options.shortlists;
-        let engine = load(&self.spec, self.text_tokens, shortlists, self.device).map_err(failed)?;
+        let engine = load(&self.spec, &self.options).map_err(failed)?;
         if engine.task() != self.task {
             let (old, new) = (self.task.model(), engine.task().model());
             return Err(failed(format!("it was {old} and is now {new}: restart the server for that")));
         }
-        let loaded =
-            LoadedModel::start(&self.spec.name, engine, self.capacity, &self.worker_options, &self.metrics)?;
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let (name, capacity) = (&self.spec.name, self.options.limits.queue);
+        let loaded = LoadedModel::start(name, engine, capacity, &self.worker_options, &self.metrics)?;
+        let mut current = self.current.write();
         let old = std::mem::replace(&mut *current, Arc::new(loaded));
         // Counted before the new model is visible: a response from it implies a count that includes it.
         self.metrics.reloads.add(1);
         drop(current);
-        old.queue.workers.retire(Instant::now() + self.grace);
-        *self.replaced() = Some(old.queue.0.clone());
+        old.queue.workers.retire(Instant::now() + self.options.limits.grace);
+        *self.replaced.lock() = Some(old.queue.0.clone());
         // Its workers end here, or with the last request that holds it.
         drop(old);
         Ok(())
@@ -191,27 +174,21 @@ fn stuck_in(queue: &Queue, model: &str) -> Option<String> {
 }
 
 /// Loads a model and limits its texts; the error is a sentence.
-fn load(
-    spec: &ModelSpec,
-    text_tokens: Option<usize>,
-    shortlists: Shortlists,
-    device: DeviceChoice,
-) -> Result<Engine, String> {
+fn load(spec: &ModelSpec, options: &ServerOptions) -> Result<Engine, String> {
     let mut engine = spec.origin.load()?;
-    let placed = cuda::fitting(|| device.place(engine.model())).map_err(|full| full.to_string())?;
+    let placed = cuda::fitting(|| options.device.place(engine.model())).map_err(|full| full.to_string())?;
     placed.map_err(|why| why.to_string())?;
-    if let (Engine::Translator(translator), Shortlists::Used) = (&engine, shortlists)
-        && translator.shortlist().is_none()
-    {
-        let remedy = "learn one with heedful shortlist, or serve without --shortlist";
-        return Err(format!("it has no shortlist: {remedy}"));
+    if options.shortlists == Shortlists::Used {
+        if matches!(&engine, Engine::Translator(translator) if translator.shortlist().is_none()) {
+            let remedy = "learn one with heedful shortlist, or serve without --shortlist";
+            return Err(format!("it has no shortlist: {remedy}"));
+        }
+        if engine.model().params().device() != Device::Cpu {
+            let remedy = "serve without --shortlist, or with --device cpu";
+            return Err(format!("shortlists are for the processor: {remedy}"));
+        }
     }
-    if shortlists == Shortlists::Used && engine.model().params().device() != Device::Cpu {
-        return Err(
-            "shortlists are for the processor: serve without --shortlist, or with --device cpu".to_owned()
-        );
-    }
-    text_tokens.map_or(Ok(()), |tokens| engine.set_max_tokens(tokens))?;
+    options.limits.text_tokens.map_or(Ok(()), |tokens| engine.set_max_tokens(tokens))?;
     Ok(engine)
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heedful::tasks::folder::{ModelFolder, beside, is_package};
+use heedful::train::examples::examples;
 
 use super::Engine;
 use crate::languages;
@@ -81,6 +82,14 @@ impl Origin {
         match self {
             Origin::Folder(folder) => Engine::open(folder),
             Origin::Factory(build) => build(),
+        }
+    }
+
+    /// Texts to try the model with: those of its folder or package.
+    pub(super) fn examples(&self) -> Vec<String> {
+        match self {
+            Origin::Folder(folder) => examples(folder),
+            Origin::Factory(_) => Vec::new(),
         }
     }
 

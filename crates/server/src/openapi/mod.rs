@@ -3,6 +3,7 @@
 mod bounds;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
@@ -22,9 +23,9 @@ const SUMMARY: &str = "Translation, classification and text generation by attent
                        everything. Every error is {\"error\": \"a sentence\"}.";
 
 /// The description of a server with its limits, models and languages, as JSON.
-pub(crate) fn describe(state: &AppState) -> String {
+pub(crate) fn describe(state: &Arc<AppState>) -> String {
     let limits = &state.limits;
-    let mut description = routes().into_openapi();
+    let mut description = routes(state).into_openapi();
     description.info = InfoBuilder::new()
         .title("heedful")
         .version(env!("CARGO_PKG_VERSION"))

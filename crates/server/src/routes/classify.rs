@@ -10,16 +10,15 @@ use heedful::tasks::classify::{Classified, Classifier};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::model_selection::by_name;
-use super::pending_job::{PendingJob, Timings};
-use super::tokenize::{check_characters, off_thread, too_long};
+use super::pending_job::Timings;
+use super::target::by_name;
 use crate::app::AppState;
 use crate::error::ApiError;
-use crate::inference::{Delivery, Detail, Input, Job, Outcome};
+use crate::inference::{Delivery, Outcome};
+use crate::keys::Cost;
 use crate::models::Engine;
-use crate::wire::{
-    AttentionForm, Body, ExplanationSchema, Json, ModelErrors, RequestErrors, Texts, scores_kept,
-};
+use crate::options::Limits;
+use crate::wire::{AttentionForm, Body, ExplanationSchema, Fields, Json, ModelErrors, RequestErrors, Texts};
 
 /// Texts to classify.
 #[derive(Deserialize, ToSchema)]
@@ -79,49 +78,23 @@ struct AttendedWord {
 
 /// Classify texts
 #[utoipa::path(
-    post,
-    path = "/v1/classify",
-    tag = "v1",
+    post, path = "/v1/classify", tag = "v1",
     request_body(content = ClassifyRequest, example = json!({"text": ["What a joy.", "Never again."]})),
     responses((status = 200, description = "The labels", body = ClassifyResponse), RequestErrors, ModelErrors)
 )]
 pub(crate) async fn classify(
     State(state): State<Arc<AppState>>,
-    Body { fields, key }: Body<ClassifyRequest>,
+    Body(fields): Body<ClassifyRequest>,
 ) -> Result<Json<ClassifyResponse>, ApiError> {
-    let texts = fields.text;
-    let detail = match (fields.attention, scores_kept(fields.raw_scores, fields.attention)?) {
-        (AttentionForm::None, _) => Detail::Text,
-        (form, scores) => Detail::Explained { weights: form.into(), scores, alternatives: None },
-    };
-    let served = by_name(&state, fields.model.as_deref(), Task::Classify)?;
-    check_characters(&state, texts.characters())?;
-    let (count, most) = (texts.all().len(), state.limits.sentences);
-    if count > most {
-        return Err(ApiError::too_large(format!("`text` has {count} texts, and {most} are allowed")));
-    }
-    state.keys.admit(key, texts.characters())?;
-
-    let loaded = served.current();
-    let (engine, given) = (loaded.engine.clone(), texts.all().to_vec());
-    let bytes = given.iter().map(String::len).sum();
-    let input = move |(index, text): (usize, String)| {
-        let tokens = engine.read(&text).map_err(|error| too_long("text", index, error))?;
-        Ok(Input { tokens, text, prefix: Vec::new() })
-    };
-    let read = move || given.into_iter().enumerate().map(input).collect::<Result<_, ApiError>>();
-    let all: Vec<Input> = off_thread(&state, bytes, read).await??;
-    let has_tokens: Vec<bool> = all.iter().map(|input| !input.tokens.is_empty()).collect();
-    let job = Job {
-        inputs: all.into_iter().filter(|input| !input.tokens.is_empty()).collect(),
-        options: Arc::new(state.search.clone()),
-        detail,
-        delivery: Delivery::Complete,
-    };
-    let mut job = PendingJob::submit(&state, served, &loaded, job)?;
+    let detail = fields.attention.detail(fields.raw_scores, None)?;
+    let target = by_name(&state, fields.model.as_deref(), Task::Classify)?;
+    let inputs = target.texts(&fields.text).await?;
+    let has_tokens: Vec<bool> = inputs.iter().map(|input| !input.tokens.is_empty()).collect();
+    let inputs = inputs.into_iter().filter(|input| !input.tokens.is_empty()).collect();
+    let mut job = target.submit(inputs, state.search.clone(), (detail, Delivery::Complete))?;
     let mut outcomes = job.outcomes().await?.into_iter();
-    let Engine::Classifier(classifier) = &*loaded.engine else {
-        return Err(ApiError::bad_request(format!("`model`: {} is no classifier", served.spec.name)));
+    let Engine::Classifier(classifier) = &*target.loaded.engine else {
+        return Err(ApiError::bad_request(format!("`model`: {} is no classifier", target.name())));
     };
     let result = |has_tokens: bool| match has_tokens.then(|| outcomes.next()).flatten() {
         Some(Outcome::Classified(classified, explanation)) => {
@@ -129,11 +102,14 @@ pub(crate) async fn classify(
         }
         _ => None,
     };
-    Ok(Json(ClassifyResponse {
-        model: served.spec.name.clone(),
-        results: has_tokens.into_iter().map(result).collect(),
-        timings: job.timings(),
-    }))
+    let results = has_tokens.into_iter().map(result).collect();
+    Ok(Json(ClassifyResponse { model: target.name(), results, timings: job.timings() }))
+}
+
+impl Fields for ClassifyRequest {
+    fn cost(&self, _: &Limits) -> Cost {
+        Cost::Text { characters: self.text.characters(), generated: 0 }
+    }
 }
 
 impl Classification {

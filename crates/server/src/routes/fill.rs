@@ -10,15 +10,14 @@ use heedful::tasks::masked::{Filled, Guess};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::model_selection::by_name;
-use super::pending_job::{PendingJob, Timings};
-use super::tokenize::{check_characters, off_thread, too_long};
+use super::pending_job::Timings;
+use super::target::by_name;
 use crate::app::AppState;
 use crate::error::ApiError;
-use crate::inference::{Delivery, Detail, Input, Job, Outcome};
-use crate::wire::{
-    AttentionForm, Body, ExplanationSchema, Json, ModelErrors, RequestErrors, Texts, at_most, scores_kept,
-};
+use crate::inference::{Delivery, Outcome};
+use crate::keys::Cost;
+use crate::options::Limits;
+use crate::wire::{AttentionForm, Body, ExplanationSchema, Fields, Json, ModelErrors, RequestErrors, Texts};
 
 /// Texts with gaps.
 #[derive(Deserialize, ToSchema)]
@@ -82,55 +81,39 @@ struct Prediction {
 
 /// Fill gaps
 #[utoipa::path(
-    post,
-    path = "/v1/fill",
-    tag = "v1",
+    post, path = "/v1/fill", tag = "v1",
     request_body(content = FillRequest, example = json!({"text": "the <mask> drives through the rain", "top": 3})),
     responses((status = 200, description = "The predictions", body = FillResponse), RequestErrors, ModelErrors)
 )]
 pub(crate) async fn fill(
     State(state): State<Arc<AppState>>,
-    Body { fields, key }: Body<FillRequest>,
+    Body(fields): Body<FillRequest>,
 ) -> Result<Json<FillResponse>, ApiError> {
-    let top = at_most("top", fields.top.unwrap_or(PREDICTIONS), MOST_PREDICTIONS)?;
-    if top == 0 {
+    let n_best = fields.top.unwrap_or(PREDICTIONS);
+    if n_best == 0 || n_best > MOST_PREDICTIONS {
         return Err(ApiError::bad_request(format!(
             "`top` must be a whole number from 1 to {MOST_PREDICTIONS}"
         )));
     }
-    let detail = match (fields.attention, scores_kept(fields.raw_scores, fields.attention)?) {
-        (AttentionForm::None, _) => Detail::Text,
-        (form, scores) => Detail::Explained { weights: form.into(), scores, alternatives: None },
-    };
-    let texts = fields.text;
-    let served = by_name(&state, fields.model.as_deref(), Task::Masked)?;
-    check_characters(&state, texts.characters())?;
-    let (count, most) = (texts.all().len(), state.limits.sentences);
-    if count > most {
-        return Err(ApiError::too_large(format!("`text` has {count} texts, and {most} are allowed")));
+    let detail = fields.attention.detail(fields.raw_scores, None)?;
+    let target = by_name(&state, fields.model.as_deref(), Task::Masked)?;
+    let inputs = target.texts(&fields.text).await?;
+    if let Some(index) = inputs.iter().position(|input| !target.loaded.engine.masks(&input.tokens)) {
+        let number = index + 1;
+        return Err(ApiError::bad_request(format!(
+            "`text`: text {number} has no <mask>: write one for each token to predict"
+        )));
     }
-    state.keys.admit(key, texts.characters())?;
-
-    let loaded = served.current();
-    let (engine, given) = (loaded.engine.clone(), texts.all().to_vec());
-    let bytes = given.iter().map(String::len).sum();
-    let input = move |(index, text): (usize, String)| {
-        let tokens = engine.read(&text).map_err(|error| too_long("text", index, error))?;
-        if !engine.masks(&tokens) {
-            let number = index + 1;
-            return Err(ApiError::bad_request(format!(
-                "`text`: text {number} has no <mask>: write one for each token to predict"
-            )));
-        }
-        Ok(Input { tokens, text, prefix: Vec::new() })
-    };
-    let read = move || given.into_iter().enumerate().map(input).collect::<Result<_, ApiError>>();
-    let inputs: Vec<Input> = off_thread(&state, bytes, read).await??;
-    let options = SearchOptions { n_best: top, ..state.search.clone() };
-    let job = Job { inputs, options: Arc::new(options), detail, delivery: Delivery::Complete };
-    let mut job = PendingJob::submit(&state, served, &loaded, job)?;
+    let options = SearchOptions { n_best, ..state.search.clone() };
+    let mut job = target.submit(inputs, options, (detail, Delivery::Complete))?;
     let results = job.outcomes().await?.into_iter().filter_map(FilledText::new).collect();
-    Ok(Json(FillResponse { model: served.spec.name.clone(), results, timings: job.timings() }))
+    Ok(Json(FillResponse { model: target.name(), results, timings: job.timings() }))
+}
+
+impl Fields for FillRequest {
+    fn cost(&self, _: &Limits) -> Cost {
+        Cost::Text { characters: self.text.characters(), generated: 0 }
+    }
 }
 
 impl FilledText {

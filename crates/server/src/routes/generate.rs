@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::unfold;
 use heedful::decode::{Sampling, SearchOptions};
 use heedful::explain::{ExplainedToken, Explanation};
 use heedful::tasks::Task;
@@ -12,18 +11,18 @@ use heedful::tasks::translate::Output;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::model_selection::by_name;
 use super::pending_job::{JobUpdate, PendingJob, Timings};
 use super::sse;
-use super::tokenize::{check_characters, off_thread};
+use super::target::by_name;
 use super::translate::most_alternatives;
 use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
-use crate::inference::{Delivery, Detail, Input, Job, Outcome, Written};
+use crate::inference::{Delivery, Input, Outcome, Written};
+use crate::keys::Cost;
 use crate::models::Engine;
+use crate::options::Limits;
 use crate::wire::{
-    AttentionForm, Body, ExplanationSchema, Json, ModelErrors, RequestErrors, TokenSchema, at_most,
-    scores_kept,
+    AttentionForm, Body, ExplanationSchema, Fields, Json, ModelErrors, RequestErrors, TokenSchema, at_most,
 };
 
 /// A prompt to continue. Tokens are sampled, unless `beam` or temperature 0 asks for a search.
@@ -146,14 +145,13 @@ pub(crate) enum GenerateEvent {
     /// `done`: the last event.
     Done(GenerateResponse),
     /// `error`: the last event of a stream that failed.
+    #[expect(dead_code, reason = "`sse::response` writes it; this describes it")]
     Error(ErrorBody),
 }
 
 /// Continue a prompt
 #[utoipa::path(
-    post,
-    path = "/v1/generate",
-    tag = "v1",
+    post, path = "/v1/generate", tag = "v1",
     request_body(content = GenerateRequest, example = json!({"prompt": "Once upon a time", "tokens": 50, "top_p": 0.9})),
     responses(
         (status = 200, description = "The texts; events if `stream` is true", content(
@@ -166,47 +164,52 @@ pub(crate) enum GenerateEvent {
 )]
 pub(crate) async fn generate(
     State(state): State<Arc<AppState>>,
-    Body { fields, key }: Body<GenerateRequest>,
+    Body(fields): Body<GenerateRequest>,
 ) -> Result<Response, ApiError> {
-    let most = state.limits.tokens;
-    let tokens = fields.tokens.map_or(Ok(TOKENS.min(most)), |tokens| at_most("tokens", tokens, most))?;
+    let tokens = at_most("tokens", fields.tokens(&state.limits), state.limits.tokens)?;
     let options = search_options(&state, &fields)?;
-    let alternatives = fields
-        .alternatives
-        .map(|count| at_most("alternatives", count, most_alternatives(&state)))
-        .transpose()?;
-    let detail = match (fields.attention, scores_kept(fields.raw_scores, fields.attention)?, alternatives) {
-        (AttentionForm::None, _, None) => Detail::Text,
-        (form, scores, alternatives) => Detail::Explained { weights: form.into(), scores, alternatives },
-    };
+    let most = most_alternatives(&state);
+    let alternatives = fields.alternatives.map(|count| at_most("alternatives", count, most)).transpose()?;
+    let detail = fields.attention.detail(fields.raw_scores, alternatives)?;
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
-    let served = by_name(&state, fields.model.as_deref(), Task::Language)?;
-    let prompt = fields.prompt;
-    let characters = prompt.chars().count();
-    check_characters(&state, characters)?;
-    state.keys.admit(key, characters + tokens)?;
-
-    let loaded = served.current();
-    let Engine::Generator(generator) = &*loaded.engine else {
-        return Err(ApiError::bad_request(format!("`model`: {} generates no text", served.spec.name)));
+    let target = by_name(&state, fields.model.as_deref(), Task::Language)?;
+    let Engine::Generator(generator) = &*target.loaded.engine else {
+        return Err(ApiError::bad_request(format!("`model`: {} generates no text", target.name())));
     };
-    let (engine, bytes) = (loaded.engine.clone(), prompt.len());
-    let read = move || engine.read(&prompt).map(|tokens| Input { tokens, text: prompt, prefix: Vec::new() });
-    let input = off_thread(&state, bytes, read).await?;
-    let input = input.map_err(|error| ApiError::too_large(format!("`prompt`: {error}: make it shorter")))?;
+    let (engine, text, bytes) = (target.loaded.engine.clone(), fields.prompt.clone(), fields.prompt.len());
+    let read = target.off_thread(bytes, move || engine.read(&text)).await?;
+    let tokens_of_prompt =
+        read.map_err(|error| ApiError::too_large(format!("`prompt`: {error}: make it shorter")))?;
     // Without `<bos>`.
     let options = generator
-        .options(input.tokens.len() - 1, tokens, &options)
+        .options(tokens_of_prompt.len() - 1, tokens, &options)
         .map_err(|error| ApiError::bad_request(format!("`prompt`, `tokens`: {error}")))?;
-    let job = Job { inputs: vec![input], options: Arc::new(options), detail, delivery };
-    let mut job = PendingJob::submit(&state, served, &loaded, job)?;
-    let model = served.spec.name.clone();
-    match delivery {
-        Delivery::Complete => {
-            let outcome = job.outcomes().await?.pop();
-            Ok(Json(GenerateResponse::new(model, outcome, &job)).into_response())
+    let input = Input { tokens: tokens_of_prompt, text: fields.prompt, prefix: Vec::new() };
+    let mut job = target.submit(vec![input], options, (detail, delivery))?;
+    let model = target.name();
+    if delivery == Delivery::Complete {
+        let outcome = job.outcomes().await?.pop();
+        return Ok(Json(GenerateResponse::new(model, outcome, &job)).into_response());
+    }
+    Ok(sse::response(job, move |job, update| match update? {
+        JobUpdate::Partial { text, .. } => Some(sse::event("partial", &GenerateEvent::Partial { text })),
+        JobUpdate::Done { outcome, .. } => {
+            let response = GenerateResponse::new(model.clone(), Some(outcome), job);
+            Some(sse::event("done", &GenerateEvent::Done(response)))
         }
-        Delivery::Streaming => Ok(stream(model, job)),
+    }))
+}
+
+impl GenerateRequest {
+    fn tokens(&self, limits: &Limits) -> usize {
+        self.tokens.unwrap_or(TOKENS.min(limits.tokens))
+    }
+}
+
+impl Fields for GenerateRequest {
+    fn cost(&self, limits: &Limits) -> Cost {
+        let generated = self.tokens(limits).min(limits.tokens);
+        Cost::Text { characters: self.prompt.chars().count(), generated }
     }
 }
 
@@ -237,33 +240,6 @@ fn search_options(state: &AppState, fields: &GenerateRequest) -> Result<SearchOp
     };
     options.check().map_err(|error| ApiError::bad_request(error.to_string()))?;
     Ok(options)
-}
-
-fn stream(model: String, job: PendingJob) -> Response {
-    sse::response(unfold(Some((model, job)), |state| async {
-        let (model, mut job) = state?;
-        let (event, next) = match job.next().await {
-            Ok(Some(JobUpdate::Partial { text, .. })) => {
-                (GenerateEvent::Partial { text }, Some((model, job)))
-            }
-            Ok(Some(JobUpdate::Done { outcome, .. })) => {
-                (GenerateEvent::Done(GenerateResponse::new(model, Some(outcome), &job)), None)
-            }
-            Ok(None) => return None,
-            Err(error) => (GenerateEvent::Error(error.into_body()), None),
-        };
-        Some((Ok(sse::text(&event)), next))
-    }))
-}
-
-impl sse::Event for GenerateEvent {
-    fn name(&self) -> &'static str {
-        match self {
-            GenerateEvent::Partial { .. } => "partial",
-            GenerateEvent::Done(_) => "done",
-            GenerateEvent::Error(_) => "error",
-        }
-    }
 }
 
 impl GenerateResponse {

@@ -16,30 +16,19 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::AppState;
-use crate::error::ApiError;
-use crate::front::{Front, Phase};
+use super::target::unknown;
+use crate::app::{AppState, Phase, SharedState};
+use crate::error::ErrorBody;
 use crate::models::ServedModel;
 use crate::wire::Json;
 
-/// A sign of life.
+/// Whether the server is alive, or wants requests.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `ok` or `stuck`.
+    /// `ok` or `ready` if it is well; `loading`, `stuck` or `draining`.
     #[schema(example = "ok")]
     status: &'static str,
-    /// Which worker is stuck, as a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
-/// Whether requests should be sent here.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Readiness {
-    /// `ready`, `loading`, `stuck` or `draining`.
-    #[schema(example = "ready")]
-    status: &'static str,
-    /// Why not, as a sentence.
+    /// What is wrong, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -70,54 +59,46 @@ pub(crate) struct ModelReady {
 
 /// Whether the server is alive
 #[utoipa::path(
-    get,
-    path = "/health",
-    tag = "service",
+    get, path = "/health", tag = "service",
     responses(
         (status = 200, description = "It is", body = Health),
-        (status = 503, description = "A worker makes no progress", body = Health)
+        (status = 503, description = "A worker makes no progress", body = Health),
     )
 )]
-pub(crate) async fn health(state: State<Arc<AppState>>) -> Response {
-    live(state).await
+pub(crate) async fn health(State(state): State<Arc<AppState>>) -> Health {
+    Health::of_life(state.models.stuck())
 }
 
 /// Whether the server is alive: if not, restart it
 #[utoipa::path(
-    get,
-    path = "/health/live",
-    tag = "service",
+    get, path = "/health/live", tag = "service",
     responses(
         (status = 200, description = "It is", body = Health),
-        (status = 503, description = "A worker makes no progress", body = Health)
+        (status = 503, description = "A worker makes no progress", body = Health),
     )
 )]
-pub(crate) async fn live(State(state): State<Arc<AppState>>) -> Response {
-    Health::of_stuck(state.models.stuck())
+pub(crate) async fn live(state: State<Arc<AppState>>) -> Health {
+    health(state).await
 }
 
 /// Whether requests should be sent here
 #[utoipa::path(
-    get,
-    path = "/health/ready",
-    tag = "service",
+    get, path = "/health/ready", tag = "service",
     responses(
-        (status = 200, description = "They should", body = Readiness),
-        (status = 503, description = "Models are being loaded, a worker makes no progress, or the server is about to end", body = Readiness)
+        (status = 200, description = "They should", body = Health),
+        (status = 503, description = "Loading, draining, or a worker makes no progress", body = Health),
     )
 )]
-pub(crate) async fn ready(State(state): State<Arc<AppState>>) -> Response {
-    Readiness::of(&state).into_response()
+pub(crate) async fn ready(State(state): State<Arc<AppState>>) -> Health {
+    Health::of_readiness(&state)
 }
 
 /// Whether the server is alive, for KServe
 #[utoipa::path(
-    get,
-    path = "/v2/health/live",
-    tag = "service",
+    get, path = "/v2/health/live", tag = "service",
     responses(
         (status = 200, description = "It is", body = ServerLive),
-        (status = 503, description = "A worker makes no progress", body = ServerLive)
+        (status = 503, description = "A worker makes no progress", body = ServerLive),
     )
 )]
 pub(crate) async fn kserve_live(State(state): State<Arc<AppState>>) -> Response {
@@ -126,77 +107,65 @@ pub(crate) async fn kserve_live(State(state): State<Arc<AppState>>) -> Response 
 
 /// Whether requests should be sent here, for KServe
 #[utoipa::path(
-    get,
-    path = "/v2/health/ready",
-    tag = "service",
+    get, path = "/v2/health/ready", tag = "service",
     responses(
         (status = 200, description = "They should", body = ServerReady),
-        (status = 503, description = "Models are being loaded, a worker makes no progress, or the server is about to end", body = ServerReady)
+        (status = 503, description = "Loading, draining, or a worker makes no progress", body = ServerReady),
     )
 )]
 pub(crate) async fn kserve_ready(State(state): State<Arc<AppState>>) -> Response {
-    kserve_readiness(&Readiness::of(&state))
+    kserve_readiness(&Health::of_readiness(&state))
 }
 
 /// Whether requests for a model should be sent here, for KServe
 #[utoipa::path(
-    get,
-    path = "/v2/models/{name}/ready",
-    tag = "service",
+    get, path = "/v2/models/{name}/ready", tag = "service",
     params(("name" = String, Path, description = "A name from /v1/models")),
     responses(
         (status = 200, description = "They should", body = ModelReady),
-        (status = 404, description = "There is no such model", body = crate::error::ErrorBody),
+        (status = 404, description = "There is no such model", body = ErrorBody),
         (status = 503, description = "Its worker makes no progress, or the server is about to end", body = ModelReady)
     )
 )]
 pub(crate) async fn kserve_model(State(state): State<Arc<AppState>>, Path(name): Path<String>) -> Response {
     let Some(served) = state.models.named(&name) else {
-        let name: String = name.chars().take(100).collect();
-        return ApiError::not_found(format!("there is no model `{name}`; /v1/models lists them"))
-            .into_response();
+        return unknown(&name.chars().take(100).collect::<String>()).into_response();
     };
-    let ready = state.front.phase() == Phase::Ready && served.stuck().is_none();
+    let ready = state.shared.phase() == Phase::Ready && served.stuck().is_none();
     answer(ready, Json(ModelReady { name, ready }))
 }
 
 impl Health {
-    /// 200, or 503 with the sentence about a worker that is stuck.
-    pub(crate) fn of_stuck(stuck: Option<String>) -> Response {
-        let status = if stuck.is_none() { "ok" } else { "stuck" };
-        answer(stuck.is_none(), Json(Health { status, error: stuck }))
+    /// That of a server with this sentence about a worker that is stuck.
+    pub(crate) fn of_life(stuck: Option<String>) -> Health {
+        Health { status: if stuck.is_none() { "ok" } else { "stuck" }, error: stuck }
     }
-}
 
-impl Readiness {
-    pub(crate) fn of(state: &AppState) -> Readiness {
-        let stuck = state.models.served.iter().find_map(ServedModel::stuck);
-        match (stuck, Readiness::of_front(&state.front)) {
-            (Some(stuck), Readiness { status: "ready", .. }) => {
-                Readiness { status: "stuck", error: Some(stuck) }
-            }
-            (_, readiness) => readiness,
+    pub(crate) fn of_readiness(state: &AppState) -> Health {
+        match state.models.served.iter().find_map(ServedModel::stuck) {
+            Some(stuck) if state.shared.phase() == Phase::Ready => Health::of_life(Some(stuck)),
+            _ => Health::of_phase(&state.shared),
         }
     }
 
-    /// As long as there are no models.
-    pub(crate) fn of_front(front: &Front) -> Readiness {
-        let (status, error) = match front.phase() {
+    /// Readiness, as long as there are no models.
+    pub(crate) fn of_phase(shared: &SharedState) -> Health {
+        let (status, error) = match shared.phase() {
             Phase::Loading => ("loading", Some("the models are being loaded")),
             Phase::Ready => ("ready", None),
             Phase::Draining => ("draining", Some("this server is about to end: use another one")),
         };
-        Readiness { status, error: error.map(str::to_owned) }
+        Health { status, error: error.map(str::to_owned) }
     }
 
-    pub(crate) fn is_ready(&self) -> bool {
+    pub(crate) fn is_good(&self) -> bool {
         self.error.is_none()
     }
 }
 
-impl IntoResponse for Readiness {
+impl IntoResponse for Health {
     fn into_response(self) -> Response {
-        answer(self.is_ready(), Json(self))
+        answer(self.is_good(), Json(self))
     }
 }
 
@@ -204,8 +173,8 @@ pub(crate) fn kserve_liveness(live: bool) -> Response {
     answer(live, Json(ServerLive { live }))
 }
 
-pub(crate) fn kserve_readiness(readiness: &Readiness) -> Response {
-    let ready = readiness.is_ready();
+pub(crate) fn kserve_readiness(readiness: &Health) -> Response {
+    let ready = readiness.is_good();
     answer(ready, Json(ServerReady { ready }))
 }
 

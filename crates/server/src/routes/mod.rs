@@ -14,47 +14,64 @@ pub(crate) mod models;
 pub(crate) mod runs;
 pub(crate) mod service;
 
-mod model_selection;
-mod tokenize;
+mod target;
 
 mod pending_job;
 mod sse;
 
 use std::sync::Arc;
 
+use axum::middleware::from_fn_with_state;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::AppState;
+use crate::wire::with_key;
 
 /// All routes with their descriptions.
-pub(crate) fn routes() -> OpenApiRouter<Arc<AppState>> {
+pub(crate) fn routes(state: &Arc<AppState>) -> OpenApiRouter<Arc<AppState>> {
+    let keyed = bodyless().route_layer(from_fn_with_state(state.clone(), with_key));
+    with_bodies().merge(keyed).merge(open())
+}
+
+/// Routes whose bodies have fields, which can only be read past the key ([`crate::wire::Body`]).
+fn with_bodies() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(libretranslate::translation::translate))
         .routes(routes!(libretranslate::files::translate_file))
-        .routes(routes!(libretranslate::files::download_file))
         .routes(routes!(libretranslate::suggestion::suggest))
-        .routes(routes!(libretranslate::detection::detect))
-        .routes(routes!(libretranslate::languages::get_languages, libretranslate::languages::post_languages))
-        .routes(routes!(libretranslate::settings::settings))
+        .routes(routes!(libretranslate::languages::detect))
         .routes(routes!(translate::translate))
         .routes(routes!(classify::classify))
         .routes(routes!(generate::generate))
         .routes(routes!(fill::fill))
-        .routes(routes!(models::list))
         .routes(routes!(models::reload))
-        .routes(routes!(runs::list))
-        .routes(routes!(runs::plan))
-        .routes(routes!(runs::metrics))
-        .routes(routes!(runs::attention))
-        .routes(routes!(runs::report))
-        .routes(routes!(runs::heads))
+}
+
+/// Routes without a body that need a key.
+fn bodyless() -> OpenApiRouter<Arc<AppState>> {
+    OpenApiRouter::new()
+        .routes(routes!(models::models))
+        .routes(routes!(runs::runs))
+        .routes(routes!(runs::run_plan))
+        .routes(routes!(runs::run_metrics))
+        .routes(routes!(runs::run_attention))
+        .routes(routes!(runs::run_report))
+        .routes(routes!(runs::run_heads))
+        .routes(routes!(service::metrics))
+}
+
+/// Routes for anyone.
+fn open() -> OpenApiRouter<Arc<AppState>> {
+    OpenApiRouter::new()
+        .routes(routes!(libretranslate::files::download_file))
+        .routes(routes!(libretranslate::languages::get_languages, libretranslate::languages::post_languages))
+        .routes(routes!(libretranslate::languages::settings))
         .routes(routes!(health::health))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::kserve_live))
         .routes(routes!(health::kserve_ready))
         .routes(routes!(health::kserve_model))
-        .routes(routes!(service::metrics))
         .routes(routes!(service::description))
 }

@@ -7,11 +7,13 @@ use heedful::tasks::Task;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::model_selection::unknown;
+use super::target::unknown;
 use crate::app::AppState;
 use crate::error::ApiError;
+use crate::keys::Cost;
 use crate::models::{Engine, ServedModel};
-use crate::wire::{Body, Json, KeyErrors, Permit, RequestErrors};
+use crate::options::Limits;
+use crate::wire::{Body, Fields, Json, KeyErrors, RequestErrors};
 
 /// A model that is served.
 #[derive(Serialize, ToSchema)]
@@ -48,13 +50,10 @@ enum ServedTask {
 
 /// List the models
 #[utoipa::path(
-    get,
-    path = "/v1/models",
-    tag = "v1",
-    operation_id = "models",
+    get, path = "/v1/models", tag = "v1",
     responses((status = 200, description = "The models", body = Vec<ModelInfo>), KeyErrors)
 )]
-pub(crate) async fn list(_: Permit, State(state): State<Arc<AppState>>) -> Json<Vec<ModelInfo>> {
+pub(crate) async fn models(State(state): State<Arc<AppState>>) -> Json<Vec<ModelInfo>> {
     Json(state.models.served.iter().map(ModelInfo::new).collect())
 }
 
@@ -98,9 +97,7 @@ pub(crate) struct ReloadResponse {
 ///
 /// A model that cannot be loaded keeps serving in its old version.
 #[utoipa::path(
-    post,
-    path = "/v1/reload",
-    tag = "v1",
+    post, path = "/v1/reload", tag = "v1",
     request_body = Option<ReloadRequest>,
     responses(
         (status = 200, description = "All were loaded", body = ReloadResponse),
@@ -111,10 +108,8 @@ pub(crate) struct ReloadResponse {
 )]
 pub(crate) async fn reload(
     State(state): State<Arc<AppState>>,
-    Body { fields, key }: Body<ReloadRequest>,
+    Body(ReloadRequest { model: wanted }): Body<ReloadRequest>,
 ) -> Result<Json<ReloadResponse>, ApiError> {
-    state.keys.admit_admin(key)?;
-    let wanted = fields.model;
     if let Some(name) = &wanted
         && state.models.named(name).is_none()
     {
@@ -138,4 +133,10 @@ pub(crate) async fn reload(
         return Ok(Json(ReloadResponse { reloaded }));
     }
     Err(ApiError::internal(format!("{}; the old model keeps serving", failures.join("; "))))
+}
+
+impl Fields for ReloadRequest {
+    fn cost(&self, _: &Limits) -> Cost {
+        Cost::Administration
+    }
 }

@@ -5,6 +5,7 @@
 //! 503   the worker is stuck (`--worker-timeout`), or the model was replaced and its grace period is over
 //! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep_until;
 use utoipa::ToSchema;
 
-use crate::app::AppState;
+use super::target::Target;
 use crate::error::ApiError;
 use crate::inference::{Job, JobError, JobEvent, Lane, Outcome, Queue, Refused};
-use crate::models::{LoadedModel, ServedModel};
 
 /// A job that was accepted. Dropped, the job is cancelled.
 pub(super) struct PendingJob {
@@ -57,29 +57,24 @@ pub(super) struct Timings {
 
 impl PendingJob {
     /// Submits a job to a model; 503 if its queue is full or its worker is stuck.
-    pub(super) fn submit(
-        state: &AppState,
-        served: &ServedModel,
-        loaded: &LoadedModel,
-        job: Job,
-    ) -> Result<PendingJob, ApiError> {
+    pub(super) fn submit(target: &Target<'_>, job: Job) -> Result<PendingJob, ApiError> {
         let (inputs, submitted) = (job.inputs.len(), Instant::now());
-        let model = served.spec.name.clone();
-        let accepted = loaded.queue.submit(job).map_err(|refused| {
-            served.metrics.refused.add(1);
+        let (model, queue) = (target.name(), &target.loaded.queue);
+        let accepted = queue.submit(job).map_err(|refused| {
+            target.served.metrics.refused.add(1);
             match refused {
                 Refused::Full => ApiError::queue_full(),
                 Refused::Stuck(stuck) => ApiError::stuck(&stuck.describe(&model)),
             }
         })?;
-        let timeout = state.limits.timeout;
+        let timeout = target.state.limits.timeout;
         let patience = Patience {
             model,
-            queue: loaded.queue.0.clone(),
+            queue: queue.0.clone(),
             lane: accepted.lane,
             timeout,
             deadline: submitted + timeout,
-            retirement: loaded.queue.workers.retirement(),
+            retirement: queue.workers.retirement(),
         };
         Ok(PendingJob { events: accepted.events, inputs, done: 0, submitted, started: None, patience })
     }
@@ -109,13 +104,13 @@ impl PendingJob {
 
     /// All results, in the order of the inputs.
     pub(super) async fn outcomes(&mut self) -> Result<Vec<Outcome>, ApiError> {
-        let mut outcomes: Vec<Option<Outcome>> = (0..self.inputs).map(|_| None).collect();
+        let mut outcomes = BTreeMap::new();
         while let Some(update) = self.next().await? {
             if let JobUpdate::Done { input, outcome } = update {
-                outcomes[input] = Some(outcome);
+                outcomes.insert(input, outcome);
             }
         }
-        Ok(outcomes.into_iter().flatten().collect())
+        Ok(outcomes.into_values().collect())
     }
 
     pub(super) fn timings(&self) -> Timings {

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
 use crate::models::Origin;
-use crate::wire::{Json, KeyErrors, Permit, Query, with_type};
+use crate::wire::{Json, KeyErrors, Query, RunErrors, with_type};
 
 const REPORT: &str = "report.html";
 const HEADS: &str = "heads.html";
@@ -37,14 +37,11 @@ pub(crate) struct RecordsQuery {
 
 /// List the training runs by name
 #[utoipa::path(
-    get,
-    path = "/v1/runs",
-    tag = "runs",
-    operation_id = "runs",
+    get, path = "/v1/runs", tag = "runs",
     responses((status = 200, description = "The names", body = Vec<String>), KeyErrors)
 )]
-pub(crate) async fn list(_: Permit, State(state): State<Arc<AppState>>) -> Json<Vec<String>> {
-    Json(runs(&state).into_iter().map(|(name, _)| name).collect())
+pub(crate) async fn runs(State(state): State<Arc<AppState>>) -> Json<Vec<String>> {
+    Json(folders(&state).into_iter().map(|(name, _)| name).collect())
 }
 
 /// How long a run is to be, whether it has ended, and what else there is about it.
@@ -65,19 +62,11 @@ pub(crate) struct RunPlan {
 
 /// How long a run is to be
 #[utoipa::path(
-    get,
-    path = "/v1/runs/{name}/plan",
-    tag = "runs",
-    operation_id = "run_plan",
+    get, path = "/v1/runs/{name}/plan", tag = "runs",
     params(("name" = String, Path, description = "A name from /v1/runs")),
-    responses(
-        (status = 200, description = "The plan", body = RunPlan),
-        (status = 404, description = "There is no such run", body = ErrorBody),
-        KeyErrors,
-    )
+    responses((status = 200, description = "The plan", body = RunPlan), RunErrors)
 )]
-pub(crate) async fn plan(
-    _: Permit,
+pub(crate) async fn run_plan(
     State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
 ) -> Result<Json<RunPlan>, ApiError> {
@@ -102,20 +91,15 @@ fn ending(folder: &Path) -> Option<String> {
 
 /// The metrics of a run, step by step
 #[utoipa::path(
-    get,
-    path = "/v1/runs/{name}/metrics",
-    tag = "runs",
-    operation_id = "run_metrics",
+    get, path = "/v1/runs/{name}/metrics", tag = "runs",
     params(("name" = String, Path, description = "A name from /v1/runs"), RecordsQuery),
     responses(
         (status = 200, description = "The records", body = Vec<Object>),
         (status = 400, description = "`after` is no number", body = ErrorBody),
-        (status = 404, description = "There is no such run", body = ErrorBody),
-        KeyErrors,
+        RunErrors,
     )
 )]
-pub(crate) async fn metrics(
-    _: Permit,
+pub(crate) async fn run_metrics(
     State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
     Query(query): Query<RecordsQuery>,
@@ -125,20 +109,15 @@ pub(crate) async fn metrics(
 
 /// The attention of a run for one sentence, validation by validation
 #[utoipa::path(
-    get,
-    path = "/v1/runs/{name}/attention",
-    tag = "runs",
-    operation_id = "run_attention",
+    get, path = "/v1/runs/{name}/attention", tag = "runs",
     params(("name" = String, Path, description = "A name from /v1/runs"), RecordsQuery),
     responses(
         (status = 200, description = "The records", body = Vec<Object>),
         (status = 400, description = "`after` is no number", body = ErrorBody),
-        (status = 404, description = "There is no such run", body = ErrorBody),
-        KeyErrors,
+        RunErrors,
     )
 )]
-pub(crate) async fn attention(
-    _: Permit,
+pub(crate) async fn run_attention(
     State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
     Query(query): Query<RecordsQuery>,
@@ -158,19 +137,11 @@ fn records(
 
 /// The report of a run
 #[utoipa::path(
-    get,
-    path = "/v1/runs/{name}/report",
-    tag = "runs",
-    operation_id = "run_report",
+    get, path = "/v1/runs/{name}/report", tag = "runs",
     params(("name" = String, Path, description = "A name from /v1/runs")),
-    responses(
-        (status = 200, description = "A page", body = String, content_type = "text/html"),
-        (status = 404, description = "There is no such run, or no report yet", body = ErrorBody),
-        KeyErrors,
-    )
+    responses((status = 200, description = "A page", body = String, content_type = "text/html"), RunErrors)
 )]
-pub(crate) async fn report(
-    _: Permit,
+pub(crate) async fn run_report(
     State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
 ) -> Result<Response, ApiError> {
@@ -182,19 +153,11 @@ pub(crate) async fn report(
 ///
 /// The page that `heedful explain heads RUN … -o RUN/heads.html` writes.
 #[utoipa::path(
-    get,
-    path = "/v1/runs/{name}/heads",
-    tag = "runs",
-    operation_id = "run_heads",
+    get, path = "/v1/runs/{name}/heads", tag = "runs",
     params(("name" = String, Path, description = "A name from /v1/runs")),
-    responses(
-        (status = 200, description = "A page", body = String, content_type = "text/html"),
-        (status = 404, description = "There is no such run, or its heads were not looked at", body = ErrorBody),
-        KeyErrors,
-    )
+    responses((status = 200, description = "A page", body = String, content_type = "text/html"), RunErrors)
 )]
-pub(crate) async fn heads(
-    _: Permit,
+pub(crate) async fn run_heads(
     State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
 ) -> Result<Response, ApiError> {
@@ -213,14 +176,14 @@ fn page(path: &Path, missing: String) -> Result<Response, ApiError> {
 
 /// Only names from the list lead to folders, so no path of a client is ever opened.
 fn find(state: &AppState, name: &str) -> Result<PathBuf, ApiError> {
-    let found = runs(state).into_iter().find(|(known, _)| known == name);
+    let found = folders(state).into_iter().find(|(known, _)| known == name);
     let unknown = || ApiError::not_found(format!("there is no run `{name}`; /v1/runs lists all runs"));
     found.map(|(_, folder)| folder).ok_or_else(unknown)
 }
 
 /// The run of [`crate::ServerOptions::run`], the runs below the folder, and the models that are runs themselves; of one name
 /// the first.
-fn runs(state: &AppState) -> Vec<(String, PathBuf)> {
+fn folders(state: &AppState) -> Vec<(String, PathBuf)> {
     let mut runs: Vec<(String, PathBuf)> = state.run.iter().cloned().collect();
     let below = state.runs.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
     let mut found: Vec<(String, PathBuf)> = below

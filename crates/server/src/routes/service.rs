@@ -7,22 +7,19 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 
-use crate::app::AppState;
-use crate::front::Front;
+use crate::app::{AppState, SharedState};
 use crate::metrics::ModelReading;
 use crate::models::ServedModel;
 use crate::openapi;
-use crate::routes::health::Readiness;
-use crate::wire::{KeyErrors, Permit, with_type};
+use crate::routes::health::Health;
+use crate::wire::{KeyErrors, with_type};
 
 /// Metrics for Prometheus
 #[utoipa::path(
-    get,
-    path = "/metrics",
-    tag = "service",
+    get, path = "/metrics", tag = "service",
     responses((status = 200, description = "Counters, gauges and histograms", body = String, content_type = "text/plain"), KeyErrors)
 )]
-pub(crate) async fn metrics(_: Permit, State(state): State<Arc<AppState>>) -> Response {
+pub(crate) async fn metrics(State(state): State<Arc<AppState>>) -> Response {
     counters(&state)
 }
 
@@ -38,20 +35,18 @@ pub(crate) fn counters(state: &AppState) -> Response {
         }
     };
     let models: Vec<ModelReading> = state.models.served.iter().map(reading).collect();
-    page_of(&state.front, &Readiness::of(state), &models)
+    page_of(&state.shared, &Health::of_readiness(state), &models)
 }
 
 /// The counters of a server with these models.
-pub(crate) fn page_of(front: &Front, readiness: &Readiness, models: &[ModelReading]) -> Response {
-    let text = front.metrics.render(readiness.is_ready(), models);
+pub(crate) fn page_of(shared: &SharedState, readiness: &Health, models: &[ModelReading]) -> Response {
+    let text = shared.metrics.render(readiness.is_good(), models);
     with_type(Body::from(text), "text/plain; version=0.0.4; charset=utf-8")
 }
 
 /// This description
 #[utoipa::path(
-    get,
-    path = "/openapi.json",
-    tag = "service",
+    get, path = "/openapi.json", tag = "service",
     responses((status = 200, description = "An OpenAPI document", body = Object))
 )]
 pub(crate) async fn description(State(state): State<Arc<AppState>>) -> Response {

@@ -5,29 +5,36 @@ use std::convert::Infallible;
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use futures_util::Stream;
+use futures_util::stream::unfold;
 use serde::Serialize;
 
+use super::pending_job::{JobUpdate, PendingJob};
 use crate::wire::with_type;
 
-/// The data of an event, which has a name.
-pub(super) trait Event: Serialize {
-    fn name(&self) -> &'static str;
-}
-
 /// An event as text. JSON has no line breaks, so one `data` line is enough.
-pub(super) fn text(event: &impl Event) -> String {
-    match serde_json::to_string(event) {
-        Ok(data) => format!("event: {}\ndata: {data}\n\n", event.name()),
-        Err(error) => {
-            let data = serde_json::json!({ "error": error.to_string() });
-            format!("event: error\ndata: {data}\n\n")
-        }
+pub(super) fn event(name: &str, data: &impl Serialize) -> String {
+    match serde_json::to_string(data) {
+        Ok(data) => format!("event: {name}\ndata: {data}\n\n"),
+        Err(error) => event("error", &serde_json::json!({ "error": error.to_string() })),
     }
 }
 
-/// A stream of events as a response.
-pub(super) fn response(events: impl Stream<Item = Result<String, Infallible>> + Send + 'static) -> Response {
+/// The events of a job as a response. `word` makes an event of each update, and of the end of the job (`None`). The stream
+/// ends with the end of the job, with an error, or when there is no event.
+pub(super) fn response(
+    job: PendingJob,
+    word: impl FnMut(&PendingJob, Option<JobUpdate>) -> Option<String> + Send + 'static,
+) -> Response {
+    let events = unfold(Some((job, word)), |state| async {
+        let (mut job, mut word) = state?;
+        let update = job.next().await;
+        let is_last = !matches!(update, Ok(Some(_)));
+        let text = match update {
+            Ok(update) => word(&job, update)?,
+            Err(error) => event("error", &error.into_body()),
+        };
+        Some((Ok::<_, Infallible>(text), (!is_last).then_some((job, word))))
+    });
     let mut response = with_type(Body::from_stream(events), "text/event-stream");
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response

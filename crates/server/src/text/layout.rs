@@ -65,9 +65,9 @@ impl Layout {
         Layout { sentences, marks, gaps, format: Format::Html }
     }
 
-    /// Whether the alignment of a sentence decides where its tags stand.
-    pub(crate) fn has_tags_in(&self, sentence: usize) -> bool {
-        !self.marks[sentence].is_empty()
+    /// For each sentence, whether its alignment decides where its tags stand.
+    pub(crate) fn has_tags(&self) -> impl Iterator<Item = bool> {
+        self.marks.iter().map(|marks| !marks.is_empty())
     }
 
     /// The gap before the sentence at `at` of a plain text when all are replaced by `outputs`. Where the source needs no

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
+use crate::inference::Detail;
 
 /// The form of attention weights. packed: base 64 of 16-bit integers, low byte first, 65535 for 1.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -29,13 +30,24 @@ impl From<AttentionForm> for WeightForm {
     }
 }
 
-/// Whether scores are kept, given the fields `raw_scores` and `attention`.
-pub(crate) fn scores_kept(raw_scores: bool, form: AttentionForm) -> Result<ScoresKept, ApiError> {
-    match (raw_scores, form) {
-        (false, _) => Ok(ScoresKept::No),
-        (true, AttentionForm::None) => {
-            Err(ApiError::bad_request("`raw_scores` needs `attention` rows or packed"))
+impl AttentionForm {
+    /// Whether scores are kept, given the field `raw_scores`.
+    pub(crate) fn scores_kept(self, raw_scores: bool) -> Result<ScoresKept, ApiError> {
+        match (raw_scores, self) {
+            (false, _) => Ok(ScoresKept::No),
+            (true, AttentionForm::None) => {
+                Err(ApiError::bad_request("`raw_scores` needs `attention` rows or packed"))
+            }
+            (true, _) => Ok(ScoresKept::Yes),
         }
-        (true, _) => Ok(ScoresKept::Yes),
+    }
+
+    /// How much a worker reports: only if it is asked for weights or alternatives, more than the text.
+    pub(crate) fn detail(self, raw_scores: bool, alternatives: Option<usize>) -> Result<Detail, ApiError> {
+        let scores = self.scores_kept(raw_scores)?;
+        Ok(match (self, alternatives) {
+            (AttentionForm::None, None) => Detail::Text,
+            (form, alternatives) => Detail::Explained { weights: form.into(), scores, alternatives },
+        })
     }
 }

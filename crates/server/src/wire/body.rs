@@ -1,13 +1,16 @@
-//! Extractors: the fields of a request, from a JSON object, a form or the query.
+//! Extractors: the fields of a request, from a JSON object, a form or the query. There is no way to the fields but past the
+//! key: its rights and rates are checked here, and so are the characters that a request may have.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::body::{Body as RawBody, Bytes, HttpBody};
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
 use serde::de::DeserializeOwned;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
@@ -16,25 +19,24 @@ use super::fields;
 use crate::app::AppState;
 use crate::connections::Client;
 use crate::error::ApiError;
-use crate::keys::{AcceptedKey, PresentedKey};
+use crate::keys::{Cost, PresentedKey};
 use crate::options::Limits;
 
 /// The field of the API key, which every body may have.
 pub(crate) const API_KEY: &str = "api_key";
 
-/// The body of a request; the query has fields that the body does not have.
-pub(crate) struct Body<T> {
-    pub(crate) fields: T,
-    pub(crate) key: AcceptedKey,
+/// The fields of a body, which know what the request costs its key.
+pub(crate) trait Fields: DeserializeOwned {
+    fn cost(&self, limits: &Limits) -> Cost;
 }
 
-/// A request without a body that has a good API key, if the server needs one.
-pub(crate) struct Permit;
+/// The body of a request; the query has fields that the body does not have.
+pub(crate) struct Body<T>(pub(crate) T);
 
 /// The query of a request without a body.
 pub(crate) struct Query<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<AppState>> for Body<T> {
+impl<T: Fields> FromRequest<Arc<AppState>> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Body<T>, ApiError> {
@@ -47,31 +49,14 @@ impl<T: DeserializeOwned> FromRequest<Arc<AppState>> for Body<T> {
                 spelled.insert(name);
             }
         }
-        // Whoever has no key learns nothing about the fields.
-        let key = state.keys.accept(&presented(fields.remove(API_KEY), &parts)?)?;
-        Ok(Body { fields: fields::read(fields, &spelled)?, key })
+        let key = fields.remove(API_KEY);
+        admitted(state, &parts, key, || {
+            let fields: T = fields::read(fields, &spelled)?;
+            let cost = fields.cost(&state.limits);
+            Ok((fields, cost))
+        })
+        .map(Body)
     }
-}
-
-impl FromRequestParts<Arc<AppState>> for Permit {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &Arc<AppState>) -> Result<Permit, ApiError> {
-        let field = form(parts.uri.query().unwrap_or_default().as_bytes()).remove(API_KEY);
-        state.keys.accept(&presented(field, parts)?).map(|_| Permit)
-    }
-}
-
-/// The API key: the field, or the header `Authorization: Bearer`.
-pub(super) fn presented(field: Option<Value>, parts: &Parts) -> Result<PresentedKey, ApiError> {
-    let key = match field {
-        Some(Value::String(key)) if !key.is_empty() => Some(key),
-        None | Some(Value::Null | Value::String(_)) => bearer(&parts.headers),
-        Some(_) => return Err(ApiError::bad_request(format!("`{API_KEY}` must be a string"))),
-    };
-    let client = parts.extensions.get::<Client>();
-    let address = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |client| client.address);
-    Ok(PresentedKey { key, address })
 }
 
 impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
@@ -83,8 +68,46 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// Lets requests without a body pass that have a good API key, if the server needs one.
+pub(crate) async fn with_key(
+    State(state): State<Arc<AppState>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let key = form(parts.uri.query().unwrap_or_default().as_bytes()).remove(API_KEY);
+    admitted(&state, &parts, key, || Ok(((), Cost::Nothing)))?;
+    Ok(next.run(Request::from_parts(parts, body)).await)
+}
+
+/// What `read` returns, if the key of the request allows its cost: the field `api_key`, or `Authorization: Bearer`.
+pub(crate) fn admitted<T>(
+    state: &AppState,
+    parts: &Parts,
+    key: Option<Value>,
+    read: impl FnOnce() -> Result<(T, Cost), ApiError>,
+) -> Result<T, ApiError> {
+    let key = match key {
+        Some(Value::String(key)) if !key.is_empty() => Some(key),
+        None | Some(Value::Null | Value::String(_)) => bearer(&parts.headers),
+        Some(_) => return Err(ApiError::bad_request(format!("`{API_KEY}` must be a string"))),
+    };
+    let client = parts.extensions.get::<Client>();
+    let address = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |client| client.address);
+    state.keys.admit(&PresentedKey { key, address }, || {
+        let (fields, cost) = read()?;
+        let most = state.limits.characters;
+        match cost {
+            Cost::Text { characters, .. } if characters > most => Err(ApiError::too_large(format!(
+                "the text has {characters} characters, and {most} are allowed: send less at a time"
+            ))),
+            _ => Ok((fields, cost)),
+        }
+    })
+}
+
 /// All bytes of a body, within the limits of size and time.
-pub(super) async fn read(body: RawBody, limits: &Limits) -> Result<Bytes, ApiError> {
+pub(crate) async fn read(body: RawBody, limits: &Limits) -> Result<Bytes, ApiError> {
     let too_large = || {
         let most = limits.body_bytes;
         ApiError::too_large(format!("the request is larger than {most} bytes: send less text at a time"))
@@ -104,9 +127,9 @@ pub(super) async fn read(body: RawBody, limits: &Limits) -> Result<Bytes, ApiErr
 }
 
 /// Fields, and the names of those that are spelled as text.
-pub(super) type NamedFields = (Map<String, Value>, BTreeSet<String>);
+pub(crate) type NamedFields = (Map<String, Value>, BTreeSet<String>);
 
-pub(super) fn all_spelled(fields: Map<String, Value>) -> NamedFields {
+pub(crate) fn all_spelled(fields: Map<String, Value>) -> NamedFields {
     let names = fields.keys().cloned().collect();
     (fields, names)
 }

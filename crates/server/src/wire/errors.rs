@@ -10,6 +10,9 @@ use crate::error::ErrorBody;
 /// Errors of a request without a body that needs a key.
 pub(crate) struct KeyErrors;
 
+/// Errors of a request about a run.
+pub(crate) struct RunErrors;
+
 /// Errors of a request before a model sees it.
 pub(crate) struct RequestErrors;
 
@@ -22,6 +25,13 @@ impl IntoResponses for KeyErrors {
             ("403", "The API key is missing or unknown"),
             ("429", "Too many unknown API keys came from this address; see Retry-After"),
         ])
+    }
+}
+
+impl IntoResponses for RunErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let missing = described(&[("404", "There is no such run, or it has no such file yet")]);
+        missing.into_iter().chain(KeyErrors::responses()).collect()
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, map};
 use crate::error::ApiError;
 
 /// Reads the fields of a request. Those named in `spelled` are text of a form or a query.
-pub(super) fn read<T: DeserializeOwned>(
+pub(crate) fn read<T: DeserializeOwned>(
     fields: Map<String, Value>,
     spelled: &BTreeSet<String>,
 ) -> Result<T, ApiError> {
@@ -203,7 +203,7 @@ impl<'de> Deserializer<'de> for FieldValue {
             Value::Array(values) => visitor
                 .visit_seq(SeqDeserializer::new(values.into_iter().map(|value| FieldValue(value, self.1)))),
             // No field is anything else without saying so by a method above.
-            _ => Err(de::Error::invalid_type(de::Unexpected::Other("a value"), &visitor)),
+            _ => visitor.visit_unit(),
         }
     }
 

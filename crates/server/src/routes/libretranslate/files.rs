@@ -1,24 +1,31 @@
 //! `POST /translate_file` and `GET /download_file/{name}`
 
+use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::{Body as ResponseBody, Bytes};
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, FromRequest, Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use futures_util::stream;
+use multer::Multipart;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::work::translations;
+use super::translation::translations;
 use crate::app::AppState;
 use crate::connections::Client;
 use crate::downloads::Download;
 use crate::error::{ApiError, ErrorBody};
-use crate::routes::model_selection::{Languages, by_languages};
-use crate::routes::tokenize::check_characters;
+use crate::keys::Cost;
+use crate::routes::target::{Languages, by_languages};
 use crate::text::Format;
-use crate::wire::{Json, ModelErrors, RequestErrors, Texts, Upload, with_type};
+use crate::wire::{
+    API_KEY, Json, ModelErrors, RequestErrors, Texts, admitted, all_spelled, read, read_fields, with_type,
+};
 
 /// Endings of the files that can be translated.
 pub(super) const ENDINGS: [&str; 3] = [".txt", ".html", ".htm"];
@@ -36,11 +43,52 @@ pub(crate) struct TranslateFileRequest {
     target: String,
 }
 
-/// What stands beside the file.
+/// The fields beside the file.
 #[derive(Deserialize)]
-pub(crate) struct FileFields {
+struct FileFields {
     source: String,
     target: String,
+}
+
+/// A file with its fields.
+pub(crate) struct Upload {
+    fields: FileFields,
+    /// Without folders; empty if it has none.
+    name: String,
+    format: Format,
+    text: Texts,
+}
+
+impl FromRequest<Arc<AppState>> for Upload {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Upload, ApiError> {
+        let (parts, body) = request.into_parts();
+        let boundary = boundary(&parts.headers).ok_or_else(|| {
+            let message = "send the file as multipart/form-data, in the field `file`";
+            ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
+        })?;
+        let (mut fields, mut file) = (Map::new(), None);
+        for part in split(read(body, &state.limits).await?, &boundary).await? {
+            if part.name == "file" {
+                file = Some(part);
+            } else {
+                fields.insert(part.name.clone(), Value::String(part.text()?));
+            }
+        }
+        let key = fields.remove(API_KEY);
+        admitted(state, &parts, key, || {
+            let missing = || ApiError::bad_request("`file` is missing; /openapi.json describes the fields");
+            let (fields, spelled) = all_spelled(fields);
+            let (file, fields) = (file.ok_or_else(missing)?, read_fields(fields, &spelled)?);
+            let (name, format) = (file.file_name.clone(), format(&file.file_name)?);
+            let text = file.text()?;
+            // An editor's sign that this is UTF-8 is no text.
+            let text = Texts::One(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned());
+            let cost = Cost::Text { characters: text.characters(), generated: 0 };
+            Ok((Upload { fields, name, format, text }, cost))
+        })
+    }
 }
 
 /// Where the translation is.
@@ -53,9 +101,7 @@ pub(crate) struct TranslateFileResponse {
 
 /// Translate a file, as LibreTranslate does
 #[utoipa::path(
-    post,
-    path = "/translate_file",
-    tag = "LibreTranslate",
+    post, path = "/translate_file", tag = "LibreTranslate",
     request_body(content = TranslateFileRequest, content_type = "multipart/form-data"),
     responses(
         (status = 200, description = "Where the translation is", body = TranslateFileResponse),
@@ -67,37 +113,24 @@ pub(crate) async fn translate_file(
     State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     headers: HeaderMap,
-    Upload { fields, file, key }: Upload<FileFields>,
+    Upload { fields, name, format, text }: Upload,
 ) -> Result<Json<TranslateFileResponse>, ApiError> {
-    let format = format(&file.name)?;
-    let not_utf8 = |_| ApiError::bad_request("`file` is not UTF-8: save it in this encoding");
-    let text = String::from_utf8(file.bytes).map_err(not_utf8)?;
-    // An editor's sign that this is UTF-8 is no text.
-    let texts = Texts::One(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned());
-    check_characters(&state, texts.characters())?;
-    state.keys.admit(key, texts.characters())?;
-
     let languages = Languages::new(Some(&fields.source), Some(&fields.target));
-    let (served, _) = by_languages(&state, &languages, texts.all())?;
-    let translated = translations(&state, served, &texts, format, 1).await?.swap_remove(0).swap_remove(0);
-    let download = Download {
-        name: name_of(&file.name, &fields.target),
-        kind: match format {
-            Format::Text => "text/plain; charset=utf-8",
-            Format::Html => "text/html; charset=utf-8",
-        },
-        bytes: Bytes::from(translated),
+    let (target, _) = by_languages(&state, &languages, text.all())?;
+    let translated = translations(&target, &text, format, 1).await?.swap_remove(0).swap_remove(0);
+    let kind = match format {
+        Format::Text => "text/plain; charset=utf-8",
+        Format::Html => "text/html; charset=utf-8",
     };
-    let id = state.downloads.keep(download, Instant::now());
-    let base = state.front.proxies.base_url(client.peer, &headers);
+    let name = name_of(&name, &fields.target);
+    let id = state.downloads.keep(Download { name, kind, bytes: Bytes::from(translated) }, Instant::now());
+    let base = state.shared.proxies.base_url(client.peer, &headers);
     Ok(Json(TranslateFileResponse { translated_file_url: format!("{base}/download_file/{id}") }))
 }
 
 /// Fetch a translated file
 #[utoipa::path(
-    get,
-    path = "/download_file/{name}",
-    tag = "LibreTranslate",
+    get, path = "/download_file/{name}", tag = "LibreTranslate",
     params(("name" = String, Path, description = "The end of a translatedFileUrl")),
     responses(
         (status = 200, description = "The translation", content((String = "text/plain"), (String = "text/html"))),
@@ -121,6 +154,42 @@ pub(crate) async fn download_file(
     }
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
     Ok(response)
+}
+
+/// The line between the parts.
+fn boundary(headers: &HeaderMap) -> Option<String> {
+    let boundary = multer::parse_boundary(headers.get(header::CONTENT_TYPE)?.to_str().ok()?);
+    boundary.ok().filter(|boundary| !boundary.is_empty())
+}
+
+/// A part of a form.
+struct Part {
+    name: String,
+    /// Without folders.
+    file_name: String,
+    bytes: Bytes,
+}
+
+impl Part {
+    fn text(self) -> Result<String, ApiError> {
+        let not_utf8 =
+            |_| ApiError::bad_request(format!("`{}` is not UTF-8: save it in this encoding", self.name));
+        String::from_utf8(self.bytes.into()).map_err(not_utf8)
+    }
+}
+
+/// The parts of a body that was read within its limits.
+async fn split(body: Bytes, boundary: &str) -> Result<Vec<Part>, ApiError> {
+    let odd = |why: &dyn Display| ApiError::bad_request(format!("the body is no multipart/form-data: {why}"));
+    let mut form = Multipart::new(stream::iter([Ok::<_, Infallible>(body)]), boundary);
+    let mut parts = Vec::new();
+    while let Some(field) = form.next_field().await.map_err(|error| odd(&error))? {
+        let name = field.name().ok_or_else(|| odd(&"a part has no name"))?.to_owned();
+        let file_name = field.file_name().unwrap_or_default().rsplit(['/', '\\']).next();
+        let file_name = file_name.unwrap_or_default().to_owned();
+        parts.push(Part { name, file_name, bytes: field.bytes().await.map_err(|error| odd(&error))? });
+    }
+    Ok(parts)
 }
 
 fn format(name: &str) -> Result<Format, ApiError> {
@@ -148,6 +217,8 @@ fn name_of(name: &str, target: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     #[test]
@@ -159,6 +230,68 @@ mod tests {
             ("信.htm", "translation_de.htm"),
         ] {
             assert_eq!(name_of(name, "de"), expected);
+        }
+    }
+
+    fn parts(body: &[u8], boundary: &str) -> Result<Vec<Part>, ApiError> {
+        let body = Bytes::copy_from_slice(body);
+        // The whole body is there: nothing is waited for.
+        split(body, boundary).now_or_never().expect("no wait")
+    }
+
+    #[test]
+    fn a_form_is_cut_into_its_parts() {
+        let body = "--X\r\nContent-Disposition: form-data; name=\"source\"\r\n\r\nen\r\n--X\r\n\
+                    content-disposition: form-data; name=\"file\"; filename=\"C:\\dir\\a.txt\"\r\nContent-Type: text/plain\r\n\r\n\
+                    one\r\n--Y\r\n\r\ntwo\r\n--X--\r\n";
+        let cut = parts(body.as_bytes(), "X").expect("a form");
+        let found: Vec<_> =
+            cut.iter().map(|part| (part.name.as_str(), part.file_name.as_str(), &part.bytes[..])).collect();
+        assert_eq!(found, [("source", "", &b"en"[..]), ("file", "a.txt", &b"one\r\n--Y\r\n\r\ntwo"[..])]);
+        assert_eq!(parts(b"--X--", "X").expect("nothing").len(), 0);
+    }
+
+    #[test]
+    fn names_of_files_have_any_characters() {
+        for (written, expected) in [
+            ("\"Report;v2.html\"", "Report;v2.html"),
+            ("\"a=b; name=c.txt\"", "a=b; name=c.txt"),
+            ("\"say \\\"hi\\\".txt\"", "say \"hi\".txt"),
+            ("\"汽车.html\"", "汽车.html"),
+            ("plain.txt", "plain.txt"),
+            ("\"\"", ""),
+        ] {
+            let head = format!("Content-Disposition: form-data; name=\"file\"; filename={written}");
+            let body = format!("--X\r\n{head}\r\n\r\none\r\n--X--\r\n");
+            let parts = parts(body.as_bytes(), "X").expect("a form");
+            assert_eq!((parts[0].name.as_str(), parts[0].file_name.as_str()), ("file", expected));
+        }
+    }
+
+    #[test]
+    fn every_beginning_of_a_form_is_an_error_and_no_panic() {
+        let body = "--X\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nen\r\n--X--";
+        for end in 0..body.len() {
+            assert!(parts(&body.as_bytes()[..end], "X").is_err(), "{end}");
+        }
+        for odd in ["", "x", "--X\r\n\r\n\r\n--X--", "--X\r\nContent-Disposition: form-data\r\n\r\n\r\n--X--"]
+        {
+            assert!(parts(odd.as_bytes(), "X").is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_boundary_is_in_the_header() {
+        for (kind, expected) in [
+            ("multipart/form-data; boundary=abc", Some("abc")),
+            ("Multipart/Form-Data; charset=utf-8; boundary=\"a b\"", Some("a b")),
+            ("multipart/form-data", None),
+            ("multipart/form-data; boundary=", None),
+            ("application/json; boundary=abc", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, kind.parse().expect("a header"));
+            assert_eq!(boundary(&headers).as_deref(), expected, "{kind}");
         }
     }
 }

@@ -3,17 +3,19 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
-use crate::routes::tokenize::check_characters;
-use crate::wire::{Body, Json, RequestErrors};
+use crate::keys::Cost;
+use crate::options::Limits;
+use crate::wire::{Body, Fields, Json, RequestErrors};
 
 /// A better translation, from somebody who knows.
 #[derive(Deserialize, Serialize, ToSchema)]
@@ -53,7 +55,7 @@ impl Suggestions {
         let failed =
             |error: std::io::Error| ApiError::internal(format!("the suggestion cannot be kept: {error}"));
         let line = serde_json::to_string(suggestion).map_err(|error| failed(error.into()))? + "\n";
-        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.writing.lock();
         let mut file = OpenOptions::new().create(true).append(true).open(&self.file).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() + line.len() as u64 > MOST_BYTES {
             let message = "the file of suggestions is full: no more are taken";
@@ -65,9 +67,7 @@ impl Suggestions {
 
 /// Suggest a better translation
 #[utoipa::path(
-    post,
-    path = "/suggest",
-    tag = "LibreTranslate",
+    post, path = "/suggest", tag = "LibreTranslate",
     request_body(
         content((SuggestRequest = "application/json"), (SuggestRequest = "application/x-www-form-urlencoded")),
         example = json!({"q": "A dog runs.", "s": "Ein Hund läuft.", "source": "en", "target": "de"})
@@ -81,15 +81,18 @@ impl Suggestions {
 )]
 pub(crate) async fn suggest(
     State(state): State<Arc<AppState>>,
-    Body { fields, key }: Body<SuggestRequest>,
+    Body(fields): Body<SuggestRequest>,
 ) -> Result<Json<SuggestResponse>, ApiError> {
-    let characters = fields.q.chars().count() + fields.s.chars().count();
-    check_characters(&state, characters)?;
-    state.keys.admit(key, characters)?;
     let refused =
         || ApiError::forbidden("this server takes no suggestions; --suggestions FILE makes it collect them");
     let suggestions = state.suggestions.clone().ok_or_else(refused)?;
     let written = tokio::task::spawn_blocking(move || suggestions.add(&fields)).await;
     written.map_err(|_| ApiError::internal("the suggestion cannot be kept"))??;
     Ok(Json(SuggestResponse { success: true }))
+}
+
+impl Fields for SuggestRequest {
+    fn cost(&self, _: &Limits) -> Cost {
+        Cost::Text { characters: self.q.chars().count() + self.s.chars().count(), generated: 0 }
+    }
 }

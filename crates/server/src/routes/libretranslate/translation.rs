@@ -1,19 +1,23 @@
-//! `POST /translate`
+//! `POST /translate`, and the translations of texts and pages for it and for files.
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use heedful::decode::SearchOptions;
+use heedful::explain::{ExplainedOutput, ScoresKept, WeightForm};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::work::translations;
 use crate::app::AppState;
 use crate::detect::Detected;
 use crate::error::ApiError;
-use crate::routes::model_selection::{Languages, by_languages};
-use crate::routes::tokenize::check_characters;
-use crate::text::Format;
-use crate::wire::{Body, Json, ModelErrors, OneOrMany, RequestErrors, Texts, at_most};
+use crate::inference::{Delivery, Detail, Input, Outcome};
+use crate::keys::Cost;
+use crate::options::Limits;
+use crate::routes::pending_job::PendingJob;
+use crate::routes::target::{Languages, Target, by_languages};
+use crate::text::{Format, Layout, WordLinks};
+use crate::wire::{Body, Fields, Json, ModelErrors, OneOrMany, RequestErrors, Texts, at_most};
 
 /// Texts to translate. Other fields that LibreTranslate's clients send are ignored.
 #[derive(Deserialize, ToSchema)]
@@ -52,10 +56,7 @@ pub(crate) struct LibreTranslateResponse {
 
 /// Translate, as LibreTranslate does
 #[utoipa::path(
-    post,
-    path = "/translate",
-    tag = "LibreTranslate",
-    operation_id = "libretranslate",
+    post, path = "/translate", tag = "LibreTranslate", operation_id = "libretranslate",
     request_body(
         content((LibreTranslateRequest = "application/json"), (LibreTranslateRequest = "application/x-www-form-urlencoded")),
         example = json!({"q": "A dog runs.", "source": "en", "target": "de"})
@@ -68,17 +69,14 @@ pub(crate) struct LibreTranslateResponse {
 )]
 pub(crate) async fn translate(
     State(state): State<Arc<AppState>>,
-    Body { fields, key }: Body<LibreTranslateRequest>,
+    Body(fields): Body<LibreTranslateRequest>,
 ) -> Result<Json<LibreTranslateResponse>, ApiError> {
     let texts = &fields.q;
     let alternatives = at_most("alternatives", fields.alternatives, state.limits.beam - 1)?;
-    check_characters(&state, texts.characters())?;
-    state.keys.admit(key, texts.characters())?;
-
     let languages = Languages::new(Some(&fields.source), Some(&fields.target));
-    let (served, detected) = by_languages(&state, &languages, texts.all())?;
+    let (target, detected) = by_languages(&state, &languages, texts.all())?;
     let (mut best, mut others) = (Vec::new(), Vec::new());
-    for mut ranks in translations(&state, served, texts, fields.format, alternatives + 1).await? {
+    for mut ranks in translations(&target, texts, fields.format, alternatives + 1).await? {
         best.push(ranks.remove(0));
         others.push(ranks);
     }
@@ -87,4 +85,97 @@ pub(crate) async fn translate(
         translated_text: texts.shape(best),
         alternatives: (alternatives > 0).then(|| texts.shape(others)),
     }))
+}
+
+impl Fields for LibreTranslateRequest {
+    fn cost(&self, _: &Limits) -> Cost {
+        Cost::Text { characters: self.q.characters(), generated: 0 }
+    }
+}
+
+/// The `n_best` translations of each text, best first.
+pub(super) async fn translations(
+    target: &Target<'_>,
+    texts: &Texts,
+    format: Format,
+    n_best: usize,
+) -> Result<Vec<Vec<String>>, ApiError> {
+    let (layouts, inputs) = target.sentences(texts, format).await?;
+    // Only sentences with tags in them are aligned, which takes the model another pass.
+    let has_tags: Vec<bool> = layouts.iter().flat_map(Layout::has_tags).collect();
+    let (mut tagged, mut plain) = (Vec::new(), Vec::new());
+    for (input, &has_tags) in inputs.into_iter().zip(&has_tags) {
+        if has_tags { tagged.push(input) } else { plain.push(input) }
+    }
+    let search = &target.state.search;
+    let submit = |inputs: Vec<Input>, detail| {
+        let options = SearchOptions { n_best, beam: search.beam.max(n_best), ..search.clone() };
+        let is_empty = inputs.is_empty();
+        (!is_empty).then(|| target.submit(inputs, options, (detail, Delivery::Complete))).transpose()
+    };
+    // Both wait in the queue before either is waited for.
+    let aligned = Detail::Explained { weights: WeightForm::None, scores: ScoresKept::No, alternatives: None };
+    let (tagged, plain) = (submit(tagged, aligned)?, submit(plain, Detail::Text)?);
+    let (mut plain, mut tagged) = (outcomes(plain).await?.into_iter(), outcomes(tagged).await?.into_iter());
+    let outcome = |has_tags: bool| if has_tags { tagged.next() } else { plain.next() };
+    let outputs: Vec<_> =
+        has_tags.into_iter().map(outcome).map(|outcome| outcome.map(outputs).unwrap_or_default()).collect();
+    let bytes = texts.all().iter().map(String::len).sum();
+    target.off_thread(bytes, move || joined(&layouts, &outputs, n_best)).await
+}
+
+/// One output for a sentence.
+struct SentenceOutput {
+    text: String,
+    /// Only for sentences with tags in them.
+    links: Option<WordLinks>,
+}
+
+async fn outcomes(job: Option<PendingJob>) -> Result<Vec<Outcome>, ApiError> {
+    match job {
+        Some(mut job) => job.outcomes().await,
+        None => Ok(Vec::new()),
+    }
+}
+
+fn outputs(outcome: Outcome) -> Vec<SentenceOutput> {
+    match outcome {
+        Outcome::Generated(outputs) => {
+            outputs.into_iter().map(|output| SentenceOutput { text: output.text, links: None }).collect()
+        }
+        // A sentence without tokens stays as it is.
+        Outcome::Explained(explanation) if explanation.outputs.is_empty() => {
+            vec![SentenceOutput { text: explanation.source.text, links: None }]
+        }
+        Outcome::Explained(explanation) => {
+            let source = &explanation.source;
+            let output = |output: &ExplainedOutput| SentenceOutput {
+                text: output.text.clone(),
+                links: Some(WordLinks::aligned(source, output)),
+            };
+            explanation.outputs.iter().map(output).collect()
+        }
+        Outcome::Written(_) | Outcome::Classified(..) | Outcome::Filled(..) => Vec::new(),
+    }
+}
+
+/// For each text the texts of each rank; a sentence with fewer outputs has its last.
+fn joined(layouts: &[Layout], outputs: &[Vec<SentenceOutput>], n_best: usize) -> Vec<Vec<String>> {
+    let mut rest = outputs;
+    let mut texts = Vec::with_capacity(layouts.len());
+    for layout in layouts {
+        let (sentences, others) = rest.split_at(layout.sentences.len());
+        rest = others;
+        let of_rank = |rank: usize| {
+            let chosen: Vec<Option<&SentenceOutput>> =
+                sentences.iter().map(|outputs| outputs.get(rank).or(outputs.last())).collect();
+            let said: Vec<&str> =
+                chosen.iter().map(|output| output.map_or("", |output| output.text.as_str())).collect();
+            let links: Vec<Option<WordLinks>> =
+                chosen.iter().map(|output| output.and_then(|output| output.links.clone())).collect();
+            layout.join(&said, &links)
+        };
+        texts.push((0..n_best).map(of_rank).collect());
+    }
+    texts
 }

@@ -4,7 +4,6 @@ use heedful::explain::Explanation;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::sse;
 use crate::detect::Detected;
 use crate::error::ErrorBody;
 use crate::inference::Outcome;
@@ -74,18 +73,8 @@ pub(crate) enum TranslateEvent<'a> {
     /// `done`: the last event.
     Done(TranslateResponse<'a>),
     /// `error`: the last event of a stream that failed.
+    #[expect(dead_code, reason = "`sse::response` writes it; this describes it")]
     Error(ErrorBody),
-}
-
-impl sse::Event for TranslateEvent<'_> {
-    fn name(&self) -> &'static str {
-        match self {
-            TranslateEvent::Partial { .. } => "partial",
-            TranslateEvent::Sentence { .. } => "sentence",
-            TranslateEvent::Done(_) => "done",
-            TranslateEvent::Error(_) => "error",
-        }
-    }
 }
 
 /// Collects the sentences of a job.

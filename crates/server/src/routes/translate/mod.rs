@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::unfold;
 use heedful::decode::SearchOptions;
 use heedful::explain::ScoresKept;
 use heedful::models::{HeadError, HeadName};
@@ -16,17 +15,18 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use self::assembly::{Assembly, TranslateEvent, TranslateResponse};
-use super::model_selection::{Languages, Source, by_languages, by_name};
 use super::pending_job::{JobUpdate, PendingJob};
 use super::sse;
-use super::tokenize::{check_characters, sentences};
+use super::target::{Languages, Source, Target, by_languages, by_name};
 use crate::app::AppState;
 use crate::detect::{Detected, detect_among};
 use crate::error::ApiError;
-use crate::inference::{Delivery, Detail, Input, Job, MOST_WEIGHTS};
-use crate::models::{Engine, ServedModel};
+use crate::inference::{Delivery, Detail, Input, MOST_WEIGHTS};
+use crate::keys::Cost;
+use crate::models::Engine;
+use crate::options::Limits;
 use crate::text::Format;
-use crate::wire::{AttentionForm, Body, Json, ModelErrors, RequestErrors, Texts, at_most, scores_kept};
+use crate::wire::{AttentionForm, Body, Fields, Json, ModelErrors, RequestErrors, Texts, at_most};
 
 /// Texts to translate. Without `model`, `source` and `target` select one.
 #[derive(Deserialize, ToSchema)]
@@ -69,9 +69,7 @@ pub(crate) struct TranslateRequest {
 
 /// Translate, with scores, alignments and attention
 #[utoipa::path(
-    post,
-    path = "/v1/translate",
-    tag = "v1",
+    post, path = "/v1/translate", tag = "v1",
     request_body(content = TranslateRequest, example = json!({"text": "A dog runs.", "n_best": 3, "attention": "rows"})),
     responses(
         (status = 200, description = "The translations; events if `stream` is true", content(
@@ -84,46 +82,39 @@ pub(crate) struct TranslateRequest {
 )]
 pub(crate) async fn translate(
     State(state): State<Arc<AppState>>,
-    Body { fields, key }: Body<TranslateRequest>,
+    Body(fields): Body<TranslateRequest>,
 ) -> Result<Response, ApiError> {
-    let texts = &fields.text;
     let mut options = search_options(&state, &fields)?;
-    let alternatives = at_most("alternatives", fields.alternatives, most_alternatives(&state))?;
-    let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
-    let scores = scores_kept(fields.raw_scores, fields.attention)?;
-    let (served, detected) = select(&state, &fields)?;
-    let characters = texts.characters() + fields.prefix.as_ref().map_or(0, Texts::characters);
-    check_characters(&state, characters)?;
-    state.keys.admit(key, characters)?;
-
-    let loaded = served.current();
-    let mut tokenized = sentences(&state, &loaded, texts, Format::Text).await?;
+    let alternatives = Some(at_most("alternatives", fields.alternatives, most_alternatives(&state))?);
+    let scores = fields.attention.scores_kept(fields.raw_scores)?;
+    let (target, detected) = select(&state, &fields)?;
+    let (layouts, mut inputs) = target.sentences(&fields.text, Format::Text).await?;
+    let engine = &target.loaded.engine;
     if let Some(prefixes) = &fields.prefix {
-        prefix::add(&loaded.engine, prefixes, &mut tokenized)?;
+        prefix::add(engine, prefixes, (&layouts, &mut inputs))?;
     }
     if fields.attention != AttentionForm::None {
         // Scores are as many numbers again.
         let kinds = if scores == ScoresKept::Yes { 2 } else { 1 };
-        check_weights(&loaded.engine, &tokenized.inputs, kinds * options.n_best)?;
+        check_weights(engine, &inputs, kinds * options.n_best)?;
     }
     if let Some(names) = &fields.without_heads {
-        options.without_heads = without_heads(&loaded.engine, names)?;
+        options.without_heads = without_heads(engine, names)?;
     }
-    let job = Job {
-        inputs: tokenized.inputs,
-        options: Arc::new(options),
-        detail: Detail::Explained {
-            weights: fields.attention.into(),
-            scores,
-            alternatives: Some(alternatives),
-        },
-        delivery,
-    };
-    let job = PendingJob::submit(&state, served, &loaded, job)?;
-    let assembly = Assembly::new(served.spec.name.clone(), tokenized.layouts, detected);
+    let detail = Detail::Explained { weights: fields.attention.into(), scores, alternatives };
+    let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
+    let job = target.submit(inputs, options, (detail, delivery))?;
+    let assembly = Assembly::new(target.name(), layouts, detected);
     match delivery {
         Delivery::Complete => complete(job, assembly).await,
         Delivery::Streaming => Ok(stream(job, assembly)),
+    }
+}
+
+impl Fields for TranslateRequest {
+    fn cost(&self, _: &Limits) -> Cost {
+        let prefixes = self.prefix.as_ref().map_or(0, Texts::characters);
+        Cost::Text { characters: self.text.characters() + prefixes, generated: 0 }
     }
 }
 
@@ -173,22 +164,23 @@ fn without_heads(engine: &Engine, names: &Texts) -> Result<Vec<HeadName>, ApiErr
 fn select<'s>(
     state: &'s AppState,
     fields: &TranslateRequest,
-) -> Result<(&'s ServedModel, Option<Detected>), ApiError> {
+) -> Result<(Target<'s>, Option<Detected>), ApiError> {
     let languages = Languages::new(fields.source.as_deref(), fields.target.as_deref());
     let texts = fields.text.all();
     let Some(name) = fields.model.as_deref() else { return by_languages(state, &languages, texts) };
-    let served = by_name(state, Some(name), Task::Translate)?;
-    if !languages.fit(served) {
+    let target = by_name(state, Some(name), Task::Translate)?;
+    let spec = &target.served.spec;
+    if !languages.fit(target.served) {
         return Err(ApiError::bad_request(format!(
             "`model`: {name} translates from {} to {}",
-            served.spec.source, served.spec.target
+            spec.source, spec.target
         )));
     }
     let detected = match languages.source {
-        Source::Auto => detect_among(&texts.join("\n"), &[&served.spec.source]),
+        Source::Auto => detect_among(&texts.join("\n"), &[&spec.source]),
         Source::Any | Source::Code(_) => None,
     };
-    Ok((served, detected))
+    Ok((target, detected))
 }
 
 async fn complete(mut job: PendingJob, mut assembly: Assembly) -> Result<Response, ApiError> {
@@ -200,20 +192,15 @@ async fn complete(mut job: PendingJob, mut assembly: Assembly) -> Result<Respons
     Ok(Json(assembly.response(job.timings())).into_response())
 }
 
-fn stream(job: PendingJob, assembly: Assembly) -> Response {
-    sse::response(unfold(Some((job, assembly)), |state| async {
-        let (mut job, mut assembly) = state?;
-        let (text, is_last) = match job.next().await {
-            Ok(Some(JobUpdate::Partial { input, text })) => {
-                (sse::text(&assembly.partial(input, text)), false)
-            }
-            Ok(Some(JobUpdate::Done { input, outcome })) => {
+fn stream(job: PendingJob, mut assembly: Assembly) -> Response {
+    sse::response(job, move |job, update| {
+        Some(match update {
+            Some(JobUpdate::Partial { input, text }) => sse::event("partial", &assembly.partial(input, text)),
+            Some(JobUpdate::Done { input, outcome }) => {
                 assembly.put(input, outcome);
-                (sse::text(&assembly.sentence(input)), false)
+                sse::event("sentence", &assembly.sentence(input))
             }
-            Ok(None) => (sse::text(&TranslateEvent::Done(assembly.response(job.timings()))), true),
-            Err(error) => (sse::text(&TranslateEvent::Error(error.into_body())), true),
-        };
-        Some((Ok(text), (!is_last).then_some((job, assembly))))
-    }))
+            None => sse::event("done", &TranslateEvent::Done(assembly.response(job.timings()))),
+        })
+    })
 }

@@ -1,14 +1,20 @@
 //! What translations begin with.
 
-use super::super::tokenize::{Tokenized, too_long};
 use crate::error::ApiError;
+use crate::inference::Input;
 use crate::models::Engine;
+use crate::routes::target::too_long;
+use crate::text::Layout;
 use crate::wire::Texts;
 
 /// Gives the first sentence of every text its prefix.
-pub(super) fn add(engine: &Engine, prefixes: &Texts, tokenized: &mut Tokenized) -> Result<(), ApiError> {
+pub(super) fn add(
+    engine: &Engine,
+    prefixes: &Texts,
+    (layouts, inputs): (&[Layout], &mut [Input]),
+) -> Result<(), ApiError> {
     let Engine::Translator(translator) = engine else { return Ok(()) };
-    let (given, texts) = (prefixes.all().len(), tokenized.layouts.len());
+    let (given, texts) = (prefixes.all().len(), layouts.len());
     // No prefix at all is none for any number of texts.
     if given == 0 {
         return Ok(());
@@ -19,11 +25,11 @@ pub(super) fn add(engine: &Engine, prefixes: &Texts, tokenized: &mut Tokenized) 
         )));
     }
     let mut first = 0;
-    for (index, (prefix, layout)) in prefixes.all().iter().zip(&tokenized.layouts).enumerate() {
+    for (index, (prefix, layout)) in prefixes.all().iter().zip(layouts).enumerate() {
         if !layout.sentences.is_empty() && !prefix.trim().is_empty() {
             let encode = |text: &str| translator.encode_target(text);
             let tokens = translator.target_limit().encode(prefix, encode);
-            tokenized.inputs[first].prefix = tokens.map_err(|error| too_long("prefix", index, error))?;
+            inputs[first].prefix = tokens.map_err(|error| too_long("prefix", index, error))?;
         }
         first += layout.sentences.len();
     }

@@ -1,8 +1,6 @@
 //! The tags inside a sentence, and what encloses what.
 
-use std::collections::HashMap;
-
-use super::scan::Sight;
+use super::scan::{Kind, Open};
 
 /// The tags inside a sentence, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,7 +12,7 @@ pub(super) struct Mark {
     /// Its place in the sentence without tags.
     pub(super) at: usize,
     pub(super) html: String,
-    pub(super) kind: MarkKind,
+    pub(super) kind: Kind,
     /// The other tag of its element, if that is in the same sentence.
     pub(super) partner: Option<usize>,
     pub(super) spaces: Spaces,
@@ -27,56 +25,16 @@ pub(super) struct Spaces {
     pub(super) after: bool,
 }
 
-/// A tag with the name of its element.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kind<'a> {
-    Open(&'a str),
-    Close(&'a str),
-    Point(Sight),
-}
-
-/// As [`Kind`], once tags have their partners.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MarkKind {
-    Open,
-    Close,
-    Point(Sight),
-}
-
-impl From<Kind<'_>> for MarkKind {
-    fn from(kind: Kind<'_>) -> MarkKind {
-        match kind {
-            Kind::Open(_) => MarkKind::Open,
-            Kind::Close(_) => MarkKind::Close,
-            Kind::Point(sight) => MarkKind::Point(sight),
-        }
-    }
-}
-
-/// For each tag the other one of its element. Elements that overlap are none: the inner one stays without partners.
-pub(super) fn pairs<'a>(marks: impl ExactSizeIterator<Item = Kind<'a>>) -> Vec<Option<usize>> {
+/// For each mark the other tag of its element. Elements that overlap are none: the inner one stays without partners.
+pub(super) fn pairs<'a>(marks: impl ExactSizeIterator<Item = (Kind, &'a str)>) -> Vec<Option<usize>> {
     let mut partners = vec![None; marks.len()];
-    let mut open: Vec<(usize, String)> = Vec::new();
-    // A page of nothing but end tags must not search the stack for each of them.
-    let mut counts: HashMap<String, usize> = HashMap::new();
-    for (index, kind) in marks.enumerate() {
+    let mut open = Open::default();
+    for (index, (kind, name)) in marks.enumerate() {
         match kind {
-            Kind::Open(name) => {
-                let name = name.to_ascii_lowercase();
-                *counts.entry(name.clone()).or_default() += 1;
-                open.push((index, name));
-            }
-            Kind::Close(name) => {
-                let name = name.to_ascii_lowercase();
-                if counts.get(&name).is_none_or(|&count| count == 0) {
-                    continue;
-                }
-                while let Some((begin, last)) = open.pop() {
-                    counts.entry(last.clone()).and_modify(|count| *count -= 1);
-                    if last == name {
-                        (partners[begin], partners[index]) = (Some(index), Some(begin));
-                        break;
-                    }
+            Kind::Open => open.push(name, index),
+            Kind::Close => {
+                if let Some(begin) = open.close(name) {
+                    (partners[begin], partners[index]) = (Some(index), Some(begin));
                 }
             }
             Kind::Point(_) => {}
@@ -118,20 +76,20 @@ impl Marks {
         // The elements around the current mark, and what each contains so far; the first is the sentence.
         let mut levels: Vec<(usize, Vec<Item>)> = vec![(usize::MAX, Vec::new())];
         for (index, mark) in self.0.iter().enumerate() {
-            let begins = mark.kind == MarkKind::Open && mark.partner.is_some();
+            let begins = mark.kind == Kind::Open && mark.partner.is_some();
             if begins && !is_crowded && levels.len() < DEEPEST {
                 levels.push((index, Vec::new()));
                 continue;
             }
-            let ends = mark.kind == MarkKind::Close
+            let ends = mark.kind == Kind::Close
                 && levels.last().is_some_and(|(open, _)| mark.partner == Some(*open));
             let item = match mark.kind {
-                MarkKind::Point(_) => Item::Point(index),
-                MarkKind::Close if ends => match levels.pop() {
+                Kind::Point(_) => Item::Point(index),
+                Kind::Close if ends => match levels.pop() {
                     Some((open, items)) => Item::Element(Element { open, close: index, items }),
                     None => Item::Cut(index),
                 },
-                MarkKind::Open | MarkKind::Close => Item::Cut(index),
+                Kind::Open | Kind::Close => Item::Cut(index),
             };
             if let Some((_, items)) = levels.last_mut() {
                 items.push(item);

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::entities;
-use super::marks::{Kind, Mark, Marks, Spaces, pairs};
-use super::scan::{Piece, pieces};
+use super::marks::{Mark, Marks, Spaces, pairs};
+use super::scan::{Kind, Piece, pieces};
 use crate::text::layout::{Gap, is_seam};
 use crate::text::sentences::sentences;
 
@@ -21,9 +21,9 @@ pub(in crate::text) fn paragraphs(html: &str) -> (Vec<Sentence>, Vec<Gap>) {
     for piece in pieces(html) {
         match piece {
             Piece::Text(text) => paragraph.add(text),
-            Piece::Open { html, name } => paragraph.mark(html, Kind::Open(name)),
-            Piece::Close { html, name } => paragraph.mark(html, Kind::Close(name)),
-            Piece::Point { html, sight } => paragraph.mark(html, Kind::Point(sight)),
+            Piece::Mark { html, kind, name } => {
+                paragraph.marks.push((paragraph.plain.len(), html, kind, name));
+            }
             Piece::Block(html) => {
                 std::mem::take(&mut paragraph).split(&mut page);
                 page.keep(html);
@@ -53,8 +53,8 @@ struct Paragraph<'a> {
     plain: String,
     /// The references that were decoded, by their place in `plain`.
     references: Vec<(usize, &'a str)>,
-    /// Where each tag stands in `plain`.
-    marks: Vec<(usize, &'a str, Kind<'a>)>,
+    /// Each tag: its place in `plain`, its text, and the name of its element.
+    marks: Vec<(usize, &'a str, Kind, &'a str)>,
 }
 
 impl<'a> Paragraph<'a> {
@@ -63,14 +63,10 @@ impl<'a> Paragraph<'a> {
         entities::decode(text, &mut self.plain, |at, reference| references.push((at, reference)));
     }
 
-    fn mark(&mut self, html: &'a str, kind: Kind<'a>) {
-        self.marks.push((self.plain.len(), html, kind));
-    }
-
     fn split(self, page: &mut Page) {
         // To a browser, a line break is a space.
         let flat = self.plain.replace(['\t', '\n', '\x0c', '\r'], " ");
-        let partners = pairs(self.marks.iter().map(|&(_, _, kind)| kind));
+        let partners = pairs(self.marks.iter().map(|&(_, _, kind, name)| (kind, name)));
         let (mut from, mut next) = (0, 0);
         for (number, range) in sentences(&flat).into_iter().enumerate() {
             let inside = self.inside(&range, next, &partners);
@@ -82,8 +78,8 @@ impl<'a> Paragraph<'a> {
             {
                 // Nothing separates the two sentences, as in Chinese; a space would stand after the tags that end.
                 let ending = self.marks[next..inside.start].iter();
-                let ending = ending.take_while(|(_, _, kind)| matches!(kind, Kind::Close(_)));
-                gap.seam = Some(ending.map(|(_, html, _)| html.len()).sum());
+                let ending = ending.take_while(|(_, _, kind, _)| *kind == Kind::Close);
+                gap.seam = Some(ending.map(|(_, html, ..)| html.len()).sum());
             }
             page.sentences.push(self.sentence(&flat, &range, inside.clone(), &partners));
             page.gaps.push(Gap::default());
@@ -115,7 +111,7 @@ impl<'a> Paragraph<'a> {
     /// A gap: white space as it stands in the page, with the tags in it.
     fn keep(&self, range: Range<usize>, marks: Range<usize>, page: &mut Page) {
         let mut from = range.start;
-        for &(at, html, _) in &self.marks[marks] {
+        for &(at, html, ..) in &self.marks[marks] {
             self.keep_text(from..at.clamp(from, range.end), page);
             page.keep(html);
             from = at.clamp(from, range.end);
@@ -149,14 +145,14 @@ impl<'a> Paragraph<'a> {
         let (mut text, mut marks) = (String::new(), Vec::new());
         let mut from = range.start;
         for mark in inside.clone() {
-            let (at, html, kind) = self.marks[mark];
+            let (at, html, kind, _) = self.marks[mark];
             let at = at.clamp(from, range.end);
             collapse(&flat[from..at], &mut text);
             from = at;
             marks.push(Mark {
                 at: text.len(),
                 html: html.to_owned(),
-                kind: kind.into(),
+                kind,
                 partner: partners[mark]
                     .filter(|partner| inside.contains(partner))
                     .map(|at| at - inside.start),

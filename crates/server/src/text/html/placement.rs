@@ -11,8 +11,8 @@
 use std::ops::Range;
 
 use super::entities::encode;
-use super::marks::{Element, Item, Mark, MarkKind, Marks};
-use super::scan::Sight;
+use super::marks::{Element, Item, Mark, Marks};
+use super::scan::{Kind, Sight};
 use crate::text::layout::is_unspaced;
 use crate::text::words::WordLinks;
 
@@ -136,13 +136,13 @@ impl Placement<'_> {
                     self.write_element(element, place, at..at, html);
                 }
                 Item::Cut(mark) => {
-                    let is_end = self.marks[*mark].kind == MarkKind::Close;
+                    let is_end = self.marks[*mark].kind == Kind::Close;
                     write_up_to(if is_end { left } else { right }, &mut at, html);
                     html.push_str(&self.marks[*mark].html);
                 }
                 Item::Point(mark) => {
                     let mark = &self.marks[*mark];
-                    let is_at_left = !mark.spaces.before && mark.spaces.after;
+                    let is_at_left = mark.clings_to_the_left();
                     write_up_to(if is_at_left { left } else { right }, &mut at, html);
                     self.write_point(mark, at, html);
                 }
@@ -159,7 +159,7 @@ impl Placement<'_> {
 
     /// Writes a point with the spaces that it had; what reads as a word is never joined to one.
     fn write_point(&self, mark: &Mark, at: usize, html: &mut String) {
-        let is_word = mark.kind == MarkKind::Point(Sight::Word);
+        let is_word = mark.kind == Kind::Point(Sight::Word);
         let joins = |neighbour: Option<char>| {
             neighbour.is_some_and(|c| is_word && c.is_alphanumeric() && !is_unspaced(c))
         };
@@ -261,11 +261,8 @@ impl Placement<'_> {
             2 * shared > atom.range.len()
         };
         let from = self.source.partition_point(|atom| atom.range.end <= start);
-        let first = from
-            + self.source[from..]
-                .iter()
-                .take_while(|atom| atom.range.start < end && !is_inside(atom))
-                .count();
+        let begins_outside = |atom: &&Atom| atom.range.start < end && !is_inside(atom);
+        let first = from + self.source[from..].iter().take_while(begins_outside).count();
         first..first + self.source[first..].iter().take_while(|atom| is_inside(atom)).count()
     }
 

@@ -2,9 +2,7 @@
 //!
 //! What is not translated ends a paragraph, as a block does: it may be of any size, and its order must stay.
 
-use super::{
-    ENDED_BY_THE_NEXT, End, Open, Piece, RAW, Tag, VOID, comment_end, markup, markup_begin, raw_end, tag_end,
-};
+use super::{Open, Piece, RAW, Tag, is_declaration, kept_length, markup, markup_begin};
 
 /// The pieces of an element that says not to translate it, if some of it is to be translated all the same.
 pub(super) fn exceptions(element: &str) -> Option<Vec<Piece<'_>>> {
@@ -21,33 +19,18 @@ fn tags(html: &str) -> impl Iterator<Item = (usize, Tag<'_>)> {
             let begin = at;
             at += kept_length(&html[at..]);
             let tag = Tag::new(&html[begin..]);
-            if !html[begin..].starts_with("<!") && !html[begin..].starts_with("<?") && !tag.is_end {
+            if !is_declaration(&html[begin..]) && !tag.is_end {
                 return Some((begin, tag));
             }
         }
     })
 }
 
-/// The length of a tag, a comment, a declaration, or an element whose content has no tags.
-fn kept_length(html: &str) -> usize {
-    if html.starts_with("<!--") {
-        return comment_end(html);
-    }
-    let tag = Tag::new(html);
-    let is_raw = !tag.is_end && RAW.iter().any(|name| tag.name.eq_ignore_ascii_case(name));
-    if is_raw && !html.starts_with("<!") && !html.starts_with("<?") {
-        let (End::Closed(length) | End::CutOff(length)) = raw_end(html, &tag);
-        return length;
-    }
-    tag_end(html)
-}
-
 /// Walks through an element once, and knows what holds at every place.
 #[derive(Default)]
 struct Scanner<'a> {
-    open: Open<'a>,
     /// For each open element: whether its content is translated.
-    is_translated: Vec<bool>,
+    open: Open<'a, bool>,
 }
 
 impl<'a> Scanner<'a> {
@@ -56,7 +39,11 @@ impl<'a> Scanner<'a> {
         let mut rest = html;
         while !rest.is_empty() {
             let text = markup_begin(rest).unwrap_or(rest.len());
-            let piece = if text > 0 { self.text(&rest[..text]) } else { self.markup(rest) };
+            let piece = match (text, self.translates()) {
+                (0, _) => self.markup(rest),
+                (_, true) => Piece::Text(&rest[..text]),
+                (_, false) => Piece::Block(&rest[..text]),
+            };
             rest = &rest[piece.html().len()..];
             pieces.push(piece);
         }
@@ -65,41 +52,29 @@ impl<'a> Scanner<'a> {
 
     /// Whether what comes next is translated.
     fn translates(&self) -> bool {
-        self.is_translated.last().copied().unwrap_or(false)
-    }
-
-    fn text(&self, text: &'a str) -> Piece<'a> {
-        if self.translates() { Piece::Text(text) } else { Piece::Block(text) }
+        self.open.stack.last().is_some_and(|(_, is_translated)| *is_translated)
     }
 
     /// A begin or end tag is what the place outside of its element says.
     fn markup(&mut self, html: &'a str) -> Piece<'a> {
         let tag = Tag::new(html);
-        let is = |names: &[&str]| names.iter().any(|name| tag.name.eq_ignore_ascii_case(name));
-        let is_tag = !html.starts_with("<!") && !html.starts_with("<?");
-        if is_tag && (tag.is_end || is(&ENDED_BY_THE_NEXT) && self.is_innermost(tag.name)) {
+        let is_tag = !is_declaration(html);
+        if is_tag && (tag.is_end || self.open.is_ended_by(&tag)) {
             self.open.close(tag.name);
-            self.is_translated.truncate(self.open.stack.len());
         }
-        let translates = self.translates();
-        let piece = if is_tag && !tag.is_end && tag.says_no_translation() {
+        let (translates, is_begin) = (self.translates(), is_tag && !tag.is_end);
+        let says_no = is_begin && tag.says_no_translation();
+        let piece = if says_no {
             Piece::Block(tag.html)
         } else if translates {
             markup(html)
         } else {
             Piece::Block(&html[..kept_length(html)])
         };
-        let is_begin = is_tag && !tag.is_end && piece.html().len() == tag.html.len();
-        if is_begin && !is(&VOID) && !is(&RAW) && !tag.is_self_closed() {
-            self.open.push(tag.name);
-            let says_no = tag.says_no_translation();
-            self.is_translated.push(!says_no && (translates || tag.says_translation()));
+        if is_begin && piece.html().len() == tag.html.len() && !tag.is(&RAW) && tag.has_content() {
+            self.open.push(tag.name, !says_no && (translates || tag.says_translation()));
         }
         piece
-    }
-
-    fn is_innermost(&self, name: &str) -> bool {
-        self.open.stack.last().is_some_and(|last| last.eq_ignore_ascii_case(name))
     }
 }
 

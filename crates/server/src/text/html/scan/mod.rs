@@ -11,15 +11,27 @@ use self::exceptions::exceptions;
 pub(super) enum Piece<'a> {
     /// To be translated; still with its entities.
     Text(&'a str),
-    /// The begin tag of an inline element.
-    Open { html: &'a str, name: &'a str },
-    /// The end tag of an inline element.
-    Close { html: &'a str, name: &'a str },
-    /// Inside of a sentence and no text of it: a picture, a comment, or an element that stays as it is.
-    Point { html: &'a str, sight: Sight },
+    /// Stands inside of a sentence, or at its edge, and is no text of it.
+    Mark {
+        html: &'a str,
+        kind: Kind,
+        /// Of the element.
+        name: &'a str,
+    },
     /// Ends a paragraph: a block tag, a whole element that stays as it is, or what is cut off and must not move, because it
     /// would swallow what follows.
     Block(&'a str),
+}
+
+/// A mark inside of a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The begin tag of an inline element.
+    Open,
+    /// The end tag of an inline element.
+    Close,
+    /// A picture, a comment, or an element that stays as it is.
+    Point(Sight),
 }
 
 /// Whether a reader sees something at a point.
@@ -79,11 +91,7 @@ impl<'a> Piece<'a> {
     /// The piece as it stands in the page.
     pub(super) fn html(self) -> &'a str {
         match self {
-            Piece::Text(html)
-            | Piece::Open { html, .. }
-            | Piece::Close { html, .. }
-            | Piece::Point { html, .. }
-            | Piece::Block(html) => html,
+            Piece::Text(html) | Piece::Mark { html, .. } | Piece::Block(html) => html,
         }
     }
 }
@@ -99,42 +107,39 @@ fn markup_begin(html: &str) -> Option<usize> {
 /// The markup that `html` begins with; what is not closed goes to the end.
 fn markup(html: &str) -> Piece<'_> {
     if html.starts_with("<!--") {
-        let comment = &html[..comment_end(html)];
-        return match comment.ends_with("-->") {
-            true => Piece::Point { html: comment, sight: Sight::Other },
-            false => Piece::Block(comment),
+        let html = &html[..comment_end(html)];
+        return match html.ends_with("-->") {
+            true => Piece::Mark { html, kind: Kind::Point(Sight::Other), name: "" },
+            false => Piece::Block(html),
         };
     }
     let tag = Tag::new(html);
-    if html.starts_with("<!") || html.starts_with("<?") || !tag.html.ends_with('>') {
+    if is_declaration(html) || !tag.html.ends_with('>') {
         return Piece::Block(tag.html);
     }
-    let is = |names: &[&str]| names.iter().any(|name| tag.name.eq_ignore_ascii_case(name));
-    if tag.is_end {
-        return match is(&INLINE) || is(&INLINE_KEPT) {
-            true => Piece::Close { html: tag.html, name: tag.name },
-            false => Piece::Block(tag.html),
-        };
-    }
-    let is_void = is(&VOID) || tag.is_self_closed();
-    let is_kept = is(&INLINE_KEPT) || is(&UNSEEN_KEPT) || is(&BLOCK_KEPT) || tag.says_no_translation();
-    let end = if is_kept && !is_void { element_end(html, &tag) } else { End::Closed(tag.html.len()) };
+    let is_kept = tag.is(&INLINE_KEPT)
+        || tag.is(&UNSEEN_KEPT)
+        || tag.is(&BLOCK_KEPT)
+        || !tag.is_end && tag.says_no_translation();
+    let end = match is_kept && tag.has_content() {
+        true => element_end(html, &tag),
+        false => End::Closed(tag.html.len()),
+    };
     let html = match end {
         End::Closed(length) => &html[..length],
         End::CutOff(length) => return Piece::Block(&html[..length]),
     };
-    let (is_inline, is_unseen) = (is(&INLINE) || is(&INLINE_KEPT), is(&UNSEEN_KEPT));
-    if is_unseen || is(&INLINE_VOID) {
-        Piece::Point { html, sight: Sight::Other }
-    } else if !is_inline {
-        Piece::Block(html)
+    let is_inline = tag.is(&INLINE) || tag.is(&INLINE_KEPT);
+    let kind = if tag.is_end {
+        is_inline.then_some(Kind::Close)
+    } else if tag.is(&UNSEEN_KEPT) || tag.is(&INLINE_VOID) {
+        Some(Kind::Point(Sight::Other))
     } else if is_kept {
-        Piece::Point { html, sight: Sight::Word }
-    } else if is_void {
-        Piece::Point { html, sight: Sight::Other }
+        is_inline.then_some(Kind::Point(Sight::Word))
     } else {
-        Piece::Open { html, name: tag.name }
-    }
+        is_inline.then_some(if tag.has_content() { Kind::Open } else { Kind::Point(Sight::Other) })
+    };
+    kind.map_or(Piece::Block(html), |kind| Piece::Mark { html, kind, name: tag.name })
 }
 
 /// A begin tag or an end tag.
@@ -154,6 +159,15 @@ impl<'a> Tag<'a> {
         let ends = |c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>');
         let name = html[from..].split(ends).next().unwrap_or_default();
         Tag { html, name, is_end }
+    }
+
+    fn is(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether it begins an element that ends later.
+    fn has_content(&self) -> bool {
+        !self.is_end && !self.is(&VOID) && !self.is_self_closed()
     }
 
     /// `<b/>`, but not `<a href=here/>`, whose slash belongs to the address.
@@ -209,6 +223,24 @@ fn attributes(tag: &str) -> Vec<(&str, &str)> {
     }
 }
 
+/// Whether markup is no tag: a declaration or a comment.
+fn is_declaration(html: &str) -> bool {
+    html.starts_with("<!") || html.starts_with("<?")
+}
+
+/// The length of a tag, a comment, a declaration, or an element whose content has no tags.
+fn kept_length(html: &str) -> usize {
+    if html.starts_with("<!--") {
+        return comment_end(html);
+    }
+    let tag = Tag::new(html);
+    if is_declaration(html) || tag.is_end || !tag.is(&RAW) {
+        return tag.html.len();
+    }
+    let (End::Closed(length) | End::CutOff(length)) = raw_end(html, &tag);
+    length
+}
+
 fn comment_end(html: &str) -> usize {
     html.find("-->").map_or(html.len(), |at| at + 3)
 }
@@ -240,51 +272,34 @@ enum End {
 }
 
 fn element_end(html: &str, begin: &Tag<'_>) -> End {
-    if RAW.iter().any(|name| begin.name.eq_ignore_ascii_case(name)) {
+    if begin.is(&RAW) {
         return raw_end(html, begin);
     }
     let mut open = Open::default();
-    open.push(begin.name);
+    open.push(begin.name, ());
     let mut at = begin.html.len();
     while let Some(next) = markup_begin(&html[at..]) {
         at += next;
         let rest = &html[at..];
-        if rest.starts_with("<!--") {
-            at += comment_end(rest);
-            continue;
-        }
-        if rest.starts_with("<!") || rest.starts_with("<?") {
-            at += tag_end(rest);
-            continue;
-        }
         let tag = Tag::new(rest);
-        let is = |names: &[&str]| names.iter().any(|name| tag.name.eq_ignore_ascii_case(name));
-        if tag.is_end {
-            if !open.close(tag.name) {
+        if !is_declaration(rest) && (tag.is_end || !tag.is(&RAW)) {
+            let ends_another = tag.is_end || open.is_ended_by(&tag);
+            if ends_another && open.close(tag.name).is_none() {
                 // It ends an element around this one.
                 return End::CutOff(at);
             }
-            at += tag.html.len();
-            if open.stack.is_empty() {
-                return if tag.html.ends_with('>') { End::Closed(at) } else { End::CutOff(at) };
+            if ends_another && open.stack.is_empty() {
+                return match tag.is_end && tag.html.ends_with('>') {
+                    true => End::Closed(at + tag.html.len()),
+                    false if tag.is_end => End::CutOff(at + tag.html.len()),
+                    false => End::CutOff(at),
+                };
             }
-        } else if is(&RAW) {
-            let (End::Closed(length) | End::CutOff(length)) = raw_end(rest, &tag);
-            at += length;
-        } else {
-            let is_next = is(&ENDED_BY_THE_NEXT)
-                && open.stack.last().is_some_and(|last| last.eq_ignore_ascii_case(tag.name));
-            if is_next {
-                open.close(tag.name);
-                if open.stack.is_empty() {
-                    return End::CutOff(at);
-                }
+            if tag.has_content() {
+                open.push(tag.name, ());
             }
-            if !is(&VOID) && !tag.is_self_closed() {
-                open.push(tag.name);
-            }
-            at += tag.html.len();
         }
+        at += kept_length(rest);
     }
     End::CutOff(html.len())
 }
@@ -302,33 +317,45 @@ fn raw_end(html: &str, begin: &Tag<'_>) -> End {
     }
 }
 
-/// The elements that are open. Counts by name keep pages of nothing but tags from taking quadratic time.
-#[derive(Default)]
-struct Open<'a> {
-    stack: Vec<&'a str>,
+/// The elements that are open, with something about each. Counts by name keep pages of nothing but tags from taking
+/// quadratic time.
+pub(super) struct Open<'a, T> {
+    stack: Vec<(&'a str, T)>,
     counts: HashMap<String, usize>,
 }
 
-impl<'a> Open<'a> {
-    fn push(&mut self, name: &'a str) {
-        self.stack.push(name);
+impl<T> Default for Open<'_, T> {
+    fn default() -> Self {
+        Open { stack: Vec::new(), counts: HashMap::new() }
+    }
+}
+
+impl<'a, T> Open<'a, T> {
+    pub(super) fn push(&mut self, name: &'a str, about: T) {
+        self.stack.push((name, about));
         *self.counts.entry(name.to_ascii_lowercase()).or_default() += 1;
     }
 
-    /// Closes the last element of this name and all inside of it; false if there is none.
-    fn close(&mut self, name: &str) -> bool {
+    /// Closes the last element of this name and all inside of it.
+    pub(super) fn close(&mut self, name: &str) -> Option<T> {
         if self.counts.get(&name.to_ascii_lowercase()).is_none_or(|&count| count == 0) {
-            return false;
+            return None;
         }
-        while let Some(last) = self.stack.pop() {
+        while let Some((last, about)) = self.stack.pop() {
             if let Some(count) = self.counts.get_mut(&last.to_ascii_lowercase()) {
                 *count -= 1;
             }
             if last.eq_ignore_ascii_case(name) {
-                break;
+                return Some(about);
             }
         }
-        true
+        None
+    }
+
+    /// Whether a begin tag ends the innermost element without an end tag.
+    fn is_ended_by(&self, tag: &Tag<'_>) -> bool {
+        tag.is(&ENDED_BY_THE_NEXT)
+            && self.stack.last().is_some_and(|(last, _)| last.eq_ignore_ascii_case(tag.name))
     }
 }
 
@@ -384,9 +411,9 @@ mod tests {
             assert_eq!(texts(page), expected, "{page}");
         }
         let address = pieces("<a href=here/>x</a>");
-        assert!(matches!(address[0], Piece::Open { name: "a", .. }), "{address:?}");
-        assert!(matches!(pieces("<b/>x")[0], Piece::Point { sight: Sight::Other, .. }));
-        assert!(matches!(pieces("<i class=\"icon\"/>x")[0], Piece::Point { .. }));
+        assert!(matches!(address[0], Piece::Mark { kind: Kind::Open, name: "a", .. }), "{address:?}");
+        assert!(matches!(pieces("<b/>x")[0], Piece::Mark { kind: Kind::Point(Sight::Other), .. }));
+        assert!(matches!(pieces("<i class=\"icon\"/>x")[0], Piece::Mark { kind: Kind::Point(_), .. }));
     }
 
     #[test]

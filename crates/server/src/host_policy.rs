@@ -16,7 +16,7 @@ use crate::error::{ApiError, ServerError};
 use crate::options::ServerOptions;
 
 /// The names that the server answers to, and the pages that may use it.
-pub(crate) struct Doors {
+pub(crate) struct HostPolicy {
     listens_on: IpAddr,
     /// In lower case; `*` is any. That of `--public-url` is one of them.
     hosts: Vec<String>,
@@ -24,8 +24,8 @@ pub(crate) struct Doors {
     pub(crate) origin: Option<HeaderValue>,
 }
 
-impl Doors {
-    pub(crate) fn new(options: &ServerOptions) -> Result<Doors, ServerError> {
+impl HostPolicy {
+    pub(crate) fn new(options: &ServerOptions) -> Result<HostPolicy, ServerError> {
         let odd_origin = |origin: &str| {
             ServerError::Limits(format!("{origin:?} is no origin: give * or https://example.org"))
         };
@@ -45,7 +45,7 @@ impl Doors {
         let public =
             public.and_then(|url| Some(without_port(url.authority()?.as_str()).to_ascii_lowercase()));
         let hosts = options.allow_hosts.iter().map(host).chain(public.map(Ok)).collect::<Result<_, _>>()?;
-        Ok(Doors { listens_on: options.address.ip(), hosts, origin })
+        Ok(HostPolicy { listens_on: options.address.ip(), hosts, origin })
     }
 
     /// 403 for a request that another site's page may have sent.
@@ -114,20 +114,20 @@ fn shortened(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn status(doors: &Doors, host: &str, origin: Option<&str>) -> Result<(), String> {
+    fn status(policy: &HostPolicy, host: &str, origin: Option<&str>) -> Result<(), String> {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().expect("a header"));
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().expect("a header"));
         }
-        doors.check(&Uri::from_static("/translate"), &headers).map_err(|error| {
+        policy.check(&Uri::from_static("/translate"), &headers).map_err(|error| {
             assert_eq!(error.status, 403);
             error.message
         })
     }
 
-    fn doors(listens_on: &str, hosts: &[&str], origin: Option<&str>) -> Doors {
-        Doors::new(&ServerOptions {
+    fn policy(listens_on: &str, hosts: &[&str], origin: Option<&str>) -> HostPolicy {
+        HostPolicy::new(&ServerOptions {
             address: listens_on.parse().expect("an address"),
             allow_hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
             allow_origin: origin.map(str::to_owned),
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn only_known_names_are_answered() {
-        let local = doors("127.0.0.1:5000", &[], None);
-        let open = doors("0.0.0.0:5000", &["Heedful.Example:443"], None);
-        let any = doors("[::1]:5000", &["*"], None);
+        let local = policy("127.0.0.1:5000", &[], None);
+        let open = policy("0.0.0.0:5000", &["Heedful.Example:443"], None);
+        let any = policy("[::1]:5000", &["*"], None);
         for (host, at_local, at_open) in [
             ("localhost", true, true),
             ("LOCALHOST:5000", true, true),
@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn only_pages_that_are_let_in_may_ask() {
-        let closed = doors("127.0.0.1:5000", &["heedful.example"], None);
-        let told = doors("127.0.0.1:5000", &[], Some("https://app.example"));
+        let closed = policy("127.0.0.1:5000", &["heedful.example"], None);
+        let told = policy("127.0.0.1:5000", &[], Some("https://app.example"));
         for (host, origin, at_closed, at_told) in [
             ("127.0.0.1:5000", "http://127.0.0.1:5000", true, true),
             ("localhost:5000", "http://localhost:5000", true, true),
@@ -185,7 +185,7 @@ mod tests {
         ] {
             assert_eq!(status(&closed, host, Some(origin)).is_ok(), at_closed, "{host} {origin}");
             assert_eq!(status(&told, host, Some(origin)).is_ok(), at_told, "{host} {origin}");
-            assert!(status(&doors("127.0.0.1:5000", &[], Some("*")), host, Some(origin)).is_ok());
+            assert!(status(&policy("127.0.0.1:5000", &[], Some("*")), host, Some(origin)).is_ok());
         }
         let message = status(&closed, "localhost", Some("https://evil.example")).expect_err("a stranger");
         assert!(message.contains("pages of `https://evil.example` may not use this server"), "{message}");
