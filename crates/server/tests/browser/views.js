@@ -81,7 +81,7 @@ export function views(at) {
     const layers = explanation.outputs[0].attention.filter(({ kind }) => kind === 'encoder');
     await translated(at.browser, at.url, SHORT, async (page) => {
       assert.equal((await page.$$('.tile')).length, layers.reduce((sum, { heads }) => sum + heads.length, 0));
-      assert.equal(await page.$eval('.tile[data-layer="encoder.0.self"][data-head="1"]', (tile) => tile.getAttribute('aria-label')), 'encoder.0.self.1: open');
+      assert.equal(await page.$eval('.tile[data-layer="encoder.0.self"][data-head="1"]', (tile) => tile.getAttribute('aria-label')), 'head 1 of encoder.0.self: open');
       await page.click('.tile[data-layer="encoder.0.self"][data-head="1"]');
       await page.waitForSelector('.map canvas');
       const address = new URLSearchParams(new URL(page.url()).hash.slice(1));

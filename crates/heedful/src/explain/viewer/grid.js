@@ -30,7 +30,7 @@ export function drawGrid(stage, { output, choice, change, heads }) {
       const place = placeName({ kind: choice.kind, layer: layer.layer, head });
       const open = () => change({ view: choice.form === 'lines' ? 'lines' : 'matrix', layer: layer.layer, head });
       const picture = choice.form === 'lines' ? smallLines(weights, layer) : smallMap(weights, layer, shades);
-      const tile = make('button', { type: 'button', class: 'tile', 'data-layer': layer.layer, 'data-head': head, 'aria-label': `${place}: open`, on: { click: open } },
+      const tile = make('button', { type: 'button', class: 'tile', 'data-layer': layer.layer, 'data-head': head, 'aria-label': `head ${head} of ${layer.layer}: open`, on: { click: open } },
         picture, make('span', { 'aria-hidden': 'true' }, `head ${head}`));
       maps.append(heads ? make('div', { class: 'switchable' }, tile, switchOf(heads, place)) : tile);
       tiles.push({ weights, layer, head });
