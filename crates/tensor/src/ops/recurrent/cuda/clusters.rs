@@ -8,13 +8,13 @@ use crate::{Array, Device, Ragged};
 pub(crate) static CLUSTERED: Module = Module::new(
     "recurrent_clustered",
     concat!(
-        include_str!("../../attention/cuda/mma.cu"),
-        include_str!("cell.cu"),
-        include_str!("exchange.cu"),
-        include_str!("layer.cu"),
-        include_str!("unit.cu"),
-        include_str!("held.cu"),
-        include_str!("cluster.cu"),
+        include_str!("../../../cuda/mma.cu"),
+        include_str!("../../../cuda/rnn/cell.cu"),
+        include_str!("../../../cuda/rnn/exchange.cu"),
+        include_str!("../../../cuda/rnn/layer.cu"),
+        include_str!("../../../cuda/rnn/unit.cu"),
+        include_str!("../../../cuda/rnn/held.cu"),
+        include_str!("../../../cuda/cluster.cu"),
         include_str!("clustered.cu"),
     ),
 );
