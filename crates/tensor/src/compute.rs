@@ -64,12 +64,6 @@ impl Compute {
     pub const fn dtype(self) -> DType {
         self.precision.dtype()
     }
-
-    /// The same kind of pass in another type.
-    #[inline]
-    pub const fn in_dtype(self, dtype: DType) -> Compute {
-        Compute { precision: Precision::of(dtype), ..self }
-    }
 }
 
 impl Precision {

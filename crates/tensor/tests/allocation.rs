@@ -7,8 +7,8 @@ use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
     Activation, Adam, AdamOptions, AttentionOptions, ConvolutionOptions, CrossEntropyOptions,
     EmbeddingOptions, LinearOptions, Mask, NormOptions, Part, Positions, Reach, Waves, Weights, add,
-    attention, attention_pool, columns, convolution, cross_entropy, embedding, gather_rows, glu, linear,
-    max_pool, mean_pool, residual_norm,
+    attention, convolution, cross_entropy, embedding, gather_rows, glu, linear, max_pool, mean_pool,
+    residual_norm,
 };
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Init, Param, Params, Ragged, tape};
@@ -105,9 +105,7 @@ impl Model {
         let y = residual_norm(&z, &y, &self.gamma, &self.beta, dropout, norm);
         let window = ConvolutionOptions { taps: 3, dilation: 1, reach: Reach::Causal, compute };
         let y = add(&y, &glu(&convolution(&y, &sequences, &self.taps, None, window)));
-        let pooled =
-            add(&attention_pool(&columns(&y, 0..1), &y, &sequences).pooled, &mean_pool(&y, &sequences));
-        let pooled = add(&pooled, &max_pool(&y, &sequences));
+        let pooled = add(&mean_pool(&y, &sequences), &max_pool(&y, &sequences));
         let owners: Vec<usize> = (0..sequences.tokens()).map(|row| sequences.sequence_of(row)).collect();
         let y = add(&y, &gather_rows(&pooled, &owners));
         let loss = CrossEntropyOptions { smoothing: 0.1, r_drop: None, compute };

@@ -46,6 +46,6 @@ pub(crate) use nccl::Part;
 pub(crate) use pinned::Pinned;
 pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;
-pub use step::{Ticket, step, waited};
+pub use step::{Ticket, step};
 pub(crate) use step::{ahead, aside, await_aside, current as current_step, side_by_side};
 pub(crate) use tune::MODULE as TUNE;

@@ -8,7 +8,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self as driver, CUevent, CUresult};
 
@@ -91,15 +90,6 @@ impl Steps {
     }
 }
 
-/// Nanoseconds that the host waited.
-static WAITED: AtomicU64 = AtomicU64::new(0);
-
-/// How long the host has waited for the card before it could begin one more step. If that is nothing, the card waits for the
-/// host.
-pub fn waited() -> Duration {
-    Duration::from_nanos(WAITED.load(Ordering::Relaxed))
-}
-
 /// Does `work` as a step.
 ///
 /// # Panics
@@ -136,9 +126,7 @@ fn begin() {
     let steps = guard.get_or_insert_with(Steps::new);
     let number = steps.next;
     steps.next += 1;
-    let began = Instant::now();
     wait_for(steps.ends[number as usize % WAYS]);
-    WAITED.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
     DONE.fetch_max((number + 1).saturating_sub(WAYS as u64), Ordering::AcqRel);
     steps.feed.rewind();
     let mut list = std::mem::take(&mut steps.list);

@@ -73,9 +73,7 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 28] {
     ]
 }
 
-pub use adam::{
-    Adam, AdamOptions, BatchLoss, Decayed, Divergence, Guard, PendingStep, StepResult, gradient_norm,
-};
+pub use adam::{Adam, AdamOptions, BatchLoss, Decayed, Divergence, Guard, PendingStep, StepResult};
 pub use attention::{
     Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention, single_query_attention,
 };
@@ -91,21 +89,20 @@ pub use cached_attention::{
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows, tapped_windows};
 pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};
 pub use elementwise::{
-    add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, gelu_tanh,
-    log, matmul, mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, silu, subtract, sum,
-    sum_rows, tanh, zero_columns,
+    add, cast, columns, concat_columns, concat_rows, dropout, gather_rows, matmul, multiply, relu,
+    repeat_column, scale, subtract, sum, tanh, zero_columns,
 };
 pub use embedding::{EmbeddingOptions, NO_TOKEN, Positions, Waves, embedding, embedding_at, sinusoid, waves};
 pub use glu::glu;
 pub use linear::{Activation, LinearOptions, Projection, linear, project, project_wide, times};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
-pub use pool::{Pooled, attention_pool, max_pool, mean_pool};
+pub use pool::{max_pool, mean_pool};
 pub use recurrent::{
     Cell, Direction, Recurrent, RecurrentInput, RecurrentOptions, RecurrentState, recurrent, recurrent_layer,
     recurrent_step,
 };
 pub use score::{AttentionScore, ScoreForm};
-pub use softmax::{log_softmax, softmax};
+pub use softmax::softmax;
 pub use ssru::{ssru, ssru_step};
 pub use top_k::{ChosenColumns, ChosenPart, Scored, TopK, project_chosen};

@@ -1,5 +1,5 @@
 use heedful_tensor::Ragged;
-use heedful_tensor::ops::{attention_pool, max_pool, mean_pool};
+use heedful_tensor::ops::{max_pool, mean_pool};
 
 use crate::support::reference::M;
 use crate::support::{Case, Values};
@@ -13,19 +13,13 @@ pub(crate) fn cases() -> Vec<Case> {
 
         let (ours, theirs) = (sequences.clone(), sequences.clone());
         let case = Case::new(
-            named("attention_pool"),
-            move |run| attention_pool(&run.x[0], &run.x[1], &ours).pooled,
-            move |m| attended(&m[0], &m[1], &theirs),
-        );
-        cases.push(case.wide_input(rows, 1, Values::Within(2.0)).input(rows, width, Values::Within(1.0)));
-
-        let (ours, theirs) = (sequences.clone(), sequences.clone());
-        let case = Case::new(
             named("mean_pool"),
             move |run| mean_pool(&run.x[0], &ours),
             move |m| {
-                let even = M::build(m[0].rows, 1, |_, _| 0.0);
-                attended(&even, &m[0], &theirs)
+                M::build(theirs.sequences(), m[0].width, |s, c| {
+                    let rows = theirs.range(s);
+                    rows.clone().map(|row| m[0].at(row, c)).sum::<f64>() / rows.len() as f64
+                })
             },
         );
         cases.push(case.input(rows, width, Values::Within(1.0)));
@@ -44,12 +38,4 @@ pub(crate) fn cases() -> Vec<Case> {
         cases.push(case.wide_input(rows, width, Values::Within(1.0)));
     }
     cases
-}
-
-fn attended(scores: &M, values: &M, sequences: &Ragged) -> M {
-    M::build(sequences.sequences(), values.width, |s, c| {
-        let power = |row: usize| scores.at(row, 0).exp();
-        let total: f64 = sequences.range(s).map(power).sum();
-        sequences.range(s).map(|row| power(row) / total * values.at(row, c)).sum()
-    })
 }

@@ -11,7 +11,7 @@ use crate::{Array, DType, Device, Tensor};
 
 pub(crate) static MODULE: Module = Module::early(
     "cached_attention",
-    concat!(include_str!("../attention/cuda/mma.cu"), include_str!("cuda.cu"), include_str!("fast.cu")),
+    concat!(include_str!("../../cuda/mma.cu"), include_str!("cuda.cu"), include_str!("fast.cu")),
 );
 
 /// As in the kernels' source: warps of a block, queries that share a product, numbers of a head's key or value, and the same for

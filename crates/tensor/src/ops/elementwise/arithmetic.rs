@@ -1,7 +1,7 @@
 //! Sums, differences, products, changes of type.
 
-use super::blocks::{Step, binary, unary, with_row};
-use super::{check_same, reductions};
+use super::blocks::{Step, binary, unary};
+use super::check_same;
 use crate::random::Dropout;
 use crate::{DType, Tensor};
 
@@ -46,20 +46,6 @@ pub fn multiply(a: &Tensor, b: &Tensor) -> Tensor {
         if b_edge.is_wanted() {
             gradients.add(&b_edge, binary(Step::Multiply, &g, a.array(), b.dtype()));
         }
-    })
-}
-
-/// `x + row` for every row of x; `row` is `1 × width`.
-pub fn add_row(x: &Tensor, row: &Tensor) -> Tensor {
-    assert!(row.shape() == [1, x.width()], "add_row: x is {:?} but the row is {:?}", x.shape(), row.shape());
-    let y = with_row(Step::Add, x.array(), row.array(), joint(x, row));
-    let edges = [(x.edge(), x.dtype()), (row.edge(), row.dtype())];
-    Tensor::from_inputs(y, &[x, row], move |g, gradients| {
-        let [(x_edge, x_type), (row_edge, row_type)] = edges;
-        if row_edge.is_wanted() {
-            gradients.add(&row_edge, reductions::column_sums(&g).into_dtype(row_type));
-        }
-        gradients.add(&x_edge, g.into_dtype(x_type));
     })
 }
 

@@ -1,4 +1,4 @@
-//! What is done element by element: a step over one array, over two, or over one and a row.
+//! What is done element by element: a step over one array, or over two.
 
 use super::{cpu, cuda};
 use crate::random::Dropout;
@@ -10,24 +10,12 @@ pub(super) enum Step {
     Add,
     Subtract,
     Multiply,
-    Divide,
     Scale(f32),
     Dropout(Dropout),
     Tanh,
     TanhSlope,
-    Sigmoid,
-    SigmoidSlope,
     Relu,
     ReluSlope,
-    Gelu,
-    GeluSlope,
-    GeluTanh,
-    GeluTanhSlope,
-    Silu,
-    SiluSlope,
-    Exp,
-    ExpSlope,
-    Log,
 }
 
 /// `step(a)` in `dtype`.
@@ -40,13 +28,5 @@ pub(super) fn binary(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
     match a.device() {
         Device::Cpu => cpu::binary(step, a, b, dtype),
         Device::Cuda => cuda::binary(step, a, b, dtype),
-    }
-}
-
-/// `step(row, b)` in `dtype` for every row of `a`.
-pub(super) fn with_row(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
-    match a.device() {
-        Device::Cpu => cpu::with_row(step, a, b, dtype),
-        Device::Cuda => cuda::with_row(step, a, b, dtype),
     }
 }

@@ -6,9 +6,9 @@ mod product;
 mod reductions;
 mod shape;
 
-pub(super) use blocks::{binary, with_row};
+pub(super) use blocks::binary;
 pub(super) use product::{left_gradient, product, right_gradient};
-pub(super) use reductions::{column_sums, filled, repeated_column, repeated_row, row_sums, sum};
+pub(super) use reductions::{filled, repeated_column, row_sums, sum};
 pub(in crate::ops) use shape::copy;
 pub(super) use shape::{gathered_rows, scattered_rows};
 

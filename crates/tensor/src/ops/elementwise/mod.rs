@@ -14,10 +14,10 @@ mod product;
 mod reductions;
 mod shape;
 
-pub use arithmetic::{add, add_row, cast, dropout, multiply, scale, subtract};
-pub use functions::{exp, gelu, gelu_tanh, log, relu, sigmoid, silu, tanh};
+pub use arithmetic::{add, cast, dropout, multiply, scale, subtract};
+pub use functions::{relu, tanh};
 pub use product::matmul;
-pub use reductions::{mean, repeat_column, row_sums, sum, sum_rows};
+pub use reductions::{repeat_column, sum};
 pub(crate) use shape::gathered_rows;
 pub use shape::{columns, concat_columns, concat_rows, gather_rows, zero_columns};
 

@@ -15,7 +15,7 @@ use crate::{Array, Compute, DType, Device, Param, Rows, Tensor, tape};
 pub(crate) static MODULE: Module = Module::early(
     "few",
     concat!(
-        include_str!("../attention/cuda/mma.cu"),
+        include_str!("../../cuda/mma.cu"),
         include_str!("activations.cu"),
         include_str!("job.cu"),
         include_str!("few.cu"),

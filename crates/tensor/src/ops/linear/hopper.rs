@@ -7,10 +7,10 @@ use crate::params::Orientation;
 pub(crate) static MODULE: Module = Module::early(
     "hopper",
     concat!(
-        include_str!("../attention/cuda/mma.cu"),
+        include_str!("../../cuda/mma.cu"),
         include_str!("activations.cu"),
         include_str!("job.cu"),
-        include_str!("../top_k/marks.cu"),
+        include_str!("../../cuda/marks.cu"),
         include_str!("wgmma.cu"),
         include_str!("hopper.cu"),
     ),

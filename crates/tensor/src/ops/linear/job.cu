@@ -6,7 +6,7 @@ struct Job {
     const void* weight;
     const float* bias;      // null for none
     void* y;
-    float2* marks;          // of a y that is f32, for top-k (top_k/marks.cu); null for none
+    float2* marks;          // of a y that is f32, for top-k (cuda/marks.cu); null for none
     u32 rows, inputs, outputs;
     u32 activation;         // 0 none, 1 ReLU, 2 GELU, 3 its approximation, 4 SiLU
     u32 is_wide;            // whether y is f32

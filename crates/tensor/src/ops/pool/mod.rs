@@ -1,21 +1,17 @@
 //! One vector for each sequence of a batch, from the vectors of its tokens.
 //!
 //! ```text
-//! attention   y_i = Σ_t α_t v_t        α = softmax of the scores of the tokens t of sequence i
-//! mean        y_i = Σ_t v_t / n_i
-//! max         y_i = max_t v_t          column by column
+//! mean   y_i = Σ_t v_t / n_i
+//! max    y_i = max_t v_t          column by column
 //! ```
 //!
-//! Shapes: scores are tokens × 1, values tokens × d, the result is sequences × d in the values' type. Each may be f32 or
-//! bf16; arithmetic is f32. Sums run over the tokens of a sequence in their order, so a sequence gives the same bits in
-//! any batch.
+//! Shapes: values are tokens × d, the result is sequences × d in the values' type, f32 or bf16; arithmetic is f32. Sums run
+//! over the tokens of a sequence in their order, so a sequence gives the same bits in any batch.
 
-mod attention;
 mod cpu;
 pub(crate) mod cuda;
 mod plain;
 
-pub use attention::{Pooled, attention_pool};
 pub use plain::{max_pool, mean_pool};
 
 use crate::{Ragged, Tensor};

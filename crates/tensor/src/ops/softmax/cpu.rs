@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::Form;
 use crate::cpu::math::exp;
 use crate::cpu::number::{self, Numbers};
 use crate::cpu::threads::{SharedMut, parallel};
@@ -11,17 +10,17 @@ use crate::{Array, DType};
 /// Rows of one task.
 const ROWS: usize = 16;
 
-/// `softmax(x)` or its logarithm.
-pub(super) fn forward(x: &Array, form: Form) -> Array {
+/// `softmax(x)`.
+pub(super) fn forward(x: &Array) -> Array {
     let mut y = Array::scratch(DType::F32, x.rows(), x.width());
     let from = Numbers::of(x);
-    in_rows(&mut y, |rows, y| forward_rows(from.part(rows), x.width(), form, y));
+    in_rows(&mut y, |rows, y| forward_rows(from.part(rows), x.width(), y));
     y
 }
 
 /// `dx` from `dy`, in place.
-pub(super) fn backward(p: &Array, form: Form, g: &mut Array) {
-    in_rows(g, |rows, g| backward_rows(&p.f32()[rows], p.width(), form, g));
+pub(super) fn backward(p: &Array, g: &mut Array) {
+    in_rows(g, |rows, g| backward_rows(&p.f32()[rows], p.width(), g));
 }
 
 /// Calls `work` with the elements of some rows of `array` at a time.
@@ -36,7 +35,7 @@ fn in_rows(array: &mut Array, work: impl Fn(Range<usize>, &mut [f32]) + Sync) {
 }
 
 kernel! {
-    fn forward_rows(x: Numbers<'_>, width: usize, form: Form, y: &mut [f32]) {
+    fn forward_rows(x: Numbers<'_>, width: usize, y: &mut [f32]) {
         match x {
             Numbers::F32(x) => number::copy(x, y),
             Numbers::Bf16(x) => number::copy(x, y),
@@ -44,13 +43,6 @@ kernel! {
         for y in y.chunks_exact_mut(width.max(1)) {
             let top = number::max(y);
             assert!(top > f32::NEG_INFINITY, "softmax: a row has no score above −∞");
-            if form == Form::Log {
-                let log = number::sum(y, |x| exp(x - top)).ln();
-                for y in y {
-                    *y = *y - top - log;
-                }
-                continue;
-            }
             for y in &mut *y {
                 *y = exp(*y - top);
             }
@@ -63,23 +55,12 @@ kernel! {
 }
 
 kernel! {
-    fn backward_rows(p: &[f32], width: usize, form: Form, g: &mut [f32]) {
+    fn backward_rows(p: &[f32], width: usize, g: &mut [f32]) {
         for (p, g) in p.chunks_exact(width.max(1)).zip(g.chunks_exact_mut(width.max(1))) {
-            match form {
-                // y_j = e^{x_j − m} / Σ_k e^{x_k − m}
-                Form::Plain => {
-                    let along = number::sum_of_two(p, g, |p, g| p * g);
-                    for (g, p) in g.iter_mut().zip(p) {
-                        *g = p * (*g - along);
-                    }
-                }
-                // y_j = x_j − m − log Σ_k e^{x_k − m}
-                Form::Log => {
-                    let total = number::sum(g, |g| g);
-                    for (g, p) in g.iter_mut().zip(p) {
-                        *g -= p * total;
-                    }
-                }
+            // y_j = e^{x_j − m} / Σ_k e^{x_k − m}
+            let along = number::sum_of_two(p, g, |p, g| p * g);
+            for (g, p) in g.iter_mut().zip(p) {
+                *g = p * (*g - along);
             }
         }
     }

@@ -1,7 +1,7 @@
 // Softmax of a row by a block of 256 threads. A row without a score above -inf has no distribution and becomes NaN, which no
 // update is made from.
 
-template <class T> __device__ __forceinline__ void softmax(const T* x, float* y, u32 width, u32 is_log) {
+template <class T> __device__ __forceinline__ void softmax(const T* x, float* y, u32 width) {
     x += (u64)blockIdx.x * width;
     y += (u64)blockIdx.x * width;
     float top = __uint_as_float(0xff800000u), sum = 0.0f;
@@ -10,26 +10,21 @@ template <class T> __device__ __forceinline__ void softmax(const T* x, float* y,
     for (u32 i = threadIdx.x; i < width; i += 256) {
         float power = expf(widen(x[i]) - top);
         sum += power;
-        if (!is_log) y[i] = power;
+        y[i] = power;
     }
     sum = sum_of_block(sum);
-    if (is_log) {
-        float log = logf(sum);
-        for (u32 i = threadIdx.x; i < width; i += 256) y[i] = widen(x[i]) - top - log;
-    } else {
-        float scale = 1.0f / sum;
-        for (u32 i = threadIdx.x; i < width; i += 256) y[i] *= scale;
-    }
+    float scale = 1.0f / sum;
+    for (u32 i = threadIdx.x; i < width; i += 256) y[i] *= scale;
 }
-extern "C" __global__ void __launch_bounds__(256) softmax_f32(const float* x, float* y, u32 width, u32 is_log) { softmax(x, y, width, is_log); }
-extern "C" __global__ void __launch_bounds__(256) softmax_bf16(const bf16* x, float* y, u32 width, u32 is_log) { softmax(x, y, width, is_log); }
+extern "C" __global__ void __launch_bounds__(256) softmax_f32(const float* x, float* y, u32 width) { softmax(x, y, width); }
+extern "C" __global__ void __launch_bounds__(256) softmax_bf16(const bf16* x, float* y, u32 width) { softmax(x, y, width); }
 
 // dx from dy, in place, given the probabilities.
-extern "C" __global__ void __launch_bounds__(256) softmax_backward(const float* p, float* g, u32 width, u32 is_log) {
+extern "C" __global__ void __launch_bounds__(256) softmax_backward(const float* p, float* g, u32 width) {
     p += (u64)blockIdx.x * width;
     g += (u64)blockIdx.x * width;
     float sum = 0.0f;
-    for (u32 i = threadIdx.x; i < width; i += 256) sum += is_log ? g[i] : p[i] * g[i];
+    for (u32 i = threadIdx.x; i < width; i += 256) sum += p[i] * g[i];
     sum = sum_of_block(sum);
-    for (u32 i = threadIdx.x; i < width; i += 256) g[i] = is_log ? g[i] - p[i] * sum : p[i] * (g[i] - sum);
+    for (u32 i = threadIdx.x; i < width; i += 256) g[i] = p[i] * (g[i] - sum);
 }

@@ -1,30 +1,24 @@
 //! Softmax over the rows of an array, a block for each.
 
-use super::Form;
 use crate::cuda::{Blocks, Module};
 use crate::{Array, DType, Device};
 
 pub(crate) static MODULE: Module = Module::new("softmax", include_str!("cuda.cu"));
 
-/// `softmax(x)` or its logarithm.
-pub(super) fn forward(x: &Array, form: Form) -> Array {
+/// `softmax(x)`.
+pub(super) fn forward(x: &Array) -> Array {
     let y = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), x.width());
     let function = MODULE.function(match x.dtype() {
         DType::F32 => "softmax_f32",
         DType::Bf16 => "softmax_bf16",
     });
-    launch!(function, Blocks::of(x.rows(), 256), x.pointer(), y.pointer(), x.width() as u32, is_log(form));
+    launch!(function, Blocks::of(x.rows(), 256), x.pointer(), y.pointer(), x.width() as u32);
     y
 }
 
 /// `dx` from `dy`, in place.
-pub(super) fn backward(p: &Array, form: Form, g: &mut Array) {
+pub(super) fn backward(p: &Array, g: &mut Array) {
     g.forget_sums();
     let function = MODULE.function("softmax_backward");
-    launch!(function, Blocks::of(p.rows(), 256), p.pointer(), g.pointer(), p.width() as u32, is_log(form));
-}
-
-/// As the kernels take it.
-fn is_log(form: Form) -> u32 {
-    u32::from(form == Form::Log)
+    launch!(function, Blocks::of(p.rows(), 256), p.pointer(), g.pointer(), p.width() as u32);
 }

@@ -1,18 +1,12 @@
-//! Softmax and its logarithm, row by row.
+//! Softmax, row by row.
 //!
 //! ```text
-//! softmax(x)_j     = e^{x_j − m} / Σ_k e^{x_k − m}            m = max_k x_k
-//! log_softmax(x)_j = x_j − m − log Σ_k e^{x_k − m}
+//! softmax(x)_j = e^{x_j − m} / Σ_k e^{x_k − m}            m = max_k x_k
 //! ```
 //!
 //! Subtracting the maximum changes nothing but keeps every power at most 1: scores of any size stay finite.
 //!
-//! Gradient, with `p = softmax(x)`:
-//!
-//! ```text
-//! softmax:       dx_j = p_j (dy_j − Σ_k p_k dy_k)
-//! log_softmax:   dx_j = dy_j − p_j Σ_k dy_k
-//! ```
+//! Gradient, with `p = softmax(x)`: `dx_j = p_j (dy_j − Σ_k p_k dy_k)`.
 //!
 //! Shapes: x and y are `rows × classes`; x f32 or bf16, y f32. Kept for backward: x, which is there anyway; p is
 //! recomputed.
@@ -22,44 +16,26 @@ pub(crate) mod cuda;
 
 use crate::{Array, Device, Tensor};
 
-#[derive(Clone, Copy, PartialEq)]
-enum Form {
-    Plain,
-    Log,
-}
-
 /// `softmax(x)` per row, f32.
 ///
 /// # Panics
 /// If every score of a row is −∞: such a row has no distribution.
 pub fn softmax(x: &Tensor) -> Tensor {
-    operation(x, Form::Plain)
-}
-
-/// `log softmax(x)` per row, f32; more accurate than the logarithm of [`softmax`].
-///
-/// # Panics
-/// As [`softmax`].
-pub fn log_softmax(x: &Tensor) -> Tensor {
-    operation(x, Form::Log)
-}
-
-fn operation(x: &Tensor, form: Form) -> Tensor {
     let (edge, kept) = (x.edge(), x.detached());
-    Tensor::from_inputs(forward(x.array(), form), &[x], move |mut g, gradients| {
-        let p = forward(kept.array(), Form::Plain);
+    Tensor::from_inputs(forward(x.array()), &[x], move |mut g, gradients| {
+        let p = forward(kept.array());
         match g.device() {
-            Device::Cpu => cpu::backward(&p, form, &mut g),
-            Device::Cuda => cuda::backward(&p, form, &mut g),
+            Device::Cpu => cpu::backward(&p, &mut g),
+            Device::Cuda => cuda::backward(&p, &mut g),
         }
         gradients.add(&edge, g.into_dtype(kept.dtype()));
     })
 }
 
-fn forward(x: &Array, form: Form) -> Array {
+fn forward(x: &Array) -> Array {
     match x.device() {
-        Device::Cpu => cpu::forward(x, form),
-        Device::Cuda => cuda::forward(x, form),
+        Device::Cpu => cpu::forward(x),
+        Device::Cuda => cuda::forward(x),
     }
 }
 
@@ -78,8 +54,6 @@ mod tests {
         assert_eq!(y[..3], [0.5, 0.0, 0.5]);
         assert!((y[3] - 1.0 / 3.0).abs() < 1e-7);
         assert_eq!(y[6..], [1.0, 0.0, 0.0]);
-        let log = log_softmax(&Tensor::from_f32(1, 2, &[3e4, -3e4])).to_vec();
-        assert_eq!(log, [0.0, -6e4]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::Array;
 use crate::cuda::{Blocks, Module, Pinned, Pointer, roomy, upload, upload_list};
 
 pub(crate) static MODULE: Module =
-    Module::early("top_k", concat!(include_str!("marks.cu"), include_str!("cuda.cu")));
+    Module::early("top_k", concat!(include_str!("../../cuda/marks.cu"), include_str!("cuda.cu")));
 
 /// More best columns than this are found on the host.
 pub(super) const MOST: usize = 64;

@@ -32,7 +32,7 @@ pub(crate) static GENERIC: Module = Module::new(
 pub(crate) static FAST: Module = Module::early(
     "attention_fast",
     concat!(
-        include_str!("mma.cu"),
+        include_str!("../../../cuda/mma.cu"),
         include_str!("layout.cu"),
         include_str!("fast/tiles.cu"),
         include_str!("fast/forward.cu"),

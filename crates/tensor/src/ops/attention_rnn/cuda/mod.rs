@@ -18,8 +18,8 @@ pub(super) use decoder::{backward, forward};
 pub(crate) static ATTEND: Module = Module::new(
     "attend",
     concat!(
-        include_str!("../../recurrent/cuda/cell.cu"),
-        include_str!("../../recurrent/cuda/exchange.cu"),
+        include_str!("../../../cuda/rnn/cell.cu"),
+        include_str!("../../../cuda/rnn/exchange.cu"),
         include_str!("attend.cu"),
         include_str!("tokens.cu"),
     ),
@@ -28,11 +28,11 @@ pub(crate) static ATTEND: Module = Module::new(
 pub(crate) static GENERIC: Module = Module::new(
     "decoder_generic",
     concat!(
-        include_str!("../../recurrent/cuda/cell.cu"),
-        include_str!("../../recurrent/cuda/exchange.cu"),
-        include_str!("../../recurrent/cuda/layer.cu"),
-        include_str!("../../recurrent/cuda/unit.cu"),
-        include_str!("../../recurrent/cuda/tile.cu"),
+        include_str!("../../../cuda/rnn/cell.cu"),
+        include_str!("../../../cuda/rnn/exchange.cu"),
+        include_str!("../../../cuda/rnn/layer.cu"),
+        include_str!("../../../cuda/rnn/unit.cu"),
+        include_str!("../../../cuda/rnn/tile.cu"),
         include_str!("attend.cu"),
         include_str!("decoder.cu"),
         include_str!("generic.cu"),
@@ -42,12 +42,12 @@ pub(crate) static GENERIC: Module = Module::new(
 pub(crate) static FAST: Module = Module::new(
     "decoder_fast",
     concat!(
-        include_str!("../../attention/cuda/mma.cu"),
-        include_str!("../../recurrent/cuda/cell.cu"),
-        include_str!("../../recurrent/cuda/exchange.cu"),
-        include_str!("../../recurrent/cuda/layer.cu"),
-        include_str!("../../recurrent/cuda/unit.cu"),
-        include_str!("../../recurrent/cuda/held.cu"),
+        include_str!("../../../cuda/mma.cu"),
+        include_str!("../../../cuda/rnn/cell.cu"),
+        include_str!("../../../cuda/rnn/exchange.cu"),
+        include_str!("../../../cuda/rnn/layer.cu"),
+        include_str!("../../../cuda/rnn/unit.cu"),
+        include_str!("../../../cuda/rnn/held.cu"),
         include_str!("attend.cu"),
         include_str!("decoder.cu"),
         include_str!("parts.cu"),

@@ -1,7 +1,7 @@
 //! One loop for all element-by-element work: a block of each input is widened into the first cache, the step is
 //! done there in f32, and the result is rounded into place.
 
-use crate::cpu::math::{self, sigmoid, tanh};
+use crate::cpu::math::tanh;
 use crate::cpu::number::{self, Numbers, NumbersMut, SharedNumbers};
 use crate::cpu::threads::parallel;
 use crate::ops::elementwise::blocks::Step;
@@ -21,23 +21,6 @@ pub(in crate::ops::elementwise) fn binary(step: Step, a: &Array, b: &Array, dtyp
         // SAFETY: tasks have disjoint ranges.
         let to = unsafe { to.slice(range.clone()) };
         run(step, from.part(range.clone()), other.part(range.clone()), range.start, to);
-    });
-    out
-}
-
-/// `step(row, b)` in `dtype` for every row of `a`.
-pub(in crate::ops::elementwise) fn with_row(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
-    let mut out = Array::scratch(dtype, a.rows(), a.width());
-    let (rows, width) = (a.rows(), a.width());
-    let (from, row, to) = (Numbers::of(a), Numbers::of(b), SharedNumbers::of(&mut out));
-    let together = (CHUNK / width.max(1)).max(1);
-    parallel(rows.div_ceil(together), |task| {
-        for r in task * together..((task + 1) * together).min(rows) {
-            let range = r * width..(r + 1) * width;
-            // SAFETY: tasks have disjoint rows.
-            let to = unsafe { to.slice(range.clone()) };
-            run(step, from.part(range.clone()), row, range.start, to);
-        }
     });
     out
 }
@@ -80,24 +63,12 @@ fn apply(step: Step, a: &mut [f32], b: &[f32], start: usize) {
         Step::Add => each(a, b, |a, b| a + b),
         Step::Subtract => each(a, b, |a, b| a - b),
         Step::Multiply => each(a, b, |a, b| a * b),
-        Step::Divide => each(a, b, |a, b| a / b),
         Step::Scale(factor) => each(a, b, |a, _| a * factor),
         Step::Dropout(dropout) => dropout.apply(a, start),
         Step::Tanh => each(a, b, |x, _| tanh(x)),
         Step::TanhSlope => each(a, b, |g, x| g * (1.0 - tanh(x) * tanh(x))),
-        Step::Sigmoid => each(a, b, |x, _| sigmoid(x)),
-        Step::SigmoidSlope => each(a, b, |g, x| g * (sigmoid(x) * sigmoid(-x))),
         Step::Relu => each(a, b, |x, _| if x > 0.0 { x } else { 0.0 }),
         Step::ReluSlope => each(a, b, |g, x| if x > 0.0 { g } else { 0.0 }),
-        Step::Gelu => each(a, b, |x, _| math::gelu(x)),
-        Step::GeluSlope => each(a, b, |g, x| g * math::gelu_slope(x)),
-        Step::GeluTanh => each(a, b, |x, _| math::gelu_tanh(x)),
-        Step::GeluTanhSlope => each(a, b, |g, x| g * math::gelu_tanh_slope(x)),
-        Step::Silu => each(a, b, |x, _| math::silu(x)),
-        Step::SiluSlope => each(a, b, |g, x| g * math::silu_slope(x)),
-        Step::Exp => each(a, b, |x, _| math::exp(x)),
-        Step::ExpSlope => each(a, b, |g, x| g * math::exp(x)),
-        Step::Log => each(a, b, |x, _| x.ln()),
     }
 }
 

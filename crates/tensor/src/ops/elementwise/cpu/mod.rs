@@ -5,9 +5,9 @@ mod product;
 mod reductions;
 mod shape;
 
-pub(super) use blocks::{binary, with_row};
+pub(super) use blocks::binary;
 pub(super) use product::{left_gradient, product, right_gradient};
-pub(super) use reductions::{column_sums, filled, repeated_column, repeated_row, row_sums, sum};
+pub(super) use reductions::{filled, repeated_column, row_sums, sum};
 pub(super) use shape::{copy, gathered_rows, scattered_rows};
 
 use crate::Array;

@@ -1,6 +1,5 @@
 //! Sums in one fixed order, and what their gradients are spread to.
 
-use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::number::{self, Numbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, DType};
@@ -8,8 +7,8 @@ use crate::{Array, DType};
 /// Elements behind one partial sum of [`sum`].
 const CHUNK: usize = 16 * 1024;
 
-/// `factor · Σ x`, 1 × 1.
-pub(in crate::ops::elementwise) fn sum(x: &Array, factor: f32) -> Array {
+/// `Σ x`, 1 × 1.
+pub(in crate::ops::elementwise) fn sum(x: &Array) -> Array {
     let (n, numbers) = (x.len(), Numbers::of(x));
     let chunks = n.div_ceil(CHUNK);
     let mut partial = Array::scratch(DType::F32, 1, chunks);
@@ -20,29 +19,13 @@ pub(in crate::ops::elementwise) fn sum(x: &Array, factor: f32) -> Array {
             .fill(sum_of(numbers.part(task * CHUNK..((task + 1) * CHUNK).min(n))));
     });
     let total: f64 = partial.f32().iter().map(|&sum| f64::from(sum)).sum();
-    Array::from_f32(1, 1, &[(total * f64::from(factor)) as f32])
+    Array::from_f32(1, 1, &[total as f32])
 }
 
-/// `factor · g` everywhere, for a `g` of one number.
-pub(in crate::ops::elementwise) fn filled([rows, width]: [usize; 2], g: &Array, factor: f32) -> Array {
+/// `g` everywhere, for a `g` of one number.
+pub(in crate::ops::elementwise) fn filled([rows, width]: [usize; 2], g: &Array) -> Array {
     let mut out = Array::scratch(DType::F32, rows, width);
-    out.f32_mut().fill(factor * g.f32()[0]);
-    out
-}
-
-/// `Σ_rows x`.
-pub(in crate::ops::elementwise) fn column_sums(x: &Array) -> Array {
-    let mut sums = Array::zeros(DType::F32, 1, x.width());
-    add_column_sums(Numbers::of(x), sums.f32_mut());
-    sums
-}
-
-/// The one row of `g` as often as there are rows.
-pub(in crate::ops::elementwise) fn repeated_row(g: &Array, rows: usize) -> Array {
-    let mut out = Array::scratch(DType::F32, rows, g.width());
-    for row in out.f32_mut().chunks_exact_mut(g.width().max(1)) {
-        row.copy_from_slice(g.f32());
-    }
+    out.f32_mut().fill(g.f32()[0]);
     out
 }
 

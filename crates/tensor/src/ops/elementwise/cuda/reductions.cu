@@ -18,13 +18,13 @@ template <class T> __device__ __forceinline__ void sum_parts(const T* x, double*
 extern "C" __global__ void sum_parts_f32(const float* x, double* partial, u64 n) { sum_parts(x, partial, n); }
 extern "C" __global__ void sum_parts_bf16(const bf16* x, double* partial, u64 n) { sum_parts(x, partial, n); }
 
-// One warp: their sum times a factor.
-extern "C" __global__ void sum_total(const double* partial, float* total, u32 parts, float factor) {
+// One warp: their sum.
+extern "C" __global__ void sum_total(const double* partial, float* total, u32 parts) {
     await_earlier();
     double sum = 0.0;
     for (u32 i = threadIdx.x; i < parts; i += 32) sum += partial[i];
     for (int step = 16; step > 0; step >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (threadIdx.x == 0) total[0] = (float)(sum * (double)factor);
+    if (threadIdx.x == 0) total[0] = (float)sum;
 }
 
 // A warp for each row.
@@ -40,10 +40,10 @@ template <class T> __device__ __forceinline__ void row_sums(const T* x, float* s
 extern "C" __global__ void row_sums_f32(const float* x, float* sums, u32 rows, u32 width) { row_sums(x, sums, rows, width); }
 extern "C" __global__ void row_sums_bf16(const bf16* x, float* sums, u32 rows, u32 width) { row_sums(x, sums, rows, width); }
 
-// to[i] = factor · from[i / each % count]: every number of `from` so many times in a row, and all of that again and again.
-extern "C" __global__ void spread(const float* from, float* to, u64 n, u32 each, u32 count, float factor) {
+// to[i] = from[i / each % count]: every number of `from` so many times in a row, and all of that again and again.
+extern "C" __global__ void spread(const float* from, float* to, u64 n, u32 each, u32 count) {
     await_earlier();
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    to[i] = factor * from[modulo(quotient(i, each), count)];
+    to[i] = from[modulo(quotient(i, each), count)];
 }

@@ -1,18 +1,14 @@
-//! Sums over everything, over rows, over columns, and what their gradients are spread to.
+//! Sums over everything and over rows, and what their gradients are spread to.
 
-use std::sync::Arc;
-
-use super::{MODULE, Sums, join};
+use super::MODULE;
 use crate::cuda::Blocks;
-use crate::ops::linear;
-use crate::params::Write;
 use crate::{Array, DType, Device};
 
 /// Elements behind one partial sum of [`sum`]; as in the kernels' source.
 const CHUNK: usize = 16 * 1024;
 
-/// `factor · Σ x`, 1 × 1.
-pub(in crate::ops::elementwise) fn sum(x: &Array, factor: f32) -> Array {
+/// `Σ x`, 1 × 1.
+pub(in crate::ops::elementwise) fn sum(x: &Array) -> Array {
     let parts = x.len().div_ceil(CHUNK);
     // f64 numbers.
     let partial = Array::scratch_on(Device::Cuda, DType::F32, parts, 2);
@@ -23,26 +19,13 @@ pub(in crate::ops::elementwise) fn sum(x: &Array, factor: f32) -> Array {
     });
     launch!(function, Blocks::of(parts, 256), x.pointer(), partial.pointer(), x.len() as u64);
     let function = MODULE.function("sum_total");
-    launch!(function, Blocks::of(1, 32), partial.pointer(), total.pointer(), parts as u32, factor);
+    launch!(function, Blocks::of(1, 32), partial.pointer(), total.pointer(), parts as u32);
     total
 }
 
-/// `factor · g` everywhere, for a `g` of one number.
-pub(in crate::ops::elementwise) fn filled(shape: [usize; 2], g: &Array, factor: f32) -> Array {
-    spread(g, shape, [1, 1], factor)
-}
-
-/// `Σ_rows x`.
-pub(in crate::ops::elementwise) fn column_sums(x: &Array) -> Array {
-    let (partial, width) = (Arc::new(linear::cuda::column_sums(x)), x.width());
-    let sums = Array::scratch_on(Device::Cuda, DType::F32, 1, width);
-    join(&[Sums { partial, column: 0, width, out: sums.pointer(), write: Write::Over }]);
-    sums
-}
-
-/// The one row of `g` as often as there are rows.
-pub(in crate::ops::elementwise) fn repeated_row(g: &Array, rows: usize) -> Array {
-    spread(g, [rows, g.width()], [1, g.width()], 1.0)
+/// `g` everywhere, for a `g` of one number.
+pub(in crate::ops::elementwise) fn filled(shape: [usize; 2], g: &Array) -> Array {
+    spread(g, shape, [1, 1])
 }
 
 /// The sum of each row.
@@ -60,14 +43,14 @@ pub(in crate::ops::elementwise) fn row_sums(x: &Array) -> Array {
 
 /// The one column of `g`, `width` times side by side.
 pub(in crate::ops::elementwise) fn repeated_column(g: &Array, width: usize) -> Array {
-    spread(g, [g.rows(), width], [width, g.rows()], 1.0)
+    spread(g, [g.rows(), width], [width, g.rows()])
 }
 
 /// `each` times every number of `from`, which are `count`, and all of that again until `[rows, width]` are full.
-fn spread(from: &Array, [rows, width]: [usize; 2], [each, count]: [usize; 2], factor: f32) -> Array {
+fn spread(from: &Array, [rows, width]: [usize; 2], [each, count]: [usize; 2]) -> Array {
     let to = Array::scratch_on(Device::Cuda, DType::F32, rows, width);
     let (function, blocks) = (MODULE.function("spread"), Blocks::for_each(to.len()));
     let (n, [each, count]) = (to.len() as u64, [each, count].map(|size| size as u32));
-    launch!(function, blocks, from.pointer(), to.pointer(), n, each, count, factor);
+    launch!(function, blocks, from.pointer(), to.pointer(), n, each, count);
     to
 }

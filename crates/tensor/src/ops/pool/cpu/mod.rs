@@ -1,6 +1,5 @@
 //! The rows of one sequence in a task.
 
-pub(super) mod attention;
 pub(super) mod plain;
 
 use std::ops::Range;

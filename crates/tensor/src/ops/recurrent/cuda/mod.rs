@@ -19,12 +19,12 @@ pub(crate) use rows::Rows;
 pub(crate) static GENERIC: Module = Module::new(
     "recurrent_generic",
     concat!(
-        include_str!("cell.cu"),
-        include_str!("exchange.cu"),
-        include_str!("layer.cu"),
+        include_str!("../../../cuda/rnn/cell.cu"),
+        include_str!("../../../cuda/rnn/exchange.cu"),
+        include_str!("../../../cuda/rnn/layer.cu"),
         include_str!("before.cu"),
-        include_str!("unit.cu"),
-        include_str!("tile.cu"),
+        include_str!("../../../cuda/rnn/unit.cu"),
+        include_str!("../../../cuda/rnn/tile.cu"),
         include_str!("generic.cu"),
     ),
 );
@@ -32,12 +32,12 @@ pub(crate) static GENERIC: Module = Module::new(
 pub(crate) static FAST: Module = Module::new(
     "recurrent_fast",
     concat!(
-        include_str!("../../attention/cuda/mma.cu"),
-        include_str!("cell.cu"),
-        include_str!("exchange.cu"),
-        include_str!("layer.cu"),
-        include_str!("unit.cu"),
-        include_str!("held.cu"),
+        include_str!("../../../cuda/mma.cu"),
+        include_str!("../../../cuda/rnn/cell.cu"),
+        include_str!("../../../cuda/rnn/exchange.cu"),
+        include_str!("../../../cuda/rnn/layer.cu"),
+        include_str!("../../../cuda/rnn/unit.cu"),
+        include_str!("../../../cuda/rnn/held.cu"),
         include_str!("fast.cu"),
     ),
 );
