@@ -13,7 +13,6 @@ use crate::detect::Detected;
 use crate::error::ApiError;
 use crate::inference::{Delivery, Detail, Input, Outcome};
 use crate::keys::Cost;
-use crate::options::Limits;
 use crate::routes::pending_job::PendingJob;
 use crate::routes::target::{Languages, Target, by_languages};
 use crate::text::{Format, Layout, WordLinks};
@@ -88,8 +87,8 @@ pub(crate) async fn translate(
 }
 
 impl Fields for LibreTranslateRequest {
-    fn cost(&self, _: &Limits) -> Cost {
-        Cost::Text { characters: self.q.characters(), generated: 0 }
+    fn cost(&self) -> Cost {
+        Cost::text(self.q.characters())
     }
 }
 
