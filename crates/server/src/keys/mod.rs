@@ -119,9 +119,9 @@ impl Keys {
         self.all.is_some()
     }
 
-    /// Lets a request pass, or refuses it: 403 if its key is missing, unknown or no admin key, 429 if the key has used up
-    /// its rates, or for an unknown key of an address that sent too many. `read` reads the fields of the request and tells
-    /// its cost. Nobody learns anything about the fields without a key.
+    /// Lets a request pass, or refuses it: 403 if its key is missing, unknown or not an admin key, 429 if the key has
+    /// used up its rates, or for an unknown key of an address that sent too many. `read` reads the fields of the
+    /// request and tells its cost: without a key, nobody learns anything about the fields.
     pub(crate) fn admit<T>(
         &self,
         presented: &PresentedKey,

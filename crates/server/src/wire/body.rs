@@ -1,5 +1,5 @@
-//! Extractors: the fields of a request, from a JSON object, a form or the query. There is no way to the fields but past the
-//! key: its rights and rates are checked here, and so are the characters that a request may have.
+//! Extractors: the fields of a request, from a JSON object, a form or the query. The only way to the fields leads past
+//! the key: its rights and rates are checked here, and so are the characters that a request may have.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
