@@ -1,4 +1,4 @@
-//! The application: its state, its routers while models are loaded and afterwards, and the middleware around all routes.
+//! The application: its state, its routers while models are loaded and afterwards, and the middleware of all routes.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

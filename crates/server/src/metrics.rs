@@ -17,8 +17,8 @@ impl Metric {
         self.0.store(value as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn add(&self, more: usize) {
-        self.0.fetch_add(more as u64, Ordering::Relaxed);
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
     }
 
     pub(crate) fn subtract(&self, less: usize) {

@@ -3,7 +3,7 @@
 use heedful::explain::{ExplainOptions, Explanation};
 use heedful::tasks::classify::{Classified, Classifier};
 
-use super::in_flight::{InFlight, StartedItem};
+use super::in_flight::InFlight;
 use super::worker::{Worker, WorkerOptions, catch_failure};
 use super::{Detail, JobError, Outcome};
 
@@ -35,52 +35,73 @@ pub(super) fn run(
         numbers.retain(|&number| in_flight.get(number).is_some());
         last_batch = numbers.len().max(1);
         in_flight.metrics.steps.add(1);
-        in_flight.metrics.step_sentences.add(numbers.len());
+        in_flight.metrics.step_sentences.add(numbers.len() as u64);
         let texts: Vec<&str> = numbers
             .iter()
             .filter_map(|&number| in_flight.get(number))
             .map(|started| started.item.input.text.as_str())
             .collect();
-        if texts.is_empty() {
-            continue;
-        }
-        let classify = |texts: &[&str]| {
-            let batch = || classifier.classify(texts, options.search.compute);
-            worker
-                .compute(in_flight.metrics, batch)
-                .map_err(|error| JobError::InvalidInput(error.to_string()))
+        let batch = if texts.is_empty() {
+            Ok(Vec::new())
+        } else {
+            worker.compute(in_flight.metrics, || classifier.classify(&texts, options.search.compute))
         };
-        let results: Vec<Result<Classified, JobError>> = match classify(&texts) {
-            Ok(results) => results.into_iter().map(Ok).collect(),
+        match batch {
+            Ok(results) => {
+                for (number, result) in numbers.into_iter().zip(results) {
+                    explain(classifier, (number, result), worker, options, in_flight);
+                }
+            }
             // One of them cannot be read: classified one by one, only that one fails.
-            Err(_) => texts.iter().map(|text| classify(&[text]).map(|mut one| one.remove(0))).collect(),
-        };
-        for (number, result) in numbers.into_iter().zip(results) {
-            let Some(started) = in_flight.get(number) else { continue };
-            in_flight.metrics.sentences.add(1);
-            in_flight.metrics.source_tokens.add(started.item.input.tokens.len());
-            let result =
-                result.and_then(|found| outcome(classifier, (started, found), worker, options, in_flight));
-            in_flight.finish(number, result);
+            Err(_) => {
+                for number in numbers {
+                    let Some(started) = in_flight.get(number) else { continue };
+                    let text = started.item.input.text.as_str();
+                    let result = worker
+                        .compute(in_flight.metrics, || classifier.classify(&[text], options.search.compute));
+                    match result {
+                        Ok(mut results) => {
+                            explain(classifier, (number, results.remove(0)), worker, options, in_flight);
+                        }
+                        Err(error) => {
+                            finish(number, Err(JobError::InvalidInput(error.to_string())), in_flight);
+                        }
+                    }
+                }
+            }
         }
     }
 }
 
-/// A text that was classified, with its explanation if that was asked for.
-fn outcome(
+/// Finishes a text that was classified, with its explanation if that was asked for.
+fn explain(
     classifier: &Classifier,
-    (started, classified): (&StartedItem, Classified),
+    (number, classified): (usize, Classified),
     worker: &Worker,
     options: &WorkerOptions,
-    in_flight: &InFlight<'_>,
-) -> Result<Outcome, JobError> {
-    let (input, job) = (&started.item.input, &started.item.job);
-    let Detail::Explained { weights: form, scores, .. } = job.detail else {
-        return Ok(Outcome::Classified(classified, None));
+    in_flight: &mut InFlight<'_>,
+) {
+    let Some(started) = in_flight.get(number) else { return };
+    let Detail::Explained { weights: form, scores, .. } = started.item.job.detail else {
+        return finish(number, Ok(Outcome::Classified(classified, None)), in_flight);
     };
+    let (input, job) = (&started.item.input, started.item.job.clone());
     let explaining = ExplainOptions { scores, ..ExplainOptions::new(form, &options.search) };
     let explain = || Explanation::of_class(classifier, &input.text, &input.tokens, 1, &explaining);
-    let explanation = catch_failure(in_flight.metrics, || worker.compute(in_flight.metrics, explain))?;
-    job.count_weights(&explanation)?;
-    Ok(Outcome::Classified(classified, Some(Box::new(explanation))))
+    let found = catch_failure(in_flight.metrics, || worker.compute(in_flight.metrics, explain));
+    let found = found.and_then(|explanation| {
+        job.count_weights(&explanation)?;
+        Ok(Outcome::Classified(classified, Some(Box::new(explanation))))
+    });
+    finish(number, found, in_flight);
+}
+
+fn finish(number: usize, result: Result<Outcome, JobError>, in_flight: &mut InFlight<'_>) {
+    let Some(started) = in_flight.get(number) else { return };
+    in_flight.metrics.sentences.add(1);
+    in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
+    match result {
+        Ok(outcome) => in_flight.done(number, outcome),
+        Err(error) => in_flight.fail(number, error),
+    }
 }

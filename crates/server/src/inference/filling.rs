@@ -5,7 +5,7 @@ use heedful::tasks::masked::{Filled, Filler};
 
 use super::in_flight::{InFlight, StartedItem};
 use super::worker::{Worker, WorkerOptions, catch_failure};
-use super::{Detail, Outcome};
+use super::{Detail, JobError, Outcome};
 
 /// Runs until the queue is closed and empty.
 pub(super) fn run(filler: &Filler, worker: &Worker, options: &WorkerOptions, in_flight: &mut InFlight<'_>) {
@@ -16,7 +16,7 @@ pub(super) fn run(filler: &Filler, worker: &Worker, options: &WorkerOptions, in_
         in_flight.metrics.steps.add(1);
         in_flight.metrics.step_sentences.add(1);
         in_flight.metrics.sentences.add(1);
-        in_flight.metrics.source_tokens.add(started.item.input.tokens.len());
+        in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
         let filled = catch_failure(in_flight.metrics, || {
             worker.compute(in_flight.metrics, || fill(filler, started, options))
         });
@@ -24,7 +24,7 @@ pub(super) fn run(filler: &Filler, worker: &Worker, options: &WorkerOptions, in_
             explanation.as_ref().map_or(Ok(()), |explanation| started.item.job.count_weights(explanation))?;
             Ok(Outcome::Filled(filled, explanation.map(Box::new)))
         });
-        in_flight.finish(number, counted);
+        finish(number, counted, in_flight);
     }
 }
 
@@ -40,4 +40,11 @@ fn fill(
     let explaining = ExplainOptions { scores, ..ExplainOptions::new(form, &options.search) };
     let explanation = Explanation::of_gaps(filler, &input.text, &input.tokens, &explaining)?;
     Ok((filled, Some(explanation)))
+}
+
+fn finish(number: usize, outcome: Result<Outcome, JobError>, in_flight: &mut InFlight<'_>) {
+    match outcome {
+        Ok(outcome) => in_flight.done(number, outcome),
+        Err(error) => in_flight.fail(number, error),
+    }
 }

@@ -85,7 +85,7 @@ fn serve(
         if !search.is_idle() {
             batch_size = in_flight.len();
             in_flight.metrics.steps.add(1);
-            in_flight.metrics.step_sentences.add(batch_size);
+            in_flight.metrics.step_sentences.add(batch_size as u64);
             for (number, hypotheses) in worker.compute(in_flight.metrics, || search.step()) {
                 match (hypotheses, in_flight.get(number).map(|started| started.item.job.detail)) {
                     (Err(error), _) => in_flight.fail(number, JobError::Internal(error.to_string())),
@@ -175,7 +175,10 @@ fn explain(
         }
         Engine::Classifier(_) | Engine::Filler(_) => Ok(Outcome::Generated(outputs)),
     };
-    in_flight.finish(number, outcome);
+    match outcome {
+        Ok(outcome) => in_flight.done(number, outcome),
+        Err(error) => in_flight.fail(number, error),
+    }
 }
 
 fn explained(
@@ -223,8 +226,8 @@ fn outputs(engine: &Engine, started: &StartedItem, hypotheses: Vec<Hypothesis>) 
 
 fn count(started: &StartedItem, hypotheses: &[Hypothesis], in_flight: &InFlight<'_>) {
     in_flight.metrics.sentences.add(1);
-    in_flight.metrics.source_tokens.add(started.item.input.tokens.len());
-    in_flight.metrics.target_tokens.add(hypotheses.first().map_or(0, |best| best.tokens.len()));
+    in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
+    in_flight.metrics.target_tokens.add(hypotheses.first().map_or(0, |best| best.tokens.len() as u64));
 }
 
 fn send_partial_texts(engine: &Engine, search: &Searches<'_>, in_flight: &InFlight<'_>) {

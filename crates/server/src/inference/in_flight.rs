@@ -34,14 +34,6 @@ impl<'a> InFlight<'a> {
         number
     }
 
-    /// Sends the result of an input, or the reason why it failed.
-    pub(super) fn finish(&mut self, number: usize, result: Result<Outcome, JobError>) {
-        match result {
-            Ok(outcome) => self.done(number, outcome),
-            Err(error) => self.fail(number, error),
-        }
-    }
-
     /// Sends the result of an input.
     pub(super) fn done(&mut self, number: usize, outcome: Outcome) {
         if let Some(StartedItem { item, started }) = self.remove(number) {

@@ -74,6 +74,13 @@ struct Entry {
     admin: bool,
 }
 
+impl Cost {
+    /// Texts of so many characters.
+    pub(crate) fn text(characters: usize) -> Cost {
+        Cost::Text { characters, generated: 0 }
+    }
+}
+
 impl Keys {
     /// Reads a file of keys.
     pub(crate) fn read(path: &Path) -> Result<Keys, ServerError> {
@@ -112,9 +119,9 @@ impl Keys {
         self.all.is_some()
     }
 
-    /// Lets a request pass, or refuses it: 403 if its key is missing, unknown or no admin key, 429 if the key has used up
-    /// its rates, or for an unknown key of an address that sent too many. `read` reads the fields of the request and tells
-    /// its cost. Nobody learns anything about the fields without a key.
+    /// Lets a request pass, or refuses it: 403 if its key is missing, unknown or not an admin key, 429 if the key has
+    /// used up its rates, or for an unknown key of an address that sent too many. `read` reads the fields of the
+    /// request and tells its cost: without a key, nobody learns anything about the fields.
     pub(crate) fn admit<T>(
         &self,
         presented: &PresentedKey,
@@ -182,8 +189,6 @@ mod tests {
 
     use super::*;
 
-    const TEXT: Cost = Cost::Text { characters: 5, generated: 0 };
-
     fn admit(keys: &Keys, key: Option<&str>, address: u8, cost: Cost) -> Result<(), u16> {
         let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, address));
         let presented = PresentedKey { key: key.map(str::to_owned), address };
@@ -201,10 +206,13 @@ mod tests {
             assert!(keys.admit(&presented, read).is_err());
         }
         let with = |key, cost| admit(&keys, Some(key), 1, cost);
-        assert_eq!([with("a", TEXT), with("a", TEXT), with("a", Cost::Nothing)], [Ok(()), Err(429), Ok(())]);
+        assert_eq!(
+            [with("a", Cost::text(5)), with("a", Cost::text(5)), with("a", Cost::Nothing)],
+            [Ok(()), Err(429), Ok(())]
+        );
         assert_eq!([with("a", Cost::Administration), with("b", Cost::Administration)], [Err(403), Ok(())]);
         let open = Keys::default();
-        assert_eq!(admit(&open, None, 1, TEXT), Ok(()), "no key is needed");
+        assert_eq!(admit(&open, None, 1, Cost::text(5)), Ok(()), "no key is needed");
         assert_eq!(admit(&open, None, 1, Cost::Administration), Err(403));
         for odd in [
             "{",

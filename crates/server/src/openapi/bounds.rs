@@ -15,7 +15,8 @@ const FORMS: [&str; 2] = ["application/x-www-form-urlencoded", "multipart/form-d
 
 /// Adds it to a description.
 pub(super) fn add(description: &mut Value, state: &AppState) {
-    let mut bodies: BTreeSet<String> = BTreeSet::new();
+    // The schemas of bodies, and those of them that are also forms.
+    let (mut bodies, mut forms) = (BTreeSet::new(), BTreeSet::new());
     for operation in operations(description) {
         for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
             let name = parameter["name"].as_str().unwrap_or_default().to_owned();
@@ -31,6 +32,7 @@ pub(super) fn add(description: &mut Value, state: &AppState) {
             bodies.insert(name.clone());
             if FORMS.contains(&kind.as_str()) {
                 content["schema"] = json!({"$ref": format!("#/components/schemas/{name}Form")});
+                forms.insert(name);
             }
         }
     }
@@ -43,30 +45,25 @@ pub(super) fn add(description: &mut Value, state: &AppState) {
         if strings(&body["required"]).is_empty() {
             optional.insert(name.clone());
         }
-        let form = form_of(body);
-        schemas.insert(format!("{name}Form"), form);
+        if forms.contains(&name) {
+            let form = form_of(body);
+            schemas.insert(format!("{name}Form"), form);
+        }
     }
     // A body without a field that must be there need not be there.
     for operation in operations(description) {
-        let body = operation.get_mut("requestBody").and_then(Value::as_object_mut);
-        let Some(body) = body else { continue };
+        let Some(body) = operation.get_mut("requestBody") else { continue };
         let mut is_optional = false;
-        let contents =
-            body.get_mut("content").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut);
-        for schema in contents.filter_map(|content| content.get_mut("schema")) {
+        for content in body["content"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+            let schema = &mut content["schema"];
             if referred(schema).is_some_and(|name| optional.contains(&name)) {
-                is_optional = true;
                 allow_null(schema);
+                is_optional = true;
             }
         }
         if is_optional {
-            body.insert("required".to_owned(), Value::Bool(false));
+            body["required"] = Value::Bool(false);
         }
-    }
-    // A form exists only where a route refers to it.
-    let used = description.to_string();
-    if let Some(schemas) = description["components"]["schemas"].as_object_mut() {
-        schemas.retain(|name, _| !name.ends_with("Form") || used.contains(&format!("schemas/{name}\"")));
     }
 }
 

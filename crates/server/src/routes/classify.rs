@@ -17,7 +17,6 @@ use crate::error::ApiError;
 use crate::inference::{Delivery, Outcome};
 use crate::keys::Cost;
 use crate::models::Engine;
-use crate::options::Limits;
 use crate::wire::{AttentionForm, Body, ExplanationSchema, Fields, Json, ModelErrors, RequestErrors, Texts};
 
 /// Texts to classify.
@@ -107,8 +106,8 @@ pub(crate) async fn classify(
 }
 
 impl Fields for ClassifyRequest {
-    fn cost(&self, _: &Limits) -> Cost {
-        Cost::Text { characters: self.text.characters(), generated: 0 }
+    fn cost(&self) -> Cost {
+        Cost::text(self.text.characters())
     }
 }
 

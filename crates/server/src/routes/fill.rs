@@ -16,7 +16,6 @@ use crate::app::AppState;
 use crate::error::ApiError;
 use crate::inference::{Delivery, Outcome};
 use crate::keys::Cost;
-use crate::options::Limits;
 use crate::wire::{AttentionForm, Body, ExplanationSchema, Fields, Json, ModelErrors, RequestErrors, Texts};
 
 /// Texts with gaps.
@@ -111,8 +110,8 @@ pub(crate) async fn fill(
 }
 
 impl Fields for FillRequest {
-    fn cost(&self, _: &Limits) -> Cost {
-        Cost::Text { characters: self.text.characters(), generated: 0 }
+    fn cost(&self) -> Cost {
+        Cost::text(self.text.characters())
     }
 }
 

@@ -20,7 +20,6 @@ use crate::error::{ApiError, ErrorBody};
 use crate::inference::{Delivery, Input, Outcome, Written};
 use crate::keys::Cost;
 use crate::models::Engine;
-use crate::options::Limits;
 use crate::wire::{
     AttentionForm, Body, ExplanationSchema, Fields, Json, ModelErrors, RequestErrors, TokenSchema, at_most,
 };
@@ -166,7 +165,8 @@ pub(crate) async fn generate(
     State(state): State<Arc<AppState>>,
     Body(fields): Body<GenerateRequest>,
 ) -> Result<Response, ApiError> {
-    let tokens = at_most("tokens", fields.tokens(&state.limits), state.limits.tokens)?;
+    let most = state.limits.tokens;
+    let tokens = fields.tokens.map_or(Ok(TOKENS.min(most)), |tokens| at_most("tokens", tokens, most))?;
     let options = search_options(&state, &fields)?;
     let most = most_alternatives(&state);
     let alternatives = fields.alternatives.map(|count| at_most("alternatives", count, most)).transpose()?;
@@ -200,16 +200,9 @@ pub(crate) async fn generate(
     }))
 }
 
-impl GenerateRequest {
-    fn tokens(&self, limits: &Limits) -> usize {
-        self.tokens.unwrap_or(TOKENS.min(limits.tokens))
-    }
-}
-
 impl Fields for GenerateRequest {
-    fn cost(&self, limits: &Limits) -> Cost {
-        let generated = self.tokens(limits).min(limits.tokens);
-        Cost::Text { characters: self.prompt.chars().count(), generated }
+    fn cost(&self) -> Cost {
+        Cost::Text { characters: self.prompt.chars().count(), generated: self.tokens.unwrap_or(TOKENS) }
     }
 }
 

@@ -12,7 +12,6 @@ use crate::app::AppState;
 use crate::error::ApiError;
 use crate::keys::Cost;
 use crate::models::{Engine, ServedModel};
-use crate::options::Limits;
 use crate::wire::{Body, Fields, Json, KeyErrors, RequestErrors};
 
 /// A model that is served.
@@ -136,7 +135,7 @@ pub(crate) async fn reload(
 }
 
 impl Fields for ReloadRequest {
-    fn cost(&self, _: &Limits) -> Cost {
+    fn cost(&self) -> Cost {
         Cost::Administration
     }
 }

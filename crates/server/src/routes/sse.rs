@@ -19,8 +19,8 @@ pub(super) fn event(name: &str, data: &impl Serialize) -> String {
     }
 }
 
-/// The events of a job as a response. `word` makes an event of each update, and of the end of the job (`None`). The stream
-/// ends with the end of the job, with an error, or when there is no event.
+/// The events of a job as a response. `word` makes an event of each update, and of the end of the job (`None`). The
+/// stream ends with the end of the job, with an error, or when there is no event.
 pub(super) fn response(
     job: PendingJob,
     word: impl FnMut(&PendingJob, Option<JobUpdate>) -> Option<String> + Send + 'static,

@@ -179,7 +179,8 @@ impl<'s> Target<'s> {
         self.off_thread(bytes, move || work(&engine)).await?
     }
 
-    /// Runs work that grows with the text where it does not block other requests; 504 if it takes longer than a request may.
+    /// Runs work that grows with the text where it does not block other requests; 504 if it takes longer than a request
+    /// may.
     pub(super) async fn off_thread<T: Send + 'static>(
         &self,
         bytes: usize,

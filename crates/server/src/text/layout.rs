@@ -105,19 +105,14 @@ impl Layout {
             match self.format {
                 Format::Text => text.push_str(output),
                 Format::Html => {
-                    text.push_str(&self.render(at, output, links.get(at).and_then(Option::as_ref)));
+                    let (source, marks) = (&self.sentences[at], &self.marks[at]);
+                    let given = links.get(at).cloned().flatten();
+                    let links = given.unwrap_or_else(|| WordLinks::in_order(source, output));
+                    text.push_str(&html::render(source, marks, output, &links));
                 }
             }
         }
         text + self.after()
-    }
-
-    fn render(&self, at: usize, output: &str, links: Option<&WordLinks>) -> String {
-        let (source, marks) = (&self.sentences[at], &self.marks[at]);
-        match links {
-            Some(links) => html::render(source, marks, output, links),
-            None => html::render(source, marks, output, &WordLinks::in_order(source, output)),
-        }
     }
 }
 

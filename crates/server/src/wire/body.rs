@@ -1,5 +1,5 @@
-//! Extractors: the fields of a request, from a JSON object, a form or the query. There is no way to the fields but past the
-//! key: its rights and rates are checked here, and so are the characters that a request may have.
+//! Extractors: the fields of a request, from a JSON object, a form or the query. The only way to the fields leads past
+//! the key: its rights and rates are checked here, and so are the characters that a request may have.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
@@ -27,7 +27,7 @@ pub(crate) const API_KEY: &str = "api_key";
 
 /// The fields of a body, which know what the request costs its key.
 pub(crate) trait Fields: DeserializeOwned {
-    fn cost(&self, limits: &Limits) -> Cost;
+    fn cost(&self) -> Cost;
 }
 
 /// The body of a request; the query has fields that the body does not have.
@@ -52,7 +52,7 @@ impl<T: Fields> FromRequest<Arc<AppState>> for Body<T> {
         let key = fields.remove(API_KEY);
         admitted(state, &parts, key, || {
             let fields: T = fields::read(fields, &spelled)?;
-            let cost = fields.cost(&state.limits);
+            let cost = fields.cost();
             Ok((fields, cost))
         })
         .map(Body)
@@ -96,13 +96,15 @@ pub(crate) fn admitted<T>(
     let address = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |client| client.address);
     state.keys.admit(&PresentedKey { key, address }, || {
         let (fields, cost) = read()?;
+        let Cost::Text { characters, generated } = cost else { return Ok((fields, cost)) };
         let most = state.limits.characters;
-        match cost {
-            Cost::Text { characters, .. } if characters > most => Err(ApiError::too_large(format!(
+        if characters > most {
+            return Err(ApiError::too_large(format!(
                 "the text has {characters} characters, and {most} are allowed: send less at a time"
-            ))),
-            _ => Ok((fields, cost)),
+            )));
         }
+        // A request for more is refused later.
+        Ok((fields, Cost::Text { characters, generated: generated.min(state.limits.tokens) }))
     })
 }
 

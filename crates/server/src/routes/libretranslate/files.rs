@@ -85,7 +85,7 @@ impl FromRequest<Arc<AppState>> for Upload {
             let text = file.text()?;
             // An editor's sign that this is UTF-8 is no text.
             let text = Texts::One(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned());
-            let cost = Cost::Text { characters: text.characters(), generated: 0 };
+            let cost = Cost::text(text.characters());
             Ok((Upload { fields, name, format, text }, cost))
         })
     }

@@ -12,7 +12,6 @@ use crate::app::AppState;
 use crate::detect::{self, Detected};
 use crate::keys::Cost;
 use crate::languages;
-use crate::options::Limits;
 use crate::wire::{Body, Fields, Json, RequestErrors, Texts};
 
 /// A language and what it can be translated into.
@@ -86,8 +85,8 @@ pub(crate) async fn detect(Body(DetectRequest { q }): Body<DetectRequest>) -> Js
 }
 
 impl Fields for DetectRequest {
-    fn cost(&self, _: &Limits) -> Cost {
-        Cost::Text { characters: self.q.characters(), generated: 0 }
+    fn cost(&self) -> Cost {
+        Cost::text(self.q.characters())
     }
 }
 

@@ -14,7 +14,6 @@ use utoipa::ToSchema;
 use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
 use crate::keys::Cost;
-use crate::options::Limits;
 use crate::wire::{Body, Fields, Json, RequestErrors};
 
 /// A better translation, from somebody who knows.
@@ -92,7 +91,7 @@ pub(crate) async fn suggest(
 }
 
 impl Fields for SuggestRequest {
-    fn cost(&self, _: &Limits) -> Cost {
-        Cost::Text { characters: self.q.chars().count() + self.s.chars().count(), generated: 0 }
+    fn cost(&self) -> Cost {
+        Cost::text(self.q.chars().count() + self.s.chars().count())
     }
 }

@@ -13,7 +13,6 @@ use crate::detect::Detected;
 use crate::error::ApiError;
 use crate::inference::{Delivery, Detail, Input, Outcome};
 use crate::keys::Cost;
-use crate::options::Limits;
 use crate::routes::pending_job::PendingJob;
 use crate::routes::target::{Languages, Target, by_languages};
 use crate::text::{Format, Layout, WordLinks};
@@ -88,8 +87,8 @@ pub(crate) async fn translate(
 }
 
 impl Fields for LibreTranslateRequest {
-    fn cost(&self, _: &Limits) -> Cost {
-        Cost::Text { characters: self.q.characters(), generated: 0 }
+    fn cost(&self) -> Cost {
+        Cost::text(self.q.characters())
     }
 }
 
@@ -160,19 +159,17 @@ fn outputs(outcome: Outcome) -> Vec<SentenceOutput> {
 }
 
 /// For each text the texts of each rank; a sentence with fewer outputs has its last.
-fn joined(layouts: &[Layout], outputs: &[Vec<SentenceOutput>], n_best: usize) -> Vec<Vec<String>> {
+fn joined<'o>(layouts: &[Layout], outputs: &'o [Vec<SentenceOutput>], n_best: usize) -> Vec<Vec<String>> {
     let mut rest = outputs;
     let mut texts = Vec::with_capacity(layouts.len());
     for layout in layouts {
         let (sentences, others) = rest.split_at(layout.sentences.len());
         rest = others;
         let of_rank = |rank: usize| {
-            let chosen: Vec<Option<&SentenceOutput>> =
-                sentences.iter().map(|outputs| outputs.get(rank).or(outputs.last())).collect();
-            let said: Vec<&str> =
-                chosen.iter().map(|output| output.map_or("", |output| output.text.as_str())).collect();
-            let links: Vec<Option<WordLinks>> =
-                chosen.iter().map(|output| output.and_then(|output| output.links.clone())).collect();
+            let chosen = sentences.iter().map(|outputs| outputs.get(rank).or(outputs.last()));
+            let output = |output: &'o SentenceOutput| (output.text.as_str(), output.links.clone());
+            let (said, links): (Vec<&str>, Vec<_>) =
+                chosen.map(|chosen| chosen.map(output).unwrap_or_default()).unzip();
             layout.join(&said, &links)
         };
         texts.push((0..n_best).map(of_rank).collect());

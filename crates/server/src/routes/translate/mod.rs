@@ -24,7 +24,6 @@ use crate::error::ApiError;
 use crate::inference::{Delivery, Detail, Input, MOST_WEIGHTS};
 use crate::keys::Cost;
 use crate::models::Engine;
-use crate::options::Limits;
 use crate::text::Format;
 use crate::wire::{AttentionForm, Body, Fields, Json, ModelErrors, RequestErrors, Texts, at_most};
 
@@ -112,9 +111,9 @@ pub(crate) async fn translate(
 }
 
 impl Fields for TranslateRequest {
-    fn cost(&self, _: &Limits) -> Cost {
+    fn cost(&self) -> Cost {
         let prefixes = self.prefix.as_ref().map_or(0, Texts::characters);
-        Cost::Text { characters: self.text.characters() + prefixes, generated: 0 }
+        Cost::text(self.text.characters() + prefixes)
     }
 }
 
