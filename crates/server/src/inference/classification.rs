@@ -1,5 +1,6 @@
 //! The worker of a classifier's lane: texts of all clients in one batch.
 
+use heedful::decode::SentenceId;
 use heedful::explain::{ExplainOptions, Explanation};
 use heedful::tasks::classify::{Classified, Classifier};
 
@@ -22,23 +23,21 @@ pub(super) fn run(
     let mut last_batch = 1;
     while let Some(item) = worker.wait() {
         worker.wait_for(last_batch - 1, options.batch_wait);
-        let mut tokens = item.input.tokens.len();
-        let mut numbers = vec![in_flight.add(item)];
-        while numbers.len() < BATCH_SIZE
-            && tokens < BATCH_TOKENS
-            && let Some(item) = worker.take()
-        {
+        let (mut tokens, mut next) = (0, Some(item));
+        while let Some(item) = next {
             tokens += item.input.tokens.len();
-            numbers.push(in_flight.add(item));
+            in_flight.add(SentenceId(in_flight.len()), item);
+            let has_room = in_flight.len() < BATCH_SIZE && tokens < BATCH_TOKENS;
+            next = if has_room { worker.take() } else { None };
         }
         in_flight.remove_cancelled();
-        numbers.retain(|&number| in_flight.get(number).is_some());
-        last_batch = numbers.len().max(1);
+        let ids = in_flight.ids();
+        last_batch = ids.len().max(1);
         in_flight.metrics.steps.add(1);
-        in_flight.metrics.step_sentences.add(numbers.len());
-        let texts: Vec<&str> = numbers
+        in_flight.metrics.step_sentences.add(ids.len());
+        let texts: Vec<&str> = ids
             .iter()
-            .filter_map(|&number| in_flight.get(number))
+            .filter_map(|&id| in_flight.get(id))
             .map(|started| started.item.input.text.as_str())
             .collect();
         if texts.is_empty() {
@@ -55,13 +54,13 @@ pub(super) fn run(
             // One of them cannot be read: classified one by one, only that one fails.
             Err(_) => texts.iter().map(|text| classify(&[text]).map(|mut one| one.remove(0))).collect(),
         };
-        for (number, result) in numbers.into_iter().zip(results) {
-            let Some(started) = in_flight.get(number) else { continue };
+        for (id, result) in ids.into_iter().zip(results) {
+            let Some(started) = in_flight.get(id) else { continue };
             in_flight.metrics.sentences.add(1);
             in_flight.metrics.source_tokens.add(started.item.input.tokens.len());
             let result =
                 result.and_then(|found| outcome(classifier, (started, found), worker, options, in_flight));
-            in_flight.finish(number, result);
+            in_flight.finish(id, result);
         }
     }
 }

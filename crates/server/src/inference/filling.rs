@@ -1,5 +1,6 @@
 //! The worker of a masked language model's lane: one text after the other.
 
+use heedful::decode::SentenceId;
 use heedful::explain::{ExplainError, ExplainOptions, Explanation};
 use heedful::tasks::masked::{Filled, Filler};
 
@@ -10,9 +11,10 @@ use super::{Detail, Outcome};
 /// Runs until the queue is closed and empty.
 pub(super) fn run(filler: &Filler, worker: &Worker, options: &WorkerOptions, in_flight: &mut InFlight<'_>) {
     while let Some(item) = worker.wait() {
-        let number = in_flight.add(item);
+        let id = SentenceId(0);
+        in_flight.add(id, item);
         in_flight.remove_cancelled();
-        let Some(started) = in_flight.get(number) else { continue };
+        let Some(started) = in_flight.get(id) else { continue };
         in_flight.metrics.steps.add(1);
         in_flight.metrics.step_sentences.add(1);
         in_flight.metrics.sentences.add(1);
@@ -24,7 +26,7 @@ pub(super) fn run(filler: &Filler, worker: &Worker, options: &WorkerOptions, in_
             explanation.as_ref().map_or(Ok(()), |explanation| started.item.job.count_weights(explanation))?;
             Ok(Outcome::Filled(filled, explanation.map(Box::new)))
         });
-        in_flight.finish(number, counted);
+        in_flight.finish(id, counted);
     }
 }
 
