@@ -1,8 +1,8 @@
 //! Search on a card: what it finds on the processor, and for a sentence alone what it finds in any batch.
 
 use heedful::decode::{
-    Constraints, Hypothesis, Limits, MaxLength, Sampling, Search, SearchInput, SearchOptions, attend, score,
-    search, search_by,
+    Constraints, Hypothesis, Limits, MaxLength, Sampling, Scheduler, SearchInput, SearchOptions, SentenceId,
+    attend, score, search, search_by,
 };
 use heedful::layers::Norm;
 use heedful::models::{EncoderDecoderConfig, Generate};
@@ -151,20 +151,19 @@ fn sentences_that_take_turns_are_themselves() {
             }
             // Those that are cancelled while a step is under way leave the others as they are.
             let options = SearchOptions { batch_tokens: Some(1 << 20), ..kind.clone() };
-            let mut search = Search::new(model, &options).expect("good options");
-            for (ticket, source) in sources(900).into_iter().enumerate() {
-                search.push(ticket, source).expect("a good source");
-            }
+            let mut scheduler = Scheduler::new(model, &options).expect("good options");
+            let ids: Vec<SentenceId> = sources(900).into_iter().map(|s| scheduler.push(s)).collect();
             let mut found = 0;
             for step in 0.. {
-                for (ticket, hypotheses) in search.step() {
-                    assert!(hypotheses.expect("a good source") == expected[ticket], "{name}");
+                scheduler.step();
+                while let Some((id, hypotheses)) = scheduler.poll() {
+                    assert!(hypotheses.expect("a good source") == expected[id.0], "{name}");
                     found += 1;
                 }
                 if step == 2 {
-                    (0..900).step_by(3).for_each(|ticket| search.cancel(ticket));
+                    ids.iter().step_by(3).for_each(|&id| scheduler.cancel(id));
                 }
-                if search.is_idle() {
+                if scheduler.is_idle() {
                     break;
                 }
             }

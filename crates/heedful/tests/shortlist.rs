@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use heedful::data::batch::{Batch, BatchError};
 use heedful::data::shortlist::Shortlist;
 use heedful::decode::{
-    Constraints, Copies, Ensemble, Hypothesis, Limits, Links, MaxLength, Sampling, Search, SearchInput,
-    SearchOptions, ShortlistOptions, search, search_by,
+    Constraints, Copies, Ensemble, Hypothesis, Limits, Links, MaxLength, Sampling, Scheduler, SearchInput,
+    SearchOptions, SentenceId, ShortlistOptions, search, search_by,
 };
 use heedful::layers::Pass;
 use heedful::models::recurrent::{RecurrentConfig, Seq2Seq};
@@ -173,18 +173,17 @@ fn cancelled_sentences_leave_the_others_as_they_are() {
     let _alone = alone();
     let (model, options) = (model(), options(Precision::Int8));
     let expected = search(&model, &sources(), &options).expect("good sources");
-    let mut search = Search::new(&model, &options).expect("good options");
-    for (ticket, source) in sources().into_iter().enumerate() {
-        search.push(ticket, source).expect("a good source");
-    }
-    search.step();
-    [1, 4].into_iter().for_each(|ticket| search.cancel(ticket));
+    let mut scheduler = Scheduler::new(&model, &options).expect("good options");
+    let ids: Vec<SentenceId> = sources().into_iter().map(|source| scheduler.push(source)).collect();
+    scheduler.step();
+    [1, 4].into_iter().for_each(|number| scheduler.cancel(ids[number]));
     let mut count = 0;
-    while !search.is_idle() {
-        for (ticket, found) in search.step() {
-            assert_eq!(bits(&found.expect("a good model")), bits(&expected[ticket]));
+    while !scheduler.is_idle() {
+        while let Some((id, found)) = scheduler.poll() {
+            assert_eq!(bits(&found.expect("a good model")), bits(&expected[id.0]));
             count += 1;
         }
+        scheduler.step();
     }
     assert_eq!(count, 6);
 }
@@ -192,11 +191,11 @@ fn cancelled_sentences_leave_the_others_as_they_are() {
 #[test]
 fn who_cannot_use_a_shortlist_says_so() {
     let complaint = |ensemble: &Ensemble<'_>, options: &SearchOptions| {
-        Search::by(ensemble, options).err().expect("no such search").to_string()
+        Scheduler::new(ensemble.clone(), options).err().expect("no such search").to_string()
     };
     let (one, options) = (model(), options(Precision::F32));
     let alone = Ensemble::new(vec![&one]).expect("a model");
-    assert!(alone.takes_shortlist() && Search::by(&alone, &options).is_ok());
+    assert!(alone.takes_shortlist() && Scheduler::new(alone.clone(), &options).is_ok());
     let both = Ensemble::new(vec![&one, &one]).expect("one vocabulary");
     let recurrent = Seq2Seq::new(RecurrentConfig::tiny(VOCABULARY), 3).expect("a good configuration");
     let recurrent: &dyn Generate = &recurrent;

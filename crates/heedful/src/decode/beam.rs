@@ -20,11 +20,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::constraints::{Constraints, Phrases, Placed, allocate};
-use super::group::Plan;
-use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
-use super::needs::{Needs, Others};
+use super::hypothesis::{Hypothesis, Open, Tree};
 use super::options::SearchOptions;
-use super::scores::Scores;
+use super::plan::{Continuation, Needs, Others, Plan, Scores};
 use crate::data::SpecialTokens;
 
 /// The beam search of one sentence.
@@ -112,12 +110,6 @@ impl Beam {
         beam.open.push(first);
         beam.gather_wanted();
         beam
-    }
-
-    /// The tokens of the best open hypothesis.
-    pub(super) fn so_far(&self) -> Option<Vec<u32>> {
-        let better = |a: &&Open, b: &&Open| a.log_probability.total_cmp(&b.log_probability);
-        self.open.iter().max_by(better).map(|best| self.tree.tokens(best.last))
     }
 
     fn expand(&mut self, scores: &Scores<'_>) {
@@ -289,7 +281,12 @@ impl Plan for Beam {
         self.finish();
     }
 
-    fn found(self) -> Vec<Hypothesis> {
+    fn so_far(&self) -> Option<Vec<u32>> {
+        let better = |a: &&Open, b: &&Open| a.log_probability.total_cmp(&b.log_probability);
+        self.open.iter().max_by(better).map(|best| self.tree.tokens(best.last))
+    }
+
+    fn found(self: Box<Self>) -> Vec<Hypothesis> {
         self.found
     }
 }

@@ -17,10 +17,15 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use heedful_tensor::cpu::threads::{computations_at_once, side_by_side};
+use heedful_tensor::cpu::threads::{computations_at_once, side_by_side, thread_count};
 use heedful_tensor::{Device, Rounding};
 
-use super::group::{Group, Outcome, Plan, Sentence};
+use super::DecodeError;
+use super::ensemble::Ensemble;
+use super::group::{Group, Outcome, Sentence};
+use super::input::SentenceId;
+use super::options::SearchOptions;
+use super::plan::Plan;
 use super::turns;
 use crate::models::Decoding;
 #[cfg(doc)]
@@ -34,20 +39,34 @@ const MAX_WAIT: usize = 6;
 const ROWS_OF_A_THREAD: usize = 32;
 
 /// Decodes sentences, each by its own plan.
-pub(super) struct Engine<'m, P> {
+pub(super) struct Engine<'m, P: ?Sized> {
     groups: Vec<Group<'m, P>>,
     device: Device,
     capacity: usize,
     waiting: VecDeque<Sentence<P>>,
     waiting_weight: usize,
+    /// How many of those that wait are in their order: the rest have come since the last step.
+    ordered: usize,
     /// Steps since sentences were last encoded, while some were waiting.
     waited: usize,
 }
 
-impl<'m, P: Plan> Engine<'m, P> {
+impl<'m, P: Plan + ?Sized> Engine<'m, P> {
+    /// An engine for sentences of some models, with the type of products and without the heads that the options say.
+    pub(super) fn start(
+        ensemble: &Ensemble<'m>,
+        options: &SearchOptions,
+    ) -> Result<Engine<'m, P>, DecodeError> {
+        let device = ensemble.device();
+        let count = if device == Device::Cuda { turns::GROUPS } else { thread_count() };
+        let decodings = (0..count).map(|_| ensemble.start(options)).collect::<Result<_, _>>()?;
+        let capacity = options.capacity(ensemble.params());
+        Ok(Engine::new(decodings, device, options.compute.rounding(), capacity))
+    }
+
     /// An engine without sentences, with a decoding for each of the threads that may have sentences of their own, or for each group
     /// of a card. The weights of the open ones sum to at most `capacity`, unless there is only one.
-    pub(super) fn new(
+    fn new(
         decodings: Vec<Box<dyn Decoding + 'm>>,
         device: Device,
         rounding: Rounding,
@@ -60,6 +79,7 @@ impl<'m, P: Plan> Engine<'m, P> {
             capacity,
             waiting: VecDeque::new(),
             waiting_weight: 0,
+            ordered: 0,
             waited: 0,
         }
     }
@@ -77,15 +97,19 @@ impl<'m, P: Plan> Engine<'m, P> {
     }
 
     /// The plan of an open sentence.
-    pub(super) fn plan(&self, ticket: usize) -> Option<&P> {
-        self.groups.iter().find_map(|group| group.plan(ticket))
+    pub(super) fn plan(&self, id: SentenceId) -> Option<&P> {
+        self.groups.iter().find_map(|group| group.plan(id))
     }
 
     /// Cancels a sentence, waiting or open: its capacity is free at once, and the other sentences are not affected.
-    pub(super) fn cancel(&mut self, ticket: usize) {
-        self.waiting.retain(|waiting| waiting.ticket != ticket);
-        self.waiting_weight = self.waiting.iter().map(|waiting| waiting.weight).sum();
-        self.groups.iter_mut().for_each(|group| group.cancel(ticket));
+    pub(super) fn cancel(&mut self, id: SentenceId) {
+        if let Some(place) = self.waiting.iter().position(|waiting| waiting.id == id)
+            && let Some(cancelled) = self.waiting.remove(place)
+        {
+            self.waiting_weight -= cancelled.weight;
+            self.ordered -= usize::from(place < self.ordered);
+        }
+        self.groups.iter_mut().for_each(|group| group.cancel(id));
     }
 
     /// Tokens that were generated: one for each sentence and step.
@@ -94,8 +118,8 @@ impl<'m, P: Plan> Engine<'m, P> {
     }
 
     /// Tokens that were generated for an open sentence.
-    pub(super) fn generated_for(&self, ticket: usize) -> Option<usize> {
-        self.groups.iter().find_map(|group| group.generated_for(ticket))
+    pub(super) fn generated_for(&self, id: SentenceId) -> Option<usize> {
+        self.groups.iter().find_map(|group| group.generated_for(id))
     }
 
     /// Whether no sentence is waiting or open.
@@ -103,7 +127,7 @@ impl<'m, P: Plan> Engine<'m, P> {
         self.waiting.is_empty() && self.groups.iter().all(Group::is_empty)
     }
 
-    /// One step of all open sentences; returns the tickets and results of those that finish with it. A sentence whose
+    /// One step of all open sentences; returns the ids and results of those that finish with it. A sentence whose
     /// scores are not finite finishes with an error; the others continue.
     pub(super) fn step(&mut self) -> Vec<Outcome<P>> {
         let admitted = self.admit();
@@ -128,8 +152,12 @@ impl<'m, P: Plan> Engine<'m, P> {
         work.into_iter().flat_map(|work| work.into_inner().expect("nobody has panicked").1).collect()
     }
 
-    /// Waiting sentences that are to be encoded now, if it is worth it or they have waited long enough.
+    /// Waiting sentences that are to be encoded now, if it is worth it or they have waited long enough. Of those that have come
+    /// since the last step the longest are first, so that no long one is left to be decoded alone at the end.
     fn admit(&mut self) -> Vec<Sentence<P>> {
+        let arrived = &mut self.waiting.make_contiguous()[self.ordered..];
+        arrived.sort_by_key(|sentence| std::cmp::Reverse(sentence.length));
+        self.ordered = self.waiting.len();
         let mut weight = self.weight();
         let is_empty = weight == 0;
         if !self.is_worth_reading(weight) {
@@ -145,6 +173,7 @@ impl<'m, P: Plan> Engine<'m, P> {
             self.waiting_weight -= next.weight;
             admitted.extend(self.waiting.pop_front());
         }
+        self.ordered = self.waiting.len();
         admitted
     }
 
@@ -184,9 +213,7 @@ impl<'m, P: Plan> Engine<'m, P> {
 mod tests {
     use heedful_tensor::{Ragged, Tensor};
 
-    use super::super::hypothesis::Continuation;
-    use super::super::needs::{Needs, Others};
-    use super::super::scores::Scores;
+    use super::super::plan::{Continuation, Needs, Others, Scores};
     use super::*;
     use crate::models::Row;
 
@@ -225,13 +252,14 @@ mod tests {
             }
         }
 
-        fn found(self) {}
+        fn found(self: Box<Self>) {}
     }
 
-    fn sentence(ticket: usize, length: usize, rows: usize, steps: usize) -> Sentence<Counted> {
+    fn sentence(id: usize, length: usize, rows: usize, steps: usize) -> Sentence<Counted> {
         let first = vec![Continuation { parent: None, token: 0 }; rows];
-        let plan = Counted { steps, rows: first };
-        Sentence { ticket, source: vec![0; length], tokens: None, weight: length * rows, rows, plan }
+        let plan = Box::new(Counted { steps, rows: first });
+        let (id, source) = (SentenceId(id), vec![0; length]);
+        Sentence { id, source, tokens: None, length, weight: length * rows, rows, plan }
     }
 
     fn engine(groups: usize) -> Engine<'static, Counted> {
@@ -243,7 +271,7 @@ mod tests {
     fn few_rows_stay_together_and_many_are_divided_evenly() {
         let engine = engine(3);
         let shares = |rows: usize, threads: usize| -> Vec<usize> {
-            let sentences = (0..rows).map(|ticket| sentence(ticket, 5, 1, 1)).collect();
+            let sentences = (0..rows).map(|id| sentence(id, 5, 1, 1)).collect();
             engine.share_out(sentences, threads).iter().map(Vec::len).collect()
         };
         assert_eq!(shares(3 * ROWS_OF_A_THREAD - 1, 3), [3 * ROWS_OF_A_THREAD - 1, 0, 0]);
@@ -253,33 +281,53 @@ mod tests {
     }
 
     #[test]
+    fn of_those_that_have_come_the_longest_are_first_and_of_equals_the_first() {
+        let mut engine = engine(1);
+        for (id, length) in [3, 1, 4, 1, 4].into_iter().enumerate() {
+            engine.push(sentence(id, length, 1, 1));
+        }
+        let admitted = |engine: &mut Engine<'_, Counted>| -> Vec<usize> {
+            engine.admit().iter().map(|sentence| sentence.id.0).collect()
+        };
+        engine.capacity = 8;
+        assert_eq!(admitted(&mut engine), [2, 4]);
+        engine.push(sentence(5, 2, 1, 1));
+        engine.push(sentence(6, 9, 1, 1));
+        engine.cancel(SentenceId(1));
+        engine.capacity = 100;
+        assert_eq!(admitted(&mut engine), [0, 3, 6, 5]);
+        assert_eq!(engine.waiting_weight, 0);
+    }
+
+    #[test]
     fn the_lightest_thread_takes_what_comes_while_others_have_sentences() {
         let mut engine = engine(2);
         let _ = engine.groups[1].step(vec![sentence(1, 10, 4, 9)]);
         let shares =
             engine.share_out(vec![sentence(2, 3, 4, 1), sentence(3, 9, 4, 1), sentence(4, 1, 4, 1)], 2);
-        let tickets: Vec<Vec<usize>> =
-            shares.iter().map(|share| share.iter().map(|sentence| sentence.ticket).collect()).collect();
-        assert_eq!(tickets, [vec![2, 3], vec![4]]);
+        let ids: Vec<Vec<usize>> =
+            shares.iter().map(|share| share.iter().map(|sentence| sentence.id.0).collect()).collect();
+        assert_eq!(ids, [vec![2, 3], vec![4]]);
     }
 
     #[test]
     fn sentences_of_all_groups_finish_once_and_can_be_cancelled() {
         let mut engine = engine(2);
-        for ticket in 0..100 {
-            engine.push(sentence(ticket, 5, 2, 1 + ticket % 3));
+        for id in 0..100 {
+            engine.push(sentence(id, 5, 2, 1 + id % 3));
         }
         let mut done = Vec::new();
         while !engine.is_idle() {
-            done.extend(engine.step().into_iter().map(|(ticket, found)| {
+            done.extend(engine.step().into_iter().map(|(id, found)| {
                 found.unwrap();
-                ticket
+                id.0
             }));
-            engine.cancel(50);
-            assert!(engine.plan(50).is_none() && engine.generated_for(50).is_none());
+            let cancelled = SentenceId(50);
+            engine.cancel(cancelled);
+            assert!(engine.plan(cancelled).is_none() && engine.generated_for(cancelled).is_none());
         }
         done.sort_unstable();
-        let expected: Vec<usize> = (0..100).filter(|&ticket| ticket != 50).collect();
+        let expected: Vec<usize> = (0..100).filter(|&id| id != 50).collect();
         assert_eq!(done, expected);
         assert!(engine.generated() > 100);
     }

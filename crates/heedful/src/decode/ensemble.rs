@@ -8,20 +8,26 @@
 //! log-probability. The normalizers of the members are constants of a row, so the mean of the logits says the same: a
 //! model with itself has exactly its own scores.
 
-use heedful_tensor::cpu::threads::thread_count;
 use heedful_tensor::{Device, Params, Precision, Ragged, Tensor};
 
 use super::DecodeError;
 use super::options::SearchOptions;
-use super::turns;
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
+use crate::data::shortlist::Shortlist;
 use crate::models::{Decoding, Generate, Row};
 
 /// Models of one source and one target vocabulary, at least one.
 #[derive(Clone)]
 pub struct Ensemble<'m> {
     members: Vec<&'m dyn Generate>,
+}
+
+impl<'m, M: Generate> From<&'m M> for Ensemble<'m> {
+    /// One model: it decodes as it does alone.
+    fn from(model: &'m M) -> Ensemble<'m> {
+        Ensemble { members: vec![model] }
+    }
 }
 
 impl<'m> From<&'m dyn Generate> for Ensemble<'m> {
@@ -50,6 +56,27 @@ impl<'m> Ensemble<'m> {
     /// Whether a search may have a [shortlist](super::SearchOptions::shortlist).
     pub fn takes_shortlist(&self) -> bool {
         self.start(&SearchOptions::default()).is_ok_and(|mut decoding| decoding.as_restrict().is_some())
+    }
+
+    /// Whether searches with such options can use a shortlist.
+    pub(super) fn check_shortlist(
+        &self,
+        list: &Shortlist,
+        options: &SearchOptions,
+    ) -> Result<(), DecodeError> {
+        let refuse = |reason| Err(DecodeError::Shortlist { reason });
+        if self.device() == Device::Cuda {
+            return refuse(
+                "a card computes the scores of all tokens: search without it, or on the processor",
+            );
+        }
+        match self.start(options)?.as_restrict() {
+            None => refuse("only a single Transformer can use one: search without it"),
+            Some(restrict) if restrict.vocabulary() != list.target_vocabulary() => {
+                refuse("it was learned for another vocabulary: use that of the model")
+            }
+            Some(_) => Ok(()),
+        }
     }
 
     pub(super) fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
@@ -95,15 +122,6 @@ impl<'m> Ensemble<'m> {
         }
         let members = self.members.iter().map(|member| member.start(*compute)).collect();
         Ok(Box::new(Together { members, sums: Vec::new(), means: Vec::new() }))
-    }
-
-    /// As [`Ensemble::start`], once for each thread, or for each [group of a card](turns).
-    pub(super) fn start_for_threads(
-        &self,
-        options: &SearchOptions,
-    ) -> Result<Vec<Box<dyn Decoding + 'm>>, DecodeError> {
-        let count = if self.device() == Device::Cuda { turns::GROUPS } else { thread_count() };
-        (0..count).map(|_| self.start(options)).collect()
     }
 }
 

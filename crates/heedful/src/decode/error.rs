@@ -59,3 +59,15 @@ pub enum DecodeError {
     #[error("the thread that decodes has panicked: its message is on standard error")]
     Panicked,
 }
+
+impl DecodeError {
+    /// The same of another sentence.
+    pub(crate) fn of_sentence(self, sentence: usize) -> DecodeError {
+        match self {
+            DecodeError::Batch(error) => error.of_sentence(sentence).into(),
+            DecodeError::Constraints { reason, .. } => DecodeError::Constraints { sentence, reason },
+            DecodeError::Broken(_) => BrokenModel { sentence }.into(),
+            other => other,
+        }
+    }
+}

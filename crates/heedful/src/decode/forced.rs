@@ -6,11 +6,10 @@
 use super::DecodeError;
 use super::engine::Engine;
 use super::ensemble::Ensemble;
-use super::group::{Plan, Sentence};
-use super::hypothesis::Continuation;
-use super::needs::{Needs, Others};
+use super::group::Sentence;
+use super::input::SentenceId;
 use super::options::SearchOptions;
-use super::scores::Scores;
+use super::plan::{Continuation, Needs, Others, Plan, Scores};
 use crate::data::SpecialTokens;
 use crate::data::batch::Batch;
 use crate::models::Generate;
@@ -58,28 +57,22 @@ pub fn score_with_alternatives(
     }
     let special = ensemble.special_tokens();
     ensemble.check(&Batch::new(pairs, special.bos, special.eos)?)?;
-    let decodings = ensemble.start_for_threads(options)?;
-    let (device, rounding) = (ensemble.device(), options.compute.rounding());
-    let capacity = options.capacity(ensemble.params());
-    let mut engine = Engine::new(decodings, device, rounding, capacity);
-    let mut order: Vec<usize> = (0..pairs.len()).collect();
-    // The longest first, so that no long one is left to be decoded alone at the end.
-    order.sort_by_key(|&i| std::cmp::Reverse(pairs[i].1.len()));
-    for i in order {
-        let (source, target) = &pairs[i];
+    let mut engine = Engine::start(ensemble, options)?;
+    for (number, (source, target)) in pairs.iter().enumerate() {
         engine.push(Sentence {
-            ticket: i,
+            id: SentenceId(number),
             source: source.clone(),
             tokens: None,
+            length: target.len(),
             weight: source.len(),
             rows: 1,
-            plan: Forced::new(target, &special, alternatives),
+            plan: Box::new(Forced::new(target, &special, alternatives)),
         });
     }
     let mut scores: Vec<Option<TargetScore>> = vec![None; pairs.len()];
     while !engine.is_idle() {
-        for (i, found) in engine.step() {
-            scores[i] = Some(found?);
+        for (SentenceId(number), found) in engine.step() {
+            scores[number] = Some(found?);
         }
     }
     Ok(scores.into_iter().flatten().collect())
@@ -132,7 +125,7 @@ impl Plan for Forced {
         }
     }
 
-    fn found(self) -> TargetScore {
+    fn found(self: Box<Self>) -> TargetScore {
         // Summed from the first to the last, as in a search.
         TargetScore {
             log_probability: self.tokens.iter().fold(0.0, |sum, log_p| sum + log_p),

@@ -7,34 +7,15 @@ use heedful_tensor::ops::TopK;
 use heedful_tensor::{Device, Ragged, Rounding, Sent, Tensor};
 
 use super::DecodeError;
-use super::hypothesis::Continuation;
-use super::needs::{Needs, Others};
-use super::scores::Scores;
+use super::input::SentenceId;
+use super::plan::{Needs, Others, Plan, Scores};
 use crate::models::{BrokenModel, Decoding, Row, Wanted};
 
 /// Sentences whose plans one thread lets choose at a time.
 const SENTENCES_OF_A_TASK: usize = 32;
 
-/// How one sentence is decoded.
-pub(super) trait Plan: Send {
-    /// The result for a sentence.
-    type Found: Send;
-
-    /// The rows of the next step; none when the sentence is finished.
-    fn rows(&self) -> &[Continuation];
-
-    /// What it reads of the scores of its rows. It has rows.
-    fn needs(&self) -> Needs<'_>;
-
-    /// Chooses the next rows, given the scores of the current ones that it needs.
-    fn advance(&mut self, scores: &Scores<'_>);
-
-    /// The result of a plan without rows.
-    fn found(self) -> Self::Found;
-}
-
 /// The sentences of one [`Decoding`], each with its own plan.
-pub(super) struct Group<'m, P> {
+pub(super) struct Group<'m, P: ?Sized> {
     decoding: Box<dyn Decoding + 'm>,
     device: Device,
     open: Vec<Open<P>>,
@@ -60,24 +41,27 @@ struct InFlight {
 }
 
 /// A sentence that is to be decoded.
-pub(super) struct Sentence<P> {
-    pub(super) ticket: usize,
+pub(super) struct Sentence<P: ?Sized> {
+    pub(super) id: SentenceId,
     pub(super) source: Vec<u32>,
     /// The tokens that have scores, if not all have.
     pub(super) tokens: Option<Vec<u32>>,
+    /// About how many steps it takes: the tokens of its source, or of a given target.
+    pub(super) length: usize,
     /// Its share of the engine's capacity, above 0.
     pub(super) weight: usize,
     /// Maximum number of rows of a step.
     pub(super) rows: usize,
-    pub(super) plan: P,
+    pub(super) plan: Box<P>,
 }
 
-struct Open<P> {
-    ticket: usize,
+struct Open<P: ?Sized> {
+    id: SentenceId,
+    /// Its number in the decoding, by which rows name it.
     sentence: usize,
     weight: usize,
     most_rows: usize,
-    plan: P,
+    plan: Box<P>,
     /// Its first row in the latest step.
     first: usize,
     /// Whether its source is read, so that it has rows.
@@ -88,7 +72,7 @@ struct Open<P> {
     generated: usize,
 }
 
-impl<'m, P: Plan> Group<'m, P> {
+impl<'m, P: Plan + ?Sized> Group<'m, P> {
     /// A group without sentences.
     pub(super) fn new(decoding: Box<dyn Decoding + 'm>, device: Device, rounding: Rounding) -> Group<'m, P> {
         Group {
@@ -122,14 +106,14 @@ impl<'m, P: Plan> Group<'m, P> {
     }
 
     /// The plan of a sentence.
-    pub(super) fn plan(&self, ticket: usize) -> Option<&P> {
-        self.open.iter().find(|open| open.ticket == ticket).map(|open| &open.plan)
+    pub(super) fn plan(&self, id: SentenceId) -> Option<&P> {
+        self.open.iter().find(|open| open.id == id).map(|open| &*open.plan)
     }
 
     /// Cancels a sentence, if it is here; the others are not affected.
-    pub(super) fn cancel(&mut self, ticket: usize) {
+    pub(super) fn cancel(&mut self, id: SentenceId) {
         // Rows refer to their parents by index in the latest step, and each sentence knows the indices of its own rows.
-        for open in self.open.extract_if(.., |open| open.ticket == ticket) {
+        for open in self.open.extract_if(.., |open| open.id == id) {
             self.decoding.forget(open.sentence);
             self.weight -= open.weight;
             self.most_rows -= open.most_rows;
@@ -142,8 +126,8 @@ impl<'m, P: Plan> Group<'m, P> {
     }
 
     /// Tokens that were generated for a sentence.
-    pub(super) fn generated_for(&self, ticket: usize) -> Option<usize> {
-        self.open.iter().find(|open| open.ticket == ticket).map(|open| open.generated)
+    pub(super) fn generated_for(&self, id: SentenceId) -> Option<usize> {
+        self.open.iter().find(|open| open.id == id).map(|open| open.generated)
     }
 
     /// Whether it can take over the sentences of another group of its model.
@@ -172,13 +156,13 @@ impl<'m, P: Plan> Group<'m, P> {
     /// Encodes sentences, which take part from the next step on.
     fn read(&mut self, sentences: Vec<Sentence<P>>) {
         let (mut sources, mut restricted) = (Vec::new(), Vec::new());
-        for Sentence { ticket, source, tokens, weight, rows, plan } in sentences {
+        for Sentence { id, source, tokens, weight, rows, plan, .. } in sentences {
             sources.push(source);
             restricted.extend(tokens.map(|tokens| (self.read, tokens)));
             self.weight += weight;
             self.most_rows += rows;
             self.open.push(Open {
-                ticket,
+                id,
                 sentence: self.read,
                 weight,
                 most_rows: rows,
@@ -201,7 +185,7 @@ impl<'m, P: Plan> Group<'m, P> {
         }
     }
 
-    /// Encodes more sentences, and does one step of all; returns the tickets and results of those that finish with it. A
+    /// Encodes more sentences, and does one step of all; returns the ids and results of those that finish with it. A
     /// sentence whose scores are not finite finishes with an error; the others continue.
     pub(super) fn step(&mut self, more: Vec<Sentence<P>>) -> Vec<Outcome<P>> {
         self.begin(more);
@@ -298,13 +282,13 @@ impl<'m, P: Plan> Group<'m, P> {
             self.weight -= open.weight;
             self.most_rows -= open.most_rows;
             match open.is_broken {
-                true => (open.ticket, Err(BrokenModel { sentence: open.ticket }.into())),
-                false => (open.ticket, Ok(open.plan.found())),
+                true => (open.id, Err(BrokenModel { sentence: open.id.0 }.into())),
+                false => (open.id, Ok(open.plan.found())),
             }
         };
         done.map(outcome).collect()
     }
 }
 
-/// The ticket of a sentence that is finished, and its result.
-pub(super) type Outcome<P> = (usize, Result<<P as Plan>::Found, DecodeError>);
+/// The id of a sentence that is finished, and its result.
+pub(super) type Outcome<P> = (SentenceId, Result<<P as Plan>::Found, DecodeError>);

@@ -26,13 +26,6 @@ pub(super) struct Open {
     pub(super) progress: Progress,
 }
 
-/// The row of the previous step that a row continues (counted within its sentence), and its token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Continuation {
-    pub(super) parent: Option<usize>,
-    pub(super) token: u32,
-}
-
 /// The tokens of a sentence's hypotheses; hypotheses share their common prefixes.
 #[derive(Default)]
 pub(super) struct Tree {

@@ -8,33 +8,39 @@
 //! links     which target tokens a source token is attended for: a vocabulary shortlist is learned from them
 //! ```
 //!
-//! Search and score run on one engine with continuous batching: finished sentences leave the batch, and waiting ones join
-//! it. The result for a sentence does not depend on the others.
+//! All searches go through one [`Scheduler`]: a sentence is pushed, steps add a token to every sentence, and its result is
+//! polled. Search and score run on one engine with continuous batching: finished sentences leave the batch, and waiting ones
+//! join it. The result for a sentence does not depend on the others. Modules import from those above them alone.
+
+mod options;
 
 mod error;
 mod limits;
-mod options;
-
-mod needs;
-mod scores;
 
 mod constraints;
+mod input;
+
+mod ensemble;
+mod hypothesis;
+mod plan;
 
 mod beam;
-mod forced;
-mod hypothesis;
 mod sample;
 
-mod engine;
-mod ensemble;
 mod group;
-mod search;
+
 mod turns;
-mod unique;
+
+mod engine;
+
+mod equal;
+mod scheduler;
+
+mod forced;
+mod search;
 
 mod align;
 mod attend;
-mod greedy;
 mod links;
 
 pub(crate) use align::align_by;
@@ -44,10 +50,10 @@ pub use constraints::Constraints;
 pub use ensemble::Ensemble;
 pub use error::DecodeError;
 pub use forced::{TargetScore, score, score_by, score_with_alternatives};
-pub use greedy::{GreedyOptions, greedy};
 pub use hypothesis::Hypothesis;
+pub use input::{SearchInput, SentenceId};
 pub use limits::{Cancel, Limits};
 pub use links::{Copies, Links, ShortlistOptions};
 pub use options::{MaxLength, OptionsError, Sampling, SearchOptions};
-pub use search::{Search, SearchInput, search, search_by};
-pub use unique::UniqueSearch;
+pub use scheduler::Scheduler;
+pub use search::{GreedyOptions, greedy, search, search_by};

@@ -10,12 +10,10 @@ use std::sync::Arc;
 use heedful_tensor::random::Stream;
 
 use super::constraints::Progress;
-use super::group::Plan;
-use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
-use super::needs::{Needs, Others};
+use super::hypothesis::{Hypothesis, Open, Tree};
+use super::input::SearchInput;
 use super::options::{Sampling, SearchOptions};
-use super::scores::Scores;
-use super::search::SearchInput;
+use super::plan::{Continuation, Needs, Others, Plan, Scores};
 use crate::data::SpecialTokens;
 
 /// The sampled outputs of one sentence.
@@ -63,11 +61,6 @@ impl Samples {
             found: Vec::new(),
             candidates: Vec::new(),
         }
-    }
-
-    /// The tokens of the first open output.
-    pub(super) fn so_far(&self) -> Option<Vec<u32>> {
-        self.open.first().map(|(open, _)| self.tree.tokens(open.last))
     }
 
     fn draw(&mut self, open: &Open, stream: Stream, scores: &[f32]) -> u32 {
@@ -157,7 +150,11 @@ impl Plan for Samples {
         }
     }
 
-    fn found(mut self) -> Vec<Hypothesis> {
+    fn so_far(&self) -> Option<Vec<u32>> {
+        self.open.first().map(|(open, _)| self.tree.tokens(open.last))
+    }
+
+    fn found(mut self: Box<Self>) -> Vec<Hypothesis> {
         self.found.sort_by(|a, b| b.score.total_cmp(&a.score));
         self.found
     }

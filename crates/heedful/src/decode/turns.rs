@@ -10,7 +10,8 @@
 //! early, and what is left at the end is steps of one. The last sentences of a group, which may take many more steps, go over to
 //! the other group.
 
-use super::group::{Group, Outcome, Plan, Sentence};
+use super::group::{Group, Outcome, Sentence};
+use super::plan::Plan;
 
 /// Groups of a card.
 pub(super) const GROUPS: usize = 2;
@@ -22,7 +23,7 @@ const ROWS_WORTH_DIVIDING: usize = 2048;
 const ROWS_WORTH_JOINING: usize = 128;
 
 /// Divides sentences among two groups, so that both weigh about as much.
-pub(super) fn divide<P: Plan>(
+pub(super) fn divide<P: Plan + ?Sized>(
     groups: &[Group<'_, P>],
     mut sentences: Vec<Sentence<P>>,
 ) -> [Vec<Sentence<P>>; GROUPS] {
@@ -45,7 +46,7 @@ pub(super) fn divide<P: Plan>(
 
 /// Finishes the step of each group and begins its next one, with more sentences; returns the outcomes of those that are finished.
 /// If only one group has sentences, its step is finished too: there is nothing to do meanwhile.
-pub(super) fn take<P: Plan>(
+pub(super) fn take<P: Plan + ?Sized>(
     groups: &mut [Group<'_, P>],
     shares: [Vec<Sentence<P>>; GROUPS],
 ) -> Vec<Outcome<P>> {
@@ -65,7 +66,7 @@ pub(super) fn take<P: Plan>(
 }
 
 /// If one of two groups has few rows left, the other takes them over; returns the outcomes of sentences that are finished.
-fn join<P: Plan>(groups: &mut [Group<'_, P>]) -> Vec<Outcome<P>> {
+fn join<P: Plan + ?Sized>(groups: &mut [Group<'_, P>]) -> Vec<Outcome<P>> {
     let [first, second] = groups else { return Vec::new() };
     let (few, many) = if first.most_rows() < second.most_rows() { (first, second) } else { (second, first) };
     if few.is_empty() || few.most_rows() > ROWS_WORTH_JOINING || !many.can_take_over() {
@@ -87,6 +88,7 @@ mod tests {
 
     use super::super::beam::Beam;
     use super::super::constraints::Constraints;
+    use super::super::input::SentenceId;
     use super::super::options::SearchOptions;
     use super::super::{Hypothesis, search};
     use super::*;
@@ -113,8 +115,9 @@ mod tests {
     fn sentence(ticket: usize, source: Vec<u32>) -> Sentence<Beam> {
         let (options, special) = (Arc::new(options()), SpecialTokens::default());
         let limit = options.limit(source.len(), None);
-        let plan = Beam::new(options, special, &Constraints::default(), limit);
-        Sentence { ticket, weight: 3 * source.len(), source, tokens: None, rows: 3, plan }
+        let plan = Box::new(Beam::new(options, special, &Constraints::default(), limit));
+        let (id, length) = (SentenceId(ticket), source.len());
+        Sentence { id, source, tokens: None, length, weight: 3 * length, rows: 3, plan }
     }
 
     #[test]
@@ -130,13 +133,13 @@ mod tests {
             // Some come while others are on their way, to one group, the other or both; then one group is left alone.
             let shares = [[3, 0], [0, 2], [1, 1], [2, 5]][steps % 4];
             let shares = shares.map(|count| waiting.by_ref().take(count).collect());
-            for (ticket, outcome) in take(&mut groups, shares) {
+            for (SentenceId(ticket), outcome) in take(&mut groups, shares) {
                 assert!(found[ticket].is_none(), "{ticket} has finished twice");
                 found[ticket] = Some(outcome.expect("finite scores"));
             }
             steps += 1;
             if steps == 5 {
-                groups.iter_mut().for_each(|group| group.cancel(7));
+                groups.iter_mut().for_each(|group| group.cancel(SentenceId(7)));
             }
             if waiting.len() == 0 && groups.iter().all(Group::is_empty) {
                 break;
@@ -179,7 +182,7 @@ mod tests {
             for shares in [[4, 9], [9, 4], [7, 7], [1, 19]] {
                 let mut shares = shares.map(|count| sentences.by_ref().take(count).collect());
                 for step in 0.. {
-                    for (ticket, outcome) in take(&mut groups, std::mem::take(&mut shares)) {
+                    for (SentenceId(ticket), outcome) in take(&mut groups, std::mem::take(&mut shares)) {
                         assert!(found[ticket].replace(outcome.expect("finite scores")).is_none(), "{ticket}");
                     }
                     let busy = groups.iter().filter(|group| !group.is_empty()).count();
@@ -191,7 +194,7 @@ mod tests {
             }
             assert_eq!(joined, if can_join { 4 } else { 0 });
             while groups.iter().any(|group| !group.is_empty()) {
-                for (ticket, outcome) in take(&mut groups, Default::default()) {
+                for (SentenceId(ticket), outcome) in take(&mut groups, Default::default()) {
                     assert!(found[ticket].replace(outcome.expect("finite scores")).is_none(), "{ticket}");
                 }
             }

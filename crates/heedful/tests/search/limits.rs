@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use heedful::decode::{Cancel, DecodeError, Ensemble, Limits, SearchInput, UniqueSearch, search, search_by};
+use heedful::decode::{Cancel, DecodeError, Ensemble, Limits, Scheduler, SearchInput, search, search_by};
 
 use crate::table::TableModel;
 use crate::{options, sources};
@@ -22,38 +22,64 @@ fn equal_sources_are_decoded_once() {
 #[test]
 fn what_comes_again_later_has_its_result_at_once() {
     let model = TableModel::new(7, 5);
-    let ensemble = Ensemble::new(vec![&model]).expect("a model");
-    let mut search = UniqueSearch::new(&ensemble, &options(3, 8)).expect("good options");
-    let mut answer = |ticket| {
-        search.push(ticket, SearchInput::from(vec![3, 4])).expect("a good source");
-        let mut found = Vec::new();
-        while !search.is_idle() {
-            found.extend(search.step());
+    let mut scheduler = Scheduler::new(&model, &options(3, 8)).expect("good options");
+    let mut answer = || {
+        let id = scheduler.push(vec![3, 4]);
+        while scheduler.so_far(id).is_some() || model.steps.load(Ordering::Relaxed) == 0 {
+            scheduler.step();
         }
-        assert_eq!(found.len(), 1);
-        found.swap_remove(0)
+        let (of, found) = scheduler.poll().expect("a result");
+        assert!(of == id && scheduler.is_idle());
+        found
     };
-    let first = answer(5);
+    let first = answer();
     let steps = model.steps.load(Ordering::Relaxed);
-    assert_eq!(answer(8), (8, first.1));
-    assert_eq!((first.0, model.steps.load(Ordering::Relaxed)), (5, steps));
+    assert_eq!(answer(), first);
+    assert_eq!(model.steps.load(Ordering::Relaxed), steps);
+}
+
+#[test]
+fn equal_sources_are_cancelled_one_by_one() {
+    let model = TableModel::new(7, 5);
+    let mut scheduler = Scheduler::new(&model, &options(3, 8)).expect("good options");
+    let [first, second, third] = [(); 3].map(|()| scheduler.push(vec![3, 4]));
+    scheduler.step();
+    assert!(scheduler.so_far(third).is_some());
+    scheduler.cancel(first);
+    scheduler.cancel(third);
+    while !scheduler.is_idle() && scheduler.so_far(second).is_some() {
+        scheduler.step();
+    }
+    let found = scheduler.poll().expect("a result");
+    assert_eq!(
+        found,
+        (second, Ok(search(&model, &[vec![3, 4]], &options(3, 8)).expect("a source").remove(0)))
+    );
+    assert!(scheduler.is_idle());
+    // When nobody waits any more, nothing is decoded.
+    let both = [(); 2].map(|()| scheduler.push(vec![4, 3]));
+    both.into_iter().for_each(|id| scheduler.cancel(id));
+    assert!(scheduler.is_idle());
+    // Nor does one have a result that is cancelled when it is known.
+    let known = scheduler.push(vec![3, 4]);
+    scheduler.cancel(known);
+    assert!(scheduler.is_idle() && scheduler.poll().is_none());
 }
 
 #[test]
 fn the_error_of_equal_sources_names_each_of_them() {
     let mut model = TableModel::new(6, 1);
     model.fixed = |past, token| (past.len() == 1 && token == 4).then_some(f32::NAN);
-    let ensemble = Ensemble::new(vec![&model]).expect("a model");
-    let mut search = UniqueSearch::new(&ensemble, &options(8, 6)).expect("good options");
-    for ticket in [7, 9] {
-        search.push(ticket, SearchInput::from(vec![3, 4])).expect("a good source");
+    let mut scheduler = Scheduler::new(&model, &options(8, 6)).expect("good options");
+    let ids = [(); 2].map(|()| scheduler.push(vec![3, 4]));
+    while scheduler.so_far(ids[0]).is_some() || scheduler.generated() == 0 {
+        scheduler.step();
     }
-    let mut messages = Vec::new();
-    while !search.is_idle() {
-        messages.extend(search.step().into_iter().map(|(_, found)| found.expect_err("NaN").to_string()));
+    let found = [(); 2].map(|()| scheduler.poll().expect("a result"));
+    for (id, (of, found)) in ids.into_iter().zip(found) {
+        let message = found.expect_err("NaN").to_string();
+        assert!(of == id && message.contains(&format!("sentence {}", id.0)), "{message}");
     }
-    assert_eq!(messages.len(), 2);
-    assert!(messages[0].contains("sentence 7") && messages[1].contains("sentence 9"), "{messages:?}");
 }
 
 #[test]

@@ -7,10 +7,13 @@ mod table;
 mod threads;
 mod transformer;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use heedful::data::batch::BatchError;
-use heedful::decode::{DecodeError, Hypothesis, MaxLength, Sampling, Search, SearchOptions, score, search};
+use heedful::decode::{
+    DecodeError, Hypothesis, MaxLength, Sampling, Scheduler, SearchOptions, score, search,
+};
 use table::TableModel;
 
 const BOS: u32 = 1;
@@ -170,17 +173,18 @@ fn a_search_gives_results_before_all_sources_are_read() {
     let options = SearchOptions { batch_tokens: Some(20), ..options(2, 6) };
     let expected = search(&model, &all, &options).expect("good sources");
 
-    let mut search = Search::new(&model, &options).expect("good options");
+    let mut scheduler = Scheduler::new(&model, &options).expect("good options");
     let (mut read, mut found) = (0, vec![Vec::new(); all.len()]);
     let mut read_before_the_first = None;
-    while read < all.len() || !search.is_idle() {
-        while read < all.len() && search.has_capacity() {
-            search.push(read, all[read].clone()).expect("a good source");
+    while read < all.len() || !scheduler.is_idle() {
+        while read < all.len() && scheduler.has_capacity() {
+            scheduler.push(all[read].clone());
             read += 1;
         }
-        for (i, hypotheses) in search.step() {
+        scheduler.step();
+        while let Some((id, hypotheses)) = scheduler.poll() {
             read_before_the_first.get_or_insert(read);
-            found[i] = hypotheses.expect("a good source");
+            found[id.0] = hypotheses.expect("a good source");
         }
     }
     let read = read_before_the_first.expect("results");
@@ -229,24 +233,25 @@ fn sources_that_trickle_in_are_read_together_and_none_waits_for_long() {
     let mut model = TableModel::new(6, 2);
     // Nothing ends before its time.
     model.fixed = |_, token| (token == EOS).then_some(-30.0);
-    let mut shared = Search::new(&model, &options(1, 30)).expect("good options");
-    for i in 0..12 {
-        shared.push(i, vec![3, 4]).expect("a good source");
+    let alike = Arc::new(options(1, 30));
+    let mut shared = Scheduler::new(&model, &alike).expect("good options");
+    for _ in 0..12 {
+        shared.push_with(vec![3, 4], alike.clone());
     }
     shared.step();
     assert_eq!(model.reads.load(Ordering::Relaxed), 1);
     // One for each step: they wait for two others, a quarter of those that are at work.
     for i in 12..15 {
         assert_eq!(model.reads.load(Ordering::Relaxed), 1, "{i}");
-        shared.push(i, vec![3, 4]).expect("a good source");
+        shared.push_with(vec![3, 4], alike.clone());
         shared.step();
     }
     assert_eq!(model.reads.load(Ordering::Relaxed), 2);
     // One that no other joins.
-    shared.push(15, vec![3, 4]).expect("a good source");
+    let last = shared.push_with(vec![3, 4], alike);
     let steps = (1..).find(|_| {
         shared.step();
-        shared.so_far(15).is_some()
+        shared.so_far(last).is_some()
     });
     assert_eq!(steps, Some(7));
     assert_eq!(model.reads.load(Ordering::Relaxed), 3);

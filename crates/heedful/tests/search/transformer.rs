@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heedful::data::batch::Batch;
 use heedful::decode::{
-    AlignmentLayer, DecodeError, Hypothesis, MaxLength, Sampling, Search, SearchOptions, align, attend,
-    attend_to_source, score, search,
+    AlignmentLayer, DecodeError, Hypothesis, MaxLength, Sampling, Scheduler, SearchOptions, SentenceId,
+    align, attend, attend_to_source, score, search,
 };
 use heedful::layers::Tying;
 use heedful::layers::{AttentionRole, Norm, Pass, Positions};
@@ -295,15 +295,16 @@ fn sources_with_different_options_share_a_search_and_keep_their_bits() {
             SearchOptions { sampling, ..options(compute, 2) },
             SearchOptions { no_repeat_ngram: Some(2), min_length: 4, ..options(compute, 3) },
         ];
-        let mut shared = Search::new(&model, &kinds[0]).expect("good options");
+        let mut shared = Scheduler::new(&model, &kinds[0]).expect("good options");
         let of_kind = |i: usize| &kinds[i % kinds.len()];
         for (i, source) in sources().into_iter().enumerate() {
-            shared.push_with(i, source, Arc::new(of_kind(i).clone())).expect("a good source");
+            shared.push_with(source, Arc::new(of_kind(i).clone()));
         }
         let mut found = vec![Vec::new(); sources().len()];
         while !shared.is_idle() {
-            for (i, hypotheses) in shared.step() {
-                found[i] = hypotheses.expect("finite numbers");
+            shared.step();
+            while let Some((id, hypotheses)) = shared.poll() {
+                found[id.0] = hypotheses.expect("finite numbers");
             }
         }
         for (i, source) in sources().into_iter().enumerate() {
@@ -323,17 +324,16 @@ fn a_source_that_is_given_up_changes_nothing_for_the_others() {
         // Room for a few at a time, so that some of those given up are at work and others still wait.
         let narrow = SearchOptions { batch_tokens: Some(150), ..options };
         for moment in [0, 1, 4, 9] {
-            let mut shared = Search::new(&model, &narrow).expect("good options");
-            for (i, source) in sources().into_iter().enumerate() {
-                shared.push(i, source).expect("a good source");
-            }
+            let mut shared = Scheduler::new(&model, &narrow).expect("good options");
+            let ids: Vec<SentenceId> = sources().into_iter().map(|source| shared.push(source)).collect();
             let (mut found, mut step) = (vec![None; sources().len()], 0);
             while !shared.is_idle() {
                 if step == moment {
-                    (0..sources().len()).step_by(2).for_each(|i| shared.cancel(i));
-                    shared.cancel(1000);
+                    ids.iter().step_by(2).for_each(|&id| shared.cancel(id));
+                    shared.cancel(SentenceId(1000));
                 }
-                for (i, hypotheses) in shared.step() {
+                shared.step();
+                while let Some((SentenceId(i), hypotheses)) = shared.poll() {
                     assert!(i % 2 == 1 || step < moment, "{i} was given up");
                     found[i] = Some(hypotheses.expect("finite numbers"));
                 }
@@ -362,14 +362,15 @@ fn a_source_that_has_no_numbers_is_an_error_and_the_others_keep_their_bits() {
     values[word as usize * config().d_model] = f32::NAN;
     table.set(&values);
 
-    let mut shared = Search::new(&model, &options).expect("good options");
-    for (i, source) in sources.iter().cloned().enumerate() {
-        shared.push(i, source).expect("a good source");
+    let mut shared = Scheduler::new(&model, &options).expect("good options");
+    for source in sources.iter().cloned() {
+        shared.push(source);
     }
     let mut found = vec![None; sources.len()];
     while !shared.is_idle() {
-        for (i, hypotheses) in shared.step() {
-            found[i] = Some(hypotheses);
+        shared.step();
+        while let Some((id, hypotheses)) = shared.poll() {
+            found[id.0] = Some(hypotheses);
         }
     }
     for (i, found) in found.into_iter().enumerate() {

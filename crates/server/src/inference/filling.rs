@@ -1,22 +1,24 @@
 //! The worker of a masked language model's lane: one text after the other.
 
+use heedful::decode::SentenceId;
 use heedful::explain::{ExplainError, ExplainOptions, Explanation};
 use heedful::tasks::masked::{Filled, Filler};
 
 use super::in_flight::{InFlight, StartedItem};
 use super::worker::{Worker, WorkerOptions, catch_failure};
-use super::{Detail, JobError, Outcome};
+use super::{Detail, Outcome};
 
 /// Runs until the queue is closed and empty.
 pub(super) fn run(filler: &Filler, worker: &Worker, options: &WorkerOptions, in_flight: &mut InFlight<'_>) {
     while let Some(item) = worker.wait() {
-        let number = in_flight.add(item);
+        let id = SentenceId(0);
+        in_flight.add(id, item);
         in_flight.remove_cancelled();
-        let Some(started) = in_flight.get(number) else { continue };
+        let Some(started) = in_flight.get(id) else { continue };
         in_flight.metrics.steps.add(1);
         in_flight.metrics.step_sentences.add(1);
         in_flight.metrics.sentences.add(1);
-        in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
+        in_flight.metrics.source_tokens.add(started.item.input.tokens.len());
         let filled = catch_failure(in_flight.metrics, || {
             worker.compute(in_flight.metrics, || fill(filler, started, options))
         });
@@ -24,7 +26,7 @@ pub(super) fn run(filler: &Filler, worker: &Worker, options: &WorkerOptions, in_
             explanation.as_ref().map_or(Ok(()), |explanation| started.item.job.count_weights(explanation))?;
             Ok(Outcome::Filled(filled, explanation.map(Box::new)))
         });
-        finish(number, counted, in_flight);
+        in_flight.finish(id, counted);
     }
 }
 
@@ -40,11 +42,4 @@ fn fill(
     let explaining = ExplainOptions { scores, ..ExplainOptions::new(form, &options.search) };
     let explanation = Explanation::of_gaps(filler, &input.text, &input.tokens, &explaining)?;
     Ok((filled, Some(explanation)))
-}
-
-fn finish(number: usize, outcome: Result<Outcome, JobError>, in_flight: &mut InFlight<'_>) {
-    match outcome {
-        Ok(outcome) => in_flight.done(number, outcome),
-        Err(error) => in_flight.fail(number, error),
-    }
 }

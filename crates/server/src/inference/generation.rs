@@ -11,14 +11,15 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use heedful::decode::{Constraints, DecodeError, Hypothesis, SearchInput, SearchOptions};
+use heedful::decode::{
+    Constraints, DecodeError, Hypothesis, Scheduler, SearchInput, SearchOptions, SentenceId,
+};
 use heedful::explain::{ExplainError, ExplainOptions, Explanation, WeightForm, generated_tokens};
 use heedful::models::Generate;
 use heedful::tasks::language::Generator;
 use heedful::tasks::translate::{Output, Translation, Translator};
 
 use super::in_flight::{InFlight, StartedItem};
-use super::searches::Searches;
 use super::worker::{Worker, WorkerOptions, catch_failure};
 use super::{Detail, Input, JobError, Outcome, WorkItem, Written};
 use crate::models::Engine;
@@ -57,9 +58,9 @@ fn serve(
     options: &WorkerOptions,
     in_flight: &mut InFlight<'_>,
 ) -> Result<Ended, DecodeError> {
-    let mut search = Searches::new(model, &options.search)?;
+    let mut scheduler = Scheduler::new(model, &options.search)?;
     let mut is_new = true;
-    let mut to_explain: VecDeque<(usize, Vec<Hypothesis>)> = VecDeque::new();
+    let mut to_explain: VecDeque<(SentenceId, Vec<Hypothesis>)> = VecDeque::new();
     // Sentences of the last step.
     let mut batch_size = 1;
     loop {
@@ -68,53 +69,60 @@ fn serve(
                 return Ok(Ended::Idle);
             }
             let Some(item) = worker.wait() else { return Ok(Ended::Closed) };
-            admit(item, &mut search, in_flight);
+            admit(item, &mut scheduler, in_flight);
             // Clients that were just answered may send their next request at once: one batch stays one batch.
             worker.wait_for(batch_size - 1, options.batch_wait);
             is_new = false;
         }
-        while search.has_capacity()
+        while scheduler.has_capacity()
             && let Some(item) = worker.take()
         {
-            admit(item, &mut search, in_flight);
+            admit(item, &mut scheduler, in_flight);
         }
-        for number in in_flight.remove_cancelled() {
-            search.cancel(number);
-            to_explain.retain(|(explained, _)| *explained != number);
+        for id in in_flight.remove_cancelled() {
+            scheduler.cancel(id);
+            to_explain.retain(|(explained, _)| *explained != id);
         }
-        if !search.is_idle() {
+        if !scheduler.is_idle() {
             batch_size = in_flight.len();
             in_flight.metrics.steps.add(1);
-            in_flight.metrics.step_sentences.add(batch_size as u64);
-            for (number, hypotheses) in worker.compute(in_flight.metrics, || search.step()) {
-                match (hypotheses, in_flight.get(number).map(|started| started.item.job.detail)) {
-                    (Err(error), _) => in_flight.fail(number, JobError::Internal(error.to_string())),
+            in_flight.metrics.step_sentences.add(batch_size);
+            worker.compute(in_flight.metrics, || scheduler.step());
+            while let Some((id, hypotheses)) = scheduler.poll() {
+                match (hypotheses, in_flight.get(id).map(|started| started.item.job.detail)) {
+                    (Err(error), _) => in_flight.fail(id, failure(&error)),
                     (Ok(hypotheses), Some(Detail::Explained { .. })) => {
-                        to_explain.push_back((number, hypotheses));
+                        to_explain.push_back((id, hypotheses));
                     }
-                    (Ok(hypotheses), Some(Detail::Text)) => finish(engine, number, hypotheses, in_flight),
+                    (Ok(hypotheses), Some(Detail::Text)) => finish(engine, id, hypotheses, in_flight),
                     (Ok(_), None) => {}
                 }
             }
-            send_partial_texts(engine, &search, in_flight);
+            send_partial_texts(engine, &scheduler, in_flight);
         }
-        if let Some((number, hypotheses)) = to_explain.pop_front() {
-            worker.compute(in_flight.metrics, || explain(engine, options, number, hypotheses, in_flight));
+        if let Some((id, hypotheses)) = to_explain.pop_front() {
+            worker.compute(in_flight.metrics, || explain(engine, options, id, hypotheses, in_flight));
         }
     }
 }
 
-fn admit(item: WorkItem, search: &mut Searches<'_>, in_flight: &mut InFlight<'_>) {
+fn admit(item: WorkItem, scheduler: &mut Scheduler<'_>, in_flight: &mut InFlight<'_>) {
     if item.input.tokens.is_empty() {
         item.job.done(item.index, unchanged(&item), Instant::now());
         return;
     }
     let constraints = Constraints { prefix: item.input.prefix.clone(), phrases: Vec::new() };
     let input = SearchInput { source: item.input.tokens.clone(), constraints };
-    let options = item.job.options.clone();
-    let number = in_flight.add(item);
-    if let Err(error) = search.push(number, input, options) {
-        in_flight.fail(number, JobError::InvalidInput(error.to_string()));
+    in_flight.add(scheduler.push_with(input, item.job.options.clone()), item);
+}
+
+/// Why a sentence has failed: by itself, or by the model.
+fn failure(error: &DecodeError) -> JobError {
+    match error {
+        DecodeError::Batch(_) | DecodeError::Constraints { .. } | DecodeError::Options(_) => {
+            JobError::InvalidInput(error.to_string())
+        }
+        _ => JobError::Internal(error.to_string()),
     }
 }
 
@@ -130,25 +138,25 @@ fn unchanged(item: &WorkItem) -> Outcome {
     }
 }
 
-fn finish(engine: &Engine, number: usize, hypotheses: Vec<Hypothesis>, in_flight: &mut InFlight<'_>) {
-    let Some(started) = in_flight.get(number) else { return };
+fn finish(engine: &Engine, id: SentenceId, hypotheses: Vec<Hypothesis>, in_flight: &mut InFlight<'_>) {
+    let Some(started) = in_flight.get(id) else { return };
     count(started, &hypotheses, in_flight);
     let outputs = outputs(engine, started, hypotheses);
-    in_flight.done(number, Outcome::Generated(outputs));
+    in_flight.done(id, Outcome::Generated(outputs));
 }
 
 fn explain(
     engine: &Engine,
     options: &WorkerOptions,
-    number: usize,
+    id: SentenceId,
     hypotheses: Vec<Hypothesis>,
     in_flight: &mut InFlight<'_>,
 ) {
-    let Some(started) = in_flight.get(number) else { return };
+    let Some(started) = in_flight.get(id) else { return };
     count(started, &hypotheses, in_flight);
     let outputs = outputs(engine, started, hypotheses);
     let Detail::Explained { weights, scores, alternatives } = started.item.job.detail else {
-        return in_flight.done(number, Outcome::Generated(outputs));
+        return in_flight.done(id, Outcome::Generated(outputs));
     };
     let without_heads = started.item.job.options.without_heads.clone();
     let search = SearchOptions { without_heads, ..options.search.clone() };
@@ -175,10 +183,7 @@ fn explain(
         }
         Engine::Classifier(_) | Engine::Filler(_) => Ok(Outcome::Generated(outputs)),
     };
-    match outcome {
-        Ok(outcome) => in_flight.done(number, outcome),
-        Err(error) => in_flight.fail(number, error),
-    }
+    in_flight.finish(id, outcome);
 }
 
 fn explained(
@@ -226,13 +231,13 @@ fn outputs(engine: &Engine, started: &StartedItem, hypotheses: Vec<Hypothesis>) 
 
 fn count(started: &StartedItem, hypotheses: &[Hypothesis], in_flight: &InFlight<'_>) {
     in_flight.metrics.sentences.add(1);
-    in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
-    in_flight.metrics.target_tokens.add(hypotheses.first().map_or(0, |best| best.tokens.len() as u64));
+    in_flight.metrics.source_tokens.add(started.item.input.tokens.len());
+    in_flight.metrics.target_tokens.add(hypotheses.first().map_or(0, |best| best.tokens.len()));
 }
 
-fn send_partial_texts(engine: &Engine, search: &Searches<'_>, in_flight: &InFlight<'_>) {
-    for (number, started) in in_flight.streaming() {
-        if let Some(generated) = search.so_far(number) {
+fn send_partial_texts(engine: &Engine, scheduler: &Scheduler<'_>, in_flight: &InFlight<'_>) {
+    for (id, started) in in_flight.streaming() {
+        if let Some(generated) = scheduler.so_far(id) {
             let text = engine.decode(&started.item.input.tokens, &generated);
             // The bytes of an incomplete character decode to replacement characters.
             let text = text.trim_end_matches('\u{FFFD}').to_owned();

@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use heedful::decode::SentenceId;
+
 use super::{Delivery, JobError, Outcome, WorkItem};
 use crate::metrics::ModelMetrics;
 
-/// The inputs that are in flight, by number.
+/// The inputs that are in flight, by their ids.
 pub(super) struct InFlight<'a> {
     pub(super) metrics: &'a ModelMetrics,
-    items: BTreeMap<usize, StartedItem>,
-    next: usize,
+    items: BTreeMap<SentenceId, StartedItem>,
 }
 
 /// An input that was started.
@@ -22,40 +23,45 @@ pub(super) struct StartedItem {
 
 impl<'a> InFlight<'a> {
     pub(super) fn new(metrics: &'a ModelMetrics) -> InFlight<'a> {
-        InFlight { metrics, items: BTreeMap::new(), next: 0 }
+        InFlight { metrics, items: BTreeMap::new() }
     }
 
-    /// Starts an input and gives it a number.
-    pub(super) fn add(&mut self, item: WorkItem) -> usize {
-        let number = self.next;
-        self.next += 1;
-        self.items.insert(number, StartedItem { item, started: Instant::now() });
+    /// Starts an input.
+    pub(super) fn add(&mut self, id: SentenceId, item: WorkItem) {
+        self.items.insert(id, StartedItem { item, started: Instant::now() });
         self.metrics.in_flight.add(1);
-        number
+    }
+
+    /// Sends the result of an input, or the reason why it failed.
+    pub(super) fn finish(&mut self, id: SentenceId, result: Result<Outcome, JobError>) {
+        match result {
+            Ok(outcome) => self.done(id, outcome),
+            Err(error) => self.fail(id, error),
+        }
     }
 
     /// Sends the result of an input.
-    pub(super) fn done(&mut self, number: usize, outcome: Outcome) {
-        if let Some(StartedItem { item, started }) = self.remove(number) {
+    pub(super) fn done(&mut self, id: SentenceId, outcome: Outcome) {
+        if let Some(StartedItem { item, started }) = self.remove(id) {
             item.job.done(item.index, outcome, started);
         }
     }
 
     /// An input failed, and with it its job.
-    pub(super) fn fail(&mut self, number: usize, error: JobError) {
-        if let Some(StartedItem { item, .. }) = self.remove(number) {
+    pub(super) fn fail(&mut self, id: SentenceId, error: JobError) {
+        if let Some(StartedItem { item, .. }) = self.remove(id) {
             item.job.fail(error);
         }
     }
 
-    fn remove(&mut self, number: usize) -> Option<StartedItem> {
-        let removed = self.items.remove(&number);
+    fn remove(&mut self, id: SentenceId) -> Option<StartedItem> {
+        let removed = self.items.remove(&id);
         self.metrics.in_flight.subtract(usize::from(removed.is_some()));
         removed
     }
 
-    pub(super) fn get(&self, number: usize) -> Option<&StartedItem> {
-        self.items.get(&number)
+    pub(super) fn get(&self, id: SentenceId) -> Option<&StartedItem> {
+        self.items.get(&id)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -66,29 +72,33 @@ impl<'a> InFlight<'a> {
         self.items.len()
     }
 
-    /// Removes inputs whose clients have disconnected, and returns their numbers.
-    pub(super) fn remove_cancelled(&mut self) -> Vec<usize> {
+    /// The ids of all, in their order.
+    pub(super) fn ids(&self) -> Vec<SentenceId> {
+        self.items.keys().copied().collect()
+    }
+
+    /// Removes inputs whose clients have disconnected, and returns their ids.
+    pub(super) fn remove_cancelled(&mut self) -> Vec<SentenceId> {
         let cancelled =
-            |(&number, started): (&usize, &StartedItem)| started.item.job.is_cancelled().then_some(number);
-        let numbers: Vec<usize> = self.items.iter().filter_map(cancelled).collect();
-        for &number in &numbers {
-            self.remove(number);
+            |(&id, started): (&SentenceId, &StartedItem)| started.item.job.is_cancelled().then_some(id);
+        let ids: Vec<SentenceId> = self.items.iter().filter_map(cancelled).collect();
+        for &id in &ids {
+            self.remove(id);
             self.metrics.cancelled.add(1);
         }
-        numbers
+        ids
     }
 
     /// The inputs whose clients want partial texts.
-    pub(super) fn streaming(&self) -> impl Iterator<Item = (usize, &StartedItem)> {
-        let items = self.items.iter().map(|(&number, started)| (number, started));
+    pub(super) fn streaming(&self) -> impl Iterator<Item = (SentenceId, &StartedItem)> {
+        let items = self.items.iter().map(|(&id, started)| (id, started));
         items.filter(|(_, started)| started.item.job.delivery == Delivery::Streaming)
     }
 
     /// Fails everything that is in flight.
     pub(super) fn fail_all(&mut self, error: &JobError) {
-        let numbers: Vec<usize> = self.items.keys().copied().collect();
-        for number in numbers {
-            self.fail(number, error.clone());
+        for id in self.ids() {
+            self.fail(id, error.clone());
         }
     }
 }

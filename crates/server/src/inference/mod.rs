@@ -19,7 +19,6 @@ mod classification;
 mod filling;
 mod generation;
 mod in_flight;
-mod searches;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -19,8 +19,6 @@ const READ_AHEAD: usize = 4096;
 
 /// A line to translate.
 pub(super) struct Line {
-    /// Counted from 0.
-    pub(super) number: usize,
     pub(super) text: String,
     /// What its translation begins with.
     pub(super) prefix: Option<Prefix>,
@@ -65,7 +63,7 @@ pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Resul
             for (number, text) in texts.into_iter().enumerate() {
                 let location = Location { input: None, line: number + 1 };
                 let prefix = prefixes.as_mut().map(|prefixes| prefixes.next(&location)).transpose();
-                let line = prefix.map(|prefix| Line { number, text, prefix, location, _held: held.hold(0) });
+                let line = prefix.map(|prefix| Line { text, prefix, location, _held: held.hold(0) });
                 if !send(&sender, line) {
                     return;
                 }
@@ -84,7 +82,7 @@ pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Resul
                     let location = Location { input: Some(input.clone()), line: number + 1 };
                     let (text, _held) = (text.to_owned(), ahead.hold(text.len()));
                     let prefix = prefixes.as_mut().map(|prefixes| prefixes.next(&location)).transpose();
-                    prefix.map(|prefix| Line { number, text, prefix, location, _held })
+                    prefix.map(|prefix| Line { text, prefix, location, _held })
                 }
                 Err(error) => Err(error.into()),
             };

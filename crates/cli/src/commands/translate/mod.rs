@@ -176,8 +176,8 @@ fn translate(
 ) -> Result<()> {
     let translator = reader.translator;
     let mut queue = TranslationQueue::new(translator, options)?;
-    // The lines in the queue.
-    let mut open: BTreeMap<usize, (usize, Location)> = BTreeMap::new();
+    // The lines in the queue, where their numbers are those that they have in the input.
+    let mut open: BTreeMap<usize, Location> = BTreeMap::new();
     let mut has_ended = false;
     loop {
         while !has_ended && queue.wants_text() {
@@ -186,7 +186,7 @@ fn translate(
                     let line = line?;
                     let (parts, prefix) = (reader.parts(&line)?, reader.prefix(&line)?);
                     let number = queue.push(translator.part_inputs(parts, prefix, reader.terms));
-                    open.insert(number, (line.number, line.location));
+                    open.insert(number, line.location);
                     // A blank line is done at once, and the next one may have to be waited for.
                     write_done(&mut queue, &mut open, reader, &mut write)?;
                 }
@@ -198,7 +198,7 @@ fn translate(
             return Ok(());
         }
         queue.step().map_err(|failed| match open.get(&failed.text) {
-            Some((_, location)) => anyhow!(failed.error).context(location.to_string()),
+            Some(location) => anyhow!(failed.error).context(location.to_string()),
             None => failed.error.into(),
         })?;
         write_done(&mut queue, &mut open, reader, &mut write)?;
@@ -208,14 +208,14 @@ fn translate(
 /// Writes what is done, up to the first line that is not.
 fn write_done(
     queue: &mut TranslationQueue<'_>,
-    open: &mut BTreeMap<usize, (usize, Location)>,
+    open: &mut BTreeMap<usize, Location>,
     reader: &mut LineReader<'_>,
     write: &mut impl FnMut(usize, TranslatedText) -> Result<()>,
 ) -> Result<()> {
     while let Some((number, translated)) = queue.pop() {
-        let (line, location) = open.remove(&number).expect("what is done was in the queue");
+        let location = open.remove(&number).expect("what is done was in the queue");
         reader.missing_terms.look_for(reader.translator, &translated, &location);
-        write(line, translated)?;
+        write(number, translated)?;
     }
     Ok(())
 }

@@ -35,9 +35,9 @@ impl Constraints {
         (0..self.phrases.len()).filter(|&i| !contains(&self.phrases[i])).collect()
     }
 
-    /// Whether a search can meet them.
-    pub(super) fn check(&self, sentence: usize, eos: u32) -> Result<(), DecodeError> {
-        let refuse = |reason| Err(DecodeError::Constraints { sentence, reason });
+    /// Whether a search can meet them. Errors name sentence 0.
+    pub(super) fn check(&self, eos: u32) -> Result<(), DecodeError> {
+        let refuse = |reason| Err(DecodeError::Constraints { sentence: 0, reason });
         if self.phrases.iter().any(Vec::is_empty) {
             return refuse("a phrase has no token: leave it out");
         }

@@ -22,7 +22,7 @@ use crate::data::TextLimit;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
-use crate::decode::{DecodeError, Hypothesis, MaxLength, Search, SearchOptions};
+use crate::decode::{DecodeError, Hypothesis, MaxLength, Scheduler, SearchOptions, SentenceId};
 use crate::layers::{AttentionMap, Pass};
 use crate::models::{Generate, Model};
 use crate::tasks::open::{Opened, open};
@@ -60,7 +60,8 @@ pub enum GenerateError {
 /// Texts that are being generated: every [`Generation::step`] adds a token to each.
 pub struct Generation<'g> {
     generator: &'g Generator,
-    search: Search<'g>,
+    scheduler: Scheduler<'g>,
+    id: SentenceId,
     prompt: Vec<u32>,
     found: Option<Vec<Hypothesis>>,
 }
@@ -135,9 +136,9 @@ impl Generator {
     /// Starts to continue a prompt from [`Generator::encode`], with options from [`Generator::options`].
     pub fn begin(&self, prompt: Vec<u32>, options: &SearchOptions) -> Result<Generation<'_>, GenerateError> {
         let prompt = self.source(prompt);
-        let mut search = Search::new(&self.model, options)?;
-        search.push(0, prompt.clone())?;
-        Ok(Generation { generator: self, search, prompt, found: None })
+        let mut scheduler = Scheduler::new(&self.model, options)?;
+        let id = scheduler.push(prompt.clone());
+        Ok(Generation { generator: self, scheduler, id, prompt, found: None })
     }
 
     /// A prompt as tokens, however many.
@@ -220,7 +221,8 @@ impl Generator {
 impl Generation<'_> {
     /// One more token; false when all texts are complete.
     pub fn step(&mut self) -> Result<bool, GenerateError> {
-        if let Some((_, found)) = self.search.step().pop() {
+        self.scheduler.step();
+        if let Some((_, found)) = self.scheduler.poll() {
             self.found = Some(found?);
         }
         Ok(self.found.is_none())
@@ -230,7 +232,7 @@ impl Generation<'_> {
     pub fn so_far(&self) -> String {
         let generated = match &self.found {
             Some(found) => found.first().map_or_else(Vec::new, |best| best.tokens.clone()),
-            None => self.search.so_far(0).unwrap_or_default(),
+            None => self.scheduler.so_far(self.id).unwrap_or_default(),
         };
         self.generator.decode(&self.prompt, &generated)
     }

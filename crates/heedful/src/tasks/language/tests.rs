@@ -2,8 +2,8 @@ use heedful_tensor::DType;
 
 use super::*;
 use crate::data::batch::BatchLayout;
+use crate::decode::{DecodeError, Hypothesis, Scheduler, SearchOptions, SentenceId, score, search};
 use crate::decode::{MaxLength, Sampling};
-use crate::decode::{Search, SearchOptions, score, search};
 use crate::layers::Positions;
 use crate::models::recurrent::{Cell, RecurrentDecoderConfig};
 use crate::models::transformer::{StackConfig, TransformerConfig};
@@ -117,21 +117,28 @@ fn check_long_prompts(model: &LanguageModel) {
     };
     // Around the slices in which prompts are read.
     let prompts = [200, 3, 16, 17, 18, 33].map(prompt);
-    let mut search = Search::new(model, &options).expect("good options");
-    search.push(0, prompts[0].clone()).expect("known tokens");
-    assert!(search.step().is_empty());
-    for (ticket, prompt) in prompts.iter().enumerate().skip(1) {
-        search.push(ticket, prompt.clone()).expect("known tokens");
+    let mut scheduler = Scheduler::new(model, &options).expect("good options");
+    scheduler.push(prompts[0].clone());
+    scheduler.step();
+    assert!(scheduler.poll().is_none());
+    for prompt in &prompts[1..] {
+        scheduler.push(prompt.clone());
     }
-    let mut found = Vec::new();
-    while !search.is_idle() {
-        found.extend(search.step());
-    }
-    assert_eq!(found.last().map(|(ticket, _)| *ticket), Some(0), "the long one was read meanwhile");
+    let found = all_found(&mut scheduler);
+    assert_eq!(found.last().map(|(id, _)| id.0), Some(0), "the long one was read meanwhile");
     assert_eq!(found.len(), prompts.len());
-    for (ticket, hypotheses) in found {
-        assert_eq!(hypotheses.expect("finite scores"), alone(&prompts[ticket]), "prompt {ticket}");
+    for (SentenceId(number), hypotheses) in found {
+        assert_eq!(hypotheses.expect("finite scores"), alone(&prompts[number]), "prompt {number}");
     }
+}
+
+fn all_found(scheduler: &mut Scheduler<'_>) -> Vec<(SentenceId, Result<Vec<Hypothesis>, DecodeError>)> {
+    let mut found = Vec::new();
+    while !scheduler.is_idle() {
+        scheduler.step();
+        found.extend(std::iter::from_fn(|| scheduler.poll()));
+    }
+    found
 }
 
 #[test]
@@ -141,14 +148,13 @@ fn a_long_prompt_that_is_cancelled_while_it_is_read_leaves_no_trace() {
 
 fn check_cancelled_prompts(model: &LanguageModel) {
     let options = SearchOptions { max_length: MaxLength::Absolute(5), ..SearchOptions::default() };
-    let mut search = Search::new(model, &options).expect("good options");
-    search.push(0, prompt(200)).expect("known tokens");
-    search.push(1, prompt(100)).expect("known tokens");
-    assert!(search.step().is_empty());
-    search.cancel(0);
-    let found: Vec<_> = std::iter::from_fn(|| (!search.is_idle()).then(|| search.step())).flatten().collect();
-    let expected = crate::decode::search(model, &[prompt(100)], &options).expect("known tokens").remove(0);
-    assert_eq!(found, [(1, Ok(expected))]);
+    let mut scheduler = Scheduler::new(model, &options).expect("good options");
+    let [long, short] = [200, 100].map(|length| scheduler.push(prompt(length)));
+    scheduler.step();
+    assert!(scheduler.poll().is_none());
+    scheduler.cancel(long);
+    let expected = search(model, &[prompt(100)], &options).expect("known tokens").remove(0);
+    assert_eq!(all_found(&mut scheduler), [(short, Ok(expected))]);
 }
 
 #[test]

@@ -7,7 +7,6 @@ mod terms;
 
 mod queue;
 mod translated;
-mod window;
 
 mod pending;
 mod stream;

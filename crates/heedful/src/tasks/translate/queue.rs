@@ -27,13 +27,18 @@
 //! # }
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::translated::{OpenText, TranslatedText};
-use super::window::{Waiting, Window};
+use super::translated::{TranslatedPart, TranslatedText};
 use super::{Terms, Translator};
 use crate::data::text_limit::{Part, TooLong};
-use crate::decode::{Constraints, DecodeError, SearchInput, SearchOptions, UniqueSearch};
+use crate::decode::{
+    Constraints, DecodeError, Hypothesis, Scheduler, SearchInput, SearchOptions, SentenceId,
+};
+
+/// Source tokens that are added between two steps: of these, the longest sentences are decoded first, so that those that are
+/// decoded together end at about one time. More would delay the first text for longer.
+const TOKENS_OF_A_STEP: usize = 1 << 15;
 
 /// What becomes of a text of more tokens than the model reads at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,18 +56,21 @@ pub enum LongText {
 /// once, and of those that wait, long ones first. What a text gets depends on nothing but itself and the options.
 pub struct TranslationQueue<'t> {
     translator: &'t Translator,
-    search: UniqueSearch<'t>,
-    window: Window,
-    /// Whether texts are still added to the window, before its longest is taken.
-    is_filling: bool,
-    /// Text and part of what is searched for, by its ticket.
-    searched: BTreeMap<usize, (usize, usize)>,
-    tickets: usize,
-    open: BTreeMap<usize, OpenText>,
-    done: BTreeMap<usize, TranslatedText>,
-    /// How many texts were added, and how many were given back.
-    pushed: usize,
+    scheduler: Scheduler<'t>,
+    /// Tokens that were added since the last step.
+    added: usize,
+    /// The parts of the texts that were not given back.
+    texts: VecDeque<Vec<OpenPart>>,
+    /// How many texts were given back.
     popped: usize,
+    found: BTreeMap<SentenceId, Vec<Hypothesis>>,
+}
+
+/// A part of a text, which is a sentence of the scheduler.
+struct OpenPart {
+    id: SentenceId,
+    part: Part,
+    constraints: Constraints,
 }
 
 /// Why a text in a queue cannot be translated.
@@ -82,86 +90,63 @@ impl<'t> TranslationQueue<'t> {
         translator: &'t Translator,
         options: &SearchOptions,
     ) -> Result<TranslationQueue<'t>, DecodeError> {
-        Ok(TranslationQueue {
-            translator,
-            search: UniqueSearch::new(&translator.ensemble(), options)?,
-            window: Window::default(),
-            is_filling: true,
-            searched: BTreeMap::new(),
-            tickets: 0,
-            open: BTreeMap::new(),
-            done: BTreeMap::new(),
-            pushed: 0,
-            popped: 0,
-        })
+        let scheduler = translator.scheduler(options)?;
+        let (texts, found) = (VecDeque::new(), BTreeMap::new());
+        Ok(TranslationQueue { translator, scheduler, added: 0, texts, popped: 0, found })
     }
 
-    /// Whether another text would be of use: those that wait are few enough, and are not being taken.
+    /// Whether another text would be of use: those that wait are few enough, or are still being gathered.
     pub fn wants_text(&self) -> bool {
-        self.is_filling && !self.window.is_full()
+        self.added < TOKENS_OF_A_STEP && (self.added > 0 || self.scheduler.has_capacity())
     }
 
     /// Adds a text in its parts, as of [`Translator::part_inputs`], and returns its number, counted from 0. One without a part
     /// is done at once.
     pub fn push(&mut self, parts: Vec<(Part, SearchInput)>) -> usize {
-        let text = self.pushed;
-        self.pushed += 1;
-        if parts.is_empty() {
-            self.done.insert(text, TranslatedText::default());
-            return text;
-        }
-        let mut waiting = Vec::new();
-        for (index, (part, input)) in parts.into_iter().enumerate() {
-            waiting.push((part, input.constraints.clone()));
-            self.window.add(Waiting { place: (text, index), input });
-        }
-        self.open.insert(text, OpenText::new(waiting));
-        text
+        let push = |(part, input): (Part, SearchInput)| {
+            self.added += input.source.len();
+            let constraints = input.constraints.clone();
+            OpenPart { id: self.scheduler.push(input), part, constraints }
+        };
+        self.texts.push_back(parts.into_iter().map(push).collect());
+        self.popped + self.texts.len() - 1
     }
 
     /// Whether there is nothing to decode.
     pub fn is_idle(&self) -> bool {
-        self.window.is_empty() && self.search.is_idle()
+        self.scheduler.is_idle()
     }
 
     /// One step of the search: one more token for every text that is being decoded.
     pub fn step(&mut self) -> Result<(), QueueError> {
-        if self.is_filling {
-            self.window.order();
-            self.is_filling = false;
+        self.added = 0;
+        self.scheduler.step();
+        while let Some((id, found)) = self.scheduler.poll() {
+            let found = found.map_err(|error| self.of_text(id, error))?;
+            self.found.insert(id, found);
         }
-        while self.search.has_capacity()
-            && let Some(Waiting { place, input }) = self.window.take()
-        {
-            let pushed = self.search.push(self.tickets, input);
-            pushed.map_err(|error| of_text(place.0, error))?;
-            self.searched.insert(self.tickets, place);
-            self.tickets += 1;
-        }
-        for (ticket, found) in self.search.step() {
-            let (text, part) =
-                self.searched.remove(&ticket).expect("every result belongs to a part that was pushed");
-            let hypotheses = found.map_err(|error| of_text(text, error))?;
-            let open = self.open.get_mut(&text).expect("a text is open until its last part is done");
-            if let Some(translated) = open.add(part, self.translator.outputs(hypotheses)) {
-                self.open.remove(&text);
-                self.done.insert(text, translated);
-            }
-        }
-        self.is_filling = self.window.is_empty() && self.search.has_capacity();
         Ok(())
     }
 
     /// The next text in their order, with its number, if it is done.
     pub fn pop(&mut self) -> Option<(usize, TranslatedText)> {
-        let translated = self.done.remove(&self.popped)?;
+        if !self.texts.front()?.iter().all(|part| self.found.contains_key(&part.id)) {
+            return None;
+        }
+        let done = |OpenPart { id, part, constraints }| {
+            let outputs = self.translator.outputs(self.found.remove(&id)?);
+            Some(TranslatedPart { part, constraints, outputs })
+        };
+        let parts = self.texts.pop_front()?.into_iter().filter_map(done).collect();
         self.popped += 1;
-        Some((self.popped - 1, translated))
+        Some((self.popped - 1, TranslatedText { parts }))
     }
-}
 
-fn of_text(text: usize, error: DecodeError) -> QueueError {
-    QueueError { text, error: error.of_sentence(0) }
+    fn of_text(&self, id: SentenceId, error: DecodeError) -> QueueError {
+        let of_text = |parts: &Vec<OpenPart>| parts.iter().any(|part| part.id == id);
+        let place = self.texts.iter().position(of_text).expect("a text is open until all its parts are done");
+        QueueError { text: self.popped + place, error: error.of_sentence(0) }
+    }
 }
 
 impl Translator {

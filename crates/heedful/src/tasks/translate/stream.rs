@@ -1,7 +1,7 @@
 //! A translation, token by token.
 
 use super::{Translation, Translator};
-use crate::decode::{DecodeError, Limits, Search, SearchInput, SearchOptions};
+use crate::decode::{DecodeError, Limits, Scheduler, SearchOptions, SentenceId};
 
 /// A translation that is being made: an iterator over what happens, one step of the search for each item. Dropped, it ends.
 ///
@@ -27,10 +27,8 @@ pub struct TranslationStream<'t> {
     translator: &'t Translator,
     source: Vec<u32>,
     limits: Limits,
-    /// None when there is nothing left to do.
-    search: Option<Search<'t>>,
-    /// The result of blank text.
-    blank: Option<Translation>,
+    /// None when there is nothing left to do; the id is that of a text that is not blank.
+    search: Option<(Scheduler<'t>, Option<SentenceId>)>,
 }
 
 /// What happens while a text is translated.
@@ -50,34 +48,27 @@ pub enum TranslationEvent {
 impl<'t> TranslationStream<'t> {
     pub(super) fn new(
         translator: &'t Translator,
-        input: SearchInput,
+        source: Vec<u32>,
         options: &SearchOptions,
         limits: Limits,
     ) -> Result<TranslationStream<'t>, DecodeError> {
-        let source = input.source.clone();
-        let mut search = translator.search(options)?;
-        let blank = source.is_empty().then(Translation::default);
-        if blank.is_none() {
-            search.push_input(0, input, options.clone().into())?;
-        }
-        Ok(TranslationStream { translator, source, limits, search: Some(search), blank })
+        let mut scheduler = translator.scheduler(options)?;
+        let id = (!source.is_empty()).then(|| scheduler.push(source.clone()));
+        Ok(TranslationStream { translator, source, limits, search: Some((scheduler, id)) })
     }
 
     fn step(&mut self) -> Option<Result<TranslationEvent, DecodeError>> {
-        if let Some(blank) = self.blank.take() {
-            self.search = None;
-            return Some(Ok(TranslationEvent::Done(blank)));
-        }
-        let search = self.search.as_mut()?;
-        if let Err(error) = self.limits.check(search.generated()) {
+        let (scheduler, id) = self.search.as_mut()?;
+        let Some(id) = *id else { return Some(Ok(TranslationEvent::Done(Translation::default()))) };
+        if let Err(error) = self.limits.check(scheduler.generated()) {
             return Some(Err(error));
         }
-        let finished = search.step().pop();
-        if let Err(error) = self.limits.check(search.generated()) {
+        scheduler.step();
+        if let Err(error) = self.limits.check(scheduler.generated()) {
             return Some(Err(error));
         }
-        let Some((_, hypotheses)) = finished else {
-            let tokens = search.so_far(0).unwrap_or_default();
+        let Some((_, hypotheses)) = scheduler.poll() else {
+            let tokens = scheduler.so_far(id).unwrap_or_default();
             let text = self.translator.partial_text(&tokens);
             return Some(Ok(TranslationEvent::Partial { tokens, text }));
         };

@@ -4,12 +4,6 @@ use super::{Output, Translation, Translator};
 use crate::data::text_limit::Part;
 use crate::decode::{Constraints, DecodeError, SearchOptions};
 
-/// A text whose parts are being translated.
-pub(super) struct OpenText {
-    parts: Vec<(Part, Constraints)>,
-    found: Vec<Option<Vec<Output>>>,
-}
-
 /// A text that was translated in as many parts as it took.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TranslatedText {
@@ -38,24 +32,6 @@ pub struct JoinedOutput<'a> {
     pub log_probability: f64,
     /// The parts with the outputs that it is made of.
     pub parts: Vec<(&'a Part, &'a Output)>,
-}
-
-impl OpenText {
-    pub(super) fn new(parts: Vec<(Part, Constraints)>) -> OpenText {
-        let found = vec![None; parts.len()];
-        OpenText { parts, found }
-    }
-
-    /// Adds the outputs of a part; the text when it was the last one that was missing.
-    pub(super) fn add(&mut self, part: usize, outputs: Vec<Output>) -> Option<TranslatedText> {
-        self.found[part] = Some(outputs);
-        if self.found.iter().any(Option::is_none) {
-            return None;
-        }
-        let found = self.found.drain(..).flatten();
-        let part = |((part, constraints), outputs)| TranslatedPart { part, constraints, outputs };
-        Some(TranslatedText { parts: self.parts.drain(..).zip(found).map(part).collect() })
-    }
 }
 
 impl TranslatedText {
@@ -152,11 +128,15 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_joined_rank_by_rank_and_in_any_order_of_arrival() {
-        let part = || (Part { tokens: vec![7], begins_word: true }, Constraints::default());
-        let mut text = OpenText::new(vec![part(), part()]);
-        assert!(text.add(1, vec![output("sleeps.", -1.0), output("rests.", -2.0)]).is_none());
-        let text = text.add(0, vec![output("A dog", -4.0)]).expect("all parts");
+    fn parts_are_joined_rank_by_rank() {
+        let part = |outputs: Vec<Output>| TranslatedPart {
+            part: Part { tokens: vec![7], begins_word: true },
+            constraints: Constraints::default(),
+            outputs,
+        };
+        let (first, second) =
+            (vec![output("A dog", -4.0)], [output("sleeps.", -1.0), output("rests.", -2.0)]);
+        let text = TranslatedText { parts: vec![part(first.clone()), part(second.to_vec())] };
         assert!(text.whole().is_none());
         let options = SearchOptions { length_penalty: 0.0, ..SearchOptions::default() };
         let found: Vec<(String, f64, f64)> = text
@@ -168,7 +148,7 @@ mod tests {
             found,
             [("A dog sleeps.".to_owned(), -5.0, -5.0), ("A dog rests.".to_owned(), -6.0, -6.0)]
         );
-        let text = OpenText::new(vec![part()]).add(0, vec![output("A dog", -4.0)]).expect("its only part");
+        let text = TranslatedText { parts: vec![part(first)] };
         assert_eq!(text.outputs(&options)[0].score, -2.0);
         assert!(text.whole().is_some() && TranslatedText::default().outputs(&options).is_empty());
     }

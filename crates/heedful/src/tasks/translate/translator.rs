@@ -36,7 +36,7 @@ use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
 use crate::data::{SpecialTokens, TextLimit};
 use crate::decode::{
-    AlignmentLayer, Constraints, DecodeError, Ensemble, Hypothesis, Limits, Search, SearchInput,
+    AlignmentLayer, Constraints, DecodeError, Ensemble, Hypothesis, Limits, Scheduler, SearchInput,
     SearchOptions, TargetScore, align, attend, attend_to_source, score_by, search_by,
 };
 use crate::layers::AttentionMap;
@@ -226,7 +226,7 @@ impl Translator {
         options: &SearchOptions,
         limits: Limits,
     ) -> Result<TranslationStream<'_>, DecodeError> {
-        TranslationStream::new(self, self.encode(text).into(), options, limits)
+        TranslationStream::new(self, self.encode(text), options, limits)
     }
 
     /// Hands a text to the translator's own thread, which translates all texts that were submitted to this translator and its
@@ -261,10 +261,10 @@ impl Translator {
         Constraints { prefix, phrases: found.iter().map(|term| self.encode_target(&term.target)).collect() }
     }
 
-    /// A search for texts as they arrive; [`Translator::encode`] gives its sources, [`Translator::outputs`] decodes its
+    /// A scheduler for texts as they arrive; [`Translator::encode`] gives its sources, [`Translator::outputs`] decodes its
     /// results.
-    pub fn search(&self, options: &SearchOptions) -> Result<Search<'_>, DecodeError> {
-        Search::by(&self.ensemble(), options)
+    pub fn scheduler(&self, options: &SearchOptions) -> Result<Scheduler<'_>, DecodeError> {
+        Scheduler::new(self.ensemble(), options)
     }
 
     /// A text as tokens, however many, as the model reads them; none if it is blank.

@@ -8,7 +8,7 @@ use std::thread;
 
 use super::pending::{PendingTranslation, Promise, promise};
 use super::{Translation, Translator};
-use crate::decode::{DecodeError, Hypothesis, Limits, Search, SearchInput, SearchOptions};
+use crate::decode::{DecodeError, Hypothesis, Limits, Scheduler, SearchInput, SearchOptions, SentenceId};
 
 /// The thread, which starts with the first job and ends when there is no translator left to submit one.
 #[derive(Default)]
@@ -55,87 +55,83 @@ fn start(translator: Translator) -> Sender<Job> {
 
 /// Runs until no job can come any more.
 fn run(translator: &Translator, jobs: &Receiver<Job>) {
-    // Type of the products, shortlist and removed heads are those of a search.
-    let mut searches: Vec<(Arc<SearchOptions>, Search<'_>)> = Vec::new();
-    let mut open: BTreeMap<usize, Job> = BTreeMap::new();
-    let mut numbers = 0..;
+    let mut searches: Vec<Search<'_>> = Vec::new();
     loop {
         loop {
-            let job = if open.is_empty() {
-                jobs.recv().map_err(|_| TryRecvError::Disconnected)
-            } else {
-                jobs.try_recv()
-            };
-            match (job, numbers.next()) {
-                (Ok(job), Some(number)) => admit(translator, number, job, &mut searches, &mut open),
-                (Err(TryRecvError::Disconnected), _) if open.is_empty() => return,
-                _ => break,
+            let is_idle = searches.iter().all(|search| search.open.is_empty());
+            let job =
+                if is_idle { jobs.recv().map_err(|_| TryRecvError::Disconnected) } else { jobs.try_recv() };
+            match job {
+                Ok(job) => admit(translator, job, &mut searches),
+                Err(TryRecvError::Disconnected) if is_idle => return,
+                Err(_) => break,
             }
         }
-        open.retain(|&number, job| {
+        searches.iter_mut().for_each(|search| search.step(translator));
+    }
+}
+
+fn admit<'t>(translator: &'t Translator, job: Job, searches: &mut Vec<Search<'t>>) {
+    if job.input.source.is_empty() {
+        return job.promise.fulfil(Ok(Translation::default()));
+    }
+    let fits = |search: &Search<'_>| {
+        search.options.compute == job.options.compute && search.options.shortlist == job.options.shortlist
+    };
+    let place = match searches.iter().position(fits) {
+        Some(place) => place,
+        None => {
+            let options = SearchOptions { without_heads: Vec::new(), ..(*job.options).clone() };
+            match translator.scheduler(&options) {
+                Ok(scheduler) => searches.push(Search { options, scheduler, open: BTreeMap::new() }),
+                Err(error) => return job.promise.fulfil(Err(error)),
+            }
+            searches.len() - 1
+        }
+    };
+    let Search { scheduler, open, .. } = &mut searches[place];
+    open.insert(scheduler.push_with(job.input.clone(), job.options.clone()), job);
+}
+
+/// The jobs of one type of products and one shortlist, of which there are few.
+struct Search<'t> {
+    options: SearchOptions,
+    scheduler: Scheduler<'t>,
+    open: BTreeMap<SentenceId, Job>,
+}
+
+impl Search<'_> {
+    /// Ends the jobs that are to end, and decodes one more token of the others.
+    fn step(&mut self, translator: &Translator) {
+        let Search { scheduler, open, .. } = self;
+        open.retain(|&id, job| {
             let ended = match job.limits.check(job.generated) {
                 _ if job.promise.is_unwanted() => Some(DecodeError::Cancelled),
                 Err(error) => Some(error),
                 Ok(()) => None,
             };
             let Some(error) = ended else { return true };
-            searches.iter_mut().for_each(|(_, search)| search.cancel(number));
+            scheduler.cancel(id);
             job.promise.fulfil(Err(error));
             false
         });
-        for (_, search) in searches.iter_mut().filter(|(_, search)| !search.is_idle()) {
-            for (number, found) in search.step() {
-                if let Some(job) = open.remove(&number) {
-                    finish(translator, job, found);
-                }
-            }
-            for (&number, job) in &mut open {
-                job.generated = search.generated_for(number).unwrap_or(job.generated);
+        scheduler.step();
+        while let Some((id, found)) = scheduler.poll() {
+            if let Some(job) = open.remove(&id) {
+                finish(translator, job, found);
             }
         }
-    }
-}
-
-fn admit<'t>(
-    translator: &'t Translator,
-    number: usize,
-    job: Job,
-    searches: &mut Vec<(Arc<SearchOptions>, Search<'t>)>,
-    open: &mut BTreeMap<usize, Job>,
-) {
-    if job.input.source.is_empty() {
-        return job.promise.fulfil(Ok(Translation::default()));
-    }
-    // There are few types and shortlists, and many sets of heads.
-    searches.retain(|(of, search)| of.without_heads.is_empty() || !search.is_idle());
-    let fits = |of: &SearchOptions| {
-        of.compute == job.options.compute
-            && of.shortlist == job.options.shortlist
-            && of.without_heads == job.options.without_heads
-    };
-    let place = match searches.iter().position(|(of, _)| fits(of)) {
-        Some(place) => place,
-        None => match translator.search(&job.options) {
-            Ok(search) => {
-                searches.push((job.options.clone(), search));
-                searches.len() - 1
-            }
-            Err(error) => return job.promise.fulfil(Err(error)),
-        },
-    };
-    match searches[place].1.push_input(number, job.input.clone(), job.options.clone()) {
-        Ok(()) => drop(open.insert(number, job)),
-        Err(error) => job.promise.fulfil(Err(error.of_sentence(0))),
+        for (&id, job) in open {
+            job.generated = scheduler.generated_for(id).unwrap_or(job.generated);
+        }
     }
 }
 
 fn finish(translator: &Translator, job: Job, found: Result<Vec<Hypothesis>, DecodeError>) {
     // The step that finished it is one more.
     let within = job.limits.check(job.generated + 1);
-    let translation = |hypotheses| Translation {
-        source: job.input.source.clone(),
-        outputs: translator.outputs(hypotheses),
-    };
+    let translation =
+        |hypotheses| Translation { source: job.input.source, outputs: translator.outputs(hypotheses) };
     let found = found.map_err(|error| error.of_sentence(0));
     job.promise.fulfil(within.and(found).map(translation));
 }

@@ -1,0 +1,23 @@
+//! What a search is given: sentences with constraints, each under an id.
+
+use super::constraints::Constraints;
+
+/// A source, and what its outputs must have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SearchInput {
+    /// The tokens of the source.
+    pub source: Vec<u32>,
+    /// What the outputs must have.
+    pub constraints: Constraints,
+}
+
+impl From<Vec<u32>> for SearchInput {
+    fn from(source: Vec<u32>) -> SearchInput {
+        SearchInput { source, constraints: Constraints::default() }
+    }
+}
+
+/// The id of a sentence in its [`Scheduler`](super::Scheduler), counted from 0 in the order in which they were pushed. Errors
+/// name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SentenceId(pub usize);
