@@ -34,7 +34,7 @@ pub(super) fn run(
         let ids = in_flight.ids();
         last_batch = ids.len().max(1);
         in_flight.metrics.steps.add(1);
-        in_flight.metrics.step_sentences.add(ids.len());
+        in_flight.metrics.step_sentences.add(ids.len() as u64);
         let texts: Vec<&str> = ids
             .iter()
             .filter_map(|&id| in_flight.get(id))
@@ -57,7 +57,7 @@ pub(super) fn run(
         for (id, result) in ids.into_iter().zip(results) {
             let Some(started) = in_flight.get(id) else { continue };
             in_flight.metrics.sentences.add(1);
-            in_flight.metrics.source_tokens.add(started.item.input.tokens.len());
+            in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
             let result =
                 result.and_then(|found| outcome(classifier, (started, found), worker, options, in_flight));
             in_flight.finish(id, result);

@@ -18,7 +18,7 @@ pub(super) fn run(filler: &Filler, worker: &Worker, options: &WorkerOptions, in_
         in_flight.metrics.steps.add(1);
         in_flight.metrics.step_sentences.add(1);
         in_flight.metrics.sentences.add(1);
-        in_flight.metrics.source_tokens.add(started.item.input.tokens.len());
+        in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
         let filled = catch_failure(in_flight.metrics, || {
             worker.compute(in_flight.metrics, || fill(filler, started, options))
         });

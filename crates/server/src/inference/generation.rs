@@ -86,7 +86,7 @@ fn serve(
         if !scheduler.is_idle() {
             batch_size = in_flight.len();
             in_flight.metrics.steps.add(1);
-            in_flight.metrics.step_sentences.add(batch_size);
+            in_flight.metrics.step_sentences.add(batch_size as u64);
             worker.compute(in_flight.metrics, || scheduler.step());
             while let Some((id, hypotheses)) = scheduler.poll() {
                 match (hypotheses, in_flight.get(id).map(|started| started.item.job.detail)) {
@@ -231,8 +231,8 @@ fn outputs(engine: &Engine, started: &StartedItem, hypotheses: Vec<Hypothesis>) 
 
 fn count(started: &StartedItem, hypotheses: &[Hypothesis], in_flight: &InFlight<'_>) {
     in_flight.metrics.sentences.add(1);
-    in_flight.metrics.source_tokens.add(started.item.input.tokens.len());
-    in_flight.metrics.target_tokens.add(hypotheses.first().map_or(0, |best| best.tokens.len()));
+    in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
+    in_flight.metrics.target_tokens.add(hypotheses.first().map_or(0, |best| best.tokens.len()) as u64);
 }
 
 fn send_partial_texts(engine: &Engine, scheduler: &Scheduler<'_>, in_flight: &InFlight<'_>) {
