@@ -49,7 +49,7 @@ pub use memory::{OutOfMemory, bytes_reserved, fitting, most_bytes_held, trim};
 pub(crate) use module::{Function, Module};
 pub use module::{KernelReport, compile_for};
 pub use nccl::Cards;
-pub(crate) use nccl::Part;
+pub(crate) use nccl::{Part, Refusal};
 pub(crate) use pinned::Pinned;
 pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;
