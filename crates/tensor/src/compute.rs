@@ -47,6 +47,15 @@ pub enum Rows {
     Many,
 }
 
+/// Which vectors of a weight belong to one output of its product each, and have a scale of their own as integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channels {
+    /// `x W`: the columns.
+    Columns,
+    /// `x Wᵀ`, and tables in which rows are looked up: the rows.
+    Rows,
+}
+
 impl Compute {
     /// Training: thousands of tokens at once.
     #[inline]

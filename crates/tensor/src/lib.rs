@@ -16,6 +16,16 @@
 //!
 //! This crate is the only place in the project where `unsafe` code is allowed.
 
+mod kernels;
+
+mod dtype;
+
+mod compute;
+
+pub mod random;
+
+mod regions;
+
 #[macro_use]
 pub mod cpu;
 
@@ -24,9 +34,9 @@ pub mod cuda;
 
 mod device;
 
-mod regions;
-
 mod array;
+
+mod edge;
 
 mod tensor;
 
@@ -34,21 +44,18 @@ pub mod tape;
 
 mod ragged;
 
-pub mod random;
-
 pub mod collective;
 
 mod params;
-
-mod compute;
 
 pub mod flops;
 
 pub mod ops;
 
 pub use array::Array;
-pub use compute::{Compute, Precision, Rounding, Rows};
-pub use device::{DType, Device, Sent};
-pub use params::{BatchSums, Channels, Init, Others, Param, Params, StepGradients};
+pub use compute::{Channels, Compute, Precision, Rounding, Rows};
+pub use device::{Device, Sent};
+pub use dtype::DType;
+pub use params::{BatchSums, Init, Others, Param, Params, StepGradients};
 pub use ragged::Ragged;
 pub use tensor::Tensor;

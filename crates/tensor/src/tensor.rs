@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::tape::{self, Edge, Gradients};
+use crate::edge::{self, Edge, Gradients};
 use crate::{Array, DType, Device};
 
 /// A matrix of `rows × width` numbers with its place on the tape. Cloning is cheap: the numbers are shared and
@@ -67,7 +67,7 @@ impl Tensor {
         Tensor::new(Array::from_f32_on(device, rows, width, values))
     }
 
-    /// A tensor whose gradient [`tape::backward`] returns.
+    /// A tensor whose gradient [`crate::tape::backward`] returns.
     pub fn variable(array: Array) -> Tensor {
         Tensor { edge: Edge::leaf(), ..Tensor::new(array) }
     }
@@ -97,7 +97,7 @@ impl Tensor {
         array: Arc<Array>,
         backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
     ) -> Tensor {
-        let edge = if tape::is_recording() { Edge::operation(backward) } else { Edge::NONE };
+        let edge = if edge::is_recording() { Edge::operation(backward) } else { Edge::NONE };
         Tensor { data: Data::new(array), edge }
     }
 
@@ -106,7 +106,7 @@ impl Tensor {
         self,
         backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
     ) -> Tensor {
-        let edge = if tape::is_recording() { Edge::operation(backward) } else { Edge::NONE };
+        let edge = if edge::is_recording() { Edge::operation(backward) } else { Edge::NONE };
         Tensor { edge, ..self }
     }
 

@@ -1,12 +1,12 @@
-//! Modules of the library import only from those above them in `lib.rs`, so no cycle crosses a folder.
+//! Modules of a library import only from those above them in `lib.rs`, so no cycle crosses a folder.
 
-/// The library's contents page; its `mod` lines are the order.
-pub(super) const LIBRARY: &str = "crates/heedful/src/lib.rs";
+/// The libraries that this holds for; the `mod` lines of their `lib.rs` are the order.
+pub(super) const LIBRARIES: [&str; 2] = ["crates/tensor/src/", "crates/heedful/src/"];
 
-/// The folder that the order holds for.
-const SOURCES: &str = "crates/heedful/src/";
+/// Lists of what all the others have, which stand outside the order.
+const LISTS: [&str; 2] = ["kernels", "registry"];
 
-/// The modules of the library in the order of `lib.rs`.
+/// The modules of a library in the order of `lib.rs`.
 pub(super) fn order(library: &str) -> Vec<String> {
     let module = |line: &str| {
         let line = line.trim_start_matches("pub ").strip_prefix("mod ")?;
@@ -16,11 +16,16 @@ pub(super) fn order(library: &str) -> Vec<String> {
 }
 
 /// Complains about every line of a module that names one further down. Tests may look at everything.
-pub(super) fn check(path: &str, text: &str, order: &[String], complaints: &mut Vec<String>) {
-    let Some(inside) = path.strip_prefix(SOURCES) else { return };
+pub(super) fn check(
+    path: &str,
+    text: &str,
+    (sources, order): (&str, &[String]),
+    complaints: &mut Vec<String>,
+) {
+    let Some(inside) = path.strip_prefix(sources) else { return };
     let own = inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs");
     let Some(place) = order.iter().position(|module| module == own) else { return };
-    if inside.ends_with("tests.rs") || inside.contains("/tests/") {
+    if LISTS.contains(&own) || inside.ends_with("tests.rs") || inside.contains("/tests/") {
         return;
     }
     let lines: Vec<&str> = text.lines().collect();
@@ -38,12 +43,15 @@ pub(super) fn check(path: &str, text: &str, order: &[String], complaints: &mut V
     }
 }
 
-/// The modules behind every `crate::` of a line.
+/// The modules behind every `crate::` of a line, also in braces.
 fn modules_named(code: &str) -> impl Iterator<Item = &str> {
-    code.match_indices("crate::").map(|(start, root)| {
+    code.match_indices("crate::").flat_map(|(start, root)| {
         let rest = &code[start + root.len()..];
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        &rest[..end]
+        let count = if rest.starts_with('{') { usize::MAX } else { 1 };
+        let name =
+            |part: &'_ str| part.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(part.len());
+        let names = rest.trim_start_matches('{').split(',').map(str::trim_start).take(count);
+        names.map(move |part| &part[..name(part)])
     })
 }
 
@@ -57,7 +65,7 @@ mod tests {
         assert_eq!(order, ["registry", "layers", "models"]);
         let complaints = |path: &str, text: &str| {
             let mut complaints = Vec::new();
-            check(path, text, &order, &mut complaints);
+            check(path, text, ("crates/heedful/src/", &order), &mut complaints);
             complaints
         };
         let up = complaints("crates/heedful/src/layers/norm.rs", "use crate::models::Model;\n");
@@ -66,6 +74,9 @@ mod tests {
             ["crates/heedful/src/layers/norm.rs:1: layers comes before models in lib.rs and cannot use it"]
         );
         assert!(complaints("crates/heedful/src/models/mod.rs", "use crate::layers::Pass;\n").is_empty());
+        let listed = complaints("crates/heedful/src/layers/norm.rs", "use crate::{layers, models::Model};\n");
+        assert_eq!(listed, up);
+        assert!(complaints("crates/heedful/src/registry.rs", "use crate::models::Model;\n").is_empty());
         assert!(complaints("crates/heedful/src/layers/norm.rs", "/// See [`crate::models`].\n").is_empty());
         let test = "#[cfg(test)]\nmod tests {\n    use crate::models::Model;\n}\n";
         assert!(complaints("crates/heedful/src/layers/norm.rs", test).is_empty());

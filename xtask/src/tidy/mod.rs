@@ -31,9 +31,12 @@ pub(crate) fn run() -> Result<()> {
 fn complaints() -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     let mut golden_bytes = 0;
-    let library =
-        fs::read_to_string(root().join(arrows::LIBRARY)).context("cannot read the library's contents")?;
-    let order = arrows::order(&library);
+    let orders = arrows::LIBRARIES.map(|sources| {
+        let contents = fs::read_to_string(root().join(sources).join("lib.rs"));
+        contents.map(|contents| (sources, arrows::order(&contents)))
+    });
+    let orders: Vec<_> =
+        orders.into_iter().collect::<Result<_, _>>().context("cannot read a library's contents")?;
     let mut texts = Vec::new();
     for path in files()? {
         let bytes = fs::read(root().join(&path)).with_context(|| format!("cannot read {path}"))?;
@@ -46,7 +49,9 @@ fn complaints() -> Result<Vec<String>> {
     let places = links::Places::new(&texts);
     for (path, text) in &texts {
         rules::check(path, text, &mut complaints);
-        arrows::check(path, text, &order, &mut complaints);
+        for (sources, order) in &orders {
+            arrows::check(path, text, (sources, order), &mut complaints);
+        }
         places.check(path, text, &mut complaints);
     }
     story::check(&texts, &mut complaints);

@@ -6,14 +6,31 @@
 //! exchange    the sums, from each to all
 //! ```
 
-use super::Division;
-use crate::cuda::{Blocks, Cards, Module, Part, Pointer};
+use super::{Division, Failure, Group};
+use crate::cuda::{Blocks, Cards, Module, Part, Pointer, Refusal, card};
 use crate::{Array, DType, Device};
 
 pub(crate) static MODULE: Module = Module::new("cards", include_str!("cards.cu"));
 
 /// More ranks than this have no place in the kernel: its sums wait in sixteen registers.
 pub(crate) const MOST_RANKS: usize = 1 << 15;
+
+impl Cards {
+    /// Joins the cards of a group's ranks. All ranks call it.
+    pub fn join(group: &Group) -> Result<Cards, Failure> {
+        let failure = |Refusal { call, error }| Failure { call, error };
+        card().map_err(|reason| Failure { call: "CUDA", error: reason.to_string() })?;
+        // Whoever has no library says so before the others wait for it.
+        let missing = Cards::are_possible().err().map_or_else(String::new, |why| failure(why).to_string());
+        if let Some(reason) = group.all_gather(missing.into_bytes())?.iter().find(|reason| !reason.is_empty())
+        {
+            return Err(Failure { call: "NCCL", error: String::from_utf8_lossy(reason).into_owned() });
+        }
+        let id = if group.is_first() { Cards::new_id().map_err(failure)?.to_vec() } else { Vec::new() };
+        let id = group.broadcast(id)?;
+        Cards::with_id(&id, [group.rank(), group.size()]).map_err(failure)
+    }
+}
 
 /// Replaces a vector that every card has by the sum over all of them.
 pub(crate) fn sum_over_cards(cards: &Cards, vector: &mut Array) {
@@ -63,7 +80,6 @@ fn add_tree(out: Pointer, parts: Pointer, stride: usize, ranks: usize, n: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::group::Group;
     use crate::collective::in_threads;
     use crate::collective::tree::add_up;
     use crate::cuda;

@@ -251,6 +251,14 @@ fn fold(lanes: [f32; BLOCK], join: impl Fn(f32, f32) -> f32) -> f32 {
     rest[0]
 }
 
+/// `sum += other`, number by number.
+#[inline(always)]
+pub(crate) fn add_each<A: Number, B: Number>(sum: &mut [A], other: &[B]) {
+    for (sum, other) in sum.iter_mut().zip(other) {
+        *sum = A::nearest(sum.wide() + other.wide());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -42,7 +42,7 @@ pub use memory::{OutOfMemory, bytes_reserved, fitting, most_bytes_held, trim};
 pub(crate) use module::Module;
 pub use module::{KernelReport, compile_for};
 pub use nccl::Cards;
-pub(crate) use nccl::Part;
+pub(crate) use nccl::{Part, Refusal};
 pub(crate) use pinned::Pinned;
 pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;

@@ -149,7 +149,7 @@ fn compiled_now() -> &'static HashMap<&'static str, Result<Vec<u8>, String>> {
     COMPILED.get_or_init(|| {
         let card = present();
         let architecture = card.architecture();
-        let missing: Vec<(&Module, Option<PathBuf>)> = crate::ops::cuda_modules()
+        let missing: Vec<(&Module, Option<PathBuf>)> = crate::kernels::all()
             .into_iter()
             .filter(|module| module.is_for(&architecture))
             .map(|module| (module, module.kept(&architecture, card.driver())))
@@ -296,7 +296,7 @@ fn without_waiting(assembly: &str) -> Vec<String> {
 /// If NVRTC is not there.
 pub fn compile_for(architecture: &str) -> Result<Vec<KernelReport>, Unavailable> {
     library::load(COMPILER).ok_or(Unavailable::Library { name: COMPILER[0] })?;
-    let mut modules = crate::ops::cuda_modules().to_vec();
+    let mut modules = crate::kernels::all().to_vec();
     modules.retain(|module| module.is_for(architecture));
     // Older cards begin no kernel early.
     let number = architecture.trim_matches(|letter: char| !letter.is_ascii_digit()).parse::<u32>();

@@ -1,6 +1,6 @@
 //! NCCL, found at run time: bytes from card to card. Sums are ours (`collective::cards`), in the order of one card.
 //!
-//! The ranks find each other through the group that they already are: rank 0 draws NCCL's id, and the others get it from there.
+//! The ranks find each other by an id: one of them draws it, and the others get it from there (`collective::cards`).
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -9,12 +9,11 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::CUstream;
 use libloading::{Library, Symbol};
 
-use super::card::{card, present};
+use super::card::present;
 use super::command::Command;
 use super::library;
 use super::memory::Pointer;
 use super::step;
-use crate::collective::{Failure, Group};
 
 const NAMES: &[&str] = &["libnccl.so.2"];
 /// `ncclInt8`: what is sent are bytes.
@@ -24,6 +23,13 @@ const BYTES: c_int = 0;
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct UniqueId([c_char; 128]);
+
+/// Why NCCL does not do it.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) call: &'static str,
+    pub(crate) error: String,
+}
 
 /// `ncclComm_t`.
 type Communicator = *mut c_void;
@@ -59,21 +65,21 @@ functions! {
 }
 
 impl Calls {
-    fn check(&self, call: &'static str, code: c_int) -> Result<(), Failure> {
+    fn check(&self, call: &'static str, code: c_int) -> Result<(), Refusal> {
         if code == 0 {
             return Ok(());
         }
         // SAFETY: it returns a text that is there for good.
         let error = unsafe { CStr::from_ptr((self.error_string)(code)) }.to_string_lossy().into_owned();
-        Err(Failure { call, error })
+        Err(Refusal { call, error })
     }
 }
 
 /// The library, loaded at the first call and for good.
-fn calls() -> Result<&'static Calls, Failure> {
-    static CALLS: OnceLock<Result<Calls, Failure>> = OnceLock::new();
+fn calls() -> Result<&'static Calls, Refusal> {
+    static CALLS: OnceLock<Result<Calls, Refusal>> = OnceLock::new();
     let load = || {
-        let missing = |error: String| Failure { call: "NCCL", error };
+        let missing = |error: String| Refusal { call: "NCCL", error };
         let found = library::load(NAMES).ok_or_else(|| {
             missing(format!(
                 "{} was not found: install it (the Python package nvidia-nccl-cu13 has it too), and set HEEDFUL_CUDA_PATH to \
@@ -111,25 +117,24 @@ pub(crate) enum Part {
 }
 
 impl Cards {
-    /// Joins the cards of a group's ranks. All ranks call it.
-    pub fn join(group: &Group) -> Result<Cards, Failure> {
-        card().map_err(|reason| Failure { call: "CUDA", error: reason.to_string() })?;
-        let calls = calls();
-        // Whoever has no library says so before the others wait for it.
-        let missing = calls.as_ref().err().map_or_else(String::new, ToString::to_string);
-        if let Some(reason) = group.all_gather(missing.into_bytes())?.iter().find(|reason| !reason.is_empty())
-        {
-            return Err(Failure { call: "NCCL", error: String::from_utf8_lossy(reason).into_owned() });
-        }
-        let calls = calls?;
+    /// Whether the library is there.
+    pub(crate) fn are_possible() -> Result<(), Refusal> {
+        calls().map(drop)
+    }
+
+    /// Draws the id by which ranks find each other.
+    pub(crate) fn new_id() -> Result<[u8; 128], Refusal> {
+        let calls = calls()?;
         let mut id = UniqueId([0; 128]);
-        if group.is_first() {
-            // SAFETY: a place for the answer.
-            calls.check("ncclGetUniqueId", unsafe { (calls.unique_id)(&mut id) })?;
-        }
-        let bytes = group.broadcast(id.0.map(|byte| byte as u8).to_vec())?;
-        id.0.iter_mut().zip(bytes).for_each(|(byte, given)| *byte = given as c_char);
-        let (rank, size) = (group.rank(), group.size());
+        // SAFETY: a place for the answer.
+        calls.check("ncclGetUniqueId", unsafe { (calls.unique_id)(&mut id) })?;
+        Ok(id.0.map(|byte| byte as u8))
+    }
+
+    /// Joins the cards of ranks that have the same id. All ranks call it.
+    pub(crate) fn with_id(id: &[u8], [rank, size]: [usize; 2]) -> Result<Cards, Refusal> {
+        let calls = calls()?;
+        let id = UniqueId(std::array::from_fn(|byte| id[byte] as c_char));
         let mut communicator: Communicator = ptr::null_mut();
         // SAFETY: the card is current on this thread; all ranks call with the same id.
         let code = unsafe { (calls.init_rank)(&mut communicator, size as c_int, id, rank as c_int) };
@@ -160,7 +165,7 @@ impl Cards {
 pub(super) fn exchange_now(stream: CUstream, communicator: usize, parts: &[Part]) {
     let calls = calls().expect("whoever exchanges has joined");
     let communicator = communicator as Communicator;
-    let check = |call, code| calls.check(call, code).unwrap_or_else(|failure| panic!("{failure}"));
+    let check = |call, code| calls.check(call, code).unwrap_or_else(|failure| panic!("{failure:?}"));
     // SAFETY: what is sent and received lies in memory of the card that is in use until the stream has passed.
     unsafe {
         check("ncclGroupStart", (calls.group_start)());

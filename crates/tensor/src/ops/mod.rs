@@ -39,40 +39,6 @@ pub mod batch_norm;
 pub mod elementwise;
 pub mod softmax;
 
-/// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 28] {
-    [
-        &elementwise::cuda::MODULE,
-        &linear::cuda::MODULE,
-        &linear::few::MODULE,
-        &linear::hopper::MODULE,
-        &norm::cuda::MODULE,
-        &embedding::cuda::MODULE,
-        &attention::cuda::GENERIC,
-        &attention::cuda::SINGLE,
-        &attention::cuda::FAST,
-        &cross_entropy::cuda::MODULE,
-        &softmax::cuda::MODULE,
-        &glu::cuda::MODULE,
-        &pool::cuda::MODULE,
-        &convolution::cuda::MODULE,
-        &ssru::cuda::MODULE,
-        &batch_norm::cuda::MODULE,
-        &recurrent::cuda::GENERIC,
-        &recurrent::cuda::FAST,
-        &attention_rnn::cuda::ATTEND,
-        &attention_rnn::cuda::GENERIC,
-        &attention_rnn::cuda::FAST,
-        &adam::cuda::MODULE,
-        &moving_average::cuda::MODULE,
-        &cached_attention::cuda::MODULE,
-        &top_k::cuda::MODULE,
-        &crate::collective::cards::MODULE,
-        &crate::cuda::FEED,
-        &crate::cuda::TUNE,
-    ]
-}
-
 pub use adam::{Adam, AdamOptions, BatchLoss, Decayed, Divergence, Guard, PendingStep, StepResult};
 pub use attention::{
     Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention, single_query_attention,

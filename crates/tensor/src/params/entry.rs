@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Channels, Init};
+use super::Init;
+use crate::Channels;
 
 #[derive(Clone)]
 pub(super) struct Entry {

@@ -22,12 +22,12 @@ use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::random::Stream;
-use crate::{Array, Device};
+use crate::{Array, Channels, Device};
 
 pub use batch_sums::{BatchSums, Others, StepGradients};
 use card::NarrowCopy;
 use entry::{Entry, Kind};
-pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
+pub(crate) use gradients::{FlatGradients, GradientSlot};
 use host::PackedCopies;
 pub use init::Init;
 pub use param::Param;
@@ -59,15 +59,6 @@ struct Flat {
     packed: PackedCopies,
     quantized: QuantizedCopies,
     narrow: NarrowCopy,
-}
-
-/// Which vectors of a weight belong to one output of its product each, and have a scale of their own as integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Channels {
-    /// `x W`: the columns.
-    Columns,
-    /// `x Wᵀ`, and tables in which rows are looked up: the rows.
-    Rows,
 }
 
 /// Which way round a weight enters a product.

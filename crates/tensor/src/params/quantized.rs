@@ -6,8 +6,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::{Channels, Flat, Orientation, Param, in_order};
+use super::{Flat, Orientation, Param, in_order};
 use crate::Array;
+use crate::Channels;
 use crate::cpu::gemm::{Int8Matrix, Matrix};
 
 /// The int8 form of every parameter that has one.

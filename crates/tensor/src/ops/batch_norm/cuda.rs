@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Forward;
+use crate::array::Write;
+use crate::array::cuda::{Sums, join};
 use crate::cuda::{Blocks, Module, Pointer};
-use crate::ops::elementwise::cuda::{Sums, join};
-use crate::params::Write;
 use crate::{Array, DType, Device, Param};
 
 pub(crate) static MODULE: Module = Module::new("batch_norm", include_str!("cuda.cu"));

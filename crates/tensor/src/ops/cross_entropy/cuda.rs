@@ -7,10 +7,11 @@ use std::sync::Arc;
 use bytemuck::NoUninit;
 
 use super::{Forward, Keep, MeanGradients, Projection, Target, Totals};
+use crate::array::Write;
+use crate::array::cuda::{Sums, join};
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply, upload};
-use crate::ops::elementwise::cuda::{Sums, copy, join};
+use crate::ops::elementwise::cuda::copy;
 use crate::ops::linear::cuda::column_sums_of;
-use crate::params::Write;
 use crate::{Array, DType, Device, Param, Tensor};
 
 pub(crate) static MODULE: Module =

@@ -5,10 +5,11 @@ use std::ops::Range;
 use half::bf16;
 
 use super::{EmbeddingOptions, NO_TOKEN, Positions, sinusoid};
+use crate::array::Write;
 use crate::cpu::gemm::Int8Matrix;
 use crate::cpu::number;
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::params::{Orientation, Write};
+use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::{Array, DType, Param, Precision};
 

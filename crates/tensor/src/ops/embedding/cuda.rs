@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytemuck::NoUninit;
 
 use super::{EmbeddingOptions, NO_TOKEN, Positions, Waves, sinusoid};
+use crate::array::Write;
 use crate::cuda::{
     Blocks, Buffer, DropoutArgument, Module, Pointer, ahead, aside, roomy, upload, upload_list,
 };
-use crate::params::Write;
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use half::bf16;
 
 use super::{Activation, Forward, LinearOptions, Projection};
+use crate::array::Write;
 use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{
@@ -13,7 +14,7 @@ use crate::cpu::gemm::{
 use crate::cpu::math::{self, from_bf16_bits, to_bf16_bits};
 use crate::cpu::number::Numbers;
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::params::{GradientSlot, Orientation, Write};
+use crate::params::{GradientSlot, Orientation};
 use crate::random::Dropout;
 use crate::{Array, Compute, DType, Param, Precision, Tensor};
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{Activation, Forward, LinearOptions, Projection, few};
+use crate::array::Write;
 use crate::cuda::{Blocks, Card, DropoutArgument, Epilogue, Module, Operand, Product, card, multiply};
-use crate::params::{Orientation, Write};
+use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::{Array, Compute, DType, Device, Param, Tensor};
 

@@ -1,8 +1,8 @@
 //! The average over the flat vector, on the card.
 
 use crate::Array;
+use crate::array::cuda::convert;
 use crate::cuda::{Blocks, Module};
-use crate::ops::elementwise::cuda::convert;
 
 pub(crate) static MODULE: Module = Module::new("moving_average", include_str!("cuda.cu"));
 

@@ -12,14 +12,14 @@ use std::sync::OnceLock;
 use super::Entry;
 use super::batch_sums::GradientSum;
 use super::departure::Departure;
+use crate::array::cuda::{Sums, join};
 use crate::collective::CHUNK;
 use crate::collective::cards::sum_over_cards;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::cuda;
-use crate::ops::elementwise::{self, cuda::Sums};
 use crate::{Array, DType, Device};
 
-pub(crate) use slot::{GradientSlot, Write};
+pub(crate) use slot::GradientSlot;
 
 /// Numbers of a segment at most, unless one parameter has more: 16 MiB, about a layer of the paper's base model. Small
 /// ones fit more often between activations, large ones are fewer borders for the optimizer to cross.
@@ -154,7 +154,7 @@ impl FlatGradients {
         }
         if !self.sums.is_empty() {
             let sums: Vec<Sums> = self.sums.drain(..).map(|(_, sums)| sums).collect();
-            elementwise::cuda::join(&sums);
+            join(&sums);
             self.joined.extend(sums);
         }
     }
@@ -190,11 +190,7 @@ impl FlatGradients {
     /// Takes the gradients, which are complete, out of their place.
     pub(super) fn take(&mut self) -> GradientSum {
         let parts = match self.card() {
-            Some(card) => {
-                let mut copy = Array::scratch_on(Device::Cuda, DType::F32, 1, card.len());
-                elementwise::cuda::convert(card, &mut copy);
-                vec![copy]
-            }
+            Some(card) => vec![card.clone()],
             None => self.segments.iter_mut().filter_map(|segment| segment.array.take()).collect(),
         };
         self.begin_pass();
@@ -204,10 +200,10 @@ impl FlatGradients {
     /// Adds others to the gradients, which are complete.
     pub(super) fn add(&mut self, sum: &GradientSum) {
         match self.card_mut() {
-            Some(card) => elementwise::add_in_place(card, &sum.parts[0]),
+            Some(card) => card.add(&sum.parts[0]),
             None => {
                 let segments = self.segments.iter_mut().filter_map(|segment| segment.array.as_mut());
-                segments.zip(&sum.parts).for_each(|(array, part)| elementwise::add_in_place(array, part));
+                segments.zip(&sum.parts).for_each(|(array, part)| array.add(part));
             }
         }
     }

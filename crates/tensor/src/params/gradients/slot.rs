@@ -4,17 +4,9 @@ use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
 use super::FlatGradients;
-use crate::ops::elementwise::cuda::Sums;
+use crate::array::Write;
+use crate::array::cuda::Sums;
 use crate::{Array, cuda};
-
-/// What a backward pass does with numbers that it finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Write {
-    /// They are garbage: the first pass since the last update.
-    Over,
-    /// They are another pass's gradient.
-    Add,
-}
 
 /// A parameter's gradient, locked.
 pub(crate) struct GradientSlot<'a> {

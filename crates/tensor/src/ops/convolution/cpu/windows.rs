@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
+use crate::array::Write;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces};
 use crate::cpu::number::{NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel, thread_count};
 use crate::ops::convolution::Windows;
-use crate::params::Write;
 use crate::{Array, DType, Param};
 
 /// Fewer rows are not worth a task of their own.

@@ -5,9 +5,9 @@ mod slide;
 use bytemuck::NoUninit;
 
 use super::Windows;
+use crate::array::Write;
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply};
 use crate::ops::linear::{Activation, few};
-use crate::params::Write;
 use crate::{Array, Compute, DType, Device, Param};
 
 pub(super) use slide::{slide, tapped};

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use half::bf16;
 
 use super::{Forward, Keep, MeanGradients, Projection, Target, Totals};
+use crate::array::Write;
 use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{
@@ -19,7 +20,7 @@ use crate::cpu::gemm::{
 };
 use crate::cpu::number::{Numbers, NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::params::{Orientation, Write};
+use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param, Precision, Tensor};
 
 /// Slopes that wait to be summed into `dW` at a time. More spares passes over `dW`, less spares memory.

@@ -1,6 +1,6 @@
 //! Blocks and rows copied, and rows added to where they came from.
 
-use crate::cpu::number::Numbers;
+use crate::cpu::number::{self, Numbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, DType};
 
@@ -36,8 +36,8 @@ pub(in crate::ops::elementwise) fn scattered_rows(g: &Array, rows: &[usize], hei
 kernel! {
     fn add(from: Numbers<'_>, to: &mut [f32]) {
         match from {
-            Numbers::F32(from) => super::add_each(to, from),
-            Numbers::Bf16(from) => super::add_each(to, from),
+            Numbers::F32(from) => number::add_each(to, from),
+            Numbers::Bf16(from) => number::add_each(to, from),
         }
     }
 }

@@ -1,14 +1,16 @@
 //! `Array`: pooled memory with a type and a shape. No gradients here; see [`crate::Tensor`] for those.
 
+mod cpu;
+pub(crate) mod cuda;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use half::bf16;
 
-use crate::cpu::convert;
 use crate::cpu::memory::Buffer;
-use crate::cuda;
+use crate::cuda::{Buffer as CudaBuffer, Operand, Pointer};
 use crate::{DType, Device};
 
 /// A matrix of `rows × width` numbers, row after row, in memory that goes back to its pool on drop.
@@ -32,7 +34,16 @@ enum Memory {
     /// The processor's.
     Host(Buffer),
     /// The card's.
-    Cuda(cuda::Buffer),
+    Cuda(CudaBuffer),
+}
+
+/// What a backward pass does with numbers that it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// They are garbage: the first pass since the last update.
+    Over,
+    /// They are another pass's gradient.
+    Add,
 }
 
 /// Partial sums over an array's rows: some columns of another array's, from this one on.
@@ -44,7 +55,7 @@ impl Array {
         let bytes = rows * width * dtype.bytes();
         let memory = match device {
             Device::Cpu => Memory::Host(Buffer::new(bytes)),
-            Device::Cuda => Memory::Cuda(cuda::Buffer::new(bytes)),
+            Device::Cuda => Memory::Cuda(CudaBuffer::new(bytes)),
         };
         Array { memory, dtype, rows, width, sums: None }
     }
@@ -60,7 +71,7 @@ impl Array {
     pub(crate) fn lasting_zeros_on(device: Device, width: usize) -> Array {
         let memory = match device {
             Device::Cpu => Memory::Host(Buffer::lasting(width * 4)),
-            Device::Cuda => Memory::Cuda(cuda::Buffer::new(width * 4)),
+            Device::Cuda => Memory::Cuda(CudaBuffer::new(width * 4)),
         };
         let mut array = Array { memory, dtype: DType::F32, rows: 1, width, sums: None };
         array.clear();
@@ -174,7 +185,7 @@ impl Array {
 
     /// Where the numbers are in the card's memory.
     #[inline]
-    pub(crate) fn pointer(&self) -> cuda::Pointer {
+    pub(crate) fn pointer(&self) -> Pointer {
         match &self.memory {
             Memory::Host(_) => panic!("{self:?} is in the host's memory, not on the card"),
             Memory::Cuda(buffer) => buffer.pointer(),
@@ -197,10 +208,10 @@ impl Array {
     }
 
     /// This matrix as a factor of the card's products.
-    pub(crate) fn operand(&self) -> cuda::Operand {
+    pub(crate) fn operand(&self) -> Operand {
         let (rows, width) = (self.rows, self.width);
         let (pointer, dtype) = (self.pointer(), self.dtype);
-        cuda::Operand { pointer, dtype, rows, width, stride: width, transposed: false }
+        Operand { pointer, dtype, rows, width, stride: width, transposed: false }
     }
 
     /// A copy of the numbers in the host's memory, widened. On a card all queued work is waited for.
@@ -255,10 +266,19 @@ impl Array {
     pub fn to(&self, dtype: DType) -> Array {
         let mut out = Array::scratch_on(self.device(), dtype, self.rows, self.width);
         match self.device() {
-            Device::Cpu => convert::convert(self, &mut out),
-            Device::Cuda => crate::ops::elementwise::cuda::convert(self, &mut out),
+            Device::Cpu => cpu::convert(self, &mut out),
+            Device::Cuda => cuda::convert(self, &mut out),
         }
         out
+    }
+
+    /// Adds the numbers of an array of the same shape, in this one's type.
+    pub(crate) fn add(&mut self, other: &Array) {
+        assert_eq!((self.rows(), self.width()), (other.rows(), other.width()), "add: {self:?} and {other:?}");
+        match self.device() {
+            Device::Cpu => cpu::add(self, other),
+            Device::Cuda => cuda::add(self, other),
+        }
     }
 
     /// This array in the given type: itself if it already is, else a copy.
@@ -305,5 +325,29 @@ impl Clone for Array {
 impl fmt::Debug for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Array({} {}×{})", self.dtype, self.rows, self.width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addition_rounds_once_for_every_pair_of_types() {
+        // More than one task.
+        let n = cpu::ADDED + 7;
+        let values: Vec<f32> = (0..n).map(|i| (i % 97) as f32 * 0.37 - 11.0).collect();
+        for a in [DType::F32, DType::Bf16] {
+            for b in [DType::F32, DType::Bf16] {
+                let mut sum = Array::from_f32(1, n, &values).to(a);
+                let other = Array::from_f32(1, n, &values).to(b);
+                let (wide_sum, wide_other) = (sum.to(DType::F32), other.to(DType::F32));
+                sum.add(&other);
+                let expected: Vec<f32> =
+                    wide_sum.f32().iter().zip(wide_other.f32()).map(|(x, y)| x + y).collect();
+                let expected = Array::from_f32(1, n, &expected).to(a).to(DType::F32);
+                assert_eq!(sum.to(DType::F32).f32(), expected.f32(), "{a} += {b}");
+            }
+        }
     }
 }

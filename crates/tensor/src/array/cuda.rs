@@ -1,0 +1,77 @@
+//! Changes of type, sums of arrays and sums over rows on the card.
+
+use std::sync::Arc;
+
+use bytemuck::NoUninit;
+
+use super::{Array, Write};
+use crate::DType;
+use crate::cuda::{Blocks, Module, Pointer, upload};
+
+pub(crate) static MODULE: Module = Module::early("array", include_str!("cuda.cu"));
+
+/// Copies the numbers of one array into another of the same size, rounded if need be.
+pub(crate) fn convert(from: &Array, to: &mut Array) {
+    let name = match (from.dtype(), to.dtype()) {
+        (DType::F32, DType::F32) => "f32_to_f32",
+        (DType::F32, DType::Bf16) => "f32_to_bf16",
+        (DType::Bf16, DType::F32) => "bf16_to_f32",
+        (DType::Bf16, DType::Bf16) => "bf16_to_bf16",
+    };
+    let (blocks, n) = (Blocks::for_each(from.len().div_ceil(4)), from.len() as u64);
+    launch!(MODULE.function(name), blocks, from.pointer(), to.pointer(), n);
+}
+
+/// `sum += other`, in `sum`'s type.
+pub(super) fn add(sum: &mut Array, other: &Array) {
+    sum.forget_sums();
+    let name = match (other.dtype(), sum.dtype()) {
+        (DType::F32, DType::F32) => "add_f32_to_f32",
+        (DType::Bf16, DType::F32) => "add_bf16_to_f32",
+        (DType::F32, DType::Bf16) => "add_f32_to_bf16",
+        (DType::Bf16, DType::Bf16) => "add_bf16_to_bf16",
+    };
+    let (blocks, n) = (Blocks::for_each(sum.len().div_ceil(4)), sum.len() as u64);
+    launch!(MODULE.function(name), blocks, sum.pointer(), other.pointer(), n);
+}
+
+/// Partial sums over rows that are to be joined into one row.
+pub(crate) struct Sums {
+    pub(crate) partial: Arc<Array>,
+    /// Their first column.
+    pub(crate) column: usize,
+    pub(crate) width: usize,
+    pub(crate) out: Pointer,
+    pub(crate) write: Write,
+}
+
+/// As in the kernels' source.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
+struct Join {
+    partial: Pointer,
+    out: Pointer,
+    parts: u32,
+    stride: u32,
+    width: u32,
+    is_added: u32,
+}
+
+/// Joins the partial sums, in the order of their rows; no two have the same `out`.
+pub(crate) fn join(sums: &[Sums]) {
+    let job = |sums: &Sums| Join {
+        partial: sums.partial.pointer().offset(4 * sums.column),
+        out: sums.out,
+        parts: sums.partial.rows() as u32,
+        stride: sums.partial.width() as u32,
+        width: sums.width as u32,
+        is_added: u32::from(sums.write == Write::Add),
+    };
+    let blocks_of = |(number, sums): (usize, &Sums)| {
+        (0..sums.width).step_by(32).map(move |column| [number as u32, column as u32]).collect::<Vec<_>>()
+    };
+    let blocks: Vec<[u32; 2]> = sums.iter().enumerate().flat_map(blocks_of).collect();
+    let (jobs, numbers) = (upload(&sums.iter().map(job).collect::<Vec<_>>()), upload(&blocks));
+    let function = MODULE.function("join");
+    launch!(function, Blocks::of(blocks.len(), 256), jobs.pointer(), numbers.pointer());
+}

@@ -1,0 +1,39 @@
+//! The CUDA kernels of everything that has some: compiled all at once. This list stands outside the order of modules.
+
+use crate::cuda::{self, Module};
+use crate::{array, collective, ops};
+
+/// One line each.
+pub(crate) fn all() -> [&'static Module; 29] {
+    [
+        &array::cuda::MODULE,
+        &ops::elementwise::cuda::MODULE,
+        &ops::linear::cuda::MODULE,
+        &ops::linear::few::MODULE,
+        &ops::linear::hopper::MODULE,
+        &ops::norm::cuda::MODULE,
+        &ops::embedding::cuda::MODULE,
+        &ops::attention::cuda::GENERIC,
+        &ops::attention::cuda::SINGLE,
+        &ops::attention::cuda::FAST,
+        &ops::cross_entropy::cuda::MODULE,
+        &ops::softmax::cuda::MODULE,
+        &ops::glu::cuda::MODULE,
+        &ops::pool::cuda::MODULE,
+        &ops::convolution::cuda::MODULE,
+        &ops::ssru::cuda::MODULE,
+        &ops::batch_norm::cuda::MODULE,
+        &ops::recurrent::cuda::GENERIC,
+        &ops::recurrent::cuda::FAST,
+        &ops::attention_rnn::cuda::ATTEND,
+        &ops::attention_rnn::cuda::GENERIC,
+        &ops::attention_rnn::cuda::FAST,
+        &ops::adam::cuda::MODULE,
+        &ops::moving_average::cuda::MODULE,
+        &ops::cached_attention::cuda::MODULE,
+        &ops::top_k::cuda::MODULE,
+        &collective::cards::MODULE,
+        &cuda::FEED,
+        &cuda::TUNE,
+    ]
+}
