@@ -1,4 +1,4 @@
-//! The names that BART gave its layers in Hugging Face's transformers; Marian, Pegasus and OPT have them too.
+//! The names that BART gave its layers in Hugging Face's transformers; Marian and Pegasus have them too.
 //!
 //! ```text
 //! P.layers.i.self_attn.{q,k,v,out}_proj, self_attn_layer_norm         S.i.self_attention.qkv, .output, S.i.self_attention_norm
@@ -10,9 +10,8 @@
 use super::{Cross, Linear, Pair, StackShape, torch_norm, weight_and_bias};
 use crate::layers::Norm;
 
-/// The blocks of a stack whose tensors begin with `prefix`, such as `model.encoder`, and the norm at its end, which is called
-/// `last_norm`.
-pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str, last_norm: &str) -> Vec<Pair> {
+/// The blocks of a stack whose tensors begin with `prefix`, such as `model.encoder`, and the norm at its end.
+pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str) -> Vec<Pair> {
     let StackShape { name, layers, d_model: d, d_ff, .. } = shape;
     let mut pairs = Vec::new();
     for i in 0..layers {
@@ -48,7 +47,7 @@ pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str, last_norm: &st
         }
     }
     if shape.norm == Norm::Pre {
-        pairs.extend(torch_norm(&format!("{name}.norm"), &format!("{prefix}.{last_norm}"), d));
+        pairs.extend(torch_norm(&format!("{name}.norm"), &format!("{prefix}.layer_norm"), d));
     }
     pairs
 }
