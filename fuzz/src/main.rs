@@ -1,4 +1,4 @@
-//! `cargo run --release -p heedful-fuzz`: see [`HELP`].
+//! `cargo run --release -p heedful-fuzz -- --help`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,96 +7,66 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use clap::Parser;
 use heedful_fuzz::campaign::{self, Plan, scratch};
 use heedful_fuzz::mutate::input;
 use heedful_fuzz::targets::{Target, all};
 use heedful_fuzz::worker::{self, Progress, limit_memory, note_panics};
 
-const HELP: &str = "\
-Gives broken input to everything in heedful that reads files, text or requests. None may crash it, or take more than 10 s.
-
-Usage: cargo run --release -p heedful-fuzz -- [OPTIONS]
-
-  --inputs N               inputs of all targets together [1000000]; each target has the same time
-  --target NAME            only this target; more than once for more of them
-  --seed N                 another seed makes other inputs [1]
-  --jobs N                 processes at a time [the number of cores]
-  --replay TARGET NUMBER   give one input to its target in this process, so that a crash shows where it is
-  --input TARGET NUMBER    write one input to standard output
-  --list                   the names of the targets
-
-Ends with status 1 and a list if anything was found; the inputs are in target/fuzz.";
+/// Gives broken input to everything in heedful that reads files, text or requests. None may crash it, or take more than 10 s
+///
+/// Ends with status 1 and a list if anything was found; the inputs are in target/fuzz.
+#[derive(clap::Parser)]
+struct Arguments {
+    /// Inputs of all targets together; each target has the same time
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, overrides_with = "inputs")]
+    inputs: u64,
+    /// Only this target; more than once for more of them
+    #[arg(long, value_name = "NAME", value_parser = find)]
+    target: Vec<Target>,
+    /// Another seed makes other inputs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Processes at a time [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Give one input to its target in this process, so that a crash shows where it is
+    #[arg(long, num_args = 2, value_names = ["TARGET", "NUMBER"])]
+    replay: Option<Vec<String>>,
+    /// Write one input to standard output
+    #[arg(long, num_args = 2, value_names = ["TARGET", "NUMBER"])]
+    input: Option<Vec<String>>,
+    /// The names of the targets
+    #[arg(long)]
+    list: bool,
+    /// What a campaign starts: target, first number, end, seed, seconds, folder
+    #[arg(long, num_args = 6, hide = true)]
+    work: Option<Vec<String>>,
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
+    run(Arguments::parse()).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode> {
+    let seed = arguments.seed;
+    if arguments.list {
+        all().iter().for_each(|target| println!("{}", target.name));
+    } else if let Some([name, number]) = arguments.input.as_deref() {
+        std::io::stdout().write_all(&make(&find(name)?, seed, number.parse()?)?)?;
+    } else if let Some([name, number]) = arguments.replay.as_deref() {
+        return replay(&find(name)?, seed, number.parse()?);
+    } else if let Some([name, from, to, seed, seconds, folder]) = arguments.work.as_deref() {
+        let seconds = Duration::from_secs_f64(seconds.parse()?);
+        work(&find(name)?, from.parse()?..to.parse()?, seed.parse()?, seconds, Path::new(folder))?;
+    } else {
+        return fuzz(arguments);
     }
-}
-
-struct Options {
-    inputs: u64,
-    seed: u64,
-    jobs: usize,
-    targets: Vec<Target>,
-}
-
-fn run(arguments: &[String]) -> Result<ExitCode> {
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut options = Options { inputs: 1_000_000, seed: 1, jobs, targets: Vec::new() };
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let mut rest = words.as_slice();
-    loop {
-        rest = match rest {
-            [] => return fuzz(options),
-            ["--help" | "-h", ..] => {
-                println!("{HELP}");
-                return Ok(ExitCode::SUCCESS);
-            }
-            ["--list", ..] => {
-                all().iter().for_each(|target| println!("{}", target.name));
-                return Ok(ExitCode::SUCCESS);
-            }
-            ["--inputs", number, rest @ ..] => {
-                options.inputs = parsed(number)?;
-                rest
-            }
-            ["--seed", number, rest @ ..] => {
-                options.seed = parsed(number)?;
-                rest
-            }
-            ["--jobs", number, rest @ ..] => {
-                options.jobs = parsed(number)?.max(1) as usize;
-                rest
-            }
-            ["--target", name, rest @ ..] => {
-                options.targets.push(find(name)?);
-                rest
-            }
-            ["--input", name, number] => {
-                let made = make(&find(name)?, options.seed, parsed(number)?)?;
-                std::io::stdout().write_all(&made)?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            ["--replay", name, number] => return replay(&find(name)?, options.seed, parsed(number)?),
-            // What a campaign starts.
-            ["--work", name, from, to, seed, seconds, folder] => {
-                let seconds = Duration::from_secs_f64(seconds.parse()?);
-                work(&find(name)?, parsed(from)?..parsed(to)?, parsed(seed)?, seconds, Path::new(folder))?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            [other, ..] => bail!("`{other}` is not understood, or its value is missing\n\n{HELP}"),
-        };
-    }
-}
-
-fn parsed(number: &str) -> Result<u64> {
-    number.replace('_', "").parse().with_context(|| format!("`{number}` is no whole number"))
+    Ok(ExitCode::SUCCESS)
 }
 
 fn find(name: &str) -> Result<Target> {
@@ -104,12 +74,14 @@ fn find(name: &str) -> Result<Target> {
     found.with_context(|| format!("there is no target `{name}`; --list lists them"))
 }
 
-fn fuzz(options: Options) -> Result<ExitCode> {
-    let targets = if options.targets.is_empty() { all() } else { options.targets };
+fn fuzz(arguments: Arguments) -> Result<ExitCode> {
+    let Arguments { inputs, seed, target: targets, jobs, .. } = arguments;
+    let targets = if targets.is_empty() { all() } else { targets };
     let executable = std::env::current_exe()?;
     let build = executable.parent().and_then(Path::parent).unwrap_or(Path::new("."));
     let findings: PathBuf = build.join("fuzz");
-    let plan = Plan { inputs: options.inputs, seed: options.seed, jobs: options.jobs, findings };
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let plan = Plan { inputs, seed, jobs: jobs.unwrap_or_else(cores).max(1), findings };
     let tallies = campaign::run(&targets, &plan)?;
     println!(
         "{:<18} {:>10} {:>7} {:>8} {:>9} {:>9}",

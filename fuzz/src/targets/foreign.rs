@@ -89,7 +89,6 @@ pub(super) fn targets() -> Vec<Target> {
                 "pegasus",
                 "bert",
                 "gpt2",
-                "opt",
                 "heedful",
                 "sinusoidal",
                 "null",

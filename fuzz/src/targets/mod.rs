@@ -17,6 +17,7 @@ mod writers;
 use std::path::Path;
 
 /// Something that reads bytes that anyone may have written.
+#[derive(Clone)]
 pub struct Target {
     /// Its name on the command line.
     pub name: &'static str,

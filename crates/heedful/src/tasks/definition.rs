@@ -43,29 +43,14 @@ pub(crate) trait TaskConfig: Sized {
 
 /// A task, as recipes, runs and commands use it.
 pub(crate) trait TaskDefinition: Sync {
-    /// The command that uses a model of this task.
-    fn command(&self) -> &'static str;
-
-    /// The command's argument after the model's folder.
-    fn command_input(&self) -> &'static str;
-
-    /// What a model of this task is called, with its article.
-    fn model(&self) -> &'static str;
-
-    /// What its examples are called.
-    fn examples(&self) -> &'static str;
+    /// The task in words.
+    fn words(&self) -> &'static TaskWords;
 
     /// The keys that it reads of those that not every run does, with a model of this family.
     fn keys(&self, family: Family) -> Vec<&'static [&'static str]>;
 
-    /// The keys that name the training text, for error messages.
-    fn training_keys(&self) -> &'static str;
-
     /// Whether a validation set is named.
     fn has_validation(&self, data: &DataKeys) -> bool;
-
-    /// The flags that name its validation set.
-    fn validation_flags(&self) -> &'static str;
 
     /// Sets the recipe defaults of this task that differ from translation's.
     fn start_recipe(&self, recipe: &mut Recipe);
@@ -87,9 +72,6 @@ pub(crate) trait TaskDefinition: Sync {
     /// How lines of text become examples.
     fn example_kind<'l>(&self, data: &DataKeys, labels: Option<&'l Labels>) -> ExampleKind<'l>;
 
-    /// The tasks of models that a model of this task may start from.
-    fn starts_from(&self) -> &'static [Task];
-
     /// Sets the keys of a recipe that describe the architecture to those of the model that the run starts from, and those of
     /// the text to what that model can read.
     fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {
@@ -104,6 +86,24 @@ pub(crate) trait TaskDefinition: Sync {
 
     /// Builds the model, and reads its validation set.
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError>;
+}
+
+/// A task in words, for messages and help.
+pub(crate) struct TaskWords {
+    /// The command that uses a model of this task.
+    pub(crate) command: &'static str,
+    /// The command's argument after the model's folder.
+    pub(crate) command_input: &'static str,
+    /// What a model of this task is called, with its article.
+    pub(crate) model: &'static str,
+    /// What its examples are called.
+    pub(crate) examples: &'static str,
+    /// The keys that name the training text, for error messages.
+    pub(crate) training_keys: &'static str,
+    /// The flags that name its validation set.
+    pub(crate) validation_flags: &'static str,
+    /// The tasks of models that a model of this task may start from.
+    pub(crate) starts_from: &'static [Task],
 }
 
 /// The numbers of tokens and labels.

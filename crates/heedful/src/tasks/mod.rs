@@ -27,7 +27,7 @@ pub mod validation;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use definition::{Assembled, Materials, Sizes, TaskConfig, TaskDefinition};
+pub(crate) use definition::{Assembled, Materials, Sizes, TaskConfig, TaskDefinition, TaskWords};
 pub use error::{OpenError, TaskError, WrongTask};
 pub use recipe::resolve;
 
@@ -123,28 +123,29 @@ mod tests;
 impl Task {
     /// The command that uses a model of this task.
     pub fn command(self) -> &'static str {
-        self.definition().command()
+        self.definition().words().command
     }
 
     /// The command's argument after the model's folder.
     pub fn command_input(self) -> &'static str {
-        self.definition().command_input()
+        self.definition().words().command_input
     }
 
     /// What a model of this task is called, with its article.
     pub fn model(self) -> &'static str {
-        self.definition().model()
+        self.definition().words().model
     }
 
     /// The models that a model of this task may start from, with their articles: `a classifier or a masked language model`.
     pub fn starts_from(self) -> String {
-        let models: Vec<&str> = self.definition().starts_from().iter().map(|task| task.model()).collect();
+        let models: Vec<&str> =
+            self.definition().words().starts_from.iter().map(|task| task.model()).collect();
         models.join(" or ")
     }
 
     /// What its examples are called.
     pub fn examples(self) -> &'static str {
-        self.definition().examples()
+        self.definition().words().examples
     }
 
     /// Whether a validation set is named.
@@ -154,6 +155,6 @@ impl Task {
 
     /// The flags that name its validation set.
     pub fn validation_flags(self) -> &'static str {
-        self.definition().validation_flags()
+        self.definition().words().validation_flags
     }
 }

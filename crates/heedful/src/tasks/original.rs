@@ -34,7 +34,7 @@ impl Original {
     pub(crate) fn open(path: &Path, task: Task) -> Result<Original, TaskError> {
         let folder = ModelFolder::open(path).map_err(OpenError::from)?;
         let found = folder.config.task();
-        if !task.definition().starts_from().contains(&found) {
+        if !task.definition().words().starts_from.contains(&found) {
             return Err(TaskError::OtherStart { folder: path.to_owned(), found, wanted: task });
         }
         let checksum = folder.checksum().map_err(OpenError::from)?;

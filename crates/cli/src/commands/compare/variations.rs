@@ -172,7 +172,7 @@ impl Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let base = arguments.base()?;
-    let groups = if arguments.groups.is_empty() { &VariationGroup::PAPER[..] } else { &arguments.groups };
+    let groups = if arguments.groups.is_empty() { VariationGroup::PAPER } else { &arguments.groups };
     let seeds = arguments.seeds.unwrap_or(if arguments.is_on_builtin_text() { builtin::SEEDS } else { 1 });
     let plan = variations::plan(&base, groups)?.with_seeds(usize::from(seeds));
     let device = arguments.device.choice();

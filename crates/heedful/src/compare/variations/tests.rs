@@ -17,7 +17,7 @@ fn names(plan: &VariationPlan) -> Vec<&str> {
 
 #[test]
 fn the_base_model_has_the_rows_of_the_paper() {
-    let plan = plan(&base(Preset::Base), &VariationGroup::PAPER).expect("a plan");
+    let plan = plan(&base(Preset::Base), VariationGroup::PAPER).expect("a plan");
     let expected = [
         "base",
         "heads-1",

@@ -1,4 +1,4 @@
-//! The names that BART gave its layers in Hugging Face's transformers; Marian, Pegasus and OPT have them too.
+//! The names that BART gave its layers in Hugging Face's transformers; Marian and Pegasus have them too.
 //!
 //! ```text
 //! P.layers.i.self_attn.{q,k,v,out}_proj, self_attn_layer_norm         S.i.self_attention.qkv, .output, S.i.self_attention_norm
@@ -7,48 +7,34 @@
 //! P.layer_norm                                                        S.norm
 //! ```
 
-use super::{Cross, Linear, Pair, StackShape, torch_norm, weight_and_bias};
+use super::{Cross, Linear, LinearNames, Pair, StackShape, torch_blocks, torch_norm};
 use crate::layers::Norm;
 
-/// The blocks of a stack whose tensors begin with `prefix`, such as `model.encoder`, and the norm at its end, which is called
-/// `last_norm`.
-pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str, last_norm: &str) -> Vec<Pair> {
-    let StackShape { name, layers, d_model: d, d_ff, .. } = shape;
-    let mut pairs = Vec::new();
-    for i in 0..layers {
-        let (ours, theirs) = (format!("{name}.{i}"), format!("{prefix}.layers.{i}"));
-        let mut linear = |part: &str, their_parts: &[&str], shape: [usize; 2]| {
-            pairs.push(Pair::Linear {
-                ours: format!("{ours}.{part}"),
-                theirs: their_parts.iter().map(|part| weight_and_bias(&format!("{theirs}.{part}"))).collect(),
-                layout: Linear::OutputsFirst,
-                shape,
-            });
-        };
-        linear(
-            "self_attention.qkv",
-            &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-            [d, 3 * d],
-        );
-        linear("self_attention.output", &["self_attn.out_proj"], [d, d]);
-        if shape.cross == Cross::With {
-            linear("cross_attention.query", &["encoder_attn.q_proj"], [d, d]);
-            linear("cross_attention.key_value", &["encoder_attn.k_proj", "encoder_attn.v_proj"], [d, 2 * d]);
-            linear("cross_attention.output", &["encoder_attn.out_proj"], [d, d]);
-        }
-        linear("feed_forward.inner", &["fc1"], [d, d_ff]);
-        linear("feed_forward.outer", &["fc2"], [d_ff, d]);
-        let mut norms =
-            vec![("self_attention_norm", "self_attn_layer_norm"), ("feed_forward_norm", "final_layer_norm")];
-        if shape.cross == Cross::With {
-            norms.push(("cross_attention_norm", "encoder_attn_layer_norm"));
-        }
-        for (part, their_part) in norms {
-            pairs.extend(torch_norm(&format!("{ours}.{part}"), &format!("{theirs}.{their_part}"), d));
-        }
+/// The blocks of a stack whose tensors begin with `prefix`, such as `model.encoder`, and the norm at its end.
+pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str) -> Vec<Pair> {
+    let StackShape { name, d_model: d, d_ff, .. } = shape;
+    let mut linears: Vec<LinearNames> = vec![
+        ("self_attention.qkv", &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"], [d, 3 * d]),
+        ("self_attention.output", &["self_attn.out_proj"], [d, d]),
+    ];
+    let mut norms =
+        vec![("self_attention_norm", "self_attn_layer_norm"), ("feed_forward_norm", "final_layer_norm")];
+    if shape.cross == Cross::With {
+        linears.extend::<[LinearNames; 3]>([
+            ("cross_attention.query", &["encoder_attn.q_proj"], [d, d]),
+            ("cross_attention.key_value", &["encoder_attn.k_proj", "encoder_attn.v_proj"], [d, 2 * d]),
+            ("cross_attention.output", &["encoder_attn.out_proj"], [d, d]),
+        ]);
+        norms.push(("cross_attention_norm", "encoder_attn_layer_norm"));
     }
+    linears.extend::<[LinearNames; 2]>([
+        ("feed_forward.inner", &["fc1"], [d, d_ff]),
+        ("feed_forward.outer", &["fc2"], [d_ff, d]),
+    ]);
+    let blocks = format!("{prefix}.layers");
+    let mut pairs = torch_blocks(shape, &blocks, Linear::OutputsFirst, &linears, &norms);
     if shape.norm == Norm::Pre {
-        pairs.extend(torch_norm(&format!("{name}.norm"), &format!("{prefix}.{last_norm}"), d));
+        pairs.extend(torch_norm(&format!("{name}.norm"), &format!("{prefix}.layer_norm"), d));
     }
     pairs
 }

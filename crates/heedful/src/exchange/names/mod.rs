@@ -74,6 +74,38 @@ pub(super) fn norm(ours: &str, [gamma, beta]: [String; 2], width: usize) -> [Pai
     })
 }
 
+/// A linear layer of ours: its name, the names of theirs that lie side by side in it, inputs and outputs.
+pub(super) type LinearNames = (&'static str, &'static [&'static str], [usize; 2]);
+
+/// The blocks of a stack whose layers have a weight and a bias, as in PyTorch. The names of their block `i` begin with
+/// `BLOCKS.i`; norms are given by our name and theirs.
+fn torch_blocks(
+    shape: StackShape,
+    blocks: &str,
+    layout: Linear,
+    linears: &[LinearNames],
+    norms: &[(&str, &str)],
+) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for i in 0..shape.layers {
+        let (ours, theirs) = (format!("{}.{i}", shape.name), format!("{blocks}.{i}"));
+        pairs.extend(linears.iter().map(|(part, their_parts, shape)| Pair::Linear {
+            ours: format!("{ours}.{part}"),
+            theirs: their_parts.iter().map(|part| weight_and_bias(&format!("{theirs}.{part}"))).collect(),
+            layout,
+            shape: *shape,
+        }));
+        for (part, their_part) in norms {
+            pairs.extend(torch_norm(
+                &format!("{ours}.{part}"),
+                &format!("{theirs}.{their_part}"),
+                shape.d_model,
+            ));
+        }
+    }
+    pairs
+}
+
 /// A norm whose γ and β they call weight and bias, as PyTorch does.
 pub(super) fn torch_norm(ours: &str, theirs: &str, width: usize) -> [Pair; 2] {
     norm(ours, weight_and_bias(theirs), width)

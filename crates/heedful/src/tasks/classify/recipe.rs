@@ -14,6 +14,7 @@ use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
     Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
+    TaskWords,
 };
 
 const KEYS: &[&str] = &[
@@ -68,36 +69,24 @@ impl TaskConfig for ClassifierConfig {
 }
 
 impl TaskDefinition for Definition {
-    fn command(&self) -> &'static str {
-        "classify"
-    }
-
-    fn command_input(&self) -> &'static str {
-        "FILE"
-    }
-
-    fn model(&self) -> &'static str {
-        "a classifier"
-    }
-
-    fn examples(&self) -> &'static str {
-        "texts"
+    fn words(&self) -> &'static TaskWords {
+        &TaskWords {
+            command: "classify",
+            command_input: "FILE",
+            model: "a classifier",
+            examples: "texts",
+            training_keys: "data.label_text",
+            validation_flags: "--valid-label-text",
+            starts_from: &[Task::Classify, Task::Masked],
+        }
     }
 
     fn keys(&self, family: Family) -> Vec<&'static [&'static str]> {
         vec![KEYS, EncoderConfig::keys(family)]
     }
 
-    fn training_keys(&self) -> &'static str {
-        "data.label_text"
-    }
-
     fn has_validation(&self, data: &DataKeys) -> bool {
         !data.valid_label_text.is_empty()
-    }
-
-    fn validation_flags(&self) -> &'static str {
-        "--valid-label-text"
     }
 
     fn start_recipe(&self, recipe: &mut Recipe) {
@@ -133,10 +122,6 @@ impl TaskDefinition for Definition {
 
     fn example_kind<'l>(&self, _data: &DataKeys, labels: Option<&'l Labels>) -> ExampleKind<'l> {
         ExampleKind::Labels(labels.expect("a classifier's labels are collected first"))
-    }
-
-    fn starts_from(&self) -> &'static [Task] {
-        &[Task::Classify, Task::Masked]
     }
 
     fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {

@@ -17,7 +17,7 @@ use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
     Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
-    plain_text,
+    TaskWords, plain_text,
 };
 
 /// The task `lm`.
@@ -63,20 +63,16 @@ impl TaskConfig for LanguageConfig {
 }
 
 impl TaskDefinition for Definition {
-    fn command(&self) -> &'static str {
-        "generate"
-    }
-
-    fn command_input(&self) -> &'static str {
-        "--prompt TEXT"
-    }
-
-    fn model(&self) -> &'static str {
-        "a language model"
-    }
-
-    fn examples(&self) -> &'static str {
-        "texts"
+    fn words(&self) -> &'static TaskWords {
+        &TaskWords {
+            command: "generate",
+            command_input: "--prompt TEXT",
+            model: "a language model",
+            examples: "texts",
+            training_keys: "data.text",
+            validation_flags: "--valid-text",
+            starts_from: &[Task::Language],
+        }
     }
 
     fn keys(&self, family: Family) -> Vec<&'static [&'static str]> {
@@ -87,16 +83,8 @@ impl TaskDefinition for Definition {
         vec![plain_text::KEYS, &["model.output_bias"], decoder]
     }
 
-    fn training_keys(&self) -> &'static str {
-        "data.text"
-    }
-
     fn has_validation(&self, data: &DataKeys) -> bool {
         !data.valid_text.is_empty()
-    }
-
-    fn validation_flags(&self) -> &'static str {
-        "--valid-text"
     }
 
     fn start_recipe(&self, recipe: &mut Recipe) {
@@ -137,10 +125,6 @@ impl TaskDefinition for Definition {
 
     fn example_kind<'l>(&self, data: &DataKeys, _labels: Option<&'l Labels>) -> ExampleKind<'l> {
         plain_text::example_kind(data, BatchLayout::Lines, BatchLayout::Blocks)
-    }
-
-    fn starts_from(&self) -> &'static [Task] {
-        &[Task::Language]
     }
 
     fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {

@@ -17,7 +17,7 @@ use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
     Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
-    plain_text,
+    TaskWords, plain_text,
 };
 
 /// The task `mlm`.
@@ -58,36 +58,24 @@ impl TaskConfig for MaskedConfig {
 }
 
 impl TaskDefinition for Definition {
-    fn command(&self) -> &'static str {
-        "fill"
-    }
-
-    fn command_input(&self) -> &'static str {
-        "\"TEXT with <mask>\""
-    }
-
-    fn model(&self) -> &'static str {
-        "a masked language model"
-    }
-
-    fn examples(&self) -> &'static str {
-        "texts"
+    fn words(&self) -> &'static TaskWords {
+        &TaskWords {
+            command: "fill",
+            command_input: "\"TEXT with <mask>\"",
+            model: "a masked language model",
+            examples: "texts",
+            training_keys: "data.text",
+            validation_flags: "--valid-text",
+            starts_from: &[Task::Masked],
+        }
     }
 
     fn keys(&self, _family: Family) -> Vec<&'static [&'static str]> {
         vec![plain_text::KEYS, &["model.output_bias"], <StackConfig as EncoderFamily>::KEYS]
     }
 
-    fn training_keys(&self) -> &'static str {
-        "data.text"
-    }
-
     fn has_validation(&self, data: &DataKeys) -> bool {
         !data.valid_text.is_empty()
-    }
-
-    fn validation_flags(&self) -> &'static str {
-        "--valid-text"
     }
 
     fn start_recipe(&self, recipe: &mut Recipe) {
@@ -126,10 +114,6 @@ impl TaskDefinition for Definition {
 
     fn example_kind<'l>(&self, data: &DataKeys, _labels: Option<&'l Labels>) -> ExampleKind<'l> {
         plain_text::example_kind(data, BatchLayout::Texts, BatchLayout::Texts)
-    }
-
-    fn starts_from(&self) -> &'static [Task] {
-        &[Task::Masked]
     }
 
     fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {

@@ -12,6 +12,7 @@ use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
     Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
+    TaskWords,
 };
 
 const KEYS: &[&str] = &[
@@ -74,36 +75,24 @@ impl TaskConfig for EncoderDecoderConfig {
 }
 
 impl TaskDefinition for Definition {
-    fn command(&self) -> &'static str {
-        "translate"
-    }
-
-    fn command_input(&self) -> &'static str {
-        "FILE"
-    }
-
-    fn model(&self) -> &'static str {
-        "a translator"
-    }
-
-    fn examples(&self) -> &'static str {
-        "pairs"
+    fn words(&self) -> &'static TaskWords {
+        &TaskWords {
+            command: "translate",
+            command_input: "FILE",
+            model: "a translator",
+            examples: "pairs",
+            training_keys: "data.src and data.tgt, or data.tsv",
+            validation_flags: "--valid-src and --valid-tgt",
+            starts_from: &[Task::Translate],
+        }
     }
 
     fn keys(&self, family: Family) -> Vec<&'static [&'static str]> {
         vec![KEYS, EncoderDecoderConfig::keys(family)]
     }
 
-    fn training_keys(&self) -> &'static str {
-        "data.src and data.tgt, or data.tsv"
-    }
-
     fn has_validation(&self, data: &DataKeys) -> bool {
         !data.valid_src.is_empty() || !data.valid_tsv.is_empty()
-    }
-
-    fn validation_flags(&self) -> &'static str {
-        "--valid-src and --valid-tgt"
     }
 
     fn start_recipe(&self, _recipe: &mut Recipe) {}
@@ -122,10 +111,6 @@ impl TaskDefinition for Definition {
 
     fn example_kind<'l>(&self, _data: &DataKeys, _labels: Option<&'l Labels>) -> ExampleKind<'l> {
         ExampleKind::Pairs
-    }
-
-    fn starts_from(&self) -> &'static [Task] {
-        &[Task::Translate]
     }
 
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {

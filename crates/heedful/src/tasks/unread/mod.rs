@@ -22,7 +22,7 @@ impl Recipe {
             .filter(|task| Family::ALL.into_iter().any(|family| task.reads(family, &path)))
             .collect();
         let files = match key.many {
-            true => format!(": it reads {}", task.definition().training_keys()),
+            true => format!(": it reads {}", task.definition().words().training_keys),
             false => String::new(),
         };
         let names = named("task", "tasks", &tasks);

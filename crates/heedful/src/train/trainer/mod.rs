@@ -351,9 +351,4 @@ impl<M: Model> Trainer<M> {
     pub fn model(&self) -> &M {
         &self.model
     }
-
-    /// Ends training, returning the model.
-    pub fn into_model(self) -> M {
-        self.model
-    }
 }
