@@ -3,11 +3,20 @@
 import json
 from pathlib import Path
 
+import ctranslate2
 import numpy
 from ctranslate2.specs import common_spec, transformer_spec
 
 LONGEST = 1024
 SPECIAL = {0: "<blank>", 1: "<s>", 2: "</s>", 3: "<unk>"}
+
+
+def opened(model, way, threads):
+    """The translator of a way, and its number of workers: a type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four
+    workers of two threads each)."""
+    compute, _, split = way.partition(" ")
+    workers, each = map(int, (split or f"1x{threads}").split("x"))
+    return ctranslate2.Translator(str(model), device="cpu", compute_type=compute, inter_threads=workers, intra_threads=each), workers
 
 
 def name(token):

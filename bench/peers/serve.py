@@ -1,9 +1,14 @@
 """The engine of LibreTranslate behind a minimal web server: CTranslate2 with dynamic batching in a FastAPI app.
 
-{"op": "load", "folder": F, "computes": ["float32", "int8", …], "trial": [[id, …], …], "threads": n, "beam": n, "alpha": a, "longest": tokens of an output
-at most, "batch": sentences, "wait_ms": w} converts a model that heedful trained, takes the type and number of threads (one or n) that translate the trial fastest,
-starts the server and answers {"port", "way", "seconds": {way: seconds of the trial}}; {"op": "translate", "sources": [[id, …], …]} translates
-without the server and answers {"seconds", "outputs"}; {"op": "memory"} answers {"bytes"}, the peak of this process.
+{"op": "load", "folder": F, "computes": ["float32", "int8", …], "threads": n, "beam": n, "alpha": a, "longest": tokens of an output at most,
+"wait_ms": w} converts a model that heedful trained and answers {"computes"}, those of the types that it has on this processor;
+{"op": "trial", "way": way, "sources": [[id, …], …], "batch": n} translates them in batches of n sentences and answers {"seconds"};
+{"op": "start", "way": way, "batch": n} starts a server that computes so in batches of n sentences at most and answers {"port"}, and ends the one
+before; {"op": "translate", "sources": [[id, …], …]} translates without the server and answers {"outputs"};
+{"op": "memory"} answers {"bytes"}, the peak of this process.
+
+A way is as in translate.py: a type and a split of the threads, of which the bench takes the fastest for each number of clients. A batch is
+divided evenly among the workers. Scores are returned, because ours computes them too.
 
 POST /translate {"ids": [id, …]} answers {"ids": [id, …]}: tokens in and out, so the peer is spared the tokenizing. Requests that come within `wait_ms`
 of the first, or while a batch is at work, make a batch together.
@@ -22,37 +27,40 @@ import ctranslate2
 import uvicorn
 from fastapi import FastAPI, Request
 
-from ctranslate2_model import convert, name, number
+from ctranslate2_model import convert, name, number, opened
 from exchange import peak_memory, serve
 
 
 class Engine:
     def __init__(self, request):
-        self.folder = tempfile.TemporaryDirectory()
-        model = Path(self.folder.name) / "model"
-        model.mkdir()
-        convert(request["folder"], model)
-        self.beam, self.alpha, self.longest = request["beam"], request["alpha"], request["longest"]
-        self.batch, self.wait = request["batch"], request["wait_ms"] / 1000
+        self.place = tempfile.TemporaryDirectory()
+        self.model = Path(self.place.name) / "model"
+        self.model.mkdir()
+        convert(request["folder"], self.model)
+        self.threads, self.wait = request["threads"], request["wait_ms"] / 1000
+        self.options = {"beam_size": request["beam"], "length_penalty": request["alpha"], "max_decoding_length": request["longest"], "return_scores": True}
         known = ctranslate2.get_supported_compute_types("cpu")
-        self.seconds = {}
-        for compute in [compute for compute in request["computes"] if compute in known]:
-            for threads in sorted({1, request["threads"]}):
-                translator = ctranslate2.Translator(str(model), device="cpu", compute_type=compute, inter_threads=1, intra_threads=threads)
-                seconds = min(self.trial(translator, request["trial"]) for _ in range(3))
-                way = f"{compute}, {threads} threads"
-                if seconds < min(self.seconds.values(), default=float("inf")):
-                    self.translator, self.way = translator, way
-                self.seconds[way] = seconds
+        self.computes = [compute for compute in request["computes"] if compute in known]
+        self.way = None
 
-    def trial(self, translator, sources):
-        begin = time.perf_counter()
-        self.translate(sources, translator)
-        return time.perf_counter() - begin
+    def take(self, way, batch):
+        self.batch = batch
+        if way != self.way:
+            self.translator, self.workers = opened(self.model, way, self.threads)
+            self.way = way
 
-    def translate(self, sources, translator=None):
-        found = (translator or self.translator).translate_batch([[name(token) for token in source] for source in sources], beam_size=self.beam,
-                                                length_penalty=self.alpha, max_decoding_length=self.longest, max_batch_size=self.batch)
+    def trial(self, sources):
+        times = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            for start in range(0, len(sources), self.batch):
+                self.translate(sources[start:start + self.batch])
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+    def translate(self, sources):
+        batch = [[name(token) for token in source] for source in sources]
+        found = self.translator.translate_batch(batch, max_batch_size=min(self.batch, -(-len(batch) // self.workers)), **self.options)
         return [[number(token) for token in result.hypotheses[0]] for result in found]
 
 
@@ -92,7 +100,7 @@ def application(engine):
 
 
 def start(engine):
-    """Serves on a free port of the loopback, in a thread; gives the port."""
+    """Serves on a free port of the loopback, in a thread; gives the port and the server."""
     # Named as TCP: only then does asyncio send small answers at once, instead of after 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
@@ -101,22 +109,29 @@ def start(engine):
     threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
     while not server.started:
         time.sleep(0.01)
-    return listener.getsockname()[1]
+    return listener.getsockname()[1], server
 
 
-ENGINE = {}
+NOW = {}
 
 
 def answer(request):
     if request["op"] == "load":
-        ENGINE["now"] = Engine(request)
-        engine = ENGINE["now"]
-        return {"port": start(engine), "way": engine.way, "seconds": engine.seconds}
-    if request["op"] == "translate":
-        begin = time.perf_counter()
-        outputs = ENGINE["now"].translate(request["sources"])
-        return {"seconds": time.perf_counter() - begin, "outputs": outputs}
-    return {"bytes": peak_memory()}
+        NOW["engine"] = Engine(request)
+        return {"computes": NOW["engine"].computes}
+    if request["op"] == "memory":
+        return {"bytes": peak_memory()}
+    engine = NOW["engine"]
+    if request["op"] == "trial":
+        engine.take(request["way"], request["batch"])
+        return {"seconds": engine.trial(request["sources"])}
+    if request["op"] == "start":
+        if "server" in NOW:
+            NOW.pop("server").should_exit = True
+        engine.take(request["way"], request["batch"])
+        port, NOW["server"] = start(engine)
+        return {"port": port}
+    return {"outputs": engine.translate(request["sources"])}
 
 
 serve(answer)

@@ -44,11 +44,10 @@ def convert(folder, into):
 
 
 def open_model(folder, way, threads):
-    compute, _, split = way.partition(" ")
-    workers, each = map(int, (split or f"1x{threads}").split("x"))
+    from ctranslate2_model import opened
+
     begin = time.perf_counter()
-    translator = ctranslate2.Translator(str(Path(folder) / stored(compute)), device="cpu", compute_type=compute, inter_threads=workers, intra_threads=each)
-    OPEN[way] = (translator, workers)
+    OPEN[way] = opened(Path(folder) / stored(way.partition(" ")[0]), way, threads)
     return time.perf_counter() - begin
 
 

@@ -9,6 +9,7 @@ mod pair;
 mod peer;
 mod report;
 mod training;
+mod ways;
 
 pub use lengths::{realistic_lengths, text_lengths};
 pub use memory::{peak_memory, resident_memory};
@@ -16,3 +17,4 @@ pub use pair::{Paired, Quartiles, Turn, quantile, race, take_turns};
 pub use peer::{Allocator, Peer};
 pub use report::{Cell, print, record, report};
 pub use training::{TrainingRace, race_training};
+pub use ways::fastest_way;

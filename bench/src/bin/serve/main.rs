@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use heedful::tensor::cpu::{isa, threads};
-use heedful_bench::{Allocator, Cell, Paired, Peer, Quartiles, report, resident_memory};
+use heedful_bench::{Allocator, Cell, Paired, Peer, Quartiles, fastest_way, report, resident_memory};
 use heedful_server::{Limits, ModelSpec, Server, ServerOptions};
 use serde_json::json;
 
@@ -123,19 +123,20 @@ fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
     let server = start(work, plan, Limits::default())?;
     let ours = Load::ours(server.address(), &work.texts);
     let mut peer = match plan.peers {
-        Peers::CTranslate2 => Some(PeerServer::start(work)?),
+        Peers::CTranslate2 => Some(PeerServer::load(work)?),
         Peers::Nobody => None,
     };
     println!("{}: {} sentences", work.name, work.texts.len());
     for &clients in &plan.clients {
         let amount = Amount::Seconds(plan.seconds);
+        let theirs = peer.as_mut().map(|peer| peer.start(work, clients)).transpose()?;
         let mut sides = (Measured::default(), Measured::default());
         let (mut offline, mut paired) = (Vec::new(), Paired::default());
         for _ in 0..plan.rounds {
             offline.push(work.translate(plan.seconds)?);
             paired.ours.push(sides.0.add(ours.run(clients, amount)?));
-            if let Some(peer) = &mut peer {
-                paired.peer.push(sides.1.add(peer.load.run(clients, amount)?));
+            if let Some(theirs) = &theirs {
+                paired.peer.push(sides.1.add(theirs.run(clients, amount)?));
             }
         }
         let rate = |seconds: &[f64]| 1.0 / Quartiles::of(seconds).median;
@@ -184,6 +185,11 @@ fn limit(work: &Work, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// Sentences that the peer computes together at most.
+const MOST_IN_BATCH: usize = 64;
+/// Sentences of a trial of the peer.
+const TRIED: usize = 200;
+
 /// By how much resident memory of the last tenth may differ from that of the second, which is warm.
 const MOST_GROWTH: f64 = 0.05;
 
@@ -224,26 +230,38 @@ fn memory(work: &Work, plan: &Plan) -> Result<()> {
 /// CTranslate2 behind FastAPI.
 struct PeerServer {
     peer: Peer,
-    load: Load,
+    computes: Vec<String>,
 }
 
 impl PeerServer {
-    fn start(work: &Work) -> Result<PeerServer> {
+    fn load(work: &Work) -> Result<PeerServer> {
         let mut peer = Peer::start("serve", Allocator::AsInstalled)?;
         let request = json!({
             "op": "load", "folder": work.folder(), "computes": ["float32", "int8", "bfloat16", "int8_bfloat16", "int16"],
-            "trial": &work.sources[..work.sources.len().min(200)], "threads": threads::thread_count(),
-            "beam": work.options.beam, "alpha": work.options.length_penalty, "longest": work.longest, "batch": 64, "wait_ms": 2,
+            "threads": threads::thread_count(), "beam": work.options.beam, "alpha": work.options.length_penalty,
+            "longest": work.longest, "wait_ms": 2,
         });
-        let loaded = peer.ask(&request)?;
-        println!("{}: the peer computes in {}, of {}", work.name, loaded["way"], loaded["seconds"]);
-        let port = loaded["port"].as_u64().context("the peer names no port")? as u16;
-        Ok(PeerServer { peer, load: Load::peer(([127, 0, 0, 1], port).into(), &work.sources) })
+        let computes = serde_json::from_value(peer.ask(&request)?["computes"].take())?;
+        Ok(PeerServer { peer, computes })
+    }
+
+    /// Starts it in its fastest way for so many clients, whose sentences make a batch together.
+    fn start(&mut self, work: &Work, clients: usize) -> Result<Load> {
+        let batch = clients.min(MOST_IN_BATCH);
+        let sources = &work.sources[..work.sources.len().min(TRIED).min(16 * batch)];
+        let way = fastest_way(&self.computes, threads::thread_count(), |way| {
+            let request = json!({ "op": "trial", "way": way, "sources": sources, "batch": batch });
+            self.peer.ask_number(&request, "seconds")
+        })?;
+        println!("{} c {clients}: the peer computes in {way}", work.name);
+        let answer = self.peer.ask(&json!({ "op": "start", "way": way, "batch": batch }))?;
+        let port = answer["port"].as_u64().context("the peer names no port")? as u16;
+        Ok(Load::peer(([127, 0, 0, 1], port).into(), &work.sources))
     }
 
     /// Compares the translations of both; their length penalties differ slightly.
     fn compare(&mut self, work: &Work) -> Result<()> {
-        let sources = &work.sources[..work.sources.len().min(200)];
+        let sources = &work.sources[..work.sources.len().min(TRIED)];
         let answer = self.peer.ask(&json!({ "op": "translate", "sources": sources }))?;
         let theirs: Vec<Vec<u32>> = serde_json::from_value(answer["outputs"].clone())?;
         let ours = work.outputs(sources)?;

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use heedful::tensor::Precision;
-use heedful_bench::{Cell, Paired, Turn, take_turns};
+use heedful_bench::{Cell, Paired, Turn, fastest_way, take_turns};
 
 use super::cores::{Spinners, cores};
 use super::model::Model;
@@ -95,7 +95,8 @@ pub(super) fn race(
             way.clone()
         } else {
             let f32_alone = ["float32".to_owned()];
-            let way = fastest_way(work, processes, if is_f32 { &f32_alone } else { types }, setting)?;
+            let types = if is_f32 { &f32_alone } else { types };
+            let way = fastest_way(types, setting.threads, |way| trial(work, processes, setting, way))?;
             fastest.push(((spec.threads, is_f32), way.clone()));
             way
         };
@@ -149,53 +150,6 @@ fn setting(spec: Spec) -> Setting {
     Setting { threads: spec.threads, isa, cores }
 }
 
-/// The peer's fastest way for this work: a type, and how its threads are divided among workers. The type is chosen with the first
-/// split, the split with that type, then the type once more with that split: all of both would take minutes for each cell.
-fn fastest_way(
-    work: &Work,
-    processes: &mut Processes<'_>,
-    types: &[String],
-    setting: Setting,
-) -> Result<String> {
-    let splits = splits(setting.threads);
-    let first = splits[0];
-    let mut trials: Vec<(String, f64)> = Vec::new();
-    let mut fastest_of = |ways: &mut dyn Iterator<Item = (&String, Split)>| -> Result<(String, Split)> {
-        let mut fastest: Option<(f64, (String, Split))> = None;
-        for (compute, split) in ways {
-            let way = way(compute, split);
-            let known = trials.iter().find(|(tried, _)| *tried == way).map(|(_, seconds)| *seconds);
-            let seconds = known.map_or_else(|| trial(work, processes, setting, &way), Ok)?;
-            trials.push((way, seconds));
-            if fastest.as_ref().is_none_or(|(least, _)| seconds < *least) {
-                fastest = Some((seconds, (compute.clone(), split)));
-            }
-        }
-        Ok(fastest.context("the peer has no type")?.1)
-    };
-    let (compute, _) = fastest_of(&mut types.iter().map(|compute| (compute, first)))?;
-    let (_, split) = fastest_of(&mut splits.iter().map(|&split| (&compute, split)))?;
-    let (compute, split) = fastest_of(&mut types.iter().map(|compute| (compute, split)))?;
-    Ok(way(&compute, split))
-}
-
-/// Workers, and the threads of each.
-type Split = [usize; 2];
-
-/// Every split of some threads into powers of two, also those that leave threads idle: at small batches few threads are faster than
-/// many. All threads in one worker come first.
-fn splits(threads: usize) -> Vec<Split> {
-    let powers = || (0..usize::BITS).map(|power| 1 << power).take_while(|&power| power <= threads);
-    let all = powers().flat_map(|workers| powers().map(move |each| [workers, each]));
-    let others = all.filter(|&[workers, each]| workers * each <= threads && [workers, each] != [1, threads]);
-    [[1, threads]].into_iter().chain(others).collect()
-}
-
-/// As the peer's script reads it.
-fn way(compute: &str, [workers, each]: Split) -> String {
-    format!("{compute} {workers}x{each}")
-}
-
 /// The seconds of the faster of some passes; the first one warms up.
 fn trial(work: &Work, processes: &mut Processes<'_>, setting: Setting, way: &str) -> Result<f64> {
     let side = Side { engine: Engine::CTranslate2, setting, compute: way.to_owned() };
@@ -242,17 +196,6 @@ fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn threads_are_split_among_workers_in_every_way() {
-        assert_eq!(splits(1), [[1, 1]]);
-        assert_eq!(splits(2), [[1, 2], [1, 1], [2, 1]]);
-        assert_eq!(splits(16).len(), 15);
-        assert!(
-            splits(12).contains(&[1, 12]) && splits(12).iter().all(|[workers, each]| workers * each <= 12)
-        );
-        assert_eq!(way("int8", [4, 2]), "int8 4x2");
-    }
 
     #[test]
     fn shares_kept_and_gains_of_threads_compare_round_by_round() {

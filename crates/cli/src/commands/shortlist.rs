@@ -9,7 +9,7 @@ use heedful::data::shortlist::Shortlist;
 use heedful::data::{CorpusFiles, Input, TextLimit};
 use heedful::decode::{Copies, Links, SearchOptions, ShortlistOptions, search};
 use heedful::store::output::check_folder;
-use heedful::tasks::folder::ModelFolder;
+use heedful::tasks::folder::{ModelFolder, is_package};
 use heedful::tasks::translate::Translator;
 
 use crate::long_text::LongTexts;
@@ -120,6 +120,9 @@ fn check(arguments: &Arguments, translator: &Translator) -> Result<()> {
         "{name} is no Transformer: only Transformers translate with a shortlist"
     );
     let Some(output) = &arguments.output else {
+        if is_package(&arguments.model) {
+            bail!("{name} is a packed model, which is only read: name a folder for a new one with -o MODEL");
+        }
         check_folder(&arguments.model)?;
         if translator.shortlist().is_some() && !arguments.force.is_given() {
             bail!(

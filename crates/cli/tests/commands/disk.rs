@@ -104,6 +104,29 @@ fn a_disk_that_fills_up_while_a_run_trains_costs_checkpoints_and_not_the_model()
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "it mounts a small disk")]
+fn a_disk_that_is_full_before_the_first_checkpoint_does_not_cost_the_model() {
+    let place = Workplace::new(400);
+    let size = 40 * model_size(&place) + 20_000_000;
+    let training = Workplace::training("disk/run", "--steps 100000")
+        .replace("--checkpoint-every 7", "--checkpoint-every 90000")
+        .replace("--valid-src valid.zh --valid-tgt valid.en", "")
+        .replace("--validation-every 20", "");
+    let commands = format!(
+        r#"
+        "$HEEDFUL" {training} 2> talk & run=$!
+        for i in $(seq 6000); do grep -q "^step" talk && break; kill -0 $run || break; sleep 0.1; done
+        kill -STOP $run; cat /dev/zero > disk/filler 2> /dev/null; kill -CONT $run
+        kill -TERM $run; wait $run; echo "status $?"
+        cat talk; "$HEEDFUL" translate disk/run valid.zh -o translated
+        "#
+    );
+    let Some((_, talk)) = on_a_disk(&place, size, &commands) else { return };
+    assert!(talk.contains("status 143") && talk.contains("the disk is full"), "{talk}");
+    assert_eq!(place.lines("translated").len(), 40, "{talk}");
+}
+
+#[test]
 fn a_finished_run_keeps_what_resuming_and_averaging_need() {
     let place = Workplace::new(400);
     let kept = |run: &str| -> Vec<u64> {

@@ -160,6 +160,9 @@ fn score_and_evaluate_compute_in_the_same_numbers() {
     let line = "evaluate valid.en --src valid.zh --model run --metric perplexity --json";
     assert!(place.good(line).contains("\"compute\":\"bf16\""));
     assert!(place.good(&format!("{line} --compute f32")).contains("\"compute\":\"f32\""));
+    let line = line.trim_end_matches(" --json");
+    assert!(place.good(line).ends_with("\ncomputed in bf16\n"));
+    assert!(place.good(&format!("{line} --compute f32")).ends_with("\ncomputed in f32\n"));
 }
 
 #[test]

@@ -37,6 +37,9 @@ fn what_cannot_be_packed_or_shown_is_an_error_and_nothing_is_written() {
     let place = Workplace::new(200);
     place.good(&Workplace::training("run", "--steps 5"));
     place.good("pack run -o model.zip");
+    // A model that nothing is known of.
+    place.good("quantize run --to int8 -o plain");
+    fs::remove_file(place.path("plain/recipe.toml")).expect("it is ours");
     place.write("text.zip", b"no archive at all");
     let before = names(&place.path(""));
     for (command, expected) in [
@@ -44,7 +47,7 @@ fn what_cannot_be_packed_or_shown_is_an_error_and_nothing_is_written() {
         ("pack run -o other.zip --card no-card.md", "no-card.md"),
         ("demo --pretrained nothing.zip --out demo", "nothing.zip"),
         ("demo --pretrained text.zip --out other", "text.zip"),
-        ("demo --pretrained run", "--text"),
+        ("demo --pretrained plain", "has no texts to try it with: add --text"),
         ("demo --pretrained model.zip --quick", "--quick"),
     ] {
         let error = place.bad(command);
@@ -126,9 +129,9 @@ fn a_package_is_never_written_into() {
     let before = place.read("run.zip");
     for (command, expected) in [
         ("seal run.zip", "is a packed model, which is only read"),
-        ("train --resume run.zip", "run.zip"),
+        ("train --resume run.zip", "--init-from run.zip --out FOLDER"),
         ("average run.zip --last 2 --out mean", "is a packed model, which has no checkpoints"),
-        ("shortlist run.zip --src valid.zh --tgt valid.en", "run.zip"),
+        ("shortlist run.zip --src valid.zh --tgt valid.en", "-o MODEL"),
         ("quantize run --to int8 -o run.zip", "run.zip"),
         ("train --src train.zh --tgt train.en --steps 1 --out run.zip", "run.zip"),
     ] {
@@ -152,6 +155,9 @@ fn a_package_has_something_to_show_or_says_that_it_has_not() {
     let first = place.read("shown/examples.txt");
     let first = text(&first).lines().next().expect("an example").to_owned();
     assert!(place.lines("valid.zh").contains(&first) && shown.contains(&first), "{shown}");
+    // A run is shown where it is, with the same texts.
+    let in_place = place.good("demo --pretrained run");
+    assert!(in_place.contains(&first), "{in_place}");
     // Of a model without a log, the validation text that its recipe names.
     place.good("quantize run --to int8 -o small");
     pack("small", "small");

@@ -8,7 +8,7 @@ use heedful::recipe::{Key, Literal, Overrides, Recipe};
 use heedful::tasks::{Family, Task, resolve};
 
 use crate::covering::{Factor, Row, pairwise};
-use crate::process;
+use crate::process::Place;
 
 /// The files that every folder has. Options of this name are inputs.
 pub(crate) const INPUTS: [(&str, &str); 8] = [
@@ -124,19 +124,21 @@ impl Kind {
         }
     }
 
-    /// Makes the folders `f32`, the reference, and `model`, in a folder with the inputs.
-    pub(crate) fn make(&self, folder: &Path) -> Result<(), String> {
+    /// Makes the folders `f32`, the reference, and `model`, in a folder with the inputs. Some translators get a shortlist.
+    pub(crate) fn make(&self, place: &Place) -> Result<(), String> {
+        let folder = place.folder.as_path();
         fs::create_dir_all(folder).map_err(|error| error.to_string())?;
         for (name, text) in INPUTS {
             fs::write(folder.join(name), text).map_err(|error| error.to_string())?;
         }
         let run = |arguments: &str| {
             let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-            let ended = process::run(folder, &arguments);
-            if ended.is_good() {
-                Ok(())
-            } else {
-                Err(format!("{}: {}", arguments.join(" "), ended.stderr.trim()))
+            let ended = place.run(&arguments);
+            let about = |why: &str| format!("{}: {why}", arguments.join(" "));
+            match ended.fault() {
+                Some(fault) => Err(Failed::Fault(about(&fault))),
+                None if ended.is_good() => Ok(()),
+                None => Err(Failed::Refused(about(ended.stderr.trim()))),
             }
         };
         match &self.origin {
@@ -148,15 +150,39 @@ impl Kind {
             Origin::Imported(from) => run(&format!("import {} -o f32 --quiet", from.display()))?,
         }
         match self.stored.as_str() {
-            "f32" => run("average f32 --last 1 --out model --quiet").or_else(|_| copy(folder)),
-            stored => run(&format!("quantize f32 --to {stored} -o model --quiet")),
+            "f32" => run("average f32 --last 1 --out model --quiet").or_else(|failed| match failed {
+                Failed::Refused(_) => copy(folder),
+                fault => Err(fault),
+            })?,
+            stored => run(&format!("quantize f32 --to {stored} -o model --quiet"))?,
         }
+        for model in ["f32", "model"].iter().filter(|_| self.number % 5 < 2) {
+            match run(&format!("shortlist {model} --src src --tgt tgt --quiet")) {
+                Ok(()) | Err(Failed::Refused(_)) => {}
+                Err(fault) => Err(fault)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a model was not made.
+enum Failed {
+    /// A sentence says why.
+    Refused(String),
+    /// No run may end so.
+    Fault(String),
+}
+
+impl From<Failed> for String {
+    fn from((Failed::Refused(why) | Failed::Fault(why)): Failed) -> String {
+        why
     }
 }
 
 /// An imported model has no checkpoints: it is copied as it is.
-fn copy(folder: &Path) -> Result<(), String> {
-    let failed = |error: std::io::Error| error.to_string();
+fn copy(folder: &Path) -> Result<(), Failed> {
+    let failed = |error: std::io::Error| Failed::Fault(error.to_string());
     fs::create_dir_all(folder.join("model")).map_err(failed)?;
     for entry in fs::read_dir(folder.join("f32")).map_err(failed)? {
         let path = entry.map_err(failed)?.path();

@@ -5,7 +5,7 @@
 //! uses     every command that takes a model, alone and with each of its options (`uses`); every route of a server (`routes`); every
 //!          class and method of the Python package (`crates/python/tests/matrix.py`)
 //! passed   no run waits for itself, panics or ends without a reason; a stored type changes neither whether a use works
-//!          nor, beyond a bound, its numbers (`numbers`)
+//!          nor, beyond a bound, its numbers (`numbers`); every use works with some kind
 //! ```
 //!
 //! `cargo xtask matrix` runs `pairs` in release and prints the table; `cargo xtask matrix --all` runs every option with every kind.
@@ -20,13 +20,13 @@ mod uses;
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use kinds::Kind;
-use process::Ended;
+use numbers::Texts;
+use process::{Ended, Place};
 use table::{Outcome, Table};
 use uses::{Extra, Use};
 
@@ -65,23 +65,24 @@ fn finish(table: &Table) {
     table.refusals().iter().for_each(|(count, sentence)| println!("{count:>5} × {sentence}"));
     println!("{table}");
     assert!(table.faults().is_empty(), "{} faults:\n{}", table.faults().len(), table.faults().join("\n"));
+    assert!(table.never_passed().is_empty(), "no kind passed {:?}", table.never_passed());
 }
 
 /// What worked for a command and a task before: tried first with the next kind.
 type Known = Mutex<HashMap<(String, String), Extra>>;
 
 fn run(kinds: &[Kind], options: Options) -> Table {
-    let (place, uses) = (tempfile::tempdir().expect("a folder"), uses::all());
+    let (folder, uses) = (tempfile::tempdir().expect("a folder"), uses::all());
     let (table, known, next) = (Mutex::new(Table::default()), Known::default(), AtomicUsize::new(0));
     let work = || {
         while let Some(kind) = kinds.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let folder = place.path().join(&kind.name);
-            let of_kind = Tried { kind, folder: &folder, options, known: &known };
+            let place = Place::new(folder.path().join(&kind.name));
+            let of_kind = Tried { kind, place: &place, options, known: &known };
             let outcomes = of_kind.outcomes(&uses);
             eprintln!("{}: {}", kind.name, kind.description());
             table.lock().unwrap_or_else(PoisonError::into_inner).add(kind, outcomes);
             // Models that were used are not needed again.
-            let _ = fs::remove_dir_all(&folder);
+            let _ = fs::remove_dir_all(&place.folder);
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -92,7 +93,7 @@ fn run(kinds: &[Kind], options: Options) -> Table {
 /// A kind of model in its folder.
 struct Tried<'a> {
     kind: &'a Kind,
-    folder: &'a Path,
+    place: &'a Place,
     options: Options,
     known: &'a Known,
 }
@@ -100,15 +101,18 @@ struct Tried<'a> {
 impl Tried<'_> {
     /// What every use came to.
     fn outcomes(&self, uses: &[Use]) -> Vec<(String, Outcome)> {
-        if let Err(error) = self.kind.make(self.folder) {
+        if let Err(error) = self.kind.make(self.place) {
             return vec![("make".to_owned(), Outcome::Fault(error))];
         }
         let mut outcomes = vec![("make".to_owned(), Outcome::Passed(None))];
-        for one in uses {
-            let Some(inputs) = self.inputs(one) else {
-                let why = self.used(one, "f32", &Extra::new()).stderr;
-                outcomes.push((one.path.clone(), Outcome::Refused(why)));
-                continue;
+        let is_tried = |one: &&Use| !one.trains() || self.kind.number() % TRAINED == 0;
+        for one in uses.iter().filter(is_tried) {
+            let inputs = match self.inputs(one) {
+                Ok(inputs) => inputs,
+                Err(why_not) => {
+                    outcomes.push((one.path.clone(), why_not));
+                    continue;
+                }
             };
             outcomes.push((one.path.clone(), self.compared(one, &inputs)));
             let values = one.options();
@@ -122,7 +126,7 @@ impl Tried<'_> {
                 outcomes.push((one.path.clone(), self.compared(one, &extra)));
             }
         }
-        outcomes.push(("serve".to_owned(), routes::outcome(self.folder, self.kind.number())));
+        outcomes.push(("serve".to_owned(), routes::outcome(self.place, self.kind)));
         outcomes.extend(self.in_python().map(|outcome| ("python".to_owned(), outcome)));
         outcomes
     }
@@ -132,20 +136,34 @@ impl Tried<'_> {
         let interpreter = std::env::var_os("HEEDFUL_MATRIX_PYTHON")?;
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../python/tests/matrix.py");
         let mut command = Command::new(interpreter);
-        command.current_dir(self.folder).args([script, "model", &self.kind.number().to_string()]);
-        let ended = process::limited(command.env("HEEDFUL_THREADS", "1"), self.folder);
+        command.current_dir(&self.place.folder).args([script, "model", &self.kind.number().to_string()]);
+        let ended = self.place.limited(command.env("HEEDFUL_THREADS", "1"));
         let about = || format!("[{}] python: {}", self.kind.description(), ended.stderr.trim());
         Some(if ended.is_good() { Outcome::Passed(None) } else { Outcome::Fault(about()) })
     }
 
-    /// The inputs with which a command works with the f32 model.
-    fn inputs(&self, one: &Use) -> Option<Extra> {
+    /// The inputs with which a command works with the f32 model; without such, what the first run without result came to. A fault ends
+    /// the search: it is no answer to wrong inputs.
+    fn inputs(&self, one: &Use) -> Result<Extra, Outcome> {
         let key = (one.path.clone(), self.kind.task.clone());
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        let is_good = |extra: &Extra| self.used(one, "f32", extra).is_good();
-        let found = known.filter(is_good).or_else(|| one.inputs().into_iter().find(is_good))?;
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
-        Some(found)
+        let mut refusal = None;
+        for extra in known.into_iter().chain(one.inputs()) {
+            let ended = self.used(one, "f32", &extra);
+            if let Some(fault) = ended.fault() {
+                return Err(Outcome::Fault(format!("{}: {fault}", self.about(one, "f32", &extra))));
+            }
+            if ended.is_good() {
+                self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, extra.clone());
+                return Ok(extra);
+            }
+            refusal.get_or_insert(ended.stderr);
+        }
+        Err(Outcome::Refused(refusal.unwrap_or_default()))
+    }
+
+    fn about(&self, one: &Use, model: &str, extra: &Extra) -> String {
+        format!("[{}] {}", self.kind.description(), one.arguments(model, extra).join(" "))
     }
 
     /// A use of the stored model against the same use of the f32 model.
@@ -154,17 +172,17 @@ impl Tried<'_> {
         if one.has_compute() && !extra.iter().any(|argument| argument == "--compute") {
             exact_extra.extend(["--compute".to_owned(), "f32".to_owned()]);
         }
+        self.write_masks(one, &exact_extra);
         let [exact, other] = [self.used(one, "f32", &exact_extra), self.used(one, "model", extra)];
-        let arguments =
-            || format!("[{}] {}", self.kind.description(), one.arguments("model", extra).join(" "));
+        let arguments = || self.about(one, "model", extra);
         if let Some(fault) = exact.fault().or_else(|| other.fault()) {
             return Outcome::Fault(format!("{}: {fault}", arguments()));
         }
         match (exact.is_good(), other.is_good()) {
             (false, false) => Outcome::Refused(other.stderr),
             (true, true) => self
-                .near(one, [&exact, &other])
-                .unwrap_or_else(|far| Outcome::Fault(format!("{}: {far:.3} away from f32", arguments()))),
+                .near(one, extra, [&exact, &other])
+                .map_or_else(|why| Outcome::Fault(format!("{}: {why}", arguments())), Outcome::Passed),
             // A model of integers is not quantized again.
             (true, false) if one.path == "quantize" && self.kind.stored == "int8" => {
                 Outcome::Refused(other.stderr)
@@ -174,34 +192,94 @@ impl Tried<'_> {
         }
     }
 
-    fn near(&self, one: &Use, [exact, other]: [&Ended; 2]) -> Result<Outcome, f64> {
+    /// How far the results are from each other, if they are to be compared.
+    fn near(&self, one: &Use, extra: &Extra, [exact, other]: [&Ended; 2]) -> Result<Option<f64>, String> {
         let text = |which: &str, ended: &Ended| {
-            let written = fs::read_to_string(self.folder.join(format!("{which}.out.json")));
+            let written = fs::read_to_string(self.place.folder.join(format!("{which}.out.json")));
             written.unwrap_or_else(|_| ended.stdout.clone())
         };
-        let [a, b] = [text("f32", exact), text("model", other)].map(|text| numbers::parsed(&text));
-        let distance = numbers::distance(&a, &b).filter(|_| !a.is_empty());
+        let texts = [text("f32", exact), text("model", other)];
+        let [a, b] = texts.each_ref().map(|text| numbers::parsed(text));
+        let may_differ = one.texts(extra);
         // Hard attention looks at one word, which may be another. So are random draws, sizes of files, and what searches find.
-        let others = ["export", "pack", "quantize", "generate", "explain example", "explain prune"];
-        let is_compared = !others.contains(&one.path.as_str()) && !self.kind.looks_at_one_word();
-        match distance.filter(|_| is_compared) {
-            Some(far) if far > numbers::bound(&self.kind.stored) => Err(far),
-            near => Ok(Outcome::Passed(near)),
+        let others = ["export", "pack", "quantize", "generate", "explain example", "explain prune", "train"];
+        if others.contains(&one.path.as_str()) || self.kind.looks_at_one_word() {
+            return Ok(None);
+        }
+        let is_json = one.arguments("model", extra).iter().any(|argument| argument == "--json");
+        match numbers::distance(&a, &b, may_differ) {
+            Some(far) if far > numbers::bound(&self.kind.stored) => Err(format!("{far:.3} away from f32")),
+            None if may_differ != Texts::Found => {
+                Err(format!("another result: {} of f32: {}", texts[1], texts[0]))
+            }
+            Some(_) if a.is_empty() && is_json && may_differ != Texts::Found => {
+                Err(format!("no JSON: {}", texts[1]))
+            }
+            near => Ok(near.filter(|_| !a.is_empty())),
+        }
+    }
+
+    /// The masks of a use, which fit what the f32 model attends to without them: no query sees the second key but the second.
+    fn write_masks(&self, one: &Use, extra: &Extra) {
+        let Some(place) = extra.iter().position(|argument| argument == "--mask") else { return };
+        let unmasked = [&extra[..place], &extra[place + 2..]].concat();
+        self.used(one, "f32", &unmasked);
+        let written = fs::read_to_string(self.place.folder.join("f32.out.json")).unwrap_or_default();
+        for explained in numbers::parsed(&written) {
+            let layers = explained[0]["outputs"][0]["attention"].as_array().cloned().unwrap_or_default();
+            for layer in layers {
+                let [queries, keys] = ["queries", "keys"].map(|name| layer[name].as_u64().unwrap_or(0));
+                let row =
+                    |query: u64| (0..keys).map(move |key| if key == 1 && query != 1 { "0 " } else { "1 " });
+                let rows: String = (0..queries).map(|query| row(query).collect::<String>() + "\n").collect();
+                let kind = layer["kind"].as_str().unwrap_or_default();
+                for name in [kind, "self"].iter().filter(|name| **name != "self" || kind.ends_with("coder")) {
+                    fs::write(self.place.folder.join(format!("mask.{name}")), &rows)
+                        .expect("room on the disk");
+                }
+            }
         }
     }
 
     fn used(&self, one: &Use, model: &str, extra: &Extra) -> Ended {
         let out = format!("{model}.out");
-        let _ = fs::remove_dir_all(self.folder.join(&out));
+        let _ = fs::remove_dir_all(self.place.folder.join(&out));
         for end in ["json", "html", "safetensors", "zip"] {
-            let _ = fs::remove_file(self.folder.join(format!("{out}.{end}")));
+            let _ = fs::remove_file(self.place.folder.join(format!("{out}.{end}")));
         }
         let arguments = one.arguments(model, extra);
         let arguments: Vec<String> =
             arguments.iter().map(|argument| argument.replace("{out}", &out)).collect();
-        process::run(self.folder, &arguments)
+        self.place.run(&arguments)
     }
 }
 
 /// Among how many kinds of models the options of a command are divided.
 const SHARING: usize = 12;
+/// One of so many kinds is trained further.
+const TRAINED: usize = 5;
+
+#[test]
+#[cfg_attr(not(unix), ignore = "a script stands for the program")]
+fn a_command_that_fails_with_every_model_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("broken");
+    let text = format!(
+        "#!/bin/sh\ncase \"$1\" in\nexplain) echo \"thread 'main' panicked at explain\" >&2; exit 101;;\n\
+         score) echo nonsense;;\n*) exec {} \"$@\";;\nesac\n",
+        env!("CARGO_BIN_EXE_heedful")
+    );
+    fs::write(&script, text).expect("room on the disk");
+    assert!(Command::new("chmod").arg("+x").arg(&script).status().expect("chmod").success());
+    let kind = &kinds::few()[0];
+    let place = Place::of(folder.path().join("kind"), script);
+    let of_kind = Tried { kind, place: &place, options: Options::None, known: &Known::default() };
+    let mut uses = uses::all();
+    uses.retain(|one| ["explain", "score", "translate"].contains(&one.path.as_str()));
+    let mut table = Table::default();
+    table.add(kind, of_kind.outcomes(&uses));
+    let [explain, score] = table.faults() else { panic!("{:?}", table.faults()) };
+    assert!(explain.contains("explain f32") && explain.contains("panicked at"), "{explain}");
+    assert!(score.contains("score model") && score.contains("no JSON: nonsense"), "{score}");
+    assert_eq!(table.never_passed(), ["explain", "score"]);
+}

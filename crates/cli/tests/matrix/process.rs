@@ -1,7 +1,7 @@
 //! A run of the program with a limit on its time.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -33,41 +33,55 @@ impl Ended {
     }
 }
 
-/// The program with these arguments in a folder, on one thread.
-pub(crate) fn command(folder: &Path, arguments: &[String]) -> Command {
-    let mut command = Command::new(program());
-    command.current_dir(folder).args(arguments).env("HEEDFUL_THREADS", "1").stdin(Stdio::null());
-    command
+/// A folder, and the program that works there.
+pub(crate) struct Place {
+    pub(crate) folder: PathBuf,
+    program: PathBuf,
 }
 
-/// Runs the program to its end, or to the limit.
-pub(crate) fn run(folder: &Path, arguments: &[String]) -> Ended {
-    limited(&mut command(folder, arguments), folder)
-}
+impl Place {
+    /// With the program of this build, or the one that `HEEDFUL_MATRIX_OF` names.
+    pub(crate) fn new(folder: PathBuf) -> Place {
+        let named = std::env::var_os("HEEDFUL_MATRIX_OF").map(PathBuf::from);
+        Place::of(folder, named.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_heedful"))))
+    }
 
-/// Runs a command to its end, or to the limit.
-pub(crate) fn limited(command: &mut Command, folder: &Path) -> Ended {
-    let paths = ["stdout", "stderr"].map(|name| folder.join(format!(".{name}")));
-    let [stdout, stderr] = [&paths[0], &paths[1]].map(|path| File::create(path).expect("room on the disk"));
-    let mut child = command.stdout(stdout).stderr(stderr).spawn().expect("the program starts");
-    let begin = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("a child") {
-            break status.code();
-        }
-        if begin.elapsed() > LIMIT {
-            child.kill().expect("a child");
-            child.wait().expect("a child");
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    };
-    let [stdout, stderr] =
-        paths.map(|path| String::from_utf8_lossy(&fs::read(path).expect("the output")).into_owned());
-    Ended { status, stdout, stderr }
-}
+    pub(crate) fn of(folder: PathBuf, program: PathBuf) -> Place {
+        Place { folder, program }
+    }
 
-/// The program of this build, or the one that `HEEDFUL_MATRIX_OF` names.
-fn program() -> String {
-    std::env::var("HEEDFUL_MATRIX_OF").unwrap_or_else(|_| env!("CARGO_BIN_EXE_heedful").to_owned())
+    /// The program with these arguments, on one thread.
+    pub(crate) fn command(&self, arguments: &[String]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.folder).args(arguments).env("HEEDFUL_THREADS", "1").stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program to its end, or to the limit.
+    pub(crate) fn run(&self, arguments: &[String]) -> Ended {
+        self.limited(&mut self.command(arguments))
+    }
+
+    /// Runs a command to its end, or to the limit.
+    pub(crate) fn limited(&self, command: &mut Command) -> Ended {
+        let paths = ["stdout", "stderr"].map(|name| self.folder.join(format!(".{name}")));
+        let [stdout, stderr] =
+            [&paths[0], &paths[1]].map(|path| File::create(path).expect("room on the disk"));
+        let mut child = command.stdout(stdout).stderr(stderr).spawn().expect("the program starts");
+        let begin = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("a child") {
+                break status.code();
+            }
+            if begin.elapsed() > LIMIT {
+                child.kill().expect("a child");
+                child.wait().expect("a child");
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let [stdout, stderr] =
+            paths.map(|path| String::from_utf8_lossy(&fs::read(path).expect("the output")).into_owned());
+        Ended { status, stdout, stderr }
+    }
 }

@@ -2,38 +2,72 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::process;
+use crate::kinds::Kind;
+use crate::numbers::{self, Texts};
+use crate::process::Place;
 use crate::table::Outcome;
 
 /// For one answer.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Serves the folder `model`, and sends a request to every route: what it requires, and one more of its fields by `number`.
-pub(crate) fn outcome(folder: &Path, number: usize) -> Outcome {
-    let arguments = ["serve", "model", "--port", "0"].map(str::to_owned);
-    let mut command = process::command(folder, &arguments);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    let mut server = Server(child);
-    let Some(address) = server.address() else {
-        return Outcome::Fault("serve: no address within a minute".to_owned());
+/// Serves the folders `f32` and `model`, each by itself, and sends a request to every route: what it requires, and one more of its fields
+/// by the kind's number.
+pub(crate) fn outcome(place: &Place, kind: &Kind) -> Outcome {
+    let answers = |arguments: &[&str]| -> Result<Answers, String> {
+        let mut server = Server::start(place, arguments);
+        let address = server.address().ok_or("serve: no address within a minute")?;
+        requests(&address, kind.number())
     };
-    match requests(&address, number) {
-        Ok(()) => Outcome::Passed(None),
-        Err(fault) => Outcome::Fault(fault),
+    let compared = || {
+        let exact = answers(&["serve", "f32", "--compute", "f32", "--port", "0"])?;
+        near(&exact, &answers(&["serve", "model", "--port", "0"])?, kind)
+    };
+    compared().map_or_else(Outcome::Fault, Outcome::Passed)
+}
+
+/// By request, the status and what came.
+type Answers = Vec<(String, u16, String)>;
+
+/// The largest distance of the numbers of `/v1`; a fault if it is too large, or if a route answers one model alone.
+fn near(exact: &Answers, other: &Answers, kind: &Kind) -> Result<Option<f64>, String> {
+    let mut farthest = None;
+    for ((request, exact_status, a), (_, status, b)) in exact.iter().zip(other) {
+        if status != exact_status {
+            return Err(format!("{request}: status {status}, of f32 {exact_status}: {b}"));
+        }
+        if !request.starts_with("post /v1/") || *status != 200 || kind.looks_at_one_word() {
+            continue;
+        }
+        let is_ranking = ["/classify", "/fill"].iter().any(|route| request.contains(route));
+        let texts = if is_ranking { Texts::Ranked } else { Texts::Found };
+        match numbers::distance(&numbers::parsed(a), &numbers::parsed(b), texts) {
+            Some(far) if far > numbers::bound(&kind.stored) => {
+                return Err(format!("{request}: {far:.3} away from f32"));
+            }
+            None if texts != Texts::Found => return Err(format!("{request}: {b}, of f32: {a}")),
+            Some(far) => farthest = Some(farthest.map_or(far, |farthest: f64| farthest.max(far))),
+            None => {}
+        }
     }
+    Ok(farthest)
 }
 
 /// A process that ends with the test.
 struct Server(Child);
 
 impl Server {
+    fn start(place: &Place, arguments: &[&str]) -> Server {
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let mut command = place.command(&arguments);
+        Server(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts"))
+    }
+
     /// Where it listens, from its first lines.
     fn address(&mut self) -> Option<String> {
         let stderr = self.0.stderr.take()?;
@@ -60,11 +94,11 @@ impl Drop for Server {
     }
 }
 
-fn requests(address: &str, number: usize) -> Result<(), String> {
+fn requests(address: &str, number: usize) -> Result<Answers, String> {
     let (_, text) = send(address, "GET", "/openapi.json", None)?;
     let description: Value =
         serde_json::from_str(&text).map_err(|error| format!("/openapi.json: {error}"))?;
-    let mut posted = 0;
+    let (mut posted, mut answers) = (0, Answers::new());
     let paths = description["paths"].as_object().ok_or("/openapi.json: no paths")?;
     for (path, methods) in paths.iter().filter(|(path, _)| !path.contains('{')) {
         for (method, operation) in methods.as_object().into_iter().flatten() {
@@ -81,9 +115,10 @@ fn requests(address: &str, number: usize) -> Result<(), String> {
             if status >= 500 && status != 501 {
                 return Err(format!("{method} {path} {sent}: status {status}: {answer}"));
             }
+            answers.push((format!("{method} {path} {sent}"), status, answer));
         }
     }
-    if posted == 0 { Err("no route answers a request for this model".to_owned()) } else { Ok(()) }
+    if posted == 0 { Err("no route answers a request for this model".to_owned()) } else { Ok(answers) }
 }
 
 /// The schemas of a description.

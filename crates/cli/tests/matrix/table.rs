@@ -22,6 +22,8 @@ struct Cell {
     passed: usize,
     refused: usize,
     faults: usize,
+    /// Of those that passed.
+    compared: usize,
     farthest: f64,
 }
 
@@ -63,6 +65,7 @@ impl Table {
             match outcome {
                 Outcome::Passed(distance) => {
                     cell.passed += 1;
+                    cell.compared += usize::from(distance.is_some());
                     cell.farthest = cell.farthest.max(distance.unwrap_or(0.0));
                 }
                 Outcome::Refused(sentence) => {
@@ -83,6 +86,13 @@ impl Table {
             self.refusals.iter().map(|(text, count)| (*count, text.as_str())).collect();
         all.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
         all
+    }
+
+    /// Uses that no kind passed: nothing is known of them.
+    pub(crate) fn never_passed(&self) -> Vec<&str> {
+        let mut passed: BTreeMap<&str, usize> = BTreeMap::new();
+        self.cells.iter().for_each(|((path, _), cell)| *passed.entry(path).or_default() += cell.passed);
+        passed.into_iter().filter(|&(_, passed)| passed == 0).map(|(path, _)| path).collect()
     }
 
     pub(crate) fn faults(&self) -> &[String] {
@@ -115,9 +125,11 @@ impl fmt::Display for Table {
             writeln!(f)?;
         }
         let (faults, seconds) = (self.faults.len(), self.begin.elapsed().as_secs());
+        let compared: usize = self.cells.values().map(|cell| cell.compared).sum();
         write!(
             f,
-            "{} kinds, {uses} uses: {} passed, {refused} refused in a sentence, {faults} faults; {seconds} s",
+            "{} kinds, {uses} uses: {} passed, the numbers of {compared} beside those of f32, {refused} refused in a sentence, \
+             {faults} faults; {seconds} s",
             self.kinds,
             uses - refused - faults
         )

@@ -6,6 +6,7 @@
 use clap::{Arg, ArgAction, Command};
 
 use crate::kinds::INPUTS;
+use crate::numbers::Texts;
 
 /// A command that takes a model.
 pub(crate) struct Use {
@@ -17,7 +18,7 @@ pub(crate) struct Use {
 /// The part of a use that changes: inputs or an option, as arguments.
 pub(crate) type Extra = Vec<String>;
 
-/// Every command that takes a model, ends by itself and does not train.
+/// Every command that takes a model and ends by itself.
 pub(crate) fn all() -> Vec<Use> {
     let mut found = Vec::new();
     let mut command = heedful_cli::command_line();
@@ -31,20 +32,26 @@ fn walk(path: &str, command: &Command, found: &mut Vec<Use>) {
     for child in command.get_subcommands().filter(|child| child.get_name() != "help") {
         let path = format!("{path} {}", child.get_name()).trim().to_owned();
         walk(&path, child, found);
-        // `serve` does not end (see `routes`), and `train` makes the models.
-        if child.get_arguments().any(takes_a_model) && !["serve", "train"].contains(&child.get_name()) {
+        // `serve` does not end: see `routes`.
+        if child.get_arguments().any(takes_a_model) && child.get_name() != "serve" {
             found.push(Use { path, command: child.clone() });
         }
     }
 }
 
-/// A model that is read, as the first argument or by `--model`.
+/// A model that is read, as the first argument, by `--model`, or to train it further.
 fn takes_a_model(argument: &Arg) -> bool {
     match value_name(argument) {
         "MODEL" => argument.is_positional(),
         "FOLDER" => argument.get_id() == "model",
+        "PATH" => argument.get_long() == Some("init-from"),
         _ => false,
     }
+}
+
+/// More models, which work together with the first.
+fn takes_more_models(argument: &Arg) -> bool {
+    argument.is_positional() && value_name(argument).starts_with("MODEL|")
 }
 
 /// Where a new model goes. It is always named: one that is changed where it lies would be another in its next use.
@@ -62,9 +69,31 @@ impl Use {
         self.command.get_arguments().any(|argument| argument.get_id() == "compute")
     }
 
+    /// Whether it trains, which takes longer than other uses and has every key of a recipe as an option.
+    pub(crate) fn trains(&self) -> bool {
+        self.path == "train"
+    }
+
+    /// Which texts of its results may differ.
+    pub(crate) fn texts(&self, extra: &Extra) -> Texts {
+        match self.path.as_str() {
+            "score" | "evaluate" => Texts::Same,
+            "explain" if extra.iter().any(|argument| argument == "--target") => Texts::Same,
+            "classify" | "fill" => Texts::Ranked,
+            _ => Texts::Found,
+        }
+    }
+
     /// The arguments that every such use has, with `extra` at their end.
     pub(crate) fn arguments(&self, model: &str, extra: &Extra) -> Vec<String> {
         let mut arguments: Vec<String> = self.path.split(' ').map(str::to_owned).collect();
+        if self.trains() {
+            arguments.extend("--steps 1 --batch-tokens 64 --quiet --out {out}".split(' ').map(str::to_owned));
+        }
+        let (more_models, extra): (Extra, Extra) =
+            extra.iter().cloned().partition(|value| value == "{model}");
+        let is_extra =
+            |argument: &Arg| argument.get_long().is_some_and(|long| extra.contains(&format!("--{long}")));
         let mut is_given = false;
         for argument in self.command.get_arguments() {
             if takes_a_model(argument) {
@@ -74,12 +103,16 @@ impl Use {
                     arguments.push(model.to_owned());
                     is_given = true;
                 }
+            } else if is_extra(argument) {
             } else if argument.is_required_set() || argument.is_positional() || writes_a_model(argument) {
+                if takes_more_models(argument) {
+                    arguments.extend(more_models.iter().map(|_| model.to_owned()));
+                }
                 arguments.extend(self.value(argument, 0).into_iter().flatten());
             }
         }
-        arguments.extend(self.as_json(extra));
-        arguments.extend(extra.iter().cloned());
+        arguments.extend(self.as_json(&extra));
+        arguments.extend(extra);
         arguments
     }
 
@@ -118,6 +151,12 @@ impl Use {
 
     /// Every option with every value.
     pub(crate) fn options(&self) -> Vec<OptionValue> {
+        if self.trains() {
+            return Vec::new();
+        }
+        let more_models = self.command.get_arguments().filter(|argument| takes_more_models(argument));
+        let ensembles =
+            more_models.map(|_| OptionValue { extra: vec!["{model}".to_owned()], is_choice: false });
         let arguments = self.command.get_arguments().filter(|argument| {
             let id = argument.get_id().as_str();
             let is_input =
@@ -125,18 +164,18 @@ impl Use {
             !argument.is_positional()
                 && !takes_a_model(argument)
                 && !writes_a_model(argument)
-                && !argument.is_required_set()
+                && (!argument.is_required_set() || is_choice(argument))
                 && !argument.is_hide_set()
                 && (!is_input || ["prefix", "terms", "alignments"].contains(&id))
                 && !["help", "version", "device", "json"].contains(&id)
         });
-        arguments
-            .flat_map(|argument| {
-                let is_choice =
-                    !argument.get_possible_values().is_empty() && argument.get_action().takes_values();
-                (0..).map_while(move |n| Some(OptionValue { extra: self.value(argument, n)?, is_choice }))
-            })
-            .collect()
+        let values = arguments.flat_map(|argument| {
+            // The first value of what is required is that of the use without options.
+            let first = usize::from(argument.is_required_set());
+            let is_choice = is_choice(argument) && first == 0;
+            (first..).map_while(move |n| Some(OptionValue { extra: self.value(argument, n)?, is_choice }))
+        });
+        values.chain(ensembles).collect()
     }
 
     /// The n-th way to write an argument.
@@ -162,7 +201,7 @@ impl Use {
             "HEAD|mean" => &["mean", "0"],
             "LAYER" => &["encoder.0", "decoder.0"],
             "LIST" => &["all"],
-            "[KIND=]FILE" => return None,
+            "[KIND=]FILE" => return MASKS.get(n).map(|mask| mask.split('|').map(str::to_owned).collect()),
             "TEXT" if id == "prompt" || id == "target" => &["der Hund"],
             "TEXT" | "TEXT|FILE|-" | "PHRASE" => &["the cat sees <mask>", "the dog"],
             "HYP" => &["./tgt"],
@@ -181,6 +220,20 @@ impl Use {
         };
         written((*values.get(n)?).to_owned())
     }
+}
+
+/// Masks: of models with one kind of attention, then of translators, whose translation has to be known. `main` writes the files.
+const MASKS: [&str; 5] = [
+    "--mask|./mask.self",
+    "--mask|pooling=./mask.pooling",
+    "--target|der Hund|--mask|encoder=./mask.encoder",
+    "--target|der Hund|--mask|decoder=./mask.decoder",
+    "--target|der Hund|--mask|cross=./mask.cross",
+];
+
+/// Whether the values of an argument are a list of names.
+fn is_choice(argument: &Arg) -> bool {
+    !argument.get_possible_values().is_empty() && argument.get_action().takes_values()
 }
 
 /// An option with a value.

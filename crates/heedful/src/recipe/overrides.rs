@@ -80,6 +80,10 @@ impl Overrides {
             }
             for (name, value) in keys {
                 let path = format!("{section}.{}", name.get_ref());
+                // Every recipe of a run from before α was named so has it, and nothing is half of no α.
+                if path == "training.r_drop" && value.get_ref().as_str() == Some("none") {
+                    continue;
+                }
                 let key = find_key(&path)
                     .map_err(|message| RecipeError::Unknown { location: location(name.span()), message })?;
                 let value = Literal::from_toml(value.get_ref()).map_err(|found| RecipeError::Value {

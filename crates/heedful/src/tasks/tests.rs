@@ -185,6 +185,12 @@ fn settings_are_found_by_their_short_names() {
 }
 
 #[test]
+fn a_run_from_before_alpha_had_its_name_goes_on_if_it_had_none() {
+    let recipe = resolved("[training]\nr_drop = \"none\"\n", &[]).expect("a recipe of an earlier version");
+    assert_eq!(recipe.training.r_drop_alpha, None);
+}
+
+#[test]
 fn values_that_do_not_go_together_are_refused() {
     assert!(set_complaint("heads=5").contains("5 heads do not divide d_model 256"));
     assert!(set_complaint("sharing=separate").contains("model.tying"));

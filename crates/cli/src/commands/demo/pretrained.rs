@@ -9,6 +9,7 @@ use heedful::decode::SearchOptions;
 use heedful::models::DeviceChoice;
 use heedful::tasks::package::{EXAMPLES, MODEL_CARD, Package};
 use heedful::tasks::translate::Translator;
+use heedful::train::examples::examples as of_run;
 
 use super::folder::Existing;
 use super::trace::Trace;
@@ -81,7 +82,7 @@ fn title(model: &Path) -> Option<String> {
     Some(title.trim_start_matches('#').trim().to_owned())
 }
 
-/// The texts that came with the model.
+/// The texts that came with the model, else some of its run.
 fn examples(model: &Path) -> Result<Vec<String>> {
     let path = model.join(EXAMPLES);
     match fs::read_to_string(&path) {
@@ -89,7 +90,7 @@ fn examples(model: &Path) -> Result<Vec<String>> {
             let usable = |line: &&str| !line.trim().is_empty() && line.chars().count() <= LONGEST_PHRASE;
             Ok(text.lines().filter(usable).take(MOST_EXAMPLES).map(str::to_owned).collect())
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(of_run(model)),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
 }

@@ -69,6 +69,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         writeln!(out, "perplexity = {:.digits$} by token ({} tokens)", found.by_token(), found.tokens)?;
         writeln!(out, "perplexity = {:.digits$} by word ({} words)", found.by_word(), found.words)?;
         writeln!(out, "perplexity = {:.digits$} by byte ({} bytes)", found.by_byte(), found.bytes)?;
+        writeln!(out, "computed in {compute}")?;
     }
     Ok(out.flush()?)
 }

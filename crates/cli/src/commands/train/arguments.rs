@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use heedful::recipe::Recipe;
+use heedful::tasks::folder::is_package;
 use heedful::train::run::RunError;
 
 use super::distributed::Distributed;
@@ -57,6 +58,13 @@ impl Arguments {
         if let (Some(folder), Some(file)) = (&self.resume, &of_run)
             && !file.exists()
         {
+            if is_package(folder) {
+                let file = folder.display();
+                bail!(
+                    "{file} is a packed model, which has no checkpoints and is not resumed: give the folder of its run, or train on \
+                     from its weights with --init-from {file} --out FOLDER"
+                );
+            }
             return Err(RunError::NotARun { folder: folder.clone() }.into());
         }
         if let Some(run) = self.resume.as_ref().filter(|_| self.recipe.sets("output.out")) {

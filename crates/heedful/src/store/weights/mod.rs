@@ -56,6 +56,19 @@ pub enum WeightsMismatch {
     },
 }
 
+/// Room for a model's file: at least its numbers and its header, which names every parameter and every other file of the folder.
+pub(crate) fn room(params: &Params) -> u64 {
+    let of_one = |param: heedful_tensor::Param| {
+        let [rows, width] = param.shape();
+        4 * rows * width + param.name().len() + HEADER_ENTRY
+    };
+    (HEADER + params.iter().map(of_one).sum::<usize>()) as u64
+}
+
+/// More than a header has beside the names of parameters, and for each of these: its type, its shape and where it lies.
+const HEADER: usize = 1 << 14;
+const HEADER_ENTRY: usize = 160;
+
 impl Weights {
     /// A copy of a model's parameters.
     pub fn of(params: &Params) -> Weights {
@@ -108,11 +121,6 @@ impl Weights {
     /// Name, `[rows, width]` and numbers of every matrix.
     pub fn iter(&self) -> impl Iterator<Item = (&str, [usize; 2], &[f32])> {
         self.entries.iter().map(|entry| (entry.name.as_str(), entry.shape, self.numbers(entry)))
-    }
-
-    /// The size of all numbers in a file.
-    pub fn bytes(&self) -> u64 {
-        self.entries.iter().map(|entry| size_of_val(self.numbers(entry)) as u64).sum()
     }
 
     /// The numbers of one matrix.
@@ -174,6 +182,7 @@ fn check<'a>(
 mod tests {
     use heedful_tensor::Init;
 
+    use super::file::{Checksum, Contents};
     use super::*;
 
     fn params(first: usize) -> Params {
@@ -181,6 +190,21 @@ mod tests {
         params.add("a", 1, first, Init::Normal(1.0));
         params.add("b", 2, 5, Init::Normal(1.0));
         params
+    }
+
+    #[test]
+    fn a_file_fits_into_its_room() {
+        let params = Params::new(0);
+        for layer in 0..40 {
+            params.add(&format!("encoder.{layer}.feed_forward.inner"), 3, 5, Init::Normal(1.0));
+        }
+        let weights = Weights::of(&params);
+        let metadata = Metadata::from([("seal".to_owned(), "x".repeat(1000))]);
+        let sets = vec![("", &weights)];
+        let contents = Contents { metadata, tensors: Vec::new(), sets, checksum: Checksum::First };
+        let mut file = Vec::new();
+        contents.write(&mut file).expect("memory");
+        assert!(file.len() as u64 <= room(&params), "{} bytes, room for {}", file.len(), room(&params));
     }
 
     #[test]

@@ -86,8 +86,8 @@ pub enum RunError {
     /// What the run writes does not fit on the disk.
     #[error(
         "the run needs {needed} on the disk of {}, where {room} are free for it: a model of {model}, and checkpoints of {checkpoint} \
-         each. Free some space, name a folder on another disk (--out), or keep fewer checkpoints (checkpoint.keep_last, \
-         checkpoint.keep_best)",
+         each. Free some space, or name a folder on another disk (--out); with the fewest checkpoints (checkpoint.keep_last = 1, \
+         checkpoint.keep_best = 0) it needs {least}",
         folder.display()
     )]
     SmallDisk {
@@ -101,6 +101,8 @@ pub enum RunError {
         model: String,
         /// The size of a checkpoint.
         checkpoint: String,
+        /// What the run takes when it keeps as few checkpoints as it can.
+        least: String,
     },
     /// The folder holds no run to resume.
     #[error("{} is not the folder of a run, for it has no recipe.toml: start one with heedful train … --out {}", folder.display(), folder.display())]

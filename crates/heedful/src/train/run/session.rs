@@ -21,7 +21,7 @@ use crate::metrics::Measure;
 use crate::plot::Status;
 use crate::recipe::{Recipe, TrainingKeys};
 use crate::store::reserve::Reserve;
-use crate::store::weights::Weights;
+use crate::store::weights::{Weights, room};
 use crate::tasks::ModelConfig;
 use crate::tasks::folder::{MODEL, ModelFolder};
 use crate::tasks::validation::ValidationSet;
@@ -118,8 +118,7 @@ impl<'a> Session<'a> {
         let batches =
             Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout, special), position)?);
         let now = Instant::now();
-        let bytes = 4 * trainer.model().params().count() as u64;
-        let reserve = Reserve::beside(&folder.path.join(MODEL), bytes).ok();
+        let reserve = Reserve::beside(&folder.path.join(MODEL), room(trainer.model().params())).ok();
         Ok(Session {
             recipe,
             watcher,

@@ -40,6 +40,8 @@ struct Wanted {
     checkpoint: u64,
     /// At the moment when it is most.
     most: u64,
+    /// The same with the fewest checkpoints.
+    least: u64,
 }
 
 impl Wanted {
@@ -59,17 +61,22 @@ impl Wanted {
         // One more is whole before the oldest goes.
         let coming = u64::from(kept < steps);
         let checkpoints = checkpoint.saturating_mul(whole + coming);
-        let most = [2 * model, checkpoints, weights.saturating_mul(kept - whole)];
-        Wanted { model, checkpoint, most: most.into_iter().fold(0, u64::saturating_add) }
+        let sum = |parts: [u64; 3]| parts.into_iter().fold(0, u64::saturating_add);
+        Wanted {
+            model,
+            checkpoint,
+            most: sum([2 * model, checkpoints, weights.saturating_mul(kept - whole)]),
+            least: sum([2 * model, checkpoint, if steps > 1 { checkpoint } else { 0 }]),
+        }
     }
 
     fn check(&self, room: u64, folder: &Path) -> Result<(), RunError> {
         if self.most <= room {
             return Ok(());
         }
-        let [needed, room, model, checkpoint] =
-            [self.most, room, self.model, self.checkpoint].map(|bytes| Bytes(bytes).to_string());
-        Err(RunError::SmallDisk { folder: folder.to_owned(), needed, room, model, checkpoint })
+        let [needed, room, model, checkpoint, least] =
+            [self.most, room, self.model, self.checkpoint, self.least].map(|bytes| Bytes(bytes).to_string());
+        Err(RunError::SmallDisk { folder: folder.to_owned(), needed, room, model, checkpoint, least })
     }
 }
 
@@ -92,10 +99,21 @@ mod tests {
         assert_eq!(most(&recipe, true), 2 + 3);
         (recipe.checkpoint.keep_last, recipe.training.steps) = (1, Some(1000));
         assert_eq!(most(&recipe, false), 2 + 2 * 3);
+        recipe.checkpoint.keep_best = 0;
         let wanted = Wanted::of(&recipe, 7_500_000, false);
+        assert_eq!(wanted.least, wanted.most);
+        recipe.checkpoint.keep_last = 9;
+        assert_eq!(Wanted::of(&recipe, 7_500_000, true).least, wanted.most);
         assert!(wanted.check(240_000_000, Path::new("run")).is_ok());
         let error = wanted.check(62_000_000, Path::new("run")).expect_err("a small disk").to_string();
-        for part in ["run", "240.0 MB", "62.0 MB", "a model of 30.0 MB", "checkpoints of 90.0 MB", "--out"] {
+        for part in [
+            "run",
+            "240.0 MB",
+            "62.0 MB",
+            "a model of 30.0 MB",
+            "checkpoints of 90.0 MB",
+            "it needs 240.0 MB",
+        ] {
             assert!(error.contains(part), "{part}: {error}");
         }
     }

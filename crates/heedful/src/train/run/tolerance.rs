@@ -11,7 +11,7 @@ use super::{Event, RunError};
 use crate::plot::Status;
 use crate::store::durable::WriteError;
 use crate::store::reserve::Reserve;
-use crate::store::weights::Weights;
+use crate::store::weights::{Weights, room};
 use crate::tasks::folder::{FolderError, MODEL};
 use crate::train::checkpoint::Keep;
 use crate::train::log::Record;
@@ -27,7 +27,8 @@ impl Session<'_> {
             saved = self.folder.save(weights);
         }
         saved?;
-        self.reserve = Reserve::beside(&self.folder.path.join(MODEL), weights.bytes()).ok();
+        self.reserve =
+            Reserve::beside(&self.folder.path.join(MODEL), room(self.trainer.model().params())).ok();
         Ok(())
     }
 

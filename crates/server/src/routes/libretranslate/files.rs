@@ -147,9 +147,8 @@ pub(crate) async fn download_file(
     let download = found.ok_or_else(missing)?;
     let mut response = with_type(ResponseBody::from(download.bytes), download.kind);
     // Never shown as a page of this server: what is in it may be anybody's.
-    let disposition = format!("attachment; filename=\"{}\"", download.name);
     let headers = response.headers_mut();
-    if let Ok(disposition) = HeaderValue::from_str(&disposition) {
+    if let Ok(disposition) = HeaderValue::from_str(&attachment(&download.name)) {
         headers.insert(header::CONTENT_DISPOSITION, disposition);
     }
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
@@ -205,11 +204,36 @@ fn format(name: &str) -> Result<Format, ApiError> {
     }
 }
 
-/// `letter.txt` becomes `letter_de.txt`. Only characters that no header and no file system minds.
+/// A `Content-Disposition` (RFC 6266): a name of more than ASCII also as RFC 5987 encodes it, which browsers prefer.
+fn attachment(name: &str) -> String {
+    let mut ascii: String = name.chars().filter(char::is_ascii).collect();
+    if ascii == name {
+        return format!("attachment; filename=\"{name}\"");
+    }
+    if ascii.starts_with('_') {
+        ascii.insert_str(0, "translation");
+    }
+    let encoded: String = name
+        .bytes()
+        .map(|byte| match byte {
+            b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{encoded}")
+}
+
+/// `letter.txt` becomes `letter_de.txt`. Only characters that no file system minds: of ASCII letters, digits and `-_ `, of the rest
+/// all but signs that control or turn text.
 fn name_of(name: &str, target: &str) -> String {
-    let clean = |text: &str| -> String {
-        text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ' ')).take(80).collect()
+    let is_harmless = |c: &char| match c {
+        '-' | '_' | ' ' => true,
+        c if c.is_ascii() => c.is_ascii_alphanumeric(),
+        c => {
+            !c.is_control() && !matches!(c, '\u{61c}' | '\u{2000}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..)
+        }
     };
+    let clean = |text: &str| -> String { text.chars().filter(is_harmless).take(80).collect() };
     let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "txt"));
     let stem = Some(clean(stem)).filter(|stem| !stem.is_empty()).unwrap_or_else(|| "translation".to_owned());
     format!("{stem}_{}.{}", clean(target), clean(ending))
@@ -227,7 +251,8 @@ mod tests {
             ("letter.txt", "letter_de.txt"),
             ("a \"b\"\r\nX: y.html", "a bX y_de.html"),
             ("", "translation_de.txt"),
-            ("信.htm", "translation_de.htm"),
+            ("信.htm", "信_de.htm"),
+            ("\u{202e}gepj\u{85}.txt", "gepj_de.txt"),
         ] {
             assert_eq!(name_of(name, "de"), expected);
         }
@@ -292,6 +317,20 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_TYPE, kind.parse().expect("a header"));
             assert_eq!(boundary(&headers).as_deref(), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn names_keep_letters_that_are_not_ascii() {
+        for (name, expected) in [
+            ("letter.txt", r#"attachment; filename="letter_de.txt""#),
+            (
+                "päge 1.html",
+                r#"attachment; filename="pge 1_de.html"; filename*=UTF-8''p%C3%A4ge%201_de.html"#,
+            ),
+            ("信.htm", r#"attachment; filename="translation_de.htm"; filename*=UTF-8''%E4%BF%A1_de.htm"#),
+        ] {
+            assert_eq!(attachment(&name_of(name, "de")), expected);
         }
     }
 }
