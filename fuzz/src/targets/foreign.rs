@@ -89,6 +89,7 @@ pub(super) fn targets() -> Vec<Target> {
                 "pegasus",
                 "bert",
                 "gpt2",
+                "opt",
                 "heedful",
                 "sinusoidal",
                 "null",

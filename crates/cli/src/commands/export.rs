@@ -15,7 +15,7 @@ use crate::progress::{Bar, Quiet, Verbosity};
 ///
 /// Translators, language models and masked language models of the Transformer family, with the files that the other side needs to
 /// make tokens of text. CTranslate2 gets a folder for its Translator, Generator or Encoder, with a script that runs it; transformers
-/// gets MarianMT or Pegasus, GPT-2, BERT or Megatron-BERT: whichever computes the same. If the model has something that the
+/// gets MarianMT or Pegasus, GPT-2 or OPT, BERT or Megatron-BERT: whichever computes the same. If the model has something that the
 /// other side does not compute, that is named and nothing is written. Weights are written as f32 with the same values;
 /// heedful import of the new folder gives them back, bit for bit. ORIGIN.md and licences go along.
 #[derive(clap::Args)]

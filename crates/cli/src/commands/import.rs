@@ -13,7 +13,7 @@ use crate::progress::{Bar, Quiet, Verbosity};
 /// Make a model of CTranslate2, Argos, Marian or Hugging Face one of heedful's
 ///
 /// What it is, its files say: a CTranslate2 folder with its SentencePiece model, an .argosmodel, Marian's .npz or .bin beside its .spm,
-/// or a Hugging Face folder of MarianMT (OPUS-MT), Pegasus, BERT, Megatron-BERT or GPT-2 with safetensors. Weights of fewer bits
+/// or a Hugging Face folder of MarianMT (OPUS-MT), Pegasus, BERT, Megatron-BERT, GPT-2 or OPT with safetensors. Weights of fewer bits
 /// become f32; heedful quantize makes them small again. If the model has something that heedful does not compute, that is named and
 /// nothing is written; what generation_config.json sets is obeyed or refused, and options such as num_beams, which each command of
 /// heedful takes, are named. The model's licence and origin go into ORIGIN.md. What heedful pack has packed becomes

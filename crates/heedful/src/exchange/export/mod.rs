@@ -3,7 +3,7 @@
 //! | format | models |
 //! |---|---|
 //! | CTranslate2 | translators, language models, encoders of masked language models (`ctranslate2`) |
-//! | Hugging Face | translators as MarianMT or Pegasus, pre-norm language models as GPT-2, masked language models as BERT or Megatron-BERT (`huggingface`) |
+//! | Hugging Face | translators as MarianMT or Pegasus, language models as GPT-2 or OPT, masked language models as BERT or Megatron-BERT (`huggingface`) |
 //!
 //! What a format cannot express is refused by name before anything is written (`refusals`). Importing an export gives the same
 //! weights, bit for bit: both go by the same tables of names.

@@ -8,13 +8,14 @@ use serde_json::Value;
 use super::gathered::{Gathered, REMEDY};
 use super::generation::Generation;
 use super::ids::{self, Ids};
-use super::{ImportError, Imported, ORIGIN, bert, gpt2, padding, translator};
+use super::{ImportError, Imported, ORIGIN, bert, gpt2, opt, padding, translator};
 use crate::data::Tokenizer;
 use crate::data::tokenizer::Tokenizers;
 use crate::exchange::kept::Kept;
 use crate::exchange::names::activations;
 use crate::exchange::origin::LICENCES;
 use crate::layers::Norm;
+use crate::models::transformer::StackConfig;
 use crate::store::formats::files::Files;
 use crate::store::formats::huggingface::HuggingFaceFolder;
 use crate::store::formats::{FormatError, JsonObject};
@@ -34,17 +35,19 @@ enum Architecture {
     /// BERT is post-norm, Megatron-BERT pre-norm.
     Masked(Norm),
     Gpt2,
+    Opt,
 }
 
 impl Architecture {
     fn of(settings: &Settings<'_>) -> Result<Architecture, FormatError> {
-        const KNOWN: &str = "heedful imports marian, pegasus, bert, megatron-bert and gpt2";
+        const KNOWN: &str = "heedful imports marian, pegasus, bert, megatron-bert, gpt2 and opt";
         match settings.text("model_type", "")? {
             "marian" => Ok(Architecture::Translator(Norm::Post)),
             "pegasus" => Ok(Architecture::Translator(Norm::Pre)),
             "bert" => Ok(Architecture::Masked(Norm::Post)),
             "megatron-bert" => Ok(Architecture::Masked(Norm::Pre)),
             "gpt2" => Ok(Architecture::Gpt2),
+            "opt" => Ok(Architecture::Opt),
             "" => Err(FormatError::missing(&settings.file, "`model_type`", KNOWN)),
             other => {
                 let found = format!("a model of type `{other}`");
@@ -63,23 +66,50 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     let mut imported = match architecture {
         Architecture::Translator(norm) => translator::read(&folder, &settings, norm),
         Architecture::Masked(norm) => bert::read(&folder, &settings, norm),
-        Architecture::Gpt2 => language(&folder, &settings),
+        Architecture::Gpt2 => language(&folder, &settings, &GPT2),
+        Architecture::Opt => language(&folder, &settings, &OPT),
     }?;
     Kept::read(&folder.config, &settings.file)?.restore(&mut imported.config, &mut imported.weights);
     imported.origin.push_str(&origin(&folder.files)?);
     Ok(imported)
 }
 
+/// How a kind of language models is read.
+struct LanguageKind {
+    name: &'static str,
+    defaults: ids::Defaults,
+    configuration: fn(&Settings<'_>, &Ids<'_>) -> Result<StackConfig, FormatError>,
+    /// Takes the tensors.
+    gather: fn(&mut Gathered<'_>, &mut StackConfig) -> Result<(), FormatError>,
+}
+
+const GPT2: LanguageKind = LanguageKind {
+    name: "A GPT-2",
+    defaults: ids::GPT2,
+    configuration: gpt2::configuration,
+    gather: gpt2::gather,
+};
+const OPT: LanguageKind = LanguageKind {
+    name: "An OPT",
+    defaults: ids::OPT,
+    configuration: opt::configuration,
+    gather: opt::gather,
+};
+
 /// A language model of running text.
-fn language(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Result<Imported, ImportError> {
+fn language(
+    folder: &HuggingFaceFolder,
+    settings: &Settings<'_>,
+    kind: &LanguageKind,
+) -> Result<Imported, ImportError> {
     let generation = Generation::read(&folder.files, &folder.config)?;
     let vocabulary = settings.whole("vocab_size")?;
-    let ids = Ids { settings, generation: &generation, defaults: &ids::GPT2, vocabulary };
-    let mut stack = gpt2::configuration(settings, &ids)?;
+    let ids = Ids { settings, generation: &generation, defaults: &kind.defaults, vocabulary };
+    let mut stack = (kind.configuration)(settings, &ids)?;
     let mut from = Gathered::new(&folder.tensors);
     let tokenizer = tokenizer(&folder.files, stack.vocabulary)?;
     stack.special.suppressed = padding::without_text(&tokenizer, generation.suppressed());
-    gpt2::gather(&mut from, &mut stack)?;
+    (kind.gather)(&mut from, &mut stack)?;
     let config = LanguageConfig {
         // As many tokens as it has positions, as such models are measured.
         block: stack.positions.longest(),
@@ -93,7 +123,7 @@ fn language(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Result<Impor
         tokenizers: Tokenizers::joint(tokenizer),
         labels: None,
         languages: None,
-        origin: "\nA GPT-2 model of Hugging Face.\n".to_owned(),
+        origin: format!("\n{} model of Hugging Face.\n", kind.name),
         notes: generation.note().into_iter().collect(),
         pieces: Vec::new(),
         weights: from.finish()?,

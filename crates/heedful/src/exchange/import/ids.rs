@@ -17,6 +17,7 @@ pub(super) struct Defaults {
 }
 
 pub(super) const GPT2: Defaults = Defaults { class: "GPT2Config", bos: 50256, eos: 50256, start: 50256 };
+pub(super) const OPT: Defaults = Defaults { class: "OPTConfig", bos: 2, eos: 2, start: 2 };
 pub(super) const MARIAN: Defaults = Defaults { class: "MarianConfig", bos: 0, eos: 0, start: 58100 };
 pub(super) const PEGASUS: Defaults = Defaults { class: "PegasusConfig", bos: 0, eos: 1, start: 0 };
 

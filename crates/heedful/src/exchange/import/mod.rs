@@ -4,7 +4,7 @@
 //! |---|---|
 //! | CTranslate2, Argos | Transformers, pre- and post-norm: translators, language models, encoders (`ctranslate2`) |
 //! | Marian | translators, also with recurrent units in the decoder (`marian`) |
-//! | Hugging Face | MarianMT and Pegasus (`translator`), BERT and Megatron-BERT (`bert`, `bert_classifier`), GPT-2 (`gpt2`) |
+//! | Hugging Face | MarianMT and Pegasus (`translator`), BERT and Megatron-BERT (`bert`, `bert_classifier`), GPT-2 (`gpt2`), OPT (`opt`) |
 //!
 //! Whatever a model has and heedful does not compute is an error before anything is written: a variable that nobody reads is
 //! one (`gathered`).
@@ -27,12 +27,14 @@ mod bert;
 mod bert_classifier;
 mod gpt2;
 pub(super) mod huggingface;
+mod opt;
 mod translator;
 
 use std::fs;
 use std::path::Path;
 
 pub use error::ImportError;
+pub(super) use opt::OFFSET as OPT_OFFSET;
 use pieces::PiecesFile;
 
 use crate::data::labels::Labels;

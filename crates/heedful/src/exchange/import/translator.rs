@@ -196,7 +196,7 @@ fn gather(from: &mut Gathered<'_>, config: &TransformerConfig) -> Result<(), For
         from.vector("output.bias", "final_logits_bias", config.target_vocabulary)?;
     }
     for shape in StackShape::both(config) {
-        from.take(bart::stack(shape, &format!("model.{}", shape.name)))?;
+        from.take(bart::stack(shape, &format!("model.{}", shape.name), "layer_norm"))?;
     }
     Ok(())
 }

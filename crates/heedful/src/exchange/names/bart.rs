@@ -1,4 +1,4 @@
-//! The names that BART gave its layers in Hugging Face's transformers; Marian and Pegasus have them too.
+//! The names that BART gave its layers in Hugging Face's transformers; Marian, Pegasus and OPT have them too.
 //!
 //! ```text
 //! P.layers.i.self_attn.{q,k,v,out}_proj, self_attn_layer_norm         S.i.self_attention.qkv, .output, S.i.self_attention_norm
@@ -10,8 +10,9 @@
 use super::{Cross, Linear, LinearNames, Pair, StackShape, torch_blocks, torch_norm};
 use crate::layers::Norm;
 
-/// The blocks of a stack whose tensors begin with `prefix`, such as `model.encoder`, and the norm at its end.
-pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str) -> Vec<Pair> {
+/// The blocks of a stack whose tensors begin with `prefix`, such as `model.encoder`, and the norm at its end, which is called
+/// `last_norm`.
+pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str, last_norm: &str) -> Vec<Pair> {
     let StackShape { name, d_model: d, d_ff, .. } = shape;
     let mut linears: Vec<LinearNames> = vec![
         ("self_attention.qkv", &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"], [d, 3 * d]),
@@ -34,7 +35,7 @@ pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str) -> Vec<Pair> {
     let blocks = format!("{prefix}.layers");
     let mut pairs = torch_blocks(shape, &blocks, Linear::OutputsFirst, &linears, &norms);
     if shape.norm == Norm::Pre {
-        pairs.extend(torch_norm(&format!("{name}.norm"), &format!("{prefix}.layer_norm"), d));
+        pairs.extend(torch_norm(&format!("{name}.norm"), &format!("{prefix}.{last_norm}"), d));
     }
     pairs
 }

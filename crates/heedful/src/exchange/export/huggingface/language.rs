@@ -1,10 +1,11 @@
-//! Pre-norm language models, as GPT-2.
+//! Language models: GPT-2 where they are pre-norm, OPT where they are post-norm.
 
 use serde_json::json;
 
 use super::super::vocabulary::Vocabulary;
 use super::*;
-use crate::exchange::names::{StackShape, gpt2};
+use crate::exchange::import::OPT_OFFSET;
+use crate::exchange::names::{StackShape, bart, gpt2};
 use crate::layers::Norm;
 use crate::tasks::language::LanguageConfig;
 
@@ -14,20 +15,31 @@ pub(in crate::exchange::export) fn language(
     stack: &StackConfig,
 ) -> Result<Exported, ExportError> {
     let (layer, special) = (stack.layer(), &stack.special);
-    let kind = "a GPT-2 model of Hugging Face";
+    let kind = match stack.norm {
+        Norm::Pre => "a GPT-2 model of Hugging Face",
+        Norm::Post => "an OPT model of Hugging Face",
+    };
     let mut refusals = Refusals::of_layers(&layer);
     let activation = activation(&layer, &mut refusals);
     refusals.add(config.output_bias, || "a bias of the output projection (`output_bias`)".to_owned());
     refusals.add(stack.embedding_norm, || "a norm over its embeddings (`embedding_norm`)".to_owned());
     refusals.add(original.pieces.is_some(), || "a SentencePiece vocabulary".to_owned());
-    refusals.add(stack.norm == Norm::Post, || "norms behind its sublayers (`norm`)".to_owned());
+    if stack.norm == Norm::Post {
+        refuse_epsilon(&layer, &mut refusals);
+    }
     refusals.check(original, kind, REMEDY)?;
 
     let weights = original.weights()?;
     let mut spread = Spread::new(&weights);
     let (shape, longest) = (StackShape::single("decoder", stack), original.longest(stack.positions));
-    let settings = as_gpt2(&mut spread, original, stack, activation, longest);
-    spread.put(gpt2::stack(shape, "transformer."));
+    let settings = match stack.norm {
+        Norm::Pre => as_gpt2(&mut spread, original, stack, activation, longest),
+        Norm::Post => as_opt(&mut spread, original, stack, activation, longest),
+    };
+    match stack.norm {
+        Norm::Pre => spread.put(gpt2::stack(shape, "transformer.")),
+        Norm::Post => spread.put(bart::stack(shape, "model.decoder", "final_layer_norm")),
+    }
     let mut exported = Exported::new(kind, original);
     let vocabulary = Vocabulary::of_language(original, config.text, special);
     vocabulary.add_to_hugging_face(&mut exported, special, longest);
@@ -64,6 +76,41 @@ fn as_gpt2(
             "resid_pdrop": shortest(stack.dropout.residual),
             "embd_pdrop": shortest(stack.dropout.residual),
             "attn_pdrop": shortest(stack.dropout.attention),
+        }),
+    );
+    settings
+}
+
+/// Settings and tables of OPT.
+fn as_opt(
+    spread: &mut Spread<'_>,
+    original: &Original,
+    stack: &StackConfig,
+    activation: &str,
+    longest: usize,
+) -> Value {
+    let d = stack.d_model;
+    put_table(spread, stack, ["model.decoder.embed_tokens.weight", "lm_head.weight"]);
+    // Rows that no position has stand before the first.
+    let mut positions = vec![0.0; OPT_OFFSET * d];
+    positions.extend(spread.positions("position.weight", stack.positions, [longest, d]));
+    spread.add("model.decoder.embed_positions.weight", &[longest + OPT_OFFSET, d], positions);
+    let mut settings = settings(original, "OPTForCausalLM", "opt", &stack.special);
+    extend(
+        &mut settings,
+        json!({
+            "vocab_size": stack.vocabulary,
+            "max_position_embeddings": longest,
+            "hidden_size": d,
+            "word_embed_proj_dim": d,
+            "num_hidden_layers": stack.layers,
+            "num_attention_heads": stack.heads,
+            "ffn_dim": stack.d_ff,
+            "activation_function": activation,
+            "do_layer_norm_before": false,
+            "tie_word_embeddings": !stack.scale_embeddings,
+            "dropout": shortest(stack.dropout.residual),
+            "attention_dropout": shortest(stack.dropout.attention),
         }),
     );
     settings

@@ -5,10 +5,11 @@
 //! | post-norm translator | `MarianMTModel` | sinusoids in halves: ours are reordered (`stream`) |
 //! | pre-norm translator | `PegasusForConditionalGeneration` | the same |
 //! | pre-norm language model | `GPT2LMHeadModel` | positions are a table; √d is part of the token vectors |
+//! | post-norm language model | `OPTForCausalLM` | the same |
 //! | post-norm masked model with a norm over its embeddings | `BertForMaskedLM` | the same |
 //! | pre-norm masked model without one | `MegatronBertForMaskedLM` | the same |
 //!
-//! The last three have no factor for token vectors. A model that multiplies them by √d gets vectors that are multiplied already, and an
+//! The last four have no factor for token vectors. A model that multiplies them by √d gets vectors that are multiplied already, and an
 //! output projection of its own that is not; an import finds out by the numbers.
 
 mod language;

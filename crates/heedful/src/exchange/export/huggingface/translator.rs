@@ -48,7 +48,7 @@ pub(in crate::exchange::export) fn translator(
             let table = spread.positions("", halves, [longest, config.d_model]);
             spread.add(format!("{prefix}.embed_positions.weight"), &[longest, config.d_model], table);
         }
-        spread.put(bart::stack(shape, &prefix));
+        spread.put(bart::stack(shape, &prefix, "layer_norm"));
     }
 
     let special = &config.special;
