@@ -105,7 +105,7 @@ impl Tried<'_> {
             return vec![("make".to_owned(), Outcome::Fault(error))];
         }
         let mut outcomes = vec![("make".to_owned(), Outcome::Passed(None))];
-        let is_tried = |one: &&Use| !one.trains() || self.kind.number() % TRAINED == 0;
+        let is_tried = |one: &&Use| !one.trains() || self.kind.number().is_multiple_of(TRAINED);
         for one in uses.iter().filter(is_tried) {
             let inputs = match self.inputs(one) {
                 Ok(inputs) => inputs,

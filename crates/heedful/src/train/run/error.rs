@@ -94,15 +94,15 @@ pub enum RunError {
         /// The folder of the run.
         folder: PathBuf,
         /// What the run takes when it takes most.
-        needed: String,
+        needed: Box<str>,
         /// What is free, with what the run has there already.
-        room: String,
+        room: Box<str>,
         /// The size of its model.
-        model: String,
+        model: Box<str>,
         /// The size of a checkpoint.
-        checkpoint: String,
+        checkpoint: Box<str>,
         /// What the run takes when it keeps as few checkpoints as it can.
-        least: String,
+        least: Box<str>,
     },
     /// The folder holds no run to resume.
     #[error("{} is not the folder of a run, for it has no recipe.toml: start one with heedful train … --out {}", folder.display(), folder.display())]

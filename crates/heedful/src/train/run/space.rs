@@ -75,7 +75,8 @@ impl Wanted {
             return Ok(());
         }
         let [needed, room, model, checkpoint, least] =
-            [self.most, room, self.model, self.checkpoint, self.least].map(|bytes| Bytes(bytes).to_string());
+            [self.most, room, self.model, self.checkpoint, self.least]
+                .map(|bytes| Bytes(bytes).to_string().into());
         Err(RunError::SmallDisk { folder: folder.to_owned(), needed, room, model, checkpoint, least })
     }
 }
