@@ -25,7 +25,7 @@ pub(crate) fn outcome(place: &Place, kind: &Kind) -> Outcome {
         requests(&address, kind.number())
     };
     let compared = || {
-        let exact = answers(&["serve", "f32", "--compute", "f32", "--port", "0"])?;
+        let exact = answers(&["serve", "--model", "model=f32", "--compute", "f32", "--port", "0"])?;
         near(&exact, &answers(&["serve", "model", "--port", "0"])?, kind)
     };
     compared().map_or_else(Outcome::Fault, Outcome::Passed)

@@ -4,6 +4,7 @@
 //! Which input files a command wants for a kind of model is found by trying: the first set that works with the f32 model.
 
 use clap::{Arg, ArgAction, Command};
+use heedful::tasks::Task;
 
 use crate::kinds::INPUTS;
 use crate::numbers::Texts;
@@ -32,8 +33,10 @@ fn walk(path: &str, command: &Command, found: &mut Vec<Use>) {
     for child in command.get_subcommands().filter(|child| child.get_name() != "help") {
         let path = format!("{path} {}", child.get_name()).trim().to_owned();
         walk(&path, child, found);
-        // `serve` does not end: see `routes`.
-        if child.get_arguments().any(takes_a_model) && child.get_name() != "serve" {
+        // `serve` does not end: see `routes`. What else trains does it as `train`.
+        if child.get_arguments().any(takes_a_model)
+            && !["serve", "compare variations"].contains(&path.as_str())
+        {
             found.push(Use { path, command: child.clone() });
         }
     }
@@ -103,8 +106,11 @@ impl Use {
                     arguments.push(model.to_owned());
                     is_given = true;
                 }
-            } else if is_extra(argument) {
-            } else if argument.is_required_set() || argument.is_positional() || writes_a_model(argument) {
+                continue;
+            }
+            let is_needed =
+                argument.is_required_set() || argument.is_positional() || writes_a_model(argument);
+            if is_needed && !is_extra(argument) && !self.trains() {
                 if takes_more_models(argument) {
                     arguments.extend(more_models.iter().map(|_| model.to_owned()));
                 }
@@ -143,6 +149,8 @@ impl Use {
             .map(|set| set.iter().flat_map(input).collect())
             .collect();
         let choices = self.options().into_iter().filter(|option| option.is_choice).map(|option| option.extra);
+        let tasks = Task::ALL.iter().filter(|_| self.trains());
+        let choices = choices.chain(tasks.map(|task| vec!["--task".to_owned(), task.to_string()]));
         let with_choices: Vec<Extra> = choices
             .flat_map(|choice| sets.iter().map(move |set| [&set[..], &choice].concat()).collect::<Vec<_>>())
             .collect();
