@@ -50,7 +50,10 @@ pub(super) const WIDTH: f64 = 380.0;
 /// With one row of legend; every further row makes the picture higher, the plot area stays.
 const HEIGHT: f64 = 236.0;
 const BOTTOM: f64 = 38.0;
+/// The least room for the last values, which stand right of their lines.
 const RIGHT: f64 = 48.0;
+/// Between the end of a line and its last value.
+const GAP: f64 = 5.0;
 pub(super) const FONT_SIZE: f64 = 12.0;
 const LINE_HEIGHT: f64 = 13.0;
 /// More points than pixels show no more detail: of each bucket only the lowest and the highest are drawn.
@@ -100,6 +103,7 @@ struct Frame {
     x: Axis,
     y: Axis,
     left: f64,
+    right: f64,
     top: f64,
     /// The height of the picture, whose bottom is that of the plot area.
     height: f64,
@@ -120,10 +124,14 @@ impl Frame {
         let y = Axis::around(points().map(|point| point.1), chart.scale, 4)?;
         let line_count = if chart.series.len() > 1 { LineCount::Several } else { LineCount::One };
         let widest = y.ticks().iter().map(|&tick| text_width(&human(tick))).fold(0.0, f64::max);
+        let last_values = chart.series.iter().filter_map(|series| series.points.iter().rfind(drawable));
+        let widest_last = last_values.map(|last| text_width(&human(last.1))).fold(0.0, f64::max);
         Some(Frame {
             x,
             y,
             left: widest * FONT_SIZE + 8.0,
+            // They are bold, so a little wider than the estimate.
+            right: RIGHT.max(1.1 * widest_last * FONT_SIZE + GAP),
             top: if line_count == LineCount::Several { 52.0 + height - HEIGHT } else { 38.0 },
             height,
             scales,
@@ -132,7 +140,7 @@ impl Frame {
     }
 
     fn x(&self, value: f64) -> f64 {
-        self.left + self.x.position(value) * (WIDTH - RIGHT - self.left)
+        self.left + self.x.position(value) * (WIDTH - self.right - self.left)
     }
 
     fn y(&self, value: f64) -> f64 {
@@ -143,7 +151,7 @@ impl Frame {
         *svg += r#"<g stroke="currentColor" stroke-opacity=".13">"#;
         for &tick in self.y.ticks() {
             let y = length(self.y(tick));
-            let _ = write!(svg, r#"<path d="M{} {y}H{}"/>"#, length(self.left), length(WIDTH - RIGHT));
+            let _ = write!(svg, r#"<path d="M{} {y}H{}"/>"#, length(self.left), length(WIDTH - self.right));
         }
         *svg += r#"</g><g fill="currentColor" fill-opacity=".65">"#;
         for &tick in self.y.ticks() {
@@ -154,7 +162,7 @@ impl Frame {
             let (x, y) = (length(self.x(tick)), length(self.height - BOTTOM + 16.0));
             let _ = write!(svg, r#"<text x="{x}" y="{y}" text-anchor="middle">{}</text>"#, human(tick));
         }
-        let x = length((self.left + WIDTH - RIGHT) / 2.0);
+        let x = length((self.left + WIDTH - self.right) / 2.0);
         let y = length(self.height - 5.0);
         let _ = write!(
             svg,
@@ -223,7 +231,7 @@ impl Frame {
         // Below the plot area are the numbers of the horizontal axis.
         let excess = labels.last().map_or(0.0, |last| (last.0 - (self.height - BOTTOM)).max(0.0));
         for (y, x, value, colour) in labels {
-            let (x, y) = (length(x + 5.0), length(y - excess + 4.0));
+            let (x, y) = (length(x + GAP), length(y - excess + 4.0));
             let _ = write!(
                 svg,
                 r#"<text x="{x}" y="{y}" fill="{colour}" font-weight="600">{}</text>"#,
@@ -245,7 +253,7 @@ impl Frame {
             human(x)
         );
         // Near the right edge the label of the last point already shows it.
-        if px < WIDTH - RIGHT - 30.0 {
+        if px < WIDTH - self.right - 30.0 {
             let fits = py < self.height - BOTTOM - 22.0;
             let below = series.mark == Mark::Lowest && self.line_count == LineCount::One && fits;
             let label = format!("{word} {}", human(y));
