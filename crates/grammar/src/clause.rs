@@ -51,7 +51,7 @@ fn definite_object((class, noun): Entry, dice: &mut Dice) -> NounPhrase {
 
 /// 我昨天买了一辆车。 I bought a car yesterday.
 fn past(entry: Entry, dice: &mut Dice) -> Draft {
-    let (subject, verb) = (dice.pick(SUBJECTS), dice.pick(entry.0.verbs));
+    let (subject, verb) = (dice.pick(SUBJECTS), dice.pick(&entry.0.verbs));
     let object = object_of_verb(entry, dice);
     let (day, when) = if dice.chance(1, 3) { (&["昨天"][..], " yesterday") } else { (&[][..], "") };
     Draft::new()
@@ -64,7 +64,7 @@ fn past(entry: Entry, dice: &mut Dice) -> Draft {
 
 /// 你买了这辆车吗？ Did you buy this car?
 fn question_about_the_past(entry: Entry, dice: &mut Dice) -> Draft {
-    let (subject, verb) = (dice.pick(SUBJECTS), dice.pick(entry.0.verbs));
+    let (subject, verb) = (dice.pick(SUBJECTS), dice.pick(&entry.0.verbs));
     let object = object_of_verb(entry, dice);
     Draft::new()
         .chinese(subject.chinese)
@@ -75,7 +75,7 @@ fn question_about_the_past(entry: Entry, dice: &mut Dice) -> Draft {
 
 /// 我没有买这辆车。 I did not buy this car.
 fn not_done(entry: Entry, dice: &mut Dice) -> Draft {
-    let (subject, verb) = (dice.pick(SUBJECTS), dice.pick(entry.0.verbs));
+    let (subject, verb) = (dice.pick(SUBJECTS), dice.pick(&entry.0.verbs));
     let object = definite_object(entry, dice);
     Draft::new()
         .chinese(subject.chinese)
@@ -125,7 +125,7 @@ fn wish(entry: Entry, dice: &mut Dice) -> Draft {
 /// 我喜欢这辆车。 我不需要这辆车。 你有一辆车吗？ 他没有车。
 fn state(entry: Entry, dice: &mut Dice) -> Draft {
     let (class, noun) = entry;
-    let (subject, state) = (dice.pick(SUBJECTS), *dice.pick(class.states));
+    let (subject, state) = (dice.pick(SUBJECTS), *dice.pick(&class.states));
     let form = dice.below(3);
     let (chinese, english) = match state {
         State::Like => ("喜欢", "like"),
@@ -154,7 +154,7 @@ fn state(entry: Entry, dice: &mut Dice) -> Draft {
 /// 桌子上有三本书。 There are three books on the table.
 fn existence(entry: Entry, dice: &mut Dice) -> Draft {
     let object = NounPhrase::indefinite(entry.0, entry.1, dice);
-    let place = dice.pick(entry.0.places);
+    let place = dice.pick(&entry.0.places);
     let be = match object.number() {
         Number::Singular => "is",
         Number::Plural => "are",
@@ -216,7 +216,7 @@ pub(super) fn span(dice: &mut Dice) -> (Vec<&'static str>, String) {
 /// A verb that has a progressive form, with that form.
 fn action(class: &'static Class, dice: &mut Dice) -> (&'static Verb, &'static str) {
     loop {
-        let verb = dice.pick(class.verbs);
+        let verb = dice.pick(&class.verbs);
         if let Aspect::Action(progressive) = verb.aspect {
             return (verb, progressive);
         }

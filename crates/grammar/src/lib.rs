@@ -29,7 +29,7 @@ use std::collections::HashSet;
 
 use self::clause::{Entry, clause, span};
 use self::dice::Dice;
-use self::lexicon::CLASSES;
+use self::lexicon::LEXICON;
 use self::noun_phrase::{Determiner, NounPhrase};
 pub use self::split::{LengthClass, Split};
 
@@ -106,7 +106,8 @@ impl Default for Grammar {
 impl Grammar {
     /// The built-in grammar.
     pub fn new() -> Grammar {
-        let entries = CLASSES.iter().flat_map(|class| class.nouns.iter().map(move |noun| (class, noun)));
+        let classes = LEXICON.classes.iter().flat_map(|class| std::iter::repeat_n(class, class.times));
+        let entries = classes.flat_map(|class| class.nouns.iter().map(move |noun| (class, noun)));
         Grammar { entries: entries.collect() }
     }
 

@@ -97,7 +97,7 @@ impl NounPhrase {
         dice: &mut Dice,
     ) -> NounPhrase {
         let is_marked = class.senses == Senses::Marked;
-        let kind = if dice.chance(1, 2) || is_marked { dice.pick_any(class.kinds) } else { None };
+        let kind = if dice.chance(1, 2) || is_marked { dice.pick_any(&class.kinds) } else { None };
         // 昂贵的新德国汽车 has too many modifiers: before a kind, size and age exclude other adjectives.
         let (with_opinion, with_stature, with_colour) = match (dice.weighted(&[6, 4, 3, 3, 2, 2, 2, 1]), kind)
         {
@@ -112,9 +112,9 @@ impl NounPhrase {
         };
         NounPhrase {
             determiner,
-            opinion: if with_opinion { dice.pick_any(class.opinions) } else { None },
-            stature: if with_stature { dice.pick_any(class.statures) } else { None },
-            colour: if with_colour { dice.pick_any(class.colours) } else { None },
+            opinion: if with_opinion { dice.pick_any(&class.opinions) } else { None },
+            stature: if with_stature { dice.pick_any(&class.statures) } else { None },
+            colour: if with_colour { dice.pick_any(&class.colours) } else { None },
             kind,
             noun,
         }

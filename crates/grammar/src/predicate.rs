@@ -3,7 +3,7 @@
 use super::Draft;
 use super::clause::Entry;
 use super::dice::Dice;
-use super::lexicon::{EXPENSIVE, SMALL_NUMERALS, SUBJECTS};
+use super::lexicon::{LEXICON, SMALL_NUMERALS, SUBJECTS};
 use super::noun_phrase::{Determiner, NounPhrase, Number};
 use super::relative::Relative;
 
@@ -11,7 +11,7 @@ use super::relative::Relative;
 pub(super) fn describe(entry: Entry, dice: &mut Dice) -> Draft {
     // No opinion in the noun phrase: it could contradict the predicate.
     let thing = NounPhrase { opinion: None, ..known(entry, dice) };
-    let opinion = dice.pick(entry.0.opinions);
+    let opinion = dice.pick(&entry.0.opinions);
     let form = dice.below(4);
     let marks = [&["很"][..], &["非常"], &["不"], &[]][form];
     let draft = Draft::new().chinese(&thing.chinese()).chinese(marks).chinese(&[opinion.predicative]);
@@ -33,8 +33,9 @@ pub(super) fn price(entry: Entry, dice: &mut Dice) -> Draft {
         Number::Singular => ("它", "it", "it"),
         Number::Plural => ("它们", "them", "they"),
     };
-    let too_expensive = ["太", EXPENSIVE.predicative, "了"];
-    let (be, price) = (be(&thing), EXPENSIVE.english);
+    let expensive = LEXICON.opinion("expensive");
+    let too_expensive = ["太", expensive.predicative, "了"];
+    let (be, price) = (be(&thing), expensive.english);
     if dice.chance(1, 2) {
         Draft::new()
             .chinese(&thing.chinese())

@@ -20,7 +20,7 @@ enum Time {
 impl Relative {
     pub(super) fn new(class: &'static Class, dice: &mut Dice) -> Relative {
         let time = if dice.chance(1, 3) { Time::Yesterday } else { Time::Past };
-        Relative { subject: dice.pick(SUBJECTS), verb: dice.pick(class.verbs), time }
+        Relative { subject: dice.pick(SUBJECTS), verb: dice.pick(&class.verbs), time }
     }
 
     pub(super) fn chinese(&self) -> Vec<&'static str> {

@@ -4,21 +4,31 @@
 //! Nouns are grouped into classes. A class defines which adjectives, verbs and places go with its nouns: an honest
 //! doctor, but no honest bicycle.
 
-mod adjectives;
-mod classes;
-mod culture;
 mod function_words;
-mod household;
-mod living;
-mod machines;
-mod science;
-mod verbs;
 
-pub(super) use adjectives::EXPENSIVE;
-pub(super) use classes::CLASSES;
+use std::sync::LazyLock;
+
 pub(super) use function_words::{
     DURATIONS, Duration, NUMERALS, Numeral, OWNERS, Owner, PASTIMES, SMALL_NUMERALS, SUBJECTS, Subject,
 };
+
+/// The words of `words.txt`, which says what its lines mean.
+pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
+    let mut lexicon = Lexicon::default();
+    for line in include_str!("words.txt").lines() {
+        lexicon.read(line);
+    }
+    lexicon
+});
+
+/// Words, and the classes of nouns that take them.
+#[derive(Debug, Default)]
+pub(super) struct Lexicon {
+    opinions: Vec<Opinion>,
+    modifiers: Vec<Modifier>,
+    verbs: Vec<Verb>,
+    pub(super) classes: Vec<Class>,
+}
 
 /// A noun with the measure word that counts it.
 #[derive(Debug)]
@@ -32,7 +42,7 @@ pub(super) struct Noun {
 }
 
 /// An adjective that can also be a predicate: 昂贵的车, 这辆车很贵.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opinion {
     pub(super) attributive: &'static str,
     pub(super) predicative: &'static str,
@@ -40,14 +50,14 @@ pub(super) struct Opinion {
 }
 
 /// A word that only precedes nouns.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Modifier {
     pub(super) chinese: &'static str,
     pub(super) english: &'static str,
 }
 
 /// A verb whose object is a noun of the class.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verb {
     pub(super) chinese: &'static str,
     pub(super) base: &'static str,
@@ -56,7 +66,7 @@ pub(super) struct Verb {
 }
 
 /// Whether the verb has a progressive form.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aspect {
     /// It takes time and can be wanted; with its English form in -ing.
     Action(&'static str),
@@ -73,39 +83,43 @@ pub(super) enum State {
 }
 
 /// Nouns that take the same adjectives, verbs and places.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Class {
-    pub(super) nouns: &'static [Noun],
-    pub(super) opinions: &'static [Opinion],
+    pub(super) nouns: Vec<Noun>,
+    pub(super) opinions: Vec<Opinion>,
     /// Size and age, of which a phrase has one at most. One syllable each in Chinese, beside the noun.
-    pub(super) statures: &'static [Modifier],
-    pub(super) colours: &'static [Modifier],
+    pub(super) statures: Vec<Modifier>,
+    pub(super) colours: Vec<Modifier>,
     /// Countries and kinds, of which a phrase has one at most. Part of the name in Chinese: no 的.
-    pub(super) kinds: &'static [Modifier],
-    pub(super) verbs: &'static [Verb],
-    pub(super) states: &'static [State],
-    pub(super) places: &'static [Modifier],
+    pub(super) kinds: Vec<Modifier>,
+    pub(super) verbs: Vec<Verb>,
+    pub(super) states: Vec<State>,
+    pub(super) places: Vec<Modifier>,
     pub(super) role: Role,
     pub(super) senses: Senses,
+    /// How many times as often as others its nouns are drawn.
+    pub(super) times: usize,
 }
 
 /// Whether the English nouns of a class have other translations in other classes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Senses {
     /// This one alone, or this one unless a word of another class decides otherwise.
+    #[default]
     Usual,
     /// Others too: a kind or a verb, which no other class of the noun has, must be beside it.
     Marked,
 }
 
 /// What a noun may be in a sentence besides an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Role {
     /// It can be owned and bought.
     Goods,
     /// It can be owned but not bought.
     Belonging,
     /// It cannot be owned: a river, a hospital.
+    #[default]
     Unowned,
     /// A person.
     Person,
@@ -117,32 +131,87 @@ impl Class {
     }
 }
 
-const fn noun(
-    measure: &'static str,
-    chinese: &'static str,
-    singular: &'static str,
-    plural: &'static str,
-) -> Noun {
-    Noun { measure, chinese, compound: chinese, singular, plural }
+impl Lexicon {
+    /// The opinion of this English word.
+    pub(super) fn opinion(&self, english: &'static str) -> Opinion {
+        chosen(&self.opinions, &[english], |opinion| opinion.english)[0]
+    }
+
+    fn read(&mut self, line: &'static str) {
+        let (keyword, rest) = line.split_once(' ').unwrap_or_default();
+        let words: Vec<&str> = rest.split(',').map(str::trim).collect();
+        match (keyword, &words[..]) {
+            ("" | "#", _) => {}
+            ("opinion", &[chinese, english]) => {
+                let (attributive, predicative) = forms(chinese);
+                self.opinions.push(Opinion { attributive, predicative, english });
+            }
+            ("action", &[chinese, base, past, progressive]) => {
+                self.verbs.push(Verb { chinese, base, past, aspect: Aspect::Action(progressive) });
+            }
+            ("event", &[chinese, base, past]) => {
+                self.verbs.push(Verb { chinese, base, past, aspect: Aspect::Event });
+            }
+            ("modifier", &[chinese, english]) => self.modifiers.push(Modifier { chinese, english }),
+            ("class", _) => self.classes.push(Class { times: 1, ..Class::default() }),
+            (keyword, words) => self.describe_class(keyword, words),
+        }
+    }
+
+    /// Reads a line below that of its class.
+    fn describe_class(&mut self, keyword: &str, words: &[&'static str]) {
+        let class = self.classes.last_mut().expect("words.txt describes a class below its name");
+        let modifiers = || chosen(&self.modifiers, words, |modifier| modifier.english);
+        match (keyword, words) {
+            ("noun", &[measure, chinese, singular, plural]) => {
+                let (chinese, compound) = forms(chinese);
+                class.nouns.push(Noun { measure, chinese, compound, singular, plural });
+            }
+            ("opinions", _) => class.opinions = chosen(&self.opinions, words, |opinion| opinion.english),
+            ("statures", _) => class.statures = modifiers(),
+            ("colours", _) => class.colours = modifiers(),
+            ("kinds", _) => class.kinds = modifiers(),
+            ("places", _) => class.places = modifiers(),
+            ("verbs", _) => class.verbs = chosen(&self.verbs, words, |verb| verb.base),
+            ("states", _) => class.states = words.iter().map(|word| State::named(word)).collect(),
+            ("role", [role]) => class.role = Role::named(role),
+            ("senses", ["marked"]) => class.senses = Senses::Marked,
+            ("times", [times]) => class.times = times.parse().expect("words.txt has numbers for times"),
+            _ => panic!("words.txt has a line that is not understood: {keyword} {words:?}"),
+        }
+    }
 }
 
-const fn opinion(word: &'static str, english: &'static str) -> Opinion {
-    Opinion { attributive: word, predicative: word, english }
+impl State {
+    fn named(name: &str) -> State {
+        match name {
+            "like" => State::Like,
+            "need" => State::Need,
+            "have" => State::Have,
+            _ => panic!("words.txt names no state: {name}"),
+        }
+    }
 }
 
-const fn modifier(chinese: &'static str, english: &'static str) -> Modifier {
-    Modifier { chinese, english }
+impl Role {
+    fn named(name: &str) -> Role {
+        match name {
+            "goods" => Role::Goods,
+            "belonging" => Role::Belonging,
+            "unowned" => Role::Unowned,
+            "person" => Role::Person,
+            _ => panic!("words.txt names no role: {name}"),
+        }
+    }
 }
 
-const fn action(
-    chinese: &'static str,
-    base: &'static str,
-    past: &'static str,
-    progressive: &'static str,
-) -> Verb {
-    Verb { chinese, base, past, aspect: Aspect::Action(progressive) }
+/// Both forms of a word, which are one unless a slash separates them.
+fn forms(word: &'static str) -> (&'static str, &'static str) {
+    word.split_once('/').unwrap_or((word, word))
 }
 
-const fn event(chinese: &'static str, base: &'static str, past: &'static str) -> Verb {
-    Verb { chinese, base, past, aspect: Aspect::Event }
+/// Those of `all` that have these names.
+fn chosen<T: Copy>(all: &[T], names: &[&str], name_of: impl Fn(&T) -> &str) -> Vec<T> {
+    let found = |name: &&str| all.iter().find(|word| name_of(word) == *name).copied();
+    names.iter().map(|name| found(name).unwrap_or_else(|| panic!("words.txt has no {name}"))).collect()
 }
