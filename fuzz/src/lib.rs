@@ -4,7 +4,7 @@
 //!    again.
 //! 2. [`targets`] are what reads them, with good inputs to start from.
 //! 3. [`worker`] runs one target over a range of numbers, in a process of its own.
-//! 4. [`campaign`] starts workers, sees those that crash or hang, and counts.
+//! 4. [`campaign`] starts workers, and sees those that crash or hang.
 
 #![forbid(unsafe_code)]
 

@@ -114,12 +114,25 @@ fn change(bytes: &mut Vec<u8>, good: &[Vec<u8>], words: &[&str], draws: &mut Dra
             bytes.splice(at..at, new);
         }
         13 | 14 => {
-            let word = draws.one_of(words).copied().unwrap_or_default().as_bytes();
+            let word = word(good, words, draws);
             let end = if draws.below(2) == 0 { at } else { bytes.len().min(at + word.len()) };
             bytes.splice(at..end, word.iter().copied());
         }
-        _ => repeat(bytes, at, words, draws),
+        _ => repeat(bytes, at, word(good, words, draws), draws),
     }
+}
+
+/// A word of the format: one of its list, or one that a good input has.
+fn word(good: &[Vec<u8>], words: &[&str], draws: &mut Draws) -> Vec<u8> {
+    if !words.is_empty() && draws.below(2) == 0 {
+        return draws.one_of(words).map(|word| word.as_bytes().to_vec()).unwrap_or_default();
+    }
+    let text = draws.one_of(good).map(Vec::as_slice).unwrap_or_default();
+    let at = draws.below(text.len());
+    let is_end = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric() && *byte != b'_';
+    let start = text[..at].iter().rposition(is_end).map_or(0, |end| end + 1);
+    let end = text[at..].iter().position(is_end).map_or(text.len(), |end| at + end);
+    text[start..end].to_vec()
 }
 
 /// A stretch of the bytes, mostly a short one.
@@ -154,10 +167,10 @@ fn replace_digits(bytes: &mut Vec<u8>, at: usize, draws: &mut Draws) {
 }
 
 /// Much of the same: deep nesting, long lines.
-fn repeat(bytes: &mut Vec<u8>, at: usize, words: &[&str], draws: &mut Draws) {
+fn repeat(bytes: &mut Vec<u8>, at: usize, word: Vec<u8>, draws: &mut Draws) {
     let word = match draws.below(2) {
         0 => bytes.get(at..at + 1).unwrap_or_default().to_vec(),
-        _ => draws.one_of(words).copied().unwrap_or_default().as_bytes().to_vec(),
+        _ => word,
     };
     let most = if draws.below(8) == 0 { 14 } else { 6 };
     let times = 1 << draws.below(most);

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 use crate::mutate::input;
 use crate::targets::{Target, Verdict};
 
+/// Findings of one target, after which more would say the same again.
+pub const MOST_PANICS: usize = 10;
+
 /// The message of the latest panic, on whichever thread: the library's own threads survive theirs.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
@@ -46,8 +49,6 @@ pub fn run(
     time: Duration,
     mut before: impl FnMut(u64),
 ) -> Done {
-    /// Of one target; more would say the same again.
-    const MOST_PANICS: usize = 10;
     let start = Instant::now();
     let mut opened = (target.open)(folder);
     let mut done = Done { next: numbers.start, ..Done::default() };

@@ -12,16 +12,12 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use super::small_model::LINES;
 use super::texts::read;
-use super::{Opened, Target, sealing};
+use super::{Opened, Target, sealing, target};
 
 const WORDS: &[&str] = &["\u{1f}", "\u{0}", "\u{1}\u{0}\u{0}", "YZ", "P*M\u{18}", "\u{7f}"];
 
 pub(super) fn targets() -> Vec<Target> {
-    vec![
-        Target { name: "gzip", open: gzip, words: WORDS, short: 300 },
-        Target { name: "xz", open: xz, words: WORDS, short: 100 },
-        Target { name: "zstd", open: zstd, words: WORDS, short: 300 },
-    ]
+    vec![target("gzip", gzip, WORDS, 300), target("xz", xz, WORDS, 100), target("zstd", zstd, WORDS, 300)]
 }
 
 fn opened(folder: &Path, good: Vec<Vec<u8>>, seal: fn(&[u8]) -> Vec<u8>) -> Opened {

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use heedful::explain::calculator::{EXAMPLES, Exercise};
 
-use super::{JSON, Opened, Target, Verdict};
+use super::{JSON, Opened, Target, Verdict, target};
 
 pub(super) fn targets() -> Vec<Target> {
-    vec![Target { name: "exercise", open: exercise, words: JSON, short: 500 }]
+    vec![target("exercise", exercise, JSON, 500)]
 }
 
 fn exercise(_folder: &Path) -> Opened {

@@ -17,89 +17,39 @@ use heedful::store::formats::{FormatError, TensorSet};
 
 use super::small_model::{LINES, translator};
 use super::writers::{array, ctranslate2, marian_bin, safetensors, sentencepiece, word_pieces, zip};
-use super::{JSON, Opened, Target, Verdict};
+use super::{JSON, Opened, Target, Verdict, target};
 
 const YAML: &str = "dim-emb: 2\ndim-vocabs:\n  - 3\n  - 3\ninput-types: []\nname: \"a\\u2581\"\n";
 
 pub(super) fn targets() -> Vec<Target> {
     let names = &["_scale", "TransformerSpec", "encoder/weight", "\u{0}", "\u{1}\u{0}"];
-    let archive = &[
-        "PK\u{3}\u{4}",
-        "PK\u{1}\u{2}",
-        "PK\u{5}\u{6}",
-        "../",
-        "/",
-        "\\",
-        "metadata.json",
-        "model/model.bin",
-    ];
+    let archive = &["PK\u{3}\u{4}", "PK\u{1}\u{2}", "PK\u{5}\u{6}", "../", "/", "\\"];
     let python = &["'descr': ", "'<f4'", "'|i1'", "True", "False", "(", ")", "9999999999", "{", "}"];
-    let vocabulary = &[
+    let parts = &[
         "Unigram",
         "BPE",
         "WordPiece",
-        "Precompiled",
         "Replace",
         "Prepend",
-        "Metaspace",
-        "ByteLevel",
         "Sequence",
         "null",
-        "special",
         "true",
-        "false",
-        "unk_id",
-        " <not in the model>",
-        "[",
-        "]",
-        "{",
-        "}",
         "-1e308",
+        "[",
+        "}",
     ];
+    let kinds = &["marian", "pegasus", "bert", "gpt2", "opt", "heedful", "null", "-1", "1e99", "8", "1"];
     vec![
-        Target { name: "ctranslate2", open: |_| weights(), words: names, short: 2000 },
-        Target { name: "marian-bin", open: |_| marian_model(), words: names, short: 2000 },
-        Target { name: "marian-npz", open: |_| npz(), words: python, short: 2000 },
-        Target {
-            name: "marian-vocabulary",
-            open: |_| yaml(),
-            words: &["- ", ": ", "\"", "'", "\\u", "[", "#"],
-            short: 2000,
-        },
-        Target { name: "argos", open: |_| argos(), words: archive, short: 2000 },
-        Target {
-            name: "huggingface",
-            open: huggingface,
-            words: &["F32", "BF16", "data_offsets", "[0,0]"],
-            short: 300,
-        },
-        Target { name: "huggingface-index", open: huggingface_index, words: JSON, short: 300 },
-        Target {
-            name: "sentencepiece",
-            open: |_| pieces(),
-            words: &["\u{12}", "\u{1}", "▁", "<unk>"],
-            short: 300,
-        },
-        Target { name: "foreign-tokenizer", open: tokenizer, words: vocabulary, short: 300 },
-        Target {
-            name: "foreign-settings",
-            open: settings,
-            words: &[
-                "marian",
-                "pegasus",
-                "bert",
-                "gpt2",
-                "opt",
-                "heedful",
-                "sinusoidal",
-                "null",
-                "-1",
-                "1e99",
-                "8",
-                "1",
-            ],
-            short: 200,
-        },
+        target("ctranslate2", |_| weights(), names, 2000),
+        target("marian-bin", |_| marian_model(), names, 2000),
+        target("marian-npz", |_| npz(), python, 2000),
+        target("marian-vocabulary", |_| yaml(), &["- ", ": ", "\"", "'", "\\u", "[", "#"], 2000),
+        target("argos", |_| argos(), archive, 2000),
+        target("huggingface", huggingface, &["F32", "BF16", "data_offsets", "[0,0]"], 300),
+        target("huggingface-index", huggingface_index, JSON, 300),
+        target("sentencepiece", |_| pieces(), &["\u{12}", "\u{1}", "▁", "<unk>"], 300),
+        target("foreign-tokenizer", tokenizer, parts, 300),
+        target("foreign-settings", settings, kinds, 200),
     ]
 }
 

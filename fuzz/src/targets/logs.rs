@@ -7,13 +7,10 @@ use heedful::train::log::{
     AttentionFile, MetricsFile, read_attention, read_metrics, records_after, sample_histories,
 };
 
-use super::{JSON, Opened, Target, Verdict};
+use super::{JSON, Opened, Target, Verdict, target};
 
 pub(super) fn targets() -> Vec<Target> {
-    vec![
-        Target { name: "metrics", open: metrics, words: JSON, short: 500 },
-        Target { name: "attention", open: attention, words: JSON, short: 500 },
-    ]
+    vec![target("metrics", metrics, JSON, 500), target("attention", attention, JSON, 500)]
 }
 
 fn metrics(folder: &Path) -> Opened {

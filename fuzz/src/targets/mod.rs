@@ -29,6 +29,15 @@ pub struct Target {
     pub short: u64,
 }
 
+fn target(
+    name: &'static str,
+    open: fn(&Path) -> Opened,
+    words: &'static [&'static str],
+    short: u64,
+) -> Target {
+    Target { name, open, words, short }
+}
+
 /// A target that is ready.
 pub struct Opened {
     /// Inputs that it takes, which the others are made from.

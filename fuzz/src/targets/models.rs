@@ -16,124 +16,25 @@ use heedful::train::TrainerState;
 use heedful::train::checkpoint::{self, Checkpoint, Checkpoints, Keep, Progress};
 
 use super::small_model::{LINES, classifier, language, tokenizer, translator};
-use super::{JSON, Opened, Target, Verdict, sealing};
+use super::{JSON, Opened, Target, Verdict, sealing, target};
 
 const WEIGHTS: &str = "model.safetensors";
 const CONFIG: &str = "config.json";
 
-const HEADER: &[&str] = &[
-    "__metadata__",
-    "checksum",
-    "format",
-    "state",
-    "dtype",
-    "F32",
-    "F64",
-    "BF16",
-    "U8",
-    "shape",
-    "data_offsets",
-    "[0,0]",
-    "[]",
-    "[18446744073709551615,1]",
-    "{",
-    "}",
-    "null",
-    "parameters/",
-    "adam.mean/",
-    "average/",
-    "config.json",
-];
-
-const FIELDS: &[&str] = &[
-    "transformer",
-    "recurrent",
-    "convolutional",
-    "translate",
-    "classify",
-    "language",
-    "masked",
-    "d_model",
-    "heads",
-    "encoder_layers",
-    "decoder_layers",
-    "layers",
-    "window",
-    "key_width",
-    "source_vocabulary",
-    "vocabulary",
-    "max_length",
-    "learned",
-    "halves",
-    "opennmt",
-    "special",
-    "suppressed",
-    "source_eos",
-    "start_from_zero",
-    "text_first",
-    "ssru",
-    "null",
-    "0",
-    "1000000000000",
-    "1e-30",
-    "{",
-    "}",
-    "\"",
-];
-
-const VOCABULARY: &[&str] = &[
-    "BPE",
-    "Unigram",
-    "WordLevel",
-    "WordPiece",
-    "vocab",
-    "merges",
-    "byte_fallback",
-    "unk_id",
-    "unk_token",
-    "<unk>",
-    "<0x00>",
-    "<eos>",
-    "null",
-    "true",
-    "false",
-    "[",
-    "]",
-    "{",
-    "}",
-    "\"type\":",
-    "Sequence",
-    "ByteFallback",
-    "\\ud83d",
-    "-1e308",
-];
+const HEADER: &[&str] =
+    &["F32", "F64", "BF16", "U8", "[0,0]", "[]", "{", "}", "null", "[4294967296,4294967296]"];
 
 pub(super) fn targets() -> Vec<Target> {
     vec![
-        Target { name: "weights", open: |folder| weights(folder, <[u8]>::to_vec), words: HEADER, short: 300 },
-        Target {
-            name: "weights-sealed",
-            open: |folder| weights(folder, sealing::weights),
-            words: HEADER,
-            short: 300,
-        },
-        Target { name: "config", open: config, words: FIELDS, short: 300 },
-        Target { name: "config-sealed", open: sealed_config, words: FIELDS, short: 200 },
-        Target { name: "tokenizer", open: vocabulary, words: VOCABULARY, short: 100 },
-        Target { name: "labels", open: labels, words: JSON, short: 1000 },
-        Target { name: "shortlist", open: |_| shortlist(), words: &["heedful shortlist 1\n"], short: 2000 },
-        Target {
-            name: "checkpoint",
-            open: |folder| checkpoints(folder, <[u8]>::to_vec),
-            words: HEADER,
-            short: 300,
-        },
-        Target {
-            name: "checkpoint-sealed",
-            open: |folder| checkpoints(folder, sealing::checkpoint),
-            words: HEADER,
-            short: 300,
-        },
+        target("weights", |folder| weights(folder, <[u8]>::to_vec), HEADER, 300),
+        target("weights-sealed", |folder| weights(folder, sealing::weights), HEADER, 300),
+        target("config", config, JSON, 300),
+        target("config-sealed", sealed_config, JSON, 200),
+        target("tokenizer", vocabulary, JSON, 100),
+        target("labels", labels, JSON, 1000),
+        target("shortlist", |_| shortlist(), &["heedful shortlist 1\n"], 2000),
+        target("checkpoint", |folder| checkpoints(folder, <[u8]>::to_vec), HEADER, 300),
+        target("checkpoint-sealed", |folder| checkpoints(folder, sealing::checkpoint), HEADER, 300),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use heedful_server::fuzzing;
 
 use super::small_model::LINES;
-use super::{Opened, Target, Verdict};
+use super::{Opened, Target, Verdict, target};
 
 const TAGS: &[&str] = &[
     "<",
@@ -17,36 +17,25 @@ const TAGS: &[&str] = &[
     "<![CDATA[",
     "]]>",
     "<script>",
-    "</script>",
     "<style>",
     "<b>",
     "</b>",
-    "<i ",
     "<p>",
-    "</p>",
     "<br>",
-    "<img src=x>",
-    "<table>",
     "<td>",
     "&amp;",
     "&#x41;",
     "&#0;",
     "&#xD800;",
-    "&#9999999999;",
     "&",
-    "translate=no",
-    "class=\"notranslate\"",
     "\"",
     "'",
     "=",
-    "<textarea>",
-    "<!doctype html>",
     "<?",
     "é",
     "一",
     "\u{a0}",
     "<svg>",
-    "<code>",
     "<pre>\n",
     "。",
     ". ",
@@ -54,37 +43,12 @@ const TAGS: &[&str] = &[
 ];
 
 const MARKS: &[&str] = &[
-    ".",
-    "。",
-    "! ",
-    "?\n",
-    "“",
-    "”",
-    "(",
-    "e.g. ",
-    "Mr. ",
-    "\u{2028}",
-    "\u{85}",
-    "\r\n",
-    "…",
-    "e\u{301}",
-    "👩‍👩‍👧",
-    "\u{200f}",
-    "\u{3000}",
-    "「",
-    "1.5",
-    "... ",
-    "z.B. ",
-    ", ",
-    "\u{ad}",
-    "\u{fffd}",
+    ".", "。", "! ", "?\n", "“", "”", "(", "e.g. ", "Mr. ", "\u{2028}", "\u{85}", "\r\n", "…", "\u{200d}",
+    "\u{200f}", "\u{3000}", "「", "1.5", "... ", "z.B. ", ", ", "\u{ad}", "\u{fffd}",
 ];
 
 pub(super) fn targets() -> Vec<Target> {
-    vec![
-        Target { name: "html", open: html, words: TAGS, short: 2000 },
-        Target { name: "sentences", open: sentences, words: MARKS, short: 2000 },
-    ]
+    vec![target("html", html, TAGS, 2000), target("sentences", sentences, MARKS, 2000)]
 }
 
 /// As bytes of a request become text: what is not UTF-8 is refused before, so here it is made good.
@@ -118,6 +82,7 @@ fn html(_: &Path) -> Opened {
 fn sentences(_: &Path) -> Opened {
     let mut good: Vec<Vec<u8>> = LINES.iter().map(|line| line.as_bytes().to_vec()).collect();
     good.push(LINES.join(" ").into_bytes());
+    good.push("👩‍👩‍👧 e\u{301}. 👩‍👩‍👧".into());
     good.push((LINES.join(", ").replace(['.', '。'], "")).repeat(4).into_bytes());
     let read = |bytes: &[u8]| {
         let text = text(bytes);

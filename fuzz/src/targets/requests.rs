@@ -10,54 +10,15 @@ use heedful::decode::{MaxLength, SearchOptions};
 use heedful_server::{ModelSpec, Server, ServerOptions};
 
 use super::small_model::{classifier, language, translator};
-use super::{Opened, Target, Verdict};
+use super::{Opened, Target, Verdict, target};
 
 const WORDS: &[&str] = &[
-    "\"q\":",
-    "\"source\":",
-    "\"target\":",
-    "\"format\":\"html\"",
-    "\"alternatives\":",
-    "\"stream\":true",
-    "\"explain\":true",
-    "\"model\":",
-    "\"beam\":16",
-    "null",
-    "true",
-    "[",
-    "]",
-    "{",
-    "}",
-    "\"\"",
-    "\\ud800",
-    "&",
-    "=",
-    "%",
-    "%00",
-    "+",
-    "q=",
-    "--X",
-    "\r\n",
-    "\r\n\r\n",
-    "Content-Disposition: form-data; name=\"",
-    "filename=\"a.html\"",
-    "<b>",
-    "en",
-    "de",
-    "auto",
-    "1e309",
-    "Content-Length: 5\r\n",
-    "Transfer-Encoding: chunked\r\n",
-    "Expect: 100-continue\r\n",
-    "HTTP/1.1",
-    "\0",
+    "null", "true", "[", "]", "{", "}", "\"\"", "\"\":", "\\ud800", "&", "=", "%", "%00", "+", "q=", "--X",
+    "\r\n", "\r\n\r\n", "<b>", "auto", "1e309", "16", "\0",
 ];
 
 pub(super) fn targets() -> Vec<Target> {
-    vec![
-        Target { name: "requests", open: requests, words: WORDS, short: 200 },
-        Target { name: "http", open: http, words: WORDS, short: 100 },
-    ]
+    vec![target("requests", requests, WORDS, 200), target("http", http, WORDS, 100)]
 }
 
 fn serve(folder: &Path) -> Server {
@@ -76,7 +37,6 @@ fn serve(folder: &Path) -> Server {
         models,
         run: Some(("run".to_owned(), run)),
         search: SearchOptions { max_length: MaxLength::Absolute(6), ..SearchOptions::default() },
-        suggestions: Some(folder.join("suggestions.jsonl")),
         batch_wait: Duration::ZERO,
         ..ServerOptions::default()
     };
@@ -105,7 +65,6 @@ fn requests(folder: &Path) -> Opened {
         json("/translate", r#"{"q": "A dog.", "source": "auto", "target": "de", "alternatives": 2}"#),
         form("/translate", "q=A+dog.&q=%E4%B8%80&source=en&target=de&alternatives=1&api_key="),
         json("/detect", r#"{"q": "Der Hund."}"#),
-        json("/suggest", r#"{"q": "a", "s": "b", "source": "en", "target": "de"}"#),
         json(
             "/v1/translate",
             r#"{"text": ["A dog. A cat."], "model": "en-de", "beam": 3, "attention": "rows"}"#,

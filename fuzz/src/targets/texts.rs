@@ -10,19 +10,19 @@ use heedful::layers::AttentionRole;
 use heedful::tasks::translate::Terms;
 
 use super::small_model::LINES;
-use super::{Opened, Target, Verdict};
+use super::{Opened, Target, Verdict, target};
 
 const WORDS: &[&str] =
     &["\n", "\r\n", "\t", "\r", "\u{feff}", "\u{2028}", "\0", "\n\n", "\t\t", "\u{85}", "é", "一"];
 
 pub(super) fn targets() -> Vec<Target> {
     vec![
-        Target { name: "plain-text", open: plain, words: WORDS, short: 500 },
-        Target { name: "tab-separated", open: tab_separated, words: WORDS, short: 500 },
-        Target { name: "labelled-text", open: labelled, words: WORDS, short: 500 },
-        Target { name: "parallel-text", open: parallel, words: WORDS, short: 500 },
-        Target { name: "terms", open: terms, words: WORDS, short: 500 },
-        Target { name: "mask", open: mask, words: MASK_WORDS, short: 1000 },
+        target("plain-text", plain, WORDS, 500),
+        target("tab-separated", tab_separated, WORDS, 500),
+        target("labelled-text", labelled, WORDS, 500),
+        target("parallel-text", parallel, WORDS, 500),
+        target("terms", terms, WORDS, 500),
+        target("mask", mask, MASK_WORDS, 1000),
     ]
 }
 

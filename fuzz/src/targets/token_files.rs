@@ -8,42 +8,12 @@ use heedful::data::tokenizer::{Tokenizers, VocabularyKind};
 use heedful::data::{CorpusFiles, Filters};
 
 use super::small_model::{LINES, tokenizer};
-use super::{Opened, Target, Verdict, sealing};
-
-const WORDS: &[&str] = &[
-    "HEEDIDS\u{1}",
-    "blocks",
-    "offset",
-    "bytes",
-    "pairs",
-    "checksum",
-    "report",
-    "kept",
-    "fingerprint",
-    "4294967295",
-    "18446744073709551615",
-    "null",
-    "[",
-    "]",
-    "{",
-    "}",
-    ",",
-];
+use super::{JSON, Opened, Target, Verdict, sealing, target};
 
 pub(super) fn targets() -> Vec<Target> {
     vec![
-        Target {
-            name: "corpus-bin",
-            open: |folder| corpus(folder, <[u8]>::to_vec),
-            words: WORDS,
-            short: 500,
-        },
-        Target {
-            name: "corpus-bin-sealed",
-            open: |folder| corpus(folder, sealing::token_ids),
-            words: WORDS,
-            short: 500,
-        },
+        target("corpus-bin", |folder| corpus(folder, <[u8]>::to_vec), JSON, 500),
+        target("corpus-bin-sealed", |folder| corpus(folder, sealing::token_ids), JSON, 500),
     ]
 }
 
