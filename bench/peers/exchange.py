@@ -22,11 +22,6 @@ def peak_memory():
     return status("VmHWM:")
 
 
-def resident_memory():
-    """The memory this process holds now, in bytes."""
-    return status("VmRSS:")
-
-
 def status(name):
     with open("/proc/self/status") as lines:
         for line in lines:

@@ -5,8 +5,7 @@
 {"op": "open", "folder": G, "compute": way, "threads": n} opens it and answers {"seconds"}; {"op": "close", "compute": way} closes it;
 {"op": "translate", "compute": way, "batches": [[[id, …], …], …], "beam": n, "alpha": a, "shortest": n, "longest": n, "seconds": s, "outputs": bool}
 translates all batches, and again until s seconds have passed; it answers {"times": [seconds of a batch, …], "tokens": of one pass,
-"outputs": [[id, …], …] of one pass, if wanted};
-{"op": "memory"} answers {"resident", "peak"} in bytes.
+"outputs": [[id, …], …] of one pass, if wanted}.
 
 A way is a type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four workers of two threads each). A batch is divided evenly
 among the workers. Scores are returned, because ours computes them too.
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import ctranslate2
 
-from exchange import peak_memory, resident_memory, serve
+from exchange import serve
 
 OPEN = {}
 
@@ -85,8 +84,6 @@ def answer(request):
             return {}
         case "translate":
             return translate(request)
-        case "memory":
-            return {"resident": resident_memory(), "peak": peak_memory()}
 
 
 serve(answer)

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use clap::Parser;
 use heedful::decode::{SearchOptions, search};
 use heedful::models::DeviceChoice;
 use heedful::tasks::translate::Translator;
@@ -19,22 +20,39 @@ use heedful::tensor::{Precision, cuda};
 use heedful_bench::Peer;
 use serde_json::json;
 
-const USAGE: &str = "usage: search MODEL FILE [--beam N] [--rounds R] [--alone N] [--device cuda|cpu] [--peer PYTHON] [--modes MODE:BATCH,…]";
-
+/// A search with a trained model, beside PyTorch's and CTranslate2's
+#[derive(Parser)]
 struct Options {
     model: PathBuf,
     file: PathBuf,
+    #[arg(long, default_value_t = 5)]
     beam: usize,
+    #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Sentences that are also decoded one by one.
+    /// Sentences that are also decoded one by one
+    #[arg(long, default_value_t = 40)]
     alone: usize,
+    /// cuda or cpu
+    #[arg(long, default_value = "cuda", value_parser = device)]
     device: DeviceChoice,
+    /// Python with the peers: race against them
+    #[arg(long)]
     peer: Option<String>,
-    modes: String,
+    /// MODE:BATCH of each peer
+    #[arg(long, value_delimiter = ',', default_value = "eager:2000,graph:2000,graph:512,compile:512")]
+    modes: Vec<String>,
+}
+
+fn device(name: &str) -> Result<DeviceChoice, String> {
+    match name {
+        "cuda" => Ok(DeviceChoice::Cuda),
+        "cpu" => Ok(DeviceChoice::Cpu),
+        _ => Err("cuda or cpu".to_owned()),
+    }
 }
 
 fn main() -> Result<()> {
-    let options = parse(std::env::args().skip(1))?;
+    let options = Options::parse();
     let translator = Translator::open(&options.model)?;
     let chosen = options.device.place(translator.model())?;
     let text = std::fs::read_to_string(&options.file)
@@ -65,8 +83,8 @@ fn main() -> Result<()> {
 
     let mut peers = Vec::new();
     if let Some(python) = &options.peer {
-        for mode in options.modes.split(',') {
-            let (kind, batch) = mode.split_once(':').context(USAGE)?;
+        for mode in &options.modes {
+            let (kind, batch) = mode.split_once(':').context("a mode is MODE:BATCH")?;
             let script = if kind == "ctranslate2" { "search_ctranslate2.py" } else { "search.py" };
             let script = Peer::folder().join(script);
             let device = if options.device == DeviceChoice::Cpu { "cpu" } else { "cuda" };
@@ -148,40 +166,4 @@ fn latency(times: &[(f64, usize)]) -> String {
         1e3 * seconds[seconds.len() / 2],
         1e3 * sum / tokens as f64
     )
-}
-
-fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
-    let mut options = Options {
-        model: PathBuf::new(),
-        file: PathBuf::new(),
-        beam: 5,
-        rounds: 3,
-        alone: 40,
-        device: DeviceChoice::Cuda,
-        peer: None,
-        modes: "eager:2000,graph:2000,graph:512,compile:512".to_owned(),
-    };
-    let mut plain = Vec::new();
-    let mut words = arguments;
-    while let Some(word) = words.next() {
-        let mut value = || words.next().context(USAGE);
-        match word.as_str() {
-            "--beam" => options.beam = value()?.parse().context(USAGE)?,
-            "--rounds" => options.rounds = value()?.parse().context(USAGE)?,
-            "--alone" => options.alone = value()?.parse().context(USAGE)?,
-            "--device" => {
-                options.device = match value()?.as_str() {
-                    "cuda" => DeviceChoice::Cuda,
-                    "cpu" => DeviceChoice::Cpu,
-                    _ => bail!(USAGE),
-                }
-            }
-            "--peer" => options.peer = Some(value()?),
-            "--modes" => options.modes = value()?,
-            flag if flag.starts_with('-') => bail!(USAGE),
-            _ => plain.push(PathBuf::from(word)),
-        }
-    }
-    let [model, file] = <[PathBuf; 2]>::try_from(plain).map_err(|_| anyhow::anyhow!(USAGE))?;
-    Ok(Options { model, file, ..options })
 }

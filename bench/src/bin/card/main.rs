@@ -13,54 +13,54 @@ mod ours;
 mod race;
 mod work;
 
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use clap::Parser;
 use heedful::tensor::cuda;
 use race::Rules;
 use work::cells;
 
-const USAGE: &str =
-    "usage: card [--seconds S] [--rounds R] [--cell CELL] [--peer PYTHON] [--modes MODE,…] | --about";
-const MODES: &str = "eager,compile,reduce-overhead,packed";
-
+/// A training step on a GPU, alone or beside PyTorch's
+#[derive(Parser)]
 struct Options {
+    /// Seconds of a turn [default: 3 alone, 1 in a race]
+    #[arg(long)]
     seconds: Option<f64>,
-    rounds: usize,
+    #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Cells with this in their name
+    #[arg(long, default_value = "")]
     cell: String,
+    /// Python with PyTorch: race against it
+    #[arg(long)]
     peer: Option<String>,
-    modes: String,
+    /// How PyTorch trains
+    #[arg(long, value_delimiter = ',', default_value = "eager,compile,reduce-overhead,packed")]
+    modes: Vec<String>,
+    /// Only say which GPU there is
+    #[arg(long)]
+    about: bool,
+    /// Train this cell as a race asks
+    #[arg(long, hide = true)]
+    serve: Option<String>,
 }
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, cell] = &arguments[..]
-        && flag == "--serve"
-    {
+fn main() -> Result<()> {
+    let options = Options::parse();
+    if let Some(cell) = &options.serve {
         return ours::serve(cells(cell).first().with_context(|| format!("there is no cell {cell}"))?);
     }
-    if arguments == ["--about"] {
+    if options.about {
         return about();
     }
-    let options = parse(arguments)?;
     let chosen = cells(&options.cell);
     if chosen.is_empty() {
         bail!("no cell has {} in its name", options.cell);
     }
     if let Some(python) = options.peer {
-        let modes = options.modes.split(',').map(str::to_owned).collect();
         let seconds = options.seconds.unwrap_or(1.0);
-        let rules = Rules { python, modes, rounds: options.rounds, seconds };
+        let rules = Rules { python, modes: options.modes, rounds: options.rounds as usize, seconds };
         return chosen.iter().try_for_each(|work| race::run(work.name, &rules));
     }
     let seconds = options.seconds.unwrap_or(3.0);
@@ -71,7 +71,8 @@ fn run() -> Result<()> {
     // Memory is counted per process.
     for work in &chosen {
         let program = std::env::current_exe().context("this program has no path")?;
-        let status = Command::new(program).args([&seconds.to_string(), work.name]).status()?;
+        let status =
+            Command::new(program).args(["--seconds", &seconds.to_string(), "--cell", work.name]).status()?;
         if !status.success() {
             bail!("{} failed ({status})", work.name);
         }
@@ -83,34 +84,4 @@ fn about() -> Result<()> {
     let card = cuda::card()?;
     println!("{} {}", card.name(), card.architecture());
     Ok(())
-}
-
-fn parse(arguments: Vec<String>) -> Result<Options> {
-    let mut options =
-        Options { seconds: None, rounds: 5, cell: String::new(), peer: None, modes: MODES.to_owned() };
-    let mut words = arguments.into_iter();
-    let mut place = 0;
-    while let Some(word) = words.next() {
-        let mut value = || words.next().context(USAGE);
-        match word.as_str() {
-            "--seconds" => options.seconds = Some(value()?.parse().context(USAGE)?),
-            "--rounds" => options.rounds = value()?.parse().context(USAGE)?,
-            "--cell" => options.cell = value()?,
-            "--peer" => options.peer = Some(value()?),
-            "--modes" => options.modes = value()?,
-            flag if flag.starts_with('-') => bail!(USAGE),
-            plain => {
-                match place {
-                    0 => options.seconds = Some(plain.parse().context(USAGE)?),
-                    1 => options.cell = plain.to_owned(),
-                    _ => bail!(USAGE),
-                }
-                place += 1;
-            }
-        }
-    }
-    if options.rounds == 0 {
-        bail!(USAGE);
-    }
-    Ok(options)
 }

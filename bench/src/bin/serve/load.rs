@@ -37,8 +37,6 @@ const WARM_UP: f64 = 1.0;
 pub(super) struct Measured {
     /// The latency of every request that was answered with 200.
     milliseconds: Vec<f64>,
-    /// The latency of the slowest, also of those that are not counted.
-    longest: f64,
     /// Responses with 503: the server is overloaded.
     pub(super) refused: usize,
     /// Responses with 4xx: the request is wrong.
@@ -126,7 +124,6 @@ impl Load {
             writer.write_all(&self.requests[number % self.requests.len()]).await?;
             let status = answer(&mut reader).await?;
             let milliseconds = begin.elapsed().as_secs_f64() * 1000.0;
-            measured.longest = measured.longest.max(milliseconds);
             match status {
                 200 if !is_counted() => {}
                 200 => measured.milliseconds.push(milliseconds),
@@ -149,7 +146,6 @@ impl Measured {
 
     fn take_in(&mut self, other: Measured) {
         self.milliseconds.extend(other.milliseconds);
-        self.longest = self.longest.max(other.longest);
         self.refused += other.refused;
         self.mistaken += other.mistaken;
         self.errors += other.errors;
@@ -161,11 +157,6 @@ impl Measured {
     pub(super) fn clients_share(&self) -> f64 {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         self.cpu_seconds / (self.whole_seconds * cores as f64)
-    }
-
-    /// The latency of the slowest request, in milliseconds, counted or not.
-    pub(super) fn longest(&self) -> f64 {
-        self.longest
     }
 
     /// Answers with 200.

@@ -1,4 +1,4 @@
-//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory] [--neighbours]`.
+//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory]`.
 //!
 //! ```text
 //! offline      all sentences through `Translator::translate` in the same process: an upper bound for batching
@@ -7,7 +7,6 @@
 //! limit        256 clients and a queue of 32 sentences: what is answered, and what is refused with 503
 //! memory       requests of every kind and length: resident bytes after each tenth of them; the last must be within 5 % of the
 //!              second. `--memory` measures nothing else and needs no peer
-//! neighbours   p99 of small requests alone, and beside a text of 10,000 tokens; `--neighbours` measures nothing else
 //! ```
 //!
 //! Without a model two untrained ones are used: one of the demo's size, one `base`. They generate random text of a bounded
@@ -15,13 +14,13 @@
 
 mod load;
 mod mixed;
-mod neighbours;
 mod work;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use clap::Parser;
 use heedful::tensor::cpu::{isa, threads};
 use heedful_bench::{Allocator, Cell, Paired, Peer, Quartiles, fastest_way, report, resident_memory};
 use heedful_server::{Limits, ModelSpec, Server, ServerOptions};
@@ -30,73 +29,45 @@ use serde_json::json;
 use self::load::{Amount, Load, Measured};
 use self::work::Work;
 
-const USAGE: &str = "usage: cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory] [--neighbours]";
-
-/// How much is measured.
+/// The server under load on the loopback: `cargo xtask bench serve`
+#[derive(Parser)]
 struct Plan {
-    /// The numbers of concurrent clients; one run for each.
+    /// A trained model, in place of untrained ones
+    #[arg(requires = "file")]
+    model: Option<PathBuf>,
+    /// Its sentences
+    file: Option<PathBuf>,
+    /// The numbers of concurrent clients; one run for each
+    #[arg(long, value_delimiter = ',', default_value = "1,8,64,256")]
     clients: Vec<usize>,
+    #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Seconds for each side in each round.
+    /// Seconds for each side in each round
+    #[arg(long, default_value_t = 5.0)]
     seconds: f64,
-    /// The number of requests of the memory test.
+    /// The number of requests of the memory test
+    #[arg(long, default_value_t = 100_000)]
     requests: usize,
-    batch_wait: Duration,
-    peers: Peers,
-}
-
-/// Which peers are measured.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Peers {
-    CTranslate2,
-    Nobody,
-}
-
-/// Which cells are measured.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    All,
-    Memory,
-    Neighbours,
+    /// Milliseconds that a request waits for others [default: the server's]
+    #[arg(long, value_name = "MS")]
+    batch_wait: Option<u64>,
+    /// Without the peer
+    #[arg(long)]
+    alone: bool,
+    /// Measure memory alone
+    #[arg(long)]
+    memory: bool,
 }
 
 fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut plan = Plan {
-        clients: vec![1, 8, 64, 256],
-        rounds: 3,
-        seconds: 5.0,
-        requests: 100_000,
-        batch_wait: ServerOptions::default().batch_wait,
-        peers: Peers::CTranslate2,
-    };
-    let (mut files, mut rest) = (Vec::new(), arguments.iter());
-    let mut cells_wanted = Wanted::All;
-    while let Some(argument) = rest.next() {
-        let mut number = || rest.next().context(USAGE)?.parse::<usize>().context(USAGE);
-        match argument.as_str() {
-            "--clients" => plan.clients = vec![number()?.max(1)],
-            "--rounds" => plan.rounds = number()?.max(1),
-            "--seconds" => plan.seconds = number()? as f64,
-            "--requests" => plan.requests = number()?,
-            "--batch-wait" => plan.batch_wait = Duration::from_millis(number()? as u64),
-            "--alone" => plan.peers = Peers::Nobody,
-            "--memory" => cells_wanted = Wanted::Memory,
-            "--neighbours" => cells_wanted = Wanted::Neighbours,
-            flag if flag.starts_with("--") => bail!(USAGE),
-            file => files.push(file),
-        }
-    }
+    let plan = Plan::parse();
     println!("{} threads, {}, {} rounds", threads::thread_count(), isa::current(), plan.rounds);
-    match cells_wanted {
-        Wanted::All => {}
-        Wanted::Memory => return memory(&Work::demo_size()?, &plan),
-        Wanted::Neighbours => return neighbours::measure(plan.seconds, plan.rounds),
+    if plan.memory {
+        return memory(&Work::demo_size()?, &plan);
     }
-    let works = match files[..] {
-        [] => vec![Work::demo_size()?, Work::base_size()?],
-        [model, file] => vec![Work::read(Path::new(model), Path::new(file))?],
-        _ => bail!(USAGE),
+    let works = match plan.model.as_deref().zip(plan.file.as_deref()) {
+        None => vec![Work::demo_size()?, Work::base_size()?],
+        Some((model, file)) => vec![Work::read(model, file)?],
     };
     let mut cells = Vec::new();
     for work in &works {
@@ -104,8 +75,7 @@ fn main() -> Result<()> {
     }
     limit(&works[0], &plan)?;
     memory(&works[0], &plan)?;
-    neighbours::measure(plan.seconds, plan.rounds)?;
-    if plan.peers == Peers::CTranslate2 { report("serve", &cells) } else { Ok(()) }
+    if plan.alone { Ok(()) } else { report("serve", &cells) }
 }
 
 fn start(work: &Work, plan: &Plan, limits: Limits) -> Result<Server> {
@@ -113,7 +83,7 @@ fn start(work: &Work, plan: &Plan, limits: Limits) -> Result<Server> {
         address: "127.0.0.1:0".parse().context("an address")?,
         models: vec![ModelSpec::named("zh-en", work.folder())],
         search: work.options.clone(),
-        batch_wait: plan.batch_wait,
+        batch_wait: plan.batch_wait.map_or(ServerOptions::default().batch_wait, Duration::from_millis),
         limits,
         ..ServerOptions::default()
     })?)
@@ -122,17 +92,14 @@ fn start(work: &Work, plan: &Plan, limits: Limits) -> Result<Server> {
 fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
     let server = start(work, plan, Limits::default())?;
     let ours = Load::ours(server.address(), &work.texts);
-    let mut peer = match plan.peers {
-        Peers::CTranslate2 => Some(PeerServer::load(work)?),
-        Peers::Nobody => None,
-    };
+    let mut peer = if plan.alone { None } else { Some(PeerServer::load(work)?) };
     println!("{}: {} sentences", work.name, work.texts.len());
     for &clients in &plan.clients {
         let amount = Amount::Seconds(plan.seconds);
         let theirs = peer.as_mut().map(|peer| peer.start(work, clients)).transpose()?;
         let mut sides = (Measured::default(), Measured::default());
         let (mut offline, mut paired) = (Vec::new(), Paired::default());
-        for _ in 0..plan.rounds {
+        for _ in 0..plan.rounds.max(1) {
             offline.push(work.translate(plan.seconds)?);
             paired.ours.push(sides.0.add(ours.run(clients, amount)?));
             if let Some(theirs) = &theirs {

@@ -1,18 +1,15 @@
 //! From the seconds of a group to its cells, and what is printed beside them.
 
-use anyhow::{Context, Result};
-use heedful::tensor::Precision;
-use heedful_bench::{Cell, Paired, Quartiles, quantile};
-use serde_json::json;
+use heedful_bench::{Cell, Paired, quantile};
 
-use super::race::{Processes, Raced};
-use super::spec::{Kind, Spec};
+use super::race::Raced;
+use super::spec::Kind;
 use super::work::Work;
 
 const BENCH: &str = "translate";
 
 /// All cells of a group.
-pub(super) fn cells(raced: &Raced, work: &Work, processes: &mut Processes<'_>) -> Result<Vec<Cell>> {
+pub(super) fn cells(raced: &Raced, work: &Work) -> Vec<Cell> {
     let mut cells = Vec::new();
     for &(spec, pair) in &raced.pairs {
         let name = spec.name();
@@ -34,18 +31,12 @@ pub(super) fn cells(raced: &Raced, work: &Work, processes: &mut Processes<'_>) -
         if spec.kind == Kind::Trained {
             cells.push(Cell::rates(BENCH, &format!("{name} tokens"), "tokens/s", tokens, &paired));
         }
-        if spec.kind == Kind::Busy {
-            cells.push(raced.kept(&name, pair));
-        }
         if spec.batch == 1 {
             cells.extend(latencies(&name, raced, pair));
         }
-        if spec.kind != Kind::Busy {
-            limits(spec, raced, pair[0], work, processes)?;
-        }
     }
     cells.extend(scaling(raced));
-    Ok(cells)
+    cells
 }
 
 /// Median and 99th percentile of what one sentence takes.
@@ -70,32 +61,4 @@ fn scaling(raced: &Raced) -> Vec<Cell> {
         cells.push(raced.scaling(&format!("{} over {}t", many.name(), few.threads), pair_of_few, *pair));
     }
     cells
-}
-
-/// Prints how near our side comes to what the machine could do at most: for one sentence to the reading of weights, for
-/// many to the arithmetic of their products.
-fn limits(spec: Spec, raced: &Raced, ours: usize, work: &Work, processes: &mut Processes<'_>) -> Result<()> {
-    let Some(size) = spec.kind.size() else { return Ok(()) };
-    let (weights, side) = (size.use_of_weights(), &raced.sides[ours]);
-    let width = match spec.precision {
-        Precision::F32 => 4,
-        Precision::Bf16 => 2,
-        Precision::Int8 => 1,
-    };
-    let request = json!({"op": "limits", "compute": side.compute, "bytes": width * weights.weights()});
-    let limits = processes.of(side)?.ask(&request)?;
-    let limit = |name: &str| limits[name].as_f64().with_context(|| format!("no {name} in {limits}"));
-    let seconds = Quartiles::of(&raced.alone[ours]).median / work.batches.len() as f64;
-    let (what, reached, limit) = if spec.batch == 1 {
-        ("GB/s of weights", (width * weights.reads()) as f64 / seconds, limit("bandwidth")?)
-    } else {
-        (
-            "Gop/s of products",
-            weights.operations(spec.batch, spec.beam) as f64 / seconds,
-            limit("operations")?,
-        )
-    };
-    let (name, share) = (spec.name(), 100.0 * reached / limit);
-    println!("{name}: {:.1} {what}, {share:.1} % of the machine's {:.1}", reached / 1e9, limit / 1e9);
-    Ok(())
 }

@@ -15,52 +15,34 @@
 //! scores as ours does. `--help` lists the options.
 
 mod cells;
-mod cores;
 mod model;
 mod options;
 mod process;
 mod race;
 mod spec;
-mod start;
 mod work;
 mod worker;
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use clap::Parser;
 use heedful::tensor::cpu::isa;
 use heedful_bench::{Cell, record, report};
 use serde_json::json;
 
 use self::model::{Model, Size, VOCABULARY};
-use self::options::{Options, USAGE};
+use self::options::Options;
 use self::process::Process;
 use self::race::{Processes, race};
-use self::spec::{FEW_THREADS, Spec};
+use self::spec::Spec;
 use self::work::Work;
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
+fn main() -> Result<()> {
+    if std::env::args().nth(1).is_some_and(|first| first == "--worker") {
+        return worker::serve();
     }
-}
-
-fn run() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--worker"] => worker::serve(),
-        ["--spin"] => cores::spin(),
-        ["--help" | "-h"] => {
-            println!("{USAGE}");
-            Ok(())
-        }
-        _ => measure(&Options::parse(arguments)?),
-    }
+    measure(&Options::parse())
 }
 
 fn measure(options: &Options) -> Result<()> {
@@ -69,39 +51,36 @@ fn measure(options: &Options) -> Result<()> {
     println!(
         "{}, threads {:?}, {} rounds of {} s; CTranslate2 {} computes in {}",
         isa::current(),
-        options.threads,
+        options.threads(),
         options.rounds,
         options.seconds,
         about["version"].as_str().unwrap_or_default(),
         types.join(", ")
     );
-    let cells = match &options.trained {
+    let cells = match options.model.as_deref().zip(options.file.as_deref()) {
         Some((model, file)) => trained(model, file, options, &types)?,
         None => random(options, &types)?,
     };
     if cells.is_empty() {
-        bail!("no cell has these words in its name\n{USAGE}");
+        bail!("no cell has these words in its name");
     }
     report("translate", &cells)
 }
 
 /// Models with random weights.
 fn random(options: &Options, types: &[String]) -> Result<Vec<Cell>> {
-    let mut specs = spec::random(&options.threads);
+    let mut specs = spec::random(&options.threads());
     specs.retain(|spec| options.only.fits(&spec.name()));
-    let few = options.threads.iter().copied().find(|&threads| threads == FEW_THREADS);
-    let few = few.unwrap_or(options.threads[0]);
     let mut cells = Vec::new();
     for size in [Size::Base, Size::Small] {
         let of_size: Vec<Spec> =
             specs.iter().copied().filter(|spec| spec.kind.size() == Some(size)).collect();
-        if of_size.is_empty() && !start::is_wanted(size, few, &options.only) {
+        if of_size.is_empty() {
             continue;
         }
         let model = Model::random(size)?;
         let work = |spec: Spec| Work::forced(VOCABULARY, spec.batch, spec.beam);
         groups(of_size, &model, work, options, types, &mut cells)?;
-        cells.extend(start::cells(&model, size, few, &options.only, options.rounds)?);
     }
     Ok(cells)
 }
@@ -110,7 +89,7 @@ fn random(options: &Options, types: &[String]) -> Result<Vec<Cell>> {
 fn trained(folder: &Path, file: &Path, options: &Options, types: &[String]) -> Result<Vec<Cell>> {
     let sources = model::sentences(folder, file)?;
     let model = Model::trained(folder)?;
-    let mut specs = spec::trained(&options.threads);
+    let mut specs = spec::trained(&options.threads());
     specs.retain(|spec| options.only.fits(&spec.name()));
     let work = |spec: Spec| Work::natural(sources.clone(), spec.batch, spec.beam);
     let mut cells = Vec::new();
@@ -130,7 +109,7 @@ fn groups(
     for group in spec::groups(specs) {
         let work = work(group[0]);
         let raced = race(&group, &work, &mut processes, types, options)?;
-        found.extend(cells::cells(&raced, &work, &mut processes)?);
+        found.extend(cells::cells(&raced, &work));
         record("translate", found)?;
     }
     Ok(())

@@ -16,7 +16,6 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::process::Process;
-use super::work::LENGTH;
 
 pub(super) const VOCABULARY: usize = 32_000;
 
@@ -35,43 +34,6 @@ impl Size {
             Size::Base => TransformerConfig::base(VOCABULARY),
             Size::Small => TransformerConfig::small(VOCABULARY),
         }
-    }
-
-    /// How much its weights are used when sentences of [`LENGTH`] tokens become as long outputs.
-    pub(super) fn use_of_weights(self) -> UseOfWeights {
-        let TransformerConfig { d_model: d, d_ff, encoder_layers, decoder_layers, .. } = self.config();
-        UseOfWeights {
-            // Self attention and feed-forward; every decoder layer also multiplies the encoder's output, once.
-            once: encoder_layers * (4 * d * d + 2 * d * d_ff) + decoder_layers * 2 * d * d,
-            // Self attention, query and output of cross attention, feed-forward; the projection.
-            each_step: decoder_layers * (6 * d * d + 2 * d * d_ff) + VOCABULARY * d,
-        }
-    }
-}
-
-/// Numbers of weights by how often they are read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct UseOfWeights {
-    /// For the source.
-    once: usize,
-    /// For every token that is generated.
-    each_step: usize,
-}
-
-impl UseOfWeights {
-    /// All that are multiplied.
-    pub(super) fn weights(self) -> usize {
-        self.once + self.each_step
-    }
-
-    /// Weights that are read for a batch.
-    pub(super) fn reads(self) -> usize {
-        self.once + LENGTH * self.each_step
-    }
-
-    /// Multiplications and additions for a batch of so many sentences with so many hypotheses each.
-    pub(super) fn operations(self, batch: usize, beam: usize) -> usize {
-        2 * LENGTH * batch * (self.once + beam * self.each_step)
     }
 }
 
@@ -139,20 +101,4 @@ pub(super) fn sentences(model: &Path, file: &Path) -> Result<Vec<Vec<u32>>> {
         bail!("{} has no sentence", file.display());
     }
     Ok(sources)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn weights_are_counted_as_the_model_has_them() {
-        let config = ModelConfig::from(EncoderDecoderConfig::Transformer(Size::Small.config()));
-        let model = config.build(1).unwrap();
-        // Matrices alone: biases and norms have one row.
-        let shapes = model.params().shapes();
-        let matrices = shapes.iter().filter(|(_, [rows, _])| *rows > 1);
-        let weights: usize = matrices.map(|(_, [rows, width])| rows * width).sum();
-        assert_eq!(Size::Small.use_of_weights().weights(), weights);
-    }
 }

@@ -2,83 +2,60 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use clap::Parser;
 
 use super::spec::Only;
 
-pub(super) const USAGE: &str = "\
-usage: cargo xtask bench translate [MODEL FILE] [--only WORDS] [--threads N,…] [--rounds N] [--seconds S]
-
-Without MODEL, models with random weights. WORDS choose cells by the words of their names: \"int8 b1 2t -small\" are those that
-have the first three and not the last.";
-
+/// Races translation against CTranslate2: `cargo xtask bench translate`
+#[derive(Parser)]
 pub(super) struct Options {
-    /// A trained model and a file of sentences.
-    pub(super) trained: Option<(PathBuf, PathBuf)>,
+    /// A trained model, in place of random weights
+    #[arg(requires = "file")]
+    pub(super) model: Option<PathBuf>,
+    /// Its sentences
+    pub(super) file: Option<PathBuf>,
+    /// Cells by the words of their names: "int8 b1 2t -small" are those that have the first three and not the last
+    #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
     pub(super) only: Only,
-    pub(super) threads: Vec<usize>,
+    /// Threads of each side [default: 1, 2 and the number of cores]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = at_least_one)]
+    threads: Vec<usize>,
+    #[arg(long, default_value = "5", value_parser = at_least_one)]
     pub(super) rounds: usize,
-    /// Seconds of a turn, or once through the work if that takes longer.
+    /// Seconds of a turn, or once through the work if that takes longer
+    #[arg(long, default_value_t = 1.0)]
     pub(super) seconds: f64,
 }
 
 impl Options {
-    pub(super) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Options> {
+    /// The numbers of threads to measure.
+    pub(super) fn threads(&self) -> Vec<usize> {
+        if !self.threads.is_empty() {
+            return self.threads.clone();
+        }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut threads = vec![1, 2, cores];
         threads.dedup();
         threads.retain(|&threads| threads <= cores);
-        let mut options = Options { trained: None, only: Only::default(), threads, rounds: 5, seconds: 1.0 };
-        let (mut files, mut rest) = (Vec::new(), arguments.into_iter());
-        while let Some(argument) = rest.next() {
-            let mut value = || rest.next().with_context(|| format!("{argument} needs a value\n{USAGE}"));
-            match argument.as_str() {
-                "--only" => options.only = Only::new(&value()?),
-                "--threads" => options.threads = counts(&value()?)?,
-                "--rounds" => options.rounds = value()?.parse().context(USAGE)?,
-                "--seconds" => options.seconds = value()?.parse().context(USAGE)?,
-                flag if flag.starts_with("--") => bail!("there is no {flag}\n{USAGE}"),
-                file => files.push(PathBuf::from(file)),
-            }
-        }
-        if options.rounds == 0 {
-            bail!("--rounds is 0\n{USAGE}");
-        }
-        options.trained = match <[PathBuf; 2]>::try_from(files) {
-            Ok([model, file]) => Some((model, file)),
-            Err(files) if files.is_empty() => None,
-            Err(_) => bail!(USAGE),
-        };
-        Ok(options)
+        threads
     }
 }
 
-fn counts(list: &str) -> Result<Vec<usize>> {
-    let counts: Vec<usize> = list
-        .split(',')
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("--threads {list}"))?;
-    if counts.contains(&0) {
-        bail!("--threads {list}: at least 1");
-    }
-    Ok(counts)
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a number from 1 on".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Options> {
-        Options::parse(line.split(' ').map(str::to_owned))
-    }
-
     #[test]
     fn flags_are_read_and_mistakes_named() {
-        let options = parse("run test.en --threads 2,16 --rounds 3 --seconds 0.5 --only busy").unwrap();
-        assert_eq!(options.trained, Some(("run".into(), "test.en".into())));
+        let parse = |line: &str| Options::try_parse_from(["translate"].into_iter().chain(line.split(' ')));
+        let options = parse("run test.en --threads 2,16 --rounds 3 --seconds 0.5 --only avx2").unwrap();
+        assert_eq!((options.model, options.file), (Some("run".into()), Some("test.en".into())));
         assert_eq!((options.threads, options.rounds, options.seconds), (vec![2, 16], 3, 0.5));
-        assert!(options.only.fits("int8 b1 beam1 2t busy") && !options.only.fits("int8 b1 beam1 2t"));
+        assert!(options.only.fits("int8 b1 beam1 2t avx2") && !options.only.fits("int8 b1 beam1 2t"));
         for wrong in ["model", "--rounds 0", "--rounds", "--threads 0", "--thread 2"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

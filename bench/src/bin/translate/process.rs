@@ -10,7 +10,6 @@ use heedful::tensor::cpu::isa::Isa;
 use heedful_bench::Peer;
 use serde_json::{Value, json};
 
-use super::cores::cores;
 use super::model::Model;
 use super::work::{Outputs, Work};
 
@@ -27,15 +26,6 @@ pub(super) struct Setting {
     pub(super) threads: usize,
     /// The instruction set, if not the best one.
     pub(super) isa: Option<Isa>,
-    pub(super) cores: Cores,
-}
-
-/// Where its threads run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cores {
-    Any,
-    /// On as many cores as there are threads, the same for every process.
-    Shared,
 }
 
 /// A running side.
@@ -61,10 +51,7 @@ impl Process {
             Engine::Ours => vec![std::env::current_exe()?.into(), "--worker".into()],
             Engine::CTranslate2 => Peer::script("translate")?.into(),
         };
-        let mut command = match setting.cores {
-            Cores::Any => Command::new(&words[0]),
-            Cores::Shared => pinned(&cores(setting.threads)?, &words[0]),
-        };
+        let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         match engine {
             Engine::Ours => {
@@ -153,12 +140,4 @@ impl Translated {
     pub(super) fn pass(&self, work: &Work) -> f64 {
         self.times.iter().sum::<f64>() / (self.times.len() / work.batches.len()) as f64
     }
-}
-
-/// A command that runs a program on these cores alone.
-pub(super) fn pinned(cores: &[usize], program: &OsString) -> Command {
-    let list: Vec<String> = cores.iter().map(usize::to_string).collect();
-    let mut command = Command::new("taskset");
-    command.args(["-c", &list.join(",")]).arg(program);
-    command
 }

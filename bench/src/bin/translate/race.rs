@@ -6,10 +6,9 @@ use anyhow::{Result, bail};
 use heedful::tensor::Precision;
 use heedful_bench::{Cell, Paired, Turn, fastest_way, take_turns};
 
-use super::cores::{Spinners, cores};
 use super::model::Model;
 use super::options::Options;
-use super::process::{Cores, Engine, Process, Setting};
+use super::process::{Engine, Process, Setting};
 use super::spec::{Kind, Spec};
 use super::work::{Outputs, Work};
 
@@ -27,9 +26,9 @@ impl<'m> Processes<'m> {
         Processes { model, running: Vec::new() }
     }
 
-    /// The place of a process; it is started if it does not run. Those with other instructions or cores are ended.
+    /// The place of a process; it is started if it does not run. Those with other instructions are ended.
     fn find(&mut self, engine: Engine, setting: Setting) -> Result<usize> {
-        self.running.retain(|(_, other, _)| (other.isa, other.cores) == (setting.isa, setting.cores));
+        self.running.retain(|(_, other, _)| other.isa == setting.isa);
         let same = |(other, set, _): &(Engine, Setting, Process)| (*other, *set) == (engine, setting);
         if let Some(place) = self.running.iter().position(same) {
             return Ok(place);
@@ -60,10 +59,8 @@ pub(super) struct Raced {
     /// For each cell our side and the peer's, as places among the sides.
     pub(super) pairs: Vec<(Spec, [usize; 2])>,
     pub(super) sides: Vec<Side>,
-    /// For each side its seconds for the work, round by round, alone.
-    pub(super) alone: Vec<Vec<f64>>,
-    /// The same beside busy processes; empty where that was not measured.
-    pub(super) busy: Vec<Vec<f64>>,
+    /// For each side its seconds for the work, round by round.
+    seconds: Vec<Vec<f64>>,
     /// For each side the seconds of every batch of all rounds of its cell.
     pub(super) batches: Vec<Vec<f64>>,
     /// For each side the tokens of its outputs.
@@ -114,40 +111,30 @@ pub(super) fn race(
         outputs.push(translated.outputs);
     }
 
-    let is_busy = group[0].kind == Kind::Busy;
-    let neighbours = if is_busy { vec![false, true] } else { vec![false] };
     let batches = RefCell::new(vec![Vec::new(); sides.len()]);
     let processes = RefCell::new(processes);
     let mut turns: Vec<Turn<'_>> = Vec::new();
-    for &beside in &neighbours {
-        for (number, side) in sides.iter().enumerate() {
-            let (batches, processes) = (&batches, &processes);
-            turns.push(Box::new(move || {
-                let spinners = beside.then(|| Spinners::start(&cores(side.setting.threads)?)).transpose()?;
-                let translated = processes.borrow_mut().of(side)?.translate(
-                    work,
-                    &side.compute,
-                    options.seconds,
-                    Outputs::Unwanted,
-                )?;
-                drop(spinners);
-                if beside == is_busy {
-                    batches.borrow_mut()[number].extend(&translated.times);
-                }
-                Ok(translated.pass(work))
-            }));
-        }
+    for (number, side) in sides.iter().enumerate() {
+        let (batches, processes) = (&batches, &processes);
+        turns.push(Box::new(move || {
+            let translated = processes.borrow_mut().of(side)?.translate(
+                work,
+                &side.compute,
+                options.seconds,
+                Outputs::Unwanted,
+            )?;
+            batches.borrow_mut()[number].extend(&translated.times);
+            Ok(translated.pass(work))
+        }));
     }
-    let mut alone = take_turns(options.rounds, &mut turns)?;
+    let seconds = take_turns(options.rounds, &mut turns)?;
     drop(turns);
-    let busy = alone.split_off(sides.len());
-    Ok(Raced { pairs, sides, alone, busy, batches: batches.into_inner(), tokens, outputs })
+    Ok(Raced { pairs, sides, seconds, batches: batches.into_inner(), tokens, outputs })
 }
 
 fn setting(spec: Spec) -> Setting {
     let isa = if let Kind::Isa(isa) = spec.kind { Some(isa) } else { None };
-    let cores = if spec.kind == Kind::Busy { Cores::Shared } else { Cores::Any };
-    Setting { threads: spec.threads, isa, cores }
+    Setting { threads: spec.threads, isa }
 }
 
 /// The seconds of the faster of some passes; the first one warms up.
@@ -166,19 +153,12 @@ fn trial(work: &Work, processes: &mut Processes<'_>, setting: Setting, way: &str
 impl Raced {
     /// The seconds of both sides of a cell.
     pub(super) fn paired(&self, [ours, peer]: [usize; 2]) -> Paired {
-        let seconds = if self.busy.is_empty() { &self.alone } else { &self.busy };
-        Paired { ours: seconds[ours].clone(), peer: seconds[peer].clone() }
-    }
-
-    /// What share of their speed both sides keep beside busy processes: its ratio is that of their ratios.
-    pub(super) fn kept(&self, name: &str, pair: [usize; 2]) -> Cell {
-        let [ours, peer] = pair.map(|side| quotients(&self.busy[side], &self.alone[side]));
-        Cell::rate("translate", &format!("{name} kept"), "of alone", 1.0, &Paired { ours, peer })
+        Paired { ours: self.seconds[ours].clone(), peer: self.seconds[peer].clone() }
     }
 
     /// How many times as fast both sides are with more threads: `few` and `many` are cells of one type.
     pub(super) fn scaling(&self, name: &str, few: [usize; 2], many: [usize; 2]) -> Cell {
-        let side = |i: usize| quotients(&self.alone[many[i]], &self.alone[few[i]]);
+        let side = |i: usize| quotients(&self.seconds[many[i]], &self.seconds[few[i]]);
         Cell::rate("translate", name, "times", 1.0, &Paired { ours: side(0), peer: side(1) })
     }
 
@@ -198,21 +178,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_kept_and_gains_of_threads_compare_round_by_round() {
+    fn gains_of_threads_compare_round_by_round() {
         let raced = Raced {
             pairs: Vec::new(),
             sides: Vec::new(),
-            alone: vec![vec![1.0, 2.0], vec![4.0, 8.0], vec![0.5, 1.0], vec![4.0, 4.0]],
-            busy: vec![vec![2.0, 4.0], vec![5.0, 10.0]],
+            seconds: vec![vec![1.0, 2.0], vec![4.0, 8.0], vec![0.5, 1.0], vec![4.0, 4.0]],
             batches: Vec::new(),
             tokens: Vec::new(),
             outputs: vec![vec![vec![1], vec![2]], vec![vec![1], vec![3]]],
         };
-        let kept = raced.kept("cell", [0, 1]);
-        assert_eq!((kept.ours(), kept.ratio()), (0.5, 0.625));
         let scaling = raced.scaling("2t over 1t", [0, 1], [2, 3]);
         assert_eq!((scaling.ours(), scaling.ratio()), (2.0, 1.5));
         assert_eq!(raced.same([0, 1]), (1, 2));
-        assert_eq!(raced.paired([0, 1]).peer, [5.0, 10.0]);
+        assert_eq!(raced.paired([0, 1]).peer, [4.0, 8.0]);
     }
 }

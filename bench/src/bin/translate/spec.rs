@@ -8,8 +8,8 @@ use super::model::Size;
 const PRECISIONS: [Precision; 3] = [Precision::Int8, Precision::Bf16, Precision::F32];
 const BATCHES: [usize; 3] = [1, 8, 32];
 const BEAMS: [usize; 2] = [1, 4];
-/// The threads of cells about something else than threads: as many as the busy processes have cores.
-pub(super) const FEW_THREADS: usize = 2;
+/// The threads of cells about something else than threads.
+const FEW_THREADS: usize = 2;
 /// The sentences of a batch with natural ends.
 const TRAINED_BATCH: usize = 32;
 
@@ -20,8 +20,6 @@ pub(super) enum Kind {
     Forced(Size),
     /// The same with this instruction set on both sides.
     Isa(Isa),
-    /// The same beside busy processes on the same cores.
-    Busy,
     /// A trained model, natural ends.
     Trained,
 }
@@ -45,7 +43,6 @@ impl Spec {
             Kind::Forced(Size::Base) => plain,
             Kind::Forced(Size::Small) => format!("small {plain}"),
             Kind::Isa(isa) => format!("{plain} {isa}"),
-            Kind::Busy => format!("{plain} busy"),
             Kind::Trained => format!("{plain} trained"),
         }
     }
@@ -56,7 +53,7 @@ impl Kind {
     pub(super) fn size(self) -> Option<Size> {
         match self {
             Kind::Forced(size) => Some(size),
-            Kind::Isa(_) | Kind::Busy => Some(Size::Base),
+            Kind::Isa(_) => Some(Size::Base),
             Kind::Trained => None,
         }
     }
@@ -68,7 +65,6 @@ pub(super) fn random(threads: &[usize]) -> Vec<Spec> {
     let isas = [Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.is_available());
     let mut kinds = vec![(Kind::Forced(Size::Base), threads)];
     kinds.extend(isas.map(|isa| (Kind::Isa(isa), &few[..])));
-    kinds.push((Kind::Busy, &few));
     kinds.push((Kind::Forced(Size::Small), threads));
     kinds.into_iter().flat_map(|(kind, threads)| grid(kind, &BATCHES, threads)).collect()
 }
@@ -110,11 +106,13 @@ pub(super) fn groups(specs: Vec<Spec>) -> Vec<Vec<Spec>> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Only(Vec<String>);
 
-impl Only {
-    pub(super) fn new(text: &str) -> Only {
+impl From<&str> for Only {
+    fn from(text: &str) -> Only {
         Only(text.split_whitespace().map(str::to_owned).collect())
     }
+}
 
+impl Only {
     pub(super) fn fits(&self, name: &str) -> bool {
         let has = |word: &str| name.split(' ').any(|part| part == word);
         self.0.iter().all(|word| word.strip_prefix('-').map_or_else(|| has(word), |other| !has(other)))
@@ -138,15 +136,14 @@ mod tests {
         assert_eq!(plain.name(), "int8 b32 beam4 2t");
         assert_eq!(named(Kind::Forced(Size::Small)), "small int8 b32 beam4 2t");
         assert_eq!(named(Kind::Isa(Isa::Avx2)), "int8 b32 beam4 2t avx2");
-        assert_eq!(named(Kind::Busy), "int8 b32 beam4 2t busy");
         assert_eq!(named(Kind::Trained), "int8 b32 beam4 2t trained");
     }
 
     #[test]
     fn cells_are_chosen_by_words() {
-        let only = Only::new("b1 2t -small");
+        let only = Only::from("b1 2t -small");
         assert!(only.fits("int8 b1 beam1 2t"));
-        assert!(only.fits("int8 b1 beam1 2t busy"));
+        assert!(only.fits("int8 b1 beam1 2t avx2"));
         assert!(!only.fits("int8 b1 beam1 12t"));
         assert!(!only.fits("small int8 b1 beam1 2t"));
         assert!(Only::default().fits("anything"));
@@ -157,8 +154,6 @@ mod tests {
         let groups = groups(random(&[1, 2]));
         assert!(groups.iter().all(|group| group.iter().all(|spec| spec.kind == group[0].kind)));
         assert_eq!(groups[0].len(), 2 * PRECISIONS.len());
-        let busy = groups.iter().find(|group| group[0].kind == Kind::Busy).unwrap();
-        assert!(busy.iter().all(|spec| spec.threads == FEW_THREADS));
         let cells: usize = groups.iter().map(Vec::len).sum();
         assert_eq!(cells, random(&[1, 2]).len());
     }

@@ -40,12 +40,6 @@ impl Work {
         Work { batches, beam, shortest: 0, longest: LONGEST }
     }
 
-    /// Its first batch alone.
-    pub(super) fn first(mut self) -> Work {
-        self.batches.truncate(1);
-        self
-    }
-
     /// Its sentences.
     pub(super) fn sentences(&self) -> usize {
         self.batches.iter().map(Vec::len).sum()

@@ -9,8 +9,6 @@ use anyhow::{Context, Result, bail};
 use heedful::decode::{MaxLength, SearchOptions, search};
 use heedful::tasks::translate::Translator;
 use heedful::tensor::Precision;
-use heedful::tensor::cpu::gemm::{measured_bandwidth, measured_peak};
-use heedful_bench::{peak_memory, resident_memory};
 use serde_json::{Value, json};
 
 /// Answers until the input ends.
@@ -40,12 +38,6 @@ fn answer(request: &Value, open: &mut Open) -> Result<Value> {
             Ok(json!({ "seconds": start.elapsed().as_secs_f64() }))
         }
         "translate" => translate(request, open.get(compute()?).context("no model is open")?),
-        "memory" => Ok(json!({ "resident": resident_memory()?, "peak": peak_memory()? })),
-        "limits" => {
-            let bytes = request["bytes"].as_u64().context("of how many bytes?")?;
-            let operations = measured_peak(precision(&request["compute"])?);
-            Ok(json!({ "operations": operations, "bandwidth": measured_bandwidth(bytes as usize) }))
-        }
         other => bail!("there is no operation {other}"),
     }
 }
