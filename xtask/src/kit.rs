@@ -7,7 +7,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::workspace::cargo;
+use crate::workspace::{cargo, root};
 
 /// What cargo made: its kind, its name and where it is.
 pub(crate) struct Built {
@@ -62,5 +62,17 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     let folder = to.parent().context("a file of the kit has no folder")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+/// Copies the files of a folder of the project.
+pub(crate) fn copy_all(from: &str, to: &Path) -> Result<()> {
+    let from = root().join(from);
+    for entry in fs::read_dir(&from).with_context(|| format!("cannot list {}", from.display()))? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    }
     Ok(())
 }

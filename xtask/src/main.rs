@@ -16,7 +16,6 @@ mod matrix;
 mod python;
 mod step;
 mod story;
-mod study;
 mod targets;
 mod test;
 mod tidy;
@@ -45,17 +44,15 @@ Usage: cargo xtask COMMAND
                      the pictures of the page in docs/pictures, with the folder of a model that heedful demo trained
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths, dead links
   wheel              the Python package as a wheel for this processor, in target/wheels; needs Python and a network
-  dist [MODELS]      what is given to others: programs and wheels for x86-64 and ARM with glibc 2.17 or newer, checksums, bills of
-                     materials and licences, in target/dist/heedful-VERSION; needs Python and a network. MODELS is a folder
-                     with the folders of models, each with MODEL_CARD.md, LICENSE and examples.txt, which are packed too
+  dist               what is given to others: programs and wheels for x86-64 and ARM with glibc 2.17 or newer, checksums and
+                     licences, in target/dist/heedful-VERSION; needs Python and a network
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  measure heedful against its peers; without NAME, list the benches; ARGS are passed to the bench
   bench-kit FOLDER [VERSION]
                      the bench translate with its peer for a machine without Rust and without a network; VERSION is that of
                      its Python (3.12), if it is not that of python3 here
   card-kit [FOLDER]  a folder (target/card-kit) with tests, races and a script for a machine with a card and without Rust
-  fuzz [ARGS]        ten million broken inputs for everything that reads files, text and requests; --help lists ARGS
-  study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch
+  fuzz [ARGS]        broken inputs for everything that reads files, text and requests; --help lists ARGS
   aarch64 [ARGS]     the tensor crate's tests and the bits of the release binary on an emulated ARM processor;
                      ARGS: test [ARGUMENTS OF CARGO TEST], or bits [BEFORE]
   targets            compile for Linux, Windows and macOS: every target whose standard library is installed
@@ -66,7 +63,7 @@ Usage: cargo xtask COMMAND
                      sentences; needs a network
   golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
-bench, study, zoo, golden and test --all make a Python environment under target/ at first use (several GB), test, wheel and
+bench, zoo, golden and test --all make a Python environment under target/ at first use (several GB), test, wheel and
 dist small ones;
 HEEDFUL_PYTHON names the interpreter to make them with (python3 by default). For bench, HEEDFUL_BENCH_PYTHON names one that
 already has what its peer needs.";
@@ -99,9 +96,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["matrix", "--all"] => matrix::run(Extent::Everything),
         ["matrix", ..] => bail!("usage: cargo xtask matrix [--all]"),
         ["wheel"] => wheel::run(),
-        ["dist"] => dist::run(None),
-        ["dist", models] => dist::run(Some(models)),
-        ["dist", ..] => bail!("usage: cargo xtask dist [MODELS]"),
+        ["dist"] => dist::run(),
         ["page"] => test::demo_and_page(),
         ["page-pictures", model] => browser::pictures(model),
         ["page-pictures", ..] => {
@@ -118,9 +113,6 @@ fn run(arguments: &[String]) -> Result<()> {
         ["card-kit"] => card_kit::run(None),
         ["card-kit", folder] => card_kit::run(Some(folder)),
         ["fuzz", rest @ ..] => fuzz::run(rest),
-        ["study", kind, data] => study::run(kind, data, None),
-        ["study", kind, data, seeds] => study::run(kind, data, Some(seeds)),
-        ["study", ..] => bail!("usage: cargo xtask study classify|language DATA [SEEDS]"),
         ["story"] => story::run(),
         ["story", "check"] => story::check_only(),
         ["story", ..] => bail!("usage: cargo xtask story [check]"),
@@ -128,7 +120,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["aarch64", rest @ ..] => aarch64::run(rest),
         ["targets"] => targets::run(),
         [] => bail!("no command given\n\n{HELP}"),
-        [known @ ("check" | "page" | "tidy" | "wheel" | "golden" | "targets"), ..] => {
+        [known @ ("check" | "page" | "tidy" | "wheel" | "dist" | "golden" | "targets"), ..] => {
             bail!("{known} takes no arguments")
         }
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),

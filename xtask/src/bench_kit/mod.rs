@@ -7,14 +7,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::kit::{build, clear, copy, found};
-use crate::workspace::root;
+use crate::kit::{build, clear, copy, copy_all, found};
 use crate::{python, step};
 
 const PROGRAM: &str = "translate";
-/// The peer and what it imports.
-const PEERS: [&str; 3] = ["translate.py", "ctranslate2_model.py", "exchange.py"];
-/// What it imports that is not ours.
+/// What the peer imports that is not ours.
 const PACKAGES: [&str; 2] = ["ctranslate2", "safetensors"];
 /// The systems whose wheels a Linux machine of the last years can use.
 const PLATFORMS: [&str; 2] = ["manylinux_2_28_x86_64", "manylinux2014_x86_64"];
@@ -33,9 +30,7 @@ pub(crate) fn run(folder: &str, version: Option<&str>) -> Result<()> {
     copy(&found(&built, "bin", PROGRAM)?, &folder.join(PROGRAM))?;
     // Lines for profilers are three quarters of it, and it may have to go through a narrow door.
     step::command(Command::new("strip").arg(folder.join(PROGRAM)))?;
-    for name in PEERS {
-        copy(&root().join("bench/peers").join(name), &folder.join("peers").join(name))?;
-    }
+    copy_all("bench/peers", &folder.join("peers"))?;
     let mut pip = Command::new(python::maker());
     pip.args(["-m", "pip", "download", "--disable-pip-version-check", "--quiet", "--no-deps"]);
     // Another system's wheels are only given without sources, which would have to be built.

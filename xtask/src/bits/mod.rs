@@ -24,142 +24,52 @@ use crate::step;
 use crate::workspace::{cargo, release_program, target};
 
 /// A model to train and use: its name, its task and its flags.
+#[derive(Clone)]
 struct Case {
     name: &'static str,
-    task: Task,
-    flags: &'static str,
+    task: &'static str,
+    flags: String,
 }
 
-#[derive(Clone, Copy)]
-enum Task {
-    Translate,
-    Classify,
-    Language,
-    Masked,
-}
-
-const CASES: &[Case] = &[
-    Case {
-        name: "transformer",
-        task: Task::Translate,
-        flags: "--attention-dropout 0.1 --feed-forward-dropout 0.1",
-    },
-    Case {
-        name: "transformer-pre-gelu",
-        task: Task::Translate,
-        flags: "--norm pre --activation gelu --positions learned",
-    },
-    Case { name: "transformer-silu", task: Task::Translate, flags: "--activation silu" },
-    Case {
-        name: "transformer-window-dot",
-        task: Task::Translate,
-        flags: "--window 2 --score dot --tying target-output --key-width 32 --value-width 48 --ema 0.9",
-    },
-    Case {
-        name: "recurrent-plain",
-        task: Task::Translate,
-        flags: "--family recurrent --attention none --cell gru",
-    },
-    Case { name: "recurrent-additive", task: Task::Translate, flags: "--family recurrent --score additive" },
-    Case {
-        name: "recurrent-general",
-        task: Task::Translate,
-        flags: "--family recurrent --score general --cell simple --decoder-layers 2",
-    },
-    Case {
-        name: "recurrent-dot",
-        task: Task::Translate,
-        flags: "--family recurrent --score scaled-dot --cell gru",
-    },
-    Case { name: "recurrent-hard", task: Task::Translate, flags: "--family recurrent --attention hard" },
-    Case {
-        name: "recurrent-straight-through",
-        task: Task::Translate,
-        flags: "--family recurrent --attention straight-through --cell gru",
-    },
-    Case {
-        name: "recurrent-after",
-        task: Task::Translate,
-        flags: "--family recurrent --attend after --decoder-layers 2 --directions forward --recurrent-norm layer",
-    },
-    Case {
-        name: "recurrent-after-hard",
-        task: Task::Translate,
-        flags: "--family recurrent --attend after --attention hard --score-width 24",
-    },
-    Case {
-        name: "recurrent-feeding",
-        task: Task::Translate,
-        flags: "--family recurrent --attend feeding --score dot --cell gru --decoder-layers 2",
-    },
-    Case {
-        name: "recurrent-convolution",
-        task: Task::Translate,
-        flags: "--family recurrent --encoder convolutional --encoder-layers 2 --dilation 2 --positions learned",
-    },
-    Case { name: "convolutional", task: Task::Translate, flags: "--family convolutional --taps 5" },
-    Case {
-        name: "convolutional-bias",
-        task: Task::Translate,
-        flags: "--family convolutional --output-bias true",
-    },
-    Case {
-        name: "transformer-batch-norm",
-        task: Task::Translate,
-        flags: "--norm-kind batch --output-bias true",
-    },
-    Case { name: "transformer-marian", task: Task::Translate, flags: "--decoder-layer ssru" },
-    Case {
-        name: "convolutional-dilated",
-        task: Task::Translate,
-        flags: "--family convolutional --dilation 3 --encoder-layers 2 --decoder-layers 3",
-    },
-    Case {
-        name: "convolutional-relu-norm",
-        task: Task::Translate,
-        flags: "--family convolutional --convolution relu --balance norm --dilation 2 --decoder-layers 2",
-    },
-    Case { name: "classify-transformer", task: Task::Classify, flags: "" },
-    Case { name: "classify-first", task: Task::Classify, flags: "--pooling first --label-smoothing 0.1" },
-    Case { name: "classify-last", task: Task::Classify, flags: "--family recurrent --pooling last" },
-    Case { name: "classify-mean", task: Task::Classify, flags: "--pooling mean" },
-    Case { name: "classify-max", task: Task::Classify, flags: "--family convolutional --pooling max" },
-    Case { name: "classify-recurrent", task: Task::Classify, flags: "--family recurrent" },
-    Case {
-        name: "classify-forward",
-        task: Task::Classify,
-        flags: "--family recurrent --directions forward --recurrent-norm layer --norm-epsilon 1e-6",
-    },
-    Case {
-        name: "classify-dilated-relu",
-        task: Task::Classify,
-        flags: "--family convolutional --convolution relu --dilation 2 --encoder-layers 3",
-    },
-    Case {
-        name: "classify-convolutional",
-        task: Task::Classify,
-        flags: "--family convolutional --pooling-score dot",
-    },
-    Case { name: "language", task: Task::Language, flags: "--block 32" },
-    Case {
-        name: "language-lines",
-        task: Task::Language,
-        flags: "--block none --norm pre --accumulate 2 --clip-norm 0.5",
-    },
-    Case { name: "language-recurrent", task: Task::Language, flags: "--block 32 --family recurrent" },
-    Case {
-        name: "language-gru-bias",
-        task: Task::Language,
-        flags: "--block none --family recurrent --cell gru --output-bias true",
-    },
-    Case { name: "masked", task: Task::Masked, flags: "" },
-    Case {
-        name: "masked-bert",
-        task: Task::Masked,
-        flags: "--activation gelu --scale-embeddings false --embedding-norm true --surround-text true",
-    },
-    Case { name: "masked-gelu-tanh", task: Task::Masked, flags: "--activation gelu-tanh" },
-];
+/// A case on each line.
+const CASES: &str = "
+    transformer                translate --attention-dropout 0.1 --feed-forward-dropout 0.1
+    transformer-pre-gelu       translate --norm pre --activation gelu --positions learned
+    transformer-silu           translate --activation silu
+    transformer-window-dot     translate --window 2 --score dot --tying target-output --key-width 32 --value-width 48 --ema 0.9
+    recurrent-plain            translate --family recurrent --attention none --cell gru
+    recurrent-additive         translate --family recurrent --score additive
+    recurrent-general          translate --family recurrent --score general --cell simple --decoder-layers 2
+    recurrent-dot              translate --family recurrent --score scaled-dot --cell gru
+    recurrent-hard             translate --family recurrent --attention hard
+    recurrent-straight-through translate --family recurrent --attention straight-through --cell gru
+    recurrent-after            translate --family recurrent --attend after --decoder-layers 2 --directions forward --recurrent-norm layer
+    recurrent-after-hard       translate --family recurrent --attend after --attention hard --score-width 24
+    recurrent-feeding          translate --family recurrent --attend feeding --score dot --cell gru --decoder-layers 2
+    recurrent-convolution      translate --family recurrent --encoder convolutional --encoder-layers 2 --dilation 2 --positions learned
+    convolutional              translate --family convolutional --taps 5
+    convolutional-bias         translate --family convolutional --output-bias true
+    transformer-batch-norm     translate --norm-kind batch --output-bias true
+    transformer-marian         translate --decoder-layer ssru
+    convolutional-dilated      translate --family convolutional --dilation 3 --encoder-layers 2 --decoder-layers 3
+    convolutional-relu-norm    translate --family convolutional --convolution relu --balance norm --dilation 2 --decoder-layers 2
+    classify-transformer       classify
+    classify-first             classify  --pooling first --label-smoothing 0.1
+    classify-last              classify  --family recurrent --pooling last
+    classify-mean              classify  --pooling mean
+    classify-max               classify  --family convolutional --pooling max
+    classify-recurrent         classify  --family recurrent
+    classify-forward           classify  --family recurrent --directions forward --recurrent-norm layer --norm-epsilon 1e-6
+    classify-dilated-relu      classify  --family convolutional --convolution relu --dilation 2 --encoder-layers 3
+    classify-convolutional     classify  --family convolutional --pooling-score dot
+    language                   language  --block 32
+    language-lines             language  --block none --norm pre --accumulate 2 --clip-norm 0.5
+    language-recurrent         language  --block 32 --family recurrent
+    language-gru-bias          language  --block none --family recurrent --cell gru --output-bias true
+    masked                     masked
+    masked-bert                masked    --activation gelu --scale-embeddings false --embedding-norm true --surround-text true
+    masked-gelu-tanh           masked    --activation gelu-tanh
+";
 
 /// Flags that all trainings share. The sizes fit no kernel exactly, so that tails and odd rows are covered.
 const TRAINING: &str = "--preset tiny --steps 20 --warmup 5 --batch-tokens 300 --dropout 0.1 --seed 7 \
@@ -191,7 +101,11 @@ pub(crate) fn table(program: &Program, before: Option<&str>) -> Result<()> {
     corpus::write(&folder)?;
     let mut different = 0;
     for isa in ["portable", "neon", "avx2", "avx512", "amx"] {
-        for (case, compute) in CASES.iter().flat_map(|case| [(case, "f32"), (case, "bf16")]) {
+        for (case, compute) in CASES
+            .lines()
+            .filter_map(Case::of)
+            .flat_map(|case| ["f32", "bf16"].map(|compute| (case.clone(), compute)))
+        {
             let Some(line) = case.line(program, &folder, isa, compute)? else { break };
             let is_known = before.as_ref().is_none_or(|before| before.lines().any(|old| old == line));
             println!("{line}{}", if is_known { "" } else { "   DIFFERENT" });
@@ -203,13 +117,20 @@ pub(crate) fn table(program: &Program, before: Option<&str>) -> Result<()> {
 }
 
 impl Case {
+    /// The case of a line that is not blank.
+    fn of(line: &'static str) -> Option<Case> {
+        let mut words = line.split_whitespace();
+        let (name, task) = (words.next()?, words.next()?);
+        Some(Case { name, task, flags: words.collect::<Vec<_>>().join(" ") })
+    }
+
     /// Trains and uses the model, and returns its line. `None` where this machine lacks the instruction set.
     fn line(&self, program: &Program, folder: &Path, isa: &str, compute: &str) -> Result<Option<String>> {
         let run = folder.join("run");
         if run.exists() {
             fs::remove_dir_all(&run)?;
         }
-        let (data, use_it) = self.task.words();
+        let (data, use_it) = words(self.task)?;
         let train = format!("train {data} {TRAINING} --compute {compute} --out run {}", self.flags);
         let trained = output(program, folder, isa, &train);
         if trained.with_context(|| format!("{} could not be trained", self.name))?.is_none() {
@@ -227,35 +148,33 @@ impl Case {
     }
 }
 
-impl Task {
-    /// The data that it is trained on, and commands that use the result.
-    fn words(self) -> (&'static str, &'static [&'static str]) {
-        match self {
-            Task::Translate => (
-                "--src train.src --tgt train.tgt --valid-src valid.src --valid-tgt valid.tgt --vocabulary-kind word",
-                &[
-                    "translate run valid.src --beam 1 --json",
-                    "translate run valid.src --beam 4 --n-best 2 --scores --align",
-                    "score run --src valid.src --tgt valid.tgt --json",
-                ],
-            ),
-            Task::Classify => (
-                "--task classify --label-text train.labels --valid-label-text valid.labels",
-                &["classify run valid.src --json"],
-            ),
-            Task::Language => (
-                "--task lm --text train.src --valid-text valid.src",
-                &[
-                    "generate run --prompt one --tokens 20 --seed 3 --json",
-                    "generate run --prompt two --tokens 20 --beam 3 --json",
-                ],
-            ),
-            Task::Masked => (
-                "--task mlm --text train.src --valid-text valid.src",
-                &["fill run one<mask>two --top 4 --json"],
-            ),
+/// The data that a task is trained on, and commands that use the result.
+fn words(task: &str) -> Result<(&'static str, &'static [&'static str])> {
+    Ok(match task {
+        "translate" => (
+            "--src train.src --tgt train.tgt --valid-src valid.src --valid-tgt valid.tgt --vocabulary-kind word",
+            &[
+                "translate run valid.src --beam 1 --json",
+                "translate run valid.src --beam 4 --n-best 2 --scores --align",
+                "score run --src valid.src --tgt valid.tgt --json",
+            ],
+        ),
+        "classify" => (
+            "--task classify --label-text train.labels --valid-label-text valid.labels",
+            &["classify run valid.src --json"],
+        ),
+        "language" => (
+            "--task lm --text train.src --valid-text valid.src",
+            &[
+                "generate run --prompt one --tokens 20 --seed 3 --json",
+                "generate run --prompt two --tokens 20 --beam 3 --json",
+            ],
+        ),
+        "masked" => {
+            ("--task mlm --text train.src --valid-text valid.src", &["fill run one<mask>two --top 4 --json"])
         }
-    }
+        other => bail!("there is no task {other}"),
+    })
 }
 
 /// The output of a command. `None` if this machine lacks the instruction set: the program then warns and uses another.

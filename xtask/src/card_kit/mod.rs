@@ -5,32 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::kit::{build, clear, copy, found};
+use crate::kit::{build, clear, copy, copy_all, found};
 use crate::step;
-use crate::workspace::{root, target};
+use crate::workspace::target;
 
 const PROGRAMS: [&str; 5] = ["heedful", "card", "search", "seq2seq", "classify"];
 /// Those with tests that need a card.
 const TESTS: [&str; 6] = ["gradients", "devices", "recurrent_card", "card_decoding", "card", "card_search"];
-/// The peers of the races and what they import.
-const PEERS: [&str; 16] = [
-    "card.py",
-    "card_batches.py",
-    "packed.py",
-    "search.py",
-    "search_model.py",
-    "search_beam.py",
-    "search_graphs.py",
-    "search_ctranslate2.py",
-    "ctranslate2_model.py",
-    "seq2seq.py",
-    "classify.py",
-    "classifier.py",
-    "card_steps.py",
-    "study.py",
-    "transformer.py",
-    "exchange.py",
-];
 /// What is run there: tests and races; trainings to their end, and which.
 const SCRIPTS: [(&str, &str); 3] = [
     ("run.sh", include_str!("run.sh")),
@@ -52,14 +33,8 @@ pub(crate) fn run(folder: Option<&str>) -> Result<()> {
     for name in TESTS {
         copy(&found(&built, "test", name)?, &folder.join("tests").join(name))?;
     }
-    for name in PEERS {
-        copy(&root().join("bench/peers").join(name), &folder.join("peers").join(name))?;
-    }
-    let recipes = root().join("recipes");
-    for entry in fs::read_dir(&recipes).with_context(|| format!("cannot list {}", recipes.display()))? {
-        let entry = entry?;
-        copy(&entry.path(), &folder.join("recipes").join(entry.file_name()))?;
-    }
+    copy_all("bench/peers", &folder.join("peers"))?;
+    copy_all("recipes", &folder.join("recipes"))?;
     for (name, text) in SCRIPTS {
         let script = folder.join(name);
         fs::write(&script, text).with_context(|| format!("cannot write {}", script.display()))?;
@@ -70,26 +45,7 @@ pub(crate) fn run(folder: Option<&str>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn a_peer_finds_what_it_imports_in_the_kit() {
-        let folder = root().join("bench/peers");
-        let known: Vec<String> = fs::read_dir(&folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        for peer in PEERS {
-            let text = fs::read_to_string(folder.join(peer)).unwrap();
-            let imports = text.lines().filter_map(|line| line.strip_prefix("from ")?.split(' ').next());
-            for module in imports.map(|name| format!("{name}.py")).filter(|name| known.contains(name)) {
-                assert!(
-                    PEERS.contains(&module.as_str()),
-                    "{peer} imports {module}, which the kit does not have"
-                );
-            }
-        }
-    }
+    use crate::workspace::root;
 
     #[test]
     fn every_recipe_of_the_quality_runs_exists() {

@@ -10,7 +10,7 @@ use super::packages::Package;
 
 /// The file that goes along with a program.
 pub(super) fn text(packages: &BTreeMap<String, Package>) -> Result<String> {
-    let foreign: Vec<&Package> = packages.values().filter(|package| package.checksum.is_some()).collect();
+    let foreign: Vec<&Package> = packages.values().filter(|package| package.is_foreign).collect();
     let bare: Vec<&str> = foreign
         .iter()
         .filter(|package| package.licence.is_none())

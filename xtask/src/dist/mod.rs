@@ -1,19 +1,15 @@
-//! `cargo xtask dist [MODELS]`: what is given to others. MODELS is a folder with the folders of models.
+//! `cargo xtask dist`: what is given to others.
 //!
 //! ```text
 //! target/dist/heedful-VERSION/
-//!   heedful-VERSION-TARGET.tar.gz         program, licences of what it contains, bill of materials, README
-//!   heedful-VERSION-TARGET.cdx.json       the bill of materials by itself
+//!   heedful-VERSION-TARGET.tar.gz         program, licences of what it contains, README
 //!   heedful-VERSION-cp310-abi3-….whl      the Python package
-//!   en-de.zip                             a model, for `heedful demo --pretrained`
 //!   SHA256SUMS
 //! ```
 //!
 //! Every program and library is stripped, and refused if it needs a newer glibc than [`platform::GLIBC`].
 
-mod bill;
 mod licences;
-mod models;
 mod packages;
 pub(crate) mod platform;
 
@@ -33,7 +29,7 @@ const PROGRAM: &str = "heedful-cli";
 /// What lies beside the program.
 const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-pub(crate) fn run(models: Option<&str>) -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     ensure!(cfg!(target_os = "linux"), "dist builds programs for Linux, on Linux");
     let available = TARGETS.into_iter().map(|name| Ok((name, targets::is_installed(name)?)));
     let (built, left): (Vec<_>, Vec<_>) =
@@ -47,11 +43,6 @@ pub(crate) fn run(models: Option<&str>) -> Result<()> {
         program(name, &folder)?;
         let wheel = wheel::build(name, &folder)?;
         println!("{}", wheel.display());
-    }
-    if let Some(models) = models {
-        let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-        ensure!(built.iter().any(|(name, _)| *name == host), "models are packed by the program for {host}");
-        models::pack(Path::new(models), &target().join(host).join("dist/heedful"), &folder)?;
     }
     sums(&folder)?;
     println!("{}", folder.display());
@@ -79,11 +70,6 @@ fn program(name: &str, folder: &Path) -> Result<()> {
     }
     let packages = packages::of_program(PROGRAM, name)?;
     write(&inside.join("THIRD-PARTY-LICENSES.txt"), &licences::text(&packages)?)?;
-    let (id, _) =
-        packages.iter().find(|(_, package)| package.name == PROGRAM).context("it is one of its own")?;
-    let bill = format!("{:#}\n", bill::bill(&packages, id, name));
-    write(&inside.join("heedful.cdx.json"), &bill)?;
-    write(&folder.join(format!("{title}.cdx.json")), &bill)?;
     // Without names, times and order of this machine: the same files are the same archive.
     let plain =
         ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "--mode=u+w,go-w,a+rX"];
@@ -123,31 +109,19 @@ fn write(file: &Path, text: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use serde_json::Value;
-
     use super::*;
 
     #[test]
-    fn the_program_of_this_tree_has_a_bill_and_licences() {
+    fn the_licences_of_all_that_is_linked_go_along() {
         let packages = packages::of_program(PROGRAM, TARGETS[0]).expect("cargo knows its crates");
-        let (id, _) = packages.iter().find(|(_, package)| package.name == PROGRAM).expect("its own");
-        let bill = bill::bill(&packages, id, TARGETS[0]);
-        println!("{bill}");
-        let components: Vec<&Value> = bill["components"].as_array().expect("a list").iter().collect();
-        let named = |name: &str| components.iter().find(|component| component["name"] == name);
-        let tokenizers = named("tokenizers").expect("a crate that is linked");
-        assert_eq!(tokenizers["hashes"][0]["content"].as_str().map(str::len), Some(64));
-        assert!(named("heedful").is_some_and(|ours| ours.get("hashes").is_none()));
+        let named = |name: &str| packages.values().find(|package| package.name == name);
+        assert!(named("tokenizers").is_some_and(|package| package.is_foreign));
+        assert!(named("heedful").is_some_and(|package| !package.is_foreign));
         for absent in ["proptest", "heedful-bench", "windows-sys", "serde_derive"] {
             assert!(named(absent).is_none(), "{absent} is no part of the program");
         }
-        let references: BTreeSet<&str> =
-            components.iter().filter_map(|component| component["bom-ref"].as_str()).collect();
-        assert_eq!(references.len(), components.len(), "every reference is one component's");
         let licences = licences::text(&packages).expect("every crate names its licence");
-        for package in packages.values().filter(|package| package.checksum.is_some()) {
+        for package in packages.values().filter(|package| package.is_foreign) {
             assert!(licences.contains(&format!("\n{} {}: ", package.name, package.version)));
         }
     }

@@ -1,28 +1,23 @@
 //! The crates that a program is made of, by `cargo metadata`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::workspace::{cargo, root};
+use crate::workspace::cargo;
 
 /// A crate.
 pub(super) struct Package {
     pub(super) name: String,
     pub(super) version: String,
-    pub(super) description: String,
-    pub(super) repository: Option<String>,
     /// An SPDX expression.
     pub(super) licence: Option<String>,
     /// Where its files are.
     pub(super) folder: PathBuf,
-    /// The SHA-256 of the file that the registry gave; none for our own.
-    pub(super) checksum: Option<String>,
-    /// The identifiers of those that it uses.
-    pub(super) uses: Vec<String>,
+    /// Whether it comes from a registry.
+    pub(super) is_foreign: bool,
 }
 
 /// The crates of a program for a target, by their identifiers; tools of the build and of tests are none of it.
@@ -31,8 +26,6 @@ pub(super) fn of_program(program: &str, target: &str) -> Result<BTreeMap<String,
     let output = cargo(listing).output().context("could not start cargo")?;
     ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata is no JSON")?;
-    let checksums =
-        checksums(&fs::read_to_string(root().join("Cargo.lock")).context("cannot read Cargo.lock")?);
     let by_id: BTreeMap<&str, &Value> =
         items(&metadata["packages"]).map(|package| (text(&package["id"]), package)).collect();
     let nodes: BTreeMap<&str, &Value> =
@@ -55,7 +48,7 @@ pub(super) fn of_program(program: &str, target: &str) -> Result<BTreeMap<String,
         if is_plug_in(package) {
             continue;
         }
-        found.insert(id.to_owned(), described(package, &uses, &checksums)?);
+        found.insert(id.to_owned(), described(package)?);
         waiting.extend(uses);
     }
     Ok(found)
@@ -71,34 +64,17 @@ fn is_plug_in(package: &Value) -> bool {
     items(&package["targets"]).flat_map(|target| items(&target["kind"])).any(|kind| kind == "proc-macro")
 }
 
-fn described(package: &Value, uses: &[&str], checksums: &BTreeMap<String, String>) -> Result<Package> {
-    let field = |name: &str| package[name].as_str().map(str::to_owned);
+fn described(package: &Value) -> Result<Package> {
     let (name, version) = (text(&package["name"]).to_owned(), text(&package["version"]).to_owned());
     let manifest = Path::new(text(&package["manifest_path"]));
     Ok(Package {
-        checksum: checksums.get(&format!("{name} {version}")).cloned(),
-        description: field("description").unwrap_or_default(),
-        repository: field("repository"),
         // Older crates separate licences by a stroke.
-        licence: field("license").map(|licence| licence.replace('/', " OR ")),
+        licence: package["license"].as_str().map(|licence| licence.replace('/', " OR ")),
         folder: manifest.parent().context("a manifest lies in a folder")?.to_owned(),
-        uses: uses.iter().map(|id| (*id).to_owned()).collect(),
+        is_foreign: !package["source"].is_null(),
         name,
         version,
     })
-}
-
-/// The checksums of `Cargo.lock`, by name and version.
-fn checksums(lock: &str) -> BTreeMap<String, String> {
-    let value = |entry: &str, key: &str| {
-        let line = entry.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))?;
-        Some(line.trim_matches('"').to_owned())
-    };
-    let entries = lock.split("[[package]]").skip(1);
-    let checksum = |entry| {
-        Some((format!("{} {}", value(entry, "name")?, value(entry, "version")?), value(entry, "checksum")?))
-    };
-    entries.filter_map(checksum).collect()
 }
 
 fn items(value: &Value) -> impl Iterator<Item = &Value> {
@@ -112,12 +88,6 @@ fn text(value: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn checksums_belong_to_a_name_and_a_version() {
-        let lock = "version = 4\n\n[[package]]\nname = \"ours\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"a\"\nversion = \"1.2.3\"\nsource = \"registry\"\nchecksum = \"beef\"\n";
-        assert_eq!(checksums(lock), BTreeMap::from([("a 1.2.3".to_owned(), "beef".to_owned())]));
-    }
 
     #[test]
     fn tools_of_the_build_are_no_part_of_the_program() {
