@@ -24,7 +24,6 @@ use crate::models::Models;
 use crate::options::{AccessLog, Limits, ServerOptions};
 use crate::proxies::Proxies;
 use crate::routes::health::{self, Health};
-use crate::routes::libretranslate::suggestion::Suggestions;
 use crate::routes::{routes, service};
 
 /// Translated files of the largest size that are kept.
@@ -109,8 +108,6 @@ pub(crate) struct AppState {
     pub(crate) description: OnceLock<String>,
     /// Translated files.
     pub(crate) downloads: Downloads,
-    /// Where suggestions go, if they are collected.
-    pub(crate) suggestions: Option<Arc<Suggestions>>,
 }
 
 impl AppState {
@@ -124,7 +121,6 @@ impl AppState {
             keys,
             shared,
             downloads: Downloads::new(DOWNLOADS * options.limits.body_bytes),
-            suggestions: options.suggestions.as_deref().map(Suggestions::new).map(Arc::new),
             models: Arc::new(Models::open(options)?),
             search: options.search.clone(),
             limits: options.limits.clone(),
@@ -161,16 +157,11 @@ pub(crate) fn metrics_app(state: Arc<AppState>) -> Router {
 /// What answers until the models are loaded: that the server is alive, and not ready.
 pub(crate) fn starting_app(shared: Arc<SharedState>) -> Router {
     let alive = async || Health::of_life(None);
-    let kserve_alive = async || health::kserve_liveness(true);
     let ready = async |State(shared): State<Arc<SharedState>>| Health::of_phase(&shared);
-    let kserve_ready =
-        async |State(shared): State<Arc<SharedState>>| health::kserve_readiness(&Health::of_phase(&shared));
     Router::new()
         .route("/health", get(alive))
         .route("/health/live", get(alive))
         .route("/health/ready", get(ready))
-        .route("/v2/health/live", get(kserve_alive))
-        .route("/v2/health/ready", get(kserve_ready))
         .fallback(async || ApiError::loading())
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(shared.clone(), middleware))

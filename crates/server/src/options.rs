@@ -48,8 +48,6 @@ pub struct ServerOptions {
     pub trusted_proxies: Vec<Network>,
     /// The address of this server for its clients, such as `https://translate.example.org`, if a proxy has another one.
     pub public_url: Option<String>,
-    /// A file that suggested translations are appended to; without one they are refused.
-    pub suggestions: Option<PathBuf>,
     /// A second address, where `/metrics` needs no key.
     pub metrics_address: Option<SocketAddr>,
     /// The access log on standard error.
@@ -150,7 +148,6 @@ impl Default for ServerOptions {
             trusted_proxies: Vec::new(),
             public_url: None,
             metrics_address: None,
-            suggestions: None,
             log: AccessLog::Off,
         }
     }

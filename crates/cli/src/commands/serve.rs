@@ -59,9 +59,6 @@ pub(crate) struct Arguments {
     /// it, and the server answers to its name
     #[arg(long, value_name = "URL", help_heading = "Network")]
     public_url: Option<String>,
-    /// Append translations that clients suggest (/suggest) to this file, one JSON object on each line; without it they are refused
-    #[arg(long, value_name = "FILE", help_heading = "Network")]
-    suggestions: Option<PathBuf>,
     /// Serve /metrics at this address too, without a key
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Network")]
     metrics_listen: Option<SocketAddr>,
@@ -235,7 +232,6 @@ impl Arguments {
             trusted_proxies: self.trusted_proxy.clone(),
             public_url: self.public_url.clone(),
             metrics_address: self.metrics_listen,
-            suggestions: self.suggestions.clone(),
             log: if self.log { AccessLog::Lines } else { AccessLog::Off },
             ..ServerOptions::default()
         })

@@ -1,4 +1,4 @@
-//! `/health`: whether the server is alive, and whether it wants requests. `/v2`: the same for KServe and its clients.
+//! `/health`: whether the server is alive, and whether it wants requests.
 //!
 //! ```text
 //!             live   ready
@@ -10,15 +10,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::target::unknown;
 use crate::app::{AppState, Phase, SharedState};
-use crate::error::ErrorBody;
 use crate::models::ServedModel;
 use crate::wire::Json;
 
@@ -31,30 +29,6 @@ pub(crate) struct Health {
     /// What is wrong, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-}
-
-/// KServe's sign of life.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ServerLive {
-    /// Whether it is.
-    live: bool,
-}
-
-/// KServe's word for readiness.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ServerReady {
-    /// Whether requests should be sent here.
-    ready: bool,
-}
-
-/// KServe's word for the readiness of a model.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ModelReady {
-    /// Its name.
-    #[schema(example = "en-de")]
-    name: String,
-    /// Whether requests for it should be sent here.
-    ready: bool,
 }
 
 /// Whether the server is alive
@@ -93,48 +67,6 @@ pub(crate) async fn ready(State(state): State<Arc<AppState>>) -> Health {
     Health::of_readiness(&state)
 }
 
-/// Whether the server is alive, for KServe
-#[utoipa::path(
-    get, path = "/v2/health/live", tag = "service",
-    responses(
-        (status = 200, description = "It is", body = ServerLive),
-        (status = 503, description = "A worker makes no progress", body = ServerLive),
-    )
-)]
-pub(crate) async fn kserve_live(State(state): State<Arc<AppState>>) -> Response {
-    kserve_liveness(state.models.stuck().is_none())
-}
-
-/// Whether requests should be sent here, for KServe
-#[utoipa::path(
-    get, path = "/v2/health/ready", tag = "service",
-    responses(
-        (status = 200, description = "They should", body = ServerReady),
-        (status = 503, description = "Loading, draining, or a worker makes no progress", body = ServerReady),
-    )
-)]
-pub(crate) async fn kserve_ready(State(state): State<Arc<AppState>>) -> Response {
-    kserve_readiness(&Health::of_readiness(&state))
-}
-
-/// Whether requests for a model should be sent here, for KServe
-#[utoipa::path(
-    get, path = "/v2/models/{name}/ready", tag = "service",
-    params(("name" = String, Path, description = "A name from /v1/models")),
-    responses(
-        (status = 200, description = "They should", body = ModelReady),
-        (status = 404, description = "There is no such model", body = ErrorBody),
-        (status = 503, description = "Its worker makes no progress, or the server is about to end", body = ModelReady)
-    )
-)]
-pub(crate) async fn kserve_model(State(state): State<Arc<AppState>>, Path(name): Path<String>) -> Response {
-    let Some(served) = state.models.named(&name) else {
-        return unknown(&name.chars().take(100).collect::<String>()).into_response();
-    };
-    let ready = state.shared.phase() == Phase::Ready && served.stuck().is_none();
-    answer(ready, Json(ModelReady { name, ready }))
-}
-
 impl Health {
     /// That of a server with this sentence about a worker that is stuck.
     pub(crate) fn of_life(stuck: Option<String>) -> Health {
@@ -167,15 +99,6 @@ impl IntoResponse for Health {
     fn into_response(self) -> Response {
         answer(self.is_good(), Json(self))
     }
-}
-
-pub(crate) fn kserve_liveness(live: bool) -> Response {
-    answer(live, Json(ServerLive { live }))
-}
-
-pub(crate) fn kserve_readiness(readiness: &Health) -> Response {
-    let ready = readiness.is_good();
-    answer(ready, Json(ServerReady { ready }))
 }
 
 /// 200, or 503 with the advice to ask again in a second.

@@ -39,7 +39,6 @@ fn with_bodies() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(libretranslate::translation::translate))
         .routes(routes!(libretranslate::files::translate_file))
-        .routes(routes!(libretranslate::suggestion::suggest))
         .routes(routes!(libretranslate::languages::detect))
         .routes(routes!(translate::translate))
         .routes(routes!(classify::classify))
@@ -70,8 +69,5 @@ fn open() -> OpenApiRouter<Arc<AppState>> {
         .routes(routes!(health::health))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
-        .routes(routes!(health::kserve_live))
-        .routes(routes!(health::kserve_ready))
-        .routes(routes!(health::kserve_model))
         .routes(routes!(service::description))
 }

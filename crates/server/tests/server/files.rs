@@ -1,12 +1,10 @@
-//! Files and suggestions, as LibreTranslate's clients send them.
+//! Files, as LibreTranslate's clients send them.
 
-use std::fs;
-
-use heedful_server::{Server, ServerOptions};
-use serde_json::{Value, json};
+use heedful_server::Server;
+use serde_json::json;
 
 use crate::client::{Reply, get, post, request, send};
-use crate::models::{options, serving};
+use crate::models::serving;
 
 /// Uploads a file with fields.
 fn upload(server: &Server, name: &str, content: &[u8], fields: &[(&str, &str)]) -> Reply {
@@ -96,27 +94,4 @@ fn files_that_cannot_be_translated_are_refused_with_a_sentence() {
         assert_eq!(reply.status, status, "{body}: {}", reply.body);
         assert!(reply.error().contains(part), "{}", reply.error());
     }
-}
-
-#[test]
-fn suggestions_are_collected_if_wanted() {
-    let (closed, folder) = serving();
-    let body = json!({"q": "一辆", "s": "a car\n\"x\"", "source": "zh", "target": "en"});
-    let refused = post(&closed, "/suggest", &body);
-    assert_eq!(refused.status, 403);
-    assert!(refused.error().contains("--suggestions FILE"), "{}", refused.error());
-    assert_eq!(get(&closed, "/frontend/settings").json()["suggestions"], false);
-
-    let file = folder.path().join("suggestions.jsonl");
-    let open = ServerOptions { suggestions: Some(file.clone()), ..options(Vec::new()) };
-    let open = Server::start(open).expect("a server");
-    for _ in 0..2 {
-        assert_eq!(post(&open, "/suggest", &body).json(), json!({"success": true}));
-    }
-    let lines = fs::read_to_string(&file).expect("a file");
-    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(lines, [body.clone(), body]);
-    let missing = post(&open, "/suggest", &json!({"q": "一辆"}));
-    assert_eq!((missing.status, missing.error().contains("`s` is missing")), (400, true), "{}", missing.body);
-    assert_eq!(get(&open, "/frontend/settings").json()["suggestions"], true);
 }

@@ -10,7 +10,7 @@ use crate::client::{get, post, request, send};
 use crate::models::{classifier, language, masked, options, serving, translator};
 use crate::schema::Schemas;
 
-pub(crate) const ROUTES: [&str; 27] = [
+pub(crate) const ROUTES: [&str; 23] = [
     "/detect",
     "/download_file/{name}",
     "/frontend/settings",
@@ -20,7 +20,6 @@ pub(crate) const ROUTES: [&str; 27] = [
     "/languages",
     "/metrics",
     "/openapi.json",
-    "/suggest",
     "/translate",
     "/translate_file",
     "/v1/classify",
@@ -35,9 +34,6 @@ pub(crate) const ROUTES: [&str; 27] = [
     "/v1/runs/{name}/plan",
     "/v1/runs/{name}/report",
     "/v1/translate",
-    "/v2/health/live",
-    "/v2/health/ready",
-    "/v2/models/{name}/ready",
 ];
 
 fn operations(description: &Value) -> impl Iterator<Item = (&String, &String, &Value)> {
@@ -153,14 +149,10 @@ fn responses_have_the_form_that_is_described() {
         "/health",
         "/health/live",
         "/health/ready",
-        "/v2/health/live",
-        "/v2/health/ready",
         "/metrics",
     ] {
         assert_eq!(check("get", path, get(&server, path)), 200);
     }
-    assert_eq!(check("get", "/v2/models/{name}/ready", get(&server, "/v2/models/mood/ready")), 200);
-    assert_eq!(check("get", "/v2/models/{name}/ready", get(&server, "/v2/models/x/ready")), 404);
     for (path, body, status) in [
         ("/translate", json!({"q": "一辆", "source": "zh", "target": "en"}), 200),
         (
@@ -199,14 +191,10 @@ fn responses_have_the_form_that_is_described() {
         ("/v1/generate", json!({"prompt": "a car", "tokens": 5, "alternatives": 2}), 200),
         ("/v1/generate", json!({"tokens": 1_000_000}), 400),
         ("/v1/reload", json!({}), 403),
-        ("/suggest", json!({"q": "一辆", "s": "a car", "source": "zh", "target": "en"}), 403),
         ("/translate_file", json!({}), 415),
     ] {
         assert_eq!(check("post", path, post(&server, path, &body)), status, "{path} {body}");
     }
     server.drain();
-    for path in ["/health/ready", "/v2/health/ready"] {
-        assert_eq!(check("get", path, get(&server, path)), 503);
-    }
-    assert_eq!(check("get", "/v2/models/{name}/ready", get(&server, "/v2/models/mood/ready")), 503);
+    assert_eq!(check("get", "/health/ready", get(&server, "/health/ready")), 503);
 }

@@ -104,7 +104,7 @@ pub(crate) struct FrontendSettings {
     files_translation: bool,
     /// The endings of their names.
     supported_files_format: Vec<String>,
-    /// Whether suggestions are collected.
+    /// Whether translations can be suggested: never.
     suggestions: bool,
     /// Milliseconds between the last keystroke and the request.
     frontend_timeout: usize,
@@ -149,7 +149,7 @@ pub(crate) async fn settings(State(state): State<Arc<AppState>>) -> Json<Fronten
         char_limit: state.limits.characters,
         files_translation: true,
         supported_files_format: ENDINGS.map(str::to_owned).to_vec(),
-        suggestions: state.suggestions.is_some(),
+        suggestions: false,
         frontend_timeout: 500,
         language: FrontendLanguages {
             source: first.map(|spec| language(&spec.source)),

@@ -3,6 +3,5 @@
 pub(crate) mod translation;
 
 pub(crate) mod files;
-pub(crate) mod suggestion;
 
 pub(crate) mod languages;
