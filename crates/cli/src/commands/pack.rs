@@ -17,8 +17,7 @@ use crate::progress::{Bar, Quiet, Verbosity};
 /// licence, its origin); and texts to try it with, by default a few of its
 /// validation text. Nothing else of the folder goes in: no checkpoints, no training text, and of a run's recipe only the names of
 /// the text files and their lengths. The same model is the same file, byte for byte. Every command and Python take the file as
-/// they take the folder, `heedful import FILE -o FOLDER` makes a folder of it, and `heedful demo --pretrained FILE` unpacks and
-/// shows it; quantize a model first to make it small.
+/// they take the folder, and `heedful import FILE -o FOLDER` makes a folder of it; quantize a model first to make it small.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -46,7 +45,7 @@ const EXAMPLES: &str = "\
 Examples:
   heedful quantize run --to int8 -o small
   heedful pack small -o en-de.zip --card card.md --license LICENSE
-  heedful demo --pretrained en-de.zip";
+  heedful serve en-de.zip";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { model, output, card, license, examples, force, quiet } = arguments;

@@ -108,9 +108,8 @@ fn other_peoples_folders_are_left_alone() {
 fn wishes_that_cannot_be_met_are_refused_before_the_training() {
     for (arguments, complaint) in [
         (&["--text", "a red car"][..], "--direction en-zh"),
-        (&["--reverse", "--text", "一辆车"], "--direction zh-en"),
+        (&["--direction", "en-zh", "--text", "一辆车"], "--direction zh-en"),
         (&["--text", " "], "--text is empty"),
-        (&["--reverse", "--direction", "both"], "cannot be used with"),
         (&["--threads", "0"], "--threads"),
     ] {
         let (_place, out) = place();

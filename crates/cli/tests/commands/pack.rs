@@ -1,4 +1,4 @@
-//! `heedful pack` and `heedful demo --pretrained` as processes.
+//! `heedful pack` as a process.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,38 +17,27 @@ fn a_packed_model_is_the_model_wherever_it_is_unpacked() {
     let bytes = |name: &str| fs::read(place.path(name)).expect("it was written");
     assert!(bytes("model.zip") == bytes("again.zip"), "the same model is the same file");
 
-    let shown = place.good("demo --pretrained model.zip --out demo");
-    assert!(
-        shown.starts_with("A small model\n") && shown.contains("→") && shown.contains("heedful serve demo"),
-        "{shown}"
-    );
-    assert!(shown.contains("a b c") && shown.contains("d e f"), "{shown}");
-    let recipe = fs::read_to_string(place.path("demo/recipe.toml")).expect("it goes along");
+    place.good("import model.zip -o unpacked");
+    assert_eq!(place.read("unpacked/MODEL_CARD.md"), place.read("card.md"));
+    assert_eq!(place.read("unpacked/examples.txt"), place.read("texts"));
+    let recipe = fs::read_to_string(place.path("unpacked/recipe.toml")).expect("it goes along");
     let folder = place.path("").display().to_string();
     assert!(recipe.contains("train.en") && !recipe.contains(folder.trim_end_matches('/')), "{recipe}");
-    assert_eq!(place.good("translate demo train.en"), place.good("translate small train.en"));
-    // A folder is shown where it is, and a text of one's own in the place of the package's.
-    let shown = place.good("demo --pretrained small --text c");
-    assert!(shown.contains("  c\n  → ") && !shown.contains("d e f"), "{shown}");
+    assert_eq!(place.good("translate unpacked train.en"), place.good("translate small train.en"));
 }
 
 #[test]
-fn what_cannot_be_packed_or_shown_is_an_error_and_nothing_is_written() {
+fn what_cannot_be_packed_or_read_is_an_error_and_nothing_is_written() {
     let place = Workplace::new(200);
     place.good(&Workplace::training("run", "--steps 5"));
     place.good("pack run -o model.zip");
-    // A model that nothing is known of.
-    place.good("quantize run --to int8 -o plain");
-    fs::remove_file(place.path("plain/recipe.toml")).expect("it is ours");
     place.write("text.zip", b"no archive at all");
     let before = names(&place.path(""));
     for (command, expected) in [
         ("pack nowhere -o other.zip", "nowhere"),
         ("pack run -o other.zip --card no-card.md", "no-card.md"),
-        ("demo --pretrained nothing.zip --out demo", "nothing.zip"),
-        ("demo --pretrained text.zip --out other", "text.zip"),
-        ("demo --pretrained plain", "has no texts to try it with: add --text"),
-        ("demo --pretrained model.zip --quick", "--quick"),
+        ("import nothing.zip -o other", "nothing.zip"),
+        ("import text.zip -o other", "text.zip"),
     ] {
         let error = place.bad(command);
         assert!(error.contains(expected), "{command}: {error}");
@@ -57,7 +46,7 @@ fn what_cannot_be_packed_or_shown_is_an_error_and_nothing_is_written() {
     // Half of it is no model, and says so.
     let bytes = fs::read(place.path("model.zip")).expect("it was written");
     place.write("half.zip", &bytes[..bytes.len() / 2]);
-    let output = place.run("demo --pretrained half.zip --out other --text a");
+    let output = place.run("translate half.zip --text a");
     assert!(
         !output.status.success() && text(&output.stderr).contains("half.zip"),
         "{}",
@@ -151,13 +140,10 @@ fn a_package_has_something_to_show_or_says_that_it_has_not() {
     let pack = |model: &str, out: &str| text(&place.run(&format!("pack {model} -o {out}.zip")).stderr);
     let said = pack("run", "run");
     assert!(said.contains("of its validation text") && said.contains("--examples FILE"), "{said}");
-    let shown = place.good("demo --pretrained run.zip --out shown");
+    place.good("import run.zip -o shown");
     let first = place.read("shown/examples.txt");
     let first = text(&first).lines().next().expect("an example").to_owned();
-    assert!(place.lines("valid.zh").contains(&first) && shown.contains(&first), "{shown}");
-    // A run is shown where it is, with the same texts.
-    let in_place = place.good("demo --pretrained run");
-    assert!(in_place.contains(&first), "{in_place}");
+    assert!(place.lines("valid.zh").contains(&first), "{first}");
     // Of a model without a log, the validation text that its recipe names.
     place.good("quantize run --to int8 -o small");
     pack("small", "small");
@@ -167,21 +153,4 @@ fn a_package_has_something_to_show_or_says_that_it_has_not() {
     fs::remove_file(place.path("small/recipe.toml")).expect("it is ours");
     let said = pack("small", "bare");
     assert!(said.contains("the package has no texts to try the model with"), "{said}");
-}
-
-#[test]
-fn a_demo_of_a_package_replaces_a_folder_only_by_force() {
-    let place = Workplace::new(200);
-    place.good(&Workplace::training("run", "--steps 5"));
-    place.good("pack run -o run.zip");
-    place.good("demo --pretrained run.zip --out demo");
-    place.write("demo/notes", b"mine");
-    let error = place.bad("demo --pretrained run.zip --out demo");
-    assert!(error.contains("demo is not empty") && error.contains("--force"), "{error}");
-    assert_eq!(place.read("demo/notes"), b"mine");
-    place.good("demo --pretrained run.zip --out demo --force");
-    assert!(!place.path("demo/notes").exists());
-    // A folder that no demo made stays even then.
-    let error = place.bad("demo --pretrained run.zip --out run --force");
-    assert!(error.contains("was not created by an earlier demo"), "{error}");
 }

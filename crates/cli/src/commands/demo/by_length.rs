@@ -46,7 +46,7 @@ struct Point {
 
 /// Trains both networks in a folder and evaluates them. The folder of an earlier demo is replaced.
 pub(in crate::commands) fn bottleneck(out: &Path, seed: u64) -> Result<Experiment> {
-    folder::claim(out, folder::Existing::Replaced)?;
+    folder::claim(out)?;
     let interrupt = Interrupt::hold();
     let text = TextFiles::new(&out.join("data"));
     let phrases = text.write(&BOTTLENECK, seed)?;

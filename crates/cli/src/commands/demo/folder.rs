@@ -10,17 +10,8 @@ use anyhow::{Context, Result, bail};
 const MARK: &str = "DEMO.txt";
 const MARK_TEXT: &str = "This folder was made by `heedful demo`. The next demo replaces everything in it.\n";
 
-/// What becomes of the folder of an earlier demo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Existing {
-    /// The new one takes its place.
-    Replaced,
-    /// It stays, and the demo does not begin.
-    Kept,
-}
-
 /// Creates the folder, or empties it if an earlier demo created it.
-pub(super) fn claim(folder: &Path, existing: Existing) -> Result<()> {
+pub(super) fn claim(folder: &Path) -> Result<()> {
     let name = folder.display();
     match entries(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -28,9 +19,6 @@ pub(super) fn claim(folder: &Path, existing: Existing) -> Result<()> {
         }
         Err(error) => return Err(error).with_context(|| format!("cannot use {name} for the demo")),
         Ok(entries) if entries.is_empty() => {}
-        Ok(_) if existing == Existing::Kept => bail!(
-            "{name} is not empty: name another folder with --out, or add --force to replace what an earlier demo left there"
-        ),
         Ok(entries) if entries.iter().any(|entry| entry.file_name() == MARK) => {
             // The mark stays: after an interruption, the folder is still recognised.
             for entry in entries.iter().filter(|entry| entry.file_name() != MARK) {
@@ -56,31 +44,27 @@ fn remove(entry: &fs::DirEntry) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::Existing::Replaced;
     use super::*;
 
     #[test]
     fn only_what_a_demo_made_is_replaced() {
         let place = tempfile::tempdir().expect("a folder");
         let (demo, other) = (place.path().join("new/demo"), place.path().join("other"));
-        claim(&demo, Replaced).expect("nothing is there yet");
+        claim(&demo).expect("nothing is there yet");
         fs::create_dir(demo.join("data")).expect("a new name");
         fs::write(demo.join("data/train.zh"), "一").expect("room enough");
-        let complaint = claim(&demo, Existing::Kept).expect_err("it is not empty").to_string();
-        assert!(complaint.contains("--force") && demo.join("data/train.zh").exists(), "{complaint}");
-        claim(&demo, Replaced).expect("a demo may be replaced");
+        claim(&demo).expect("a demo may be replaced");
         assert_eq!(entries(&demo).expect("a folder").len(), 1);
 
         fs::create_dir(&other).expect("a new name");
-        claim(&other, Replaced).expect("an empty folder is free");
+        claim(&other).expect("an empty folder is free");
         fs::remove_file(other.join(MARK)).expect("it was there");
         fs::write(other.join("thesis.tex"), "years of work").expect("room enough");
-        let complaint = claim(&other, Replaced).expect_err("this is not a demo's").to_string();
+        let complaint = claim(&other).expect_err("this is not a demo's").to_string();
         assert!(complaint.contains("--out"), "{complaint}");
         assert_eq!(fs::read(other.join("thesis.tex")).expect("still there"), b"years of work");
 
-        let complaint =
-            claim(&other.join("thesis.tex"), Replaced).expect_err("a file is no folder").to_string();
+        let complaint = claim(&other.join("thesis.tex")).expect_err("a file is no folder").to_string();
         assert!(complaint.starts_with("cannot use"), "{complaint}");
     }
 }

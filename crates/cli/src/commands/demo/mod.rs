@@ -15,8 +15,6 @@ mod best_head;
 
 mod by_length;
 
-mod pretrained;
-
 mod html_report;
 mod text_report;
 
@@ -37,7 +35,6 @@ pub(super) use self::by_length::bottleneck;
 use self::direction::DirectionChoice;
 pub(super) use self::direction::{Dependency, Direction};
 use self::evaluation::TestResult;
-use self::folder::Existing;
 use self::model::DemoModel;
 use self::phrases::TextFiles;
 use self::plan::{NORMAL, QUICK};
@@ -60,27 +57,18 @@ pub(crate) struct Arguments {
     /// Short phrases and a smaller model: a few seconds, less accurate
     #[arg(long)]
     quick: bool,
-    /// Train nothing: show a translator that somebody has packed (`heedful pack`), or the folder of one
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "direction", "reverse", "model", "seed"])]
-    pretrained: Option<PathBuf>,
     /// Direction of translation
     #[arg(long, value_enum, value_name = "DIRECTION", default_value = "zh-en")]
     direction: DirectionChoice,
-    /// The same as --direction en-zh
-    #[arg(long, conflicts_with = "direction")]
-    reverse: bool,
     /// Model to train; several, separated by commas, are trained one after the other and compared in a table
     #[arg(long, value_enum, value_delimiter = ',', value_name = "MODEL", default_value = "transformer")]
     model: Vec<DemoModel>,
     /// Also translate this phrase and show its attention; repeatable
     #[arg(long, value_name = "PHRASE")]
     text: Vec<String>,
-    /// Folder for model, phrases and report; that of an earlier demo is replaced, with --pretrained only if --force is given
+    /// Folder for model, phrases and report; that of an earlier demo is replaced
     #[arg(long, value_name = "FOLDER", default_value = "heedful-demo")]
     out: PathBuf,
-    /// With --pretrained: replace the folder that an earlier demo made
-    #[arg(long, requires = "pretrained")]
-    force: bool,
     /// Random seed of the phrases and of the training
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -95,8 +83,7 @@ Examples:
   heedful demo
   heedful demo --direction both --text 一辆红色的新车
   heedful demo --model rnn,rnn-attention,transformer
-      the predecessors of the Transformer too: the table shows what attention adds
-  heedful demo --pretrained en-de.zip --text 'A dog runs.'";
+      the predecessors of the Transformer too: the table shows what attention adds";
 
 /// One model in one direction.
 struct DemoRun<'a> {
@@ -111,12 +98,6 @@ struct DemoRun<'a> {
 const LONGEST_PHRASE: usize = 500;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(file) = &arguments.pretrained {
-        arguments.threads.set_up();
-        let existing = if arguments.force { Existing::Replaced } else { Existing::Kept };
-        let device = arguments.device.choice();
-        return pretrained::run(file, &arguments.out, existing, &arguments.text, device);
-    }
     let runs = arguments.runs()?;
     arguments.threads.set_up();
     let interrupt = Interrupt::hold();
@@ -130,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         demo.model.adapt(&mut recipe);
         recipes.push(recipe);
     }
-    folder::claim(&arguments.out, Existing::Replaced)?;
+    folder::claim(&arguments.out)?;
     let phrases = text.write(&plan, arguments.seed)?;
     let mut results = Vec::new();
     for (demo, recipe) in runs.iter().zip(&recipes) {
@@ -189,7 +170,7 @@ impl Arguments {
     }
 
     fn directions(&self) -> &'static [Direction] {
-        if self.reverse { DirectionChoice::EnZh.directions() } else { self.direction.directions() }
+        self.direction.directions()
     }
 }
 
