@@ -80,24 +80,6 @@ const RULES: &[Rule] = &[
         why: "with --target, which is explained instead of what a search finds",
     },
     Rule {
-        command: "explain",
-        flags: &["scale"],
-        has_effect: |given| output_is(given, &["png"]),
-        why: NO_PNG,
-    },
-    Rule {
-        command: "explain positions",
-        flags: &["scale"],
-        has_effect: |given| output_is(given, &["png"]),
-        why: NO_PNG,
-    },
-    Rule {
-        command: "explain schedule",
-        flags: &["scale"],
-        has_effect: |given| output_is(given, &["png"]),
-        why: NO_PNG,
-    },
-    Rule {
         command: "evaluate",
         flags: &["resamples", "seed"],
         has_effect: |given| given.get_flag("confidence") || is_given(given, "compare"),
@@ -184,8 +166,6 @@ const RULES: &[Rule] = &[
     },
 ];
 
-const NO_PNG: &str = "without -o FILE.png: other pictures have no resolution";
-
 /// The first flag that has no effect, as a sentence; `None` if all have one.
 pub(crate) fn find(matches: &ArgMatches) -> Option<String> {
     let (mut path, mut given) = (Vec::new(), matches);
@@ -250,13 +230,10 @@ mod tests {
             ("explain run text --view grid", "--view has no effect without -o FILE.svg"),
             ("explain run text -o a.html --layer cross", "--layer has no effect in .html and .json"),
             ("explain run text -o a.json --head 1", "--head has no effect in .html and .json"),
-            ("explain run text -o a.svg --scale 3", "--scale has no effect without -o FILE.png"),
             ("explain run text -o a.html --weights none", "--weights has no effect without -o FILE.json"),
             ("explain run text -o a.svg --raw-scores", "--raw-scores has no effect without -o FILE.json"),
             ("explain run text --n-best 2", "--n-best has no effect without -o FILE.html"),
             ("explain run text --target a --beam 2", "--beam has no effect with --target"),
-            ("explain positions -o a.svg --scale 3", "--scale has no effect without -o FILE.png"),
-            ("explain schedule -o a.svg --scale 3", "--scale has no effect without -o FILE.png"),
             ("evaluate a --ref b --seed 3", "--seed has no effect without --confidence or --compare"),
             ("evaluate a --ref b --resamples 3", "--resamples has no effect without --confidence"),
             ("evaluate a --ref b --confidence --trials 3", "--trials has no effect without --compare"),
@@ -299,7 +276,7 @@ mod tests {
             "generate run --beam 3 --n 3",
             "classify news --label-text a.tsv --words 2 -o labels",
             "explain run text --layer cross --head 1 --level word",
-            "explain run text -o a.png --view grid --scale 3",
+            "explain run text -o a.png --view grid",
             "explain run text -o a.json --weights packed --n-best 3",
             "explain heads run --src a --tgt b",
             "evaluate a --ref b --tokenize zh --lowercase --smooth floor --smooth-value 0.1",

@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     if let (Some(file), Some(format)) = (file, format) {
         match format {
-            Format::Svg | Format::Png => write_picture(file, &solution.weights_svg(), 2.0)?,
+            Format::Svg | Format::Png => write_picture(file, &solution.weights_svg())?,
             Format::Json => file.finish_with(format!("{}\n", solution.to_json()).as_bytes())?,
             Format::Text => file.finish_with(solution.to_text(digits).as_bytes())?,
             _ => {

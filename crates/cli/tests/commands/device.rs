@@ -9,7 +9,7 @@ const ON_THE_PROCESSOR: [&str; 7] = [
     "evaluate no-text --ref no-text",
     "explain no-model text -o out.html",
     "explain heads no-model --src no-text --tgt no-text -o out.html",
-    "explain prune no-model --src no-text --ref no-text --journal out",
+    "explain prune no-model --src no-text --ref no-text -o out.html",
     "explain example --model no-model -o out.html",
     "shortlist no-model --src no-text --tgt no-text",
     "compare layers --out out",

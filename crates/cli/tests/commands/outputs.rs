@@ -70,14 +70,13 @@ fn refused(line: &str, expected: &str) {
     assert_eq!(state(), before, "{line}");
 }
 
-const WRITERS: [(&str, &str); 15] = [
+const WRITERS: [(&str, &str); 14] = [
     ("translate run valid.zh -o OUT", "txt"),
     ("translate run valid.zh --attention OUT", "json"),
     ("classify run valid.zh -o OUT", "txt"),
     ("explain run valid.zh -o OUT", "html"),
     ("explain heads run --src valid.zh --tgt valid.en -o OUT", "csv"),
     ("explain prune run --src valid.zh --ref valid.en -o OUT", "csv"),
-    ("explain prune run --src valid.zh --ref valid.en --journal OUT", "jsonl"),
     ("explain example --model run -o OUT", "html"),
     ("explain example --model run --effects OUT", "svg"),
     ("explain scaling -o OUT", "svg"),
@@ -122,8 +121,6 @@ fn files_that_are_read_are_not_written() {
             "which is read",
         ),
         ("explain prune run --src text.json --ref valid.en -o text.json", "which is read"),
-        ("explain prune run --src valid.zh --ref valid.en --journal valid.en", "which is read"),
-        ("explain prune run --src valid.zh --ref valid.en --journal a.csv -o a.csv", "name the same file"),
         ("vocab --src text.json --tgt valid.en --out text.json", "which is read"),
     ];
     if cfg!(unix) {

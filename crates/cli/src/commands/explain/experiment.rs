@@ -25,9 +25,6 @@ pub(super) struct OpenOutput {
     file: Option<(Output, Format)>,
 }
 
-/// Of a .png, for each unit of the picture.
-const PIXELS: f32 = 2.0;
-
 pub(super) const FORMATS: [Format; 4] = [Format::Html, Format::Svg, Format::Png, Format::Json];
 
 impl ExperimentOutput {
@@ -54,6 +51,6 @@ pub(super) fn write_experiment(file: Output, format: Format, found: &Experiment)
     match format {
         Format::Html => Ok(file.finish_with(found.report().to_html().as_bytes())?),
         Format::Json => Ok(file.finish_with(format!("{}\n", found.json).as_bytes())?),
-        _ => write_picture(file, &found.to_svg(), PIXELS),
+        _ => write_picture(file, &found.to_svg()),
     }
 }

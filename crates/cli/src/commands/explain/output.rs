@@ -47,17 +47,21 @@ impl Format {
     }
 }
 
-/// Writes a picture as SVG, or as PNG with `scale` pixels for each of its units.
-pub(in crate::commands) fn write_picture(file: Output, svg: &str, scale: f32) -> Result<()> {
+/// Pixels of a .png for each unit of the picture.
+#[cfg(feature = "png")]
+const PIXELS: f32 = 2.0;
+
+/// Writes a picture as SVG or PNG.
+pub(in crate::commands) fn write_picture(file: Output, svg: &str) -> Result<()> {
     if Format::of(file.path(), &PICTURES)? == Format::Svg {
         return Ok(file.finish_with(svg.as_bytes())?);
     }
-    write_png(file, svg, scale)
+    write_png(file, svg)
 }
 
 #[cfg(feature = "png")]
-fn write_png(file: Output, svg: &str, scale: f32) -> Result<()> {
-    let picture = heedful::plot::png(svg, scale)?;
+fn write_png(file: Output, svg: &str) -> Result<()> {
+    let picture = heedful::plot::png(svg, PIXELS)?;
     for warning in &picture.warnings {
         eprintln!("heedful: {warning}");
     }
@@ -65,7 +69,7 @@ fn write_png(file: Output, svg: &str, scale: f32) -> Result<()> {
 }
 
 #[cfg(not(feature = "png"))]
-fn write_png(file: Output, _svg: &str, _scale: f32) -> Result<()> {
+fn write_png(file: Output, _svg: &str) -> Result<()> {
     Err(no_png(file.path()))
 }
 
@@ -75,10 +79,4 @@ fn no_png(path: &Path) -> anyhow::Error {
          --features png`",
         path.display()
     )
-}
-
-/// Parses `--scale`.
-pub(in crate::commands) fn scale(text: &str) -> Result<f32, String> {
-    let scale: f32 = text.parse().map_err(|_| "must be a number such as 2".to_owned())?;
-    if (0.1..=16.0).contains(&scale) { Ok(scale) } else { Err("must be between 0.1 and 16".to_owned()) }
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use heedful::explain::position_table_svg;
 use heedful::store::output::Output;
 
-use super::output::{Format, PICTURES, scale, write_picture};
+use super::output::{Format, PICTURES, write_picture};
 
 /// Draw the sinusoidal position encodings: sine and cosine waves of growing wavelength
 #[derive(clap::Args)]
@@ -21,9 +21,6 @@ pub(super) struct Positions {
     /// Dimensions of the encoding (d_model); even
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(2..=1024))]
     d_model: u16,
-    /// Resolution of a .png: pixels per unit of the picture
-    #[arg(long, value_name = "X", default_value = "2", value_parser = scale)]
-    scale: f32,
 }
 
 /// Draw the learning rate of “Attention Is All You Need” (noam): linear warmup, then inverse square root decay
@@ -42,9 +39,6 @@ pub(super) struct Schedule {
     /// Total number of steps
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(2..))]
     steps: u64,
-    /// Resolution of a .png: pixels per unit of the picture
-    #[arg(long, value_name = "X", default_value = "2", value_parser = scale)]
-    scale: f32,
 }
 
 impl Positions {
@@ -57,7 +51,7 @@ impl Positions {
         }
         Format::of(&self.output, &PICTURES)?;
         let file = Output::open(&self.output, &[])?;
-        write_picture(file, &position_table_svg(self.positions.into(), self.d_model.into()), self.scale)
+        write_picture(file, &position_table_svg(self.positions.into(), self.d_model.into()))
     }
 }
 
@@ -66,6 +60,6 @@ impl Schedule {
         Format::of(&self.output, &PICTURES)?;
         let file = Output::open(&self.output, &[])?;
         let schedule = heedful::train::Schedule::noam(self.d_model as usize, self.warmup);
-        write_picture(file, &schedule.svg(self.steps), self.scale)
+        write_picture(file, &schedule.svg(self.steps))
     }
 }

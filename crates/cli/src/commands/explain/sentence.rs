@@ -17,7 +17,7 @@ use heedful::tasks::Task;
 use super::input;
 use super::mask::MaskArgument;
 use super::model::{Model, task_of};
-use super::output::{Format, scale, write_picture};
+use super::output::{Format, write_picture};
 use crate::heatmap::{self, Heatmap, Labels, Style};
 use crate::long_text::MaxTokens;
 use crate::machine::Machine;
@@ -64,9 +64,6 @@ pub(super) struct SentenceArguments {
     /// mean of all heads [default: mean]
     #[arg(long, value_name = "HEAD|mean", help_heading = "Output")]
     head: Option<NamedHead>,
-    /// Resolution of a .png: pixels per unit of the picture
-    #[arg(long, value_name = "X", default_value = "2", value_parser = scale, help_heading = "Output")]
-    scale: f32,
     /// How a .json encodes the attention weights
     #[arg(long, value_enum, default_value = "rows", help_heading = "Output")]
     weights: WeightsName,
@@ -152,9 +149,7 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
         (Some(file), Some(Format::Html)) => {
             Ok(file.finish_with(page(&explanations, &title(model)).as_bytes())?)
         }
-        (Some(file), _) => {
-            write_picture(file, &arguments.picture(&explanations[0], best()?)?, arguments.scale)
-        }
+        (Some(file), _) => write_picture(file, &arguments.picture(&explanations[0], best()?)?),
         (None, _) => {
             // All of them first: a layer or head that does not exist is refused before anything is drawn.
             let drawn = |explanation: &Explanation| {

@@ -1,24 +1,19 @@
 //! `heedful explain prune`: what each attention head is worth, as the BLEU that the model loses without it.
 
-mod journal;
-
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use heedful::decode::SearchOptions;
-use heedful::explain::heads::{Pruning, PruningCorpus};
-use heedful::metrics::{BleuOptions, BleuTokenizer};
-use heedful::models::HeadName;
+use heedful::metrics::{BleuOptions, BleuTokenizer, corpus_bleu};
+use heedful::models::{HeadError, HeadName};
 use heedful::plot::{Fact, Report, Status, Table};
-use heedful::store::output::Output;
+use heedful::tasks::translate::Translator;
 use serde_json::json;
 
-use self::journal::Journal;
 use super::input::{aligned_lines, check_lengths};
 use super::output::Format;
 use crate::commands::evaluate::tokenize_parser;
-use crate::interrupt::{Interrupt, Interrupted};
 use crate::long_text::MaxTokens;
 use crate::machine::Machine;
 use crate::output::Force;
@@ -26,8 +21,7 @@ use crate::progress::{Bar, Quiet};
 
 /// Prune each attention head in turn and measure the BLEU that it costs, most important head first
 ///
-/// The corpus is translated once with the whole model and once without each head. With --journal, finished measurements
-/// are kept in a file: a stopped command continues where it was.
+/// The corpus is translated once with the whole model and once without each head.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -51,9 +45,6 @@ pub(super) struct Arguments {
     /// Beam size: hypotheses kept at every step; 1 is greedy, and fastest
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
     beam: usize,
-    /// Keep finished measurements in this file, and continue from it
-    #[arg(long, value_name = "FILE")]
-    journal: Option<PathBuf>,
     /// Also write a report (.html) or the numbers (.csv, .json) to this file
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
@@ -73,6 +64,13 @@ enum HeadSelection {
     Named(Vec<HeadName>),
 }
 
+/// The sources to translate, with their references and how translations are scored.
+struct Corpus {
+    sources: Vec<String>,
+    references: Vec<String>,
+    bleu: BleuOptions,
+}
+
 /// BLEU of the whole model and without each head, most important head first.
 struct HeadCosts {
     whole: f64,
@@ -89,7 +87,7 @@ fn head_selection(text: &str) -> Result<HeadSelection, String> {
 
 const EXAMPLES: &str = "\
 Examples:
-  heedful explain prune run --src valid.en --ref valid.de --journal prune.jsonl -o prune.html
+  heedful explain prune run --src valid.en --ref valid.de -o prune.html
   heedful explain prune run --src valid.en --ref valid.de --heads decoder.0.cross.0,decoder.0.cross.1 --limit 200";
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
@@ -99,16 +97,21 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let compute = arguments.machine.compute([&arguments.model]);
     let options = SearchOptions { beam: arguments.beam, compute, ..SearchOptions::default() };
     options.check()?;
-    let output = arguments.open_output()?;
-    let mut pruning = Pruning::open(&arguments.model, arguments.corpus()?, &options)?;
-    arguments.max_tokens.tokens.map_or(Ok(()), |tokens| pruning.translator_mut().set_max_tokens(tokens))?;
-    check_lengths(pruning.translator(), pruning.sources(), &[], "line")?;
+    let inputs = [&arguments.model, &arguments.src, &arguments.reference].map(PathBuf::as_path);
+    let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
+    let corpus = arguments.corpus()?;
+    let mut translator = Translator::open(&arguments.model)?;
+    arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
+    check_lengths(&translator, &corpus.sources, &[], "line")?;
     let heads = match &arguments.heads {
-        HeadSelection::All => pruning.heads(),
+        HeadSelection::All => translator.model().heads(),
         HeadSelection::Named(heads) => heads.clone(),
     };
-    pruning.check(&heads)?;
-    let costs = arguments.measure(&pruning, &heads)?;
+    if translator.model().heads().is_empty() {
+        return Err(HeadError::NoHeads.into());
+    }
+    translator.model().check_heads(&heads)?;
+    let costs = arguments.measure(&translator, &corpus, &heads, &options)?;
     if let (Some(file), Some(format)) = (output, format) {
         let contents = match format {
             Format::Csv => costs.to_csv(),
@@ -121,51 +124,32 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Arguments {
-    /// The report, if one is wanted. The journal is checked too: no measurement is made that could not be kept.
-    fn open_output(&self) -> Result<Option<Output>> {
-        let inputs = [&self.model, &self.src, &self.reference].map(PathBuf::as_path);
-        if let Some(journal) = &self.journal {
-            drop(self.force.open(journal, &inputs)?);
-            if self.output.as_ref() == Some(journal) {
-                bail!("--output and --journal name the same file: give each its own");
-            }
-        }
-        self.force.open_if_named(self.output.as_deref(), &inputs)
-    }
-
-    fn corpus(&self) -> Result<PruningCorpus> {
+    fn corpus(&self) -> Result<Corpus> {
         let (mut sources, mut references) = aligned_lines(&self.src, &self.reference)?;
         let count = self.limit.map_or(sources.len(), |limit| sources.len().min(limit as usize));
         sources.truncate(count);
         references.truncate(count);
         let tokenize =
             self.tokenize.unwrap_or_else(|| BleuTokenizer::suited_to(references.iter().map(String::as_str)));
-        Ok(PruningCorpus { sources, references, bleu: BleuOptions { tokenize, ..BleuOptions::default() } })
+        Ok(Corpus { sources, references, bleu: BleuOptions { tokenize, ..BleuOptions::default() } })
     }
 
-    fn measure(&self, pruning: &Pruning, heads: &[HeadName]) -> Result<HeadCosts> {
-        let interrupt = Interrupt::hold();
-        let mut journal = Journal::open(self.journal.as_deref(), &pruning.fingerprint())?;
+    fn measure(
+        &self,
+        translator: &Translator,
+        corpus: &Corpus,
+        heads: &[HeadName],
+        options: &SearchOptions,
+    ) -> Result<HeadCosts> {
         let bar = Bar::with_time_left(self.quiet.verbosity(), heads.len() + 1);
-        let mut score = |done: usize, name: &str, heads: &[HeadName]| -> Result<f64> {
+        let sources: Vec<&str> = corpus.sources.iter().map(String::as_str).collect();
+        let score = |done: usize, name: &str, heads: &[HeadName]| -> Result<f64> {
             bar.show(done, 0.0, || format!("without {name}"));
-            if let Some(known) = journal.score(name) {
-                return Ok(known);
-            }
-            if interrupt.is_requested() {
-                bar.finish();
-                return Err(Interrupted::because(match &self.journal {
-                    Some(path) => {
-                        format!("interrupted: repeat the command to continue from {}", path.display())
-                    }
-                    None => "interrupted, and the measurements are lost: with --journal FILE the command can be continued"
-                        .to_owned(),
-                })
-                .into());
-            }
-            let score = pruning.bleu_without(heads)?;
-            journal.add(name, score)?;
-            Ok(score)
+            let options = SearchOptions { without_heads: heads.to_vec(), ..options.clone() };
+            let found = translator.translate(&sources, &options)?;
+            let outputs: Vec<String> =
+                found.iter().map(|translation| translation.best().to_owned()).collect();
+            Ok(corpus_bleu(&outputs, std::slice::from_ref(&corpus.references), &corpus.bleu).score)
         };
         let whole = score(0, "nothing", &[])?;
         let mut without = Vec::new();
