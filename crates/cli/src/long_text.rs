@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::ValueEnum;
 use heedful::data::TextLimit;
 use heedful::data::text_limit::TooLong;
@@ -49,14 +49,14 @@ pub(crate) fn refused(place: impl Display, error: TooLong, remedies: &str) -> an
 /// Counts the texts that were cut or split, and reports the first at once and all at the end.
 pub(crate) struct LongTexts {
     what: &'static str,
-    tokens: usize,
+    limit: TextLimit,
     count: usize,
 }
 
 impl LongTexts {
     /// None yet; `what` was done to them: "cut", "split".
     pub(crate) fn new(what: &'static str, limit: TextLimit) -> LongTexts {
-        LongTexts { what, tokens: limit.tokens(), count: 0 }
+        LongTexts { what, limit, count: 0 }
     }
 
     /// One more, with its place.
@@ -69,14 +69,37 @@ impl LongTexts {
         self.count += 1;
         if self.count == 1 {
             let place = place();
-            eprintln!("heedful: {place}: more than {} tokens, so it is {}", self.tokens, self.what);
+            eprintln!("heedful: {place}: more than {} tokens, so it is {}", self.limit.tokens(), self.what);
+        }
+    }
+
+    /// The tokens of a text; the first of them where there are too many and `long` says so.
+    pub(crate) fn read<D: Display>(
+        &mut self,
+        text: &str,
+        encode: impl Fn(&str) -> Vec<u32>,
+        long: LongWhole,
+        place: impl FnOnce() -> D,
+    ) -> Result<Vec<u32>> {
+        match (self.limit.encode(text, &encode), long) {
+            (Ok(tokens), _) => Ok(tokens),
+            (Err(error), LongWhole::Error) => Err(refused(place(), error, "--long cut or --max-tokens N")),
+            (Err(_), LongWhole::Cut) => {
+                self.add_at(place);
+                Ok(self.limit.first(text, encode).tokens)
+            }
         }
     }
 
     /// Reports how many there were, if it was more than the one that is known.
     pub(crate) fn finish(&self) {
         if self.count > 1 {
-            eprintln!("heedful: {} texts of more than {} tokens were {}", self.count, self.tokens, self.what);
+            eprintln!(
+                "heedful: {} texts of more than {} tokens were {}",
+                self.count,
+                self.limit.tokens(),
+                self.what
+            );
         }
     }
 }

@@ -16,7 +16,7 @@ use heedful::tasks::masked::{Filled, Filler};
 use serde_json::{Value, json};
 
 use crate::attention_file::{AttendedTokens, AttentionArguments, AttentionFile};
-use crate::long_text::{LongTexts, LongWhole, MaxTokens, refused};
+use crate::long_text::{LongTexts, LongWhole, MaxTokens};
 use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet};
@@ -74,17 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for (number, text) in arguments.text.iter().enumerate() {
         bar.show(number, 0.0, || format!("text {}", number + 1));
         let place = || format!("text {}", number + 1);
-        let encode = |text: &str| filler.encode(text);
-        let tokens = match (filler.limit().encode(text, encode), arguments.long) {
-            (Ok(tokens), _) => tokens,
-            (Err(error), LongWhole::Error) => {
-                return Err(refused(place(), error, "--long cut or --max-tokens N"));
-            }
-            (Err(_), LongWhole::Cut) => {
-                long_texts.add(place());
-                filler.limit().first(text, encode).tokens
-            }
-        };
+        let tokens = long_texts.read(text, |text| filler.encode(text), arguments.long, place)?;
         let compute = arguments.machine.compute([&arguments.model]);
         if let Some(file) = &mut attention {
             let mut pass = arguments.attention.pass(compute);

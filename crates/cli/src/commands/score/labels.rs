@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Arguments;
 use crate::attention_file::{AttendedTokens, AttentionFile};
-use crate::long_text::{LongTexts, LongWhole, refused};
+use crate::long_text::LongTexts;
 use crate::progress::{Bar, line_count};
 use crate::results::Results;
 
@@ -40,7 +40,8 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
                 true => None,
                 false => Some(classifier.labels().known(&pair.target, || pairs.place())?),
             };
-            let ids = read(&classifier, &pair.source, || pairs.place(), arguments.long, &mut long_texts)?;
+            let encode = |text: &str| classifier.encode(text);
+            let ids = long_texts.read(&pair.source, encode, arguments.long, || pairs.place())?;
             tokens += ids.len();
             chunk.push((label, ids));
         }
@@ -74,24 +75,6 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     long_texts.finish();
     attention.map_or(Ok(()), AttentionFile::finish)?;
     results.finish("scores")
-}
-
-fn read(
-    classifier: &Classifier,
-    text: &str,
-    place: impl Fn() -> String,
-    long: LongWhole,
-    long_texts: &mut LongTexts,
-) -> Result<Vec<u32>> {
-    let encode = |text: &str| classifier.encode(text);
-    match (classifier.limit().encode(text, encode), long) {
-        (Ok(ids), _) => Ok(ids),
-        (Err(error), LongWhole::Error) => Err(refused(place(), error, "--long cut or --max-tokens N")),
-        (Err(_), LongWhole::Cut) => {
-            long_texts.add(place());
-            Ok(classifier.limit().first(text, encode).tokens)
-        }
-    }
 }
 
 fn score_line(classifier: &Classifier, label: u32, probabilities: &[f32], arguments: &Arguments) -> String {

@@ -7,7 +7,7 @@ use heedful::tasks::translate::Translator;
 
 use super::Arguments;
 use crate::attention_file::{AttendedTokens, AttentionFile};
-use crate::long_text::{LongTexts, LongWhole, refused};
+use crate::long_text::{LongTexts, LongWhole};
 use crate::progress::{Bar, line_count};
 use crate::results::Results;
 
@@ -95,28 +95,10 @@ struct PairReader<'a> {
 impl PairReader<'_> {
     fn tokens(&mut self, pair: &Pair) -> Result<(Vec<u32>, Vec<u32>)> {
         self.line += 1;
-        let translator = self.translator;
-        let source = self.side(0, &pair.source, translator.source_limit(), |text| translator.encode(text))?;
-        let encode = |text: &str| translator.encode_target(text);
-        let target = self.side(1, &pair.target, translator.target_limit(), encode)?;
+        let PairReader { translator, inputs, long, line, long_texts: [sources, targets] } = self;
+        let place = |side: usize| inputs[side].place(*line as u64);
+        let source = sources.read(&pair.source, |text| translator.encode(text), *long, || place(0))?;
+        let target = targets.read(&pair.target, |text| translator.encode_target(text), *long, || place(1))?;
         Ok((source, target))
-    }
-
-    fn side(
-        &mut self,
-        side: usize,
-        text: &str,
-        limit: TextLimit,
-        encode: impl Fn(&str) -> Vec<u32>,
-    ) -> Result<Vec<u32>> {
-        let place = || self.inputs[side].place(self.line as u64);
-        match (limit.encode(text, &encode), self.long) {
-            (Ok(tokens), _) => Ok(tokens),
-            (Err(error), LongWhole::Error) => Err(refused(place(), error, "--long cut or --max-tokens N")),
-            (Err(_), LongWhole::Cut) => {
-                self.long_texts[side].add_at(place);
-                Ok(limit.first(text, encode).tokens)
-            }
-        }
     }
 }
