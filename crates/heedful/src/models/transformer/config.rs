@@ -106,20 +106,7 @@ impl TransformerConfig {
 
     /// The configuration of the blocks of both stacks.
     pub fn layer(&self) -> LayerConfig {
-        LayerConfig {
-            d_model: self.d_model,
-            d_ff: self.d_ff,
-            heads: self.heads,
-            key_width: self.key_width,
-            value_width: self.value_width,
-            norm: self.norm,
-            norm_kind: self.norm_kind,
-            norm_epsilon: self.norm_epsilon,
-            activation: self.activation,
-            score: self.score,
-            window: self.window,
-            dropout: self.dropout,
-        }
+        self.encoder().layer()
     }
 
     /// The configuration of the encoder as a model of its own.
