@@ -10,6 +10,9 @@ macro_rules! kernel {
     ($(#[$meta:meta])* $vis:vis fn $name:ident <$f:ident : Fn($($fin:ty),*) -> $fout:ty> ( $($arg:ident : $ty:ty),* $(,)? ) $(-> $ret:ty)? $body:block) => {
         kernel! { @versions [$(#[$meta])*] [$vis] $name [<$f: Fn($($fin),*) -> $fout>] [] [$($arg: $ty),*] [$($arg),*] [$(-> $ret)?] $body }
     };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident <$t:ident : $bound:ident> ( $($arg:ident : $ty:ty),* $(,)? ) $(-> $ret:ty)? $body:block) => {
+        kernel! { @versions [$(#[$meta])*] [$vis] $name [<$t: $bound>] [::<$t>] [$($arg: $ty),*] [$($arg),*] [$(-> $ret)?] $body }
+    };
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$(const $c:ident : $cty:ty),+>)? ( $($arg:ident : $ty:ty),* $(,)? ) $(-> $ret:ty)? $body:block) => {
         kernel! { @versions [$(#[$meta])*] [$vis] $name [$(<$(const $c: $cty),+>)?] [$(::<$($c),+>)?] [$($arg: $ty),*] [$($arg),*] [$(-> $ret)?] $body }
     };

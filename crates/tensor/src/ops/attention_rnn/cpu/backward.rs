@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use half::bf16;
-
 use super::attend::{Compare, Hidden, InputGradients, OutputGradients, Source, attend_backward, weigh};
 use super::forward::ROW_TASK;
-use super::kernels::Kernels;
+use super::of;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
-use crate::cpu::number::{self, Number};
+use crate::cpu::number::{self, Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::Mask;
 use crate::ops::attention_rnn::{Decoder, DecoderGradients, Remembered, ResultGradients, Selection};
@@ -19,7 +17,7 @@ use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param, Ragged};
 
 /// The whole decoder, from the last step to the first.
-pub(super) fn backward<T: Kernels>(
+pub(super) fn backward<T: Element>(
     decoder: &Decoder<'_>,
     inputs: &Remembered,
     gradients: &ResultGradients<'_>,
@@ -75,7 +73,7 @@ pub(super) fn backward<T: Kernels>(
         };
         let together = (ROW_TASK / gates.max(1)).max(1);
         parallel(rows.div_ceil(together), |task| {
-            T::step_back(&cells, task * together..((task + 1) * together).min(rows));
+            step_back_rows(&cells, task * together..((task + 1) * together).min(rows));
         });
         // input side = x + context W_c
         let product = Output::F32(&mut d_context.f32_mut()[..rows * value_width]);
@@ -110,7 +108,7 @@ pub(super) fn backward<T: Kernels>(
             scratch: SharedMut::new(scratch.f32_mut()),
             longest,
         };
-        parallel(rows, |row| T::attend_backward(&attention, row));
+        parallel(rows, |row| attend_backward_row(&attention, row));
         // q = h_{t−1} W_q, or the state itself
         let before = &mut out.dh.f32_mut()[..rows * d];
         match &query {
@@ -188,129 +186,102 @@ pub(super) struct AttentionStep<'a, T> {
 }
 
 kernel! {
-    pub(super) fn attend_backward_f32(step: &AttentionStep<'_, f32>, row: usize) {
-        attend_backward_row(step, row);
-    }
-}
-
-kernel! {
-    pub(super) fn attend_backward_bf16(step: &AttentionStep<'_, bf16>, row: usize) {
-        attend_backward_row(step, row);
-    }
-}
-
-kernel! {
-    pub(super) fn step_back_f32(cells: &CellStep<'_, f32>, rows: Range<usize>) {
-        step_back_rows(cells, rows);
-    }
-}
-
-kernel! {
-    pub(super) fn step_back_bf16(cells: &CellStep<'_, bf16>, rows: Range<usize>) {
-        step_back_rows(cells, rows);
-    }
-}
-
-#[inline(always)]
-fn of(index: usize, width: usize) -> Range<usize> {
-    index * width..(index + 1) * width
-}
-
-#[inline(always)]
-fn step_back_rows<T: Number>(cells: &CellStep<'_, T>, rows: Range<usize>) {
-    let (cell, d) = (cells.cell, cells.d);
-    let gates = cell.gates() * d;
-    let d_c = if cell.has_memory() { d } else { 0 };
-    for row in rows {
-        let token = cells.tokens[row];
-        // SAFETY: a row belongs to one task and has a token of its own; here and below.
-        let (dh, dc) = unsafe { (cells.dh.slice(of(row, d)), cells.dc.slice(of(row, d_c))) };
-        // SAFETY: as above.
-        let left_input = unsafe { cells.left_input.slice(of(row, gates)) };
-        // SAFETY: as above.
-        let left_hidden = unsafe { cells.left_hidden.slice(of(row, gates)) };
-        // h_t is an output, and what the next step starts from.
-        for (dh, output) in dh.iter_mut().zip(&cells.d_states[of(token, d)]) {
-            *dh += output;
+    fn step_back_rows<T: Number>(cells: &CellStep<'_, T>, rows: Range<usize>) {
+        let (cell, d) = (cells.cell, cells.d);
+        let gates = cell.gates() * d;
+        let d_c = if cell.has_memory() { d } else { 0 };
+        for row in rows {
+            let token = cells.tokens[row];
+            // SAFETY: a row belongs to one task and has a token of its own; here and below.
+            let (dh, dc) = unsafe { (cells.dh.slice(of(row, d)), cells.dc.slice(of(row, d_c))) };
+            // SAFETY: as above.
+            let left_input = unsafe { cells.left_input.slice(of(row, gates)) };
+            // SAFETY: as above.
+            let left_hidden = unsafe { cells.left_hidden.slice(of(row, gates)) };
+            // h_t is an output, and what the next step starts from.
+            for (dh, output) in dh.iter_mut().zip(&cells.d_states[of(token, d)]) {
+                *dh += output;
+            }
+            backward_row(
+                cell,
+                BackwardRow {
+                    kept: &cells.kept_gates[of(token, cell.kept() * d)],
+                    h_previous: cells.before.state(row, d, cells.initial[0], cells.states),
+                    h: &cells.states[of(token, d)],
+                    c_previous: cells.before.state(row, d_c, cells.initial[1], cells.kept_c),
+                    c: &cells.kept_c[of(token, d_c)],
+                    dh,
+                    dc,
+                    dx: &mut *left_input,
+                    da: &mut *left_hidden,
+                },
+            );
+            // SAFETY: as above.
+            unsafe { cells.dx.slice(of(token, gates)) }.copy_from_slice(left_input);
+            if let Some(da) = &cells.da {
+                // SAFETY: as above.
+                unsafe { da.slice(of(token, gates)) }.copy_from_slice(left_hidden);
+            }
         }
-        backward_row(
-            cell,
-            BackwardRow {
-                kept: &cells.kept_gates[of(token, cell.kept() * d)],
-                h_previous: cells.before.state(row, d, cells.initial[0], cells.states),
-                h: &cells.states[of(token, d)],
-                c_previous: cells.before.state(row, d_c, cells.initial[1], cells.kept_c),
-                c: &cells.kept_c[of(token, d_c)],
-                dh,
-                dc,
-                dx: &mut *left_input,
-                da: &mut *left_hidden,
-            },
+    }
+}
+
+kernel! {
+    fn attend_backward_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
+        let (token, sequence) = (step.tokens[row], step.order[row]);
+        let [key_width, value_width] = step.widths;
+        let source = step.sources.range(sequence);
+        let keys = source.start * key_width..source.end * key_width;
+        let values = source.start * value_width..source.end * value_width;
+        // SAFETY: a row has a token and a source that no other row of the step has; here and below.
+        let context = unsafe { step.d_context.slice(of(row, value_width)) };
+        if let Some(d_contexts) = step.d_contexts {
+            for (context, also) in context.iter_mut().zip(&d_contexts[of(token, value_width)]) {
+                *context += also;
+            }
+        }
+        let choice =
+            step.d_choices.map_or([0.0; 2], |d_choices| [d_choices[2 * token], d_choices[2 * token + 1]]);
+        // SAFETY: as above.
+        let query = unsafe { step.d_query.slice(of(row, key_width)) };
+        let asked = &step.queries[of(token, key_width)];
+        let seen = Source {
+            keys: &step.keys[keys.clone()],
+            values: &step.values[values.clone()],
+            key_width,
+            value_width,
+            hidden: Hidden::of(step.mask, sequence, step.number),
+        };
+        let weights = if let Some((starts, kept)) = step.kept {
+            let start = starts[sequence] + step.number * source.len();
+            &kept[start..start + source.len()]
+        } else {
+            // SAFETY: as above.
+            let again = unsafe { step.again.slice(row * step.longest..row * step.longest + source.len()) };
+            weigh(step.compare, asked, seen, &mut *again);
+            &*again
+        };
+        let compare_width = if matches!(step.compare, Compare::Additive { .. }) { key_width } else { 0 };
+        // SAFETY: as above, and the source's rows are this row's alone.
+        let slopes = unsafe {
+            InputGradients {
+                query: &mut *query,
+                keys: step.dk.slice(keys),
+                values: step.dv.slice(values),
+                weight: step.d_score_weight.slice(of(row, compare_width)),
+                scratch: step.scratch.slice(row * step.longest..row * step.longest + source.len()),
+            }
+        };
+        attend_backward(
+            (step.compare, step.selection),
+            (asked, weights, step.taken[token]),
+            seen,
+            &OutputGradients { context, choice },
+            slopes,
         );
         // SAFETY: as above.
-        unsafe { cells.dx.slice(of(token, gates)) }.copy_from_slice(left_input);
-        if let Some(da) = &cells.da {
-            // SAFETY: as above.
-            unsafe { da.slice(of(token, gates)) }.copy_from_slice(left_hidden);
-        }
-    }
-}
-
-#[inline(always)]
-fn attend_backward_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
-    let (token, sequence) = (step.tokens[row], step.order[row]);
-    let [key_width, value_width] = step.widths;
-    let source = step.sources.range(sequence);
-    let keys = source.start * key_width..source.end * key_width;
-    let values = source.start * value_width..source.end * value_width;
-    // SAFETY: a row has a token and a source that no other row of the step has; here and below.
-    let context = unsafe { step.d_context.slice(of(row, value_width)) };
-    if let Some(d_contexts) = step.d_contexts {
-        for (context, also) in context.iter_mut().zip(&d_contexts[of(token, value_width)]) {
-            *context += also;
-        }
-    }
-    let choice =
-        step.d_choices.map_or([0.0; 2], |d_choices| [d_choices[2 * token], d_choices[2 * token + 1]]);
-    // SAFETY: as above.
-    let query = unsafe { step.d_query.slice(of(row, key_width)) };
-    let asked = &step.queries[of(token, key_width)];
-    let seen = Source {
-        keys: &step.keys[keys.clone()],
-        values: &step.values[values.clone()],
-        key_width,
-        value_width,
-        hidden: Hidden::of(step.mask, sequence, step.number),
-    };
-    let weights = if let Some((starts, kept)) = step.kept {
-        let start = starts[sequence] + step.number * source.len();
-        &kept[start..start + source.len()]
-    } else {
+        number::copy(query, unsafe { step.left_query.slice(of(row, key_width)) });
         // SAFETY: as above.
-        let again = unsafe { step.again.slice(row * step.longest..row * step.longest + source.len()) };
-        weigh(step.compare, asked, seen, &mut *again);
-        &*again
-    };
-    let compare_width = if matches!(step.compare, Compare::Additive { .. }) { key_width } else { 0 };
-    // SAFETY: as above, and the source's rows are this row's alone.
-    let slopes = unsafe {
-        InputGradients {
-            query: &mut *query,
-            keys: step.dk.slice(keys),
-            values: step.dv.slice(values),
-            weight: step.d_score_weight.slice(of(row, compare_width)),
-            scratch: step.scratch.slice(row * step.longest..row * step.longest + source.len()),
-        }
-    };
-    attend_backward(
-        (step.compare, step.selection),
-        (asked, weights, step.taken[token]),
-        seen,
-        &OutputGradients { context, choice },
-        slopes,
-    );
-    // SAFETY: as above.
-    number::copy(query, unsafe { step.left_query.slice(of(row, key_width)) });
-    // SAFETY: as above.
-    number::copy(query, unsafe { step.dq.slice(of(token, key_width)) });
+        number::copy(query, unsafe { step.dq.slice(of(token, key_width)) });
+    }
 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 use half::bf16;
 
 use super::attend::{Compare, Hidden, Source, attend, choice};
-use super::kernels::Kernels;
+use super::of;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
-use crate::cpu::number::{self, Number};
+use crate::cpu::number::{self, Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::Mask;
 use crate::ops::attention_rnn::{Decoder, Forward, Kept, Selection};
@@ -17,7 +17,7 @@ use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param, Ragged};
 
 /// The whole decoder, in the compute type `T`.
-pub(super) fn forward<T: Kernels>(decoder: &Decoder<'_>, x: &Array, states: [Array; 2]) -> Forward {
+pub(super) fn forward<T: Element>(decoder: &Decoder<'_>, x: &Array, states: [Array; 2]) -> Forward {
     let Decoder { cell, schedule, keys, values, weights, .. } = *decoder;
     let [mut h, mut c] = states;
     let packed = |weight: &Param| weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE));
@@ -91,7 +91,7 @@ pub(super) fn forward<T: Kernels>(decoder: &Decoder<'_>, x: &Array, states: [Arr
             choices: SharedMut::new(out.choices.f32_mut()),
             taken: SharedMut::new(&mut out.taken),
         };
-        parallel(rows, |row| T::attend(&attention, row));
+        parallel(rows, |row| attend_row(&attention, row));
         product(&left_context, &context, &mut input_side, None);
         let cells = CellStep::<T> {
             cell,
@@ -110,7 +110,7 @@ pub(super) fn forward<T: Kernels>(decoder: &Decoder<'_>, x: &Array, states: [Arr
         };
         let together = (ROW_TASK / gates.max(1)).max(1);
         parallel(rows.div_ceil(together), |task| {
-            T::step(&cells, task * together..((task + 1) * together).min(rows));
+            step_rows(&cells, task * together..((task + 1) * together).min(rows));
         });
     }
     out
@@ -162,108 +162,81 @@ pub(super) struct CellStep<'a, T> {
 }
 
 kernel! {
-    pub(super) fn attend_f32(step: &AttentionStep<'_, f32>, row: usize) {
-        attend_row(step, row);
-    }
-}
-
-kernel! {
-    pub(super) fn attend_bf16(step: &AttentionStep<'_, bf16>, row: usize) {
-        attend_row(step, row);
-    }
-}
-
-kernel! {
-    pub(super) fn step_f32(cells: &CellStep<'_, f32>, rows: Range<usize>) {
-        step_rows(cells, rows);
-    }
-}
-
-kernel! {
-    pub(super) fn step_bf16(cells: &CellStep<'_, bf16>, rows: Range<usize>) {
-        step_rows(cells, rows);
-    }
-}
-
-#[inline(always)]
-fn of(index: usize, width: usize) -> Range<usize> {
-    index * width..(index + 1) * width
-}
-
-#[inline(always)]
-fn attend_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
-    let (token, sequence) = (step.tokens[row], step.order[row]);
-    let [key_width, value_width] = step.widths;
-    let source = step.sources.range(sequence);
-    let query = &step.queries[of(row, key_width)];
-    let start = match step.weight_starts {
-        Some(starts) => starts[sequence] + step.number * source.len(),
-        None => row * step.longest,
-    };
-    // SAFETY: a row has a token, a source and weights that no other row of the step has; here and below.
-    let weights = unsafe { step.weights.slice(start..start + source.len()) };
-    // SAFETY: as above.
-    let context = unsafe { step.contexts.slice(of(token, value_width)) };
-    let seen = Source {
-        keys: &step.keys[source.start * key_width..source.end * key_width],
-        values: &step.values[source.start * value_width..source.end * value_width],
-        key_width,
-        value_width,
-        hidden: Hidden::of(step.mask, sequence, step.number),
-    };
-    let taken = attend(step.compare, step.selection, token, query, seen, (&mut *weights, &mut *context));
-    // SAFETY: as above.
-    number::copy(query, unsafe { step.kept_queries.slice(of(token, key_width)) });
-    // SAFETY: as above.
-    number::copy(context, unsafe { step.left_context.slice(of(row, value_width)) });
-    if let Some(narrow) = &step.contexts_narrow {
+    fn attend_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
+        let (token, sequence) = (step.tokens[row], step.order[row]);
+        let [key_width, value_width] = step.widths;
+        let source = step.sources.range(sequence);
+        let query = &step.queries[of(row, key_width)];
+        let start = match step.weight_starts {
+            Some(starts) => starts[sequence] + step.number * source.len(),
+            None => row * step.longest,
+        };
+        // SAFETY: a row has a token, a source and weights that no other row of the step has; here and below.
+        let weights = unsafe { step.weights.slice(start..start + source.len()) };
         // SAFETY: as above.
-        number::copy(context, unsafe { narrow.slice(of(token, value_width)) });
-    }
-    // SAFETY: as above.
-    let choices = unsafe { step.choices.slice(of(token, 2)) };
-    choices.fill(0.0);
-    if !matches!(step.selection, Selection::Soft) {
-        choices.copy_from_slice(&choice(weights, taken));
+        let context = unsafe { step.contexts.slice(of(token, value_width)) };
+        let seen = Source {
+            keys: &step.keys[source.start * key_width..source.end * key_width],
+            values: &step.values[source.start * value_width..source.end * value_width],
+            key_width,
+            value_width,
+            hidden: Hidden::of(step.mask, sequence, step.number),
+        };
+        let taken = attend(step.compare, step.selection, token, query, seen, (&mut *weights, &mut *context));
         // SAFETY: as above.
-        unsafe { step.taken.set(token, taken) };
-    }
-}
-
-#[inline(always)]
-fn step_rows<T: Number>(cells: &CellStep<'_, T>, rows: Range<usize>) {
-    let (cell, d) = (cells.cell, cells.d);
-    let gates = cell.gates() * d;
-    let d_c = if cell.has_memory() { d } else { 0 };
-    for row in rows {
-        let token = cells.tokens[row];
-        // SAFETY: a row belongs to one task and has a token of its own; here and below.
-        let input_side = unsafe { cells.input_side.slice(of(row, gates)) };
-        for (sum, x) in input_side.iter_mut().zip(&cells.x[of(token, gates)]) {
-            *sum += x.wide();
-        }
+        number::copy(query, unsafe { step.kept_queries.slice(of(token, key_width)) });
         // SAFETY: as above.
-        let (h, c) = unsafe { (cells.h.slice(of(row, d)), cells.c.slice(of(row, d_c))) };
-        forward_row(
-            cell,
-            ForwardRow {
-                x: &*input_side,
-                a: &cells.hidden_side[of(row, gates)],
-                h,
-                c,
-                // SAFETY: as above.
-                kept: Some(unsafe { cells.kept_gates.slice(of(token, cell.kept() * d)) }),
-            },
-        );
-        // SAFETY: as above.
-        number::copy(h, unsafe { cells.left.slice(of(row, d)) });
-        // SAFETY: as above.
-        number::copy(h, unsafe { cells.states.slice(of(token, d)) });
-        if let Some(narrow) = &cells.states_narrow {
+        number::copy(context, unsafe { step.left_context.slice(of(row, value_width)) });
+        if let Some(narrow) = &step.contexts_narrow {
             // SAFETY: as above.
-            number::copy(h, unsafe { narrow.slice(of(token, d)) });
+            number::copy(context, unsafe { narrow.slice(of(token, value_width)) });
         }
         // SAFETY: as above.
-        number::copy(c, unsafe { cells.kept_c.slice(of(token, d_c)) });
+        let choices = unsafe { step.choices.slice(of(token, 2)) };
+        choices.fill(0.0);
+        if !matches!(step.selection, Selection::Soft) {
+            choices.copy_from_slice(&choice(weights, taken));
+            // SAFETY: as above.
+            unsafe { step.taken.set(token, taken) };
+        }
+    }
+}
+
+kernel! {
+    fn step_rows<T: Number>(cells: &CellStep<'_, T>, rows: Range<usize>) {
+        let (cell, d) = (cells.cell, cells.d);
+        let gates = cell.gates() * d;
+        let d_c = if cell.has_memory() { d } else { 0 };
+        for row in rows {
+            let token = cells.tokens[row];
+            // SAFETY: a row belongs to one task and has a token of its own; here and below.
+            let input_side = unsafe { cells.input_side.slice(of(row, gates)) };
+            for (sum, x) in input_side.iter_mut().zip(&cells.x[of(token, gates)]) {
+                *sum += x.wide();
+            }
+            // SAFETY: as above.
+            let (h, c) = unsafe { (cells.h.slice(of(row, d)), cells.c.slice(of(row, d_c))) };
+            forward_row(
+                cell,
+                ForwardRow {
+                    x: &*input_side,
+                    a: &cells.hidden_side[of(row, gates)],
+                    h,
+                    c,
+                    // SAFETY: as above.
+                    kept: Some(unsafe { cells.kept_gates.slice(of(token, cell.kept() * d)) }),
+                },
+            );
+            // SAFETY: as above.
+            number::copy(h, unsafe { cells.left.slice(of(row, d)) });
+            // SAFETY: as above.
+            number::copy(h, unsafe { cells.states.slice(of(token, d)) });
+            if let Some(narrow) = &cells.states_narrow {
+                // SAFETY: as above.
+                number::copy(h, unsafe { narrow.slice(of(token, d)) });
+            }
+            // SAFETY: as above.
+            number::copy(c, unsafe { cells.kept_c.slice(of(token, d_c)) });
+        }
     }
 }

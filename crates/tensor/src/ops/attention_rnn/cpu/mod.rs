@@ -5,10 +5,11 @@ mod attend;
 mod forward;
 
 mod backward;
-mod kernels;
 mod rows;
 mod scores;
 mod tokens;
+
+use std::ops::Range;
 
 use half::bf16;
 
@@ -50,4 +51,10 @@ pub(super) fn backward(
         DType::F32 => backward::backward::<f32>(decoder, remembered, gradients),
         DType::Bf16 => backward::backward::<bf16>(decoder, remembered, gradients),
     }
+}
+
+/// Row `index` of rows of this width.
+#[inline(always)]
+fn of(index: usize, width: usize) -> Range<usize> {
+    index * width..(index + 1) * width
 }

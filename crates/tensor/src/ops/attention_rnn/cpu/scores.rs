@@ -3,7 +3,7 @@
 use half::bf16;
 
 use super::attend::{Compare, Hidden, Source, score};
-use crate::cpu::number::{Element, Number};
+use crate::cpu::number::Element;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::{AttentionScore, Mask};
 use crate::{Array, DType, Param, Ragged};
@@ -35,8 +35,8 @@ pub(in crate::ops::attention_rnn) fn scores(with: &Compared<'_>, queries: &Array
         scores: SharedMut::new(scores.f32_mut()),
     };
     parallel(targets.sequences(), |sequence| match with.keys.dtype() {
-        DType::F32 => score_f32(&all, sequence),
-        DType::Bf16 => score_bf16(&all, sequence),
+        DType::F32 => score_sequence::<f32>(&all, sequence),
+        DType::Bf16 => score_sequence::<bf16>(&all, sequence),
     });
     scores
 }
@@ -53,27 +53,16 @@ struct AllScores<'a> {
 }
 
 kernel! {
-    fn score_f32(all: &AllScores<'_>, sequence: usize) {
-        score_sequence::<f32>(all, sequence);
-    }
-}
-
-kernel! {
-    fn score_bf16(all: &AllScores<'_>, sequence: usize) {
-        score_sequence::<bf16>(all, sequence);
-    }
-}
-
-#[inline(always)]
-fn score_sequence<T: Element + Number>(all: &AllScores<'_>, sequence: usize) {
-    let (key_width, source) = (all.keys.width(), all.sources.range(sequence));
-    let keys = &T::of(all.keys)[source.start * key_width..source.end * key_width];
-    for (step, token) in all.targets.range(sequence).enumerate() {
-        let start = all.starts[sequence] + step * source.len();
-        // SAFETY: every step of every sequence has its own part.
-        let scores = unsafe { all.scores.slice(start..start + source.len()) };
-        let query = &all.queries[token * key_width..(token + 1) * key_width];
-        let hidden = Hidden::of(all.mask, sequence, step);
-        score(all.compare, query, Source { keys, values: &[], key_width, value_width: 0, hidden }, scores);
+    fn score_sequence<T: Element>(all: &AllScores<'_>, sequence: usize) {
+        let (key_width, source) = (all.keys.width(), all.sources.range(sequence));
+        let keys = &T::of(all.keys)[source.start * key_width..source.end * key_width];
+        for (step, token) in all.targets.range(sequence).enumerate() {
+            let start = all.starts[sequence] + step * source.len();
+            // SAFETY: every step of every sequence has its own part.
+            let scores = unsafe { all.scores.slice(start..start + source.len()) };
+            let query = &all.queries[token * key_width..(token + 1) * key_width];
+            let hidden = Hidden::of(all.mask, sequence, step);
+            score(all.compare, query, Source { keys, values: &[], key_width, value_width: 0, hidden }, scores);
+        }
     }
 }

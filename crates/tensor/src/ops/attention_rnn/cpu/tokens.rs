@@ -7,6 +7,7 @@ use half::bf16;
 use super::attend::{
     Compare, Hidden, InputGradients, OutputGradients, Source, attend, attend_backward, choice, weigh,
 };
+use super::of;
 use super::scores::{Compared, scores};
 use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
@@ -43,8 +44,8 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
         taken: SharedMut::new(&mut out.taken),
     };
     parallel(tokens, |token| match dtype {
-        DType::F32 => attend_f32(&pass, token),
-        DType::Bf16 => attend_bf16(&pass, token),
+        DType::F32 => attend_token::<f32>(&pass, token),
+        DType::Bf16 => attend_token::<bf16>(&pass, token),
     });
     if let Some(starts) = weight_starts.filter(|_| is_scored) {
         let TokenAttention { score, score_weight, keys, sources, mask, queries, .. } = *attention;
@@ -82,8 +83,8 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
         compare_width,
     };
     parallel(sources.sequences(), |sequence| match values.dtype() {
-        DType::F32 => backward_f32(&pass, sequence),
-        DType::Bf16 => backward_bf16(&pass, sequence),
+        DType::F32 => backward_sequence::<f32>(&pass, sequence),
+        DType::Bf16 => backward_sequence::<bf16>(&pass, sequence),
     });
     out
 }
@@ -174,104 +175,77 @@ impl<'a> Common<'a> {
 }
 
 kernel! {
-    fn attend_f32(pass: &Forward<'_>, token: usize) {
-        attend_token::<f32>(pass, token);
-    }
-}
-
-kernel! {
-    fn attend_bf16(pass: &Forward<'_>, token: usize) {
-        attend_token::<bf16>(pass, token);
-    }
-}
-
-kernel! {
-    fn backward_f32(pass: &Backward<'_>, sequence: usize) {
-        backward_sequence::<f32>(pass, sequence);
-    }
-}
-
-kernel! {
-    fn backward_bf16(pass: &Backward<'_>, sequence: usize) {
-        backward_sequence::<bf16>(pass, sequence);
-    }
-}
-
-#[inline(always)]
-fn of(index: usize, width: usize) -> Range<usize> {
-    index * width..(index + 1) * width
-}
-
-#[inline(always)]
-fn attend_token<T: Element>(pass: &Forward<'_>, token: usize) {
-    let common = &pass.common;
-    let sequence = common.targets.sequence_of(token);
-    let source = common.source::<T>(sequence, token);
-    let query = &common.queries[of(token, source.key_width)];
-    let kept = common.kept(sequence, token);
-    let mut scratch =
-        Array::scratch(DType::F32, 1, if kept.is_some() { 0 } else { common.sources.length(sequence) });
-    let weights = match kept {
-        // SAFETY: a token has weights, a context and choices that no other task has; here and below.
-        Some(kept) => unsafe { pass.weights.slice(kept) },
-        None => scratch.f32_mut(),
-    };
-    // SAFETY: as above.
-    let context = unsafe { pass.contexts.slice(of(token, source.value_width)) };
-    let taken =
-        attend(common.compare, common.selection, token, query, source, (&mut *weights, &mut *context));
-    if let Some(narrow) = &pass.contexts_narrow {
-        // SAFETY: as above.
-        number::copy(context, unsafe { narrow.slice(of(token, source.value_width)) });
-    }
-    // SAFETY: as above.
-    let choices = unsafe { pass.choices.slice(of(token, 2)) };
-    choices.fill(0.0);
-    if !matches!(common.selection, Selection::Soft) {
-        choices.copy_from_slice(&choice(weights, taken));
-        // SAFETY: as above.
-        unsafe { pass.taken.set(token, taken) };
-    }
-}
-
-#[inline(always)]
-fn backward_sequence<T: Element>(pass: &Backward<'_>, sequence: usize) {
-    let common = &pass.common;
-    let (rows, tokens) = (common.sources.range(sequence), common.targets.range(sequence));
-    let source = common.source::<T>(sequence, tokens.start);
-    let (key_width, value_width) = (source.key_width, source.value_width);
-    // SAFETY: a sequence has a source and tokens that no other task has; here and below.
-    let dk = unsafe { pass.dk.slice(rows.start * key_width..rows.end * key_width) };
-    // SAFETY: as above.
-    let dv = unsafe { pass.dv.slice(rows.start * value_width..rows.end * value_width) };
-    // SAFETY: as above.
-    let weight = unsafe { pass.d_score_weight.slice(of(sequence, pass.compare_width)) };
-    let mut scratch = Array::scratch(DType::F32, 2, rows.len());
-    let (scratch, again) = scratch.f32_mut().split_at_mut(rows.len());
-    for token in tokens {
-        let query = &common.queries[of(token, key_width)];
-        let weights = match (common.kept(sequence, token), pass.weights) {
-            (Some(kept), Some(weights)) => &weights[kept],
-            _ => {
-                weigh(common.compare, query, common.source::<T>(sequence, token), &mut *again);
-                &*again
-            }
+    fn attend_token<T: Element>(pass: &Forward<'_>, token: usize) {
+        let common = &pass.common;
+        let sequence = common.targets.sequence_of(token);
+        let source = common.source::<T>(sequence, token);
+        let query = &common.queries[of(token, source.key_width)];
+        let kept = common.kept(sequence, token);
+        let mut scratch =
+            Array::scratch(DType::F32, 1, if kept.is_some() { 0 } else { common.sources.length(sequence) });
+        let weights = match kept {
+            // SAFETY: a token has weights, a context and choices that no other task has; here and below.
+            Some(kept) => unsafe { pass.weights.slice(kept) },
+            None => scratch.f32_mut(),
         };
-        let d_choice =
-            pass.d_choices.map_or([0.0; 2], |choices| [choices[2 * token], choices[2 * token + 1]]);
-        attend_backward(
-            (common.compare, common.selection),
-            (query, weights, pass.taken[token]),
-            source,
-            &OutputGradients { context: &pass.d_contexts[of(token, value_width)], choice: d_choice },
-            InputGradients {
-                // SAFETY: as above.
-                query: unsafe { pass.dq.slice(of(token, key_width)) },
-                keys: &mut *dk,
-                values: &mut *dv,
-                weight: &mut *weight,
-                scratch: &mut *scratch,
-            },
-        );
+        // SAFETY: as above.
+        let context = unsafe { pass.contexts.slice(of(token, source.value_width)) };
+        let taken =
+            attend(common.compare, common.selection, token, query, source, (&mut *weights, &mut *context));
+        if let Some(narrow) = &pass.contexts_narrow {
+            // SAFETY: as above.
+            number::copy(context, unsafe { narrow.slice(of(token, source.value_width)) });
+        }
+        // SAFETY: as above.
+        let choices = unsafe { pass.choices.slice(of(token, 2)) };
+        choices.fill(0.0);
+        if !matches!(common.selection, Selection::Soft) {
+            choices.copy_from_slice(&choice(weights, taken));
+            // SAFETY: as above.
+            unsafe { pass.taken.set(token, taken) };
+        }
+    }
+}
+
+kernel! {
+    fn backward_sequence<T: Element>(pass: &Backward<'_>, sequence: usize) {
+        let common = &pass.common;
+        let (rows, tokens) = (common.sources.range(sequence), common.targets.range(sequence));
+        let source = common.source::<T>(sequence, tokens.start);
+        let (key_width, value_width) = (source.key_width, source.value_width);
+        // SAFETY: a sequence has a source and tokens that no other task has; here and below.
+        let dk = unsafe { pass.dk.slice(rows.start * key_width..rows.end * key_width) };
+        // SAFETY: as above.
+        let dv = unsafe { pass.dv.slice(rows.start * value_width..rows.end * value_width) };
+        // SAFETY: as above.
+        let weight = unsafe { pass.d_score_weight.slice(of(sequence, pass.compare_width)) };
+        let mut scratch = Array::scratch(DType::F32, 2, rows.len());
+        let (scratch, again) = scratch.f32_mut().split_at_mut(rows.len());
+        for token in tokens {
+            let query = &common.queries[of(token, key_width)];
+            let weights = match (common.kept(sequence, token), pass.weights) {
+                (Some(kept), Some(weights)) => &weights[kept],
+                _ => {
+                    weigh(common.compare, query, common.source::<T>(sequence, token), &mut *again);
+                    &*again
+                }
+            };
+            let d_choice =
+                pass.d_choices.map_or([0.0; 2], |choices| [choices[2 * token], choices[2 * token + 1]]);
+            attend_backward(
+                (common.compare, common.selection),
+                (query, weights, pass.taken[token]),
+                source,
+                &OutputGradients { context: &pass.d_contexts[of(token, value_width)], choice: d_choice },
+                InputGradients {
+                    // SAFETY: as above.
+                    query: unsafe { pass.dq.slice(of(token, key_width)) },
+                    keys: &mut *dk,
+                    values: &mut *dv,
+                    weight: &mut *weight,
+                    scratch: &mut *scratch,
+                },
+            );
+        }
     }
 }

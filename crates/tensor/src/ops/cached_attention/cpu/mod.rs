@@ -130,8 +130,8 @@ impl Workspace {
         let Sizes { heads, d_k, scale, .. } = self.sizes;
         let to = &mut self.parts().query[place * heads * d_k..(place + 1) * heads * d_k];
         match query {
-            Numbers::F32(query) => scaled_f32(query, scale, to),
-            Numbers::Bf16(query) => scaled_bf16(query, scale, to),
+            Numbers::F32(query) => scaled(query, scale, to),
+            Numbers::Bf16(query) => scaled(query, scale, to),
         }
     }
 
@@ -175,12 +175,10 @@ impl Workspace {
         parts.query = &mut parts.query[..heads * d_k];
         parts.context = &mut parts.context[..heads * d_v];
         match (values, sizes.rounding) {
-            (Numbers::F32(stored), Rounding::Uniform) => attend_uniform(stored, starts, sizes, &mut parts),
-            (Numbers::Bf16(stored), Rounding::Uniform) => {
-                attend_uniform_bf16(stored, starts, sizes, &mut parts);
-            }
-            (Numbers::F32(stored), Rounding::Fused) => attend_f32(stored, starts, sizes, &mut parts),
-            (Numbers::Bf16(stored), Rounding::Fused) => attend_bf16(stored, starts, sizes, &mut parts),
+            (Numbers::F32(stored), Rounding::Uniform) => uniform::attend(stored, starts, sizes, &mut parts),
+            (Numbers::Bf16(stored), Rounding::Uniform) => uniform::attend(stored, starts, sizes, &mut parts),
+            (Numbers::F32(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut parts),
+            (Numbers::Bf16(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut parts),
         }
     }
 }
@@ -192,15 +190,7 @@ fn avx512_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
 }
 
 kernel! {
-    fn scaled_f32(query: &[f32], scale: f32, out: &mut [f32]) {
-        for (out, query) in out.iter_mut().zip(query) {
-            *out = query * scale;
-        }
-    }
-}
-
-kernel! {
-    fn scaled_bf16(query: &[bf16], scale: f32, out: &mut [f32]) {
+    fn scaled<T: Number>(query: &[T], scale: f32, out: &mut [f32]) {
         for (out, query) in out.iter_mut().zip(query) {
             *out = query.wide() * scale;
         }
@@ -214,47 +204,24 @@ kernel! {
 }
 
 kernel! {
-    fn attend_f32(stored: &[f32], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        attend_query(stored, starts, sizes, parts);
-    }
-}
+    fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+        score(stored, starts, sizes, parts);
 
-kernel! {
-    fn attend_bf16(stored: &[bf16], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        attend_query(stored, starts, sizes, parts);
-    }
-}
-
-kernel! {
-    fn attend_uniform(stored: &[f32], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        uniform::attend(stored, starts, sizes, parts);
-    }
-}
-
-kernel! {
-    fn attend_uniform_bf16(stored: &[bf16], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        uniform::attend(stored, starts, sizes, parts);
-    }
-}
-
-#[inline(always)]
-fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-    score(stored, starts, sizes, parts);
-
-    // P = softmax(S)
-    for weights in parts.weights.chunks_exact_mut(parts.stride).take(sizes.heads) {
-        let weights = &mut weights[..starts.len()];
-        let top = number::max(weights);
-        for weight in &mut *weights {
-            *weight = exp(*weight - top);
+        // P = softmax(S)
+        for weights in parts.weights.chunks_exact_mut(parts.stride).take(sizes.heads) {
+            let weights = &mut weights[..starts.len()];
+            let top = number::max(weights);
+            for weight in &mut *weights {
+                *weight = exp(*weight - top);
+            }
+            let share = 1.0 / weights.iter().sum::<f32>();
+            for weight in weights {
+                *weight *= share;
+            }
         }
-        let share = 1.0 / weights.iter().sum::<f32>();
-        for weight in weights {
-            *weight *= share;
-        }
-    }
 
-    mix(stored, starts, sizes, parts);
+        mix(stored, starts, sizes, parts);
+    }
 }
 
 /// `S = q Kᵀ`, the query being scaled.

@@ -1,4 +1,4 @@
-//! A row of bf16 scores in AVX-512: what `rows::row` says in plain Rust, 32 classes at a time.
+//! A row of bf16 scores in AVX-512: what `rows::row_losses` says in plain Rust, 32 classes at a time.
 
 use std::arch::x86_64::*;
 

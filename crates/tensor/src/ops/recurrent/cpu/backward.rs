@@ -2,11 +2,8 @@
 
 use std::ops::Range;
 
-use half::bf16;
-
 use super::cell::{BackwardRow, backward_row};
 use super::forward::TASK;
-use super::kernels::Kernels;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::cpu::number::{Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
@@ -16,7 +13,7 @@ use crate::params::Orientation;
 use crate::{Array, Compute};
 
 /// The whole layer, from the last step to the first.
-pub(super) fn backward<T: Kernels>(
+pub(super) fn backward<T: Element>(
     layer: &Layer<'_>,
     remembered: &Remembered,
     d_outputs: &Array,
@@ -104,61 +101,50 @@ pub(super) struct BackwardStep<'a, T> {
     left: SharedMut<T>,
 }
 
-impl<T: Kernels> BackwardStep<'_, T> {
+impl<T: Element> BackwardStep<'_, T> {
     fn run(&self) {
         let rows = self.tokens.len();
         let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
         parallel(rows.div_ceil(together), |task| {
-            T::backward(self, task * together..((task + 1) * together).min(rows));
+            backward_rows(self, task * together..((task + 1) * together).min(rows));
         });
     }
 }
 
 kernel! {
-    pub(super) fn backward_f32(step: &BackwardStep<'_, f32>, rows: Range<usize>) {
-        backward_rows(step, rows);
-    }
-}
-
-kernel! {
-    pub(super) fn backward_bf16(step: &BackwardStep<'_, bf16>, rows: Range<usize>) {
-        backward_rows(step, rows);
-    }
-}
-
-#[inline(always)]
-fn backward_rows<T: Number>(step: &BackwardStep<'_, T>, rows: Range<usize>) {
-    let (cell, d) = (step.cell, step.d);
-    let gates = cell.gates() * d;
-    let d_c = if cell.has_memory() { d } else { 0 };
-    for row in rows {
-        let token = step.tokens[row];
-        let of = |index: usize, width: usize| index * width..(index + 1) * width;
-        // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
-        let (dh, dc) = unsafe { (step.dh.slice(of(row, d)), step.dc.slice(of(row, d_c))) };
-        // SAFETY: as above.
-        let (dx, left) = unsafe { (step.dx.slice(of(token, gates)), step.left.slice(of(row, gates))) };
-        // h_t is an output, and what the next step starts from.
-        for (dh, output) in dh.iter_mut().zip(&step.d_outputs[of(token, d)]) {
-            *dh += output;
-        }
-        backward_row(
-            cell,
-            BackwardRow {
-                kept: &step.kept_gates[of(token, cell.kept() * d)],
-                h_previous: step.before.state(row, d, step.initial_h, step.outputs),
-                h: &step.outputs[of(token, d)],
-                c_previous: step.before.state(row, d_c, step.initial_c, step.kept_c),
-                c: &step.kept_c[of(token, d_c)],
-                dh,
-                dc,
-                dx,
-                da: left,
-            },
-        );
-        if let Some(da) = step.da {
+    fn backward_rows<T: Number>(step: &BackwardStep<'_, T>, rows: Range<usize>) {
+        let (cell, d) = (step.cell, step.d);
+        let gates = cell.gates() * d;
+        let d_c = if cell.has_memory() { d } else { 0 };
+        for row in rows {
+            let token = step.tokens[row];
+            let of = |index: usize, width: usize| index * width..(index + 1) * width;
+            // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
+            let (dh, dc) = unsafe { (step.dh.slice(of(row, d)), step.dc.slice(of(row, d_c))) };
             // SAFETY: as above.
-            unsafe { da.slice(of(token, gates)) }.copy_from_slice(left);
+            let (dx, left) = unsafe { (step.dx.slice(of(token, gates)), step.left.slice(of(row, gates))) };
+            // h_t is an output, and what the next step starts from.
+            for (dh, output) in dh.iter_mut().zip(&step.d_outputs[of(token, d)]) {
+                *dh += output;
+            }
+            backward_row(
+                cell,
+                BackwardRow {
+                    kept: &step.kept_gates[of(token, cell.kept() * d)],
+                    h_previous: step.before.state(row, d, step.initial_h, step.outputs),
+                    h: &step.outputs[of(token, d)],
+                    c_previous: step.before.state(row, d_c, step.initial_c, step.kept_c),
+                    c: &step.kept_c[of(token, d_c)],
+                    dh,
+                    dc,
+                    dx,
+                    da: left,
+                },
+            );
+            if let Some(da) = step.da {
+                // SAFETY: as above.
+                unsafe { da.slice(of(token, gates)) }.copy_from_slice(left);
+            }
         }
     }
 }

@@ -5,16 +5,15 @@ use std::ops::Range;
 use half::bf16;
 
 use super::cell::{ForwardRow, forward_row};
-use super::kernels::Kernels;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
-use crate::cpu::number::{self, Number};
+use crate::cpu::number::{self, Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::recurrent::{Cell, Forward, Keep, Kept, Layer};
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param};
 
 /// The whole layer, in the compute type `T`.
-pub(super) fn forward<T: Kernels>(layer: &Layer<'_>, x: &Array, states: [Array; 2], keep: Keep) -> Forward {
+pub(super) fn forward<T: Element>(layer: &Layer<'_>, x: &Array, states: [Array; 2], keep: Keep) -> Forward {
     let Layer { cell, schedule, weight, bias, .. } = *layer;
     let [mut h, mut c] = states;
     let (weight, bias) =
@@ -60,7 +59,7 @@ pub(super) fn forward<T: Kernels>(layer: &Layer<'_>, x: &Array, states: [Array; 
 }
 
 /// One step of rows that are independent of each other, for decoding: `h` and `c` become the next states.
-pub(super) fn single_step<T: Kernels>(
+pub(super) fn single_step<T: Element>(
     cell: Cell,
     x: &Array,
     (weight, bias): (&Param, Option<&Param>),
@@ -118,63 +117,52 @@ struct Record {
 /// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
 pub(super) const TASK: usize = 8192;
 
-impl<T: Kernels> ForwardStep<'_, T> {
+impl<T: Element> ForwardStep<'_, T> {
     fn run(&self, rows: usize) {
         let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
         parallel(rows.div_ceil(together), |task| {
-            T::forward(self, task * together..((task + 1) * together).min(rows));
+            forward_rows(self, task * together..((task + 1) * together).min(rows));
         });
     }
 }
 
 kernel! {
-    pub(super) fn forward_f32(step: &ForwardStep<'_, f32>, rows: Range<usize>) {
-        forward_rows(step, rows);
-    }
-}
-
-kernel! {
-    pub(super) fn forward_bf16(step: &ForwardStep<'_, bf16>, rows: Range<usize>) {
-        forward_rows(step, rows);
-    }
-}
-
-#[inline(always)]
-fn forward_rows<T: Number>(step: &ForwardStep<'_, T>, rows: Range<usize>) {
-    let (cell, d) = (step.cell, step.d);
-    let gates = cell.gates() * d;
-    // A cell without memory has states c of no width.
-    let d_c = if cell.has_memory() { d } else { 0 };
-    for row in rows {
-        let token = step.tokens.map_or(row, |tokens| tokens[row]);
-        let of = |index: usize, width: usize| index * width..(index + 1) * width;
-        // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
-        let (h, c) = unsafe { (step.h.slice(of(row, d)), step.c.slice(of(row, d_c))) };
-        forward_row(
-            cell,
-            ForwardRow {
-                x: &step.x[of(token, gates)],
-                a: &step.a[of(row, gates)],
-                h,
-                c,
+    fn forward_rows<T: Number>(step: &ForwardStep<'_, T>, rows: Range<usize>) {
+        let (cell, d) = (step.cell, step.d);
+        let gates = cell.gates() * d;
+        // A cell without memory has states c of no width.
+        let d_c = if cell.has_memory() { d } else { 0 };
+        for row in rows {
+            let token = step.tokens.map_or(row, |tokens| tokens[row]);
+            let of = |index: usize, width: usize| index * width..(index + 1) * width;
+            // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
+            let (h, c) = unsafe { (step.h.slice(of(row, d)), step.c.slice(of(row, d_c))) };
+            forward_row(
+                cell,
+                ForwardRow {
+                    x: &step.x[of(token, gates)],
+                    a: &step.a[of(row, gates)],
+                    h,
+                    c,
+                    // SAFETY: as above.
+                    kept: step.kept.map(|kept| unsafe { kept.slice(of(token, cell.kept() * d)) }),
+                },
+            );
+            if let Some(left) = &step.left {
                 // SAFETY: as above.
-                kept: step.kept.map(|kept| unsafe { kept.slice(of(token, cell.kept() * d)) }),
-            },
-        );
-        if let Some(left) = &step.left {
-            // SAFETY: as above.
-            number::copy(h, unsafe { left.slice(of(row, d)) });
-        }
-        if let Some(record) = step.record {
-            // SAFETY: as above.
-            number::copy(h, unsafe { record.outputs.slice(of(token, d)) });
-            if let Some(narrow) = &record.narrow {
-                // SAFETY: as above.
-                number::copy(h, unsafe { narrow.slice(of(token, d)) });
+                number::copy(h, unsafe { left.slice(of(row, d)) });
             }
-            if let Some(memory) = &record.c {
+            if let Some(record) = step.record {
                 // SAFETY: as above.
-                number::copy(c, unsafe { memory.slice(of(token, d_c)) });
+                number::copy(h, unsafe { record.outputs.slice(of(token, d)) });
+                if let Some(narrow) = &record.narrow {
+                    // SAFETY: as above.
+                    number::copy(h, unsafe { narrow.slice(of(token, d)) });
+                }
+                if let Some(memory) = &record.c {
+                    // SAFETY: as above.
+                    number::copy(c, unsafe { memory.slice(of(token, d_c)) });
+                }
             }
         }
     }

@@ -5,7 +5,6 @@ pub(crate) mod cell;
 mod forward;
 
 mod backward;
-mod kernels;
 mod state;
 
 use half::bf16;
