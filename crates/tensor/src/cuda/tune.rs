@@ -14,7 +14,6 @@ use super::launch::Blocks;
 use super::memory::{Buffer, Pointer};
 use super::module::Module;
 use super::product::{Epilogue, Operand, Product};
-use crate::DType;
 
 pub(crate) static MODULE: Module = Module::new("tune", include_str!("tune.cu"));
 
@@ -75,11 +74,8 @@ pub(super) fn fastest(
 fn noise(operand: Operand, key: u32) -> Buffer {
     let n = operand.rows * operand.stride;
     let buffer = Buffer::new(n * operand.dtype.bytes());
-    let name = match operand.dtype {
-        DType::F32 => "noise_f32",
-        DType::Bf16 => "noise_bf16",
-    };
-    run_now(name, n, &[bytemuck::bytes_of(&buffer.pointer()), bytemuck::bytes_of(&key)]);
+    let name = format!("noise_{}", operand.dtype);
+    run_now(&name, n, &[bytemuck::bytes_of(&buffer.pointer()), bytemuck::bytes_of(&key)]);
     buffer
 }
 
@@ -95,7 +91,7 @@ fn are_same(results: &[Buffer; 2], bytes: usize) -> bool {
 }
 
 /// Launches a kernel whose last argument is the number of elements.
-fn run_now(name: &'static str, n: usize, arguments: &[&[u8]]) {
+fn run_now(name: &str, n: usize, arguments: &[&[u8]]) {
     let count = (n as u64).to_ne_bytes();
     let arguments = arguments.iter().copied().chain([&count[..]]);
     let mut pointers: Vec<_> = arguments.map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();

@@ -155,10 +155,7 @@ fn rows_of(matrix: Operand, first: usize, rows: usize) -> Operand {
 
 /// `array *= factor`.
 pub(super) fn scale(array: &mut Array, factor: &Array) {
-    let function = match array.dtype() {
-        DType::F32 => "scale_f32",
-        DType::Bf16 => "scale_bf16",
-    };
+    let function = format!("scale_{}", array.dtype());
     let (blocks, n) = (array.len().div_ceil(256).min(1024), array.len());
     let (function, blocks) = (MODULE.function(function), Blocks::of(blocks, 256));
     launch!(function, blocks, array.pointer(), factor.pointer(), n as u64);

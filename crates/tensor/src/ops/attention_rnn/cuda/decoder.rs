@@ -4,15 +4,16 @@ use bytemuck::NoUninit;
 
 use super::attend::source_gradients;
 use super::{
-    Argument, FAST, GENERIC, Places, Rules, check_shared, most_shared, of_type, pointer, scratch,
-    to_positions, zeros,
+    Argument, FAST, GENERIC, Places, Rules, check_shared, most_shared, pointer, scratch, to_positions, zeros,
 };
 use crate::cuda::{Blocks, Card, Pointer, card};
 use crate::ops::attention_rnn::{
     Decoder, DecoderGradients, Forward, Kept, Remembered, ResultGradients, Selection, Wanted,
 };
 use crate::ops::recurrent::Cell;
-use crate::ops::recurrent::cuda::{self as recurrent, ROWS, Rows, shared_for_sums, shared_for_tiles};
+use crate::ops::recurrent::cuda::{
+    self as recurrent, ROWS, Rows, Way, name_of, shared_for_sums, shared_for_tiles,
+};
 use crate::{Array, DType, Ragged, Tensor};
 
 /// As in `decoder.cu`.
@@ -25,19 +26,12 @@ struct Whole {
     d_contexts: Pointer,
 }
 
-/// Which way through the steps.
-#[derive(Clone, Copy)]
-enum Way {
-    Forward,
-    Backward,
-}
-
 /// Units of a block of the fast kernels.
 const UNITS: usize = 8;
 
 /// How the fast kernels are launched.
 struct Fast {
-    name: &'static str,
+    name: String,
     slices: usize,
     /// Bytes of shared memory without the store.
     shared: usize,
@@ -100,7 +94,7 @@ impl Decoder<'_> {
             Way::Forward => shared_for_sums(self.cell.gates().max(queries) * UNITS, UNITS) + forward,
             Way::Backward => shared_for_sums(3 * UNITS, UNITS) + backward,
         };
-        let name = fast_name(self.cell, way, queries);
+        let name = format!("{}_fast_decoder_{way}_{queries}", name_of(self.cell));
         (shared + 64 <= most_shared()).then_some(Fast { name, slices, shared })
     }
 
@@ -133,7 +127,8 @@ impl Decoder<'_> {
         check_shared(shared, rules.longest);
         let grid = if targets.sequences() == 0 { 0 } else { processors };
         let blocks = Blocks { grid: [grid, 1, 1], threads: 256, shared };
-        let function = GENERIC.function_with_shared(generic_name(self.cell, self.dtype, way), shared);
+        let name = format!("{}_decoder_{way}_{}", name_of(self.cell), self.dtype);
+        let function = GENERIC.function_with_shared(name, shared);
         launch!(function, blocks, whole, argument, list, count, d as u32);
     }
 }
@@ -257,44 +252,4 @@ pub(in crate::ops::attention_rnn) fn backward(
     decoder.launch(Way::Backward, whole, argument, targets);
     let [dk, dv, d_score_weight] = source_gradients(argument, targets, keys, values, rules.score);
     DecoderGradients { dx, da, dq, dk, dv, d_score_weight, dh, dc }
-}
-
-fn fast_name(cell: Cell, way: Way, queries: usize) -> &'static str {
-    let names = match (cell, way) {
-        (Cell::Simple, Way::Forward) => [
-            "simple_fast_decoder_forward_0",
-            "simple_fast_decoder_forward_1",
-            "simple_fast_decoder_forward_2",
-        ],
-        (Cell::Simple, Way::Backward) => [
-            "simple_fast_decoder_backward_0",
-            "simple_fast_decoder_backward_1",
-            "simple_fast_decoder_backward_2",
-        ],
-        (Cell::Gru, Way::Forward) => {
-            ["gru_fast_decoder_forward_0", "gru_fast_decoder_forward_1", "gru_fast_decoder_forward_2"]
-        }
-        (Cell::Gru, Way::Backward) => {
-            ["gru_fast_decoder_backward_0", "gru_fast_decoder_backward_1", "gru_fast_decoder_backward_2"]
-        }
-        (Cell::Lstm, Way::Forward) => {
-            ["lstm_fast_decoder_forward_0", "lstm_fast_decoder_forward_1", "lstm_fast_decoder_forward_2"]
-        }
-        (Cell::Lstm, Way::Backward) => {
-            ["lstm_fast_decoder_backward_0", "lstm_fast_decoder_backward_1", "lstm_fast_decoder_backward_2"]
-        }
-    };
-    names[queries]
-}
-
-fn generic_name(cell: Cell, dtype: DType, way: Way) -> &'static str {
-    let names = match (cell, way) {
-        (Cell::Simple, Way::Forward) => ["simple_decoder_forward_f32", "simple_decoder_forward_bf16"],
-        (Cell::Simple, Way::Backward) => ["simple_decoder_backward_f32", "simple_decoder_backward_bf16"],
-        (Cell::Gru, Way::Forward) => ["gru_decoder_forward_f32", "gru_decoder_forward_bf16"],
-        (Cell::Gru, Way::Backward) => ["gru_decoder_backward_f32", "gru_decoder_backward_bf16"],
-        (Cell::Lstm, Way::Forward) => ["lstm_decoder_forward_f32", "lstm_decoder_forward_bf16"],
-        (Cell::Lstm, Way::Backward) => ["lstm_decoder_backward_f32", "lstm_decoder_backward_bf16"],
-    };
-    of_type(dtype, names)
 }

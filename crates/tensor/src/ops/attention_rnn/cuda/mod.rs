@@ -222,13 +222,6 @@ fn pointer(array: Option<&Array>) -> Pointer {
     array.map_or(Pointer::NULL, Array::pointer)
 }
 
-fn of_type(dtype: DType, [f32, bf16]: [&'static str; 2]) -> &'static str {
-    match dtype {
-        DType::F32 => f32,
-        DType::Bf16 => bf16,
-    }
-}
-
 /// Positions that were taken, as the host has them.
 fn to_positions(taken: &Array) -> Vec<Option<usize>> {
     taken.to_vec().into_iter().map(|position| (position >= 0.0).then_some(position as usize)).collect()
