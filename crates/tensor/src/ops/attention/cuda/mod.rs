@@ -9,7 +9,7 @@ mod work;
 
 use std::rc::Rc;
 
-use bytemuck::NoUninit;
+use bytemuck::{NoUninit, Zeroable};
 
 use super::{Forward, Problem, Queries, Sink, Target, Weights};
 use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, upload};
@@ -42,7 +42,7 @@ pub(crate) static FAST: Module = Module::early(
 );
 
 /// As in `layout.cu`.
-#[derive(Clone, Copy, NoUninit)]
+#[derive(Clone, Copy, NoUninit, Zeroable)]
 #[repr(C)]
 struct Argument {
     q: Pointer,
@@ -239,31 +239,18 @@ impl<'a> Call<'a> {
             q: q.0,
             k: k.0,
             v: v.0,
-            o: Pointer::NULL,
-            d_o: Pointer::NULL,
-            dq: Pointer::NULL,
-            dk: Pointer::NULL,
-            dv: Pointer::NULL,
-            peaks: Pointer::NULL,
-            delta: Pointer::NULL,
             q_offsets: work.query_offsets.pointer(),
             k_offsets: work.key_offsets.pointer(),
             dropout: drawn.pointer(),
             sizes: work.sizes.pointer(),
             mask: booleans.as_ref().map_or(Pointer::NULL, |[allowed, _]| allowed.pointer()),
             mask_offsets: booleans.as_ref().map_or(Pointer::NULL, |[_, offsets]| offsets.pointer()),
-            weights: Pointer::NULL,
-            scores: Pointer::NULL,
-            weight_offsets: Pointer::NULL,
             work: work.fast.items(),
             work_count: work.fast.counts(),
             q_stride: q.1 as u32,
             k_stride: k.1 as u32,
             v_stride: v.1 as u32,
             o_stride: (heads * d_v) as u32,
-            dq_stride: 0,
-            dk_stride: 0,
-            dv_stride: 0,
             heads: *heads as u32,
             d_k: *d_k as u32,
             d_v: *d_v as u32,
@@ -271,6 +258,7 @@ impl<'a> Call<'a> {
             causal: u32::from(mask.is_causal()),
             window: mask.window().map_or(u32::MAX, |distance| distance.min(u32::MAX as usize) as u32),
             scale: *scale,
+            ..Argument::zeroed()
         };
         let fast = fits.then_some(*d_k);
         Call { problem, argument, work, fast, _dropout: drawn, _mask: booleans }

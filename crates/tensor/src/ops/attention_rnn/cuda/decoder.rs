@@ -1,6 +1,6 @@
 //! All steps of a decoder that attends before each of them.
 
-use bytemuck::NoUninit;
+use bytemuck::{NoUninit, Zeroable};
 
 use super::attend::source_gradients;
 use super::{
@@ -68,7 +68,7 @@ impl Decoder<'_> {
             initial_h: initial[0].pointer(),
             initial_c: initial[1].pointer(),
             carries: 1,
-            ..recurrent::Argument::EMPTY
+            ..recurrent::Argument::zeroed()
         };
         Whole {
             cell,

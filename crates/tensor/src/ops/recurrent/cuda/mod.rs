@@ -8,7 +8,7 @@ mod rows;
 
 use std::fmt;
 
-use bytemuck::NoUninit;
+use bytemuck::{NoUninit, Zeroable};
 
 use super::Cell;
 use super::state::RecurrentState;
@@ -45,7 +45,7 @@ pub(crate) static FAST: Module = Module::new(
 );
 
 /// As in `layer.cu`.
-#[derive(Clone, Copy, NoUninit)]
+#[derive(Clone, Copy, NoUninit, Zeroable)]
 #[repr(C)]
 pub(crate) struct Argument {
     pub(crate) x: Pointer,
@@ -69,32 +69,6 @@ pub(crate) struct Argument {
     pub(crate) past: Pointer,
     pub(crate) is_reversed: u32,
     pub(crate) carries: u32,
-}
-
-impl Argument {
-    pub(crate) const EMPTY: Argument = Argument {
-        x: Pointer::NULL,
-        weight: Pointer::NULL,
-        bias: Pointer::NULL,
-        initial_h: Pointer::NULL,
-        initial_c: Pointer::NULL,
-        outputs: Pointer::NULL,
-        narrow: Pointer::NULL,
-        gates: Pointer::NULL,
-        c: Pointer::NULL,
-        last_h: Pointer::NULL,
-        last_c: Pointer::NULL,
-        d_outputs: Pointer::NULL,
-        d_last_h: Pointer::NULL,
-        d_last_c: Pointer::NULL,
-        dx: Pointer::NULL,
-        da: Pointer::NULL,
-        dh: Pointer::NULL,
-        dc: Pointer::NULL,
-        past: Pointer::NULL,
-        is_reversed: 0,
-        carries: 0,
-    };
 }
 
 /// Which way through the steps.
@@ -223,7 +197,7 @@ pub(crate) fn states_before(
         initial_h: initial.unwrap_or(Pointer::NULL),
         outputs: outputs.pointer(),
         is_reversed: u32::from(is_reversed),
-        ..Argument::EMPTY
+        ..Argument::zeroed()
     };
     let function = GENERIC.function(format!("states_before_{dtype}"));
     let blocks = Blocks { grid: [roomy(sequences.sequences()), 8, 1], threads: 256, shared: 0 };
