@@ -6,8 +6,7 @@ use std::ops::Range;
 use half::bf16;
 
 use super::unit::{
-    Left, Sums, clear, configure_thread, half_split_step, half_step, resume, split_step, step, unload,
-    unload_half,
+    Left, Sums, clear, configure_thread, half_step, resume, split_step, step, unload, unload_half,
 };
 use super::{BLOCK, STEP, finish, step_len};
 use crate::cpu::gemm::PANEL;
@@ -159,8 +158,8 @@ fn walk<const WHOLE: bool, const PARTS: usize>(
                         match (PARTS, block.rows > 16) {
                             (1, true) => step(left, right),
                             (1, false) => half_step(left, right),
-                            (_, true) => split_step(left.start, right),
-                            (_, false) => half_split_step(left.start, right),
+                            // Of packed blocks all rows are there: those behind the last are zeros.
+                            _ => split_step(left.start, right),
                         }
                         left = left.advanced(1);
                         right = right.wrapping_add(PARTS * STEP);
