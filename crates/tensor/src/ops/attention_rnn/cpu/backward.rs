@@ -18,15 +18,16 @@ use crate::{Array, Compute, DType, Param, Ragged};
 
 /// The whole decoder, from the last step to the first.
 pub(super) fn backward<T: Element>(
-    decoder: &Decoder<'_>,
+    decoder: &Decoder,
     inputs: &Remembered,
     gradients: &ResultGradients<'_>,
 ) -> DecoderGradients {
-    let Decoder { cell, schedule, keys, values, weights, .. } = *decoder;
+    let Decoder { cell, schedule, keys, values, weights, .. } = decoder;
+    let cell = *cell;
     let packed = |weight: &Param| weight.packed(Orientation::Transposed, Compute::inference(T::DTYPE));
     let (hidden, context, query) =
-        (packed(weights.hidden), packed(weights.context), weights.query.map(packed));
-    let score_weight = weights.score_weight.map(Param::values);
+        (packed(&weights.hidden), packed(&weights.context), weights.query.as_ref().map(packed));
+    let score_weight = weights.score_weight.as_ref().map(Param::values);
     let compare = Compare::new(weights.score, score_weight.as_deref(), keys.width());
     let (tokens, sequences, d) = (inputs.states.rows(), inputs.h.rows(), inputs.h.width());
     let (gates, key_width, value_width) = (cell.gates() * d, keys.width(), values.width());
@@ -87,13 +88,13 @@ pub(super) fn backward<T: Element>(
             number: step,
             tokens,
             order: schedule.order(),
-            sources: decoder.sources,
-            mask: decoder.mask,
+            sources: &decoder.sources,
+            mask: &decoder.mask,
             keys: T::of(keys),
             values: T::of(values),
             widths: [key_width, value_width],
             queries: inputs.kept.queries.f32(),
-            kept: decoder.weight_starts.zip(inputs.attention.as_deref().map(Array::f32)),
+            kept: decoder.weight_starts.as_deref().zip(inputs.attention.as_deref().map(Array::f32)),
             again: SharedMut::new(again.f32_mut()),
             taken: &inputs.taken,
             d_contexts: gradients.contexts.map(Array::f32),

@@ -17,13 +17,15 @@ use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param, Ragged};
 
 /// The whole decoder, in the compute type `T`.
-pub(super) fn forward<T: Element>(decoder: &Decoder<'_>, x: &Array, states: [Array; 2]) -> Forward {
-    let Decoder { cell, schedule, keys, values, weights, .. } = *decoder;
+pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 2]) -> Forward {
+    let Decoder { cell, schedule, keys, values, weights, .. } = decoder;
+    let cell = *cell;
     let [mut h, mut c] = states;
     let packed = |weight: &Param| weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE));
     let (hidden, context, query) =
-        (packed(weights.hidden), packed(weights.context), weights.query.map(packed));
-    let (bias, score_weight) = (weights.bias.map(Param::values), weights.score_weight.map(Param::values));
+        (packed(&weights.hidden), packed(&weights.context), weights.query.as_ref().map(packed));
+    let (bias, score_weight) =
+        (weights.bias.as_ref().map(Param::values), weights.score_weight.as_ref().map(Param::values));
     let bias = bias.as_deref();
     let compare = Compare::new(weights.score, score_weight.as_deref(), keys.width());
     let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
@@ -36,7 +38,7 @@ pub(super) fn forward<T: Element>(decoder: &Decoder<'_>, x: &Array, states: [Arr
         states_narrow: narrow(d),
         contexts: by_token(value_width),
         contexts_narrow: narrow(value_width),
-        weights: match decoder.weight_starts {
+        weights: match decoder.weight_starts.as_deref() {
             Some(starts) => Array::scratch(DType::F32, 1, starts[sequences]),
             None => Array::scratch(DType::F32, sequences, longest),
         },
@@ -75,13 +77,13 @@ pub(super) fn forward<T: Element>(decoder: &Decoder<'_>, x: &Array, states: [Arr
             number: step,
             tokens,
             order: schedule.order(),
-            sources: decoder.sources,
-            mask: decoder.mask,
+            sources: &decoder.sources,
+            mask: &decoder.mask,
             keys: T::of(keys),
             values: T::of(values),
             widths: [key_width, value_width],
             queries: queries.f32(),
-            weight_starts: decoder.weight_starts,
+            weight_starts: decoder.weight_starts.as_deref(),
             longest,
             weights: SharedMut::new(out.weights.f32_mut()),
             contexts: SharedMut::new(out.contexts.f32_mut()),

@@ -21,20 +21,15 @@ pub(super) use rows::attend_rows;
 pub(super) use tokens::{attend_tokens, attend_tokens_backward};
 
 /// All steps, from the states `[h, c]` on; with all scores if the targets are given for that.
-pub(super) fn forward(
-    decoder: &Decoder<'_>,
-    x: &Tensor,
-    states: [Array; 2],
-    scored: Option<&Ragged>,
-) -> Forward {
+pub(super) fn forward(decoder: &Decoder, x: &Tensor, states: [Array; 2], scored: Option<&Ragged>) -> Forward {
     let x = x.array_as(decoder.dtype);
     let mut found = match decoder.dtype {
         DType::F32 => forward::forward::<f32>(decoder, x, states),
         DType::Bf16 => forward::forward::<bf16>(decoder, x, states),
     };
-    if let (Some(targets), Some(starts)) = (scored, decoder.weight_starts) {
-        let Decoder { keys, sources, mask, weights, .. } = *decoder;
-        let (score, score_weight) = (weights.score, weights.score_weight);
+    if let (Some(targets), Some(starts)) = (scored, decoder.weight_starts.as_deref()) {
+        let Decoder { keys, sources, mask, weights, .. } = decoder;
+        let (score, score_weight) = (weights.score, weights.score_weight.as_ref());
         let with = Compared { score, score_weight, keys, sources, mask, starts };
         found.scores = Some(scores(&with, &found.kept.queries, targets));
     }
@@ -43,7 +38,7 @@ pub(super) fn forward(
 
 /// The gradients of [`forward`].
 pub(super) fn backward(
-    decoder: &Decoder<'_>,
+    decoder: &Decoder,
     remembered: &Remembered,
     gradients: &ResultGradients<'_>,
 ) -> DecoderGradients {

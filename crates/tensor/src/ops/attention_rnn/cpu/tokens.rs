@@ -18,13 +18,13 @@ use crate::{Array, DType, Param, Ragged};
 
 /// The contexts of all tokens; with all scores if they are wanted.
 pub(in crate::ops::attention_rnn) fn attend_tokens(
-    attention: &TokenAttention<'_>,
+    attention: &TokenAttention,
     is_scored: bool,
 ) -> TokensForward {
-    let TokenAttention { targets, values, weight_starts, .. } = *attention;
+    let TokenAttention { targets, values, weight_starts, .. } = attention;
     let (tokens, value_width) = (targets.tokens(), values.width());
     let dtype = values.dtype();
-    let kept = weight_starts.map_or(0, |starts| starts[targets.sequences()]);
+    let kept = weight_starts.as_ref().map_or(0, |starts| starts[targets.sequences()]);
     let mut out = TokensForward {
         contexts: Array::scratch(DType::F32, tokens, value_width),
         contexts_narrow: (dtype == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, value_width)),
@@ -34,7 +34,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
         scores: None,
         taken_on_card: None,
     };
-    let score_weight = attention.score_weight.map(Param::values);
+    let score_weight = attention.score_weight.as_ref().map(Param::values);
     let pass = Forward {
         common: Common::new(attention, score_weight.as_deref()),
         weights: SharedMut::new(out.weights.f32_mut()),
@@ -47,9 +47,10 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
         DType::F32 => attend_token::<f32>(&pass, token),
         DType::Bf16 => attend_token::<bf16>(&pass, token),
     });
-    if let Some(starts) = weight_starts.filter(|_| is_scored) {
-        let TokenAttention { score, score_weight, keys, sources, mask, queries, .. } = *attention;
-        let with = Compared { score, score_weight, keys, sources, mask, starts };
+    if let Some(starts) = weight_starts.as_deref().filter(|_| is_scored) {
+        let TokenAttention { score, score_weight, keys, sources, mask, queries, .. } = attention;
+        let with =
+            Compared { score: *score, score_weight: score_weight.as_ref(), keys, sources, mask, starts };
         out.scores = Some(scores(&with, queries, targets));
     }
     out
@@ -57,11 +58,11 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
 
 /// The gradients of [`attend_tokens`].
 pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
-    attention: &TokenAttention<'_>,
+    attention: &TokenAttention,
     given: &TokensGiven<'_>,
 ) -> TokensGradients {
-    let TokenAttention { targets, sources, keys, values, .. } = *attention;
-    let score_weight = attention.score_weight.map(Param::values);
+    let TokenAttention { targets, sources, keys, values, .. } = attention;
+    let score_weight = attention.score_weight.as_ref().map(Param::values);
     let common = Common::new(attention, score_weight.as_deref());
     let compare_width = if matches!(common.compare, Compare::Additive { .. }) { keys.width() } else { 0 };
     let mut out = TokensGradients {
@@ -125,27 +126,15 @@ struct Backward<'a> {
 }
 
 impl<'a> Common<'a> {
-    fn new(attention: &TokenAttention<'a>, score_weight: Option<&'a [f32]>) -> Common<'a> {
-        let TokenAttention {
-            score,
-            selection,
-            targets,
-            sources,
-            mask,
-            weight_starts,
-            queries,
-            keys,
-            values,
-            ..
-        } = *attention;
-        let compare = Compare::new(score, score_weight, keys.width());
+    fn new(attention: &'a TokenAttention, score_weight: Option<&'a [f32]>) -> Common<'a> {
+        let TokenAttention { selection, targets, sources, mask, queries, keys, values, .. } = attention;
         Common {
-            compare,
-            selection,
+            compare: Compare::new(attention.score, score_weight, keys.width()),
+            selection: *selection,
             targets,
             sources,
             mask,
-            weight_starts,
+            weight_starts: attention.weight_starts.as_deref(),
             queries: queries.f32(),
             keys,
             values,

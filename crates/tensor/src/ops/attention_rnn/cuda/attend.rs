@@ -10,11 +10,11 @@ use crate::ops::attention_rnn::{Selection, Wanted};
 use crate::ops::{AttentionScore, ScoreForm};
 use crate::{Array, DType, Param, Ragged};
 
-impl<'a> TokenAttention<'a> {
-    fn rules(&self) -> Rules<'a> {
+impl TokenAttention {
+    fn rules(&self) -> Rules<'_> {
         Rules {
             score: self.score,
-            score_weight: self.score_weight,
+            score_weight: self.score_weight.as_ref(),
             selection: self.selection,
             widths: [self.keys.width(), self.values.width()],
             longest: self.sources.longest(),
@@ -24,10 +24,10 @@ impl<'a> TokenAttention<'a> {
 
 /// The contexts of all tokens.
 pub(in crate::ops::attention_rnn) fn attend_tokens(
-    attention: &TokenAttention<'_>,
+    attention: &TokenAttention,
     wanted: Wanted,
 ) -> TokensForward {
-    let TokenAttention { targets, sources, mask, queries, keys, values, selection, .. } = *attention;
+    let TokenAttention { targets, sources, mask, queries, keys, values, selection, .. } = attention;
     let (tokens, width, dtype) = (targets.tokens(), values.width(), values.dtype());
     let rules = attention.rules();
     let places = Places::new(targets, sources, mask);
@@ -68,10 +68,10 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
 
 /// The gradients of [`attend_tokens`].
 pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
-    attention: &TokenAttention<'_>,
+    attention: &TokenAttention,
     given: &TokensGiven<'_>,
 ) -> TokensGradients {
-    let TokenAttention { targets, sources, mask, queries, keys, values, .. } = *attention;
+    let TokenAttention { targets, sources, mask, queries, keys, values, .. } = attention;
     let rules = attention.rules();
     let places = Places::new(targets, sources, mask);
     let dq = scratch(DType::F32, targets.tokens(), keys.width());

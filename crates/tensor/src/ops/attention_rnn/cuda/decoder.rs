@@ -44,11 +44,11 @@ impl Fast {
     }
 }
 
-impl Decoder<'_> {
+impl Decoder {
     fn rules(&self) -> Rules<'_> {
         Rules {
             score: self.weights.score,
-            score_weight: self.weights.score_weight,
+            score_weight: self.weights.score_weight.as_ref(),
             selection: self.selection,
             widths: [self.keys.width(), self.values.width()],
             longest: self.sources.longest(),
@@ -63,8 +63,8 @@ impl Decoder<'_> {
     fn whole(&self, initial: [&Array; 2]) -> Whole {
         let weight = |param: &crate::Param| param.operand(self.dtype).pointer;
         let cell = recurrent::Argument {
-            weight: weight(self.weights.hidden),
-            bias: self.weights.bias.map_or(Pointer::NULL, |bias| bias.operand(DType::F32).pointer),
+            weight: weight(&self.weights.hidden),
+            bias: self.weights.bias.as_ref().map_or(Pointer::NULL, |bias| bias.operand(DType::F32).pointer),
             initial_h: initial[0].pointer(),
             initial_c: initial[1].pointer(),
             carries: 1,
@@ -72,8 +72,8 @@ impl Decoder<'_> {
         };
         Whole {
             cell,
-            context_weight: weight(self.weights.context),
-            query_weight: self.weights.query.map_or(Pointer::NULL, weight),
+            context_weight: weight(&self.weights.context),
+            query_weight: self.weights.query.as_ref().map_or(Pointer::NULL, weight),
             d_contexts: Pointer::NULL,
         }
     }
@@ -83,7 +83,7 @@ impl Decoder<'_> {
         let processors = card().map_or(1, Card::processors);
         let (d, [key_width, value_width]) = (self.width(), [self.keys.width(), self.values.width()]);
         let slices = d.div_ceil(UNITS);
-        let queries = self.weights.query.map_or(0, |_| key_width.div_ceil(8 * slices));
+        let queries = self.weights.query.as_ref().map_or(0, |_| key_width.div_ceil(8 * slices));
         let is_even = [d, key_width, value_width].into_iter().all(|width| width.is_multiple_of(8));
         let fits = d <= 512 && value_width <= 16 * slices && queries <= 2 && slices <= processors;
         if self.dtype != DType::Bf16 || !is_even || !fits {
@@ -135,17 +135,18 @@ impl Decoder<'_> {
 
 /// All steps, from the states `[h, c]` on, which are by sequence.
 pub(in crate::ops::attention_rnn) fn forward(
-    decoder: &Decoder<'_>,
+    decoder: &Decoder,
     targets: &Ragged,
     x: &Tensor,
     initial: [&Array; 2],
     wanted: Wanted,
 ) -> Forward {
-    let Decoder { cell, dtype, keys, values, selection, .. } = *decoder;
+    let Decoder { cell, dtype, selection, .. } = *decoder;
+    let Decoder { keys, values, .. } = decoder;
     let (tokens, d) = (targets.tokens(), decoder.width());
     let [key_width, value_width] = [keys.width(), values.width()];
     let rules = decoder.rules();
-    let places = Places::new(targets, decoder.sources, decoder.mask);
+    let places = Places::new(targets, &decoder.sources, &decoder.mask);
     let is_hard = !matches!(selection, Selection::Soft);
     let is_narrow = dtype == DType::Bf16;
     let mut handed = decoder.handed_by_pair(Way::Forward, &places);
@@ -200,16 +201,17 @@ pub(in crate::ops::attention_rnn) fn forward(
 
 /// The gradients of [`forward`].
 pub(in crate::ops::attention_rnn) fn backward(
-    decoder: &Decoder<'_>,
+    decoder: &Decoder,
     targets: &Ragged,
     inputs: &Remembered,
     gradients: &ResultGradients<'_>,
 ) -> DecoderGradients {
-    let Decoder { cell, dtype, keys, values, .. } = *decoder;
+    let Decoder { cell, dtype, .. } = *decoder;
+    let Decoder { keys, values, .. } = decoder;
     let (tokens, sequences, d) = (targets.tokens(), targets.sequences(), decoder.width());
     let gates = cell.gates() * d;
     let rules = decoder.rules();
-    let places = Places::new(targets, decoder.sources, decoder.mask);
+    let places = Places::new(targets, &decoder.sources, &decoder.mask);
     let has_query = decoder.weights.query.is_some();
     // What is handed over begins as zeros.
     let dx = zeros(dtype, tokens, gates);
