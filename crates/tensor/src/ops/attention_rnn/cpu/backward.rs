@@ -2,19 +2,18 @@
 
 use std::ops::Range;
 
-use super::attend::{Compare, Hidden, InputGradients, OutputGradients, Source, attend_backward, weigh};
+use super::attend::{Common, InputGradients, OutputGradients, attend_backward, weigh};
 use super::forward::ROW_TASK;
 use super::of;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::cpu::number::{self, Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::Mask;
-use crate::ops::attention_rnn::{Decoder, DecoderGradients, Remembered, ResultGradients, Selection};
+use crate::ops::attention_rnn::{Decoder, DecoderGradients, Remembered, ResultGradients};
 use crate::ops::recurrent::Cell;
 use crate::ops::recurrent::cpu::cell::{BackwardRow, backward_row};
 use crate::ops::recurrent::schedule::Before;
 use crate::params::Orientation;
-use crate::{Array, Compute, DType, Param, Ragged};
+use crate::{Array, Compute, DType, Param};
 
 /// The whole decoder, from the last step to the first.
 pub(super) fn backward<T: Element>(
@@ -28,17 +27,16 @@ pub(super) fn backward<T: Element>(
     let (hidden, context, query) =
         (packed(&weights.hidden), packed(&weights.context), weights.query.as_ref().map(packed));
     let score_weight = weights.score_weight.as_ref().map(Param::values);
-    let compare = Compare::new(weights.score, score_weight.as_deref(), keys.width());
+    let common = Common::of_decoder(decoder, score_weight.as_deref());
     let (tokens, sequences, d) = (inputs.states.rows(), inputs.h.rows(), inputs.h.width());
     let (gates, key_width, value_width) = (cell.gates() * d, keys.width(), values.width());
-    let additive = matches!(compare, Compare::Additive { .. });
     let mut out = DecoderGradients {
         dx: Array::scratch(T::DTYPE, tokens, gates),
         da: (cell == Cell::Gru).then(|| Array::scratch(T::DTYPE, tokens, gates)),
         dq: Array::scratch(T::DTYPE, tokens, key_width),
         dk: Array::zeros(DType::F32, keys.rows(), key_width),
         dv: Array::zeros(DType::F32, keys.rows(), value_width),
-        d_score_weight: Array::zeros(DType::F32, sequences, if additive { key_width } else { 0 }),
+        d_score_weight: Array::zeros(DType::F32, sequences, common.compare_width()),
         dh: Array::zeros(DType::F32, sequences, d),
         dc: Array::zeros(DType::F32, sequences, inputs.c.width()),
     };
@@ -83,18 +81,12 @@ pub(super) fn backward<T: Element>(
         let before = &mut out.dh.f32_mut()[..rows * d];
         multiply(Matrix::of(&left_hidden).rows(0..rows), &hidden, Output::AddF32(before), Finish::NONE);
         let attention = AttentionStep::<T> {
-            compare,
-            selection: decoder.selection,
+            common: &common,
             number: step,
             tokens,
             order: schedule.order(),
-            sources: &decoder.sources,
-            mask: &decoder.mask,
-            keys: T::of(keys),
-            values: T::of(values),
-            widths: [key_width, value_width],
             queries: inputs.kept.queries.f32(),
-            kept: decoder.weight_starts.as_deref().zip(inputs.attention.as_deref().map(Array::f32)),
+            kept: inputs.attention.as_deref().map(Array::f32),
             again: SharedMut::new(again.f32_mut()),
             taken: &inputs.taken,
             d_contexts: gradients.contexts.map(Array::f32),
@@ -151,20 +143,14 @@ pub(super) struct CellStep<'a, T> {
 
 /// The attention of one step.
 pub(super) struct AttentionStep<'a, T> {
-    compare: Compare<'a>,
-    selection: Selection,
+    common: &'a Common<'a>,
     number: usize,
     tokens: &'a [usize],
     order: &'a [usize],
-    sources: &'a Ragged,
-    mask: &'a Mask,
-    keys: &'a [T],
-    values: &'a [T],
-    widths: [usize; 2],
     /// By token.
     queries: &'a [f32],
-    /// Where the weights of each sequence begin, and all weights, if they were kept.
-    kept: Option<(&'a [usize], &'a [f32])>,
+    /// All weights, if they were kept.
+    kept: Option<&'a [f32]>,
     /// By row: the weights if they were not.
     again: SharedMut<f32>,
     taken: &'a [Option<usize>],
@@ -228,10 +214,11 @@ kernel! {
 }
 
 kernel! {
-    fn attend_backward_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
-        let (token, sequence) = (step.tokens[row], step.order[row]);
-        let [key_width, value_width] = step.widths;
-        let source = step.sources.range(sequence);
+    fn attend_backward_row<T: Element>(step: &AttentionStep<'_, T>, row: usize) {
+        let (common, token, sequence) = (step.common, step.tokens[row], step.order[row]);
+        let seen = common.source::<T>(sequence, step.number);
+        let (key_width, value_width) = (seen.key_width, seen.value_width);
+        let source = common.sources.range(sequence);
         let keys = source.start * key_width..source.end * key_width;
         let values = source.start * value_width..source.end * value_width;
         // SAFETY: a row has a token and a source that no other row of the step has; here and below.
@@ -246,35 +233,28 @@ kernel! {
         // SAFETY: as above.
         let query = unsafe { step.d_query.slice(of(row, key_width)) };
         let asked = &step.queries[of(token, key_width)];
-        let seen = Source {
-            keys: &step.keys[keys.clone()],
-            values: &step.values[values.clone()],
-            key_width,
-            value_width,
-            hidden: Hidden::of(step.mask, sequence, step.number),
+        let weights = match (common.kept(sequence, step.number), step.kept) {
+            (Some(range), Some(kept)) => &kept[range],
+            _ => {
+                // SAFETY: as above.
+                let again =
+                    unsafe { step.again.slice(row * step.longest..row * step.longest + source.len()) };
+                weigh(common.compare, asked, seen, &mut *again);
+                &*again
+            }
         };
-        let weights = if let Some((starts, kept)) = step.kept {
-            let start = starts[sequence] + step.number * source.len();
-            &kept[start..start + source.len()]
-        } else {
-            // SAFETY: as above.
-            let again = unsafe { step.again.slice(row * step.longest..row * step.longest + source.len()) };
-            weigh(step.compare, asked, seen, &mut *again);
-            &*again
-        };
-        let compare_width = if matches!(step.compare, Compare::Additive { .. }) { key_width } else { 0 };
         // SAFETY: as above, and the source's rows are this row's alone.
         let slopes = unsafe {
             InputGradients {
                 query: &mut *query,
                 keys: step.dk.slice(keys),
                 values: step.dv.slice(values),
-                weight: step.d_score_weight.slice(of(row, compare_width)),
+                weight: step.d_score_weight.slice(of(row, common.compare_width())),
                 scratch: step.scratch.slice(row * step.longest..row * step.longest + source.len()),
             }
         };
         attend_backward(
-            (step.compare, step.selection),
+            (common.compare, common.selection),
             (asked, weights, step.taken[token]),
             seen,
             &OutputGradients { context, choice },

@@ -4,17 +4,16 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::attend::{Compare, Hidden, Source, attend, choice};
+use super::attend::{Common, attend, choice};
 use super::of;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
 use crate::cpu::number::{self, Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::Mask;
 use crate::ops::attention_rnn::{Decoder, Forward, Kept, Selection};
 use crate::ops::recurrent::Cell;
 use crate::ops::recurrent::cpu::cell::{ForwardRow, forward_row};
 use crate::params::Orientation;
-use crate::{Array, Compute, DType, Param, Ragged};
+use crate::{Array, Compute, DType, Param};
 
 /// The whole decoder, in the compute type `T`.
 pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 2]) -> Forward {
@@ -27,7 +26,7 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
     let (bias, score_weight) =
         (weights.bias.as_ref().map(Param::values), weights.score_weight.as_ref().map(Param::values));
     let bias = bias.as_deref();
-    let compare = Compare::new(weights.score, score_weight.as_deref(), keys.width());
+    let common = Common::of_decoder(decoder, score_weight.as_deref());
     let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
     let (gates, key_width, value_width) = (cell.gates() * d, keys.width(), values.width());
     let narrow = |width: usize| (T::DTYPE == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
@@ -72,18 +71,11 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
         }
         product(&left, &hidden, &mut hidden_side, bias);
         let attention = AttentionStep::<T> {
-            compare,
-            selection: decoder.selection,
+            common: &common,
             number: step,
             tokens,
             order: schedule.order(),
-            sources: &decoder.sources,
-            mask: &decoder.mask,
-            keys: T::of(keys),
-            values: T::of(values),
-            widths: [key_width, value_width],
             queries: queries.f32(),
-            weight_starts: decoder.weight_starts.as_deref(),
             longest,
             weights: SharedMut::new(out.weights.f32_mut()),
             contexts: SharedMut::new(out.contexts.f32_mut()),
@@ -123,20 +115,13 @@ pub(super) const ROW_TASK: usize = 8192;
 
 /// The attention of one step.
 pub(super) struct AttentionStep<'a, T> {
-    compare: Compare<'a>,
-    selection: Selection,
+    common: &'a Common<'a>,
     number: usize,
     tokens: &'a [usize],
     order: &'a [usize],
-    sources: &'a Ragged,
-    mask: &'a Mask,
-    keys: &'a [T],
-    values: &'a [T],
-    widths: [usize; 2],
     queries: &'a [f32],
-    /// Without them, every row of the step has room for the longest source.
-    weight_starts: Option<&'a [usize]>,
     longest: usize,
+    /// If they are not kept, every row of the step has room for the longest source.
     weights: SharedMut<f32>,
     contexts: SharedMut<f32>,
     contexts_narrow: Option<SharedMut<bf16>>,
@@ -164,27 +149,19 @@ pub(super) struct CellStep<'a, T> {
 }
 
 kernel! {
-    fn attend_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
-        let (token, sequence) = (step.tokens[row], step.order[row]);
-        let [key_width, value_width] = step.widths;
-        let source = step.sources.range(sequence);
+    fn attend_row<T: Element>(step: &AttentionStep<'_, T>, row: usize) {
+        let (common, token, sequence) = (step.common, step.tokens[row], step.order[row]);
+        let source = common.source::<T>(sequence, step.number);
+        let (key_width, value_width) = (source.key_width, source.value_width);
         let query = &step.queries[of(row, key_width)];
-        let start = match step.weight_starts {
-            Some(starts) => starts[sequence] + step.number * source.len(),
-            None => row * step.longest,
-        };
+        let start = row * step.longest;
+        let again = start..start + common.sources.length(sequence);
         // SAFETY: a row has a token, a source and weights that no other row of the step has; here and below.
-        let weights = unsafe { step.weights.slice(start..start + source.len()) };
+        let weights = unsafe { step.weights.slice(common.kept(sequence, step.number).unwrap_or(again)) };
         // SAFETY: as above.
         let context = unsafe { step.contexts.slice(of(token, value_width)) };
-        let seen = Source {
-            keys: &step.keys[source.start * key_width..source.end * key_width],
-            values: &step.values[source.start * value_width..source.end * value_width],
-            key_width,
-            value_width,
-            hidden: Hidden::of(step.mask, sequence, step.number),
-        };
-        let taken = attend(step.compare, step.selection, token, query, seen, (&mut *weights, &mut *context));
+        let taken =
+            attend(common.compare, common.selection, token, query, source, (&mut *weights, &mut *context));
         // SAFETY: as above.
         number::copy(query, unsafe { step.kept_queries.slice(of(token, key_width)) });
         // SAFETY: as above.
@@ -196,7 +173,7 @@ kernel! {
         // SAFETY: as above.
         let choices = unsafe { step.choices.slice(of(token, 2)) };
         choices.fill(0.0);
-        if !matches!(step.selection, Selection::Soft) {
+        if !matches!(common.selection, Selection::Soft) {
             choices.copy_from_slice(&choice(weights, taken));
             // SAFETY: as above.
             unsafe { step.taken.set(token, taken) };

@@ -13,9 +13,10 @@ use std::ops::Range;
 
 use half::bf16;
 
-use self::scores::{Compared, scores};
+use self::attend::Common;
+use self::scores::scores;
 use super::{Decoder, DecoderGradients, Forward, Remembered, ResultGradients};
-use crate::{Array, DType, Ragged, Tensor};
+use crate::{Array, DType, Param, Ragged, Tensor};
 
 pub(super) use rows::attend_rows;
 pub(super) use tokens::{attend_tokens, attend_tokens_backward};
@@ -27,11 +28,10 @@ pub(super) fn forward(decoder: &Decoder, x: &Tensor, states: [Array; 2], scored:
         DType::F32 => forward::forward::<f32>(decoder, x, states),
         DType::Bf16 => forward::forward::<bf16>(decoder, x, states),
     };
-    if let (Some(targets), Some(starts)) = (scored, decoder.weight_starts.as_deref()) {
-        let Decoder { keys, sources, mask, weights, .. } = decoder;
-        let (score, score_weight) = (weights.score, weights.score_weight.as_ref());
-        let with = Compared { score, score_weight, keys, sources, mask, starts };
-        found.scores = Some(scores(&with, &found.kept.queries, targets));
+    if let Some(targets) = scored {
+        let score_weight = decoder.weights.score_weight.as_ref().map(Param::values);
+        let common = Common::of_decoder(decoder, score_weight.as_deref());
+        found.scores = scores(&common, found.kept.queries.f32(), targets);
     }
     found
 }

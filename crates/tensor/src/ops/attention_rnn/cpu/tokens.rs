@@ -1,17 +1,14 @@
 //! All tokens of all targets: a task for each token forward, for each sequence backward, whose tokens share a source.
 
-use std::ops::Range;
-
 use half::bf16;
 
 use super::attend::{
-    Compare, Hidden, InputGradients, OutputGradients, Source, attend, attend_backward, choice, weigh,
+    Common, Compare, InputGradients, OutputGradients, attend, attend_backward, choice, weigh,
 };
 use super::of;
-use super::scores::{Compared, scores};
+use super::scores::scores;
 use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::Mask;
 use crate::ops::attention_rnn::Selection;
 use crate::ops::attention_rnn::tokens::{TokenAttention, TokensForward, TokensGiven, TokensGradients};
 use crate::{Array, DType, Param, Ragged};
@@ -36,7 +33,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
     };
     let score_weight = attention.score_weight.as_ref().map(Param::values);
     let pass = Forward {
-        common: Common::new(attention, score_weight.as_deref()),
+        both: Both::new(attention, score_weight.as_deref()),
         weights: SharedMut::new(out.weights.f32_mut()),
         contexts: SharedMut::new(out.contexts.f32_mut()),
         contexts_narrow: out.contexts_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
@@ -47,11 +44,8 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
         DType::F32 => attend_token::<f32>(&pass, token),
         DType::Bf16 => attend_token::<bf16>(&pass, token),
     });
-    if let Some(starts) = weight_starts.as_deref().filter(|_| is_scored) {
-        let TokenAttention { score, score_weight, keys, sources, mask, queries, .. } = attention;
-        let with =
-            Compared { score: *score, score_weight: score_weight.as_ref(), keys, sources, mask, starts };
-        out.scores = Some(scores(&with, queries, targets));
+    if is_scored {
+        out.scores = scores(&pass.both.common, pass.both.queries, targets);
     }
     out
 }
@@ -63,16 +57,15 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
 ) -> TokensGradients {
     let TokenAttention { targets, sources, keys, values, .. } = attention;
     let score_weight = attention.score_weight.as_ref().map(Param::values);
-    let common = Common::new(attention, score_weight.as_deref());
-    let compare_width = if matches!(common.compare, Compare::Additive { .. }) { keys.width() } else { 0 };
+    let both = Both::new(attention, score_weight.as_deref());
     let mut out = TokensGradients {
         dq: Array::scratch(DType::F32, targets.tokens(), keys.width()),
         dk: Array::zeros(DType::F32, keys.rows(), keys.width()),
         dv: Array::zeros(DType::F32, values.rows(), values.width()),
-        d_score_weight: Array::zeros(DType::F32, sources.sequences(), compare_width),
+        d_score_weight: Array::zeros(DType::F32, sources.sequences(), both.common.compare_width()),
     };
     let pass = Backward {
-        common,
+        both,
         weights: given.weights.map(Array::f32),
         taken: given.taken,
         d_contexts: given.d_contexts.f32(),
@@ -81,7 +74,6 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
         dk: SharedMut::new(out.dk.f32_mut()),
         dv: SharedMut::new(out.dv.f32_mut()),
         d_score_weight: SharedMut::new(out.d_score_weight.f32_mut()),
-        compare_width,
     };
     parallel(sources.sequences(), |sequence| match values.dtype() {
         DType::F32 => backward_sequence::<f32>(&pass, sequence),
@@ -91,20 +83,14 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
 }
 
 /// What both passes read.
-struct Common<'a> {
-    compare: Compare<'a>,
-    selection: Selection,
+struct Both<'a> {
+    common: Common<'a>,
     targets: &'a Ragged,
-    sources: &'a Ragged,
-    mask: &'a Mask,
-    weight_starts: Option<&'a [usize]>,
     queries: &'a [f32],
-    keys: &'a Array,
-    values: &'a Array,
 }
 
 struct Forward<'a> {
-    common: Common<'a>,
+    both: Both<'a>,
     weights: SharedMut<f32>,
     contexts: SharedMut<f32>,
     contexts_narrow: Option<SharedMut<bf16>>,
@@ -113,7 +99,7 @@ struct Forward<'a> {
 }
 
 struct Backward<'a> {
-    common: Common<'a>,
+    both: Both<'a>,
     weights: Option<&'a [f32]>,
     taken: &'a [Option<usize>],
     d_contexts: &'a [f32],
@@ -122,54 +108,32 @@ struct Backward<'a> {
     dk: SharedMut<f32>,
     dv: SharedMut<f32>,
     d_score_weight: SharedMut<f32>,
-    compare_width: usize,
 }
 
-impl<'a> Common<'a> {
-    fn new(attention: &'a TokenAttention, score_weight: Option<&'a [f32]>) -> Common<'a> {
+impl<'a> Both<'a> {
+    fn new(attention: &'a TokenAttention, score_weight: Option<&'a [f32]>) -> Both<'a> {
         let TokenAttention { selection, targets, sources, mask, queries, keys, values, .. } = attention;
-        Common {
+        let common = Common {
             compare: Compare::new(attention.score, score_weight, keys.width()),
             selection: *selection,
-            targets,
             sources,
             mask,
             weight_starts: attention.weight_starts.as_deref(),
-            queries: queries.f32(),
             keys,
             values,
-        }
-    }
-
-    #[inline(always)]
-    fn source<T: Element>(&self, sequence: usize, token: usize) -> Source<'a, T> {
-        let range = self.sources.range(sequence);
-        let (key_width, value_width) = (self.keys.width(), self.values.width());
-        Source {
-            keys: &T::of(self.keys)[range.start * key_width..range.end * key_width],
-            values: &T::of(self.values)[range.start * value_width..range.end * value_width],
-            key_width,
-            value_width,
-            hidden: Hidden::of(self.mask, sequence, token - self.targets.range(sequence).start),
-        }
-    }
-
-    /// Where a token's weights lie among those that are kept.
-    #[inline(always)]
-    fn kept(&self, sequence: usize, token: usize) -> Option<Range<usize>> {
-        let length = self.sources.length(sequence);
-        let start = self.weight_starts?[sequence] + (token - self.targets.range(sequence).start) * length;
-        Some(start..start + length)
+        };
+        Both { common, targets, queries: queries.f32() }
     }
 }
 
 kernel! {
     fn attend_token<T: Element>(pass: &Forward<'_>, token: usize) {
-        let common = &pass.common;
-        let sequence = common.targets.sequence_of(token);
-        let source = common.source::<T>(sequence, token);
-        let query = &common.queries[of(token, source.key_width)];
-        let kept = common.kept(sequence, token);
+        let Both { common, targets, queries } = &pass.both;
+        let sequence = targets.sequence_of(token);
+        let number = token - targets.range(sequence).start;
+        let source = common.source::<T>(sequence, number);
+        let query = &queries[of(token, source.key_width)];
+        let kept = common.kept(sequence, number);
         let mut scratch =
             Array::scratch(DType::F32, 1, if kept.is_some() { 0 } else { common.sources.length(sequence) });
         let weights = match kept {
@@ -198,24 +162,24 @@ kernel! {
 
 kernel! {
     fn backward_sequence<T: Element>(pass: &Backward<'_>, sequence: usize) {
-        let common = &pass.common;
-        let (rows, tokens) = (common.sources.range(sequence), common.targets.range(sequence));
-        let source = common.source::<T>(sequence, tokens.start);
+        let Both { common, targets, queries } = &pass.both;
+        let (rows, tokens) = (common.sources.range(sequence), targets.range(sequence));
+        let source = common.source::<T>(sequence, 0);
         let (key_width, value_width) = (source.key_width, source.value_width);
         // SAFETY: a sequence has a source and tokens that no other task has; here and below.
         let dk = unsafe { pass.dk.slice(rows.start * key_width..rows.end * key_width) };
         // SAFETY: as above.
         let dv = unsafe { pass.dv.slice(rows.start * value_width..rows.end * value_width) };
         // SAFETY: as above.
-        let weight = unsafe { pass.d_score_weight.slice(of(sequence, pass.compare_width)) };
+        let weight = unsafe { pass.d_score_weight.slice(of(sequence, common.compare_width())) };
         let mut scratch = Array::scratch(DType::F32, 2, rows.len());
         let (scratch, again) = scratch.f32_mut().split_at_mut(rows.len());
-        for token in tokens {
-            let query = &common.queries[of(token, key_width)];
-            let weights = match (common.kept(sequence, token), pass.weights) {
+        for (number, token) in tokens.enumerate() {
+            let query = &queries[of(token, key_width)];
+            let weights = match (common.kept(sequence, number), pass.weights) {
                 (Some(kept), Some(weights)) => &weights[kept],
                 _ => {
-                    weigh(common.compare, query, common.source::<T>(sequence, token), &mut *again);
+                    weigh(common.compare, query, common.source::<T>(sequence, number), &mut *again);
                     &*again
                 }
             };
