@@ -52,6 +52,24 @@ macro_rules! kernel {
     };
 }
 
+/// `by_type!(dtype, T => work)`: the work with `T` as the type of such numbers.
+macro_rules! by_type {
+    ($dtype:expr, $t:ident => $work:expr) => {{
+        #[allow(unused_imports, reason = "not all work asks for the elements of arrays")]
+        use $crate::cpu::number::Element as _;
+        match $dtype {
+            $crate::DType::F32 => {
+                type $t = f32;
+                $work
+            }
+            $crate::DType::Bf16 => {
+                type $t = half::bf16;
+                $work
+            }
+        }
+    }};
+}
+
 /// Sixteen running values: one AVX-512 register, two AVX2 ones, four NEON ones.
 pub(crate) type Lanes = [f32; LANES];
 /// How many.

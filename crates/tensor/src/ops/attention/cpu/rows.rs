@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use half::bf16;
 
+use crate::Array;
 use crate::cpu::number::{Number, SharedNumbers};
 use crate::cpu::threads::SharedMut;
-use crate::{Array, DType};
 
 /// A matrix to read from a first column on.
 #[derive(Clone, Copy)]
@@ -21,10 +21,7 @@ impl Columns<'_> {
         let stride = self.array.width();
         let start = rows.start * stride + self.start + column;
         let from = if rows.is_empty() { 0..0 } else { start..start + (rows.len() - 1) * stride + copy.width };
-        match self.array.dtype() {
-            DType::F32 => copy_rows(&self.array.f32()[from], stride, rows.len(), copy, out),
-            DType::Bf16 => copy_rows(&self.array.bf16()[from], stride, rows.len(), copy, out),
-        }
+        by_type!(self.array.dtype(), T => copy_rows(&T::of(self.array)[from], stride, rows.len(), copy, out));
     }
 }
 

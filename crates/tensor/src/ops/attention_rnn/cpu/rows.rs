@@ -1,7 +1,5 @@
 //! Rows with sources of their own, one row in a task.
 
-use half::bf16;
-
 use super::attend::{Compare, Source, attend};
 use crate::cpu::number::Element;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -31,10 +29,7 @@ pub(in crate::ops::attention_rnn) fn attend_rows(
         weights: SharedMut::new(weights.f32_mut()),
         contexts: SharedMut::new(contexts.f32_mut()),
     };
-    parallel(rows, |row| match first.keys.dtype() {
-        DType::F32 => attend_row::<f32>(&step, row),
-        DType::Bf16 => attend_row::<bf16>(&step, row),
-    });
+    parallel(rows, |row| by_type!(first.keys.dtype(), T => attend_row::<T>(&step, row)));
     contexts
 }
 

@@ -1,7 +1,5 @@
 //! The scores of all steps, for whoever wants to see them: computed once more from the queries, to the same bits.
 
-use half::bf16;
-
 use super::attend::{Common, score};
 use super::of;
 use crate::cpu::number::Element;
@@ -13,10 +11,10 @@ use crate::{Array, DType, Ragged};
 pub(super) fn scores(common: &Common<'_>, queries: &[f32], targets: &Ragged) -> Option<Array> {
     let mut scores = Array::scratch(DType::F32, 1, common.weight_starts?[targets.sequences()]);
     let all = SharedMut::new(scores.f32_mut());
-    parallel(targets.sequences(), |sequence| match common.keys.dtype() {
-        DType::F32 => score_sequence::<f32>(common, queries, targets, sequence, &all),
-        DType::Bf16 => score_sequence::<bf16>(common, queries, targets, sequence, &all),
-    });
+    parallel(
+        targets.sequences(),
+        |sequence| by_type!(common.keys.dtype(), T => score_sequence::<T>(common, queries, targets, sequence, &all)),
+    );
     Some(scores)
 }
 

@@ -40,10 +40,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
         choices: SharedMut::new(out.choices.f32_mut()),
         taken: SharedMut::new(&mut out.taken),
     };
-    parallel(tokens, |token| match dtype {
-        DType::F32 => attend_token::<f32>(&pass, token),
-        DType::Bf16 => attend_token::<bf16>(&pass, token),
-    });
+    parallel(tokens, |token| by_type!(dtype, T => attend_token::<T>(&pass, token)));
     if is_scored {
         out.scores = scores(&pass.both.common, pass.both.queries, targets);
     }
@@ -75,10 +72,10 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
         dv: SharedMut::new(out.dv.f32_mut()),
         d_score_weight: SharedMut::new(out.d_score_weight.f32_mut()),
     };
-    parallel(sources.sequences(), |sequence| match values.dtype() {
-        DType::F32 => backward_sequence::<f32>(&pass, sequence),
-        DType::Bf16 => backward_sequence::<bf16>(&pass, sequence),
-    });
+    parallel(
+        sources.sequences(),
+        |sequence| by_type!(values.dtype(), T => backward_sequence::<T>(&pass, sequence)),
+    );
     out
 }
 

@@ -14,12 +14,13 @@ use crate::{Array, Compute};
 
 /// The whole layer, from the last step to the first.
 pub(super) fn backward<T: Element>(
-    layer: &Layer<'_>,
+    layer: &Layer,
     remembered: &Remembered,
     d_outputs: &Array,
     d_last: [Array; 2],
 ) -> LayerGradients {
-    let Layer { cell, schedule, weight, .. } = *layer;
+    let Layer { cell, schedule, weight, .. } = layer;
+    let cell = *cell;
     let Remembered { h, c, outputs, kept } = remembered;
     let [mut dh, mut dc] = d_last;
     let weight = weight.packed(Orientation::Transposed, Compute::inference(T::DTYPE));

@@ -13,11 +13,12 @@ use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param};
 
 /// The whole layer, in the compute type `T`.
-pub(super) fn forward<T: Element>(layer: &Layer<'_>, x: &Array, states: [Array; 2], keep: Keep) -> Forward {
-    let Layer { cell, schedule, weight, bias, .. } = *layer;
+pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], keep: Keep) -> Forward {
+    let Layer { cell, schedule, weight, bias, .. } = layer;
+    let cell = *cell;
     let [mut h, mut c] = states;
     let (weight, bias) =
-        (weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE)), bias.map(Param::values));
+        (weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE)), bias.as_ref().map(Param::values));
     let bias = bias.as_deref();
     let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
     let gates = cell.gates() * d;
