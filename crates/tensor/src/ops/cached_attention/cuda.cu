@@ -19,16 +19,6 @@ struct Job {
 #define MINUS_INFINITY __int_as_float(0xff800000)
 const u32 WARPS = 4;        // of a block
 
-// Eight neighbours at an address that is a multiple of 16 bytes (bf16) or of 32 (f32).
-__device__ __forceinline__ void load8(const bf16* from, float* x) {
-    uint4 v = *(const uint4*)from;
-    x[0] = low_of(v.x), x[1] = high_of(v.x), x[2] = low_of(v.y), x[3] = high_of(v.y);
-    x[4] = low_of(v.z), x[5] = high_of(v.z), x[6] = low_of(v.w), x[7] = high_of(v.w);
-}
-__device__ __forceinline__ void load8(const float* from, float* x) {
-    load4(from, x);
-    load4(from + 4, x + 4);
-}
 __device__ __forceinline__ void load2(const bf16* from, float* x) {
     u32 v = *(const u32*)from;
     x[0] = low_of(v), x[1] = high_of(v);

@@ -29,18 +29,20 @@ pub(in crate::ops::elementwise) fn scattered_rows(g: &Array, rows: &[usize], hei
     sums
 }
 
-/// Sources sorted by their targets, those of one target in order, and where each target's begin; by counting.
-fn by_target(targets: &[usize], count: usize) -> (Vec<u32>, Vec<u32>) {
+/// Sources sorted by their targets, those of one target in order, and where each target's begin; by counting. Sources of other
+/// targets are left out.
+pub(in crate::ops) fn by_target(targets: &[usize], count: usize) -> (Vec<u32>, Vec<u32>) {
     let mut starts = vec![0_u32; count + 1];
-    for &target in targets {
+    let known = || targets.iter().enumerate().filter(|&(_, &target)| target < count);
+    for (_, &target) in known() {
         starts[target + 1] += 1;
     }
     for target in 0..count {
         starts[target + 1] += starts[target];
     }
     let mut next = starts.clone();
-    let mut sources = vec![0; targets.len()];
-    for (source, &target) in targets.iter().enumerate() {
+    let mut sources = vec![0; starts[count] as usize];
+    for (source, &target) in known() {
         sources[next[target] as usize] = source as u32;
         next[target] += 1;
     }
