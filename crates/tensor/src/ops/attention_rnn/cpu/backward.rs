@@ -1,17 +1,13 @@
 //! Steps backward: the cell's gates first, then the attention that came before them.
 
-use std::ops::Range;
-
 use super::attend::{Common, InputGradients, OutputGradients, attend_backward, weigh};
-use super::forward::ROW_TASK;
 use super::of;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
-use crate::cpu::number::{self, Element, Number};
+use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::attention_rnn::{Decoder, DecoderGradients, Remembered, ResultGradients};
 use crate::ops::recurrent::Cell;
-use crate::ops::recurrent::cpu::cell::{BackwardRow, backward_row};
-use crate::ops::recurrent::schedule::Before;
+use crate::ops::recurrent::cpu::BackwardStep;
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param};
 
@@ -53,27 +49,26 @@ pub(super) fn backward<T: Element>(
     for step in (0..schedule.steps()).rev() {
         let tokens = schedule.tokens(step);
         let rows = tokens.len();
-        let cells = CellStep::<T> {
+        let da = out.da.as_mut().map(|da| SharedMut::new(T::of_mut(da)));
+        let cells = BackwardStep::<T> {
             cell,
             d,
             tokens,
             before: schedule.before(step),
-            states: inputs.states.f32(),
+            outputs: inputs.states.f32(),
             kept_gates: T::of(&inputs.kept.gates),
             kept_c: inputs.kept.c.f32(),
-            initial: [inputs.h.f32(), inputs.c.f32()],
-            d_states: gradients.states.f32(),
+            initial_h: inputs.h.f32(),
+            initial_c: inputs.c.f32(),
+            d_outputs: gradients.states.f32(),
             dh: SharedMut::new(out.dh.f32_mut()),
             dc: SharedMut::new(out.dc.f32_mut()),
-            dx: SharedMut::new(T::of_mut(&mut out.dx)),
-            da: out.da.as_mut().map(|da| SharedMut::new(T::of_mut(da))),
-            left_input: SharedMut::new(T::of_mut(&mut left_input)),
-            left_hidden: SharedMut::new(T::of_mut(&mut left_hidden)),
+            dx: &SharedMut::new(T::of_mut(&mut out.dx)),
+            da: da.as_ref(),
+            left_input: Some(SharedMut::new(T::of_mut(&mut left_input))),
+            left: SharedMut::new(T::of_mut(&mut left_hidden)),
         };
-        let together = (ROW_TASK / gates.max(1)).max(1);
-        parallel(rows.div_ceil(together), |task| {
-            step_back_rows(&cells, task * together..((task + 1) * together).min(rows));
-        });
+        cells.run();
         // input side = x + context W_c
         let product = Output::F32(&mut d_context.f32_mut()[..rows * value_width]);
         multiply(Matrix::of(&left_input).rows(0..rows), &context, product, Finish::NONE);
@@ -118,29 +113,6 @@ pub(super) fn backward<T: Element>(
     out
 }
 
-/// The cells of one step.
-pub(super) struct CellStep<'a, T> {
-    cell: Cell,
-    d: usize,
-    tokens: &'a [usize],
-    before: Before<'a>,
-    /// By token, but for the initial states.
-    states: &'a [f32],
-    kept_gates: &'a [T],
-    kept_c: &'a [f32],
-    initial: [&'a [f32]; 2],
-    d_states: &'a [f32],
-    /// By row.
-    dh: SharedMut<f32>,
-    dc: SharedMut<f32>,
-    /// By token.
-    dx: SharedMut<T>,
-    da: Option<SharedMut<T>>,
-    /// By row.
-    left_input: SharedMut<T>,
-    left_hidden: SharedMut<T>,
-}
-
 /// The attention of one step.
 pub(super) struct AttentionStep<'a, T> {
     common: &'a Common<'a>,
@@ -170,47 +142,6 @@ pub(super) struct AttentionStep<'a, T> {
     d_score_weight: SharedMut<f32>,
     scratch: SharedMut<f32>,
     longest: usize,
-}
-
-kernel! {
-    fn step_back_rows<T: Number>(cells: &CellStep<'_, T>, rows: Range<usize>) {
-        let (cell, d) = (cells.cell, cells.d);
-        let gates = cell.gates() * d;
-        let d_c = if cell.has_memory() { d } else { 0 };
-        for row in rows {
-            let token = cells.tokens[row];
-            // SAFETY: a row belongs to one task and has a token of its own; here and below.
-            let (dh, dc) = unsafe { (cells.dh.slice(of(row, d)), cells.dc.slice(of(row, d_c))) };
-            // SAFETY: as above.
-            let left_input = unsafe { cells.left_input.slice(of(row, gates)) };
-            // SAFETY: as above.
-            let left_hidden = unsafe { cells.left_hidden.slice(of(row, gates)) };
-            // h_t is an output, and what the next step starts from.
-            for (dh, output) in dh.iter_mut().zip(&cells.d_states[of(token, d)]) {
-                *dh += output;
-            }
-            backward_row(
-                cell,
-                BackwardRow {
-                    kept: &cells.kept_gates[of(token, cell.kept() * d)],
-                    h_previous: cells.before.state(row, d, cells.initial[0], cells.states),
-                    h: &cells.states[of(token, d)],
-                    c_previous: cells.before.state(row, d_c, cells.initial[1], cells.kept_c),
-                    c: &cells.kept_c[of(token, d_c)],
-                    dh,
-                    dc,
-                    dx: &mut *left_input,
-                    da: &mut *left_hidden,
-                },
-            );
-            // SAFETY: as above.
-            unsafe { cells.dx.slice(of(token, gates)) }.copy_from_slice(left_input);
-            if let Some(da) = &cells.da {
-                // SAFETY: as above.
-                unsafe { da.slice(of(token, gates)) }.copy_from_slice(left_hidden);
-            }
-        }
-    }
 }
 
 kernel! {

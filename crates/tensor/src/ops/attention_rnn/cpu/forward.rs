@@ -1,17 +1,14 @@
 //! Steps forward: attend to the source, then step the cell.
 
-use std::ops::Range;
-
 use half::bf16;
 
 use super::attend::{Common, attend, choice};
 use super::of;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
-use crate::cpu::number::{self, Element, Number};
+use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::attention_rnn::{Decoder, Forward, Kept, Selection};
-use crate::ops::recurrent::Cell;
-use crate::ops::recurrent::cpu::cell::{ForwardRow, forward_row};
+use crate::ops::recurrent::cpu::{ForwardStep, Record};
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param};
 
@@ -87,31 +84,28 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
         };
         parallel(rows, |row| attend_row(&attention, row));
         product(&left_context, &context, &mut input_side, None);
-        let cells = CellStep::<T> {
+        let record = Record {
+            outputs: SharedMut::new(out.states.f32_mut()),
+            narrow: out.states_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
+            c: Some(SharedMut::new(out.kept.c.f32_mut())),
+        };
+        let cells = ForwardStep::<T> {
             cell,
             d,
-            tokens,
+            tokens: Some(tokens),
             x: T::of(x),
-            input_side: SharedMut::new(input_side.f32_mut()),
-            hidden_side: hidden_side.f32(),
+            input_side: Some(SharedMut::new(input_side.f32_mut())),
+            a: hidden_side.f32(),
             h: SharedMut::new(h.f32_mut()),
             c: SharedMut::new(c.f32_mut()),
-            left: SharedMut::new(T::of_mut(&mut left)),
-            states: SharedMut::new(out.states.f32_mut()),
-            states_narrow: out.states_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
-            kept_gates: SharedMut::new(T::of_mut(&mut out.kept.gates)),
-            kept_c: SharedMut::new(out.kept.c.f32_mut()),
+            left: Some(SharedMut::new(T::of_mut(&mut left))),
+            kept: Some(&SharedMut::new(T::of_mut(&mut out.kept.gates))),
+            record: Some(&record),
         };
-        let together = (ROW_TASK / gates.max(1)).max(1);
-        parallel(rows.div_ceil(together), |task| {
-            step_rows(&cells, task * together..((task + 1) * together).min(rows));
-        });
+        cells.run(rows);
     }
     out
 }
-
-/// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
-pub(super) const ROW_TASK: usize = 8192;
 
 /// The attention of one step.
 pub(super) struct AttentionStep<'a, T> {
@@ -129,23 +123,6 @@ pub(super) struct AttentionStep<'a, T> {
     kept_queries: SharedMut<f32>,
     choices: SharedMut<f32>,
     taken: SharedMut<Option<usize>>,
-}
-
-/// The cells of one step.
-pub(super) struct CellStep<'a, T> {
-    cell: Cell,
-    d: usize,
-    tokens: &'a [usize],
-    x: &'a [T],
-    input_side: SharedMut<f32>,
-    hidden_side: &'a [f32],
-    h: SharedMut<f32>,
-    c: SharedMut<f32>,
-    left: SharedMut<T>,
-    states: SharedMut<f32>,
-    states_narrow: Option<SharedMut<bf16>>,
-    kept_gates: SharedMut<T>,
-    kept_c: SharedMut<f32>,
 }
 
 kernel! {
@@ -177,45 +154,6 @@ kernel! {
             choices.copy_from_slice(&choice(weights, taken));
             // SAFETY: as above.
             unsafe { step.taken.set(token, taken) };
-        }
-    }
-}
-
-kernel! {
-    fn step_rows<T: Number>(cells: &CellStep<'_, T>, rows: Range<usize>) {
-        let (cell, d) = (cells.cell, cells.d);
-        let gates = cell.gates() * d;
-        let d_c = if cell.has_memory() { d } else { 0 };
-        for row in rows {
-            let token = cells.tokens[row];
-            // SAFETY: a row belongs to one task and has a token of its own; here and below.
-            let input_side = unsafe { cells.input_side.slice(of(row, gates)) };
-            for (sum, x) in input_side.iter_mut().zip(&cells.x[of(token, gates)]) {
-                *sum += x.wide();
-            }
-            // SAFETY: as above.
-            let (h, c) = unsafe { (cells.h.slice(of(row, d)), cells.c.slice(of(row, d_c))) };
-            forward_row(
-                cell,
-                ForwardRow {
-                    x: &*input_side,
-                    a: &cells.hidden_side[of(row, gates)],
-                    h,
-                    c,
-                    // SAFETY: as above.
-                    kept: Some(unsafe { cells.kept_gates.slice(of(token, cell.kept() * d)) }),
-                },
-            );
-            // SAFETY: as above.
-            number::copy(h, unsafe { cells.left.slice(of(row, d)) });
-            // SAFETY: as above.
-            number::copy(h, unsafe { cells.states.slice(of(token, d)) });
-            if let Some(narrow) = &cells.states_narrow {
-                // SAFETY: as above.
-                number::copy(h, unsafe { narrow.slice(of(token, d)) });
-            }
-            // SAFETY: as above.
-            number::copy(c, unsafe { cells.kept_c.slice(of(token, d_c)) });
         }
     }
 }

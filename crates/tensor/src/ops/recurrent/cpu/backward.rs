@@ -49,6 +49,7 @@ pub(super) fn backward<T: Element>(
             dc: SharedMut::new(dc.f32_mut()),
             dx: &shared_dx,
             da: shared_da.as_ref(),
+            left_input: None,
             left: SharedMut::new(T::of_mut(&mut left)),
         };
         job.run();
@@ -80,30 +81,31 @@ pub(super) fn states_before<T: Element>(schedule: &Schedule, initial: &Array, ou
 }
 
 /// One step; see [`super::forward::ForwardStep`].
-pub(super) struct BackwardStep<'a, T> {
-    cell: Cell,
-    d: usize,
-    tokens: &'a [usize],
-    before: Before<'a>,
+pub(crate) struct BackwardStep<'a, T> {
+    pub(crate) cell: Cell,
+    pub(crate) d: usize,
+    pub(crate) tokens: &'a [usize],
+    pub(crate) before: Before<'a>,
     /// By token, down to `d_outputs`, except the initial states, which are by row.
-    outputs: &'a [f32],
-    kept_gates: &'a [T],
-    kept_c: &'a [f32],
-    initial_h: &'a [f32],
-    initial_c: &'a [f32],
-    d_outputs: &'a [f32],
+    pub(crate) outputs: &'a [f32],
+    pub(crate) kept_gates: &'a [T],
+    pub(crate) kept_c: &'a [f32],
+    pub(crate) initial_h: &'a [f32],
+    pub(crate) initial_c: &'a [f32],
+    pub(crate) d_outputs: &'a [f32],
     /// By row.
-    dh: SharedMut<f32>,
-    dc: SharedMut<f32>,
+    pub(crate) dh: SharedMut<f32>,
+    pub(crate) dc: SharedMut<f32>,
     /// By token.
-    dx: &'a SharedMut<T>,
-    da: Option<&'a SharedMut<T>>,
-    /// By row: the left side of the product.
-    left: SharedMut<T>,
+    pub(crate) dx: &'a SharedMut<T>,
+    pub(crate) da: Option<&'a SharedMut<T>>,
+    /// By row: the left sides of products with the input side's weight, if there is one in a step, and with the hidden side's.
+    pub(crate) left_input: Option<SharedMut<T>>,
+    pub(crate) left: SharedMut<T>,
 }
 
 impl<T: Element> BackwardStep<'_, T> {
-    fn run(&self) {
+    pub(crate) fn run(&self) {
         let rows = self.tokens.len();
         let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
         parallel(rows.div_ceil(together), |task| {
@@ -138,10 +140,14 @@ kernel! {
                     c: &step.kept_c[of(token, d_c)],
                     dh,
                     dc,
-                    dx,
+                    dx: &mut *dx,
                     da: left,
                 },
             );
+            if let Some(left) = &step.left_input {
+                // SAFETY: as above.
+                unsafe { left.slice(of(row, gates)) }.copy_from_slice(dx);
+            }
             if let Some(da) = step.da {
                 // SAFETY: as above.
                 unsafe { da.slice(of(token, gates)) }.copy_from_slice(left);

@@ -47,6 +47,7 @@ pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], 
             d,
             tokens: Some(tokens),
             x: T::of(x),
+            input_side: None,
             a: sums.f32(),
             h: SharedMut::new(h.f32_mut()),
             c: SharedMut::new(c.f32_mut()),
@@ -77,6 +78,7 @@ pub(super) fn single_step<T: Element>(
         d,
         tokens: None,
         x: T::of(x),
+        input_side: None,
         a: sums.f32(),
         h: SharedMut::new(h.f32_mut()),
         c: SharedMut::new(c.f32_mut()),
@@ -88,38 +90,40 @@ pub(super) fn single_step<T: Element>(
 }
 
 /// One step: row `r` of the states reads and writes row `tokens[r]` of what is held by token.
-pub(super) struct ForwardStep<'a, T> {
-    cell: Cell,
-    d: usize,
+pub(crate) struct ForwardStep<'a, T> {
+    pub(crate) cell: Cell,
+    pub(crate) d: usize,
     /// `None`: row `r` is token `r`.
-    tokens: Option<&'a [usize]>,
+    pub(crate) tokens: Option<&'a [usize]>,
     /// By token.
-    x: &'a [T],
+    pub(crate) x: &'a [T],
+    /// By row: what is added to x, if anything is; the sum takes its place.
+    pub(crate) input_side: Option<SharedMut<f32>>,
     /// By row.
-    a: &'a [f32],
+    pub(crate) a: &'a [f32],
     /// By row.
-    h: SharedMut<f32>,
+    pub(crate) h: SharedMut<f32>,
     /// By row.
-    c: SharedMut<f32>,
+    pub(crate) c: SharedMut<f32>,
     /// By row: `h_t` in the compute type.
-    left: Option<SharedMut<T>>,
+    pub(crate) left: Option<SharedMut<T>>,
     /// By token.
-    kept: Option<&'a SharedMut<T>>,
-    record: Option<&'a Record>,
+    pub(crate) kept: Option<&'a SharedMut<T>>,
+    pub(crate) record: Option<&'a Record>,
 }
 
 /// Where states are kept by token.
-struct Record {
-    outputs: SharedMut<f32>,
-    narrow: Option<SharedMut<bf16>>,
-    c: Option<SharedMut<f32>>,
+pub(crate) struct Record {
+    pub(crate) outputs: SharedMut<f32>,
+    pub(crate) narrow: Option<SharedMut<bf16>>,
+    pub(crate) c: Option<SharedMut<f32>>,
 }
 
 /// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
 pub(super) const TASK: usize = 8192;
 
 impl<T: Element> ForwardStep<'_, T> {
-    fn run(&self, rows: usize) {
+    pub(crate) fn run(&self, rows: usize) {
         let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
         parallel(rows.div_ceil(together), |task| {
             forward_rows(self, task * together..((task + 1) * together).min(rows));
@@ -138,17 +142,20 @@ kernel! {
             let of = |index: usize, width: usize| index * width..(index + 1) * width;
             // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
             let (h, c) = unsafe { (step.h.slice(of(row, d)), step.c.slice(of(row, d_c))) };
-            forward_row(
-                cell,
-                ForwardRow {
-                    x: &step.x[of(token, gates)],
-                    a: &step.a[of(row, gates)],
-                    h,
-                    c,
+            let (x, a) = (&step.x[of(token, gates)], &step.a[of(row, gates)]);
+            // SAFETY: as above.
+            let kept = step.kept.map(|kept| unsafe { kept.slice(of(token, cell.kept() * d)) });
+            match &step.input_side {
+                None => forward_row(cell, ForwardRow { x, a, h: &mut *h, c: &mut *c, kept }),
+                Some(input_side) => {
                     // SAFETY: as above.
-                    kept: step.kept.map(|kept| unsafe { kept.slice(of(token, cell.kept() * d)) }),
-                },
-            );
+                    let sums = unsafe { input_side.slice(of(row, gates)) };
+                    for (sum, x) in sums.iter_mut().zip(x) {
+                        *sum += x.wide();
+                    }
+                    forward_row(cell, ForwardRow { x: &*sums, a, h: &mut *h, c: &mut *c, kept });
+                }
+            }
             if let Some(left) = &step.left {
                 // SAFETY: as above.
                 number::copy(h, unsafe { left.slice(of(row, d)) });

@@ -11,6 +11,8 @@ use super::schedule::Schedule;
 use super::{Cell, Forward, Keep, Layer, LayerGradients, Remembered};
 use crate::{Array, DType, Param, Tensor};
 
+pub(crate) use backward::BackwardStep;
+pub(crate) use forward::{ForwardStep, Record};
 pub(super) use state::{gather, scatter};
 
 /// The whole layer, from the states `[h, c]` on.
