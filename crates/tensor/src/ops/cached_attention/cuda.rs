@@ -131,11 +131,11 @@ pub(super) fn attend(
         widest <= MOST_WIDE,
         "cached attention: heads of {widest} numbers on a card, at most {MOST_WIDE}"
     );
-    let is_fast = d_k == d_v && matches!(d_k, 32 | 64 | 128) && is_aligned(queries);
-    // The fast kernels for bf16 store what is new themselves, where lists say to which slots.
+    let fits = d_k == d_v && matches!(d_k, 32 | 64 | 128) && is_aligned(queries);
+    let is_fast = fits && tensor.dtype() == DType::Bf16;
+    // The fast kernels store what is new themselves, where lists say to which slots.
     let is_taken = |part: &&Part| {
-        let is_bf16 = [part.tensor.dtype(), stored.dtype()] == [DType::Bf16; 2];
-        is_fast && is_bf16 && is_aligned(part) && lists.slots.is_some()
+        is_fast && part.tensor.dtype() == DType::Bf16 && is_aligned(part) && lists.slots.is_some()
     };
     let taken = newest.filter(is_taken);
     if let (Some(part), None) = (newest, taken) {
@@ -164,14 +164,11 @@ pub(super) fn attend(
     };
     if is_fast {
         // Hypotheses of a sentence see the same source, each of them a past of its own.
-        let is_tiled = lists.slots.is_none();
-        let (kind, grid) = match (tensor.dtype(), is_tiled) {
-            (DType::F32, _) => ("f32", [rows.div_ceil(WARPS), heads, 1]),
-            (DType::Bf16, false) => ("bf16", [(rows * heads).div_ceil(WARPS), 1, 1]),
-            (DType::Bf16, true) => ("tiled", [rows.div_ceil(tile) * heads, 1, 1]),
+        let (kind, blocks) = match lists.slots {
+            Some(_) => ("bf16", (rows * heads).div_ceil(WARPS)),
+            None => ("tiled", rows.div_ceil(tile) * heads),
         };
-        let name = format!("attend_{d_k}_{kind}");
-        launch!(MODULE.function(name), Blocks { grid, threads: 32 * WARPS, shared: 0 }, job);
+        launch!(MODULE.function(format!("attend_{d_k}_{kind}")), Blocks::of(blocks, 32 * WARPS), job);
         return out;
     }
     let is_even = [d_k, d_v, stored.width()].iter().all(|width| width.is_multiple_of(8));
