@@ -109,9 +109,8 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
     }
     match call.fast {
         Some(width) => {
-            let kinds = &call.work.fast.kinds;
             let blocks = Blocks {
-                grid: [heads * (kinds[0] + 2 * kinds[1]) + call.short_blocks(), 1, 1],
+                grid: [heads * call.work.fast.kinds[0], 1, 1],
                 threads: if width == 128 { 256 } else { 128 },
                 shared: 64 * (6 * width + 36),
             };
@@ -155,6 +154,8 @@ pub(super) fn backward(
     match call.fast.filter(|_| [queries, keys, values].into_iter().all(is_even)) {
         Some(width) => {
             let (heads, work) = (problem.heads, call.work.clone());
+            let kinds = &work.fast_queries.kinds;
+            call.argument = call.with_list(&work.fast_queries);
             let small = |blocks: usize, rows: usize| Blocks {
                 grid: [blocks, 1, 1],
                 threads: 4 * rows,
@@ -165,16 +166,21 @@ pub(super) fn backward(
                 threads: 128,
                 shared: 128 * (8 * width + 36),
             };
-            // Every sequence is done by one of them.
-            let mut short = || call.launch_fast("backward", width, small(call.short_blocks(), 64));
-            let mut whole =
-                || call.launch_fast("backward_whole", width, small(heads * work.fast.kinds[1], 128));
+            // Every sequence is done by one of them; one block has a head of up to 64 tokens, or two of up to 32.
+            let mut short = || {
+                call.launch_fast(
+                    "backward",
+                    width,
+                    small(heads * kinds[2] + (heads * kinds[3]).div_ceil(2), 64),
+                )
+            };
+            let mut whole = || call.launch_fast("backward_whole", width, small(heads * kinds[1], 128));
             let mut longer = || {
-                call.launch_fast("backward_queries", width, long(work.fast.kinds[0]));
+                call.launch_fast("backward_queries", width, long(kinds[0]));
                 let keys = call.with_list(&work.fast_keys);
                 launch_fast(&keys, "backward_keys", width, long(work.fast_keys.kinds[0]));
             };
-            match work.fast.kinds[..2] {
+            match kinds[..2] {
                 [0, 0] => short(),
                 [0, _] => side_by_side(&mut [&mut short, &mut whole]),
                 _ => side_by_side(&mut [&mut short, &mut whole, &mut longer]),
@@ -262,13 +268,6 @@ impl<'a> Call<'a> {
         };
         let fast = fits.then_some(*d_k);
         Call { problem, argument, work, fast, _dropout: drawn, _mask: booleans }
-    }
-
-    /// Blocks for sequences of up to 64 tokens: one for each head, or half of one up to 32 tokens.
-    fn short_blocks(&self) -> usize {
-        let heads = self.problem.heads;
-        let kinds = &self.work.fast.kinds;
-        heads * kinds[2] + (heads * kinds[3]).div_ceil(2)
     }
 
     fn launch_fast(&self, pass: &str, width: usize, blocks: Blocks) {
