@@ -2,10 +2,6 @@
 
 use half::bf16;
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::exp;
 use crate::cpu::number::{self, Number, NumbersMut, SharedNumbers};
 use crate::cpu::simd::{LANES, Lanes, fold};
@@ -42,11 +38,6 @@ pub(super) fn losses_and_slopes(
                     [0.0; 3]
                 }
                 NumbersMut::F32(z) => row_losses(z, label, target, scratch.f32_mut()),
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: this machine has AVX-512 with bf16.
-                NumbersMut::Bf16(z) if isa::current() == Isa::Amx => unsafe {
-                    avx512::row(z, label, target, scratch.f32_mut())
-                },
                 NumbersMut::Bf16(z) => row_losses(z, label, target, scratch.f32_mut()),
             };
             for (kind, result) in results.into_iter().enumerate() {
