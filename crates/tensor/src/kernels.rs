@@ -4,7 +4,7 @@ use crate::cuda::{self, Module};
 use crate::{array, collective, ops};
 
 /// One line each.
-pub(crate) fn all() -> [&'static Module; 29] {
+pub(crate) fn all() -> [&'static Module; 28] {
     [
         &array::cuda::MODULE,
         &ops::elementwise::cuda::MODULE,
@@ -34,6 +34,5 @@ pub(crate) fn all() -> [&'static Module; 29] {
         &ops::top_k::cuda::MODULE,
         &collective::cards::MODULE,
         &cuda::FEED,
-        &cuda::TUNE,
     ]
 }

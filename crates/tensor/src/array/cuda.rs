@@ -5,19 +5,13 @@ use std::sync::Arc;
 use bytemuck::NoUninit;
 
 use super::{Array, Write};
-use crate::DType;
 use crate::cuda::{Blocks, Module, Pointer, upload};
 
 pub(crate) static MODULE: Module = Module::early("array", include_str!("cuda.cu"));
 
 /// Copies the numbers of one array into another of the same size, rounded if need be.
 pub(crate) fn convert(from: &Array, to: &mut Array) {
-    let name = match (from.dtype(), to.dtype()) {
-        (DType::F32, DType::F32) => "f32_to_f32",
-        (DType::F32, DType::Bf16) => "f32_to_bf16",
-        (DType::Bf16, DType::F32) => "bf16_to_f32",
-        (DType::Bf16, DType::Bf16) => "bf16_to_bf16",
-    };
+    let name = format!("{}_to_{}", from.dtype(), to.dtype());
     let (blocks, n) = (Blocks::for_each(from.len().div_ceil(4)), from.len() as u64);
     launch!(MODULE.function(name), blocks, from.pointer(), to.pointer(), n);
 }
@@ -25,12 +19,7 @@ pub(crate) fn convert(from: &Array, to: &mut Array) {
 /// `sum += other`, in `sum`'s type.
 pub(super) fn add(sum: &mut Array, other: &Array) {
     sum.forget_sums();
-    let name = match (other.dtype(), sum.dtype()) {
-        (DType::F32, DType::F32) => "add_f32_to_f32",
-        (DType::Bf16, DType::F32) => "add_bf16_to_f32",
-        (DType::F32, DType::Bf16) => "add_f32_to_bf16",
-        (DType::Bf16, DType::Bf16) => "add_bf16_to_bf16",
-    };
+    let name = format!("add_{}_to_{}", other.dtype(), sum.dtype());
     let (blocks, n) = (Blocks::for_each(sum.len().div_ceil(4)), sum.len() as u64);
     launch!(MODULE.function(name), blocks, sum.pointer(), other.pointer(), n);
 }

@@ -2,9 +2,6 @@
 
 use std::arch::x86_64::*;
 
-use crate::random::Dropout;
-use crate::random::definition::{FIRST, SECOND, SPREAD};
-
 /// `e^x` of sixteen numbers, to about one unit in the last place; 0 for −∞, NaN for NaN.
 ///
 /// As [`super::math::exp`], with fused multiply-add, and `scalef` in place of building `2^n` from bits.
@@ -36,68 +33,10 @@ pub(crate) unsafe fn load_bf16(from: *const half::bf16) -> __m512 {
     _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(halves)))
 }
 
-/// Writes 32 numbers as bf16, rounded to nearest even.
-///
-/// # Safety
-/// 64 bytes must be writable.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bf16")]
-pub(crate) unsafe fn store_bf16(low: __m512, high: __m512, to: *mut half::bf16) {
-    // SAFETY: the caller's promise; both register types are plain bits.
-    unsafe {
-        let bits = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low));
-        _mm512_storeu_si512(to.cast(), bits);
-    }
-}
-
-/// Which of the 32 elements from the even number `start` on dropout keeps, a bit for each: as [`Dropout::factor`] says.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,bmi2")]
-pub(crate) fn kept(dropout: Dropout, start: usize) -> u32 {
-    if dropout.is_none() {
-        return u32::MAX;
-    }
-    debug_assert!(start.is_multiple_of(2));
-    let ([low, high], threshold) = (dropout.key(), _mm512_set1_epi32(dropout.threshold() as i32));
-    let multiply = |x, by: u32| _mm512_mullo_epi32(x, _mm512_set1_epi32(by as i32));
-    let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    let index = _mm512_add_epi32(lanes, _mm512_set1_epi32((start >> 1) as u32 as i32));
-    // `definition::bits`, sixteen at once.
-    let mut x = _mm512_xor_si512(multiply(index, SPREAD), _mm512_set1_epi32(low as i32));
-    x = _mm512_xor_si512(x, _mm512_srli_epi32::<16>(x));
-    x = multiply(x, FIRST);
-    x = _mm512_xor_si512(x, _mm512_srli_epi32::<15>(x));
-    x = multiply(_mm512_add_epi32(x, _mm512_set1_epi32(high as i32)), SECOND);
-    x = _mm512_xor_si512(x, _mm512_srli_epi32::<16>(x));
-    x = multiply(x, SPREAD);
-    x = _mm512_xor_si512(x, _mm512_srli_epi32::<15>(x));
-    let even = _mm512_cmpge_epu32_mask(_mm512_and_si512(x, _mm512_set1_epi32(0xffff)), threshold);
-    let odd = _mm512_cmpge_epu32_mask(_mm512_srli_epi32::<16>(x), threshold);
-    _pdep_u32(u32::from(even), 0x5555_5555) | _pdep_u32(u32::from(odd), 0xaaaa_aaaa)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cpu::isa::Isa;
-    use crate::random::Stream;
-
-    #[test]
-    fn kept_says_what_factor_says() {
-        if !Isa::Avx512.is_available() {
-            return;
-        }
-        for rate in [0.0, 0.1, 0.5] {
-            let dropout = if rate == 0.0 { Dropout::NONE } else { Dropout::new(rate, Stream::new(1, 2, 3)) };
-            for start in [0, 2, 64, 1 << 20] {
-                // SAFETY: AVX-512 is there.
-                let kept = unsafe { kept(dropout, start) };
-                for i in 0..32 {
-                    assert_eq!(kept >> i & 1 == 1, dropout.factor(start + i) != 0.0, "{rate} {start} {i}");
-                }
-            }
-        }
-    }
 
     #[test]
     fn exp_matches_double_precision_and_has_the_right_ends() {

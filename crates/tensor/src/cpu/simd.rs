@@ -10,6 +10,9 @@ macro_rules! kernel {
     ($(#[$meta:meta])* $vis:vis fn $name:ident <$f:ident : Fn($($fin:ty),*) -> $fout:ty> ( $($arg:ident : $ty:ty),* $(,)? ) $(-> $ret:ty)? $body:block) => {
         kernel! { @versions [$(#[$meta])*] [$vis] $name [<$f: Fn($($fin),*) -> $fout>] [] [$($arg: $ty),*] [$($arg),*] [$(-> $ret)?] $body }
     };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident <$t:ident : $bound:ident> ( $($arg:ident : $ty:ty),* $(,)? ) $(-> $ret:ty)? $body:block) => {
+        kernel! { @versions [$(#[$meta])*] [$vis] $name [<$t: $bound>] [::<$t>] [$($arg: $ty),*] [$($arg),*] [$(-> $ret)?] $body }
+    };
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$(const $c:ident : $cty:ty),+>)? ( $($arg:ident : $ty:ty),* $(,)? ) $(-> $ret:ty)? $body:block) => {
         kernel! { @versions [$(#[$meta])*] [$vis] $name [$(<$(const $c: $cty),+>)?] [$(::<$($c),+>)?] [$($arg: $ty),*] [$($arg),*] [$(-> $ret)?] $body }
     };
@@ -47,6 +50,24 @@ macro_rules! kernel {
             body $($turbofish)* ($($args)*)
         }
     };
+}
+
+/// `by_type!(dtype, T => work)`: the work with `T` as the type of such numbers.
+macro_rules! by_type {
+    ($dtype:expr, $t:ident => $work:expr) => {{
+        #[allow(unused_imports, reason = "not all work asks for the elements of arrays")]
+        use $crate::cpu::number::Element as _;
+        match $dtype {
+            $crate::DType::F32 => {
+                type $t = f32;
+                $work
+            }
+            $crate::DType::Bf16 => {
+                type $t = half::bf16;
+                $work
+            }
+        }
+    }};
 }
 
 /// Sixteen running values: one AVX-512 register, two AVX2 ones, four NEON ones.

@@ -6,7 +6,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use bytemuck::NoUninit;
+use bytemuck::{NoUninit, Zeroable};
 use cudarc::driver::sys::{self as driver, CUresult};
 
 use super::card::{expect, present};
@@ -63,7 +63,7 @@ fn unwind(full: OutOfMemory) -> ! {
 }
 
 /// An address in the card's memory, as kernels take it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit, Zeroable)]
 #[repr(transparent)]
 pub(crate) struct Pointer(pub(crate) u64);
 

@@ -26,7 +26,6 @@ mod module;
 
 mod plan;
 mod product;
-mod tune;
 
 mod profile;
 
@@ -48,4 +47,3 @@ pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;
 pub use step::{Ticket, step};
 pub(crate) use step::{ahead, aside, await_aside, current as current_step, side_by_side};
-pub(crate) use tune::MODULE as TUNE;

@@ -76,25 +76,27 @@ impl Module {
         self.only.is_none_or(|only| only == architecture)
     }
 
-    /// A kernel by its name in the source.
-    pub(crate) fn function(&self, name: &'static str) -> Function {
+    /// A kernel by its name in the source, which may be put together from parts: those names are few, and kept for good.
+    pub(crate) fn function(&self, name: impl AsRef<str>) -> Function {
         let loaded = self.loaded.get_or_init(|| self.load());
         let mut functions = loaded.functions.lock().expect("module lock");
-        let handle = *functions.entry(name).or_insert_with(|| {
-            let symbol = CString::new(name).expect("a plain name");
-            let mut function: CUfunction = ptr::null_mut();
-            // SAFETY: the module is loaded for good.
-            let result =
-                unsafe { driver::cuModuleGetFunction(&mut function, loaded.module, symbol.as_ptr()) };
-            expect(name, result);
-            function
-        });
+        if let Some((name, &handle)) = functions.get_key_value(name.as_ref()) {
+            return Function { handle, name, is_early: self.is_early };
+        }
+        let name: &'static str = name.as_ref().to_owned().leak();
+        let symbol = CString::new(name).expect("a plain name");
+        let mut handle: CUfunction = ptr::null_mut();
+        // SAFETY: the module is loaded for good.
+        let result = unsafe { driver::cuModuleGetFunction(&mut handle, loaded.module, symbol.as_ptr()) };
+        expect(name, result);
+        functions.insert(name, handle);
         Function { handle, name, is_early: self.is_early }
     }
 
     /// As [`Module::function`] for a kernel that needs this many bytes of shared memory, which may be more than 48 KiB.
-    pub(crate) fn function_with_shared(&self, name: &'static str, shared: usize) -> Function {
+    pub(crate) fn function_with_shared(&self, name: impl AsRef<str>, shared: usize) -> Function {
         let function = self.function(name);
+        let name = function.name;
         let loaded = self.loaded.get().expect("its function was just found");
         let mut allowed = loaded.shared.lock().expect("module lock");
         let allowed = allowed.entry(name).or_insert(0);

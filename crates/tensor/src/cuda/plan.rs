@@ -19,11 +19,8 @@ const WAYS: usize = 16;
 /// What is known about products of one shape.
 pub(super) struct Plan {
     pub(super) operation: cublasLtMatmulDesc_t,
-    /// Those that the heuristic names, the best by its opinion first, and the one that is taken.
-    pub(super) ways: Vec<cublasLtMatmulAlgo_t>,
-    pub(super) way: usize,
-    /// Whether they have been tried.
-    pub(super) is_tuned: bool,
+    /// The best one that the heuristic names.
+    pub(super) way: cublasLtMatmulAlgo_t,
 }
 
 // SAFETY: descriptions may be used by any thread, one at a time; the plans are behind a lock.
@@ -99,20 +96,19 @@ impl Plan {
             if let Some(bias) = epilogue.row() {
                 set(operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
             }
-            let ways = ways(handle, operation, product, key);
-            (!ways.is_empty()).then_some(Plan { operation, ways, way: 0, is_tuned: false })
+            Some(Plan { operation, way: way(handle, operation, product, key)? })
         }
     }
 }
 
 /// # Safety
 /// Handle and descriptions are cuBLASLt's.
-unsafe fn ways(
+unsafe fn way(
     handle: cublasLtHandle_t,
     operation: cublasLtMatmulDesc_t,
     product: &Product,
     key: &Key,
-) -> Vec<cublasLtMatmulAlgo_t> {
+) -> Option<cublasLtMatmulAlgo_t> {
     // SAFETY: as promised, and every other pointer is to a local.
     unsafe {
         let mut preference = ptr::null_mut();
@@ -158,7 +154,7 @@ unsafe fn ways(
         let count = if status == cublasStatus_t::CUBLAS_STATUS_SUCCESS { count as usize } else { 0 };
         let works =
             |found: &&cublasLtMatmulHeuristicResult_t| found.state == cublasStatus_t::CUBLAS_STATUS_SUCCESS;
-        found[..count].iter().filter(works).map(|found| found.algo).collect()
+        found[..count].iter().find(works).map(|found| found.algo)
     }
 }
 

@@ -124,6 +124,13 @@ __device__ __forceinline__ void load4(const bf16* from, float* x) {
     uint2 v = *(const uint2*)from;
     x[0] = low_of(v.x), x[1] = high_of(v.x), x[2] = low_of(v.y), x[3] = high_of(v.y);
 }
+// Eight at once.
+__device__ __forceinline__ void load8(const float* from, float* x) { load4(from, x), load4(from + 4, x + 4); }
+__device__ __forceinline__ void load8(const bf16* from, float* x) {
+    uint4 v = *(const uint4*)from;
+    x[0] = low_of(v.x), x[1] = high_of(v.x), x[2] = low_of(v.y), x[3] = high_of(v.y);
+    x[4] = low_of(v.z), x[5] = high_of(v.z), x[6] = low_of(v.w), x[7] = high_of(v.w);
+}
 __device__ __forceinline__ void store4(float* to, const float* x) { *(float4*)to = make_float4(x[0], x[1], x[2], x[3]); }
 __device__ __forceinline__ void store4(bf16* to, const float* x) {
     *(uint2*)to = make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]));

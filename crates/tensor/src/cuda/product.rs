@@ -9,8 +9,7 @@ use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cudarc::cublaslt::sys::{
-    self as blas, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDescAttributes_t as Attribute,
-    cublasStatus_t,
+    self as blas, cublasLtHandle_t, cublasLtMatmulDescAttributes_t as Attribute, cublasStatus_t,
 };
 
 use cudarc::driver::sys::CUstream;
@@ -21,7 +20,6 @@ use super::memory::{Buffer, Pointer};
 use super::plan::{Key, Layout, Plan, layout, set};
 use super::profile;
 use super::step;
-use super::tune;
 use crate::DType;
 
 /// Bytes that cuBLASLt may use to split a product; 32 MiB is what its makers advise for Hopper.
@@ -143,19 +141,9 @@ pub(super) fn multiply_now(stream: CUstream, lane: usize, product: &Product) {
     assert!(is_queued, "cuBLASLt has no way to compute {product:?}");
 }
 
-/// Makes the plan for a product, and finds the fastest way if that has not been done. The card does nothing else meanwhile.
+/// Makes the plan for a product, if there is none for its shape.
 pub(super) fn prepare(product: &Product) {
-    with_plan(&product.rounded(), |plan| {
-        if let Some(plan) = plan.filter(|plan| !plan.is_tuned) {
-            present().wait();
-            let run = |product: &Product, way: &cublasLtMatmulAlgo_t| {
-                send((present().stream, 0), product, plan, way)
-            };
-            plan.way = tune::fastest(product, &plan.ways, run);
-            plan.is_tuned = true;
-            profile::note(|| format!("way {} of {} for {product:?}", plan.way, plan.ways.len()));
-        }
-    });
+    with_plan(&product.rounded(), |_| ());
 }
 
 /// Calls `work` with the plan for a shape, which is made if it was not asked for before; `None` if there is no way.
@@ -168,16 +156,11 @@ fn with_plan<R>(shape: &Product, work: impl FnOnce(Option<&mut Plan>) -> R) -> R
 
 /// Queues a product by the plan for a shape like its own; false if there is none, or it does not suit the product.
 fn queue(to: (CUstream, usize), product: &Product, shape: &Product) -> bool {
-    with_plan(shape, |plan| plan.is_some_and(|plan| send(to, product, plan, &plan.ways[plan.way])))
+    with_plan(shape, |plan| plan.is_some_and(|plan| send(to, product, plan)))
 }
 
-/// Queues a product by one way of a plan; false if it does not suit the product.
-fn send(
-    (stream, lane): (CUstream, usize),
-    product: &Product,
-    plan: &Plan,
-    way: &cublasLtMatmulAlgo_t,
-) -> bool {
+/// Queues a product by a plan; false if it does not suit the product.
+fn send((stream, lane): (CUstream, usize), product: &Product, plan: &Plan) -> bool {
     let Product { left, right, out, add, epilogue } = *product;
     let card = present();
     let workspace = card.plans.workspace(lane);
@@ -208,7 +191,7 @@ fn send(
             out_layout,
             out.pointer.0 as *mut c_void,
             out_layout,
-            way,
+            &plan.way,
             workspace.0 as *mut c_void,
             WORKSPACE,
             stream.cast(),

@@ -27,13 +27,6 @@ pub(super) fn is_on() -> bool {
     *IS_ON
 }
 
-/// Says something on the way if a profile is wanted.
-pub(super) fn note(text: impl FnOnce() -> String) {
-    if *IS_ON {
-        eprintln!("{}", text());
-    }
-}
-
 /// Does `work`, which queues something, and times it if a profile is wanted.
 pub(super) fn around(name: impl FnOnce() -> String, work: impl FnOnce()) {
     if !*IS_ON {

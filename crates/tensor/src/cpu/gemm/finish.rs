@@ -68,14 +68,7 @@ pub(crate) struct Destination<'a> {
     pub(super) place: Place,
     pub(super) columns: usize,
     pub(super) finish: Finish<'a>,
-    /// True when no cache would keep the output until it is read and its rows are whole cache lines: then it is written
-    /// past the caches, which spares reading it first.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 ask"))]
-    pub(super) is_streamed: bool,
 }
-
-/// Outputs from this size on are streamed.
-const STREAMED_BYTES: usize = 16 << 20;
 
 pub(super) enum Place {
     F32(SharedMut<f32>),
@@ -83,38 +76,14 @@ pub(super) enum Place {
     Bf16(SharedMut<bf16>),
 }
 
-impl Place {
-    /// Whether every row begins and ends with a cache line, and all of it is overwritten.
-    fn is_made_of_lines(&self, columns: usize) -> bool {
-        let (address, row) = match self {
-            Place::Bf16(values) => (values.address(0).addr(), columns * 2),
-            Place::F32(values) => (values.address(0).addr(), columns * 4),
-            Place::AddF32(_) => return false,
-        };
-        address.is_multiple_of(64) && row.is_multiple_of(64)
-    }
-}
-
 impl<'a> Destination<'a> {
     pub(crate) fn new(output: Output<'_>, columns: usize, finish: Finish<'a>) -> Destination<'a> {
-        let bytes = match &output {
-            Output::F32(values) | Output::AddF32(values) => values.len() * 4,
-            Output::Bf16(values) => values.len() * 2,
-        };
         let place = match output {
             Output::F32(values) => Place::F32(SharedMut::new(values)),
             Output::AddF32(values) => Place::AddF32(SharedMut::new(values)),
             Output::Bf16(values) => Place::Bf16(SharedMut::new(values)),
         };
-        let is_streamed = bytes >= STREAMED_BYTES && place.is_made_of_lines(columns);
-        Destination { place, columns, finish, is_streamed }
-    }
-
-    /// For an output that is read much later, whatever its size: a weight's gradient waits for all the others.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn for_later(mut self) -> Destination<'a> {
-        self.is_streamed = self.place.is_made_of_lines(self.columns);
-        self
+        Destination { place, columns, finish }
     }
 
     /// Where element `(row, column)` goes and the bias from there on, if a whole panel of as many rows is overwritten in f32 and

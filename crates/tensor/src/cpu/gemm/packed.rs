@@ -37,17 +37,6 @@ pub(crate) enum Parts {
     Three = 3,
 }
 
-#[cfg(target_arch = "x86_64")]
-impl Parts {
-    /// The type of the numbers.
-    pub(crate) fn dtype(self) -> DType {
-        match self {
-            Parts::One => DType::Bf16,
-            Parts::Three => DType::F32,
-        }
-    }
-}
-
 /// How many places [`Layout::index`] names.
 pub(crate) const LAYOUTS: usize = 2;
 
@@ -133,15 +122,6 @@ impl Packed {
         }
     }
 
-    /// Packs a row-major `matrix` in tiles for many rows, and adds its columns to `sums`.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn in_tiles_with_sums(matrix: Matrix<'_>, parts: Parts, sums: &mut [f32]) -> Packed {
-        let layout = Layout::Tiles(parts);
-        let mut packed = Packed::scratch(matrix.rows, matrix.columns, layout, parts.dtype());
-        tiles::pack_columns_and_sum(matrix, parts, packed.data.bf16_mut(), sums);
-        packed
-    }
-
     /// Rows of the matrix: the length of every sum.
     pub fn k(&self) -> usize {
         self.k
@@ -196,15 +176,6 @@ pub(crate) struct PackedRows {
 }
 
 impl PackedRows {
-    /// Packs the transpose of `matrix` (row-major, `k × m`) as the left side of a product in `dtype`.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn transpose_of(matrix: Matrix<'_>, dtype: DType) -> PackedRows {
-        let layout = layout_for(dtype, Rows::Many);
-        let mut packed = PackedRows::scratch(matrix.rows, matrix.columns, layout, dtype);
-        packed.fill(matrix);
-        packed
-    }
-
     /// Memory for a matrix.
     fn scratch(k: usize, m: usize, layout: Layout, dtype: DType) -> PackedRows {
         PackedRows { m, k, dtype, layout, data: layout.scratch(k, m, layout.height()) }

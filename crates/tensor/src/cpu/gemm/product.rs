@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
+use crate::DType;
 use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::finish::Destination;
-use crate::cpu::gemm::packed::{Layout, layout_for};
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::gemm::tiles::transposed;
+use crate::cpu::gemm::packed::Layout;
 use crate::cpu::gemm::{Finish, Matrix, Output, PANEL, Packed, Piece, panels};
 use crate::cpu::threads::{is_inside_task, parallel, thread_count};
-use crate::{DType, Rows};
 
 /// `out = finish(lhs · rhs)`, for a row-major `lhs` of `m × k`.
 ///
@@ -50,19 +48,10 @@ pub fn multiply_transposed(
     assert_eq!(out.len(), m * n, "multiply: {m}×{n} does not fill {} elements", out.len());
     let asked = sums.as_ref().map_or(n, |sums| sums.len());
     assert_eq!(asked, n, "weight gradient: {asked} sums for {n} columns");
-    match layout_for(dtype, Rows::Many) {
-        Layout::Panels => {
-            if let Some(sums) = sums {
-                add_column_sums(rhs.numbers(), sums);
-            }
-            multiply_pieces(&[&Piece::new(lhs, rhs, dtype)], out);
-        }
-        #[cfg(target_arch = "x86_64")]
-        Layout::Tiles(parts) => {
-            let out = Destination::new(out, n, Finish::NONE).for_later();
-            transposed::multiply(lhs, rhs, parts, &out, sums);
-        }
+    if let Some(sums) = sums {
+        add_column_sums(rhs.numbers(), sums);
     }
+    multiply_pieces(&[&Piece::new(lhs, rhs, dtype)], out);
 }
 
 /// `out = Σ leftᵀ · right` over the pieces, in their order.

@@ -148,12 +148,6 @@ pub(crate) fn is_inside_part() -> bool {
     is_inside_task() && !IS_WHOLE.get()
 }
 
-/// The number of this thread among those of [`parallel`], if it is inside a task.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn number_in_task() -> Option<usize> {
-    INSIDE_TASK.get()
-}
-
 /// Changes on this thread with every task that it begins.
 pub(crate) fn task_serial() -> u64 {
     TASK_SERIAL.get()

@@ -73,6 +73,47 @@ __device__ __forceinline__ void round_rows(u32 (&left)[BLOCKS][2][4], const floa
     __syncwarp();
 }
 
+// The two rows of this lane in an array by token; null for rows that have no such step.
+__device__ __forceinline__ void lane_rows(const bf16*& low, const bf16*& high, const bf16* from, u32 width, Rows rows, u32 first,
+                                          u32 count, u32 step, u32 at, u32 is_reversed) {
+    u32 r = first + threadIdx.x % 32 / 4;
+    uint4 a = rows[min(r, count - 1)], b = rows[min(r + 8, count - 1)];
+    low = r < count && a.y > step ? from + (u64)token_of(a, at, is_reversed) * width : nullptr;
+    high = r + 8 < count && b.y > step ? from + (u64)token_of(b, at, is_reversed) * width : nullptr;
+}
+
+// The states before a step.
+template <int WIDE>
+__device__ __forceinline__ void take_states(u32 (&left)[WIDE][2][4], const Layer& a, Rows rows, u32 first, u32 count, u32 step, u32 d) {
+    if (step > 0) {
+        const bf16 *low, *high;
+        lane_rows(low, high, a.narrow, d, rows, first, count, step, step - 1, a.is_reversed);
+        take_rows<WIDE>(left, low, high, first_term<WIDE>(), d);
+    } else {
+        u32 r = first + threadIdx.x % 32 / 4;
+        uint4 one = rows[min(r, count - 1)], other = rows[min(r + 8, count - 1)];
+        const float* low = r < count && one.y > 0 ? a.initial_h + (u64)one.z * d : nullptr;
+        const float* high = r + 8 < count && other.y > 0 ? a.initial_h + (u64)other.z * d : nullptr;
+        round_rows<WIDE>(left, low, high, first_term<WIDE>(), d);
+    }
+}
+
+template <int COLUMNS> __device__ __forceinline__ void clear_sums(float (&sums)[COLUMNS][4]) {
+#pragma unroll
+    for (int n = 0; n < COLUMNS; n++) sums[n][0] = sums[n][1] = sums[n][2] = sums[n][3] = 0.0f;
+}
+
+// Columns of a matrix terms x columns as pairs of terms, for `hold`.
+__device__ __forceinline__ u32 column_pair(const void* weight, u32 terms, u32 stride, u32 term, u32 column, bool is_there) {
+    if (term >= terms || !is_there) return 0;
+    const bf16* at = (const bf16*)weight + (u64)term * stride + column;
+    return (u32)at[0].bits | (u32)at[stride].bits << 16;
+}
+// The same with the weight's rows as columns.
+__device__ __forceinline__ u32 row_pair(const void* weight, u32 rows, u32 terms, u32 term, u32 row) {
+    return term < terms && row < rows ? *(const u32*)((const bf16*)weight + (u64)row * terms + term) : 0;
+}
+
 // sums += left . right, from the left side's block FIRST of those that are held on.
 template <int FIRST, int PART, int BLOCKS, int COLUMNS>
 __device__ __forceinline__ void multiply_held(float (&sums)[COLUMNS][4], const u32 (&left)[PART][2][4],

@@ -2,12 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{
-    AttentionRnnWeights, Decoder, DecoderGradients, Remembered, ResultGradients, Selection, cpu, cuda,
-};
-use crate::ops::recurrent::schedule::Schedule;
-use crate::ops::recurrent::{self, Cell, state, states_before};
-use crate::ops::{AttentionScore, Mask, linear};
+use super::{AttentionRnnWeights, Decoder, DecoderGradients, Remembered, ResultGradients, cpu, cuda};
+use crate::ops::recurrent::{self, state, states_before};
+use crate::ops::{AttentionScore, linear};
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Device, Param, Ragged};
 
@@ -20,12 +17,12 @@ pub(super) struct Late {
 
 /// The weights, to keep.
 pub(super) struct KeptWeights {
-    hidden: Param,
-    bias: Option<Param>,
-    context: Param,
-    query: Option<Param>,
-    score: AttentionScore,
-    score_weight: Option<Param>,
+    pub(super) hidden: Param,
+    pub(super) bias: Option<Param>,
+    pub(super) context: Param,
+    pub(super) query: Option<Param>,
+    pub(super) score: AttentionScore,
+    pub(super) score_weight: Option<Param>,
 }
 
 impl KeptWeights {
@@ -39,34 +36,16 @@ impl KeptWeights {
             score_weight: weights.score_weight.cloned(),
         }
     }
-
-    fn borrowed(&self) -> AttentionRnnWeights<'_> {
-        AttentionRnnWeights {
-            hidden: &self.hidden,
-            bias: self.bias.as_ref(),
-            context: &self.context,
-            query: self.query.as_ref(),
-            score: self.score,
-            score_weight: self.score_weight.as_ref(),
-        }
-    }
 }
 
 /// What the tape keeps.
 pub(super) struct Backward {
-    pub(super) cell: Cell,
-    pub(super) selection: Selection,
-    pub(super) dtype: DType,
+    pub(super) decoder: Decoder,
     pub(super) x: (Edge, DType),
-    pub(super) keys: (Edge, DType, Arc<Array>),
-    pub(super) values: (Edge, DType, Arc<Array>),
+    pub(super) keys: (Edge, DType),
+    pub(super) values: (Edge, DType),
     pub(super) initial: Vec<(Edge, DType)>,
-    pub(super) weights: KeptWeights,
-    pub(super) schedule: Schedule,
     pub(super) targets: Ragged,
-    pub(super) sources: Ragged,
-    pub(super) mask: Mask,
-    pub(super) weight_starts: Option<Arc<[usize]>>,
     pub(super) remembered: Remembered,
     /// In the compute type.
     pub(super) contexts: Arc<Array>,
@@ -76,31 +55,20 @@ pub(super) struct Backward {
 impl Backward {
     pub(super) fn run(self, d_states: &Array, gradients: &mut Gradients) {
         let Late { contexts, choices } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
-        let (weights, remembered) = (&self.weights, &self.remembered);
-        let decoder = Decoder {
-            cell: self.cell,
-            selection: self.selection,
-            dtype: self.dtype,
-            schedule: &self.schedule,
-            sources: &self.sources,
-            mask: &self.mask,
-            weight_starts: self.weight_starts.as_deref(),
-            keys: &self.keys.2,
-            values: &self.values.2,
-            weights: weights.borrowed(),
-        };
+        let (decoder, remembered) = (&self.decoder, &self.remembered);
+        let Decoder { weights, schedule, dtype, .. } = decoder;
         let given =
             ResultGradients { states: d_states, contexts: contexts.as_ref(), choices: choices.as_ref() };
         let DecoderGradients { dx, da, dq, dk, dv, d_score_weight, dh, dc } = match d_states.device() {
-            Device::Cpu => cpu::backward(&decoder, remembered, &given),
-            Device::Cuda => cuda::backward(&decoder, &self.targets, remembered, &given),
+            Device::Cpu => cpu::backward(decoder, remembered, &given),
+            Device::Cuda => cuda::backward(decoder, &self.targets, remembered, &given),
         };
         // hidden side = h_{t−1} W_h + b,   q = h_{t−1} W_q,   input side = x + context W_c
         let Remembered { h, states, .. } = remembered;
         let before = match d_states.device() {
-            Device::Cpu => states_before(&self.schedule, h, states, self.dtype),
+            Device::Cpu => states_before(schedule, h, states, *dtype),
             Device::Cuda => {
-                recurrent::cuda::states_before(&self.targets, false, Some(h.pointer()), states, self.dtype)
+                recurrent::cuda::states_before(&self.targets, false, Some(h.pointer()), states, *dtype)
             }
         };
         let d_hidden = da.as_ref().unwrap_or(&dx);
@@ -113,7 +81,7 @@ impl Backward {
             linear::bias_gradient(&d_score_weight, weight);
         }
         let by_sequence = |state: Array| match state.device() {
-            Device::Cpu => state::scatter(&state, self.schedule.order()),
+            Device::Cpu => state::scatter(&state, schedule.order()),
             Device::Cuda => state,
         };
         let mut give = |edge: &Edge, dtype: DType, gradient: Array| {

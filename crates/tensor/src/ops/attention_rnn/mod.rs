@@ -173,19 +173,17 @@ pub fn attention_rnn(
     let wanted = Wanted::of(wanted);
     let is_kept = device == Device::Cuda || wanted.weights || starts[targets.sequences()] <= KEPT_WEIGHTS;
     let starts = is_kept.then_some(starts);
-    let kept_keys = keys.array_as(dtype).clone();
-    let kept_values = values.array_as(dtype).clone();
     let decoder = Decoder {
         cell,
         selection,
         dtype,
-        schedule: &schedule,
-        sources,
-        mask,
-        weight_starts: starts.as_deref(),
-        keys: &kept_keys,
-        values: &kept_values,
-        weights,
+        schedule,
+        sources: sources.clone(),
+        mask: mask.clone(),
+        weight_starts: starts.clone(),
+        keys: keys.array_as(dtype).clone(),
+        values: values.array_as(dtype).clone(),
+        weights: KeptWeights::of(weights),
     };
     let found = match device {
         Device::Cpu => {
@@ -200,19 +198,12 @@ pub fn attention_rnn(
     let late = Arc::new(Mutex::new(Late::default()));
     let contexts = Tensor::new(found.contexts).with_narrow(found.contexts_narrow);
     let backward = Backward {
-        cell,
-        selection,
-        dtype,
+        decoder,
         x: (x_gates.edge(), x_gates.dtype()),
-        keys: (keys.edge(), keys.dtype(), kept_keys),
-        values: (values.edge(), values.dtype(), kept_values),
+        keys: (keys.edge(), keys.dtype()),
+        values: (values.edge(), values.dtype()),
         initial: initial.edges(),
-        weights: KeptWeights::of(weights),
-        schedule,
         targets: targets.clone(),
-        sources: sources.clone(),
-        mask: mask.clone(),
-        weight_starts: starts.clone(),
         remembered: Remembered {
             h,
             c,
@@ -240,21 +231,21 @@ pub fn attention_rnn(
 }
 
 /// A decoder and its steps over one batch, as forward and backward both need it.
-struct Decoder<'a> {
+struct Decoder {
     cell: Cell,
     selection: Selection,
     /// Type of the gates and of the products' operands.
     dtype: DType,
-    schedule: &'a Schedule,
+    schedule: Schedule,
     /// Where the sources lie among keys and values.
-    sources: &'a Ragged,
-    mask: &'a Mask,
+    sources: Ragged,
+    mask: Mask,
     /// Where the attention weights of each sequence begin, if they are kept.
-    weight_starts: Option<&'a [usize]>,
+    weight_starts: Option<Arc<[usize]>>,
     /// source tokens × their widths, in the compute type.
-    keys: &'a Array,
-    values: &'a Array,
-    weights: AttentionRnnWeights<'a>,
+    keys: Arc<Array>,
+    values: Arc<Array>,
+    weights: KeptWeights,
 }
 
 /// What the forward pass computes: by token, but for the weights.

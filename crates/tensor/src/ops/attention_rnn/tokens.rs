@@ -85,18 +85,17 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
     let (device, wanted) = (queries.device(), Wanted::of(options.weights));
     let is_kept = device == Device::Cuda || wanted.weights || pairs <= KEPT_WEIGHTS;
     let starts = is_kept.then_some(starts);
-    let (kept_keys, kept_values) = (keys.array_as(dtype).clone(), values.array_as(dtype).clone());
     let attention = TokenAttention {
         score: options.score,
-        score_weight: options.score_weight,
+        score_weight: options.score_weight.cloned(),
         selection: options.selection,
-        targets,
-        sources,
-        mask,
-        weight_starts: starts.as_deref(),
-        queries: queries.array(),
-        keys: &kept_keys,
-        values: &kept_values,
+        targets: targets.clone(),
+        sources: sources.clone(),
+        mask: mask.clone(),
+        weight_starts: starts.clone(),
+        queries: queries.array_as(DType::F32).clone(),
+        keys: keys.array_as(dtype).clone(),
+        values: values.array_as(dtype).clone(),
     };
     let found = match device {
         Device::Cpu => cpu::attend_tokens(&attention, wanted.scores),
@@ -107,16 +106,8 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
     let taken: Arc<[Option<usize>]> = found.taken.into();
     let late = Arc::new(Mutex::new(Late::default()));
     let backward = Backward {
-        queries: (queries.edge(), queries.array_as(DType::F32).clone()),
-        keys: (keys.edge(), keys.dtype(), kept_keys),
-        values: (values.edge(), values.dtype(), kept_values),
-        score: options.score,
-        score_weight: options.score_weight.cloned(),
-        selection: options.selection,
-        targets: targets.clone(),
-        sources: sources.clone(),
-        mask: mask.clone(),
-        weight_starts: starts.clone(),
+        attention,
+        edges: [queries, keys, values].map(|part| (part.edge(), part.dtype())),
         weights: weights.clone(),
         taken: taken.clone(),
         taken_on_card: found.taken_on_card,
@@ -136,20 +127,20 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
 }
 
 /// The attention of all tokens of one batch, as forward and backward both need it.
-pub(super) struct TokenAttention<'a> {
+pub(super) struct TokenAttention {
     pub(super) score: AttentionScore,
-    pub(super) score_weight: Option<&'a Param>,
+    pub(super) score_weight: Option<Param>,
     pub(super) selection: Selection,
-    pub(super) targets: &'a Ragged,
-    pub(super) sources: &'a Ragged,
-    pub(super) mask: &'a Mask,
+    pub(super) targets: Ragged,
+    pub(super) sources: Ragged,
+    pub(super) mask: Mask,
     /// Where the attention weights of each sequence begin, if they are kept.
-    pub(super) weight_starts: Option<&'a [usize]>,
+    pub(super) weight_starts: Option<Arc<[usize]>>,
     /// f32.
-    pub(super) queries: &'a Array,
+    pub(super) queries: Arc<Array>,
     /// In the compute type, as the values.
-    pub(super) keys: &'a Array,
-    pub(super) values: &'a Array,
+    pub(super) keys: Arc<Array>,
+    pub(super) values: Arc<Array>,
 }
 
 /// What the forward pass computes.
@@ -187,16 +178,9 @@ pub(super) struct TokensGradients {
 
 /// What the tape keeps.
 struct Backward {
-    queries: (Edge, Arc<Array>),
-    keys: (Edge, DType, Arc<Array>),
-    values: (Edge, DType, Arc<Array>),
-    score: AttentionScore,
-    score_weight: Option<Param>,
-    selection: Selection,
-    targets: Ragged,
-    sources: Ragged,
-    mask: Mask,
-    weight_starts: Option<Arc<[usize]>>,
+    attention: TokenAttention,
+    /// Of queries, keys and values.
+    edges: [(Edge, DType); 3],
     weights: Option<Arc<Array>>,
     taken: Arc<[Option<usize>]>,
     taken_on_card: Option<Array>,
@@ -206,18 +190,6 @@ struct Backward {
 impl Backward {
     fn run(self, d_contexts: &Array, gradients: &mut Gradients) {
         let Late { choices, .. } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
-        let attention = TokenAttention {
-            score: self.score,
-            score_weight: self.score_weight.as_ref(),
-            selection: self.selection,
-            targets: &self.targets,
-            sources: &self.sources,
-            mask: &self.mask,
-            weight_starts: self.weight_starts.as_deref(),
-            queries: &self.queries.1,
-            keys: &self.keys.2,
-            values: &self.values.2,
-        };
         let given = TokensGiven {
             weights: self.weights.as_deref(),
             taken: &self.taken,
@@ -226,20 +198,17 @@ impl Backward {
             d_choices: choices.as_ref(),
         };
         let TokensGradients { dq, dk, dv, d_score_weight } = match d_contexts.device() {
-            Device::Cpu => cpu::attend_tokens_backward(&attention, &given),
-            Device::Cuda => cuda::attend_tokens_backward(&attention, &given),
+            Device::Cpu => cpu::attend_tokens_backward(&self.attention, &given),
+            Device::Cuda => cuda::attend_tokens_backward(&self.attention, &given),
         };
-        if let Some(weight) = &self.score_weight {
+        if let Some(weight) = &self.attention.score_weight {
             linear::bias_gradient(&d_score_weight, weight);
         }
-        let mut give = |edge: &Edge, dtype: DType, gradient: Array| {
+        for ((edge, dtype), gradient) in self.edges.iter().zip([dq, dk, dv]) {
             if edge.is_wanted() {
-                gradients.add(edge, gradient.into_dtype(dtype));
+                gradients.add(edge, gradient.into_dtype(*dtype));
             }
-        };
-        give(&self.queries.0, DType::F32, dq);
-        give(&self.keys.0, self.keys.1, dk);
-        give(&self.values.0, self.values.1, dv);
+        }
     }
 }
 

@@ -19,16 +19,6 @@ struct Job {
 #define MINUS_INFINITY __int_as_float(0xff800000)
 const u32 WARPS = 4;        // of a block
 
-// Eight neighbours at an address that is a multiple of 16 bytes (bf16) or of 32 (f32).
-__device__ __forceinline__ void load8(const bf16* from, float* x) {
-    uint4 v = *(const uint4*)from;
-    x[0] = low_of(v.x), x[1] = high_of(v.x), x[2] = low_of(v.y), x[3] = high_of(v.y);
-    x[4] = low_of(v.z), x[5] = high_of(v.z), x[6] = low_of(v.w), x[7] = high_of(v.w);
-}
-__device__ __forceinline__ void load8(const float* from, float* x) {
-    load4(from, x);
-    load4(from + 4, x + 4);
-}
 __device__ __forceinline__ void load2(const bf16* from, float* x) {
     u32 v = *(const u32*)from;
     x[0] = low_of(v), x[1] = high_of(v);
@@ -38,101 +28,7 @@ __device__ __forceinline__ void load2(const float* from, float* x) {
     x[0] = v.x, x[1] = v.y;
 }
 
-// One head of one query, and what it has seen so far.
-struct Seen {
-    float q[8];             // a lane's numbers of it, scaled
-    float top, total;       // the highest score, and the sum of weights if that one's is 1
-    float sums[8];          // of a lane's numbers of the values
-};
-
-// For f32 and heads of D = 32, 64 or 128 numbers: eight numbers of a row are one lane's, so a row is read by D / 8 lanes at once, and a warp
-// reads 256 / D rows at a time. A chunk has DEEP of those, all under way together: those beyond the end have no weight, so a
-// smaller chunk at the end finds the same bits.
-template <u32 D, u32 DEEP>
-__device__ __forceinline__ void see(const Job& job, Seen& seen, const float* keys, const float* values, u32 group, uint2 span, u32 start) {
-    const u32 LANES = D / 8, BESIDE = 32 / LANES;
-    u32 at[DEEP];
-    float scores[DEEP], highest = seen.top;
-    #pragma unroll
-    for (u32 i = 0; i < DEEP; i++) {
-        u32 place = start + i * BESIDE + group;
-        // Beyond the end the last row is read once more, and does not count.
-        at[i] = span.x + min(place, span.y - 1);
-        if (job.slots) at[i] = job.slots[at[i]];
-    }
-    #pragma unroll
-    for (u32 i = 0; i < DEEP; i++) {
-        float k[8], sum = 0.0f;
-        load8(keys + (u64)at[i] * job.stored_width, k);
-        #pragma unroll
-        for (u32 j = 0; j < 8; j++) sum = fmaf(seen.q[j], k[j], sum);
-        #pragma unroll
-        for (u32 step = LANES / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-        scores[i] = start + i * BESIDE + group < span.y ? sum : MINUS_INFINITY;
-        highest = fmaxf(highest, scores[i]);
-    }
-    #pragma unroll
-    for (u32 step = LANES; step < 32; step *= 2) highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, step));
-    // The first time exp(-inf) = 0 meets sums that are 0.
-    float factor = expf(seen.top - highest);
-    seen.top = highest;
-    seen.total *= factor;
-    #pragma unroll
-    for (u32 j = 0; j < 8; j++) seen.sums[j] *= factor;
-    #pragma unroll
-    for (u32 i = 0; i < DEEP; i++) {
-        float v[8], weight = expf(scores[i] - highest);
-        load8(values + (u64)at[i] * job.stored_width, v);
-        seen.total += weight;
-        #pragma unroll
-        for (u32 j = 0; j < 8; j++) seen.sums[j] = fmaf(weight, v[j], seen.sums[j]);
-    }
-}
-
-// The warps of a block have one head of neighbouring queries, which mostly see the same rows.
-template <u32 D> __device__ __forceinline__ void attend_singles(const Job& job) {
-    const u32 LANES = D / 8, BESIDE = 32 / LANES;
-    await_earlier_and_let_come();
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = lane % LANES, group = lane / LANES;
-    u32 row = blockIdx.x * (blockDim.x / 32) + warp, head = blockIdx.y;
-    if (row >= job.rows) return;
-    uint2 span = job.spans[row];
-    Seen seen = {};
-    seen.top = MINUS_INFINITY;
-    load8((const float*)job.queries + (u64)row * job.query_stride + head * D + own * 8, seen.q);
-    #pragma unroll
-    for (u32 i = 0; i < 8; i++) seen.q[i] *= job.scale;
-    const float* keys = (const float*)job.stored + head * D + own * 8;
-    const float* values = keys + job.heads * D;
-    u32 start = 0;
-    for (; start + 4 * BESIDE < span.y; start += 8 * BESIDE) see<D, 8>(job, seen, keys, values, group, span, start);
-    if (start + 2 * BESIDE < span.y) see<D, 4>(job, seen, keys, values, group, span, start);
-    else if (start < span.y) see<D, 2>(job, seen, keys, values, group, span, start);
-    float total = seen.total, (&sums)[8] = seen.sums;
-    // Every group of lanes has the rows of its own.
-    #pragma unroll
-    for (u32 step = LANES; step < 32; step *= 2) {
-        total += __shfl_xor_sync(0xffffffffu, total, step);
-        #pragma unroll
-        for (u32 j = 0; j < 8; j++) sums[j] += __shfl_xor_sync(0xffffffffu, sums[j], step);
-    }
-    if (group > 0) return;
-    // A row that sees nothing only fills a batch up.
-    float share = span.y > 0 ? 1.0f / total : 0.0f;
-    #pragma unroll
-    for (u32 j = 0; j < 8; j++) sums[j] *= share;
-    float* out = (float*)job.out + ((u64)row * job.heads + head) * D + own * 8;
-    store4(out, sums);
-    store4(out + 4, sums + 4);
-}
-
-#define ATTEND_SINGLES(D) \
-    extern "C" __global__ void __launch_bounds__(128) attend_##D##_f32(Job job) { attend_singles<D>(job); }
-ATTEND_SINGLES(32)
-ATTEND_SINGLES(64)
-ATTEND_SINGLES(128)
-
-// For all others: a lane for each key, then a lane for every column of the values.
+// A lane for each key, then a lane for every column of the values.
 // EVEN: rows, heads and columns begin at multiples of eight numbers. A lane has columns 2 lane, 2 lane + 1, and the same 64 on; or,
 // where they are not even, column lane, and the same 32 on.
 // MOST: numbers of a head's key or value.

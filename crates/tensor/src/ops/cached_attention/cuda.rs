@@ -131,11 +131,11 @@ pub(super) fn attend(
         widest <= MOST_WIDE,
         "cached attention: heads of {widest} numbers on a card, at most {MOST_WIDE}"
     );
-    let is_fast = d_k == d_v && matches!(d_k, 32 | 64 | 128) && is_aligned(queries);
-    // The fast kernels for bf16 store what is new themselves, where lists say to which slots.
+    let fits = d_k == d_v && matches!(d_k, 32 | 64 | 128) && is_aligned(queries);
+    let is_fast = fits && tensor.dtype() == DType::Bf16;
+    // The fast kernels store what is new themselves, where lists say to which slots.
     let is_taken = |part: &&Part| {
-        let is_bf16 = [part.tensor.dtype(), stored.dtype()] == [DType::Bf16; 2];
-        is_fast && is_bf16 && is_aligned(part) && lists.slots.is_some()
+        is_fast && part.tensor.dtype() == DType::Bf16 && is_aligned(part) && lists.slots.is_some()
     };
     let taken = newest.filter(is_taken);
     if let (Some(part), None) = (newest, taken) {
@@ -164,33 +164,20 @@ pub(super) fn attend(
     };
     if is_fast {
         // Hypotheses of a sentence see the same source, each of them a past of its own.
-        let is_tiled = lists.slots.is_none();
-        let (names, grid) = match (tensor.dtype(), is_tiled) {
-            (DType::F32, _) => {
-                (["attend_32_f32", "attend_64_f32", "attend_128_f32"], [rows.div_ceil(WARPS), heads, 1])
-            }
-            (DType::Bf16, false) => (
-                ["attend_32_bf16", "attend_64_bf16", "attend_128_bf16"],
-                [(rows * heads).div_ceil(WARPS), 1, 1],
-            ),
-            (DType::Bf16, true) => (
-                ["attend_32_tiled", "attend_64_tiled", "attend_128_tiled"],
-                [rows.div_ceil(tile) * heads, 1, 1],
-            ),
+        let (kind, blocks) = match lists.slots {
+            Some(_) => ("bf16", (rows * heads).div_ceil(WARPS)),
+            None => ("tiled", rows.div_ceil(tile) * heads),
         };
-        let name = names[d_k.ilog2() as usize - 5];
-        launch!(MODULE.function(name), Blocks { grid, threads: 32 * WARPS, shared: 0 }, job);
+        launch!(MODULE.function(format!("attend_{d_k}_{kind}")), Blocks::of(blocks, 32 * WARPS), job);
         return out;
     }
     let is_even = [d_k, d_v, stored.width()].iter().all(|width| width.is_multiple_of(8));
-    let name = match (tensor.dtype(), is_even) {
-        (DType::F32, _) if widest > MOST => "attend_wide_f32",
-        (DType::Bf16, _) if widest > MOST => "attend_wide_bf16",
-        (DType::F32, true) => "attend_f32",
-        (DType::F32, false) => "attend_uneven_f32",
-        (DType::Bf16, true) => "attend_bf16",
-        (DType::Bf16, false) => "attend_uneven_bf16",
+    let kind = match is_even {
+        _ if widest > MOST => "wide_",
+        true => "",
+        false => "uneven_",
     };
+    let name = format!("attend_{kind}{}", tensor.dtype());
     launch!(MODULE.function(name), Blocks::of((rows * heads).div_ceil(WARPS), 32 * WARPS), job);
     out
 }
@@ -206,10 +193,7 @@ pub(super) fn grown(array: &Array, rows: usize) -> Array {
 pub(super) fn keep(from: &Tensor, columns: &Range<usize>, stored: &Array, lists: &KeyLists) {
     let slots = lists.slots.as_ref().expect("lists of slots");
     assert!(lists.end <= stored.rows(), "key value store: row {} of {stored:?}", lists.end - 1);
-    let name = match stored.dtype() {
-        DType::F32 => "keep_f32",
-        DType::Bf16 => "keep_bf16",
-    };
+    let name = format!("keep_{}", stored.dtype());
     let [stride, column, width] = [from.width(), columns.start, columns.len()].map(|size| size as u32);
     let (from, to) = (from.array_as(stored.dtype()).pointer(), stored.pointer());
     let blocks = Blocks::of(lists.queries, 128);

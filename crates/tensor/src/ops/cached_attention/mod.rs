@@ -60,16 +60,6 @@ impl<'a> KeyValueRows<'a> {
         }
     }
 
-    /// Whether both are the same consecutive rows.
-    fn is_same_range(&self, other: &KeyValueRows<'_>) -> bool {
-        match (self, other) {
-            (KeyValueRows::Range(array, rows), KeyValueRows::Range(other, others)) => {
-                std::ptr::eq(*array, *other) && rows == others
-            }
-            _ => false,
-        }
-    }
-
     /// How many rows there are.
     fn len(&self) -> usize {
         match self {

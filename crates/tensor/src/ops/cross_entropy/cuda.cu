@@ -20,30 +20,19 @@ __device__ __forceinline__ Sums joined(const Sums& a, const Sums& b) {
     return both;
 }
 
-// Sums over a warp, in one order; the same in all lanes, because a + b and b + a have the same bits.
-__device__ __forceinline__ Sums warp_sums(Sums mine) {
+// Sums over a block of 256 threads, in one order; the same in all of them, because a + b and b + a have the same bits.
+__device__ __forceinline__ Sums block_sums(Sums mine) {
     for (int step = 16; step > 0; step >>= 1) {
         Sums other = {__shfl_xor_sync(0xffffffffu, mine.top, step), __shfl_xor_sync(0xffffffffu, mine.exponentials, step),
                       __shfl_xor_sync(0xffffffffu, mine.sum, step)};
         mine = joined(mine, other);
     }
-    return mine;
-}
-
-// Sums over a block of 256 threads, in one order.
-__device__ __forceinline__ Sums block_sums(Sums mine) {
-    mine = warp_sums(mine);
     __shared__ Sums warps[8];
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = mine;
     __syncthreads();
     Sums all = warps[0];
     for (int i = 1; i < 8; i++) all = joined(all, warps[i]);
     return all;
-}
-
-__device__ __forceinline__ void widen8(const uint4& v, float* x) {
-    x[0] = low_of(v.x), x[1] = high_of(v.x), x[2] = low_of(v.y), x[3] = high_of(v.y);
-    x[4] = low_of(v.z), x[5] = high_of(v.z), x[6] = low_of(v.w), x[7] = high_of(v.w);
 }
 
 __device__ __forceinline__ void take(Sums& mine, float x) {
@@ -101,55 +90,6 @@ template <class T> __device__ __forceinline__ void losses(const Losses& a) {
     }
     for (u32 i = whole + threadIdx.x; i < a.classes; i += 256)
         z[i] = narrow<T>(__expf(widen(z[i]) - all.top) * scale - (i == label ? on : off));
-}
-
-// The same for rows that fit into shared memory: each number is read once and written once. 512 threads, eight numbers at a
-// time.
-extern "C" __global__ void __launch_bounds__(512, 3) losses_near(Losses a) {
-    extern __shared__ uint4 near[];
-    __shared__ Sums warps[16];
-    u32 row = blockIdx.x, token = a.first + row, label = a.labels[token], eights = a.classes / 8;
-    uint4* z = (uint4*)((bf16*)a.logits + (u64)row * a.classes);
-    if (label == IGNORED) {
-        if (threadIdx.x < 3) a.by_token[threadIdx.x * a.tokens + token] = 0.0f;
-        if (a.keep)
-            for (u32 i = threadIdx.x; i < eights; i += 512) z[i] = make_uint4(0, 0, 0, 0);
-        return;
-    }
-    Sums mine = {-3.402823466e38f, 0.0f, 0.0f};
-#pragma unroll 4
-    for (u32 i = threadIdx.x; i < eights; i += 512) {
-        uint4 v = z[i];
-        near[i] = v;
-        float x[8];
-        widen8(v, x);
-        float top = mine.top;
-        for (int j = 0; j < 8; j++) top = fmaxf(top, x[j]), mine.sum += x[j];
-        mine.exponentials *= __expf(mine.top - top);
-        mine.top = top;
-        for (int j = 0; j < 8; j++) mine.exponentials += __expf(x[j] - top);
-    }
-    mine = warp_sums(mine);
-    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = mine;
-    __syncthreads();
-    Sums all = warps[0];
-    for (int i = 1; i < 16; i++) all = joined(all, warps[i]);
-    float share = 1.0f / (float)*a.counted, on = a.on * share, off = a.off * share, scale = share / all.exponentials;
-    if (threadIdx.x == 0) {
-        float label_logit = widen(((const bf16*)near)[label]), log_sum = all.top + logf(all.exponentials);
-        float others = a.off == 0.0f ? 0.0f : a.off * (all.sum - label_logit);
-        a.by_token[token] = log_sum - a.on * label_logit - others;
-        a.by_token[a.tokens + token] = log_sum - label_logit;
-        a.by_token[2 * a.tokens + token] = label_logit >= all.top ? 1.0f : 0.0f;
-    }
-    if (!a.keep) return;
-#pragma unroll 4
-    for (u32 i = threadIdx.x; i < eights; i += 512) {
-        float x[8];
-        widen8(near[i], x);
-        for (u32 j = 0; j < 8; j++) x[j] = __expf(x[j] - all.top) * scale - (8 * i + j == label ? on : off);
-        z[i] = make_uint4(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7]));
-    }
 }
 
 extern "C" __global__ void __launch_bounds__(256) losses_f32(Losses a) { losses<float>(a); }

@@ -20,9 +20,6 @@ pub(crate) static MODULE: Module =
 /// Rows of logits at a time: enough to fill the card.
 const ROWS: usize = 4096;
 
-/// Bytes of a row of logits in shared memory at most: two blocks have room on every card since Ampere.
-const NEAR: usize = 72 << 10;
-
 /// As in the kernels' source.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
@@ -85,16 +82,7 @@ pub(super) fn forward(
             keep: u32::from(keep == Keep::Gradients),
             unused: 0,
         };
-        let near = classes * dtype.bytes();
-        match dtype {
-            DType::F32 => launch!(MODULE.function("losses_f32"), Blocks::of(rows, 256), job),
-            // Rows of whole sixteen bytes that leave room for another block beside them, and give every thread its share.
-            DType::Bf16 if classes.is_multiple_of(8) && (NEAR / 3..=NEAR).contains(&near) => {
-                let blocks = Blocks { grid: [rows, 1, 1], threads: 512, shared: near };
-                launch!(MODULE.function_with_shared("losses_near", near), blocks, job);
-            }
-            DType::Bf16 => launch!(MODULE.function("losses_bf16"), Blocks::of(rows, 256), job),
-        }
+        launch!(MODULE.function(format!("losses_{dtype}")), Blocks::of(rows, 256), job);
         if let Some(MeanGradients { dx, dw, db }) = &gradients {
             // dx = dz W,   dW = dzᵀ x,   db = Σ dz
             multiply(&plain(slopes, weight, rows_of(dx.operand(), first, rows), false));
@@ -155,10 +143,7 @@ fn rows_of(matrix: Operand, first: usize, rows: usize) -> Operand {
 
 /// `array *= factor`.
 pub(super) fn scale(array: &mut Array, factor: &Array) {
-    let function = match array.dtype() {
-        DType::F32 => "scale_f32",
-        DType::Bf16 => "scale_bf16",
-    };
+    let function = format!("scale_{}", array.dtype());
     let (blocks, n) = (array.len().div_ceil(256).min(1024), array.len());
     let (function, blocks) = (MODULE.function(function), Blocks::of(blocks, 256));
     launch!(function, blocks, array.pointer(), factor.pointer(), n as u64);

@@ -8,7 +8,7 @@ mod shape;
 pub(super) use blocks::binary;
 pub(super) use product::{left_gradient, product, right_gradient};
 pub(super) use reductions::{filled, repeated_column, row_sums, sum};
-pub(in crate::ops) use shape::copy;
+pub(in crate::ops) use shape::{by_target, copy, unit_of};
 pub(super) use shape::{gathered_rows, scattered_rows};
 
 use crate::cuda::Module;

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::NoUninit;
 
-use super::{EmbeddingOptions, NO_TOKEN, Positions, Waves, sinusoid};
+use super::{EmbeddingOptions, Positions, Waves, sinusoid};
 use crate::array::Write;
 use crate::cuda::{
     Blocks, Buffer, DropoutArgument, Module, Pointer, ahead, aside, roomy, upload, upload_list,
 };
+use crate::ops::elementwise::cuda::by_target;
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param};
 
@@ -168,23 +169,11 @@ struct Order {
 }
 
 impl Order {
-    /// By counting: tokens of one row keep their order. Those without a row ([`NO_TOKEN`]) are left out, and only leave their
+    /// Tokens of one row keep their order. Those without a row ([`super::NO_TOKEN`]) are left out, and only leave their
     /// room in the list.
     fn of(rows: &[usize], height: usize) -> Order {
-        let mut starts = vec![0_u32; height + 1];
-        let there = || rows.iter().enumerate().filter(|&(_, &row)| row != NO_TOKEN as usize);
-        for (_, &row) in there() {
-            starts[row + 1] += 1;
-        }
-        for row in 0..height {
-            starts[row + 1] += starts[row];
-        }
-        let mut next = starts.clone();
-        let mut tokens = vec![0; rows.len()];
-        for (token, &row) in there() {
-            tokens[next[row] as usize] = token as u32;
-            next[row] += 1;
-        }
+        let (starts, mut tokens) = by_target(rows, height);
+        tokens.resize(rows.len(), 0);
         let (mut groups, mut long, mut partials) = (Vec::new(), Vec::new(), 0);
         for row in 0..height {
             let (start, end) = (starts[row], starts[row + 1]);

@@ -58,14 +58,14 @@ pub(super) fn activation_backward(
     let (n, blocks) = (gradient.len() as u64, Blocks::for_each(gradient.len()));
     match (activation, passed) {
         (Activation::Relu, Some(y)) => {
-            let function = MODULE.function(of_type(gradient, "relu_backward_f32", "relu_backward_bf16"));
+            let function = MODULE.function(format!("relu_backward_{}", gradient.dtype()));
             let Parts { partial, blocks, sizes: [rows, width, part] } = Parts::of(gradient);
             let (g, sums, scale) = (gradient.pointer(), partial.pointer(), dropout.scale());
             launch!(function, blocks, g, y.pointer(), sums, rows, width, part, scale);
             gradient.know_sums(Arc::new(partial), 0);
         }
         (Activation::Gelu | Activation::GeluTanh | Activation::Silu, Some(z)) => {
-            let function = MODULE.function(smooth_backward_name(activation, gradient));
+            let function = MODULE.function(format!("{}_backward_{}", name_of(activation), gradient.dtype()));
             let dropout = DropoutArgument::of(dropout);
             launch!(function, blocks, gradient.pointer(), z.pointer(), dropout.pointer(), n);
             gradient.forget_sums();
@@ -186,10 +186,7 @@ pub(in crate::ops) fn column_sums(x: &Array) -> Array {
 /// As [`column_sums`] for rows that are part of something and follow each other without gaps.
 pub(in crate::ops) fn column_sums_of(x: Operand) -> Array {
     debug_assert!(x.stride == x.width && !x.transposed, "{x:?} has gaps");
-    let function = MODULE.function(match x.dtype {
-        DType::F32 => "column_sums_f32",
-        DType::Bf16 => "column_sums_bf16",
-    });
+    let function = MODULE.function(format!("column_sums_{}", x.dtype));
     let Parts { partial, blocks, sizes: [rows, width, part] } = Parts::of_shape(x.rows, x.width);
     launch!(function, blocks, x.pointer, partial.pointer(), rows, width, part);
     partial
@@ -198,22 +195,19 @@ pub(in crate::ops) fn column_sums_of(x: Operand) -> Array {
 /// `dropout(f(z))` in z's type.
 fn smooth(z: &Array, activation: Activation, dropout: Dropout) -> Array {
     let y = Array::scratch_on(z.device(), z.dtype(), z.rows(), z.width());
-    let function = MODULE.function(match activation {
-        Activation::GeluTanh => of_type(z, "gelu_tanh_f32", "gelu_tanh_bf16"),
-        Activation::Silu => of_type(z, "silu_f32", "silu_bf16"),
-        _ => of_type(z, "gelu_f32", "gelu_bf16"),
-    });
+    let function = MODULE.function(format!("{}_{}", name_of(activation), z.dtype()));
     let blocks = Blocks::for_each(z.len());
     let dropout = DropoutArgument::of(dropout);
     launch!(function, blocks, z.pointer(), y.pointer(), dropout.pointer(), z.len() as u64);
     y
 }
 
-fn smooth_backward_name(activation: Activation, gradient: &Array) -> &'static str {
-    match activation {
-        Activation::GeluTanh => of_type(gradient, "gelu_tanh_backward_f32", "gelu_tanh_backward_bf16"),
-        Activation::Silu => of_type(gradient, "silu_backward_f32", "silu_backward_bf16"),
-        _ => of_type(gradient, "gelu_backward_f32", "gelu_backward_bf16"),
+/// As in the kernels' source.
+fn name_of(smooth: Activation) -> &'static str {
+    match smooth {
+        Activation::GeluTanh => "gelu_tanh",
+        Activation::Silu => "silu",
+        _ => "gelu",
     }
 }
 
@@ -221,16 +215,9 @@ fn drop_in_place(x: &mut Array, dropout: Dropout) {
     if dropout.is_none() {
         return;
     }
-    let function = MODULE.function(of_type(x, "drop_f32", "drop_bf16"));
+    let function = MODULE.function(format!("drop_{}", x.dtype()));
     let blocks = Blocks::for_each(x.len().div_ceil(4));
     let dropout = DropoutArgument::of(dropout);
     launch!(function, blocks, x.pointer(), dropout.pointer(), x.len() as u64);
     x.forget_sums();
-}
-
-fn of_type(array: &Array, f32: &'static str, bf16: &'static str) -> &'static str {
-    match array.dtype() {
-        DType::F32 => f32,
-        DType::Bf16 => bf16,
-    }
 }

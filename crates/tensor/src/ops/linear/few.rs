@@ -124,15 +124,17 @@ fn run(job: Job, x: Operand, weight: Operand) {
     }
     let tile = match x.dtype {
         DType::F32 => Tile::of_singles(x.rows),
-        DType::Bf16 if is_for_hopper(&x, &weight) => {
-            let orientation = if weight.transposed { Orientation::Transposed } else { Orientation::AsIs };
-            return hopper::multiply(job, orientation);
-        }
+        DType::Bf16 if is_for_hopper(&x, &weight) => return hopper::multiply(job, weight.transposed),
         DType::Bf16 if are_aligned(&x, &weight) => Tile::for_shape(x.rows, outputs),
         DType::Bf16 => UNEVEN,
     };
-    let function = MODULE.function_with_shared(tile.names[usize::from(weight.transposed)], tile.shared);
+    let function = MODULE.function_with_shared(oriented(tile.name, weight.transposed), tile.shared);
     launch!(function, tile.blocks(x.rows, outputs), job);
+}
+
+/// The kernel for `W` as it is, or turned.
+pub(super) fn oriented(name: &str, is_turned: bool) -> String {
+    if is_turned { format!("{name}_turned") } else { name.to_owned() }
 }
 
 /// Whether the products of warpgroups compute it.
@@ -164,39 +166,17 @@ struct Tile {
     threads: usize,
     /// Bytes of shared memory that it is given.
     shared: usize,
-    /// For `W` as it is, and turned.
-    names: [&'static str; 2],
+    name: &'static str,
 }
 
-const LARGE: Tile = Tile {
-    height: 128,
-    width: 128,
-    threads: 256,
-    shared: 3 * (128 + 128) * 128,
-    names: ["large", "large_turned"],
-};
-const MIDDLE: Tile = Tile {
-    height: 64,
-    width: 64,
-    threads: 128,
-    shared: 4 * (64 + 64) * 128,
-    names: ["middle", "middle_turned"],
-};
-const SMALL: Tile = Tile {
-    height: 16,
-    width: 32,
-    threads: 64,
-    shared: 8 * (16 + 32) * 128,
-    names: ["small", "small_turned"],
-};
+const LARGE: Tile =
+    Tile { height: 128, width: 128, threads: 256, shared: 3 * (128 + 128) * 128, name: "large" };
+const MIDDLE: Tile =
+    Tile { height: 64, width: 64, threads: 128, shared: 4 * (64 + 64) * 128, name: "middle" };
+const SMALL: Tile = Tile { height: 16, width: 32, threads: 64, shared: 8 * (16 + 32) * 128, name: "small" };
 /// For widths that are no multiple of eight.
-const UNEVEN: Tile = Tile {
-    height: 64,
-    width: 64,
-    threads: 128,
-    shared: 2 * (64 + 64) * 128,
-    names: ["uneven", "uneven_turned"],
-};
+const UNEVEN: Tile =
+    Tile { height: 64, width: 64, threads: 128, shared: 2 * (64 + 64) * 128, name: "uneven" };
 
 impl Tile {
     /// The largest of which there are enough to give every multiprocessor work.
@@ -210,11 +190,8 @@ impl Tile {
     }
 
     fn of_singles(rows: usize) -> Tile {
-        let (height, names) = match rows {
-            0..=256 => (16, ["few_singles", "few_singles_turned"]),
-            _ => (64, ["singles", "singles_turned"]),
-        };
-        Tile { height, width: 64, threads: 256, shared: 0, names }
+        let (height, name) = if rows <= 256 { (16, "few_singles") } else { (64, "singles") };
+        Tile { height, width: 64, threads: 256, shared: 0, name }
     }
 
     fn blocks(&self, rows: usize, outputs: usize) -> Blocks {

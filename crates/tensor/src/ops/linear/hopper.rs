@@ -1,8 +1,7 @@
 //! The products of `few` on cards with products of warpgroups, in tiles that all have the same order of summation.
 
-use super::few::Job;
+use super::few::{Job, oriented};
 use crate::cuda::{Blocks, Card, Module, card};
-use crate::params::Orientation;
 
 pub(crate) static MODULE: Module = Module::early(
     "hopper",
@@ -23,9 +22,9 @@ pub(super) fn is_present() -> bool {
 }
 
 /// Computes a product of bf16 matrices whose widths are multiples of eight.
-pub(super) fn multiply(job: Job, weight: Orientation) {
+pub(super) fn multiply(job: Job, is_turned: bool) {
     let processors = card().map_or(1, Card::processors);
-    Tile::for_shape(job.rows as usize, job.outputs as usize, processors).multiply(job, weight);
+    Tile::for_shape(job.rows as usize, job.outputs as usize, processors).multiply(job, is_turned);
 }
 
 /// A kernel by what one block of it computes.
@@ -35,22 +34,19 @@ struct Tile {
     rows: usize,
     /// How many pieces of 64 inputs have room.
     stages: usize,
-    /// For `W` as it is, and turned.
-    names: [&'static str; 2],
 }
 
 /// As in the kernels' source, from the smallest to the largest. A tile of 128 outputs and 256 rows, filled by copies as these, was
 /// slower than those of 128 and 128, of which two fit a multiprocessor: one stores its sums while the other multiplies.
 const TILES: [Tile; 6] = [
-    Tile { outputs: 64, rows: 8, stages: 9, names: ["product_64x8", "product_64x8_turned"] },
-    Tile { outputs: 64, rows: 16, stages: 9, names: ["product_64x16", "product_64x16_turned"] },
-    Tile { outputs: 64, rows: 32, stages: 4, names: ["product_64x32", "product_64x32_turned"] },
-    Tile { outputs: 64, rows: 64, stages: 4, names: ["product_64x64", "product_64x64_turned"] },
-    Tile { outputs: 128, rows: 64, stages: 4, names: ["product_128x64", "product_128x64_turned"] },
+    Tile { outputs: 64, rows: 8, stages: 9 },
+    Tile { outputs: 64, rows: 16, stages: 9 },
+    Tile { outputs: 64, rows: 32, stages: 4 },
+    Tile { outputs: 64, rows: 64, stages: 4 },
+    Tile { outputs: 128, rows: 64, stages: 4 },
     LARGEST,
 ];
-const LARGEST: Tile =
-    Tile { outputs: 128, rows: 128, stages: 3, names: ["product_128x128", "product_128x128_turned"] };
+const LARGEST: Tile = Tile { outputs: 128, rows: 128, stages: 3 };
 
 impl Tile {
     /// The smallest of which every block has a multiprocessor to itself.
@@ -62,11 +58,8 @@ impl Tile {
         TILES.into_iter().find(is_at_work).unwrap_or(LARGEST)
     }
 
-    fn multiply(&self, job: Job, weight: Orientation) {
-        let name = match weight {
-            Orientation::AsIs => self.names[0],
-            Orientation::Transposed => self.names[1],
-        };
+    fn multiply(&self, job: Job, is_turned: bool) {
+        let name = oriented(&format!("product_{}x{}", self.outputs, self.rows), is_turned);
         let function = MODULE.function_with_shared(name, self.shared());
         launch!(function, self.blocks(job.rows as usize, job.outputs as usize), job);
     }

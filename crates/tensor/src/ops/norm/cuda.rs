@@ -71,10 +71,7 @@ struct NormBackward {
 /// `x + dropout(sublayer)`.
 pub(super) fn residual(x: &Array, sublayer: &Array, dropout: Dropout) -> Array {
     let y = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), x.width());
-    let function = match sublayer.dtype() {
-        DType::F32 => "residual_f32",
-        DType::Bf16 => "residual_bf16",
-    };
+    let function = format!("residual_{}", sublayer.dtype());
     let (function, blocks, n) = (MODULE.function(function), Blocks::for_each(x.len()), x.len() as u64);
     let dropout = DropoutArgument::of(dropout);
     launch!(function, blocks, x.pointer(), sublayer.pointer(), y.pointer(), dropout.pointer(), n);
@@ -84,10 +81,7 @@ pub(super) fn residual(x: &Array, sublayer: &Array, dropout: Dropout) -> Array {
 /// `g · dropout factor` in `dtype`.
 pub(super) fn dropped(g: &Array, dropout: Dropout, dtype: DType) -> Array {
     let out = Array::scratch_on(Device::Cuda, dtype, g.rows(), g.width());
-    let function = match dtype {
-        DType::F32 => "dropped_f32",
-        DType::Bf16 => "dropped_bf16",
-    };
+    let function = format!("dropped_{dtype}");
     let (function, blocks, n) = (MODULE.function(function), Blocks::for_each(g.len()), g.len() as u64);
     let dropout = DropoutArgument::of(dropout);
     launch!(function, blocks, g.pointer(), out.pointer(), dropout.pointer(), n);
@@ -122,7 +116,7 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
     };
     let types = (sublayer.map_or(dtype, Tensor::dtype), dtype);
     let blocks = if width > NARROW { Blocks::of(rows, 256) } else { Blocks::of(rows.div_ceil(4), 128) };
-    launch!(MODULE.function(kernel(FORWARD, types, width)), blocks, job);
+    launch!(MODULE.function(kernel("forward", types, width)), blocks, job);
     Forward { y, narrow, standard, inverse_deviation }
 }
 
@@ -169,7 +163,7 @@ pub(super) fn backward(
     // Every second team leaves three rows of sums.
     let shared = if width > NARROW { 0 } else { teams(width) / 2 * 3 * 4 * width };
     let blocks = Blocks { grid: [parts, 1, 1], threads: 256, shared };
-    launch!(MODULE.function(kernel(BACKWARD, (sublayer.unwrap_or(dtype), dtype), width)), blocks, job);
+    launch!(MODULE.function(kernel("backward", (sublayer.unwrap_or(dtype), dtype), width)), blocks, job);
     // y = γ x̂ + β
     let partial = Arc::new(partial);
     gamma.gradient_slot().sum_later(partial.clone(), 0);
@@ -181,81 +175,10 @@ pub(super) fn backward(
     (g, d_sublayer)
 }
 
-/// By the sublayer's type, the compute type, and how many times 128 columns a warp can hold (1, 2, 4, 8), or more.
-type Kernels = [[[&'static str; 5]; 2]; 2];
-
-const FORWARD: Kernels = [
-    [
-        [
-            "forward_f32_f32_1",
-            "forward_f32_f32_2",
-            "forward_f32_f32_4",
-            "forward_f32_f32_8",
-            "forward_f32_f32_wide",
-        ],
-        [
-            "forward_f32_bf16_1",
-            "forward_f32_bf16_2",
-            "forward_f32_bf16_4",
-            "forward_f32_bf16_8",
-            "forward_f32_bf16_wide",
-        ],
-    ],
-    [
-        [
-            "forward_bf16_f32_1",
-            "forward_bf16_f32_2",
-            "forward_bf16_f32_4",
-            "forward_bf16_f32_8",
-            "forward_bf16_f32_wide",
-        ],
-        [
-            "forward_bf16_bf16_1",
-            "forward_bf16_bf16_2",
-            "forward_bf16_bf16_4",
-            "forward_bf16_bf16_8",
-            "forward_bf16_bf16_wide",
-        ],
-    ],
-];
-
-const BACKWARD: Kernels = [
-    [
-        [
-            "backward_f32_f32_1",
-            "backward_f32_f32_2",
-            "backward_f32_f32_4",
-            "backward_f32_f32_8",
-            "backward_f32_f32_wide",
-        ],
-        [
-            "backward_f32_bf16_1",
-            "backward_f32_bf16_2",
-            "backward_f32_bf16_4",
-            "backward_f32_bf16_8",
-            "backward_f32_bf16_wide",
-        ],
-    ],
-    [
-        [
-            "backward_bf16_f32_1",
-            "backward_bf16_f32_2",
-            "backward_bf16_f32_4",
-            "backward_bf16_f32_8",
-            "backward_bf16_f32_wide",
-        ],
-        [
-            "backward_bf16_bf16_1",
-            "backward_bf16_bf16_2",
-            "backward_bf16_bf16_4",
-            "backward_bf16_bf16_8",
-            "backward_bf16_bf16_wide",
-        ],
-    ],
-];
-
-fn kernel(kernels: Kernels, (sublayer, compute): (DType, DType), width: usize) -> &'static str {
-    let of = |dtype| usize::from(dtype == DType::Bf16);
-    let size = [128, 256, 512, NARROW].iter().position(|&most| width <= most);
-    kernels[of(sublayer)][of(compute)][size.unwrap_or(4)]
+/// By the sublayer's type, the compute type, and how many times 128 columns a warp can hold, or more.
+fn kernel(pass: &str, (sublayer, compute): (DType, DType), width: usize) -> String {
+    match [1, 2, 4, 8].into_iter().find(|quads| width <= 128 * quads) {
+        Some(quads) => format!("{pass}_{sublayer}_{compute}_{quads}"),
+        None => format!("{pass}_{sublayer}_{compute}_wide"),
+    }
 }

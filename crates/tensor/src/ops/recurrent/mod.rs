@@ -135,14 +135,18 @@ pub fn recurrent(
     }
     let [d, gates] = weight.shape();
     flops::add_product(x_gates.rows(), d, gates);
-    let schedule = Schedule::new(sequences, options.direction);
-    let dtype = options.compute.dtype();
-    let layer = Layer { cell, schedule: &schedule, weight, bias, dtype };
+    let layer = Layer {
+        cell,
+        schedule: Schedule::new(sequences, options.direction),
+        weight: weight.clone(),
+        bias: bias.cloned(),
+        dtype: options.compute.dtype(),
+    };
     let states = layer.initial(initial, x_gates.device());
     let keep = if tape::is_recording() { Keep::Gates } else { Keep::Nothing };
     let found = cpu::forward(&layer, x_gates, states.clone(), keep);
-    let last_h = state::scatter(&found.h, schedule.order());
-    let last_c = cell.has_memory().then(|| state::scatter(&found.c, schedule.order()));
+    let last_h = state::scatter(&found.h, layer.schedule.order());
+    let last_c = cell.has_memory().then(|| state::scatter(&found.c, layer.schedule.order()));
     let Some(kept) = found.kept else {
         let outputs = Tensor::new(found.outputs).with_narrow(found.narrow);
         let last = RecurrentState { h: Tensor::new(last_h), c: last_c.map(Tensor::new) };
@@ -152,13 +156,9 @@ pub fn recurrent(
     let late = Arc::new(Mutex::new(LastGradients::default()));
     let [h, c] = states;
     let backward = Backward {
-        cell,
-        dtype,
+        layer,
         x: (x_gates.edge(), x_gates.dtype()),
         initial: initial.map(RecurrentState::edges).unwrap_or_default(),
-        weight: weight.clone(),
-        bias: bias.cloned(),
-        schedule,
         remembered: Remembered { h, c, outputs: outputs.clone(), kept },
         late: late.clone(),
     };
@@ -209,16 +209,16 @@ pub(crate) fn states_before(schedule: &Schedule, initial: &Array, outputs: &Arra
 }
 
 /// A layer and its steps over one batch.
-struct Layer<'a> {
+struct Layer {
     cell: Cell,
-    schedule: &'a Schedule,
-    weight: &'a Param,
-    bias: Option<&'a Param>,
+    schedule: Schedule,
+    weight: Param,
+    bias: Option<Param>,
     /// Type of the gates and of the products' operands.
     dtype: DType,
 }
 
-impl Layer<'_> {
+impl Layer {
     /// `h` and `c` in the schedule's order, f32; `c` has no width for a cell without memory.
     fn initial(&self, initial: Option<&RecurrentState>, device: Device) -> [Array; 2] {
         let (d, order) = (self.weight.shape()[0], self.schedule.order());
@@ -307,13 +307,9 @@ pub(crate) fn also_given(
 
 /// What the tape keeps of a layer on the processor.
 struct Backward {
-    cell: Cell,
-    dtype: DType,
+    layer: Layer,
     x: (Edge, DType),
     initial: Vec<(Edge, DType)>,
-    weight: Param,
-    bias: Option<Param>,
-    schedule: Schedule,
     remembered: Remembered,
     late: Arc<Mutex<LastGradients>>,
 }
@@ -321,18 +317,18 @@ struct Backward {
 impl Backward {
     fn run(self, d_outputs: &Array, gradients: &mut Gradients) {
         let LastGradients { h, c } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
-        let Backward { cell, dtype, schedule, weight, remembered, .. } = &self;
+        let Backward { layer, remembered, .. } = &self;
+        let Layer { schedule, weight, bias, dtype, .. } = layer;
         let (order, device) = (schedule.order(), d_outputs.device());
         let d_last = [
             state::gather_or_zeros(h.as_ref(), order, remembered.h.width(), device),
             state::gather_or_zeros(c.as_ref(), order, remembered.c.width(), device),
         ];
-        let layer = Layer { cell: *cell, schedule, weight, bias: self.bias.as_ref(), dtype: *dtype };
-        let LayerGradients { dx, da, dh, dc } = cpu::backward(&layer, remembered, d_outputs, d_last);
+        let LayerGradients { dx, da, dh, dc } = cpu::backward(layer, remembered, d_outputs, d_last);
         // a_t = h_{t−1} W + b
         let before = states_before(schedule, &remembered.h, &remembered.outputs, *dtype);
         let d_hidden = da.as_ref().unwrap_or(&dx);
-        linear::map_gradient(&before, d_hidden, weight, self.bias.as_ref());
+        linear::map_gradient(&before, d_hidden, weight, bias.as_ref());
         let (edge, dtype) = &self.x;
         if edge.is_wanted() {
             gradients.add(edge, dx.into_dtype(*dtype));

@@ -8,10 +8,7 @@ pub(crate) static MODULE: Module = Module::new("softmax", include_str!("cuda.cu"
 /// `softmax(x)`.
 pub(super) fn forward(x: &Array) -> Array {
     let y = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), x.width());
-    let function = MODULE.function(match x.dtype() {
-        DType::F32 => "softmax_f32",
-        DType::Bf16 => "softmax_bf16",
-    });
+    let function = MODULE.function(format!("softmax_{}", x.dtype()));
     launch!(function, Blocks::of(x.rows(), 256), x.pointer(), y.pointer(), x.width() as u32);
     y
 }

@@ -9,10 +9,7 @@ pub(crate) static MODULE: Module = Module::new("ssru", include_str!("cuda.cu"));
 pub(super) fn forward(x: &Array, sequences: &Ragged, initial: Option<&Array>) -> Array {
     let d = x.width() / 2;
     let c = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), d);
-    let function = MODULE.function(match x.dtype() {
-        DType::F32 => "ssru_f32",
-        DType::Bf16 => "ssru_bf16",
-    });
+    let function = MODULE.function(format!("ssru_{}", x.dtype()));
     let offsets = sequences.on_card();
     let (blocks, initial) = (blocks(sequences, d), initial.map_or(Pointer::NULL, Array::pointer));
     launch!(function, blocks, x.pointer(), initial, c.pointer(), offsets.pointer(), d as u32);
@@ -23,10 +20,7 @@ pub(super) fn forward(x: &Array, sequences: &Ragged, initial: Option<&Array>) ->
 pub(super) fn backward(x: &Array, c: &Array, g: &Array, sequences: &Ragged) -> Array {
     let d = x.width() / 2;
     let dx = Array::scratch_on(Device::Cuda, x.dtype(), x.rows(), 2 * d);
-    let function = MODULE.function(match x.dtype() {
-        DType::F32 => "ssru_backward_f32",
-        DType::Bf16 => "ssru_backward_bf16",
-    });
+    let function = MODULE.function(format!("ssru_backward_{}", x.dtype()));
     let offsets = sequences.on_card();
     let (blocks, x, c) = (blocks(sequences, d), x.pointer(), c.pointer());
     launch!(function, blocks, x, c, g.pointer(), dx.pointer(), offsets.pointer(), d as u32);

@@ -2,7 +2,7 @@
 
 use super::{BLOCK, STRIP, Tile, portable};
 #[cfg(target_arch = "x86_64")]
-use super::{amx, avx2, avx512bw, vnni};
+use super::{amx, avx2, vnni};
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::isa::{self, Isa};
 
@@ -38,8 +38,6 @@ pub(super) enum Kernel {
     #[cfg(target_arch = "x86_64")]
     Avx2,
     #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(target_arch = "x86_64")]
     Vnni,
     #[cfg(target_arch = "x86_64")]
     Amx,
@@ -52,8 +50,8 @@ impl Kernel {
         match isa::current() {
             Isa::Amx if rows > vnni::FEW && amx::is_there() => return Kernel::Amx,
             Isa::Amx | Isa::Avx512 if vnni::is_there() => return Kernel::Vnni,
-            Isa::Amx | Isa::Avx512 => return Kernel::Avx512,
-            Isa::Avx2 => return Kernel::Avx2,
+            // Those with AVX-512 and without VNNI were made for few years.
+            Isa::Amx | Isa::Avx512 | Isa::Avx2 => return Kernel::Avx2,
             Isa::Neon | Isa::Portable => {}
         }
         #[cfg(target_arch = "aarch64")]
@@ -89,9 +87,6 @@ impl Kernel {
             // SAFETY: `for_rows` only names what this machine has, here and below; the assertions above are what the kernels ask for.
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => unsafe { avx2::multiply(left, strip, sums) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => unsafe { avx512bw::multiply(left, strip, sums) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Kernel::Vnni => unsafe { vnni::multiply(left, strip, column_sums, sums) },

@@ -20,8 +20,6 @@ mod amx;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[cfg(target_arch = "x86_64")]
-mod avx512bw;
 mod kernel;
 mod matrix;
 #[cfg(target_arch = "aarch64")]

@@ -1,8 +1,6 @@
 //! Rows of activations as integers, each with its scale.
 
 use super::{DEPTH, nearest, scale_of};
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::isa::{self, Isa};
 use crate::cpu::simd::LANES;
 use crate::cpu::threads::{SharedMut, is_inside_task, parallel};
 use crate::{Array, DType};
@@ -38,7 +36,7 @@ impl Int8Rows {
                 // SAFETY: every row belongs to one task, here and below.
                 let (out, filling) = unsafe { bytes.slice(row * stride..(row + 1) * stride) }.split_at_mut(k);
                 filling.fill(0);
-                let (scale, sum) = round(values, out);
+                let (scale, sum) = round_row(values, out);
                 // SAFETY: as above.
                 unsafe {
                     all_scales.set(row, scale);
@@ -82,17 +80,8 @@ impl Int8Rows {
     }
 }
 
-/// Rounds a row; returns its scale, and the sum of its integers.
-fn round(values: &[f32], out: &mut [i8]) -> (f32, i32) {
-    #[cfg(target_arch = "x86_64")]
-    if matches!(isa::current(), Isa::Amx | Isa::Avx512) {
-        // SAFETY: `isa::current()` only names what this machine was found to have.
-        return unsafe { super::avx512::round_row(values, out) };
-    }
-    round_row(values, out)
-}
-
 kernel! {
+    /// Rounds a row; returns its scale, and the sum of its integers.
     fn round_row(values: &[f32], out: &mut [i8]) -> (f32, i32) {
         // Magnitudes compare as integers do, and what is no number is the greatest of all.
         let mut largest = [0_u32; LANES];

@@ -9,7 +9,7 @@ use half::bf16;
 
 use super::edge::pack_edge;
 use super::transpose::transpose;
-use super::{DEPTH, STEP, TILE};
+use super::{DEPTH, STEP};
 use crate::cpu::gemm::packed::Parts;
 use crate::cpu::gemm::{Elements, Matrix};
 
@@ -85,29 +85,6 @@ pub(super) fn pack(matrix: Matrix<'_>, corner: Corner, side: Side, part: Part, o
             (Elements::F32(values), Part::Cut(_)) => {
                 arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Part::Cut(2)));
             }
-        }
-    }
-}
-
-/// Adds the columns of a packed right side's block to `sums`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-pub(super) fn add_columns(packed: &[bf16], sums: &mut [f32; SIDE]) {
-    assert_eq!(packed.len(), STEP, "a step has two tiles");
-    let one = i32::from(bf16::ONE.to_bits());
-    // SAFETY: a tile is 16 vectors; both register types are plain bits.
-    unsafe {
-        let ones = std::mem::transmute::<__m512i, __m512bh>(_mm512_set1_epi32(one << 16 | one));
-        for (tile, sums) in packed.chunks_exact(TILE).zip(sums.chunks_exact_mut(16)) {
-            // Two chains, so that an addition need not wait for the one before it.
-            let [mut even, mut odd] = [_mm512_setzero_ps(); 2];
-            for pairs in tile.chunks_exact(2 * DEPTH) {
-                let [first, second] = [0, DEPTH].map(|at| load_words(pairs.as_ptr().add(at).cast()));
-                even = _mm512_dpbf16_ps(even, ones, std::mem::transmute::<__m512i, __m512bh>(first));
-                odd = _mm512_dpbf16_ps(odd, ones, std::mem::transmute::<__m512i, __m512bh>(second));
-            }
-            let sum = _mm512_add_ps(_mm512_loadu_ps(sums.as_ptr()), _mm512_add_ps(even, odd));
-            _mm512_storeu_ps(sums.as_mut_ptr(), sum);
         }
     }
 }

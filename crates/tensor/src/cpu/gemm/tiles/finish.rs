@@ -42,16 +42,8 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiti
             }
             Place::F32(values) => {
                 let finished = finish(sums, bias, rectifier, dropout, start);
-                // SAFETY: as above; what is streamed is made of cache lines.
-                unsafe {
-                    let values = values.slice(range);
-                    if out.is_streamed {
-                        _mm512_stream_ps(values.as_mut_ptr(), finished[0]);
-                        _mm512_stream_ps(values.as_mut_ptr().add(16), finished[1]);
-                    } else {
-                        save(finished, values);
-                    }
-                }
+                // SAFETY: as above.
+                save(finished, unsafe { values.slice(range) });
             }
             Place::Bf16(values) => {
                 let finished = finish(sums, bias, rectifier, dropout, start);
@@ -59,12 +51,7 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiti
                 // SAFETY: as above; 32 bf16 are 64 bytes, and both register types are plain bits.
                 unsafe {
                     let bits = std::mem::transmute::<__m512bh, __m512i>(narrow);
-                    let place = values.slice(range).as_mut_ptr().cast();
-                    if out.is_streamed {
-                        _mm512_stream_si512(place, bits);
-                    } else {
-                        _mm512_storeu_si512(place.cast(), bits);
-                    }
+                    _mm512_storeu_si512(values.slice(range).as_mut_ptr().cast(), bits);
                 }
             }
         }
@@ -76,7 +63,7 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiti
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn fetch(out: &Destination<'_>, block: &Waiting, part: Range<usize>) {
-    if out.is_streamed || block.column + PANEL > out.columns {
+    if block.column + PANEL > out.columns {
         return;
     }
     for r in part.start..part.end.min(block.rows) {

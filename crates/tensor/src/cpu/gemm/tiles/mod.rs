@@ -20,7 +20,6 @@ mod finish;
 mod pack;
 pub(crate) mod small;
 mod transpose;
-pub(crate) mod transposed;
 mod unit;
 mod walk;
 
@@ -29,13 +28,13 @@ use std::ops::Range;
 use half::bf16;
 
 use crate::cpu::gemm::finish::Destination;
-use crate::cpu::gemm::packed::{PackedRows, Parts};
+use crate::cpu::gemm::packed::Parts;
 use crate::cpu::gemm::{Elements, Matrix, PANEL, Packed, Piece};
 use crate::cpu::math::to_bf16_bits;
 use crate::{Array, DType};
 
-pub(crate) use pack::{pack_columns, pack_columns_and_sum, pack_rows};
-use pack::{pack_left, pack_some_columns, pack_some_rows};
+use pack::pack_left;
+pub(crate) use pack::{pack_columns, pack_rows};
 pub(crate) use transpose::transpose;
 use unit::Left;
 pub(crate) use unit::{configure_thread, is_permitted, peak_work};
@@ -150,62 +149,6 @@ pub(crate) fn multiply_pieces(
     let steps = pieces.iter().map(|piece| steps(piece.left.k)).sum();
     let task = Task { parts, rows, strips, steps };
     row_by_row(at, &task, steps * step_len(parts) * 2, out);
-}
-
-/// What a task of [`multiply_columns`] has for itself.
-struct Own<'a> {
-    /// For its strips.
-    packed: &'a mut [bf16],
-    /// For the columns of its strips.
-    sums: Option<&'a mut [f32]>,
-}
-
-/// One task of [`super::multiply_transposed`]: the right side's `strips`, packed here, so that they are still in the second
-/// cache when they are multiplied, and their columns summed.
-fn multiply_columns(
-    left: &PackedRows,
-    right: Matrix<'_>,
-    parts: Parts,
-    strips: Range<usize>,
-    own: Own<'_>,
-    out: &Destination<'_>,
-) {
-    let steps = steps(left.k);
-    let strip_len = steps * step_len(parts);
-    let Own { packed, sums } = own;
-    pack_some_columns(right, parts, strips.clone(), packed, sums);
-    let at = |row: usize, strip: usize, step: usize| Segment {
-        left: packed_rows(&left.data, row / BLOCK, parts).advanced(step),
-        right: packed[(strip - strips.start) * strip_len..][step * step_len(parts)..strip_len].as_ptr(),
-        steps: steps - step,
-    };
-    let task = Task { parts, rows: 0..left.m, strips: strips.clone(), steps };
-    row_by_row(at, &task, strip_len * 2, out);
-}
-
-/// One task of [`super::multiply_transposed`]: the `rows` of the left side's transpose, packed here.
-fn multiply_rows(
-    left: Matrix<'_>,
-    right: &Packed,
-    parts: Parts,
-    rows: Range<usize>,
-    packed: &mut [bf16],
-    out: &Destination<'_>,
-) {
-    let steps = steps(right.k);
-    let blocks = rows.start / BLOCK..rows.end.div_ceil(BLOCK);
-    let block_len = steps * step_len(parts);
-    pack_some_rows(left, parts, blocks.clone(), packed);
-    let at = |row: usize, strip: usize, step: usize| {
-        let block = &packed[(row / BLOCK - blocks.start) * block_len..][..block_len];
-        Segment {
-            left: packed_block(block, parts).advanced(step),
-            right: strip_of(right, strip, parts, step),
-            steps: steps - step,
-        }
-    };
-    let task = Task { parts, rows, strips: 0..right.n.div_ceil(PANEL), steps };
-    row_by_row(at, &task, block_len * 2, out);
 }
 
 /// A packed block of rows.

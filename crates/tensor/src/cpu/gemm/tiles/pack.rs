@@ -9,46 +9,16 @@ use super::{BLOCK, DEPTH, STEP, step_len, steps};
 use crate::cpu::gemm::packed::Parts;
 use crate::cpu::gemm::{Matrix, PANEL};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::{Array, DType};
 
 /// Packs a right side (`k × n`); a tile's row holds, for 16 columns, the pairs `(k, k + 1)`.
 pub(crate) fn pack_columns(matrix: Matrix<'_>, parts: Parts, out: &mut [bf16]) {
-    pack(Operand::columns(matrix), parts, out, None);
-}
-
-/// [`pack_columns`] of a row-major matrix, with the sum of every column added to `sums`.
-pub(crate) fn pack_columns_and_sum(matrix: Matrix<'_>, parts: Parts, out: &mut [bf16], sums: &mut [f32]) {
-    assert_eq!(matrix.column_stride, 1, "pack_columns_and_sum: the matrix must be row-major");
-    pack(Operand::columns(matrix), parts, out, Some(sums));
+    pack(Operand::columns(matrix), parts, out);
 }
 
 /// Packs the transpose of `matrix` (row-major `k × m`) as a left side; a tile's row holds 32 consecutive `k` of one row of
 /// the transpose.
 pub(crate) fn pack_rows(matrix: Matrix<'_>, parts: Parts, out: &mut [bf16]) {
-    pack(Operand::transposed_rows(matrix), parts, out, None);
-}
-
-/// Some strips of [`pack_columns`] or, with sums, of [`pack_columns_and_sum`], on the calling thread. `sums` belong to
-/// these strips.
-pub(super) fn pack_some_columns(
-    matrix: Matrix<'_>,
-    parts: Parts,
-    strips: Range<usize>,
-    out: &mut [bf16],
-    sums: Option<&mut [f32]>,
-) {
-    let operand = Operand::columns(matrix);
-    let steps = 0..steps(operand.k);
-    // SAFETY: this layout exists only where AVX-512 does, and nobody else writes here.
-    unsafe { fill(operand, parts, steps, strips, &SharedMut::new(out), sums) }
-}
-
-/// Some strips of [`pack_rows`], on the calling thread.
-pub(super) fn pack_some_rows(matrix: Matrix<'_>, parts: Parts, strips: Range<usize>, out: &mut [bf16]) {
-    let operand = Operand::transposed_rows(matrix);
-    let steps = 0..steps(operand.k);
-    // SAFETY: as above.
-    unsafe { fill(operand, parts, steps, strips, &SharedMut::new(out), None) }
+    pack(Operand::transposed_rows(matrix), parts, out);
 }
 
 /// Packs some rows and columns of a row-major left side (`m × k`) of singles, on the calling thread.
@@ -59,7 +29,7 @@ pub(super) fn pack_left(matrix: Matrix<'_>, rows: Range<usize>, columns: Range<u
     let strips = rows.start / BLOCK..rows.end.div_ceil(BLOCK);
     let operand = Operand { matrix, side: Side::Rows, k: matrix.columns };
     // SAFETY: as above.
-    unsafe { fill(operand, Parts::Three, steps, strips, &SharedMut::new(out), None) }
+    unsafe { fill(operand, Parts::Three, steps, strips, &SharedMut::new(out)) }
 }
 
 /// A matrix as it lies in memory, row-major, and what is to be made of it.
@@ -105,26 +75,23 @@ impl<'a> Operand<'a> {
     }
 }
 
-fn pack(operand: Operand<'_>, parts: Parts, out: &mut [bf16], sums: Option<&mut [f32]>) {
+fn pack(operand: Operand<'_>, parts: Parts, out: &mut [bf16]) {
     let (steps, strips) = (steps(operand.k), operand.strips());
     let out = SharedMut::new(out);
-    if let Some(sums) = sums {
-        return pack_and_sum(operand, parts, &out, sums);
-    }
     if operand.is_read_along_steps() {
         parallel(strips, |strip| {
             // SAFETY: this layout exists only where AVX-512 does, and tasks have different strips.
             unsafe {
                 let len = steps * step_len(parts);
                 let out = SharedMut::new(out.slice(strip * len..(strip + 1) * len));
-                fill(operand, parts, 0..steps, strip..strip + 1, &out, None);
+                fill(operand, parts, 0..steps, strip..strip + 1, &out);
             }
         });
     } else {
         parallel(steps.div_ceil(STEPS_PER_TASK), |task| {
             let part = task * STEPS_PER_TASK..((task + 1) * STEPS_PER_TASK).min(steps);
             // SAFETY: as above; tasks have different steps.
-            unsafe { fill(operand, parts, part, 0..strips, &out, None) }
+            unsafe { fill(operand, parts, part, 0..strips, &out) }
         });
     }
 }
@@ -132,29 +99,7 @@ fn pack(operand: Operand<'_>, parts: Parts, out: &mut [bf16], sums: Option<&mut 
 /// Enough steps that a task is worth its hand-over.
 const STEPS_PER_TASK: usize = 4;
 
-/// Each task has sums of its own, which are added in order: the result does not depend on the number of threads.
-fn pack_and_sum(operand: Operand<'_>, parts: Parts, out: &SharedMut<bf16>, sums: &mut [f32]) {
-    let (steps, strips) = (steps(operand.k), operand.strips());
-    let (tasks, width) = (steps.div_ceil(STEPS_PER_TASK), strips * PANEL);
-    let mut partial = Array::zeros(DType::F32, tasks, width);
-    let shared = SharedMut::new(partial.f32_mut());
-    parallel(tasks, |task| {
-        let part = task * STEPS_PER_TASK..((task + 1) * STEPS_PER_TASK).min(steps);
-        // SAFETY: this layout exists only where AVX-512 does; each task has its own steps and its own row of sums.
-        unsafe {
-            let sums = shared.slice(task * width..(task + 1) * width);
-            fill(operand, parts, part, 0..strips, out, Some(sums));
-        }
-    });
-    for partial in partial.f32().chunks_exact(width.max(1)) {
-        for (sum, partial) in sums.iter_mut().zip(partial) {
-            *sum += partial;
-        }
-    }
-}
-
-/// Fills some steps of some strips; `out` and `sums` begin with the first of these strips. There is a sum for every column
-/// of a strip, whether or not the matrix has it.
+/// Fills some steps of some strips; `out` begins with the first of these strips.
 ///
 /// # Safety
 /// No other thread may fill the same steps of the same strips, and the processor must have AVX-512 with bf16.
@@ -165,10 +110,9 @@ unsafe fn fill(
     steps_here: Range<usize>,
     strips: Range<usize>,
     out: &SharedMut<bf16>,
-    mut sums: Option<&mut [f32]>,
 ) {
     let steps = steps(operand.k);
-    let mut fill_block = |strip: usize, step: usize| {
+    let fill_block = |strip: usize, step: usize| {
         let place = strip - strips.start;
         let start = (place * steps + step) * step_len(parts);
         for (i, &part) in Part::all(parts).iter().enumerate() {
@@ -176,10 +120,6 @@ unsafe fn fill(
             // SAFETY: every (strip, step, part) has its own place.
             let out = unsafe { out.slice(start..start + STEP) };
             block::pack(operand.matrix, operand.corner(strip, step), operand.side, part, out);
-            if let Some(sums) = &mut sums {
-                let sums = &mut sums[place * PANEL..(place + 1) * PANEL];
-                block::add_columns(out, sums.try_into().expect("a strip's columns"));
-            }
         }
     };
     // Neighbours in memory come one after the other.

@@ -206,54 +206,6 @@ pub(super) unsafe fn split_step(left: *const u8, right: *const bf16) {
     }
 }
 
-/// [`split_step`] for 16 rows or fewer: the same additions in the same order.
-#[inline(always)]
-pub(super) unsafe fn half_split_step(left: *const u8, right: *const bf16) {
-    // SAFETY: as for `split_step`.
-    unsafe {
-        asm!(
-            "tilezero tmm4",
-            "tileloadd tmm4, [{left} + {line} + 4096]",
-            "tilezero tmm6",
-            "tileloaddt1 tmm6, [{right} + {line}]",
-            "tilezero tmm7",
-            "tileloaddt1 tmm7, [{right} + {line} + 1024]",
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            "tilezero tmm5",
-            "tileloadd tmm5, [{left} + {line} + 2048]",
-            "tdpbf16ps tmm0, tmm5, tmm6",
-            "tdpbf16ps tmm1, tmm5, tmm7",
-            "tilezero tmm6",
-            "tileloaddt1 tmm6, [{right} + {line} + 2048]",
-            "tilezero tmm7",
-            "tileloaddt1 tmm7, [{right} + {line} + 3072]",
-            "tdpbf16ps tmm0, tmm5, tmm6",
-            "tdpbf16ps tmm1, tmm5, tmm7",
-            "tilezero tmm4",
-            "tileloadd tmm4, [{left} + {line}]",
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            "tilezero tmm6",
-            "tileloaddt1 tmm6, [{right} + {line} + 4096]",
-            "tilezero tmm7",
-            "tileloaddt1 tmm7, [{right} + {line} + 5120]",
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            "tilezero tmm6",
-            "tileloaddt1 tmm6, [{right} + {line}]",
-            "tilezero tmm7",
-            "tileloaddt1 tmm7, [{right} + {line} + 1024]",
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            left = in(reg) left,
-            right = in(reg) right,
-            line = in(reg) 64_usize,
-            options(nostack, readonly),
-        );
-    }
-}
-
 /// Sums = what [`unload`] copied.
 #[inline(always)]
 pub(super) unsafe fn resume(sums: &Sums) {

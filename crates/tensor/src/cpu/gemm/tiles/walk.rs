@@ -6,8 +6,7 @@ use std::ops::Range;
 use half::bf16;
 
 use super::unit::{
-    Left, Sums, clear, configure_thread, half_split_step, half_step, resume, split_step, step, unload,
-    unload_half,
+    Left, Sums, clear, configure_thread, half_step, resume, split_step, step, unload, unload_half,
 };
 use super::{BLOCK, STEP, finish, step_len};
 use crate::cpu::gemm::PANEL;
@@ -100,32 +99,28 @@ fn walk_all(
     thread_local! {
         static SUMS: RefCell<Vec<Sums>> = const { RefCell::new(Vec::new()) };
     }
-    let is_whole = task.steps <= CHUNK;
     SUMS.with_borrow_mut(|sums| {
-        // Undivided sums need one place. A thread should not grow often, nor by a block now and then.
-        let places = if is_whole { GROUP } else { places.next_power_of_two().max(GROUP) };
+        // A thread should not grow often, nor by a block now and then.
+        let places = places.next_power_of_two().max(GROUP);
         if sums.len() < places {
             sums.resize(places, Sums::ZERO);
         }
         // SAFETY: this layout exists only where AVX-512 does.
         unsafe {
-            match (task.parts, is_whole) {
-                (Parts::One, true) => walk::<true, 1>(at, visits, task, out, sums),
-                (Parts::One, false) => walk::<false, 1>(at, visits, task, out, sums),
-                (Parts::Three, true) => walk::<true, 3>(at, visits, task, out, sums),
-                (Parts::Three, false) => walk::<false, 3>(at, visits, task, out, sums),
+            match task.parts {
+                Parts::One => walk::<1>(at, visits, task, out, sums),
+                Parts::Three => walk::<3>(at, visits, task, out, sums),
             }
         }
     });
 }
 
-/// Between two chunks a block's sums wait in memory as they are, so they end with the bits of an undivided sum. Sums that are
-/// never divided (`WHOLE`) are worth a copy of the code of their own: it measured 5 % faster.
+/// Between two chunks a block's sums wait in memory as they are, so they end with the bits of an undivided sum.
 ///
 /// While the tile unit works on a block, the vector unit finishes the block before it, a few rows after each step:
 /// stores and rounding cost no time of their own.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-fn walk<const WHOLE: bool, const PARTS: usize>(
+fn walk<const PARTS: usize>(
     at: impl Fn(usize, usize, usize) -> Segment,
     visits: impl Iterator<Item = Visit>,
     task: &Task,
@@ -135,12 +130,11 @@ fn walk<const WHOLE: bool, const PARTS: usize>(
     configure_thread();
     let mut waiting: Option<Waiting> = None;
     for Visit { row, strips, steps, place } in visits {
-        let is_last = WHOLE || steps.end == task.steps;
+        let is_last = steps.end == task.steps;
         // Rows finished after each step.
         let share = BLOCK.div_ceil(steps.len().max(1));
         for (number, strip) in strips.enumerate() {
-            // Undivided sums are stored before the next ones come.
-            let place = if WHOLE { 0 } else { place + number };
+            let place = place + number;
             let rows = BLOCK.min(task.rows.end - row);
             let block = Waiting { row, column: strip * PANEL, rows, finished: 0, place };
             let mut done = 0;
@@ -148,7 +142,7 @@ fn walk<const WHOLE: bool, const PARTS: usize>(
             // wanted. Sums are unloaded before they are resumed or stored. Tasks are disjoint rectangles of the
             // output.
             unsafe {
-                if WHOLE || steps.start == 0 {
+                if steps.start == 0 {
                     clear();
                 } else {
                     resume(&sums[place]);
@@ -159,8 +153,8 @@ fn walk<const WHOLE: bool, const PARTS: usize>(
                         match (PARTS, block.rows > 16) {
                             (1, true) => step(left, right),
                             (1, false) => half_step(left, right),
-                            (_, true) => split_step(left.start, right),
-                            (_, false) => half_split_step(left.start, right),
+                            // Of packed blocks all rows are there: those behind the last are zeros.
+                            _ => split_step(left.start, right),
                         }
                         left = left.advanced(1);
                         right = right.wrapping_add(PARTS * STEP);
@@ -188,10 +182,6 @@ fn walk<const WHOLE: bool, const PARTS: usize>(
     if let Some(mut block) = waiting {
         // SAFETY: as above.
         unsafe { finish::store(out, &sums[block.place], &mut block, BLOCK) };
-    }
-    if out.is_streamed {
-        // What was written past the caches is in order for other threads only behind a fence.
-        std::arch::x86_64::_mm_sfence();
     }
 }
 

@@ -9,7 +9,7 @@ mod work;
 
 use std::rc::Rc;
 
-use bytemuck::NoUninit;
+use bytemuck::{NoUninit, Zeroable};
 
 use super::{Forward, Problem, Queries, Sink, Target, Weights};
 use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, upload};
@@ -25,7 +25,6 @@ pub(crate) static GENERIC: Module = Module::new(
         include_str!("generic/pair.cu"),
         include_str!("generic/forward.cu"),
         include_str!("generic/backward.cu"),
-        include_str!("generic/wide.cu"),
     ),
 );
 
@@ -43,7 +42,7 @@ pub(crate) static FAST: Module = Module::early(
 );
 
 /// As in `layout.cu`.
-#[derive(Clone, Copy, NoUninit)]
+#[derive(Clone, Copy, NoUninit, Zeroable)]
 #[repr(C)]
 struct Argument {
     q: Pointer,
@@ -110,16 +109,15 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
     }
     match call.fast {
         Some(width) => {
-            let kinds = &call.work.fast.kinds;
             let blocks = Blocks {
-                grid: [heads * (kinds[0] + 2 * kinds[1]) + call.short_blocks(), 1, 1],
+                grid: [heads * call.work.fast.kinds[0], 1, 1],
                 threads: if width == 128 { 256 } else { 128 },
                 shared: 64 * (6 * width + 36),
             };
-            call.launch_fast(FORWARD, width, blocks);
+            call.launch_fast("forward", width, blocks);
         }
-        None if problem.queries == Queries::One => single::launch(&call, single::FORWARD),
-        None => call.launch_generic(["attention_forward_f32", "attention_forward_bf16"], Side::Queries, 1),
+        None if problem.queries == Queries::One => single::launch(&call, "forward"),
+        None => call.launch_generic("forward", Side::Queries, 1),
     }
     let (weights, scores) = kept.map(|kept| kept.to_vecs()).unzip();
     Forward { context, peaks, weights, scores: scores.flatten() }
@@ -156,6 +154,8 @@ pub(super) fn backward(
     match call.fast.filter(|_| [queries, keys, values].into_iter().all(is_even)) {
         Some(width) => {
             let (heads, work) = (problem.heads, call.work.clone());
+            let kinds = &work.fast_queries.kinds;
+            call.argument = call.with_list(&work.fast_queries);
             let small = |blocks: usize, rows: usize| Blocks {
                 grid: [blocks, 1, 1],
                 threads: 4 * rows,
@@ -166,54 +166,40 @@ pub(super) fn backward(
                 threads: 128,
                 shared: 128 * (8 * width + 36),
             };
-            // Every sequence is done by one of them.
-            let mut short = || call.launch_fast(BACKWARD, width, small(call.short_blocks(), 64));
-            let mut whole =
-                || call.launch_fast(BACKWARD_WHOLE, width, small(heads * work.fast.kinds[1], 128));
-            let mut longer = || {
-                call.launch_fast(BACKWARD_QUERIES, width, long(work.fast.kinds[0]));
-                let keys = call.with_list(&work.fast_keys);
-                launch_fast(&keys, BACKWARD_KEYS, width, long(work.fast_keys.kinds[0]));
+            // Every sequence is done by one of them; one block has a head of up to 64 tokens, or two of up to 32.
+            let mut short = || {
+                call.launch_fast(
+                    "backward",
+                    width,
+                    small(heads * kinds[2] + (heads * kinds[3]).div_ceil(2), 64),
+                )
             };
-            match work.fast.kinds[..2] {
+            let mut whole = || call.launch_fast("backward_whole", width, small(heads * kinds[1], 128));
+            let mut longer = || {
+                call.launch_fast("backward_queries", width, long(kinds[0]));
+                let keys = call.with_list(&work.fast_keys);
+                launch_fast(&keys, "backward_keys", width, long(work.fast_keys.kinds[0]));
+            };
+            match kinds[..2] {
                 [0, 0] => short(),
                 [0, _] => side_by_side(&mut [&mut short, &mut whole]),
                 _ => side_by_side(&mut [&mut short, &mut whole, &mut longer]),
             }
         }
-        None if problem.queries == Queries::One => single::launch(&call, single::BACKWARD),
+        None if problem.queries == Queries::One => single::launch(&call, "backward"),
         None => {
-            let queries = ["attention_backward_queries_f32", "attention_backward_queries_bf16"];
-            call.launch_generic(queries, Side::Queries, 2);
-            let keys = ["attention_backward_keys_f32", "attention_backward_keys_bf16"];
-            call.launch_generic(keys, Side::Keys, 2);
+            call.launch_generic("backward_queries", Side::Queries, 2);
+            call.launch_generic("backward_keys", Side::Keys, 2);
         }
     }
 }
 
-const FORWARD: [&str; 3] =
-    ["attention_fast_forward_32", "attention_fast_forward_64", "attention_fast_forward_128"];
-const BACKWARD: [&str; 3] =
-    ["attention_fast_backward_32", "attention_fast_backward_64", "attention_fast_backward_128"];
-const BACKWARD_WHOLE: [&str; 3] = [
-    "attention_fast_backward_whole_32",
-    "attention_fast_backward_whole_64",
-    "attention_fast_backward_whole_128",
-];
-const BACKWARD_QUERIES: [&str; 3] = [
-    "attention_fast_backward_queries_32",
-    "attention_fast_backward_queries_64",
-    "attention_fast_backward_queries_128",
-];
-const BACKWARD_KEYS: [&str; 3] = [
-    "attention_fast_backward_keys_32",
-    "attention_fast_backward_keys_64",
-    "attention_fast_backward_keys_128",
-];
+/// Heads that the fast kernels are for.
 const WIDTHS: [usize; 3] = [32, 64, 128];
 
-/// The widest heads whose rows are in shared memory as a whole; as in generic/wide.cu.
-const WIDEST: usize = 256;
+/// Columns of a head that a block of the generic kernels sums, of narrow heads and of others; as in generic/forward.cu.
+const NARROW: usize = 64;
+const WIDE: usize = 256;
 
 /// Whose rows a generic kernel's blocks have.
 #[derive(Clone, Copy)]
@@ -259,31 +245,18 @@ impl<'a> Call<'a> {
             q: q.0,
             k: k.0,
             v: v.0,
-            o: Pointer::NULL,
-            d_o: Pointer::NULL,
-            dq: Pointer::NULL,
-            dk: Pointer::NULL,
-            dv: Pointer::NULL,
-            peaks: Pointer::NULL,
-            delta: Pointer::NULL,
             q_offsets: work.query_offsets.pointer(),
             k_offsets: work.key_offsets.pointer(),
             dropout: drawn.pointer(),
             sizes: work.sizes.pointer(),
             mask: booleans.as_ref().map_or(Pointer::NULL, |[allowed, _]| allowed.pointer()),
             mask_offsets: booleans.as_ref().map_or(Pointer::NULL, |[_, offsets]| offsets.pointer()),
-            weights: Pointer::NULL,
-            scores: Pointer::NULL,
-            weight_offsets: Pointer::NULL,
             work: work.fast.items(),
             work_count: work.fast.counts(),
             q_stride: q.1 as u32,
             k_stride: k.1 as u32,
             v_stride: v.1 as u32,
             o_stride: (heads * d_v) as u32,
-            dq_stride: 0,
-            dk_stride: 0,
-            dv_stride: 0,
             heads: *heads as u32,
             d_k: *d_k as u32,
             d_v: *d_v as u32,
@@ -291,20 +264,14 @@ impl<'a> Call<'a> {
             causal: u32::from(mask.is_causal()),
             window: mask.window().map_or(u32::MAX, |distance| distance.min(u32::MAX as usize) as u32),
             scale: *scale,
+            ..Argument::zeroed()
         };
         let fast = fits.then_some(*d_k);
         Call { problem, argument, work, fast, _dropout: drawn, _mask: booleans }
     }
 
-    /// Blocks for sequences of up to 64 tokens: one for each head, or half of one up to 32 tokens.
-    fn short_blocks(&self) -> usize {
-        let heads = self.problem.heads;
-        let kinds = &self.work.fast.kinds;
-        heads * kinds[2] + (heads * kinds[3]).div_ceil(2)
-    }
-
-    fn launch_fast(&self, names: [&'static str; 3], width: usize, blocks: Blocks) {
-        launch_fast(&self.argument, names, width, blocks);
+    fn launch_fast(&self, pass: &str, width: usize, blocks: Blocks) {
+        launch_fast(&self.argument, pass, width, blocks);
     }
 
     /// The same argument with another list of work.
@@ -312,8 +279,8 @@ impl<'a> Call<'a> {
         Argument { work: list.items(), work_count: list.counts(), ..self.argument }
     }
 
-    /// `factors` is 1 forward and 2 backward: how many matrices of each width a block has in shared memory, less one half.
-    fn launch_generic(&mut self, [f32, bf16]: [&'static str; 2], side: Side, factors: usize) {
+    /// `sums` is 1 forward and 2 backward: how many sums over rows there are.
+    fn launch_generic(&mut self, pass: &str, side: Side, sums: usize) {
         let Problem { heads, d_k, d_v, .. } = *self.problem;
         let work = self.work.clone();
         let list = match side {
@@ -321,53 +288,21 @@ impl<'a> Call<'a> {
             Side::Keys => work.generic(1),
         };
         self.argument = self.with_list(list);
-        let name = match self.problem.inputs[0].0.dtype() {
-            DType::F32 => f32,
-            DType::Bf16 => bf16,
+        let (width, dtype) = (d_k.max(d_v), self.problem.inputs[0].0.dtype());
+        let (name, own) = match width {
+            0..=NARROW => (format!("attention_{pass}_{dtype}_64"), NARROW),
+            _ => (format!("attention_{pass}_{dtype}"), WIDE),
         };
-        let width = d_k.max(d_v);
-        let stride = |d: usize| d.next_multiple_of(8) + 4;
-        // Tiles of 32 rows: of products, two of each side or one for both; of sums, as many as there are.
-        let shared = match (width <= WIDEST, factors) {
-            (true, 1) => 4 * (64 * stride(d_k) + 32 * stride(d_v) + 32 * 36),
-            (true, _) => 4 * (64 * stride(d_k) + 64 * stride(d_v) + 64 * 36),
-            (false, 1) => 4 * (64 * stride(64) + 32 * stride(WIDEST) + 32 * 36),
-            (false, _) => 4 * (64 * stride(64) + 64 * stride(WIDEST) + 64 * 36),
-        };
-        let (name, beside) = match width {
-            0..=64 => (variant(name, 0), 1),
-            65..=WIDEST => (name, 1),
-            _ => (variant(name, 1), width.div_ceil(WIDEST)),
-        };
-        let blocks = Blocks { grid: [roomy(list.kinds[0]), heads, beside], threads: 256, shared };
+        // Tiles of 32 rows: two for products; of sums, as many as there are, each with a block of weights.
+        let shared = 4 * (64 * (NARROW + 4) + 32 * sums * (own + 4) + 32 * sums * 36);
+        let blocks =
+            Blocks { grid: [roomy(list.kinds[0]), heads, width.div_ceil(own)], threads: 256, shared };
         launch!(GENERIC.function_with_shared(name, shared), blocks, self.argument);
     }
 }
 
-fn launch_fast(argument: &Argument, names: [&'static str; 3], width: usize, blocks: Blocks) {
-    let name = names[WIDTHS.iter().position(|&known| known == width).expect("a width of the fast kernels")];
+fn launch_fast(argument: &Argument, pass: &str, width: usize, blocks: Blocks) {
+    let function = FAST.function_with_shared(format!("attention_fast_{pass}_{width}"), blocks.shared);
     let blocks = Blocks { grid: [roomy(blocks.grid[0]), 1, 1], ..blocks };
-    launch!(FAST.function_with_shared(name, blocks.shared), blocks, *argument);
-}
-
-/// The variant for heads of at most 64 numbers (0), or of more than 256 (1).
-fn variant(name: &'static str, which: usize) -> &'static str {
-    let variants = match name {
-        "attention_forward_f32" => ["attention_forward_f32_64", "attention_forward_f32_wide"],
-        "attention_forward_bf16" => ["attention_forward_bf16_64", "attention_forward_bf16_wide"],
-        "attention_backward_queries_f32" => {
-            ["attention_backward_queries_f32_64", "attention_backward_queries_f32_wide"]
-        }
-        "attention_backward_queries_bf16" => {
-            ["attention_backward_queries_bf16_64", "attention_backward_queries_bf16_wide"]
-        }
-        "attention_backward_keys_f32" => {
-            ["attention_backward_keys_f32_64", "attention_backward_keys_f32_wide"]
-        }
-        "attention_backward_keys_bf16" => {
-            ["attention_backward_keys_bf16_64", "attention_backward_keys_bf16_wide"]
-        }
-        other => [other; 2],
-    };
-    variants[which]
+    launch!(function, blocks, *argument);
 }

@@ -1,7 +1,6 @@
 //! Sequences of one query each: a block for each head of each sequence, forward and backward.
 
 use super::{Argument, Call};
-use crate::DType;
 use crate::cuda::{Blocks, Module, Pointer, roomy};
 
 pub(crate) static SINGLE: Module = Module::early(
@@ -9,25 +8,13 @@ pub(crate) static SINGLE: Module = Module::early(
     concat!(include_str!("layout.cu"), include_str!("generic/pair.cu"), include_str!("generic/single.cu")),
 );
 
-/// In f32 and bf16, each by single numbers and by 16 bytes.
-pub(super) const FORWARD: [[&str; 2]; 2] = [
-    ["attention_single_forward_f32", "attention_single_forward_f32_16"],
-    ["attention_single_forward_bf16", "attention_single_forward_bf16_16"],
-];
-pub(super) const BACKWARD: [[&str; 2]; 2] = [
-    ["attention_single_backward_f32", "attention_single_backward_f32_16"],
-    ["attention_single_backward_bf16", "attention_single_backward_bf16_16"],
-];
-
-pub(super) fn launch(call: &Call<'_>, names: [[&'static str; 2]; 2]) {
+pub(super) fn launch(call: &Call<'_>, pass: &str) {
     let dtype = call.problem.inputs[0].0.dtype();
-    let [one, sixteen] = match dtype {
-        DType::F32 => names[0],
-        DType::Bf16 => names[1],
-    };
     let list = call.work.generic(0);
     let argument = call.with_list(list);
-    let name = if is_even(&argument, 16 / dtype.bytes()) { sixteen } else { one };
+    // By single numbers or by 16 bytes.
+    let unit = if is_even(&argument, 16 / dtype.bytes()) { "_16" } else { "" };
+    let name = format!("attention_single_{pass}_{dtype}{unit}");
     let blocks = Blocks { grid: [roomy(list.kinds[0]), call.problem.heads, 1], threads: 256, shared: 0 };
     launch!(SINGLE.function(name), blocks, argument);
 }

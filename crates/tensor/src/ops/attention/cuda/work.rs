@@ -53,9 +53,11 @@ pub(super) struct Work {
     pub(super) query_offsets: Buffer,
     pub(super) key_offsets: Buffer,
     generic: [OnceCell<List>; 2],
-    /// Long sequences by their queries; whole ones of up to 128, 64 and 32 tokens.
+    /// All sequences by their queries, forward.
     pub(super) fast: List,
-    /// Long sequences by their keys.
+    /// Backward: long sequences by their queries; whole ones of up to 128, 64 and 32 tokens.
+    pub(super) fast_queries: List,
+    /// Backward: long sequences by their keys.
     pub(super) fast_keys: List,
     /// Number of query rows and the longest key sequence, which the draws are counted by.
     pub(super) sizes: Buffer,
@@ -106,11 +108,12 @@ impl Work {
             let inside = move |size: &[usize; 2]| (least..=most).contains(&size[0].max(size[1]));
             sizes.iter().enumerate().filter(move |(_, size)| inside(size))
         };
-        let long = |side: usize| -> Vec<[u32; 8]> {
-            let parts = within(LONG + 1, usize::MAX)
-                .flat_map(|(sequence, size)| parts(sequence, size[side], FAST_ROWS));
+        let in_parts = |least: usize, side: usize| -> Vec<[u32; 8]> {
+            let parts =
+                within(least, usize::MAX).flat_map(|(sequence, size)| parts(sequence, size[side], FAST_ROWS));
             parts.map(|[sequence, first]| item(sequence as usize, first)).collect()
         };
+        let long = |side: usize| in_parts(LONG + 1, side);
         let whole = |least: usize, most: usize| -> Vec<[u32; 8]> {
             within(least, most).map(|(sequence, _)| item(sequence, 0)).collect()
         };
@@ -119,7 +122,8 @@ impl Work {
             query_offsets: queries.on_card(),
             key_offsets: keys.on_card(),
             generic: [const { OnceCell::new() }; 2],
-            fast: List::new(&[long(0), whole(65, LONG), whole(33, 64), whole(1, 32)]),
+            fast: List::new(&[in_parts(1, 0)]),
+            fast_queries: List::new(&[long(0), whole(65, LONG), whole(33, 64), whole(1, 32)]),
             fast_keys: List::new(&[long(1)]),
             sizes: upload(&[queries.real_sizes()[0] as u32, keys.real_sizes()[1] as u32]),
             queries: queries.clone(),

@@ -8,11 +8,13 @@
 //!
 //! Plain functions over slices, inlined into the kernels of the decoder and of single steps.
 
+use std::ops::Range;
+
 use crate::cpu::math::{exp, tanh};
-use crate::cpu::number::{self, Number};
-use crate::ops::AttentionScore;
-use crate::ops::Mask;
-use crate::ops::attention_rnn::{Estimator, Selection};
+use crate::cpu::number::{self, Element, Number};
+use crate::ops::attention_rnn::{Decoder, Estimator, Selection};
+use crate::ops::{AttentionScore, Mask};
+use crate::{Array, Ragged};
 
 /// How a query is compared with a key.
 #[derive(Clone, Copy)]
@@ -51,10 +53,58 @@ pub(super) struct Hidden<'a> {
     pub(super) query: usize,
 }
 
-impl<'a> Hidden<'a> {
+/// What all queries of a batch are compared with, and how.
+pub(super) struct Common<'a> {
+    pub(super) compare: Compare<'a>,
+    pub(super) selection: Selection,
+    pub(super) sources: &'a Ragged,
+    pub(super) mask: &'a Mask,
+    /// Where the weights of each sequence begin, if they are kept.
+    pub(super) weight_starts: Option<&'a [usize]>,
+    pub(super) keys: &'a Array,
+    pub(super) values: &'a Array,
+}
+
+impl<'a> Common<'a> {
+    pub(super) fn of_decoder(decoder: &'a Decoder, score_weight: Option<&'a [f32]>) -> Common<'a> {
+        let Decoder { selection, sources, mask, keys, values, weights, .. } = decoder;
+        Common {
+            compare: Compare::new(weights.score, score_weight, keys.width()),
+            selection: *selection,
+            sources,
+            mask,
+            weight_starts: decoder.weight_starts.as_deref(),
+            keys,
+            values,
+        }
+    }
+
+    /// What a sequence's query of this number sees.
     #[inline(always)]
-    pub(super) fn of(mask: &'a Mask, sequence: usize, query: usize) -> Option<Hidden<'a>> {
-        mask.has_booleans().then_some(Hidden { mask, sequence, query })
+    pub(super) fn source<T: Element>(&self, sequence: usize, query: usize) -> Source<'a, T> {
+        let range = self.sources.range(sequence);
+        let (key_width, value_width) = (self.keys.width(), self.values.width());
+        Source {
+            keys: &T::of(self.keys)[range.start * key_width..range.end * key_width],
+            values: &T::of(self.values)[range.start * value_width..range.end * value_width],
+            key_width,
+            value_width,
+            hidden: self.mask.has_booleans().then_some(Hidden { mask: self.mask, sequence, query }),
+        }
+    }
+
+    /// Where its weights lie among those that are kept.
+    #[inline(always)]
+    pub(super) fn kept(&self, sequence: usize, query: usize) -> Option<Range<usize>> {
+        let length = self.sources.length(sequence);
+        let start = self.weight_starts?[sequence] + query * length;
+        Some(start..start + length)
+    }
+
+    /// Numbers of the additive score's weight.
+    #[inline(always)]
+    pub(super) fn compare_width(&self) -> usize {
+        if matches!(self.compare, Compare::Additive { .. }) { self.keys.width() } else { 0 }
     }
 }
 

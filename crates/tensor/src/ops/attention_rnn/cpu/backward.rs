@@ -1,45 +1,38 @@
 //! Steps backward: the cell's gates first, then the attention that came before them.
 
-use std::ops::Range;
-
-use half::bf16;
-
-use super::attend::{Compare, Hidden, InputGradients, OutputGradients, Source, attend_backward, weigh};
-use super::forward::ROW_TASK;
-use super::kernels::Kernels;
+use super::attend::{Common, InputGradients, OutputGradients, attend_backward, weigh};
+use super::of;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
-use crate::cpu::number::{self, Number};
+use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::Mask;
-use crate::ops::attention_rnn::{Decoder, DecoderGradients, Remembered, ResultGradients, Selection};
+use crate::ops::attention_rnn::{Decoder, DecoderGradients, Remembered, ResultGradients};
 use crate::ops::recurrent::Cell;
-use crate::ops::recurrent::cpu::cell::{BackwardRow, backward_row};
-use crate::ops::recurrent::schedule::Before;
+use crate::ops::recurrent::cpu::BackwardStep;
 use crate::params::Orientation;
-use crate::{Array, Compute, DType, Param, Ragged};
+use crate::{Array, Compute, DType, Param};
 
 /// The whole decoder, from the last step to the first.
-pub(super) fn backward<T: Kernels>(
-    decoder: &Decoder<'_>,
+pub(super) fn backward<T: Element>(
+    decoder: &Decoder,
     inputs: &Remembered,
     gradients: &ResultGradients<'_>,
 ) -> DecoderGradients {
-    let Decoder { cell, schedule, keys, values, weights, .. } = *decoder;
+    let Decoder { cell, schedule, keys, values, weights, .. } = decoder;
+    let cell = *cell;
     let packed = |weight: &Param| weight.packed(Orientation::Transposed, Compute::inference(T::DTYPE));
     let (hidden, context, query) =
-        (packed(weights.hidden), packed(weights.context), weights.query.map(packed));
-    let score_weight = weights.score_weight.map(Param::values);
-    let compare = Compare::new(weights.score, score_weight.as_deref(), keys.width());
+        (packed(&weights.hidden), packed(&weights.context), weights.query.as_ref().map(packed));
+    let score_weight = weights.score_weight.as_ref().map(Param::values);
+    let common = Common::of_decoder(decoder, score_weight.as_deref());
     let (tokens, sequences, d) = (inputs.states.rows(), inputs.h.rows(), inputs.h.width());
     let (gates, key_width, value_width) = (cell.gates() * d, keys.width(), values.width());
-    let additive = matches!(compare, Compare::Additive { .. });
     let mut out = DecoderGradients {
         dx: Array::scratch(T::DTYPE, tokens, gates),
         da: (cell == Cell::Gru).then(|| Array::scratch(T::DTYPE, tokens, gates)),
         dq: Array::scratch(T::DTYPE, tokens, key_width),
         dk: Array::zeros(DType::F32, keys.rows(), key_width),
         dv: Array::zeros(DType::F32, keys.rows(), value_width),
-        d_score_weight: Array::zeros(DType::F32, sequences, if additive { key_width } else { 0 }),
+        d_score_weight: Array::zeros(DType::F32, sequences, common.compare_width()),
         dh: Array::zeros(DType::F32, sequences, d),
         dc: Array::zeros(DType::F32, sequences, inputs.c.width()),
     };
@@ -56,27 +49,26 @@ pub(super) fn backward<T: Kernels>(
     for step in (0..schedule.steps()).rev() {
         let tokens = schedule.tokens(step);
         let rows = tokens.len();
-        let cells = CellStep::<T> {
+        let da = out.da.as_mut().map(|da| SharedMut::new(T::of_mut(da)));
+        let cells = BackwardStep::<T> {
             cell,
             d,
             tokens,
             before: schedule.before(step),
-            states: inputs.states.f32(),
+            outputs: inputs.states.f32(),
             kept_gates: T::of(&inputs.kept.gates),
             kept_c: inputs.kept.c.f32(),
-            initial: [inputs.h.f32(), inputs.c.f32()],
-            d_states: gradients.states.f32(),
+            initial_h: inputs.h.f32(),
+            initial_c: inputs.c.f32(),
+            d_outputs: gradients.states.f32(),
             dh: SharedMut::new(out.dh.f32_mut()),
             dc: SharedMut::new(out.dc.f32_mut()),
-            dx: SharedMut::new(T::of_mut(&mut out.dx)),
-            da: out.da.as_mut().map(|da| SharedMut::new(T::of_mut(da))),
-            left_input: SharedMut::new(T::of_mut(&mut left_input)),
-            left_hidden: SharedMut::new(T::of_mut(&mut left_hidden)),
+            dx: &SharedMut::new(T::of_mut(&mut out.dx)),
+            da: da.as_ref(),
+            left_input: Some(SharedMut::new(T::of_mut(&mut left_input))),
+            left: SharedMut::new(T::of_mut(&mut left_hidden)),
         };
-        let together = (ROW_TASK / gates.max(1)).max(1);
-        parallel(rows.div_ceil(together), |task| {
-            T::step_back(&cells, task * together..((task + 1) * together).min(rows));
-        });
+        cells.run();
         // input side = x + context W_c
         let product = Output::F32(&mut d_context.f32_mut()[..rows * value_width]);
         multiply(Matrix::of(&left_input).rows(0..rows), &context, product, Finish::NONE);
@@ -84,18 +76,12 @@ pub(super) fn backward<T: Kernels>(
         let before = &mut out.dh.f32_mut()[..rows * d];
         multiply(Matrix::of(&left_hidden).rows(0..rows), &hidden, Output::AddF32(before), Finish::NONE);
         let attention = AttentionStep::<T> {
-            compare,
-            selection: decoder.selection,
+            common: &common,
             number: step,
             tokens,
             order: schedule.order(),
-            sources: decoder.sources,
-            mask: decoder.mask,
-            keys: T::of(keys),
-            values: T::of(values),
-            widths: [key_width, value_width],
             queries: inputs.kept.queries.f32(),
-            kept: decoder.weight_starts.zip(inputs.attention.as_deref().map(Array::f32)),
+            kept: inputs.attention.as_deref().map(Array::f32),
             again: SharedMut::new(again.f32_mut()),
             taken: &inputs.taken,
             d_contexts: gradients.contexts.map(Array::f32),
@@ -110,7 +96,7 @@ pub(super) fn backward<T: Kernels>(
             scratch: SharedMut::new(scratch.f32_mut()),
             longest,
         };
-        parallel(rows, |row| T::attend_backward(&attention, row));
+        parallel(rows, |row| attend_backward_row(&attention, row));
         // q = h_{t−1} W_q, or the state itself
         let before = &mut out.dh.f32_mut()[..rows * d];
         match &query {
@@ -127,45 +113,16 @@ pub(super) fn backward<T: Kernels>(
     out
 }
 
-/// The cells of one step.
-pub(super) struct CellStep<'a, T> {
-    cell: Cell,
-    d: usize,
-    tokens: &'a [usize],
-    before: Before<'a>,
-    /// By token, but for the initial states.
-    states: &'a [f32],
-    kept_gates: &'a [T],
-    kept_c: &'a [f32],
-    initial: [&'a [f32]; 2],
-    d_states: &'a [f32],
-    /// By row.
-    dh: SharedMut<f32>,
-    dc: SharedMut<f32>,
-    /// By token.
-    dx: SharedMut<T>,
-    da: Option<SharedMut<T>>,
-    /// By row.
-    left_input: SharedMut<T>,
-    left_hidden: SharedMut<T>,
-}
-
 /// The attention of one step.
 pub(super) struct AttentionStep<'a, T> {
-    compare: Compare<'a>,
-    selection: Selection,
+    common: &'a Common<'a>,
     number: usize,
     tokens: &'a [usize],
     order: &'a [usize],
-    sources: &'a Ragged,
-    mask: &'a Mask,
-    keys: &'a [T],
-    values: &'a [T],
-    widths: [usize; 2],
     /// By token.
     queries: &'a [f32],
-    /// Where the weights of each sequence begin, and all weights, if they were kept.
-    kept: Option<(&'a [usize], &'a [f32])>,
+    /// All weights, if they were kept.
+    kept: Option<&'a [f32]>,
     /// By row: the weights if they were not.
     again: SharedMut<f32>,
     taken: &'a [Option<usize>],
@@ -188,129 +145,55 @@ pub(super) struct AttentionStep<'a, T> {
 }
 
 kernel! {
-    pub(super) fn attend_backward_f32(step: &AttentionStep<'_, f32>, row: usize) {
-        attend_backward_row(step, row);
-    }
-}
-
-kernel! {
-    pub(super) fn attend_backward_bf16(step: &AttentionStep<'_, bf16>, row: usize) {
-        attend_backward_row(step, row);
-    }
-}
-
-kernel! {
-    pub(super) fn step_back_f32(cells: &CellStep<'_, f32>, rows: Range<usize>) {
-        step_back_rows(cells, rows);
-    }
-}
-
-kernel! {
-    pub(super) fn step_back_bf16(cells: &CellStep<'_, bf16>, rows: Range<usize>) {
-        step_back_rows(cells, rows);
-    }
-}
-
-#[inline(always)]
-fn of(index: usize, width: usize) -> Range<usize> {
-    index * width..(index + 1) * width
-}
-
-#[inline(always)]
-fn step_back_rows<T: Number>(cells: &CellStep<'_, T>, rows: Range<usize>) {
-    let (cell, d) = (cells.cell, cells.d);
-    let gates = cell.gates() * d;
-    let d_c = if cell.has_memory() { d } else { 0 };
-    for row in rows {
-        let token = cells.tokens[row];
-        // SAFETY: a row belongs to one task and has a token of its own; here and below.
-        let (dh, dc) = unsafe { (cells.dh.slice(of(row, d)), cells.dc.slice(of(row, d_c))) };
-        // SAFETY: as above.
-        let left_input = unsafe { cells.left_input.slice(of(row, gates)) };
-        // SAFETY: as above.
-        let left_hidden = unsafe { cells.left_hidden.slice(of(row, gates)) };
-        // h_t is an output, and what the next step starts from.
-        for (dh, output) in dh.iter_mut().zip(&cells.d_states[of(token, d)]) {
-            *dh += output;
+    fn attend_backward_row<T: Element>(step: &AttentionStep<'_, T>, row: usize) {
+        let (common, token, sequence) = (step.common, step.tokens[row], step.order[row]);
+        let seen = common.source::<T>(sequence, step.number);
+        let (key_width, value_width) = (seen.key_width, seen.value_width);
+        let source = common.sources.range(sequence);
+        let keys = source.start * key_width..source.end * key_width;
+        let values = source.start * value_width..source.end * value_width;
+        // SAFETY: a row has a token and a source that no other row of the step has; here and below.
+        let context = unsafe { step.d_context.slice(of(row, value_width)) };
+        if let Some(d_contexts) = step.d_contexts {
+            for (context, also) in context.iter_mut().zip(&d_contexts[of(token, value_width)]) {
+                *context += also;
+            }
         }
-        backward_row(
-            cell,
-            BackwardRow {
-                kept: &cells.kept_gates[of(token, cell.kept() * d)],
-                h_previous: cells.before.state(row, d, cells.initial[0], cells.states),
-                h: &cells.states[of(token, d)],
-                c_previous: cells.before.state(row, d_c, cells.initial[1], cells.kept_c),
-                c: &cells.kept_c[of(token, d_c)],
-                dh,
-                dc,
-                dx: &mut *left_input,
-                da: &mut *left_hidden,
-            },
+        let choice =
+            step.d_choices.map_or([0.0; 2], |d_choices| [d_choices[2 * token], d_choices[2 * token + 1]]);
+        // SAFETY: as above.
+        let query = unsafe { step.d_query.slice(of(row, key_width)) };
+        let asked = &step.queries[of(token, key_width)];
+        let weights = match (common.kept(sequence, step.number), step.kept) {
+            (Some(range), Some(kept)) => &kept[range],
+            _ => {
+                // SAFETY: as above.
+                let again =
+                    unsafe { step.again.slice(row * step.longest..row * step.longest + source.len()) };
+                weigh(common.compare, asked, seen, &mut *again);
+                &*again
+            }
+        };
+        // SAFETY: as above, and the source's rows are this row's alone.
+        let slopes = unsafe {
+            InputGradients {
+                query: &mut *query,
+                keys: step.dk.slice(keys),
+                values: step.dv.slice(values),
+                weight: step.d_score_weight.slice(of(row, common.compare_width())),
+                scratch: step.scratch.slice(row * step.longest..row * step.longest + source.len()),
+            }
+        };
+        attend_backward(
+            (common.compare, common.selection),
+            (asked, weights, step.taken[token]),
+            seen,
+            &OutputGradients { context, choice },
+            slopes,
         );
         // SAFETY: as above.
-        unsafe { cells.dx.slice(of(token, gates)) }.copy_from_slice(left_input);
-        if let Some(da) = &cells.da {
-            // SAFETY: as above.
-            unsafe { da.slice(of(token, gates)) }.copy_from_slice(left_hidden);
-        }
-    }
-}
-
-#[inline(always)]
-fn attend_backward_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
-    let (token, sequence) = (step.tokens[row], step.order[row]);
-    let [key_width, value_width] = step.widths;
-    let source = step.sources.range(sequence);
-    let keys = source.start * key_width..source.end * key_width;
-    let values = source.start * value_width..source.end * value_width;
-    // SAFETY: a row has a token and a source that no other row of the step has; here and below.
-    let context = unsafe { step.d_context.slice(of(row, value_width)) };
-    if let Some(d_contexts) = step.d_contexts {
-        for (context, also) in context.iter_mut().zip(&d_contexts[of(token, value_width)]) {
-            *context += also;
-        }
-    }
-    let choice =
-        step.d_choices.map_or([0.0; 2], |d_choices| [d_choices[2 * token], d_choices[2 * token + 1]]);
-    // SAFETY: as above.
-    let query = unsafe { step.d_query.slice(of(row, key_width)) };
-    let asked = &step.queries[of(token, key_width)];
-    let seen = Source {
-        keys: &step.keys[keys.clone()],
-        values: &step.values[values.clone()],
-        key_width,
-        value_width,
-        hidden: Hidden::of(step.mask, sequence, step.number),
-    };
-    let weights = if let Some((starts, kept)) = step.kept {
-        let start = starts[sequence] + step.number * source.len();
-        &kept[start..start + source.len()]
-    } else {
+        number::copy(query, unsafe { step.left_query.slice(of(row, key_width)) });
         // SAFETY: as above.
-        let again = unsafe { step.again.slice(row * step.longest..row * step.longest + source.len()) };
-        weigh(step.compare, asked, seen, &mut *again);
-        &*again
-    };
-    let compare_width = if matches!(step.compare, Compare::Additive { .. }) { key_width } else { 0 };
-    // SAFETY: as above, and the source's rows are this row's alone.
-    let slopes = unsafe {
-        InputGradients {
-            query: &mut *query,
-            keys: step.dk.slice(keys),
-            values: step.dv.slice(values),
-            weight: step.d_score_weight.slice(of(row, compare_width)),
-            scratch: step.scratch.slice(row * step.longest..row * step.longest + source.len()),
-        }
-    };
-    attend_backward(
-        (step.compare, step.selection),
-        (asked, weights, step.taken[token]),
-        seen,
-        &OutputGradients { context, choice },
-        slopes,
-    );
-    // SAFETY: as above.
-    number::copy(query, unsafe { step.left_query.slice(of(row, key_width)) });
-    // SAFETY: as above.
-    number::copy(query, unsafe { step.dq.slice(of(token, key_width)) });
+        number::copy(query, unsafe { step.dq.slice(of(token, key_width)) });
+    }
 }

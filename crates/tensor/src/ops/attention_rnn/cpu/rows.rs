@@ -1,9 +1,7 @@
 //! Rows with sources of their own, one row in a task.
 
-use half::bf16;
-
 use super::attend::{Compare, Source, attend};
-use crate::cpu::number::{Element, Number};
+use crate::cpu::number::Element;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::AttentionScore;
 use crate::ops::attention_rnn::{Selection, SourceRows};
@@ -31,10 +29,7 @@ pub(in crate::ops::attention_rnn) fn attend_rows(
         weights: SharedMut::new(weights.f32_mut()),
         contexts: SharedMut::new(contexts.f32_mut()),
     };
-    parallel(rows, |row| match first.keys.dtype() {
-        DType::F32 => attend_f32(&step, row),
-        DType::Bf16 => attend_bf16(&step, row),
-    });
+    parallel(rows, |row| by_type!(first.keys.dtype(), T => attend_row::<T>(&step, row)));
     contexts
 }
 
@@ -49,33 +44,22 @@ struct RowsStep<'a> {
 }
 
 kernel! {
-    fn attend_f32(step: &RowsStep<'_>, row: usize) {
-        attend_row::<f32>(step, row);
+    fn attend_row<T: Element>(step: &RowsStep<'_>, row: usize) {
+        let SourceRows { keys, values, rows } = &step.sources[row];
+        let (key_width, value_width) = (keys.width(), values.width());
+        let seen = Source {
+            keys: &T::of(keys)[rows.start * key_width..rows.end * key_width],
+            values: &T::of(values)[rows.start * value_width..rows.end * value_width],
+            key_width,
+            value_width,
+            hidden: None,
+        };
+        let start = row * step.longest;
+        // SAFETY: every row is worked on once and has its own part of both.
+        let weights = unsafe { step.weights.slice(start..start + rows.len()) };
+        // SAFETY: as above.
+        let context = unsafe { step.contexts.slice(row * value_width..(row + 1) * value_width) };
+        let query = &step.queries[row * key_width..(row + 1) * key_width];
+        attend(step.compare, step.selection, row, query, seen, (weights, context));
     }
-}
-
-kernel! {
-    fn attend_bf16(step: &RowsStep<'_>, row: usize) {
-        attend_row::<bf16>(step, row);
-    }
-}
-
-#[inline(always)]
-fn attend_row<T: Element + Number>(step: &RowsStep<'_>, row: usize) {
-    let SourceRows { keys, values, rows } = &step.sources[row];
-    let (key_width, value_width) = (keys.width(), values.width());
-    let seen = Source {
-        keys: &T::of(keys)[rows.start * key_width..rows.end * key_width],
-        values: &T::of(values)[rows.start * value_width..rows.end * value_width],
-        key_width,
-        value_width,
-        hidden: None,
-    };
-    let start = row * step.longest;
-    // SAFETY: every row is worked on once and has its own part of both.
-    let weights = unsafe { step.weights.slice(start..start + rows.len()) };
-    // SAFETY: as above.
-    let context = unsafe { step.contexts.slice(row * value_width..(row + 1) * value_width) };
-    let query = &step.queries[row * key_width..(row + 1) * key_width];
-    attend(step.compare, step.selection, row, query, seen, (weights, context));
 }

@@ -1,79 +1,37 @@
 //! The scores of all steps, for whoever wants to see them: computed once more from the queries, to the same bits.
 
-use half::bf16;
-
-use super::attend::{Compare, Hidden, Source, score};
-use crate::cpu::number::{Element, Number};
+use super::attend::{Common, score};
+use super::of;
+use crate::cpu::number::Element;
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::{AttentionScore, Mask};
-use crate::{Array, DType, Param, Ragged};
+use crate::{Array, DType, Ragged};
 
-/// What queries are compared with, and how.
-pub(in crate::ops::attention_rnn) struct Compared<'a> {
-    pub(in crate::ops::attention_rnn) score: AttentionScore,
-    /// `w` of the additive score.
-    pub(in crate::ops::attention_rnn) score_weight: Option<&'a Param>,
-    pub(in crate::ops::attention_rnn) keys: &'a Array,
-    pub(in crate::ops::attention_rnn) sources: &'a Ragged,
-    pub(in crate::ops::attention_rnn) mask: &'a Mask,
-    /// Where the scores of each sequence begin, and where the last end.
-    pub(in crate::ops::attention_rnn) starts: &'a [usize],
-}
-
-/// For every sequence target tokens × source tokens, laid end to end as the weights are; `queries` are by token.
-pub(in crate::ops::attention_rnn) fn scores(with: &Compared<'_>, queries: &Array, targets: &Ragged) -> Array {
-    let mut scores = Array::scratch(DType::F32, 1, with.starts[targets.sequences()]);
-    let score_weight = with.score_weight.map(Param::values);
-    let all = AllScores {
-        compare: Compare::new(with.score, score_weight.as_deref(), with.keys.width()),
-        queries: queries.f32(),
-        keys: with.keys,
-        targets,
-        sources: with.sources,
-        mask: with.mask,
-        starts: with.starts,
-        scores: SharedMut::new(scores.f32_mut()),
-    };
-    parallel(targets.sequences(), |sequence| match with.keys.dtype() {
-        DType::F32 => score_f32(&all, sequence),
-        DType::Bf16 => score_bf16(&all, sequence),
-    });
-    scores
-}
-
-struct AllScores<'a> {
-    compare: Compare<'a>,
-    queries: &'a [f32],
-    keys: &'a Array,
-    targets: &'a Ragged,
-    sources: &'a Ragged,
-    mask: &'a Mask,
-    starts: &'a [usize],
-    scores: SharedMut<f32>,
+/// For every sequence target tokens × source tokens, laid end to end as the weights are, if those are kept; `queries` are by
+/// token.
+pub(super) fn scores(common: &Common<'_>, queries: &[f32], targets: &Ragged) -> Option<Array> {
+    let mut scores = Array::scratch(DType::F32, 1, common.weight_starts?[targets.sequences()]);
+    let all = SharedMut::new(scores.f32_mut());
+    parallel(
+        targets.sequences(),
+        |sequence| by_type!(common.keys.dtype(), T => score_sequence::<T>(common, queries, targets, sequence, &all)),
+    );
+    Some(scores)
 }
 
 kernel! {
-    fn score_f32(all: &AllScores<'_>, sequence: usize) {
-        score_sequence::<f32>(all, sequence);
-    }
-}
-
-kernel! {
-    fn score_bf16(all: &AllScores<'_>, sequence: usize) {
-        score_sequence::<bf16>(all, sequence);
-    }
-}
-
-#[inline(always)]
-fn score_sequence<T: Element + Number>(all: &AllScores<'_>, sequence: usize) {
-    let (key_width, source) = (all.keys.width(), all.sources.range(sequence));
-    let keys = &T::of(all.keys)[source.start * key_width..source.end * key_width];
-    for (step, token) in all.targets.range(sequence).enumerate() {
-        let start = all.starts[sequence] + step * source.len();
-        // SAFETY: every step of every sequence has its own part.
-        let scores = unsafe { all.scores.slice(start..start + source.len()) };
-        let query = &all.queries[token * key_width..(token + 1) * key_width];
-        let hidden = Hidden::of(all.mask, sequence, step);
-        score(all.compare, query, Source { keys, values: &[], key_width, value_width: 0, hidden }, scores);
+    fn score_sequence<T: Element>(
+        common: &Common<'_>,
+        queries: &[f32],
+        targets: &Ragged,
+        sequence: usize,
+        all: &SharedMut<f32>,
+    ) {
+        for (number, token) in targets.range(sequence).enumerate() {
+            let source = common.source::<T>(sequence, number);
+            let kept = common.kept(sequence, number).expect("scores lie as weights that are kept");
+            // SAFETY: every step of every sequence has its own part.
+            let scores = unsafe { all.slice(kept) };
+            score(common.compare, &queries[of(token, source.key_width)], source, scores);
+        }
     }
 }

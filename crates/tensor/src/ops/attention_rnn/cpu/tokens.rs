@@ -1,29 +1,27 @@
 //! All tokens of all targets: a task for each token forward, for each sequence backward, whose tokens share a source.
 
-use std::ops::Range;
-
 use half::bf16;
 
 use super::attend::{
-    Compare, Hidden, InputGradients, OutputGradients, Source, attend, attend_backward, choice, weigh,
+    Common, Compare, InputGradients, OutputGradients, attend, attend_backward, choice, weigh,
 };
-use super::scores::{Compared, scores};
+use super::of;
+use super::scores::scores;
 use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::Mask;
 use crate::ops::attention_rnn::Selection;
 use crate::ops::attention_rnn::tokens::{TokenAttention, TokensForward, TokensGiven, TokensGradients};
 use crate::{Array, DType, Param, Ragged};
 
 /// The contexts of all tokens; with all scores if they are wanted.
 pub(in crate::ops::attention_rnn) fn attend_tokens(
-    attention: &TokenAttention<'_>,
+    attention: &TokenAttention,
     is_scored: bool,
 ) -> TokensForward {
-    let TokenAttention { targets, values, weight_starts, .. } = *attention;
+    let TokenAttention { targets, values, weight_starts, .. } = attention;
     let (tokens, value_width) = (targets.tokens(), values.width());
     let dtype = values.dtype();
-    let kept = weight_starts.map_or(0, |starts| starts[targets.sequences()]);
+    let kept = weight_starts.as_ref().map_or(0, |starts| starts[targets.sequences()]);
     let mut out = TokensForward {
         contexts: Array::scratch(DType::F32, tokens, value_width),
         contexts_narrow: (dtype == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, value_width)),
@@ -33,44 +31,38 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
         scores: None,
         taken_on_card: None,
     };
-    let score_weight = attention.score_weight.map(Param::values);
+    let score_weight = attention.score_weight.as_ref().map(Param::values);
     let pass = Forward {
-        common: Common::new(attention, score_weight.as_deref()),
+        both: Both::new(attention, score_weight.as_deref()),
         weights: SharedMut::new(out.weights.f32_mut()),
         contexts: SharedMut::new(out.contexts.f32_mut()),
         contexts_narrow: out.contexts_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
         choices: SharedMut::new(out.choices.f32_mut()),
         taken: SharedMut::new(&mut out.taken),
     };
-    parallel(tokens, |token| match dtype {
-        DType::F32 => attend_f32(&pass, token),
-        DType::Bf16 => attend_bf16(&pass, token),
-    });
-    if let Some(starts) = weight_starts.filter(|_| is_scored) {
-        let TokenAttention { score, score_weight, keys, sources, mask, queries, .. } = *attention;
-        let with = Compared { score, score_weight, keys, sources, mask, starts };
-        out.scores = Some(scores(&with, queries, targets));
+    parallel(tokens, |token| by_type!(dtype, T => attend_token::<T>(&pass, token)));
+    if is_scored {
+        out.scores = scores(&pass.both.common, pass.both.queries, targets);
     }
     out
 }
 
 /// The gradients of [`attend_tokens`].
 pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
-    attention: &TokenAttention<'_>,
+    attention: &TokenAttention,
     given: &TokensGiven<'_>,
 ) -> TokensGradients {
-    let TokenAttention { targets, sources, keys, values, .. } = *attention;
-    let score_weight = attention.score_weight.map(Param::values);
-    let common = Common::new(attention, score_weight.as_deref());
-    let compare_width = if matches!(common.compare, Compare::Additive { .. }) { keys.width() } else { 0 };
+    let TokenAttention { targets, sources, keys, values, .. } = attention;
+    let score_weight = attention.score_weight.as_ref().map(Param::values);
+    let both = Both::new(attention, score_weight.as_deref());
     let mut out = TokensGradients {
         dq: Array::scratch(DType::F32, targets.tokens(), keys.width()),
         dk: Array::zeros(DType::F32, keys.rows(), keys.width()),
         dv: Array::zeros(DType::F32, values.rows(), values.width()),
-        d_score_weight: Array::zeros(DType::F32, sources.sequences(), compare_width),
+        d_score_weight: Array::zeros(DType::F32, sources.sequences(), both.common.compare_width()),
     };
     let pass = Backward {
-        common,
+        both,
         weights: given.weights.map(Array::f32),
         taken: given.taken,
         d_contexts: given.d_contexts.f32(),
@@ -79,30 +71,23 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
         dk: SharedMut::new(out.dk.f32_mut()),
         dv: SharedMut::new(out.dv.f32_mut()),
         d_score_weight: SharedMut::new(out.d_score_weight.f32_mut()),
-        compare_width,
     };
-    parallel(sources.sequences(), |sequence| match values.dtype() {
-        DType::F32 => backward_f32(&pass, sequence),
-        DType::Bf16 => backward_bf16(&pass, sequence),
-    });
+    parallel(
+        sources.sequences(),
+        |sequence| by_type!(values.dtype(), T => backward_sequence::<T>(&pass, sequence)),
+    );
     out
 }
 
 /// What both passes read.
-struct Common<'a> {
-    compare: Compare<'a>,
-    selection: Selection,
+struct Both<'a> {
+    common: Common<'a>,
     targets: &'a Ragged,
-    sources: &'a Ragged,
-    mask: &'a Mask,
-    weight_starts: Option<&'a [usize]>,
     queries: &'a [f32],
-    keys: &'a Array,
-    values: &'a Array,
 }
 
 struct Forward<'a> {
-    common: Common<'a>,
+    both: Both<'a>,
     weights: SharedMut<f32>,
     contexts: SharedMut<f32>,
     contexts_narrow: Option<SharedMut<bf16>>,
@@ -111,7 +96,7 @@ struct Forward<'a> {
 }
 
 struct Backward<'a> {
-    common: Common<'a>,
+    both: Both<'a>,
     weights: Option<&'a [f32]>,
     taken: &'a [Option<usize>],
     d_contexts: &'a [f32],
@@ -120,158 +105,97 @@ struct Backward<'a> {
     dk: SharedMut<f32>,
     dv: SharedMut<f32>,
     d_score_weight: SharedMut<f32>,
-    compare_width: usize,
 }
 
-impl<'a> Common<'a> {
-    fn new(attention: &TokenAttention<'a>, score_weight: Option<&'a [f32]>) -> Common<'a> {
-        let TokenAttention {
-            score,
-            selection,
-            targets,
+impl<'a> Both<'a> {
+    fn new(attention: &'a TokenAttention, score_weight: Option<&'a [f32]>) -> Both<'a> {
+        let TokenAttention { selection, targets, sources, mask, queries, keys, values, .. } = attention;
+        let common = Common {
+            compare: Compare::new(attention.score, score_weight, keys.width()),
+            selection: *selection,
             sources,
             mask,
-            weight_starts,
-            queries,
+            weight_starts: attention.weight_starts.as_deref(),
             keys,
             values,
-            ..
-        } = *attention;
-        let compare = Compare::new(score, score_weight, keys.width());
-        Common {
-            compare,
-            selection,
-            targets,
-            sources,
-            mask,
-            weight_starts,
-            queries: queries.f32(),
-            keys,
-            values,
-        }
-    }
-
-    #[inline(always)]
-    fn source<T: Element>(&self, sequence: usize, token: usize) -> Source<'a, T> {
-        let range = self.sources.range(sequence);
-        let (key_width, value_width) = (self.keys.width(), self.values.width());
-        Source {
-            keys: &T::of(self.keys)[range.start * key_width..range.end * key_width],
-            values: &T::of(self.values)[range.start * value_width..range.end * value_width],
-            key_width,
-            value_width,
-            hidden: Hidden::of(self.mask, sequence, token - self.targets.range(sequence).start),
-        }
-    }
-
-    /// Where a token's weights lie among those that are kept.
-    #[inline(always)]
-    fn kept(&self, sequence: usize, token: usize) -> Option<Range<usize>> {
-        let length = self.sources.length(sequence);
-        let start = self.weight_starts?[sequence] + (token - self.targets.range(sequence).start) * length;
-        Some(start..start + length)
-    }
-}
-
-kernel! {
-    fn attend_f32(pass: &Forward<'_>, token: usize) {
-        attend_token::<f32>(pass, token);
-    }
-}
-
-kernel! {
-    fn attend_bf16(pass: &Forward<'_>, token: usize) {
-        attend_token::<bf16>(pass, token);
-    }
-}
-
-kernel! {
-    fn backward_f32(pass: &Backward<'_>, sequence: usize) {
-        backward_sequence::<f32>(pass, sequence);
-    }
-}
-
-kernel! {
-    fn backward_bf16(pass: &Backward<'_>, sequence: usize) {
-        backward_sequence::<bf16>(pass, sequence);
-    }
-}
-
-#[inline(always)]
-fn of(index: usize, width: usize) -> Range<usize> {
-    index * width..(index + 1) * width
-}
-
-#[inline(always)]
-fn attend_token<T: Element>(pass: &Forward<'_>, token: usize) {
-    let common = &pass.common;
-    let sequence = common.targets.sequence_of(token);
-    let source = common.source::<T>(sequence, token);
-    let query = &common.queries[of(token, source.key_width)];
-    let kept = common.kept(sequence, token);
-    let mut scratch =
-        Array::scratch(DType::F32, 1, if kept.is_some() { 0 } else { common.sources.length(sequence) });
-    let weights = match kept {
-        // SAFETY: a token has weights, a context and choices that no other task has; here and below.
-        Some(kept) => unsafe { pass.weights.slice(kept) },
-        None => scratch.f32_mut(),
-    };
-    // SAFETY: as above.
-    let context = unsafe { pass.contexts.slice(of(token, source.value_width)) };
-    let taken =
-        attend(common.compare, common.selection, token, query, source, (&mut *weights, &mut *context));
-    if let Some(narrow) = &pass.contexts_narrow {
-        // SAFETY: as above.
-        number::copy(context, unsafe { narrow.slice(of(token, source.value_width)) });
-    }
-    // SAFETY: as above.
-    let choices = unsafe { pass.choices.slice(of(token, 2)) };
-    choices.fill(0.0);
-    if !matches!(common.selection, Selection::Soft) {
-        choices.copy_from_slice(&choice(weights, taken));
-        // SAFETY: as above.
-        unsafe { pass.taken.set(token, taken) };
-    }
-}
-
-#[inline(always)]
-fn backward_sequence<T: Element>(pass: &Backward<'_>, sequence: usize) {
-    let common = &pass.common;
-    let (rows, tokens) = (common.sources.range(sequence), common.targets.range(sequence));
-    let source = common.source::<T>(sequence, tokens.start);
-    let (key_width, value_width) = (source.key_width, source.value_width);
-    // SAFETY: a sequence has a source and tokens that no other task has; here and below.
-    let dk = unsafe { pass.dk.slice(rows.start * key_width..rows.end * key_width) };
-    // SAFETY: as above.
-    let dv = unsafe { pass.dv.slice(rows.start * value_width..rows.end * value_width) };
-    // SAFETY: as above.
-    let weight = unsafe { pass.d_score_weight.slice(of(sequence, pass.compare_width)) };
-    let mut scratch = Array::scratch(DType::F32, 2, rows.len());
-    let (scratch, again) = scratch.f32_mut().split_at_mut(rows.len());
-    for token in tokens {
-        let query = &common.queries[of(token, key_width)];
-        let weights = match (common.kept(sequence, token), pass.weights) {
-            (Some(kept), Some(weights)) => &weights[kept],
-            _ => {
-                weigh(common.compare, query, common.source::<T>(sequence, token), &mut *again);
-                &*again
-            }
         };
-        let d_choice =
-            pass.d_choices.map_or([0.0; 2], |choices| [choices[2 * token], choices[2 * token + 1]]);
-        attend_backward(
-            (common.compare, common.selection),
-            (query, weights, pass.taken[token]),
-            source,
-            &OutputGradients { context: &pass.d_contexts[of(token, value_width)], choice: d_choice },
-            InputGradients {
-                // SAFETY: as above.
-                query: unsafe { pass.dq.slice(of(token, key_width)) },
-                keys: &mut *dk,
-                values: &mut *dv,
-                weight: &mut *weight,
-                scratch: &mut *scratch,
-            },
-        );
+        Both { common, targets, queries: queries.f32() }
+    }
+}
+
+kernel! {
+    fn attend_token<T: Element>(pass: &Forward<'_>, token: usize) {
+        let Both { common, targets, queries } = &pass.both;
+        let sequence = targets.sequence_of(token);
+        let number = token - targets.range(sequence).start;
+        let source = common.source::<T>(sequence, number);
+        let query = &queries[of(token, source.key_width)];
+        let kept = common.kept(sequence, number);
+        let mut scratch =
+            Array::scratch(DType::F32, 1, if kept.is_some() { 0 } else { common.sources.length(sequence) });
+        let weights = match kept {
+            // SAFETY: a token has weights, a context and choices that no other task has; here and below.
+            Some(kept) => unsafe { pass.weights.slice(kept) },
+            None => scratch.f32_mut(),
+        };
+        // SAFETY: as above.
+        let context = unsafe { pass.contexts.slice(of(token, source.value_width)) };
+        let taken =
+            attend(common.compare, common.selection, token, query, source, (&mut *weights, &mut *context));
+        if let Some(narrow) = &pass.contexts_narrow {
+            // SAFETY: as above.
+            number::copy(context, unsafe { narrow.slice(of(token, source.value_width)) });
+        }
+        // SAFETY: as above.
+        let choices = unsafe { pass.choices.slice(of(token, 2)) };
+        choices.fill(0.0);
+        if !matches!(common.selection, Selection::Soft) {
+            choices.copy_from_slice(&choice(weights, taken));
+            // SAFETY: as above.
+            unsafe { pass.taken.set(token, taken) };
+        }
+    }
+}
+
+kernel! {
+    fn backward_sequence<T: Element>(pass: &Backward<'_>, sequence: usize) {
+        let Both { common, targets, queries } = &pass.both;
+        let (rows, tokens) = (common.sources.range(sequence), targets.range(sequence));
+        let source = common.source::<T>(sequence, 0);
+        let (key_width, value_width) = (source.key_width, source.value_width);
+        // SAFETY: a sequence has a source and tokens that no other task has; here and below.
+        let dk = unsafe { pass.dk.slice(rows.start * key_width..rows.end * key_width) };
+        // SAFETY: as above.
+        let dv = unsafe { pass.dv.slice(rows.start * value_width..rows.end * value_width) };
+        // SAFETY: as above.
+        let weight = unsafe { pass.d_score_weight.slice(of(sequence, common.compare_width())) };
+        let mut scratch = Array::scratch(DType::F32, 2, rows.len());
+        let (scratch, again) = scratch.f32_mut().split_at_mut(rows.len());
+        for (number, token) in tokens.enumerate() {
+            let query = &queries[of(token, key_width)];
+            let weights = match (common.kept(sequence, number), pass.weights) {
+                (Some(kept), Some(weights)) => &weights[kept],
+                _ => {
+                    weigh(common.compare, query, common.source::<T>(sequence, number), &mut *again);
+                    &*again
+                }
+            };
+            let d_choice =
+                pass.d_choices.map_or([0.0; 2], |choices| [choices[2 * token], choices[2 * token + 1]]);
+            attend_backward(
+                (common.compare, common.selection),
+                (query, weights, pass.taken[token]),
+                source,
+                &OutputGradients { context: &pass.d_contexts[of(token, value_width)], choice: d_choice },
+                InputGradients {
+                    // SAFETY: as above.
+                    query: unsafe { pass.dq.slice(of(token, key_width)) },
+                    keys: &mut *dk,
+                    values: &mut *dv,
+                    weight: &mut *weight,
+                    scratch: &mut *scratch,
+                },
+            );
+        }
     }
 }

@@ -46,12 +46,6 @@ __device__ __forceinline__ void load(const bf16* from, float (&x)[2]) {
     x[0] = low_of(v), x[1] = high_of(v);
 }
 template <class T> __device__ __forceinline__ void load(const T* from, float (&x)[4]) { load4(from, x); }
-__device__ __forceinline__ void load8(const float* from, float (&x)[8]) { load4(from, x), load4(from + 4, x + 4); }
-__device__ __forceinline__ void load8(const bf16* from, float (&x)[8]) {
-    uint4 v = *(const uint4*)from;
-    x[0] = low_of(v.x), x[1] = high_of(v.x), x[2] = low_of(v.y), x[3] = high_of(v.y);
-    x[4] = low_of(v.z), x[5] = high_of(v.z), x[6] = low_of(v.w), x[7] = high_of(v.w);
-}
 
 // Calls `give(j, sum)` for each of n rows, in one lane of the warp that has the row: the sum of f(list[i], weight[i], number i of
 // the row). A warp has several rows at a time, so that it reads the list, which is in shared memory, and the weight once for all

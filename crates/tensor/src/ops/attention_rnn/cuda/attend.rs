@@ -2,7 +2,7 @@
 
 use bytemuck::NoUninit;
 
-use super::{ATTEND, Argument, Places, Rules, check_shared, of_type, pointer, scratch, to_positions, zeros};
+use super::{ATTEND, Argument, Places, Rules, check_shared, pointer, scratch, to_positions, zeros};
 use crate::cuda::{Blocks, Pointer, upload};
 use crate::ops::attention_rnn::rows::SourceRows;
 use crate::ops::attention_rnn::tokens::{TokenAttention, TokensForward, TokensGiven, TokensGradients};
@@ -10,11 +10,11 @@ use crate::ops::attention_rnn::{Selection, Wanted};
 use crate::ops::{AttentionScore, ScoreForm};
 use crate::{Array, DType, Param, Ragged};
 
-impl<'a> TokenAttention<'a> {
-    fn rules(&self) -> Rules<'a> {
+impl TokenAttention {
+    fn rules(&self) -> Rules<'_> {
         Rules {
             score: self.score,
-            score_weight: self.score_weight,
+            score_weight: self.score_weight.as_ref(),
             selection: self.selection,
             widths: [self.keys.width(), self.values.width()],
             longest: self.sources.longest(),
@@ -24,10 +24,10 @@ impl<'a> TokenAttention<'a> {
 
 /// The contexts of all tokens.
 pub(in crate::ops::attention_rnn) fn attend_tokens(
-    attention: &TokenAttention<'_>,
+    attention: &TokenAttention,
     wanted: Wanted,
 ) -> TokensForward {
-    let TokenAttention { targets, sources, mask, queries, keys, values, selection, .. } = *attention;
+    let TokenAttention { targets, sources, mask, queries, keys, values, selection, .. } = attention;
     let (tokens, width, dtype) = (targets.tokens(), values.width(), values.dtype());
     let rules = attention.rules();
     let places = Places::new(targets, sources, mask);
@@ -53,7 +53,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
     };
     places.fill(&mut argument);
     let [shared, _] = rules.shared();
-    launch(of_type(dtype, ["attend_tokens_f32", "attend_tokens_bf16"]), argument, targets, shared, &rules);
+    launch(format!("attend_tokens_{dtype}"), argument, targets, shared, &rules);
     let positions = if is_hard && wanted.weights { to_positions(&taken) } else { vec![None; tokens] };
     TokensForward {
         contexts,
@@ -68,10 +68,10 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
 
 /// The gradients of [`attend_tokens`].
 pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
-    attention: &TokenAttention<'_>,
+    attention: &TokenAttention,
     given: &TokensGiven<'_>,
 ) -> TokensGradients {
-    let TokenAttention { targets, sources, mask, queries, keys, values, .. } = *attention;
+    let TokenAttention { targets, sources, mask, queries, keys, values, .. } = attention;
     let rules = attention.rules();
     let places = Places::new(targets, sources, mask);
     let dq = scratch(DType::F32, targets.tokens(), keys.width());
@@ -92,13 +92,13 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
     };
     places.fill(&mut argument);
     let [_, shared] = rules.shared();
-    let names = ["attend_tokens_backward_f32", "attend_tokens_backward_bf16"];
-    launch(of_type(values.dtype(), names), argument, targets, shared, &rules);
+    let name = format!("attend_tokens_backward_{}", values.dtype());
+    launch(name, argument, targets, shared, &rules);
     let [dk, dv, d_score_weight] = source_gradients(argument, targets, keys, values, rules.score);
     TokensGradients { dq, dk, dv, d_score_weight }
 }
 
-fn launch(name: &'static str, argument: Argument, targets: &Ragged, shared: usize, rules: &Rules<'_>) {
+fn launch(name: String, argument: Argument, targets: &Ragged, shared: usize, rules: &Rules<'_>) {
     check_shared(shared, rules.longest);
     let (offsets, count) = (targets.on_card(), upload(&[targets.sequences() as u32]));
     let blocks = Blocks { grid: [targets.tokens(), 1, 1], threads: 256, shared };
@@ -121,7 +121,7 @@ pub(super) fn source_gradients(
     let is_additive = score.form() == ScoreForm::Additive;
     let dw = scratch(DType::F32, rows, if is_additive { key_width } else { 0 });
     let (offsets, count) = (targets.on_card(), upload(&[targets.sequences() as u32]));
-    let function = ATTEND.function(of_type(keys.dtype(), ["attend_sources_f32", "attend_sources_bf16"]));
+    let function = ATTEND.function(format!("attend_sources_{}", keys.dtype()));
     let (targets, count) = (offsets.pointer(), count.pointer());
     let blocks = Blocks::of(rows, 256);
     launch!(function, blocks, argument, targets, count, dk.pointer(), dv.pointer(), dw.pointer());
@@ -172,7 +172,7 @@ pub(in crate::ops::attention_rnn) fn attend_rows(
     };
     let [shared, _] = rules.shared();
     check_shared(shared, rules.longest);
-    let name = of_type(dtype, ["attend_rows_f32", "attend_rows_bf16"]);
+    let name = format!("attend_rows_{dtype}");
     let blocks = Blocks { grid: [rows, 1, 1], threads: 256, shared };
     launch!(ATTEND.function_with_shared(name, shared), blocks, argument, list.pointer());
     contexts

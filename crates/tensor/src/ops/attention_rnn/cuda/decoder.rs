@@ -1,18 +1,19 @@
 //! All steps of a decoder that attends before each of them.
 
-use bytemuck::NoUninit;
+use bytemuck::{NoUninit, Zeroable};
 
 use super::attend::source_gradients;
 use super::{
-    Argument, FAST, GENERIC, Places, Rules, check_shared, most_shared, of_type, pointer, scratch,
-    to_positions, zeros,
+    Argument, FAST, GENERIC, Places, Rules, check_shared, most_shared, pointer, scratch, to_positions, zeros,
 };
 use crate::cuda::{Blocks, Card, Pointer, card};
 use crate::ops::attention_rnn::{
     Decoder, DecoderGradients, Forward, Kept, Remembered, ResultGradients, Selection, Wanted,
 };
 use crate::ops::recurrent::Cell;
-use crate::ops::recurrent::cuda::{self as recurrent, ROWS, Rows, shared_for_sums, shared_for_tiles};
+use crate::ops::recurrent::cuda::{
+    self as recurrent, ROWS, Rows, Way, name_of, shared_for_sums, shared_for_tiles,
+};
 use crate::{Array, DType, Ragged, Tensor};
 
 /// As in `decoder.cu`.
@@ -25,19 +26,12 @@ struct Whole {
     d_contexts: Pointer,
 }
 
-/// Which way through the steps.
-#[derive(Clone, Copy)]
-enum Way {
-    Forward,
-    Backward,
-}
-
 /// Units of a block of the fast kernels.
 const UNITS: usize = 8;
 
 /// How the fast kernels are launched.
 struct Fast {
-    name: &'static str,
+    name: String,
     slices: usize,
     /// Bytes of shared memory without the store.
     shared: usize,
@@ -50,11 +44,11 @@ impl Fast {
     }
 }
 
-impl Decoder<'_> {
+impl Decoder {
     fn rules(&self) -> Rules<'_> {
         Rules {
             score: self.weights.score,
-            score_weight: self.weights.score_weight,
+            score_weight: self.weights.score_weight.as_ref(),
             selection: self.selection,
             widths: [self.keys.width(), self.values.width()],
             longest: self.sources.longest(),
@@ -69,17 +63,17 @@ impl Decoder<'_> {
     fn whole(&self, initial: [&Array; 2]) -> Whole {
         let weight = |param: &crate::Param| param.operand(self.dtype).pointer;
         let cell = recurrent::Argument {
-            weight: weight(self.weights.hidden),
-            bias: self.weights.bias.map_or(Pointer::NULL, |bias| bias.operand(DType::F32).pointer),
+            weight: weight(&self.weights.hidden),
+            bias: self.weights.bias.as_ref().map_or(Pointer::NULL, |bias| bias.operand(DType::F32).pointer),
             initial_h: initial[0].pointer(),
             initial_c: initial[1].pointer(),
             carries: 1,
-            ..recurrent::Argument::EMPTY
+            ..recurrent::Argument::zeroed()
         };
         Whole {
             cell,
-            context_weight: weight(self.weights.context),
-            query_weight: self.weights.query.map_or(Pointer::NULL, weight),
+            context_weight: weight(&self.weights.context),
+            query_weight: self.weights.query.as_ref().map_or(Pointer::NULL, weight),
             d_contexts: Pointer::NULL,
         }
     }
@@ -89,7 +83,7 @@ impl Decoder<'_> {
         let processors = card().map_or(1, Card::processors);
         let (d, [key_width, value_width]) = (self.width(), [self.keys.width(), self.values.width()]);
         let slices = d.div_ceil(UNITS);
-        let queries = self.weights.query.map_or(0, |_| key_width.div_ceil(8 * slices));
+        let queries = self.weights.query.as_ref().map_or(0, |_| key_width.div_ceil(8 * slices));
         let is_even = [d, key_width, value_width].into_iter().all(|width| width.is_multiple_of(8));
         let fits = d <= 512 && value_width <= 16 * slices && queries <= 2 && slices <= processors;
         if self.dtype != DType::Bf16 || !is_even || !fits {
@@ -100,7 +94,7 @@ impl Decoder<'_> {
             Way::Forward => shared_for_sums(self.cell.gates().max(queries) * UNITS, UNITS) + forward,
             Way::Backward => shared_for_sums(3 * UNITS, UNITS) + backward,
         };
-        let name = fast_name(self.cell, way, queries);
+        let name = format!("{}_fast_decoder_{way}_{queries}", name_of(self.cell));
         (shared + 64 <= most_shared()).then_some(Fast { name, slices, shared })
     }
 
@@ -133,24 +127,26 @@ impl Decoder<'_> {
         check_shared(shared, rules.longest);
         let grid = if targets.sequences() == 0 { 0 } else { processors };
         let blocks = Blocks { grid: [grid, 1, 1], threads: 256, shared };
-        let function = GENERIC.function_with_shared(generic_name(self.cell, self.dtype, way), shared);
+        let name = format!("{}_decoder_{way}_{}", name_of(self.cell), self.dtype);
+        let function = GENERIC.function_with_shared(name, shared);
         launch!(function, blocks, whole, argument, list, count, d as u32);
     }
 }
 
 /// All steps, from the states `[h, c]` on, which are by sequence.
 pub(in crate::ops::attention_rnn) fn forward(
-    decoder: &Decoder<'_>,
+    decoder: &Decoder,
     targets: &Ragged,
     x: &Tensor,
     initial: [&Array; 2],
     wanted: Wanted,
 ) -> Forward {
-    let Decoder { cell, dtype, keys, values, selection, .. } = *decoder;
+    let Decoder { cell, dtype, selection, .. } = *decoder;
+    let Decoder { keys, values, .. } = decoder;
     let (tokens, d) = (targets.tokens(), decoder.width());
     let [key_width, value_width] = [keys.width(), values.width()];
     let rules = decoder.rules();
-    let places = Places::new(targets, decoder.sources, decoder.mask);
+    let places = Places::new(targets, &decoder.sources, &decoder.mask);
     let is_hard = !matches!(selection, Selection::Soft);
     let is_narrow = dtype == DType::Bf16;
     let mut handed = decoder.handed_by_pair(Way::Forward, &places);
@@ -205,16 +201,17 @@ pub(in crate::ops::attention_rnn) fn forward(
 
 /// The gradients of [`forward`].
 pub(in crate::ops::attention_rnn) fn backward(
-    decoder: &Decoder<'_>,
+    decoder: &Decoder,
     targets: &Ragged,
     inputs: &Remembered,
     gradients: &ResultGradients<'_>,
 ) -> DecoderGradients {
-    let Decoder { cell, dtype, keys, values, .. } = *decoder;
+    let Decoder { cell, dtype, .. } = *decoder;
+    let Decoder { keys, values, .. } = decoder;
     let (tokens, sequences, d) = (targets.tokens(), targets.sequences(), decoder.width());
     let gates = cell.gates() * d;
     let rules = decoder.rules();
-    let places = Places::new(targets, decoder.sources, decoder.mask);
+    let places = Places::new(targets, &decoder.sources, &decoder.mask);
     let has_query = decoder.weights.query.is_some();
     // What is handed over begins as zeros.
     let dx = zeros(dtype, tokens, gates);
@@ -257,44 +254,4 @@ pub(in crate::ops::attention_rnn) fn backward(
     decoder.launch(Way::Backward, whole, argument, targets);
     let [dk, dv, d_score_weight] = source_gradients(argument, targets, keys, values, rules.score);
     DecoderGradients { dx, da, dq, dk, dv, d_score_weight, dh, dc }
-}
-
-fn fast_name(cell: Cell, way: Way, queries: usize) -> &'static str {
-    let names = match (cell, way) {
-        (Cell::Simple, Way::Forward) => [
-            "simple_fast_decoder_forward_0",
-            "simple_fast_decoder_forward_1",
-            "simple_fast_decoder_forward_2",
-        ],
-        (Cell::Simple, Way::Backward) => [
-            "simple_fast_decoder_backward_0",
-            "simple_fast_decoder_backward_1",
-            "simple_fast_decoder_backward_2",
-        ],
-        (Cell::Gru, Way::Forward) => {
-            ["gru_fast_decoder_forward_0", "gru_fast_decoder_forward_1", "gru_fast_decoder_forward_2"]
-        }
-        (Cell::Gru, Way::Backward) => {
-            ["gru_fast_decoder_backward_0", "gru_fast_decoder_backward_1", "gru_fast_decoder_backward_2"]
-        }
-        (Cell::Lstm, Way::Forward) => {
-            ["lstm_fast_decoder_forward_0", "lstm_fast_decoder_forward_1", "lstm_fast_decoder_forward_2"]
-        }
-        (Cell::Lstm, Way::Backward) => {
-            ["lstm_fast_decoder_backward_0", "lstm_fast_decoder_backward_1", "lstm_fast_decoder_backward_2"]
-        }
-    };
-    names[queries]
-}
-
-fn generic_name(cell: Cell, dtype: DType, way: Way) -> &'static str {
-    let names = match (cell, way) {
-        (Cell::Simple, Way::Forward) => ["simple_decoder_forward_f32", "simple_decoder_forward_bf16"],
-        (Cell::Simple, Way::Backward) => ["simple_decoder_backward_f32", "simple_decoder_backward_bf16"],
-        (Cell::Gru, Way::Forward) => ["gru_decoder_forward_f32", "gru_decoder_forward_bf16"],
-        (Cell::Gru, Way::Backward) => ["gru_decoder_backward_f32", "gru_decoder_backward_bf16"],
-        (Cell::Lstm, Way::Forward) => ["lstm_decoder_forward_f32", "lstm_decoder_forward_bf16"],
-        (Cell::Lstm, Way::Backward) => ["lstm_decoder_backward_f32", "lstm_decoder_backward_bf16"],
-    };
-    of_type(dtype, names)
 }

@@ -4,47 +4,6 @@
 
 static constexpr int WIDE = 2, UNITS = 8, VALUES = 2;
 
-// The two rows of this lane in an array by token; null for rows that have no such step.
-__device__ __forceinline__ void lane_rows(const bf16*& low, const bf16*& high, const bf16* from, u32 width, Rows rows, u32 first,
-                                          u32 count, u32 step, u32 at) {
-    u32 r = first + threadIdx.x % 32 / 4;
-    uint4 a = rows[min(r, count - 1)], b = rows[min(r + 8, count - 1)];
-    low = r < count && a.y > step ? from + (u64)(a.x + at) * width : nullptr;
-    high = r + 8 < count && b.y > step ? from + (u64)(b.x + at) * width : nullptr;
-}
-
-// The states before a step.
-__device__ __forceinline__ void take_states(u32 (&left)[WIDE][2][4], const Layer& cell, Rows rows, u32 first, u32 count, u32 step,
-                                            u32 d) {
-    if (step > 0) {
-        const bf16 *low, *high;
-        lane_rows(low, high, cell.narrow, d, rows, first, count, step, step - 1);
-        take_rows<WIDE>(left, low, high, first_term<WIDE>(), d);
-    } else {
-        u32 r = first + threadIdx.x % 32 / 4;
-        uint4 a = rows[min(r, count - 1)], b = rows[min(r + 8, count - 1)];
-        const float* low = r < count && a.y > 0 ? cell.initial_h + (u64)a.z * d : nullptr;
-        const float* high = r + 8 < count && b.y > 0 ? cell.initial_h + (u64)b.z * d : nullptr;
-        round_rows<WIDE>(left, low, high, first_term<WIDE>(), d);
-    }
-}
-
-template <int COLUMNS> __device__ __forceinline__ void clear_sums(float (&sums)[COLUMNS][4]) {
-#pragma unroll
-    for (int n = 0; n < COLUMNS; n++) sums[n][0] = sums[n][1] = sums[n][2] = sums[n][3] = 0.0f;
-}
-
-// Columns of a matrix terms x columns as pairs of terms, for `hold`.
-__device__ __forceinline__ u32 column_pair(const void* weight, u32 terms, u32 stride, u32 term, u32 column, bool is_there) {
-    if (term >= terms || !is_there) return 0;
-    const bf16* at = (const bf16*)weight + (u64)term * stride + column;
-    return (u32)at[0].bits | (u32)at[stride].bits << 16;
-}
-// The same with the weight's rows as columns.
-__device__ __forceinline__ u32 row_pair(const void* weight, u32 rows, u32 terms, u32 term, u32 row) {
-    return term < terms && row < rows ? *(const u32*)((const bf16*)weight + (u64)row * terms + term) : 0;
-}
-
 template <int CELL, int QUERIES>
 __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, const Place& place,
                                                 const Team& team, u32 stored) {
@@ -81,7 +40,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
         for (u32 first = place.group * ROWS; QUERIES > 0 && first < count; first += place.groups * ROWS) {
             if (rows[first].y <= step) break;
             u32 left[WIDE][2][4];
-            take_states(left, cell, rows, first, count, step, d);
+            take_states<WIDE>(left, cell, rows, first, count, step, d);
             float own[HELD][4];
             clear_sums(own);
             multiply_held<0>(own, left, query);
@@ -110,7 +69,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             float own[G][4];
             clear_sums(own);
             u32 states[WIDE][2][4];
-            take_states(states, cell, rows, first, count, step, d);
+            take_states<WIDE>(states, cell, rows, first, count, step, d);
             multiply_held<0>(own, states, hidden);
             float* sums = parts + turn++ % 2 * BUFFER;
             share_sums(sums, own, STRIDE);
@@ -121,7 +80,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             if (has_cell) for (int g = 0; g < G; g++) from_state[g] += shared_sum(sums, in_row, g * UNITS + lane_unit, STRIDE);
             clear_sums(own);
             const bf16 *low, *high;
-            lane_rows(low, high, b.narrow, b.value_width, rows, first, count, step, step);
+            lane_rows(low, high, b.narrow, b.value_width, rows, first, count, step, step, 0);
             u32 contexts[BLOCKS][2][4];
             take_rows<BLOCKS>(contexts, low, high, first_term<BLOCKS>(), b.value_width);
             multiply_held<0>(own, contexts, input);
@@ -156,7 +115,7 @@ __device__ __forceinline__ float from_query(const Attention& b, const Held<BLOCK
         return is_real ? take((const float*)b.dq + (u64)(rows[r].x + at) * d + unit) : 0.0f;
     }
     const bf16 *low, *high;
-    lane_rows(low, high, (const bf16*)b.dq, b.key_width, rows, first, count, at, at);
+    lane_rows(low, high, (const bf16*)b.dq, b.key_width, rows, first, count, at, at, 0);
     u32 left[BLOCKS][2][4];
     take_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), b.key_width);
     float own[1][4];
@@ -237,12 +196,12 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
             // Read here: nobody waits for it yet.
             float as_result = has_value && a.d_contexts ? a.d_contexts[at] : 0.0f;
             const bf16 *low, *high;
-            lane_rows(low, high, (const bf16*)cell.dx, width, rows, first, count, step, step);
+            lane_rows(low, high, (const bf16*)cell.dx, width, rows, first, count, step, step, 0);
             u32 left[BLOCKS][2][4];
             take_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), width);
             multiply_held<0>(of_values, left, values);
             if (CELL == GRU) {
-                lane_rows(low, high, (const bf16*)cell.da, width, rows, first, count, step, step);
+                lane_rows(low, high, (const bf16*)cell.da, width, rows, first, count, step, step, 0);
                 take_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), width);
             }
             multiply_held<0>(of_hidden, left, hidden);

@@ -5,7 +5,7 @@
 mod attend;
 mod decoder;
 
-use bytemuck::NoUninit;
+use bytemuck::{NoUninit, Zeroable};
 
 use super::{Estimator, Selection};
 use crate::cuda::{Buffer, Card, Module, Pointer, card, roomy, upload, upload_list};
@@ -56,7 +56,7 @@ pub(crate) static FAST: Module = Module::new(
 );
 
 /// As in `attend.cu`.
-#[derive(Clone, Copy, NoUninit)]
+#[derive(Clone, Copy, NoUninit, Zeroable)]
 #[repr(C)]
 struct Argument {
     keys: Pointer,
@@ -111,26 +111,10 @@ impl Rules<'_> {
         };
         let key = upload(&key);
         let argument = Argument {
-            keys: Pointer::NULL,
-            values: Pointer::NULL,
-            sources: Pointer::NULL,
-            starts: Pointer::NULL,
-            mask: Pointer::NULL,
             score_weight: self
                 .score_weight
                 .map_or(Pointer::NULL, |weight| weight.operand(DType::F32).pointer),
-            queries: Pointer::NULL,
-            contexts: Pointer::NULL,
-            narrow: Pointer::NULL,
-            weights: Pointer::NULL,
-            scores: Pointer::NULL,
-            choices: Pointer::NULL,
-            taken: Pointer::NULL,
             key: key.pointer(),
-            d_contexts: Pointer::NULL,
-            d_choices: Pointer::NULL,
-            de: Pointer::NULL,
-            dq: Pointer::NULL,
             key_width: self.widths[0] as u32,
             value_width: self.widths[1] as u32,
             longest: self.room() as u32,
@@ -138,7 +122,7 @@ impl Rules<'_> {
             scale: self.score.scale(self.widths[0]),
             soft_share,
             is_straight: u32::from(is_straight),
-            is_dq_wide: 0,
+            ..Argument::zeroed()
         };
         (argument, key)
     }
@@ -220,13 +204,6 @@ fn scratch(dtype: DType, rows: usize, width: usize) -> Array {
 
 fn pointer(array: Option<&Array>) -> Pointer {
     array.map_or(Pointer::NULL, Array::pointer)
-}
-
-fn of_type(dtype: DType, [f32, bf16]: [&'static str; 2]) -> &'static str {
-    match dtype {
-        DType::F32 => f32,
-        DType::Bf16 => bf16,
-    }
 }
 
 /// Positions that were taken, as the host has them.

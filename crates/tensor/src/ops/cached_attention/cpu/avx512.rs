@@ -1,8 +1,5 @@
-//! Queries in AVX-512, for heads of whole vectors: what `cpu` says in plain Rust. (There the compiler adds up the
+//! A query in AVX-512, for heads of whole vectors: what `cpu` says in plain Rust. (There the compiler adds up the
 //! sixteen parts of every product one by one, which takes longer than the products.)
-//!
-//! Queries that see the same rows, those of a sentence's hypotheses, go through them together: a key or a value is loaded once for
-//! up to four of them. Each has its own sums, in the order that it would have alone.
 
 use std::arch::x86_64::*;
 
@@ -21,27 +18,27 @@ pub(super) struct Stored<'a> {
     pub(super) starts: &'a [usize],
 }
 
-/// Fills the contexts of `Q` queries, which are scaled.
+/// Fills `parts.context` from `parts.query`, which is scaled.
 ///
 /// # Safety
 /// AVX-512 must be there, `d_k` and `d_v` multiples of 16, and every start that of a whole stored row.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) unsafe fn attend<const Q: usize>(stored: Stored<'_>, sizes: Sizes, parts: &mut Parts<'_>) {
+pub(super) unsafe fn attend(stored: Stored<'_>, sizes: Sizes, parts: &mut Parts<'_>) {
     // SAFETY: the caller's promise.
     unsafe {
         match stored.values {
             Numbers::F32(values) => {
                 let values = values.as_ptr().cast();
                 match sizes.rounding {
-                    Rounding::Fused => run::<false, true, Q>(values, stored.starts, sizes, parts),
-                    Rounding::Uniform => run::<false, false, Q>(values, stored.starts, sizes, parts),
+                    Rounding::Fused => run::<false, true>(values, stored.starts, sizes, parts),
+                    Rounding::Uniform => run::<false, false>(values, stored.starts, sizes, parts),
                 }
             }
             Numbers::Bf16(values) => {
                 let values = values.as_ptr().cast();
                 match sizes.rounding {
-                    Rounding::Fused => run::<true, true, Q>(values, stored.starts, sizes, parts),
-                    Rounding::Uniform => run::<true, false, Q>(values, stored.starts, sizes, parts),
+                    Rounding::Fused => run::<true, true>(values, stored.starts, sizes, parts),
+                    Rounding::Uniform => run::<true, false>(values, stored.starts, sizes, parts),
                 }
             }
         }
@@ -52,22 +49,22 @@ pub(super) unsafe fn attend<const Q: usize>(stored: Stored<'_>, sizes: Sizes, pa
 /// As for [`attend`]; `values` are bf16 if `NARROW`, else f32.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn run<const NARROW: bool, const FUSED: bool, const Q: usize>(
+unsafe fn run<const NARROW: bool, const FUSED: bool>(
     values: *const u8,
     starts: &[usize],
     sizes: Sizes,
     parts: &mut Parts<'_>,
 ) {
     let Sizes { heads, d_k, d_v, .. } = sizes;
-    assert!(parts.query.len() >= Q * heads * d_k && parts.context.len() >= Q * heads * d_v, "queries");
+    assert!(parts.query.len() >= heads * d_k && parts.context.len() >= heads * d_v, "a query");
     assert!(parts.stride >= starts.len().next_multiple_of(LANES), "a row of weights");
-    assert!(parts.weights.len() >= Q * heads * parts.stride, "weights");
+    assert!(parts.weights.len() >= heads * parts.stride, "weights");
     // SAFETY: the caller's promise, and the lengths that were just found.
     unsafe {
         for first in (0..starts.len()).step_by(LANES) {
-            score::<NARROW, FUSED, Q>(values, starts, first, sizes, parts);
+            score::<NARROW, FUSED>(values, starts, first, sizes, parts);
         }
-        for row in 0..Q * heads {
+        for row in 0..heads {
             let weights = &mut parts.weights[row * parts.stride..][..starts.len().next_multiple_of(LANES)];
             if FUSED { softmax(weights) } else { uniform::softmax(weights) }
         }
@@ -75,16 +72,16 @@ unsafe fn run<const NARROW: bool, const FUSED: bool, const Q: usize>(
         let mut vector = 0;
         while vector < vectors {
             match vectors - vector {
-                8.. if Q == 1 => {
-                    mix::<NARROW, FUSED, Q, 8>(values, starts, vector, sizes, parts);
+                8.. => {
+                    mix::<NARROW, FUSED, 8>(values, starts, vector, sizes, parts);
                     vector += 8;
                 }
                 4.. => {
-                    mix::<NARROW, FUSED, Q, 4>(values, starts, vector, sizes, parts);
+                    mix::<NARROW, FUSED, 4>(values, starts, vector, sizes, parts);
                     vector += 4;
                 }
                 _ => {
-                    mix::<NARROW, FUSED, Q, 1>(values, starts, vector, sizes, parts);
+                    mix::<NARROW, FUSED, 1>(values, starts, vector, sizes, parts);
                     vector += 1;
                 }
             }
@@ -98,47 +95,38 @@ unsafe fn run<const NARROW: bool, const FUSED: bool, const Q: usize>(
 /// As for [`run`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn score<const NARROW: bool, const FUSED: bool, const Q: usize>(
+unsafe fn score<const NARROW: bool, const FUSED: bool>(
     values: *const u8,
     starts: &[usize],
     first: usize,
     Sizes { heads, d_k, .. }: Sizes,
     parts: &mut Parts<'_>,
 ) {
-    /// Keys that are looked at together: their sums, for four queries, are sixteen registers.
+    /// Keys that are looked at together.
     const KEYS: usize = 4;
     let present = (starts.len() - first).min(LANES);
     let seen = ((1_u32 << present) - 1) as __mmask16;
     for head in 0..heads {
-        let mut all = [[_mm512_setzero_ps(); LANES]; Q];
+        let mut all = [_mm512_setzero_ps(); LANES];
         for group in (0..present).step_by(KEYS) {
             let keys: [usize; KEYS] = std::array::from_fn(|i| starts[first + (group + i).min(present - 1)]);
-            let mut sums = [[_mm512_setzero_ps(); KEYS]; Q];
+            let mut sums = [_mm512_setzero_ps(); KEYS];
             for column in (head * d_k..(head + 1) * d_k).step_by(LANES) {
-                // SAFETY: the columns of a head are within every key, and within every query.
-                let keys = keys.map(|key| unsafe { load::<NARROW>(values, key + column) });
-                for (query, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: the columns of a head are within the query, and within every key.
+                let query = unsafe { _mm512_loadu_ps(parts.query.as_ptr().add(column)) };
+                for (sum, key) in sums.iter_mut().zip(keys) {
                     // SAFETY: as above.
-                    let query =
-                        unsafe { _mm512_loadu_ps(parts.query.as_ptr().add(query * heads * d_k + column)) };
-                    for (sum, key) in sums.iter_mut().zip(keys) {
-                        *sum = add_product::<FUSED>(query, key, *sum);
-                    }
+                    *sum = add_product::<FUSED>(query, unsafe { load::<NARROW>(values, key + column) }, *sum);
                 }
             }
-            for (all, sums) in all.iter_mut().zip(sums) {
-                all[group..group + KEYS].copy_from_slice(&sums);
-            }
+            all[group..group + KEYS].copy_from_slice(&sums);
         }
-        for (query, sums) in all.into_iter().enumerate() {
-            // Finite even if a sum overflowed: ∞ − ∞ is no number. (Of a NaN, min and max return the second.)
-            let scores = _mm512_min_ps(_mm512_set1_ps(f32::MAX), add_up(sums));
-            let scores = _mm512_max_ps(_mm512_set1_ps(f32::MIN), scores);
-            let scores = _mm512_mask_mov_ps(_mm512_set1_ps(f32::NEG_INFINITY), seen, scores);
-            let row = (query * heads + head) * parts.stride + first;
-            // SAFETY: the row of weights has room for whole vectors.
-            unsafe { _mm512_storeu_ps(parts.weights.as_mut_ptr().add(row), scores) };
-        }
+        // Finite even if a sum overflowed: ∞ − ∞ is no number. (Of a NaN, min and max return the second.)
+        let scores = _mm512_min_ps(_mm512_set1_ps(f32::MAX), add_up(all));
+        let scores = _mm512_max_ps(_mm512_set1_ps(f32::MIN), scores);
+        let scores = _mm512_mask_mov_ps(_mm512_set1_ps(f32::NEG_INFINITY), seen, scores);
+        // SAFETY: the row of weights has room for whole vectors.
+        unsafe { _mm512_storeu_ps(parts.weights.as_mut_ptr().add(head * parts.stride + first), scores) };
     }
 }
 
@@ -224,7 +212,7 @@ fn power(x: __m512) -> __m512 {
 /// As for [`run`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn mix<const NARROW: bool, const FUSED: bool, const Q: usize, const VECTORS: usize>(
+unsafe fn mix<const NARROW: bool, const FUSED: bool, const VECTORS: usize>(
     values: *const u8,
     starts: &[usize],
     first: usize,
@@ -235,26 +223,19 @@ unsafe fn mix<const NARROW: bool, const FUSED: bool, const Q: usize, const VECTO
     for (i, weights) in weights.iter_mut().enumerate() {
         *weights = weights.wrapping_add((first + i) * LANES / d_v * parts.stride);
     }
-    let mut sums = [[_mm512_setzero_ps(); VECTORS]; Q];
+    let mut sums = [_mm512_setzero_ps(); VECTORS];
     for (position, start) in starts.iter().enumerate() {
         let value = start + heads * d_k + first * LANES;
-        // SAFETY: the columns are within every value, and there is a weight for every position.
-        let values: [__m512; VECTORS] =
-            std::array::from_fn(|i| unsafe { load::<NARROW>(values, value + i * LANES) });
-        for (query, sums) in sums.iter_mut().enumerate() {
-            for (i, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: as above.
-                let weight = unsafe { *weights[i].add(query * heads * parts.stride + position) };
-                *sum = add_product::<FUSED>(_mm512_set1_ps(weight), values[i], *sum);
-            }
+        for (i, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: the columns are within every value, and there is a weight for every position.
+            let (weight, value) =
+                unsafe { (*weights[i].add(position), load::<NARROW>(values, value + i * LANES)) };
+            *sum = add_product::<FUSED>(_mm512_set1_ps(weight), value, *sum);
         }
     }
-    for (query, sums) in sums.into_iter().enumerate() {
-        for (i, sum) in sums.into_iter().enumerate() {
-            let place = query * heads * d_v + (first + i) * LANES;
-            // SAFETY: the columns are within the contexts.
-            unsafe { _mm512_storeu_ps(parts.context.as_mut_ptr().add(place), sum) };
-        }
+    for (i, sum) in sums.into_iter().enumerate() {
+        // SAFETY: the columns are within the context.
+        unsafe { _mm512_storeu_ps(parts.context.as_mut_ptr().add((first + i) * LANES), sum) };
     }
 }
 

@@ -1,4 +1,4 @@
-//! One query or a few that see the same, all heads: a stored row is read once, from its first number to its last.
+//! One query, all heads: a stored row is read once, from its first number to its last.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -45,20 +45,13 @@ pub(super) fn attend(
     let (all, stride) = (Numbers::of(queries.tensor.array()), queries.tensor.width());
     parallel(rows.div_ceil(group), |task| {
         let mut workspace = Workspace::new(sizes, longest);
-        let (mut row, end) = (task * group, ((task + 1) * group).min(rows));
-        while row < end {
-            let together = sizes.together(&seen[row..end]);
-            for place in 0..together {
-                let start = (row + place) * stride + queries.columns.start;
-                workspace.take(place, all.part(start..start + options.key_width));
-            }
-            workspace.attend(together, &seen[row]);
-            for place in 0..together {
-                let start = (row + place) * value_width;
-                // SAFETY: every row belongs to one task.
-                workspace.give(place, unsafe { out.slice(start..start + value_width) });
-            }
-            row += together;
+        for row in task * group..((task + 1) * group).min(rows) {
+            let start = row * stride + queries.columns.start;
+            workspace.take(all.part(start..start + options.key_width));
+            workspace.attend(&seen[row]);
+            let start = row * value_width;
+            // SAFETY: every row belongs to one task.
+            workspace.give(unsafe { out.slice(start..start + value_width) });
         }
     });
     context
@@ -73,21 +66,6 @@ pub(super) struct Sizes {
     pub(super) rounding: Rounding,
 }
 
-impl Sizes {
-    /// How many of these queries, from the first on, are computed together: they must see the same rows.
-    fn together(self, seen: &[KeyValueRows<'_>]) -> usize {
-        let same = seen.iter().take(TOGETHER).take_while(|other| other.is_same_range(&seen[0])).count();
-        match same {
-            #[cfg(target_arch = "x86_64")]
-            2.. if avx512_fits(self) => same - same % 2,
-            _ => 1,
-        }
-    }
-}
-
-/// Queries that are computed together at most.
-const TOGETHER: usize = 4;
-
 /// One task's scratch memory.
 struct Workspace {
     sizes: Sizes,
@@ -99,10 +77,10 @@ struct Workspace {
 
 /// The parts of a [`Workspace`].
 pub(super) struct Parts<'a> {
-    /// Scaled, one query after the other.
+    /// Scaled.
     pub(super) query: &'a mut [f32],
     pub(super) context: &'a mut [f32],
-    /// `[query][head][position]`, `stride` (a multiple of 16) apart.
+    /// `[head][position]`, `stride` (a multiple of 16) apart.
     pub(super) weights: &'a mut [f32],
     pub(super) stride: usize,
 }
@@ -113,74 +91,60 @@ impl Workspace {
         Workspace {
             sizes,
             longest,
-            memory: Array::scratch(DType::F32, TOGETHER, len),
+            memory: Array::scratch(DType::F32, 1, len),
             starts: Vec::with_capacity(longest),
         }
     }
 
     fn parts(&mut self) -> Parts<'_> {
         let Sizes { heads, d_k, d_v, .. } = self.sizes;
-        let (query, rest) = self.memory.f32_mut().split_at_mut(TOGETHER * heads * d_k);
-        let (context, weights) = rest.split_at_mut(TOGETHER * heads * d_v);
+        let (query, rest) = self.memory.f32_mut().split_at_mut(heads * d_k);
+        let (context, weights) = rest.split_at_mut(heads * d_v);
         Parts { query, context, weights, stride: self.longest.next_multiple_of(LANES) }
     }
 
     /// Takes a query.
-    fn take(&mut self, place: usize, query: Numbers<'_>) {
-        let Sizes { heads, d_k, scale, .. } = self.sizes;
-        let to = &mut self.parts().query[place * heads * d_k..(place + 1) * heads * d_k];
+    fn take(&mut self, query: Numbers<'_>) {
+        let (scale, to) = (self.sizes.scale, self.parts().query);
         match query {
-            Numbers::F32(query) => scaled_f32(query, scale, to),
-            Numbers::Bf16(query) => scaled_bf16(query, scale, to),
+            Numbers::F32(query) => scaled(query, scale, to),
+            Numbers::Bf16(query) => scaled(query, scale, to),
         }
     }
 
     /// Gives the context of a query.
-    fn give(&mut self, place: usize, out: NumbersMut<'_>) {
-        let Sizes { heads, d_v, .. } = self.sizes;
-        let context = &self.parts().context[place * heads * d_v..(place + 1) * heads * d_v];
+    fn give(&mut self, out: NumbersMut<'_>) {
+        let context = self.parts().context;
         match out {
             NumbersMut::F32(out) => out.copy_from_slice(context),
             NumbersMut::Bf16(out) => rounded(context, out),
         }
     }
 
-    /// The first `together` queries; the rows that they see must be rows of their array.
-    fn attend(&mut self, together: usize, seen: &KeyValueRows<'_>) {
+    /// The rows that the query sees must be rows of their array.
+    fn attend(&mut self, seen: &KeyValueRows<'_>) {
         let width = seen.array().width();
         let mut starts = std::mem::take(&mut self.starts);
         starts.clear();
         starts.extend((0..seen.len()).map(|position| seen.row(position) * width));
-        self.attend_to(together, Numbers::of(seen.array()), &starts);
+        self.attend_to(Numbers::of(seen.array()), &starts);
         self.starts = starts;
     }
 
-    fn attend_to(&mut self, together: usize, values: Numbers<'_>, starts: &[usize]) {
+    fn attend_to(&mut self, values: Numbers<'_>, starts: &[usize]) {
         let sizes = self.sizes;
         let mut parts = self.parts();
         #[cfg(target_arch = "x86_64")]
         if avx512_fits(sizes) {
             let stored = avx512::Stored { values, starts };
             // SAFETY: AVX-512 is there for such heads, and the rows were found to be there.
-            return unsafe {
-                match together {
-                    4 => avx512::attend::<4>(stored, sizes, &mut parts),
-                    2 => avx512::attend::<2>(stored, sizes, &mut parts),
-                    _ => avx512::attend::<1>(stored, sizes, &mut parts),
-                }
-            };
+            return unsafe { avx512::attend(stored, sizes, &mut parts) };
         }
-        debug_assert_eq!(together, 1);
-        let Sizes { heads, d_k, d_v, .. } = sizes;
-        parts.query = &mut parts.query[..heads * d_k];
-        parts.context = &mut parts.context[..heads * d_v];
         match (values, sizes.rounding) {
-            (Numbers::F32(stored), Rounding::Uniform) => attend_uniform(stored, starts, sizes, &mut parts),
-            (Numbers::Bf16(stored), Rounding::Uniform) => {
-                attend_uniform_bf16(stored, starts, sizes, &mut parts);
-            }
-            (Numbers::F32(stored), Rounding::Fused) => attend_f32(stored, starts, sizes, &mut parts),
-            (Numbers::Bf16(stored), Rounding::Fused) => attend_bf16(stored, starts, sizes, &mut parts),
+            (Numbers::F32(stored), Rounding::Uniform) => uniform::attend(stored, starts, sizes, &mut parts),
+            (Numbers::Bf16(stored), Rounding::Uniform) => uniform::attend(stored, starts, sizes, &mut parts),
+            (Numbers::F32(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut parts),
+            (Numbers::Bf16(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut parts),
         }
     }
 }
@@ -192,15 +156,7 @@ fn avx512_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
 }
 
 kernel! {
-    fn scaled_f32(query: &[f32], scale: f32, out: &mut [f32]) {
-        for (out, query) in out.iter_mut().zip(query) {
-            *out = query * scale;
-        }
-    }
-}
-
-kernel! {
-    fn scaled_bf16(query: &[bf16], scale: f32, out: &mut [f32]) {
+    fn scaled<T: Number>(query: &[T], scale: f32, out: &mut [f32]) {
         for (out, query) in out.iter_mut().zip(query) {
             *out = query.wide() * scale;
         }
@@ -214,47 +170,24 @@ kernel! {
 }
 
 kernel! {
-    fn attend_f32(stored: &[f32], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        attend_query(stored, starts, sizes, parts);
-    }
-}
+    fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+        score(stored, starts, sizes, parts);
 
-kernel! {
-    fn attend_bf16(stored: &[bf16], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        attend_query(stored, starts, sizes, parts);
-    }
-}
-
-kernel! {
-    fn attend_uniform(stored: &[f32], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        uniform::attend(stored, starts, sizes, parts);
-    }
-}
-
-kernel! {
-    fn attend_uniform_bf16(stored: &[bf16], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        uniform::attend(stored, starts, sizes, parts);
-    }
-}
-
-#[inline(always)]
-fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-    score(stored, starts, sizes, parts);
-
-    // P = softmax(S)
-    for weights in parts.weights.chunks_exact_mut(parts.stride).take(sizes.heads) {
-        let weights = &mut weights[..starts.len()];
-        let top = number::max(weights);
-        for weight in &mut *weights {
-            *weight = exp(*weight - top);
+        // P = softmax(S)
+        for weights in parts.weights.chunks_exact_mut(parts.stride).take(sizes.heads) {
+            let weights = &mut weights[..starts.len()];
+            let top = number::max(weights);
+            for weight in &mut *weights {
+                *weight = exp(*weight - top);
+            }
+            let share = 1.0 / weights.iter().sum::<f32>();
+            for weight in weights {
+                *weight *= share;
+            }
         }
-        let share = 1.0 / weights.iter().sum::<f32>();
-        for weight in weights {
-            *weight *= share;
-        }
-    }
 
-    mix(stored, starts, sizes, parts);
+        mix(stored, starts, sizes, parts);
+    }
 }
 
 /// `S = q Kᵀ`, the query being scaled.

@@ -9,10 +9,7 @@ use crate::{Array, DType};
 pub(in crate::ops::cached_attention) fn grown(array: &Array, rows: usize) -> Array {
     let mut larger = Array::scratch(array.dtype(), rows, array.width());
     let len = array.len();
-    match array.dtype() {
-        DType::F32 => larger.f32_mut()[..len].copy_from_slice(array.f32()),
-        DType::Bf16 => larger.bf16_mut()[..len].copy_from_slice(array.bf16()),
-    }
+    by_type!(array.dtype(), T => T::of_mut(&mut larger)[..len].copy_from_slice(T::of(array)));
     larger
 }
 

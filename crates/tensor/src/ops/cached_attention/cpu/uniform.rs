@@ -5,19 +5,20 @@ use crate::cpu::math::exp;
 use crate::cpu::number::Number;
 use crate::cpu::simd::{LANES, Lanes, fold};
 
-/// Fills `parts.context` from `parts.query`, which is scaled.
-#[inline(always)]
-pub(super) fn attend<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-    score(stored, starts, sizes, parts);
+kernel! {
+    /// Fills `parts.context` from `parts.query`, which is scaled.
+    pub(super) fn attend<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+        score(stored, starts, sizes, parts);
 
-    // P = softmax(S)
-    let padded = starts.len().next_multiple_of(LANES);
-    for weights in parts.weights.chunks_exact_mut(parts.stride).take(sizes.heads) {
-        weights[starts.len()..padded].fill(f32::NEG_INFINITY);
-        softmax(&mut weights[..padded]);
+        // P = softmax(S)
+        let padded = starts.len().next_multiple_of(LANES);
+        for weights in parts.weights.chunks_exact_mut(parts.stride).take(sizes.heads) {
+            weights[starts.len()..padded].fill(f32::NEG_INFINITY);
+            softmax(&mut weights[..padded]);
+        }
+
+        mix(stored, starts, sizes, parts);
     }
-
-    mix(stored, starts, sizes, parts);
 }
 
 /// `P = softmax(S)` for one head in whole vectors; −∞ becomes exactly 0.

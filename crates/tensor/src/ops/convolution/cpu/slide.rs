@@ -1,9 +1,7 @@
 //! Windows that move on by one token each.
 
+use crate::Array;
 use crate::cpu::number::Element;
-use crate::{Array, DType};
-use half::bf16;
-
 /// The windows of `slots` tokens that follow those of the step `before`.
 pub(in crate::ops::convolution) fn slide(
     before: Option<&Array>,
@@ -11,10 +9,7 @@ pub(in crate::ops::convolution) fn slide(
     newest: &Array,
     slots: usize,
 ) -> Array {
-    match newest.dtype() {
-        DType::F32 => slide_rows::<f32>(before, parents, newest, slots),
-        DType::Bf16 => slide_rows::<bf16>(before, parents, newest, slots),
-    }
+    by_type!(newest.dtype(), T => slide_rows::<T>(before, parents, newest, slots))
 }
 
 fn slide_rows<T: Element + Default>(
@@ -54,10 +49,7 @@ pub(in crate::ops::convolution) fn tapped(
     taps: usize,
     dilation: usize,
 ) -> Array {
-    match slots.dtype() {
-        DType::F32 => tapped_rows::<f32>(slots, width, taps, dilation),
-        DType::Bf16 => tapped_rows::<bf16>(slots, width, taps, dilation),
-    }
+    by_type!(slots.dtype(), T => tapped_rows::<T>(slots, width, taps, dilation))
 }
 
 fn tapped_rows<T: Element + Default>(slots: &Array, width: usize, taps: usize, dilation: usize) -> Array {

@@ -8,7 +8,7 @@ use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multipl
 use crate::cpu::number::{NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel, thread_count};
 use crate::ops::convolution::Windows;
-use crate::{Array, DType, Param};
+use crate::{Array, Param};
 
 /// Fewer rows are not worth a task of their own.
 const LEAST_ROWS: usize = 32;
@@ -98,10 +98,7 @@ impl Windows<'_> {
     /// The windows of some rows, one below the other.
     pub(super) fn gathered(&self, rows: Range<usize>) -> Array {
         let mut windows = Array::scratch(self.of.dtype(), rows.len(), self.taps * self.of.width());
-        match self.of.dtype() {
-            DType::F32 => self.gather(rows, self.of.f32(), windows.f32_mut()),
-            DType::Bf16 => self.gather(rows, self.of.bf16(), windows.bf16_mut()),
-        }
+        by_type!(self.of.dtype(), T => self.gather(rows, T::of(self.of), T::of_mut(&mut windows)));
         windows
     }
 

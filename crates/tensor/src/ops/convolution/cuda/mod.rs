@@ -7,6 +7,7 @@ use bytemuck::NoUninit;
 use super::Windows;
 use crate::array::Write;
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply};
+use crate::ops::elementwise::cuda::unit_of;
 use crate::ops::linear::{Activation, few};
 use crate::{Array, Compute, DType, Device, Param};
 
@@ -99,10 +100,7 @@ fn reversed_taps(weight: &Param, taps: usize, dtype: DType) -> Array {
     let [rows, outputs] = weight.shape();
     let inputs = rows / taps;
     let reversed = Array::scratch_on(Device::Cuda, dtype, taps * outputs, inputs);
-    let function = MODULE.function(match dtype {
-        DType::F32 => "reverse_taps_f32",
-        DType::Bf16 => "reverse_taps_bf16",
-    });
+    let function = MODULE.function(format!("reverse_taps_{dtype}"));
     let blocks = Blocks { grid: [inputs.div_ceil(32), outputs.div_ceil(32), taps], threads: 256, shared: 0 };
     let from = weight.operand(dtype).pointer;
     launch!(function, blocks, from, reversed.pointer(), inputs as u32, outputs as u32);
@@ -141,12 +139,7 @@ impl Windows<'_> {
 
     fn gather_on_card(&self, part: Part, windows: &Array, offsets: Pointer) {
         let bytes = self.of.width() * self.of.dtype().bytes();
-        let (name, unit) = match bytes {
-            bytes if bytes.is_multiple_of(16) => ("gather_windows_16", 16),
-            bytes if bytes.is_multiple_of(8) => ("gather_windows_8", 8),
-            bytes if bytes.is_multiple_of(4) => ("gather_windows_4", 4),
-            _ => ("gather_windows_2", 2),
-        };
+        let unit = unit_of([bytes as u64]);
         let job = Gathered {
             from: self.of.pointer(),
             to: windows.pointer(),
@@ -159,6 +152,7 @@ impl Windows<'_> {
             before: self.before as u32,
             units: (bytes / unit) as u32,
         };
+        let name = format!("gather_windows_{unit}");
         launch!(MODULE.function(name), Blocks::of(part.rows.div_ceil(4), 128), job);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{MODULE, MOST_DILATION};
 use crate::cuda::{Blocks, Pointer, upload};
-use crate::{Array, DType, Device};
+use crate::{Array, Device};
 
 /// No parent, as in the kernels' source.
 const NONE: u32 = u32::MAX;
@@ -18,10 +18,7 @@ pub(in crate::ops::convolution) fn slide(
     let windows = Array::scratch_on(Device::Cuda, newest.dtype(), newest.rows(), slots * width);
     let parents: Vec<u32> = parents.iter().map(|parent| parent.map_or(NONE, |row| row as u32)).collect();
     let parents = upload(&parents);
-    let function = MODULE.function(match newest.dtype() {
-        DType::F32 => "slide_4",
-        DType::Bf16 => "slide_2",
-    });
+    let function = MODULE.function(format!("slide_{}", newest.dtype().bytes()));
     let seen = before.map_or(Pointer::NULL, Array::pointer);
     let before_slots = before.map_or(0, |before| before.width() / width.max(1)) as u32;
     let (blocks, n) = (Blocks::for_each(windows.len()), windows.len() as u64);
@@ -38,10 +35,7 @@ pub(in crate::ops::convolution) fn tapped(
     dilation: usize,
 ) -> Array {
     let windows = Array::scratch_on(Device::Cuda, slots.dtype(), slots.rows(), taps * width);
-    let function = MODULE.function(match slots.dtype() {
-        DType::F32 => "tap_4",
-        DType::Bf16 => "tap_2",
-    });
+    let function = MODULE.function(format!("tap_{}", slots.dtype().bytes()));
     let (blocks, n) = (Blocks::for_each(windows.len()), windows.len() as u64);
     let [width, count, taps] = [width, slots.width() / width, taps].map(|size| size as u32);
     let dilation = dilation.min(MOST_DILATION) as u64;

@@ -1,7 +1,5 @@
 //! A chunk of rows for each task: logits, losses, slopes, and their products while they are near.
 
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod rows;
 
 mod pairs;

@@ -1,7 +1,5 @@
 //! Two rows at a time: a token's loss in both passes of R-Drop, and the slopes of the loss at the logits of both.
 
-use half::bf16;
-
 use super::rows::Found;
 use crate::cpu::math::exp;
 use crate::cpu::number::{self, Number, NumbersMut, SharedNumbers};
@@ -34,10 +32,10 @@ pub(super) fn losses_and_slopes(
             let rows = logits.each_ref().map(|logits| unsafe { logits.slice(range.clone()) });
             let results = match rows {
                 [NumbersMut::F32(a), NumbersMut::F32(b)] => {
-                    pair_f32([a, b], label, target, weight, [first, second])
+                    pair([a, b], label, target, weight, [first, second])
                 }
                 [NumbersMut::Bf16(a), NumbersMut::Bf16(b)] => {
-                    pair_bf16([a, b], label, target, weight, [first, second])
+                    pair([a, b], label, target, weight, [first, second])
                 }
                 _ => unreachable!("both passes have logits of one type"),
             };
@@ -51,87 +49,65 @@ pub(super) fn losses_and_slopes(
 }
 
 kernel! {
-    fn pair_f32(
-        z: [&mut [f32]; 2],
+    fn pair<T: Number>(
+        z: [&mut [T]; 2],
         label: usize,
         target: Target,
         weight: f32,
         e: [&mut [f32]; 2],
     ) -> [[f32; 3]; 2] {
-        pair(z, label, target, weight, e)
-    }
-}
-
-kernel! {
-    fn pair_bf16(
-        z: [&mut [bf16]; 2],
-        label: usize,
-        target: Target,
-        weight: f32,
-        e: [&mut [f32]; 2],
-    ) -> [[f32; 3]; 2] {
-        pair(z, label, target, weight, e)
-    }
-}
-
-#[inline(always)]
-fn pair<T: Number>(
-    [z, z_other]: [&mut [T]; 2],
-    label: usize,
-    target: Target,
-    weight: f32,
-    [e, e_other]: [&mut [f32]; 2],
-) -> [[f32; 3]; 2] {
-    let classes = z.len();
-    let (z_other, e, e_other) = (&mut z_other[..classes], &mut e[..classes], &mut e_other[..classes]);
-    let z_label = [z[label].wide(), z_other[label].wide()];
-    let top = [number::max(z), number::max(z_other)];
-    // As in a single row, and the sums of the scores' differences under both distributions.
-    let mut sums = [[0.0; LANES]; 6];
-    let whole = classes / LANES * LANES;
-    for start in (0..whole).step_by(LANES) {
-        let block = start..start + LANES;
-        let (z, z_other) = (&z[block.clone()], &z_other[block.clone()]);
-        let (e, e_other) = (&mut e[block.clone()], &mut e_other[block]);
-        for lane in 0..LANES {
-            let below = [z[lane].wide() - top[0], z_other[lane].wide() - top[1]];
-            [e[lane], e_other[lane]] = add(&mut sums, lane, below);
+        let ([z, z_other], [e, e_other]) = (z, e);
+        let classes = z.len();
+        let (z_other, e, e_other) = (&mut z_other[..classes], &mut e[..classes], &mut e_other[..classes]);
+        let z_label = [z[label].wide(), z_other[label].wide()];
+        let top = [number::max(z), number::max(z_other)];
+        // As in a single row, and the sums of the scores' differences under both distributions.
+        let mut sums = [[0.0; LANES]; 6];
+        let whole = classes / LANES * LANES;
+        for start in (0..whole).step_by(LANES) {
+            let block = start..start + LANES;
+            let (z, z_other) = (&z[block.clone()], &z_other[block.clone()]);
+            let (e, e_other) = (&mut e[block.clone()], &mut e_other[block]);
+            for lane in 0..LANES {
+                let below = [z[lane].wide() - top[0], z_other[lane].wide() - top[1]];
+                [e[lane], e_other[lane]] = add(&mut sums, lane, below);
+            }
         }
-    }
-    for i in whole..classes {
-        let below = [z[i].wide() - top[0], z_other[i].wide() - top[1]];
-        [e[i], e_other[i]] = add(&mut sums, i - whole, below);
-    }
-    let [z_sum, z_sum_other, total, total_other, ahead, ahead_other] =
-        sums.map(|lanes| fold(lanes, |a, b| a + b));
+        for i in whole..classes {
+            let below = [z[i].wide() - top[0], z_other[i].wide() - top[1]];
+            [e[i], e_other[i]] = add(&mut sums, i - whole, below);
+        }
+        let [z_sum, z_sum_other, total, total_other, ahead, ahead_other] =
+            sums.map(|lanes| fold(lanes, |a, b| a + b));
 
-    let found = Found { z_label: z_label[0], top: top[0], z_sum, total };
-    let found_other = Found { z_label: z_label[1], top: top[1], z_sum: z_sum_other, total: total_other };
-    let (slope, slope_other) = (found.slope(target), found_other.slope(target));
-    // How far the first pass is ahead of the second, on average under each.
-    let mean = [ahead / total, ahead_other / total_other];
-    let slopes = |[z, z_other]: [T; 2], [e, e_other]: [f32; 2], q: f32| {
-        let ahead = (z.wide() - top[0]) - (z_other.wide() - top[1]);
-        let p = [e * slope.scale, e_other * slope_other.scale];
-        [
-            p[0] - q + weight * (p[0] * (ahead - mean[0] + 1.0) - p[1]),
-            p[1] - q + weight * (p[1] * (mean[1] - ahead + 1.0) - p[0]),
-        ]
-        .map(T::nearest)
-    };
-    let at_label = slopes([z[label], z_other[label]], [e[label], e_other[label]], slope.label);
-    let scores = z.iter_mut().zip(z_other.iter_mut());
-    for ((z, z_other), (&e, &e_other)) in scores.zip(e.iter().zip(e_other.iter())) {
-        [*z, *z_other] = slopes([*z, *z_other], [e, e_other], slope.others);
-    }
-    [z[label], z_other[label]] = at_label;
+        let found = Found { z_label: z_label[0], top: top[0], z_sum, total };
+        let found_other = Found { z_label: z_label[1], top: top[1], z_sum: z_sum_other, total: total_other };
+        let (slope, slope_other) = (found.slope(target), found_other.slope(target));
+        // How far the first pass is ahead of the second, on average under each.
+        let mean = [ahead / total, ahead_other / total_other];
+        let slopes = |[z, z_other]: [T; 2], [e, e_other]: [f32; 2], q: f32| {
+            let ahead = (z.wide() - top[0]) - (z_other.wide() - top[1]);
+            let p = [e * slope.scale, e_other * slope_other.scale];
+            [
+                p[0] - q + weight * (p[0] * (ahead - mean[0] + 1.0) - p[1]),
+                p[1] - q + weight * (p[1] * (mean[1] - ahead + 1.0) - p[0]),
+            ]
+            .map(T::nearest)
+        };
+        let at_label = slopes([z[label], z_other[label]], [e[label], e_other[label]], slope.label);
+        let scores = z.iter_mut().zip(z_other.iter_mut());
+        for ((z, z_other), (&e, &e_other)) in scores.zip(e.iter().zip(e_other.iter())) {
+            [*z, *z_other] = slopes([*z, *z_other], [e, e_other], slope.others);
+        }
+        [z[label], z_other[label]] = at_label;
 
-    // J = ½ Σ (p − p') (z − z')
-    let divergence = 0.5 * (mean[0] - mean[1]);
-    [found, found_other].map(|found| {
-        let [loss, negative_log_likelihood, correct] = found.losses(target);
-        [loss + weight * divergence, negative_log_likelihood, correct]
-    })
+        // J = ½ Σ (p − p') (z − z')
+        let divergence = 0.5 * (mean[0] - mean[1]);
+        [found, found_other].map(|found| {
+            let [loss, negative_log_likelihood, correct] = found.losses(target);
+            [loss + weight * divergence, negative_log_likelihood, correct]
+        })
+    }
 }
 
 /// Adds a class to the sums of one lane; returns the exponentials of its two scores, which are relative to the tops.

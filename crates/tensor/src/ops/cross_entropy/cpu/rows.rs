@@ -2,10 +2,6 @@
 
 use half::bf16;
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::exp;
 use crate::cpu::number::{self, Number, NumbersMut, SharedNumbers};
 use crate::cpu::simd::{LANES, Lanes, fold};
@@ -41,13 +37,8 @@ pub(super) fn losses_and_slopes(
                     z.fill(bf16::ZERO);
                     [0.0; 3]
                 }
-                NumbersMut::F32(z) => row_f32(z, label, target, scratch.f32_mut()),
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: this machine has AVX-512 with bf16.
-                NumbersMut::Bf16(z) if isa::current() == Isa::Amx => unsafe {
-                    avx512::row(z, label, target, scratch.f32_mut())
-                },
-                NumbersMut::Bf16(z) => row_bf16(z, label, target, scratch.f32_mut()),
+                NumbersMut::F32(z) => row_losses(z, label, target, scratch.f32_mut()),
+                NumbersMut::Bf16(z) => row_losses(z, label, target, scratch.f32_mut()),
             };
             for (kind, result) in results.into_iter().enumerate() {
                 found(row, kind, result);
@@ -57,48 +48,37 @@ pub(super) fn losses_and_slopes(
 }
 
 kernel! {
-    fn row_f32(z: &mut [f32], label: usize, target: Target, e: &mut [f32]) -> [f32; 3] {
-        row(z, label, target, e)
-    }
-}
-
-kernel! {
-    fn row_bf16(z: &mut [bf16], label: usize, target: Target, e: &mut [f32]) -> [f32; 3] {
-        row(z, label, target, e)
-    }
-}
-
-#[inline(always)]
-fn row<T: Number>(z: &mut [T], label: usize, target: Target, e: &mut [f32]) -> [f32; 3] {
-    let e = &mut e[..z.len()];
-    let z_label = z[label].wide();
-    // Three passes over a row that stays in the first cache: the top score; the exponentials below it with their sum
-    // and the sum of the scores; the slopes.
-    let top = number::max(z);
-    let mut sums: [Lanes; 2] = [[0.0; LANES]; 2];
-    let whole = z.len() / LANES * LANES;
-    for (z, e) in z[..whole].chunks_exact(LANES).zip(e[..whole].chunks_exact_mut(LANES)) {
-        for lane in 0..LANES {
-            let below = z[lane].wide() - top;
-            e[lane] = exp(below);
-            sums[0][lane] += below;
-            sums[1][lane] += e[lane];
+    fn row_losses<T: Number>(z: &mut [T], label: usize, target: Target, e: &mut [f32]) -> [f32; 3] {
+        let e = &mut e[..z.len()];
+        let z_label = z[label].wide();
+        // Three passes over a row that stays in the first cache: the top score; the exponentials below it with their sum
+        // and the sum of the scores; the slopes.
+        let top = number::max(z);
+        let mut sums: [Lanes; 2] = [[0.0; LANES]; 2];
+        let whole = z.len() / LANES * LANES;
+        for (z, e) in z[..whole].chunks_exact(LANES).zip(e[..whole].chunks_exact_mut(LANES)) {
+            for lane in 0..LANES {
+                let below = z[lane].wide() - top;
+                e[lane] = exp(below);
+                sums[0][lane] += below;
+                sums[1][lane] += e[lane];
+            }
         }
+        for (lane, (z, e)) in z[whole..].iter().zip(&mut e[whole..]).enumerate() {
+            let below = z.wide() - top;
+            *e = exp(below);
+            sums[0][lane] += below;
+            sums[1][lane] += *e;
+        }
+        let [z_sum, total] = sums.map(|lanes| fold(lanes, |a, b| a + b));
+        let found = Found { z_label, top, z_sum, total };
+        let slope = found.slope(target);
+        for (z, &e) in z.iter_mut().zip(e.iter()) {
+            *z = T::nearest(e * slope.scale - slope.others);
+        }
+        z[label] = T::nearest(e[label] * slope.scale - slope.label);
+        found.losses(target)
     }
-    for (lane, (z, e)) in z[whole..].iter().zip(&mut e[whole..]).enumerate() {
-        let below = z.wide() - top;
-        *e = exp(below);
-        sums[0][lane] += below;
-        sums[1][lane] += *e;
-    }
-    let [z_sum, total] = sums.map(|lanes| fold(lanes, |a, b| a + b));
-    let found = Found { z_label, top, z_sum, total };
-    let slope = found.slope(target);
-    for (z, &e) in z.iter_mut().zip(e.iter()) {
-        *z = T::nearest(e * slope.scale - slope.others);
-    }
-    z[label] = T::nearest(e[label] * slope.scale - slope.label);
-    found.losses(target)
 }
 
 /// What two passes over a row of scores have found.

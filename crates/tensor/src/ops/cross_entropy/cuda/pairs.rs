@@ -69,10 +69,7 @@ pub(in crate::ops::cross_entropy) fn forward(
             weight: divergence,
             keep: u32::from(keep == Keep::Gradients),
         };
-        let function = match dtype {
-            DType::F32 => "pair_losses_f32",
-            DType::Bf16 => "pair_losses_bf16",
-        };
+        let function = format!("pair_losses_{dtype}");
         launch!(MODULE.function(function), Blocks::of(rows, 256), job);
         if let Some(MeanGradients { dx, dw, db }) = &gradients {
             // dx = dz W,   dW = dzᵀ x,   db = Σ dz

@@ -51,10 +51,7 @@ pub(in crate::ops::elementwise) fn copy(
     block: [usize; 2],
 ) {
     let widths = [from.width(), to.width()];
-    match from.dtype() {
-        DType::F32 => copy_block(from.f32(), corner, to.f32_mut(), to_corner, block, widths),
-        DType::Bf16 => copy_block(from.bf16(), corner, to.bf16_mut(), to_corner, block, widths),
-    }
+    by_type!(from.dtype(), T => copy_block(T::of(from), corner, T::of_mut(to), to_corner, block, widths));
 }
 
 fn copy_block<T: Copy>(

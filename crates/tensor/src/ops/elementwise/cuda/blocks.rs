@@ -41,16 +41,7 @@ pub(in crate::ops::elementwise) fn binary(step: Step, a: &Array, b: &Array, dtyp
         step: number(step),
         factor,
     };
-    let name = match (a.dtype(), b.dtype(), dtype) {
-        (DType::F32, DType::F32, DType::F32) => "elementwise_f32_f32_to_f32",
-        (DType::F32, DType::F32, DType::Bf16) => "elementwise_f32_f32_to_bf16",
-        (DType::F32, DType::Bf16, DType::F32) => "elementwise_f32_bf16_to_f32",
-        (DType::F32, DType::Bf16, DType::Bf16) => "elementwise_f32_bf16_to_bf16",
-        (DType::Bf16, DType::F32, DType::F32) => "elementwise_bf16_f32_to_f32",
-        (DType::Bf16, DType::F32, DType::Bf16) => "elementwise_bf16_f32_to_bf16",
-        (DType::Bf16, DType::Bf16, DType::F32) => "elementwise_bf16_bf16_to_f32",
-        (DType::Bf16, DType::Bf16, DType::Bf16) => "elementwise_bf16_bf16_to_bf16",
-    };
+    let name = format!("elementwise_{}_{}_to_{dtype}", a.dtype(), b.dtype());
     launch!(MODULE.function(name), Blocks::for_each(a.len().div_ceil(4)), job);
     out
 }

@@ -13,10 +13,7 @@ pub(in crate::ops::elementwise) fn sum(x: &Array) -> Array {
     // f64 numbers.
     let partial = Array::scratch_on(Device::Cuda, DType::F32, parts, 2);
     let total = Array::scratch_on(Device::Cuda, DType::F32, 1, 1);
-    let function = MODULE.function(match x.dtype() {
-        DType::F32 => "sum_parts_f32",
-        DType::Bf16 => "sum_parts_bf16",
-    });
+    let function = MODULE.function(format!("sum_parts_{}", x.dtype()));
     launch!(function, Blocks::of(parts, 256), x.pointer(), partial.pointer(), x.len() as u64);
     let function = MODULE.function("sum_total");
     launch!(function, Blocks::of(1, 32), partial.pointer(), total.pointer(), parts as u32);
@@ -32,10 +29,7 @@ pub(in crate::ops::elementwise) fn filled(shape: [usize; 2], g: &Array) -> Array
 pub(in crate::ops::elementwise) fn row_sums(x: &Array) -> Array {
     let (rows, width) = (x.rows(), x.width());
     let sums = Array::scratch_on(Device::Cuda, DType::F32, rows, 1);
-    let function = MODULE.function(match x.dtype() {
-        DType::F32 => "row_sums_f32",
-        DType::Bf16 => "row_sums_bf16",
-    });
+    let function = MODULE.function(format!("row_sums_{}", x.dtype()));
     let blocks = Blocks::of(rows.div_ceil(4), 128);
     launch!(function, blocks, x.pointer(), sums.pointer(), rows as u32, width as u32);
     sums

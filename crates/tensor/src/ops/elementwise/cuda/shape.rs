@@ -10,13 +10,8 @@ pub(in crate::ops::elementwise) fn gathered_rows(x: &Array, rows: &[usize]) -> A
     let sources: Vec<u32> = rows.iter().map(|&row| row as u32).collect();
     let (sources, bytes) = (upload(&sources), x.width() * x.dtype().bytes());
     let unit = unit_of([bytes as u64]);
-    let name = match unit {
-        16 => "gather_rows_16",
-        8 => "gather_rows_8",
-        4 => "gather_rows_4",
-        _ => "gather_rows_2",
-    };
-    let (function, blocks) = (MODULE.function(name), Blocks::of(rows.len().div_ceil(4), 128));
+    let function = MODULE.function(format!("gather_rows_{unit}"));
+    let blocks = Blocks::of(rows.len().div_ceil(4), 128);
     let (count, units) = (rows.len() as u32, (bytes / unit) as u32);
     launch!(function, blocks, x.pointer(), y.pointer(), sources.pointer(), count, units);
     y
@@ -27,28 +22,27 @@ pub(in crate::ops::elementwise) fn scattered_rows(g: &Array, rows: &[usize], hei
     let sums = Array::scratch_on(Device::Cuda, DType::F32, height, g.width());
     let (starts, sources) = by_target(rows, height);
     let (starts, sources) = (upload(&starts), upload(&sources));
-    let function = MODULE.function(match g.dtype() {
-        DType::F32 => "scatter_rows_f32",
-        DType::Bf16 => "scatter_rows_bf16",
-    });
+    let function = MODULE.function(format!("scatter_rows_{}", g.dtype()));
     let blocks = Blocks::of(height.div_ceil(4), 128);
     let (g, height, width) = (g.pointer(), height as u32, g.width() as u32);
     launch!(function, blocks, g, sums.pointer(), starts.pointer(), sources.pointer(), height, width);
     sums
 }
 
-/// Sources sorted by their targets, those of one target in order, and where each target's begin; by counting.
-fn by_target(targets: &[usize], count: usize) -> (Vec<u32>, Vec<u32>) {
+/// Sources sorted by their targets, those of one target in order, and where each target's begin; by counting. Sources of other
+/// targets are left out.
+pub(in crate::ops) fn by_target(targets: &[usize], count: usize) -> (Vec<u32>, Vec<u32>) {
     let mut starts = vec![0_u32; count + 1];
-    for &target in targets {
+    let known = || targets.iter().enumerate().filter(|&(_, &target)| target < count);
+    for (_, &target) in known() {
         starts[target + 1] += 1;
     }
     for target in 0..count {
         starts[target + 1] += starts[target];
     }
     let mut next = starts.clone();
-    let mut sources = vec![0; targets.len()];
-    for (source, &target) in targets.iter().enumerate() {
+    let mut sources = vec![0; starts[count] as usize];
+    for (source, &target) in known() {
         sources[next[target] as usize] = source as u32;
         next[target] += 1;
     }
@@ -71,20 +65,14 @@ pub(in crate::ops) fn copy(
     let (source, target) = (place(from, corner), place(to, to_corner));
     let strides = [from.width() * size, to.width() * size].map(|stride| stride as u64);
     let unit = unit_of([source.0, target.0, strides[0], strides[1], (columns * size) as u64]);
-    let name = match unit {
-        16 => "copy_block_16",
-        8 => "copy_block_8",
-        4 => "copy_block_4",
-        _ => "copy_block_2",
-    };
     let [from_stride, to_stride] = strides.map(|stride| stride / unit as u64);
     let units = columns * size / unit;
-    let (function, blocks) = (MODULE.function(name), Blocks::for_each(rows * units));
+    let (function, blocks) = (MODULE.function(format!("copy_block_{unit}")), Blocks::for_each(rows * units));
     launch!(function, blocks, source, target, from_stride, to_stride, rows as u32, units as u32);
 }
 
 /// The most bytes, up to sixteen, that all of these are multiples of.
-fn unit_of<const N: usize>(sizes: [u64; N]) -> usize {
+pub(in crate::ops) fn unit_of<const N: usize>(sizes: [u64; N]) -> usize {
     let common = sizes.into_iter().fold(16, |common, size| common | size);
     1 << common.trailing_zeros()
 }

@@ -1,14 +1,10 @@
 //! Rows in tasks: each row is hot in the first cache while its few passes run.
 
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod rows;
 
 use std::ops::Range;
 
 use super::{Forward, Inputs, Keep, Kept, NormOptions};
-#[cfg(target_arch = "x86_64")]
-use crate::Rounding;
 use crate::cpu::number::{Numbers, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::random::Dropout;
@@ -68,11 +64,6 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
     };
     parallel(rows.div_ceil(FORWARD_ROWS), |task| {
         let rows = task * FORWARD_ROWS..((task + 1) * FORWARD_ROWS).min(rows);
-        #[cfg(target_arch = "x86_64")]
-        if options.compute.precision.rounding() == Rounding::Fused && avx512::fits_forward(&job) {
-            // SAFETY: it fits only where AVX-512 is.
-            return unsafe { avx512::forward(&job, rows) };
-        }
         rows::forward(&job, rows);
     });
     Forward { y, narrow, standard, inverse_deviation }
@@ -120,11 +111,6 @@ pub(super) fn backward(
         let sums = unsafe { sums.slice(task * 2 * width..(task + 1) * 2 * width) };
         let (d_gamma, d_beta) = sums.split_at_mut(width);
         let rows = task * ROWS..((task + 1) * ROWS).min(rows);
-        #[cfg(target_arch = "x86_64")]
-        if avx512::fits_backward(&job) {
-            // SAFETY: it fits only where AVX-512 is.
-            return unsafe { avx512::backward(&job, rows, d_gamma, d_beta) };
-        }
         rows::backward(&job, rows, d_gamma, d_beta);
     });
     // y = γ x̂ + β

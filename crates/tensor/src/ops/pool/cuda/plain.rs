@@ -1,23 +1,23 @@
 //! Means and maxima over the rows of a sequence.
 
-use super::{MODULE, of_type};
+use super::MODULE;
 use crate::cuda::Blocks;
 use crate::{Array, Device, Ragged};
 
 /// `Σ_t v_t / n`.
 pub(in crate::ops::pool) fn mean(values: &Array, sequences: &Ragged) -> Array {
-    pooled(values, sequences, of_type(values, "mean_pool_f32", "mean_pool_bf16"))
+    pooled(values, sequences, format!("mean_pool_{}", values.dtype()))
 }
 
 /// `max_t v_t`.
 pub(in crate::ops::pool) fn max(values: &Array, sequences: &Ragged) -> Array {
-    pooled(values, sequences, of_type(values, "max_pool_f32", "max_pool_bf16"))
+    pooled(values, sequences, format!("max_pool_{}", values.dtype()))
 }
 
 /// `dv_t = dy / n`.
 pub(in crate::ops::pool) fn mean_backward(g: &Array, sequences: &Ragged) -> Array {
     let dv = Array::scratch_on(Device::Cuda, g.dtype(), sequences.tokens(), g.width());
-    let function = MODULE.function(of_type(g, "mean_pool_backward_f32", "mean_pool_backward_bf16"));
+    let function = MODULE.function(format!("mean_pool_backward_{}", g.dtype()));
     let (offsets, width) = (sequences.on_card(), g.width() as u32);
     let blocks = blocks(sequences, g.width());
     launch!(function, blocks, g.pointer(), dv.pointer(), offsets.pointer(), width);
@@ -27,14 +27,14 @@ pub(in crate::ops::pool) fn mean_backward(g: &Array, sequences: &Ragged) -> Arra
 /// `dv_t = dy` where `v_t` is the first that reaches the maximum of its column, else 0.
 pub(in crate::ops::pool) fn max_backward(values: &Array, g: &Array, sequences: &Ragged) -> Array {
     let dv = Array::scratch_on(Device::Cuda, g.dtype(), sequences.tokens(), g.width());
-    let function = MODULE.function(of_type(g, "max_pool_backward_f32", "max_pool_backward_bf16"));
+    let function = MODULE.function(format!("max_pool_backward_{}", g.dtype()));
     let (offsets, width) = (sequences.on_card(), g.width() as u32);
     let blocks = blocks(sequences, g.width());
     launch!(function, blocks, values.pointer(), g.pointer(), dv.pointer(), offsets.pointer(), width);
     dv
 }
 
-fn pooled(values: &Array, sequences: &Ragged, name: &'static str) -> Array {
+fn pooled(values: &Array, sequences: &Ragged, name: String) -> Array {
     let width = values.width();
     let pooled = Array::scratch_on(Device::Cuda, values.dtype(), sequences.sequences(), width);
     let (offsets, blocks) = (sequences.on_card(), blocks(sequences, width));

@@ -2,11 +2,8 @@
 
 use std::ops::Range;
 
-use half::bf16;
-
 use super::cell::{BackwardRow, backward_row};
 use super::forward::TASK;
-use super::kernels::Kernels;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::cpu::number::{Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
@@ -16,13 +13,14 @@ use crate::params::Orientation;
 use crate::{Array, Compute};
 
 /// The whole layer, from the last step to the first.
-pub(super) fn backward<T: Kernels>(
-    layer: &Layer<'_>,
+pub(super) fn backward<T: Element>(
+    layer: &Layer,
     remembered: &Remembered,
     d_outputs: &Array,
     d_last: [Array; 2],
 ) -> LayerGradients {
-    let Layer { cell, schedule, weight, .. } = *layer;
+    let Layer { cell, schedule, weight, .. } = layer;
+    let cell = *cell;
     let Remembered { h, c, outputs, kept } = remembered;
     let [mut dh, mut dc] = d_last;
     let weight = weight.packed(Orientation::Transposed, Compute::inference(T::DTYPE));
@@ -51,6 +49,7 @@ pub(super) fn backward<T: Kernels>(
             dc: SharedMut::new(dc.f32_mut()),
             dx: &shared_dx,
             da: shared_da.as_ref(),
+            left_input: None,
             left: SharedMut::new(T::of_mut(&mut left)),
         };
         job.run();
@@ -82,83 +81,77 @@ pub(super) fn states_before<T: Element>(schedule: &Schedule, initial: &Array, ou
 }
 
 /// One step; see [`super::forward::ForwardStep`].
-pub(super) struct BackwardStep<'a, T> {
-    cell: Cell,
-    d: usize,
-    tokens: &'a [usize],
-    before: Before<'a>,
+pub(crate) struct BackwardStep<'a, T> {
+    pub(crate) cell: Cell,
+    pub(crate) d: usize,
+    pub(crate) tokens: &'a [usize],
+    pub(crate) before: Before<'a>,
     /// By token, down to `d_outputs`, except the initial states, which are by row.
-    outputs: &'a [f32],
-    kept_gates: &'a [T],
-    kept_c: &'a [f32],
-    initial_h: &'a [f32],
-    initial_c: &'a [f32],
-    d_outputs: &'a [f32],
+    pub(crate) outputs: &'a [f32],
+    pub(crate) kept_gates: &'a [T],
+    pub(crate) kept_c: &'a [f32],
+    pub(crate) initial_h: &'a [f32],
+    pub(crate) initial_c: &'a [f32],
+    pub(crate) d_outputs: &'a [f32],
     /// By row.
-    dh: SharedMut<f32>,
-    dc: SharedMut<f32>,
+    pub(crate) dh: SharedMut<f32>,
+    pub(crate) dc: SharedMut<f32>,
     /// By token.
-    dx: &'a SharedMut<T>,
-    da: Option<&'a SharedMut<T>>,
-    /// By row: the left side of the product.
-    left: SharedMut<T>,
+    pub(crate) dx: &'a SharedMut<T>,
+    pub(crate) da: Option<&'a SharedMut<T>>,
+    /// By row: the left sides of products with the input side's weight, if there is one in a step, and with the hidden side's.
+    pub(crate) left_input: Option<SharedMut<T>>,
+    pub(crate) left: SharedMut<T>,
 }
 
-impl<T: Kernels> BackwardStep<'_, T> {
-    fn run(&self) {
+impl<T: Element> BackwardStep<'_, T> {
+    pub(crate) fn run(&self) {
         let rows = self.tokens.len();
         let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
         parallel(rows.div_ceil(together), |task| {
-            T::backward(self, task * together..((task + 1) * together).min(rows));
+            backward_rows(self, task * together..((task + 1) * together).min(rows));
         });
     }
 }
 
 kernel! {
-    pub(super) fn backward_f32(step: &BackwardStep<'_, f32>, rows: Range<usize>) {
-        backward_rows(step, rows);
-    }
-}
-
-kernel! {
-    pub(super) fn backward_bf16(step: &BackwardStep<'_, bf16>, rows: Range<usize>) {
-        backward_rows(step, rows);
-    }
-}
-
-#[inline(always)]
-fn backward_rows<T: Number>(step: &BackwardStep<'_, T>, rows: Range<usize>) {
-    let (cell, d) = (step.cell, step.d);
-    let gates = cell.gates() * d;
-    let d_c = if cell.has_memory() { d } else { 0 };
-    for row in rows {
-        let token = step.tokens[row];
-        let of = |index: usize, width: usize| index * width..(index + 1) * width;
-        // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
-        let (dh, dc) = unsafe { (step.dh.slice(of(row, d)), step.dc.slice(of(row, d_c))) };
-        // SAFETY: as above.
-        let (dx, left) = unsafe { (step.dx.slice(of(token, gates)), step.left.slice(of(row, gates))) };
-        // h_t is an output, and what the next step starts from.
-        for (dh, output) in dh.iter_mut().zip(&step.d_outputs[of(token, d)]) {
-            *dh += output;
-        }
-        backward_row(
-            cell,
-            BackwardRow {
-                kept: &step.kept_gates[of(token, cell.kept() * d)],
-                h_previous: step.before.state(row, d, step.initial_h, step.outputs),
-                h: &step.outputs[of(token, d)],
-                c_previous: step.before.state(row, d_c, step.initial_c, step.kept_c),
-                c: &step.kept_c[of(token, d_c)],
-                dh,
-                dc,
-                dx,
-                da: left,
-            },
-        );
-        if let Some(da) = step.da {
+    fn backward_rows<T: Number>(step: &BackwardStep<'_, T>, rows: Range<usize>) {
+        let (cell, d) = (step.cell, step.d);
+        let gates = cell.gates() * d;
+        let d_c = if cell.has_memory() { d } else { 0 };
+        for row in rows {
+            let token = step.tokens[row];
+            let of = |index: usize, width: usize| index * width..(index + 1) * width;
+            // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
+            let (dh, dc) = unsafe { (step.dh.slice(of(row, d)), step.dc.slice(of(row, d_c))) };
             // SAFETY: as above.
-            unsafe { da.slice(of(token, gates)) }.copy_from_slice(left);
+            let (dx, left) = unsafe { (step.dx.slice(of(token, gates)), step.left.slice(of(row, gates))) };
+            // h_t is an output, and what the next step starts from.
+            for (dh, output) in dh.iter_mut().zip(&step.d_outputs[of(token, d)]) {
+                *dh += output;
+            }
+            backward_row(
+                cell,
+                BackwardRow {
+                    kept: &step.kept_gates[of(token, cell.kept() * d)],
+                    h_previous: step.before.state(row, d, step.initial_h, step.outputs),
+                    h: &step.outputs[of(token, d)],
+                    c_previous: step.before.state(row, d_c, step.initial_c, step.kept_c),
+                    c: &step.kept_c[of(token, d_c)],
+                    dh,
+                    dc,
+                    dx: &mut *dx,
+                    da: left,
+                },
+            );
+            if let Some(left) = &step.left_input {
+                // SAFETY: as above.
+                unsafe { left.slice(of(row, gates)) }.copy_from_slice(dx);
+            }
+            if let Some(da) = step.da {
+                // SAFETY: as above.
+                unsafe { da.slice(of(token, gates)) }.copy_from_slice(left);
+            }
         }
     }
 }

@@ -5,20 +5,20 @@ use std::ops::Range;
 use half::bf16;
 
 use super::cell::{ForwardRow, forward_row};
-use super::kernels::Kernels;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
-use crate::cpu::number::{self, Number};
+use crate::cpu::number::{self, Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::recurrent::{Cell, Forward, Keep, Kept, Layer};
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param};
 
 /// The whole layer, in the compute type `T`.
-pub(super) fn forward<T: Kernels>(layer: &Layer<'_>, x: &Array, states: [Array; 2], keep: Keep) -> Forward {
-    let Layer { cell, schedule, weight, bias, .. } = *layer;
+pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], keep: Keep) -> Forward {
+    let Layer { cell, schedule, weight, bias, .. } = layer;
+    let cell = *cell;
     let [mut h, mut c] = states;
     let (weight, bias) =
-        (weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE)), bias.map(Param::values));
+        (weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE)), bias.as_ref().map(Param::values));
     let bias = bias.as_deref();
     let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
     let gates = cell.gates() * d;
@@ -47,6 +47,7 @@ pub(super) fn forward<T: Kernels>(layer: &Layer<'_>, x: &Array, states: [Array; 
             d,
             tokens: Some(tokens),
             x: T::of(x),
+            input_side: None,
             a: sums.f32(),
             h: SharedMut::new(h.f32_mut()),
             c: SharedMut::new(c.f32_mut()),
@@ -60,7 +61,7 @@ pub(super) fn forward<T: Kernels>(layer: &Layer<'_>, x: &Array, states: [Array; 
 }
 
 /// One step of rows that are independent of each other, for decoding: `h` and `c` become the next states.
-pub(super) fn single_step<T: Kernels>(
+pub(super) fn single_step<T: Element>(
     cell: Cell,
     x: &Array,
     (weight, bias): (&Param, Option<&Param>),
@@ -77,6 +78,7 @@ pub(super) fn single_step<T: Kernels>(
         d,
         tokens: None,
         x: T::of(x),
+        input_side: None,
         a: sums.f32(),
         h: SharedMut::new(h.f32_mut()),
         c: SharedMut::new(c.f32_mut()),
@@ -88,93 +90,87 @@ pub(super) fn single_step<T: Kernels>(
 }
 
 /// One step: row `r` of the states reads and writes row `tokens[r]` of what is held by token.
-pub(super) struct ForwardStep<'a, T> {
-    cell: Cell,
-    d: usize,
+pub(crate) struct ForwardStep<'a, T> {
+    pub(crate) cell: Cell,
+    pub(crate) d: usize,
     /// `None`: row `r` is token `r`.
-    tokens: Option<&'a [usize]>,
+    pub(crate) tokens: Option<&'a [usize]>,
     /// By token.
-    x: &'a [T],
+    pub(crate) x: &'a [T],
+    /// By row: what is added to x, if anything is; the sum takes its place.
+    pub(crate) input_side: Option<SharedMut<f32>>,
     /// By row.
-    a: &'a [f32],
+    pub(crate) a: &'a [f32],
     /// By row.
-    h: SharedMut<f32>,
+    pub(crate) h: SharedMut<f32>,
     /// By row.
-    c: SharedMut<f32>,
+    pub(crate) c: SharedMut<f32>,
     /// By row: `h_t` in the compute type.
-    left: Option<SharedMut<T>>,
+    pub(crate) left: Option<SharedMut<T>>,
     /// By token.
-    kept: Option<&'a SharedMut<T>>,
-    record: Option<&'a Record>,
+    pub(crate) kept: Option<&'a SharedMut<T>>,
+    pub(crate) record: Option<&'a Record>,
 }
 
 /// Where states are kept by token.
-struct Record {
-    outputs: SharedMut<f32>,
-    narrow: Option<SharedMut<bf16>>,
-    c: Option<SharedMut<f32>>,
+pub(crate) struct Record {
+    pub(crate) outputs: SharedMut<f32>,
+    pub(crate) narrow: Option<SharedMut<bf16>>,
+    pub(crate) c: Option<SharedMut<f32>>,
 }
 
 /// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
 pub(super) const TASK: usize = 8192;
 
-impl<T: Kernels> ForwardStep<'_, T> {
-    fn run(&self, rows: usize) {
+impl<T: Element> ForwardStep<'_, T> {
+    pub(crate) fn run(&self, rows: usize) {
         let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
         parallel(rows.div_ceil(together), |task| {
-            T::forward(self, task * together..((task + 1) * together).min(rows));
+            forward_rows(self, task * together..((task + 1) * together).min(rows));
         });
     }
 }
 
 kernel! {
-    pub(super) fn forward_f32(step: &ForwardStep<'_, f32>, rows: Range<usize>) {
-        forward_rows(step, rows);
-    }
-}
-
-kernel! {
-    pub(super) fn forward_bf16(step: &ForwardStep<'_, bf16>, rows: Range<usize>) {
-        forward_rows(step, rows);
-    }
-}
-
-#[inline(always)]
-fn forward_rows<T: Number>(step: &ForwardStep<'_, T>, rows: Range<usize>) {
-    let (cell, d) = (step.cell, step.d);
-    let gates = cell.gates() * d;
-    // A cell without memory has states c of no width.
-    let d_c = if cell.has_memory() { d } else { 0 };
-    for row in rows {
-        let token = step.tokens.map_or(row, |tokens| tokens[row]);
-        let of = |index: usize, width: usize| index * width..(index + 1) * width;
-        // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
-        let (h, c) = unsafe { (step.h.slice(of(row, d)), step.c.slice(of(row, d_c))) };
-        forward_row(
-            cell,
-            ForwardRow {
-                x: &step.x[of(token, gates)],
-                a: &step.a[of(row, gates)],
-                h,
-                c,
-                // SAFETY: as above.
-                kept: step.kept.map(|kept| unsafe { kept.slice(of(token, cell.kept() * d)) }),
-            },
-        );
-        if let Some(left) = &step.left {
+    fn forward_rows<T: Number>(step: &ForwardStep<'_, T>, rows: Range<usize>) {
+        let (cell, d) = (step.cell, step.d);
+        let gates = cell.gates() * d;
+        // A cell without memory has states c of no width.
+        let d_c = if cell.has_memory() { d } else { 0 };
+        for row in rows {
+            let token = step.tokens.map_or(row, |tokens| tokens[row]);
+            let of = |index: usize, width: usize| index * width..(index + 1) * width;
+            // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
+            let (h, c) = unsafe { (step.h.slice(of(row, d)), step.c.slice(of(row, d_c))) };
+            let (x, a) = (&step.x[of(token, gates)], &step.a[of(row, gates)]);
             // SAFETY: as above.
-            number::copy(h, unsafe { left.slice(of(row, d)) });
-        }
-        if let Some(record) = step.record {
-            // SAFETY: as above.
-            number::copy(h, unsafe { record.outputs.slice(of(token, d)) });
-            if let Some(narrow) = &record.narrow {
-                // SAFETY: as above.
-                number::copy(h, unsafe { narrow.slice(of(token, d)) });
+            let kept = step.kept.map(|kept| unsafe { kept.slice(of(token, cell.kept() * d)) });
+            match &step.input_side {
+                None => forward_row(cell, ForwardRow { x, a, h: &mut *h, c: &mut *c, kept }),
+                Some(input_side) => {
+                    // SAFETY: as above.
+                    let sums = unsafe { input_side.slice(of(row, gates)) };
+                    for (sum, x) in sums.iter_mut().zip(x) {
+                        *sum += x.wide();
+                    }
+                    forward_row(cell, ForwardRow { x: &*sums, a, h: &mut *h, c: &mut *c, kept });
+                }
             }
-            if let Some(memory) = &record.c {
+            if let Some(left) = &step.left {
                 // SAFETY: as above.
-                number::copy(c, unsafe { memory.slice(of(token, d_c)) });
+                number::copy(h, unsafe { left.slice(of(row, d)) });
+            }
+            if let Some(record) = step.record {
+                // SAFETY: as above.
+                number::copy(h, unsafe { record.outputs.slice(of(token, d)) });
+                if let Some(narrow) = &record.narrow {
+                    // SAFETY: as above.
+                    number::copy(h, unsafe { narrow.slice(of(token, d)) });
+                }
+                if let Some(memory) = &record.c {
+                    // SAFETY: as above.
+                    number::copy(c, unsafe { memory.slice(of(token, d_c)) });
+                }
             }
         }
     }

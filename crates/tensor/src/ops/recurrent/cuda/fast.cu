@@ -8,15 +8,12 @@ __device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u3
     constexpr u32 STRIDE = sums_stride(G * UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
     extern __shared__ __align__(16) float parts[];
     u32 count = *sizes, steps = count ? rows[0].y : 0;
-    u32 lane = threadIdx.x % 32, in_row = threadIdx.x / UNITS, unit = place.slice * UNITS + threadIdx.x % UNITS;
+    u32 in_row = threadIdx.x / UNITS, unit = place.slice * UNITS + threadIdx.x % UNITS;
     bool has_cell = threadIdx.x < ROWS * UNITS, has_unit = unit < d;
     Held<WIDE, COLUMNS> held;
-    const bf16* weight = (const bf16*)a.weight;
     hold(held, [&](u32 term, u32 column) {
         u32 of = place.slice * UNITS + column % UNITS;
-        if (term >= d || of >= d) return 0u;
-        const bf16* at = weight + (u64)term * (G * d) + column / UNITS * d + of;
-        return (u32)at[0].bits | (u32)at[(u64)G * d].bits << 16;
+        return column_pair(a.weight, d, G * d, term, column / UNITS * d + of, of < d);
     });
     float bias[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     if (a.bias && has_cell && has_unit) for (int g = 0; g < G; g++) bias[g] = a.bias[(u64)g * d + unit];
@@ -32,22 +29,10 @@ __device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u3
             bool has_product = step > 0 || a.initial_h;
             float* sums = parts + turn++ % 2 * BUFFER;
             if (has_product) {
-                u32 low = first + lane / 4, high = low + 8, from = first_term<WIDE>();
-                uint4 low_row = rows[min(low, count - 1)], high_row = rows[min(high, count - 1)];
-                bool is_low = low < count && low_row.y > step, is_high = high < count && high_row.y > step;
                 u32 left[WIDE][2][4];
-                if (step > 0) {
-                    const bf16* low_at = a.narrow + (u64)token_of(low_row, step - 1, a.is_reversed) * d;
-                    const bf16* high_at = a.narrow + (u64)token_of(high_row, step - 1, a.is_reversed) * d;
-                    take_rows<WIDE>(left, is_low ? low_at : nullptr, is_high ? high_at : nullptr, from, d);
-                } else {
-                    const float* low_at = a.initial_h + (u64)low_row.z * d;
-                    const float* high_at = a.initial_h + (u64)high_row.z * d;
-                    round_rows<WIDE>(left, is_low ? low_at : nullptr, is_high ? high_at : nullptr, from, d);
-                }
+                take_states<WIDE>(left, a, rows, first, count, step, d);
                 float own[COLUMNS][4];
-#pragma unroll
-                for (int n = 0; n < COLUMNS; n++) own[n][0] = own[n][1] = own[n][2] = own[n][3] = 0.0f;
+                clear_sums(own);
                 multiply_held<0>(own, left, held);
                 share_sums(sums, own, STRIDE);
             }
@@ -79,15 +64,11 @@ __device__ __forceinline__ void product_backward(float* to, const Held<BLOCKS, C
                                                  u32 count, u32 at, u32 width, u32 stride) {
     // So many registers as are left.
     constexpr int PART = BLOCKS > 8 ? (BLOCKS + 1) / 2 : BLOCKS;
-    u32 lane = threadIdx.x % 32, low = first + lane / 4, high = low + 8, from = first_term<BLOCKS>();
-    uint4 low_row = rows[min(low, count - 1)], high_row = rows[min(high, count - 1)];
-    bool is_low = low < count && low_row.y > at, is_high = high < count && high_row.y > at;
-    const bf16* da = (const bf16*)a.da;
-    const bf16* low_at = is_low ? da + (u64)token_of(low_row, at, a.is_reversed) * width : nullptr;
-    const bf16* high_at = is_high ? da + (u64)token_of(high_row, at, a.is_reversed) * width : nullptr;
+    u32 from = first_term<BLOCKS>();
+    const bf16 *low_at, *high_at;
+    lane_rows(low_at, high_at, (const bf16*)a.da, width, rows, first, count, at, at, a.is_reversed);
     float own[COLUMNS][4];
-#pragma unroll
-    for (int n = 0; n < COLUMNS; n++) own[n][0] = own[n][1] = own[n][2] = own[n][3] = 0.0f;
+    clear_sums(own);
     u32 left[PART][2][4];
     take_rows<PART>(left, low_at, high_at, from, width);
     multiply_held<0>(own, left, held);
@@ -108,11 +89,7 @@ __device__ __forceinline__ void backward_fast(const Layer& a, Rows rows, const u
     u32 in_row = threadIdx.x / UNITS, in_unit = threadIdx.x % UNITS, unit = place.slice * UNITS + in_unit;
     bool has_cell = threadIdx.x < ROWS * UNITS, has_unit = unit < d;
     Held<BLOCKS, COLUMNS> held;
-    const bf16* weight = (const bf16*)a.weight;
-    hold(held, [&](u32 term, u32 column) {
-        u32 of = place.slice * UNITS + column;
-        return term < width && of < d ? *(const u32*)(weight + (u64)of * width + term) : 0u;
-    });
+    hold(held, [&](u32 term, u32 column) { return row_pair(a.weight, d, width, term, place.slice * UNITS + column); });
     u32 turn = 0;
     for (u32 step = steps; step-- > 0;) {
         for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {

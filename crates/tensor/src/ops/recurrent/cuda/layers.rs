@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use bytemuck::Zeroable;
+
 use super::{Argument, Kind, Way, states_before};
 use crate::cuda::Pointer;
 use crate::ops::linear;
@@ -188,7 +190,7 @@ impl Kept {
             gates: if has_gates { self.gates.pointer() } else { Pointer::NULL },
             c: self.c.pointer(),
             is_reversed: u32::from(self.is_reversed),
-            ..Argument::EMPTY
+            ..Argument::zeroed()
         }
     }
 }

@@ -6,7 +6,9 @@
 mod layers;
 mod rows;
 
-use bytemuck::NoUninit;
+use std::fmt;
+
+use bytemuck::{NoUninit, Zeroable};
 
 use super::Cell;
 use super::state::RecurrentState;
@@ -43,7 +45,7 @@ pub(crate) static FAST: Module = Module::new(
 );
 
 /// As in `layer.cu`.
-#[derive(Clone, Copy, NoUninit)]
+#[derive(Clone, Copy, NoUninit, Zeroable)]
 #[repr(C)]
 pub(crate) struct Argument {
     pub(crate) x: Pointer,
@@ -69,37 +71,30 @@ pub(crate) struct Argument {
     pub(crate) carries: u32,
 }
 
-impl Argument {
-    pub(crate) const EMPTY: Argument = Argument {
-        x: Pointer::NULL,
-        weight: Pointer::NULL,
-        bias: Pointer::NULL,
-        initial_h: Pointer::NULL,
-        initial_c: Pointer::NULL,
-        outputs: Pointer::NULL,
-        narrow: Pointer::NULL,
-        gates: Pointer::NULL,
-        c: Pointer::NULL,
-        last_h: Pointer::NULL,
-        last_c: Pointer::NULL,
-        d_outputs: Pointer::NULL,
-        d_last_h: Pointer::NULL,
-        d_last_c: Pointer::NULL,
-        dx: Pointer::NULL,
-        da: Pointer::NULL,
-        dh: Pointer::NULL,
-        dc: Pointer::NULL,
-        past: Pointer::NULL,
-        is_reversed: 0,
-        carries: 0,
-    };
-}
-
 /// Which way through the steps.
 #[derive(Clone, Copy)]
-pub(super) enum Way {
+pub(crate) enum Way {
     Forward,
     Backward,
+}
+
+/// As kernels are named.
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Way::Forward => "forward",
+            Way::Backward => "backward",
+        })
+    }
+}
+
+/// As kernels are named.
+pub(crate) fn name_of(cell: Cell) -> &'static str {
+    match cell {
+        Cell::Simple => "simple",
+        Cell::Gru => "gru",
+        Cell::Lstm => "lstm",
+    }
 }
 
 /// Which kernels do a layer.
@@ -145,7 +140,11 @@ impl Kind {
         match fast {
             Some((wide, units, slices)) if slices <= processors => {
                 let groups = chunks.min(processors / (layers.len() * slices));
-                let (name, columns) = self.fast_name(way, wide, units);
+                let name = format!("{}_fast_{way}_{wide}", name_of(self.cell));
+                let columns = match way {
+                    Way::Forward => self.cell.gates() * units,
+                    Way::Backward => units,
+                };
                 let shared = shared_for_sums(columns, units);
                 let blocks = Blocks { grid: [layers.len() * slices * groups, 1, 1], threads: 256, shared };
                 let function = FAST.function_with_shared(name, shared);
@@ -157,53 +156,12 @@ impl Kind {
                     Way::Forward => 1 + self.cell.gates(),
                     Way::Backward => 2,
                 };
+                let name = format!("{}_{way}_{}", name_of(self.cell), self.dtype);
                 let shared = shared_for_tiles(tiles);
                 let blocks = Blocks { grid: [layers.len() * share, 1, 1], threads: 256, shared };
-                let function = GENERIC.function_with_shared(self.generic_name(way), shared);
+                let function = GENERIC.function_with_shared(name, shared);
                 launch!(function, blocks, *first, *last, list, count, d, share as u32);
             }
-        }
-    }
-
-    /// The kernel, and the columns of its product.
-    fn fast_name(self, way: Way, wide: usize, units: usize) -> (&'static str, usize) {
-        let names = match (self.cell, way) {
-            (Cell::Simple, Way::Forward) => {
-                ["simple_fast_forward_1", "simple_fast_forward_2", "simple_fast_forward_4"]
-            }
-            (Cell::Simple, Way::Backward) => {
-                ["simple_fast_backward_1", "simple_fast_backward_2", "simple_fast_backward_4"]
-            }
-            (Cell::Gru, Way::Forward) => ["gru_fast_forward_1", "gru_fast_forward_2", "gru_fast_forward_4"],
-            (Cell::Gru, Way::Backward) => {
-                ["gru_fast_backward_1", "gru_fast_backward_2", "gru_fast_backward_4"]
-            }
-            (Cell::Lstm, Way::Forward) => {
-                ["lstm_fast_forward_1", "lstm_fast_forward_2", "lstm_fast_forward_4"]
-            }
-            (Cell::Lstm, Way::Backward) => {
-                ["lstm_fast_backward_1", "lstm_fast_backward_2", "lstm_fast_backward_4"]
-            }
-        };
-        let columns = match way {
-            Way::Forward => self.cell.gates() * units,
-            Way::Backward => units,
-        };
-        (names[wide.ilog2() as usize], columns)
-    }
-
-    fn generic_name(self, way: Way) -> &'static str {
-        let [f32, bf16] = match (self.cell, way) {
-            (Cell::Simple, Way::Forward) => ["simple_forward_f32", "simple_forward_bf16"],
-            (Cell::Simple, Way::Backward) => ["simple_backward_f32", "simple_backward_bf16"],
-            (Cell::Gru, Way::Forward) => ["gru_forward_f32", "gru_forward_bf16"],
-            (Cell::Gru, Way::Backward) => ["gru_backward_f32", "gru_backward_bf16"],
-            (Cell::Lstm, Way::Forward) => ["lstm_forward_f32", "lstm_forward_bf16"],
-            (Cell::Lstm, Way::Backward) => ["lstm_backward_f32", "lstm_backward_bf16"],
-        };
-        match self.dtype {
-            DType::F32 => f32,
-            DType::Bf16 => bf16,
         }
     }
 }
@@ -239,12 +197,9 @@ pub(crate) fn states_before(
         initial_h: initial.unwrap_or(Pointer::NULL),
         outputs: outputs.pointer(),
         is_reversed: u32::from(is_reversed),
-        ..Argument::EMPTY
+        ..Argument::zeroed()
     };
-    let function = GENERIC.function(match dtype {
-        DType::F32 => "states_before_f32",
-        DType::Bf16 => "states_before_bf16",
-    });
+    let function = GENERIC.function(format!("states_before_{dtype}"));
     let blocks = Blocks { grid: [roomy(sequences.sequences()), 8, 1], threads: 256, shared: 0 };
     let d = outputs.width() as u32;
     launch!(function, blocks, argument, rows.list(), rows.count(), to.pointer(), d);

@@ -1,7 +1,5 @@
 //! Rows of scores, each read while it is in the first cache.
 
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod chosen;
 mod product;
 mod uniform;
@@ -10,8 +8,6 @@ pub(super) use chosen::{ChosenWeight, find_in_chosen, project_chosen};
 pub(super) use product::find_in_product;
 
 use super::{NOTHING, Scored};
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::exp;
 use crate::cpu::number;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -45,12 +41,6 @@ pub(super) fn find(scores: &Array, rounding: Rounding, normalizers: &mut [f64], 
 /// Fills `best` and returns the row's normalizer.
 fn best_of_row(scores: &[f32], best: &mut [Scored]) -> f64 {
     let top = top_and_best(scores, best);
-    #[cfg(target_arch = "x86_64")]
-    if matches!(isa::current(), Isa::Amx | Isa::Avx512) {
-        // SAFETY: `isa::current()` only names what this machine was found to have.
-        let sum = unsafe { avx512::sum_of_powers(scores, top) };
-        return f64::from(top) + f64::from(sum).ln();
-    }
     f64::from(top) + f64::from(sum_of_powers(scores, top)).ln()
 }
 

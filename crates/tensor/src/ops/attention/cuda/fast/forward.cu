@@ -19,13 +19,13 @@ template <int D> struct Attending {
         sums[0] = sums[1] = 0.0f;
     }
 
-    // The scores of BLOCKS times 8 keys in shared memory, from `key` on. The first key of all is at `key_row` there; `row`
-    // is the tile's.
-    template <int BLOCKS>
-    __device__ __forceinline__ void score(const Room& room, u32 q, u32 k, int row, int key_row, int key, float scale,
+    static const int BLOCKS = 2;    // of 8 keys. (More would not fit into registers.)
+
+    // The scores of some keys in shared memory, from `key` on; `row` is the tile's.
+    __device__ __forceinline__ void score(const Room& room, u32 q, u32 k, int row, int key, float scale,
                                           float (&scores)[BLOCKS][4]) const {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
-        products<D>(tile<D>(q, row), k, key_row + key, scores);
+        products<D>(tile<D>(q, row), k, key, scores);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             u32 start = room.rows[row + g + 8 * i].start, count = room.rows[row + g + 8 * i].count;
@@ -40,10 +40,8 @@ template <int D> struct Attending {
         }
     }
 
-    // Adds the values of these keys, by their scores. Those from `end` on are not there. If they are the first there is
-    // nothing to shrink (which would be 32 numbers to keep meanwhile).
-    template <bool FIRST, int BLOCKS>
-    __device__ __forceinline__ void add(const Room& room, u32 v, int row, int key_row, int key, int end,
+    // Adds the values of these keys, by their scores. Those from `end` on are not there.
+    __device__ __forceinline__ void add(const Room& room, u32 v, int row, int key, int end,
                                         const float (&scores)[BLOCKS][4]) {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
         u32 left[BLOCKS / 2][4];
@@ -56,11 +54,9 @@ template <int D> struct Attending {
             highest = row_max(highest);
             // Before the first key that is seen there is nothing to subtract.
             float base = highest == minus_infinity() ? 0.0f : highest;
-            if (!FIRST) {
-                float shrink = exp2_fast((tops[i] - base) * LOG2_E);
-                sums[i] *= shrink;
-                context.scale_rows(i == 0 ? shrink : 1.0f, i == 1 ? shrink : 1.0f);
-            }
+            float shrink = exp2_fast((tops[i] - base) * LOG2_E);
+            sums[i] *= shrink;
+            context.scale_rows(i == 0 ? shrink : 1.0f, i == 1 ? shrink : 1.0f);
             tops[i] = highest;
             const u32 *words = room.keep + (row + g + 8 * i) * 4;
 #pragma unroll
@@ -72,8 +68,7 @@ template <int D> struct Attending {
                 left[block / 2][block % 2 * 2 + i] = pack_bf16(keep & 1 ? x : 0.0f, keep & 2 ? y : 0.0f);
             }
         }
-        if (FIRST) context.clear();
-        u32 address = tile<D>(v, key_row + key) ^ Columns<D>::OWN * 2 * Columns<D>::part();
+        u32 address = tile<D>(v, key) ^ Columns<D>::OWN * 2 * Columns<D>::part();
 #pragma unroll
         for (int part = 0; part < BLOCKS / 2; part++)
             if (key + 16 * part < end) {
@@ -87,13 +82,13 @@ template <int D> struct Attending {
             }
     }
 
-    // Goes through keys, which are in shared memory from row 0 on. (16 at a time: more would not fit into registers.)
+    // Goes through keys, which are in shared memory from row 0 on.
     __device__ __forceinline__ void go_on(const Room& room, u32 q, u32 k, u32 v, int row, Limits keys, float scale) {
 #pragma unroll 1
-        for (int key = keys.start; key < keys.end; key += 16) {
-            float scores[2][4];
-            score(room, q, k, row, 0, key, scale, scores);
-            add<false>(room, v, row, 0, key, keys.end, scores);
+        for (int key = keys.start; key < keys.end; key += 8 * BLOCKS) {
+            float scores[BLOCKS][4];
+            score(room, q, k, row, key, scale, scores);
+            add(room, v, row, key, keys.end, scores);
         }
     }
 
@@ -115,35 +110,6 @@ template <int D> struct Attending {
     }
 };
 
-// N is 32 (half a block) or 64 (all of it).
-template <int D, int N>
-__device__ __forceinline__ void forward_short(const Attention& a, const Pair& pair) {
-    const Group group = { Columns<D>::PARTS * 128, N == 32 };
-    const int KNOWN = N == 32 ? N : 0;
-    Room room(3, SHORT, D);
-    u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), head = pair.head;
-    copy_rows<D, KNOWN>(group, q, from<D>(a.q, a.q_stride, pair.q_row, head), a.q_stride, pair.m);
-    copy_rows<D, KNOWN>(group, k, from<D>(a.k, a.k_stride, pair.k_row, head), a.k_stride, pair.n);
-    end_copies();
-    copy_rows<D, KNOWN>(group, v, from<D>(a.v, a.v_stride, pair.k_row, head), a.v_stride, pair.n);
-    end_copies();
-    know_rows(a, pair, group, room, 0, pair.m, 0, pair.n, false);
-    wait_for_earlier_copies();
-    group.meet();
-    int query = group.warp() / Columns<D>::PARTS * 16, row = group.row() + query;
-    Attending<D> attending;
-    attending.begin();
-    // Scores need no values, which may still be on their way.
-    float scores[4][4];
-    if (query < pair.m) attending.score(room, q, k, row, group.row(), 0, a.scale, scores);
-    wait_for_copies();
-    group.meet();
-    if (query >= pair.m) return;
-    attending.template add<true>(room, v, row, group.row(), 0, pair.n, scores);
-    if (N > 32) attending.go_on(room, q, k, v, row, { 32, pair.n }, a.scale);
-    attending.finish(a, pair, query, min(16, pair.m - query), a.dropout->scale);
-}
-
 // The blocks of `step` keys that some queries see any of.
 __device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pair, int query, int count, int step) {
     Limits limits;
@@ -152,9 +118,9 @@ __device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pai
     return limits;
 }
 
-// 64 queries of a sequence of more than 64 tokens.
+// 64 queries of a sequence.
 template <int D>
-__device__ __forceinline__ void forward_long(const Attention& a, const Pair& pair, int first) {
+__device__ __forceinline__ void forward(const Attention& a, const Pair& pair, int first) {
     const Group group = { Columns<D>::PARTS * 128, 0 };
     Room room(3, SHORT, D);
     u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), head = pair.head;

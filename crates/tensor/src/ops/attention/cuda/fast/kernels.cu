@@ -17,34 +17,6 @@ struct Job {
     __device__ __forceinline__ Pair pair(u32 heads, u32 unit) const { return Pair(items + 8 * (unit / heads), unit % heads); }
 };
 
-template <int D> __device__ __forceinline__ void forward(const Attention& a) {
-    u32 heads = a.heads, many = a.work_count[0], c128 = a.work_count[1], c64 = a.work_count[2], c32 = a.work_count[3];
-    Job job(a);
-    if (job.is_of(heads * (many + 2 * c128))) {
-        // An item with 65 to 128 tokens stands for two parts of a sequence.
-        u32 unit = job.rest, further = 0;
-        if (!job.is_of(heads * many)) {
-            unit = (job.rest - heads * many) / 2;
-            further = (job.rest - heads * many) % 2 * LONG;
-            job.skip_items(many);
-        }
-        Pair pair = job.pair(heads, unit);
-        forward_long<D>(a, pair, pair.first + further);
-        return;
-    }
-    job.skip(heads * (many + 2 * c128));
-    job.skip_items(many + c128);
-    if (job.is_of(heads * c64)) {
-        forward_short<D, 64>(a, job.pair(heads, job.rest));
-        return;
-    }
-    job.skip(heads * c64);
-    job.skip_items(c64);
-    Group group = { Columns<D>::PARTS * 128, 1 };
-    u32 unit = 2 * job.rest + group.number();
-    if (unit < heads * c32) forward_short<D, 32>(a, job.pair(heads, unit));
-}
-
 template <int D> __device__ __forceinline__ void backward(const Attention& a) {
     u32 heads = a.heads, longer = a.work_count[0] + a.work_count[1], c64 = a.work_count[2], c32 = a.work_count[3];
     Job job(a);
@@ -74,7 +46,10 @@ template <int D> __device__ __forceinline__ void backward_whole(const Attention&
     extern "C" __global__ void __launch_bounds__(forward_threads, forward_blocks)                                      \
         attention_fast_forward_##D(Attention a) {                                                                      \
         await_earlier();                                                                                               \
-        fast::forward<D>(a);                                                                                           \
+        fast::Job job(a);                                                                                              \
+        if (!job.is_of(a.heads * a.work_count[0])) return;                                                             \
+        fast::Pair pair = job.pair(a.heads, job.rest);                                                                 \
+        fast::forward<D>(a, pair, pair.first);                                                                         \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256, small_blocks) attention_fast_backward_##D(Attention a) {         \
         await_earlier();                                                                                               \

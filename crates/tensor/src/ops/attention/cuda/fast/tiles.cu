@@ -3,29 +3,28 @@
 //
 // Most sequences are short, so what counts is that memory never waits: many small blocks on a multiprocessor, several
 // warps for one head of a sequence, and copies that arrive while something else is computed.
-//   forward: a block has room for 64 queries and 64 keys; every 16 queries belong to D / 64 warps (at least one), which
-//     compute the same weights and 64 columns of the context each. Up to 32 tokens half a block owns one head of a
-//     sequence, up to 64 a block; longer sequences take a block for every 64 queries, which goes through 64 keys at a time.
-//   backward: the same room, up to 32 tokens for half a block, up to 64 for a block: see small.cu.
+//   forward: a block has 64 queries of a head, which go through 64 keys at a time; every 16 queries belong to D / 64 warps (at
+//     least one), which compute the same weights and 64 columns of the context each.
+//   backward: room for 64 queries and 64 keys, up to 32 tokens for half a block, up to 64 for a block: see small.cu.
 //   backward_whole: the same for 65 to 128 tokens. (Its blocks are large, and would leave no room for small ones.)
 //   backward_queries: dQ of 64 queries of a longer sequence, which go through the keys 128 at a time.
 //   backward_keys: dK and dV of 64 keys of a long sequence, which go through the queries 128 at a time.
 //
-// Work lists: items of 8 numbers (first query row, queries, first key row, keys, first of the item's own rows, 0, 0, 0),
-// by the longer of a sequence's queries and keys:
-//   first all of the long ones (> 128), own rows from 0, 64, 128.. on, below the number of queries,
-//   then those with 65..128, then those with 33..64, then those with up to 32 (own rows from 0 on)
-//   work_count[0..4]: how many of each of the four kinds
-// backward_keys has its own list: own rows count keys of the long ones; work_count[0] says how many.
+// Work lists: items of 8 numbers (first query row, queries, first key row, keys, first of the item's own rows, 0, 0, 0).
+//   forward: all sequences, own rows from 0, 64, 128.. on, below the number of queries; work_count[0]: how many
+//   backward, by the longer of a sequence's queries and keys: first all of the long ones (> 128), own rows likewise,
+//     then those with 65..128, then those with 33..64, then those with up to 32 (own rows from 0 on)
+//     work_count[0..4]: how many of each of the four kinds
+//   backward_keys: own rows count keys of the long ones; work_count[0] says how many
 //
 // Launch: threads: forward 256 for D = 128, else 128; backward 256; backward_whole 512; the other two 128.
 // Grid: at least the number of jobs (blocks without one return at once), which is
-//   forward: heads * (long + 2 * c128 + c64) + ceil(heads * c32 / 2)
+//   forward: heads * items
 //   backward: heads * c64 + ceil(heads * c32 / 2)
 //   backward_whole: heads * c128
 //   backward_queries, then backward_keys: heads * long
 // With T the sum over sequences of the longer of queries and keys, and S sequences, no batch has more than
-//   heads * (2 T / 65 + S / 2) + 1 jobs (forward, backward), heads * T / 65 (backward_whole), heads * 3 T / 129 (others).
+//   heads * (T / 64 + S) jobs (forward), heads * (T / 33 + S / 2) + 1 (backward), heads * T / 65 (backward_whole), heads * 3 T / 129 (others).
 // Dynamic shared memory in bytes:
 //   forward: 64 * (6 d + 36)     backward: 64 * (6 d + 264)     backward_whole: 128 * (6 d + 520)
 //   backward_queries, backward_keys: 128 * (8 d + 36)

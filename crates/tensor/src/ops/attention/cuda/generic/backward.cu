@@ -2,21 +2,47 @@
 
 namespace generic {
 
+// A block's tiles: of scores and of dO V^T, which share them in wide heads (C > 1), and its own columns of both right sides.
+template <int C> struct Room {
+    Sides<C> of_scores, of_slopes;
+    Tile<64 * C> own[2];
+    float *blocks;              // two of 32 x 32
+
+    __device__ __forceinline__ Room() {
+        float *free = (float*)memory;
+        Tile<NEAR> first = take<NEAR>(free), second = take<NEAR>(free);
+        own[0] = take<64 * C>(free);
+        own[1] = take<64 * C>(free);
+        blocks = free;
+        if constexpr (C == 1) {
+            of_scores = { first, own[0] };
+            of_slopes = { second, own[1] };
+        } else {
+            of_scores = of_slopes = { first, second };
+        }
+    }
+
+    // Own columns of a right side. (Those of narrow heads were filled for the product.)
+    template <class T> __device__ __forceinline__ const Tile<64 * C>& own_of(int side, Rows<T> rows, int width) {
+        if constexpr (C == 1) own[side].width = width;
+        else fill_own<C>(own[side], rows, width);
+        return own[side];
+    }
+};
+
 template <class T, int C>
 __device__ void backward_queries(const Attention& a) {
-    if (blockIdx.x >= a.work_count[0]) return;
+    if (blockIdx.x >= a.work_count[0] || (blockIdx.z > 0 && (!a.dq || first_column<C>() >= (int)a.d_k))) return;
     Pair pair = pair_of(a, a.work[2 * blockIdx.x], blockIdx.y);
     int query = a.work[2 * blockIdx.x + 1], count = min(ROWS, pair.m - query);
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     u32 head = pair.head;
-    const T *keys = head_of<T>(a.k, a.k_stride, pair.k_row, head, a.d_k);
-    const T *values = head_of<T>(a.v, a.v_stride, pair.k_row, head, a.d_v);
+    Rows<T> queries = rows_of<T>(a.q, a.q_stride, pair.q_row + query, count, head, a.d_k);
+    Rows<T> gradient = rows_of<T>(a.d_o, a.o_stride, pair.q_row + query, count, head, a.d_v);
+    Rows<T> keys = rows_of<T>(a.k, a.k_stride, pair.k_row, pair.n, head, a.d_k);
+    Rows<T> values = rows_of<T>(a.v, a.v_stride, pair.k_row, pair.n, head, a.d_v);
 
-    float *free = (float*)memory;
-    Tile q = take(free, a.d_k), k = take(free, a.d_k), v = take(free, a.d_v), d_o = take(free, a.d_v);
-    float *block = free;
-    fill(q, head_of<T>(a.q, a.q_stride, pair.q_row + query, head, a.d_k), a.q_stride, count);
-    fill(d_o, head_of<T>(a.d_o, a.o_stride, pair.q_row + query, head, a.d_v), a.o_stride, count);
+    Room<C> room;
     u64 first = (u64)head * a.peak_rows + pair.q_row + query;
     float tops[2], shares[2], deltas[2] = { 0.0f, 0.0f };
 #pragma unroll
@@ -26,57 +52,47 @@ __device__ void backward_queries(const Attention& a) {
         shares[i] = a.peaks[2 * row + 1];
     }
 
+    // First the deltas, then the gradient.
     Limits blocks = key_blocks(a, pair, query, count);
     bool once = blocks.end - blocks.start <= ROWS;
     float scores[2][2], products[2][2];
-    for (int key = blocks.start; key < blocks.end; key += ROWS) {
-        __syncthreads();
-        fill(k, keys + (u64)key * a.k_stride, a.k_stride, pair.n - key);
-        fill(v, values + (u64)key * a.v_stride, a.v_stride, pair.n - key);
-        __syncthreads();
-        score(a, pair, q, k, query, key, scores);
-        dots(d_o, v, products);
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-#pragma unroll
-            for (int j = 0; j < 2; j++) {
-                Found it = found(pair, scores[i][j], products[i][j], tops[i], shares[i], query + 2 * ty + i,
-                                 key + tx + 16 * j);
-                deltas[i] = fmaf(it.weight, it.slope, deltas[i]);
-            }
-    }
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        deltas[i] = row_sum(deltas[i]);
-        if (tx == 0 && 2 * ty + i < count) a.delta[first + 2 * ty + i] = deltas[i];
-    }
-    if (!a.dq) return;
-
     Sums<C> sums;
     clear(sums);
-    for (int key = blocks.start; key < blocks.end; key += ROWS) {
-        __syncthreads();
-        if (!once) {
-            fill(k, keys + (u64)key * a.k_stride, a.k_stride, pair.n - key);
-            fill(v, values + (u64)key * a.v_stride, a.v_stride, pair.n - key);
-            __syncthreads();
-            score(a, pair, q, k, query, key, scores);
-            dots(d_o, v, products);
-        }
-        float slopes[2][2];
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-#pragma unroll
-            for (int j = 0; j < 2; j++) {
-                Found it = found(pair, scores[i][j], products[i][j], tops[i], shares[i], query + 2 * ty + i,
-                                 key + tx + 16 * j);
-                slopes[i][j] = it.weight * (it.slope - deltas[i]);
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        for (int key = blocks.start; key < blocks.end; key += ROWS) {
+            if (pass == 0 || !once) {
+                bool is_later = pass > 0 || key > blocks.start;
+                room.of_scores.multiply(queries, keys.from(key), a.d_k, is_later, scores);
+                finish_scores(a, pair, query, key, scores);
+                room.of_slopes.multiply(gradient, values.from(key), a.d_v, is_later, products);
             }
-        put(block, slopes);
-        __syncthreads();
-        accumulate(block, k, sums);
+            float slopes[2][2];
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    Found it = found(pair, scores[i][j], products[i][j], tops[i], shares[i], query + 2 * ty + i,
+                                     key + tx + 16 * j);
+                    if (pass == 0) deltas[i] = fmaf(it.weight, it.slope, deltas[i]);
+                    else slopes[i][j] = it.weight * (it.slope - deltas[i]);
+                }
+            if (pass == 0) continue;
+            const Tile<64 * C>& k = room.own_of(0, keys.from(key), a.d_k);
+            put(room.blocks, slopes);
+            __syncthreads();
+            accumulate<C>(room.blocks, k, sums);
+        }
+        if (pass > 0) continue;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            deltas[i] = row_sum(deltas[i]);
+            if (tx == 0 && 2 * ty + i < count && blockIdx.z == 0) a.delta[first + 2 * ty + i] = deltas[i];
+        }
+        if (!a.dq) return;
     }
-    write(head_of<T>(a.dq, a.dq_stride, pair.q_row + query, head, a.d_k), a.dq_stride, count, a.d_k, sums, a.scale);
+    T *to = head_of<T>(a.dq, a.dq_stride, pair.q_row + query, head, a.d_k) + first_column<C>();
+    write(to, a.dq_stride, count, own_columns<C>(a.d_k), sums, a.scale);
 }
 
 template <class T, int C>
@@ -86,28 +102,23 @@ __device__ void backward_keys(const Attention& a) {
     int key = a.work[2 * blockIdx.x + 1], count = min(ROWS, pair.n - key);
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     u32 head = pair.head;
-    const T *queries = head_of<T>(a.q, a.q_stride, pair.q_row, head, a.d_k);
-    const T *gradient = head_of<T>(a.d_o, a.o_stride, pair.q_row, head, a.d_v);
+    Rows<T> queries = rows_of<T>(a.q, a.q_stride, pair.q_row, pair.m, head, a.d_k);
+    Rows<T> gradient = rows_of<T>(a.d_o, a.o_stride, pair.q_row, pair.m, head, a.d_v);
+    Rows<T> keys = rows_of<T>(a.k, a.k_stride, pair.k_row + key, count, head, a.d_k);
+    Rows<T> values = rows_of<T>(a.v, a.v_stride, pair.k_row + key, count, head, a.d_v);
 
-    float *free = (float*)memory;
-    Tile q = take(free, a.d_k), k = take(free, a.d_k), v = take(free, a.d_v), d_o = take(free, a.d_v);
-    float *weight_block = free, *slope_block = free + ROWS * SCORES;
-    fill(k, head_of<T>(a.k, a.k_stride, pair.k_row + key, head, a.d_k), a.k_stride, count);
-    fill(v, head_of<T>(a.v, a.v_stride, pair.k_row + key, head, a.d_v), a.v_stride, count);
-
+    Room<C> room;
+    float *weight_block = room.blocks, *slope_block = room.blocks + ROWS * SCORES;
     Sums<C> key_sums, value_sums;
     clear(key_sums);
     clear(value_sums);
     Limits range = seen_by(a, key, key + count - 1, pair.m, pair.n);
-    for (int query = range.start / ROWS * ROWS; query < range.end; query += ROWS) {
-        __syncthreads();
-        fill(q, queries + (u64)query * a.q_stride, a.q_stride, pair.m - query);
-        fill(d_o, gradient + (u64)query * a.o_stride, a.o_stride, pair.m - query);
-        __syncthreads();
+    int start = range.start / ROWS * ROWS;
+    for (int query = start; query < range.end; query += ROWS) {
         // Everything is turned: rows are keys, columns are queries.
         float scores[2][2], products[2][2], weights[2][2], slopes[2][2];
-        dots(k, q, scores);
-        dots(v, d_o, products);
+        room.of_scores.multiply(keys, queries.from(query), a.d_k, query > start, scores);
+        room.of_slopes.multiply(values, gradient.from(query), a.d_v, query > start, products);
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             int column = query + tx + 16 * j;
@@ -123,15 +134,17 @@ __device__ void backward_keys(const Attention& a) {
                 slopes[i][j] = it.weight * (it.slope - delta);
             }
         }
+        const Tile<64 * C>& q = room.own_of(0, queries.from(query), a.d_k);
+        const Tile<64 * C>& d_o = room.own_of(1, gradient.from(query), a.d_v);
         put(weight_block, weights);
         put(slope_block, slopes);
         __syncthreads();
-        accumulate(weight_block, d_o, value_sums);
-        accumulate(slope_block, q, key_sums);
+        accumulate<C>(weight_block, d_o, value_sums);
+        accumulate<C>(slope_block, q, key_sums);
     }
-    int row = pair.k_row + key;
-    if (a.dk) write(head_of<T>(a.dk, a.dk_stride, row, head, a.d_k), a.dk_stride, count, a.d_k, key_sums, a.scale);
-    if (a.dv) write(head_of<T>(a.dv, a.dv_stride, row, head, a.d_v), a.dv_stride, count, a.d_v, value_sums, 1.0f);
+    int row = pair.k_row + key, first = first_column<C>();
+    if (a.dk) write(head_of<T>(a.dk, a.dk_stride, row, head, a.d_k) + first, a.dk_stride, count, own_columns<C>(a.d_k), key_sums, a.scale);
+    if (a.dv) write(head_of<T>(a.dv, a.dv_stride, row, head, a.d_v) + first, a.dv_stride, count, own_columns<C>(a.d_v), value_sums, 1.0f);
 }
 
 }  // namespace generic

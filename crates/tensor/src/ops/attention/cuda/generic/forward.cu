@@ -1,77 +1,117 @@
-// Attention for heads of up to 256 numbers (wide.cu has wider ones), any mask, f32 or bf16, in f32 arithmetic: plain, and what
-// the fast kernels are checked against.
+// Attention for heads of any width, any mask, f32 or bf16, in f32 arithmetic: plain, and what the fast kernels are checked
+// against.
 //
 // A block works on 32 rows of one head (forward and dQ: queries; dK and dV: keys) and goes through the other side 32
 // rows at a time. Thread (ty, tx) of 16 x 16 has rows 2 ty and 2 ty + 1; of products of rows the columns tx and
-// tx + 16, of sums over rows the columns 4 tx + 64 c + 0..3.
+// tx + 16, of sums over rows the columns 4 tx + 64 c + 0..3. Products go over 64 columns of a head at a time. A block has
+// 64 C columns of what is summed over rows: those beside each other compute the same weights.
 //
-// Launch: 256 threads; grid (at least the number of work items, heads); dynamic shared memory as below.
+// Launch: 256 threads; grid (at least the number of work items, heads, the wider of d_k and d_v in steps of 64 C); dynamic
+// shared memory as below.
 //   work items of forward and backward_queries: (sequence, first query), first = 0, 32, 64.. below the sequence's length
 //   work items of backward_keys: (sequence, first key), likewise of the key sequences
 //   work_count[0]: how many
 //   backward_keys comes after backward_queries, which leaves delta
-// Kernels whose names end in _64 are for d_k and d_v <= 64.
-//   stride(d) = round_up(d, 8) + 4 floats
-//   bytes of forward:  4 * (64 * stride(d_k) + 32 * stride(d_v) + 32 * 36)
-//   bytes of backward: 4 * (64 * stride(d_k) + 64 * stride(d_v) + 64 * 36)
+// Kernels whose names end in _64 have C = 1 and are for d_k and d_v <= 64; the others have C = 4.
+//   bytes of forward:  4 * (64 * 68 + 32 * (64 C + 4) + 32 * 36)
+//   bytes of backward: 4 * (64 * 68 + 64 * (64 C + 4) + 64 * 36)
 
 namespace generic {
 
 const int ROWS = 32;
 const int SCORES = 36;  // row stride of a block of scores
+const int NEAR = 64;    // columns of products at a time
 
 extern __shared__ __align__(128) u8 memory[];
 
-// Rows in shared memory, 16-byte steps apart that fall into different banks.
-struct Tile {
+// Rows of WIDTH columns in shared memory, of which `width` are there; 16-byte steps apart that fall into different banks.
+template <int WIDTH> struct Tile {
+    static const int STRIDE = WIDTH + 4;
     float *at;
-    int width, stride;
+    int width;
 };
 
-__device__ __forceinline__ int stride_of(int width) { return (width + 7) / 8 * 8 + 4; }
-
-__device__ __forceinline__ Tile take(float*& free, int width) {
-    Tile tile = { free, width, stride_of(width) };
-    free += ROWS * tile.stride;
+template <int WIDTH> __device__ __forceinline__ Tile<WIDTH> take(float*& free) {
+    Tile<WIDTH> tile = { free, WIDTH };
+    free += ROWS * Tile<WIDTH>::STRIDE;
     return tile;
 }
 
-// Fills a tile; rows and columns beyond what is there become 0.
-template <class T>
-__device__ void fill(Tile tile, const T *from, u32 stride, int count) {
-    int padded = tile.stride - 4;
-    for (int i = threadIdx.x; i < ROWS * padded; i += 256) {
-        int row = i / padded, column = i % padded;
-        bool real = row < count && column < tile.width;
-        tile.at[row * tile.stride + column] = real ? widen(from[(u64)row * stride + column]) : 0.0f;
+// Some rows of a part of one head.
+template <class T> struct Rows {
+    const T *at;
+    u32 stride;
+    int count;
+
+    __device__ __forceinline__ Rows from(int row) const { return { at + (u64)row * stride, stride, count - row }; }
+};
+
+template <class T> __device__ __forceinline__ Rows<T> rows_of(const void *part, u32 stride, int row, int count, u32 head, u32 width) {
+    return { head_of<T>(part, stride, row, head, width), stride, count };
+}
+
+// A block's columns among `width`, and the first of them; 0 where there are none.
+template <int C> __device__ __forceinline__ int first_column() { return blockIdx.z * 64 * C; }
+template <int C> __device__ __forceinline__ int own_columns(int width) { return clamp(width - first_column<C>(), 0, 64 * C); }
+
+// Fills a tile with columns from `first` on; rows and columns beyond what is there become 0.
+template <int WIDTH, class T> __device__ __forceinline__ void fill(const Tile<WIDTH>& tile, Rows<T> rows, int first) {
+#pragma unroll 2
+    for (int i = threadIdx.x; i < ROWS * WIDTH; i += 256) {
+        int row = i / WIDTH, column = i % WIDTH;
+        bool real = row < rows.count && column < tile.width;
+        tile.at[row * (WIDTH + 4) + column] = real ? widen(rows.at[(u64)row * rows.stride + first + column]) : 0.0f;
     }
+}
+
+// The same with the columns that are the block's own.
+template <int C, class T> __device__ __forceinline__ void fill_own(Tile<64 * C>& tile, Rows<T> rows, int width) {
+    tile.width = own_columns<C>(width);
+    fill(tile, rows, first_column<C>());
 }
 
 __device__ __forceinline__ float4 four(const float *at) { return *(const float4*)at; }
 
-// products[i][j] = row (2 ty + i) of a times row (tx + 16 j) of b.
-__device__ __forceinline__ void dots(Tile a, Tile b, float (&products)[2][2]) {
+// products[i][j] += row (2 ty + i) of a times row (tx + 16 j) of b.
+__device__ __forceinline__ void dots(const Tile<NEAR>& a, const Tile<NEAR>& b, float (&products)[2][2]) {
+    const int STRIDE = Tile<NEAR>::STRIDE;
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-    const float *left = a.at + 2 * ty * a.stride, *right = b.at + tx * b.stride;
-    float sums[2][2] = {};
+    const float *left = a.at + 2 * ty * STRIDE, *right = b.at + tx * STRIDE;
     for (int k = 0; k < a.width; k += 4) {
-        float4 x[2] = { four(left + k), four(left + a.stride + k) };
-        float4 y[2] = { four(right + k), four(right + 16 * b.stride + k) };
+        float4 x[2] = { four(left + k), four(left + STRIDE + k) };
+        float4 y[2] = { four(right + k), four(right + 16 * STRIDE + k) };
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll
             for (int j = 0; j < 2; j++) {
-                sums[i][j] = fmaf(x[i].x, y[j].x, sums[i][j]);
-                sums[i][j] = fmaf(x[i].y, y[j].y, sums[i][j]);
-                sums[i][j] = fmaf(x[i].z, y[j].z, sums[i][j]);
-                sums[i][j] = fmaf(x[i].w, y[j].w, sums[i][j]);
+                float& sum = products[i][j];
+                sum = fmaf(x[i].x, y[j].x, sum);
+                sum = fmaf(x[i].y, y[j].y, sum);
+                sum = fmaf(x[i].z, y[j].z, sum);
+                sum = fmaf(x[i].w, y[j].w, sum);
             }
     }
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-#pragma unroll
-        for (int j = 0; j < 2; j++) products[i][j] = sums[i][j];
 }
+
+// Tiles of both sides of a product. Those of narrow heads (C = 1) keep what they were filled with: the left side stays the same
+// on the way through the other one, and the right one is what is summed over afterwards.
+template <int C> struct Sides {
+    Tile<NEAR> left, right;
+
+    // Products of 32 rows by 32 rows, each of `width` columns and one chain. `is_later`: the left side has been here before.
+    template <class T>
+    __device__ __forceinline__ void multiply(Rows<T> a, Rows<T> b, int width, bool is_later, float (&products)[2][2]) {
+        products[0][0] = products[0][1] = products[1][0] = products[1][1] = 0.0f;
+        for (int column = 0; column < width; column += NEAR) {
+            left.width = right.width = min(NEAR, width - column);
+            __syncthreads();
+            if (C > 1 || !is_later) fill(left, a, column);
+            fill(right, b, column);
+            __syncthreads();
+            dots(left, right, products);
+        }
+    }
+};
 
 // A thread's share of 32 rows of sums: C steps of four columns.
 template <int C> struct Sums { float4 part[2][C]; };
@@ -92,7 +132,8 @@ __device__ __forceinline__ void add(float4& sum, float factor, float4 x) {
 
 // sums += factors (32 x 32) b.
 template <int C>
-__device__ __forceinline__ void accumulate(const float *factors, Tile b, Sums<C>& sums) {
+__device__ __forceinline__ void accumulate(const float *factors, const Tile<64 * C>& b, Sums<C>& sums) {
+    const int STRIDE = Tile<64 * C>::STRIDE;
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     const float *row = factors + 2 * ty * SCORES;
     for (int k = 0; k < ROWS; k += 4) {
@@ -101,8 +142,8 @@ __device__ __forceinline__ void accumulate(const float *factors, Tile b, Sums<C>
         for (int c = 0; c < C; c++) {
             int column = 4 * tx + 64 * c;
             if (column >= b.width) continue;
-            const float *at = b.at + k * b.stride + column;
-            float4 y[4] = { four(at), four(at + b.stride), four(at + 2 * b.stride), four(at + 3 * b.stride) };
+            const float *at = b.at + k * STRIDE + column;
+            float4 y[4] = { four(at), four(at + STRIDE), four(at + 2 * STRIDE), four(at + 3 * STRIDE) };
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 add(sums.part[i][c], x[i].x, y[0]);
@@ -165,13 +206,6 @@ __device__ __forceinline__ void finish_scores(const Attention& a, const Pair& pa
         }
 }
 
-// The scores of 32 queries and 32 keys.
-__device__ __forceinline__ void score(const Attention& a, const Pair& pair, Tile q, Tile k, int query, int key,
-                                      float (&scores)[2][2]) {
-    dots(q, k, scores);
-    finish_scores(a, pair, query, key, scores);
-}
-
 // The blocks of 32 keys that 32 queries see any of.
 __device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pair, int query, int count) {
     Limits limits;
@@ -195,18 +229,19 @@ __device__ __forceinline__ void hand_out_hidden(const Attention& a, const Pair& 
 
 template <class T, int C>
 __device__ void forward(const Attention& a) {
-    if (blockIdx.x >= a.work_count[0]) return;
+    if (blockIdx.x >= a.work_count[0] || first_column<C>() >= (int)a.d_v) return;
     Pair pair = pair_of(a, a.work[2 * blockIdx.x], blockIdx.y);
     int query = a.work[2 * blockIdx.x + 1], count = min(ROWS, pair.m - query);
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     u32 head = pair.head;
-    const T *keys = head_of<T>(a.k, a.k_stride, pair.k_row, head, a.d_k);
-    const T *values = head_of<T>(a.v, a.v_stride, pair.k_row, head, a.d_v);
+    Rows<T> queries = rows_of<T>(a.q, a.q_stride, pair.q_row + query, count, head, a.d_k);
+    Rows<T> keys = rows_of<T>(a.k, a.k_stride, pair.k_row, pair.n, head, a.d_k);
+    Rows<T> values = rows_of<T>(a.v, a.v_stride, pair.k_row, pair.n, head, a.d_v);
 
     float *free = (float*)memory;
-    Tile q = take(free, a.d_k), k = take(free, a.d_k), v = take(free, a.d_v);
+    Sides<C> of_scores = { take<NEAR>(free), take<NEAR>(free) };
+    Tile<64 * C> v = take<64 * C>(free);
     float *block = free;
-    fill(q, head_of<T>(a.q, a.q_stride, pair.q_row + query, head, a.d_k), a.q_stride, count);
 
     // First the peaks, then the weights: all of a row's weights are divided by one sum.
     Limits blocks = key_blocks(a, pair, query, count);
@@ -214,10 +249,8 @@ __device__ void forward(const Attention& a) {
     float scores[2][2], tops[2], sums[2] = { 0.0f, 0.0f };
     tops[0] = tops[1] = minus_infinity();
     for (int key = blocks.start; key < blocks.end; key += ROWS) {
-        __syncthreads();
-        fill(k, keys + (u64)key * a.k_stride, a.k_stride, pair.n - key);
-        __syncthreads();
-        score(a, pair, q, k, query, key, scores);
+        of_scores.multiply(queries, keys.from(key), a.d_k, key > blocks.start, scores);
+        finish_scores(a, pair, query, key, scores);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             float top = row_max(scores[i][0] > scores[i][1] ? scores[i][0] : scores[i][1]);
@@ -233,7 +266,7 @@ __device__ void forward(const Attention& a) {
     for (int i = 0; i < 2; i++) {
         shares[i] = 1.0f / row_sum(sums[i]);
         int row = 2 * ty + i;
-        if (tx == 0 && row < count) {
+        if (tx == 0 && row < count && blockIdx.z == 0) {
             float *peak = a.peaks + 2 * ((u64)head * a.peak_rows + pair.q_row + query + row);
             peak[0] = tops[i];
             peak[1] = shares[i];
@@ -243,11 +276,10 @@ __device__ void forward(const Attention& a) {
     Sums<C> context;
     clear(context);
     for (int key = blocks.start; key < blocks.end; key += ROWS) {
-        __syncthreads();
-        if (!once) fill(k, keys + (u64)key * a.k_stride, a.k_stride, pair.n - key);
-        fill(v, values + (u64)key * a.v_stride, a.v_stride, pair.n - key);
-        __syncthreads();
-        if (!once) score(a, pair, q, k, query, key, scores);
+        if (!once) {
+            of_scores.multiply(queries, keys.from(key), a.d_k, true, scores);
+            finish_scores(a, pair, query, key, scores);
+        }
         float weights[2][2];
 #pragma unroll
         for (int i = 0; i < 2; i++)
@@ -256,15 +288,18 @@ __device__ void forward(const Attention& a) {
                 int row = query + 2 * ty + i, column = key + tx + 16 * j;
                 bool hidden = scores[i][j] == minus_infinity();
                 float weight = hidden ? 0.0f : expf(scores[i][j] - tops[i]) * shares[i];
-                hand_out(a, pair, row, column, weight, scores[i][j]);
+                if (blockIdx.z == 0) hand_out(a, pair, row, column, weight, scores[i][j]);
                 weights[i][j] = hidden ? 0.0f : weight * kept(pair, row, column);
             }
+        // Nobody reads values and weights of a block before any more: the products have waited for all threads.
+        fill_own<C>(v, values.from(key), a.d_v);
         put(block, weights);
         __syncthreads();
-        accumulate(block, v, context);
+        accumulate<C>(block, v, context);
     }
-    hand_out_hidden(a, pair, query, count, blocks);
-    write(head_of<T>(a.o, a.o_stride, pair.q_row + query, head, a.d_v), a.o_stride, count, a.d_v, context, 1.0f);
+    if (blockIdx.z == 0) hand_out_hidden(a, pair, query, count, blocks);
+    T *to = head_of<T>(a.o, a.o_stride, pair.q_row + query, head, a.d_v) + first_column<C>();
+    write(to, a.o_stride, count, own_columns<C>(a.d_v), context, 1.0f);
 }
 
 }  // namespace generic
