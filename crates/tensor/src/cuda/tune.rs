@@ -11,9 +11,9 @@ use cudarc::driver::sys::{self as driver, CUevent};
 use super::card::{expect, present};
 use super::command::{clear_now, launch_now};
 use super::launch::Blocks;
-use super::memory::{Buffer, Pointer};
+use super::memory::Buffer;
 use super::module::Module;
-use super::product::{Epilogue, Operand, Product};
+use super::operand::{Epilogue, Operand, Pointer, Product};
 use crate::DType;
 
 pub(crate) static MODULE: Module = Module::new("tune", include_str!("tune.cu"));
