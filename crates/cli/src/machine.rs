@@ -194,10 +194,8 @@ impl Machine {
 /// Number type of the matrix products of a model where none is named: int8 if its numbers are integers, which a card widens, else bf16.
 pub(crate) fn default_precision(folder: &Path, device: Device) -> Precision {
     // A folder that cannot be read is somebody else's message.
-    match ModelFolder::precision_in(folder) {
-        Ok(Precision::Int8) if device == Device::Cpu => Precision::Int8,
-        _ => Precision::Bf16,
-    }
+    let is_int8 = ModelFolder::precision_in(folder).is_ok_and(|found| found == Precision::Int8);
+    if is_int8 && device.has_int8() { Precision::Int8 } else { Precision::Bf16 }
 }
 
 impl Threads {

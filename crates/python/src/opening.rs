@@ -45,14 +45,14 @@ impl Opening {
         let precision = match self.compute.as_deref() {
             Some("bf16") => Precision::Bf16,
             Some("f32") => Precision::F32,
-            Some("int8") if device == Device::Cpu => Precision::Int8,
+            Some("int8") if device.has_int8() => Precision::Int8,
             Some("int8") => {
                 return Err(value(
                     "integers of eight bits are computed on the processor: use compute=\"bf16\"",
                 ));
             }
             Some(other) => return Err(wrong("compute", other, "bf16, f32 or int8")),
-            None if device == Device::Cpu && folders.iter().all(is_int8) => Precision::Int8,
+            None if device.has_int8() && folders.iter().all(is_int8) => Precision::Int8,
             None => Precision::Bf16,
         };
         Ok((device, precision))

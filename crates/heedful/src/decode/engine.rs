@@ -58,7 +58,7 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
         options: &SearchOptions,
     ) -> Result<Engine<'m, P>, DecodeError> {
         let device = ensemble.device();
-        let count = if device == Device::Cuda { turns::GROUPS } else { thread_count() };
+        let count = if device.is_asynchronous() { turns::GROUPS } else { thread_count() };
         let decodings = (0..count).map(|_| ensemble.start(options)).collect::<Result<_, _>>()?;
         let capacity = options.capacity(ensemble.params());
         Ok(Engine::new(decodings, device, options.compute.rounding(), capacity))
@@ -131,7 +131,7 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
     /// scores are not finite finishes with an error; the others continue.
     pub(super) fn step(&mut self) -> Vec<Outcome<P>> {
         let admitted = self.admit();
-        if self.device == Device::Cuda {
+        if self.device.is_asynchronous() {
             let shares = turns::divide(&self.groups, admitted);
             return turns::take(&mut self.groups, shares);
         }

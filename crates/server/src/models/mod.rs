@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use heedful::tasks::Task;
-use heedful::tensor::{Device, cuda};
+use heedful::tensor::cuda;
 use parking_lot::{Mutex, RwLock};
 
 pub use self::engine::Engine;
@@ -183,7 +183,7 @@ fn load(spec: &ModelSpec, options: &ServerOptions) -> Result<Engine, String> {
             let remedy = "learn one with heedful shortlist, or serve without --shortlist";
             return Err(format!("it has no shortlist: {remedy}"));
         }
-        if engine.model().params().device() != Device::Cpu {
+        if !engine.model().params().device().takes_shortlists() {
             let remedy = "serve without --shortlist, or with --device cpu";
             return Err(format!("shortlists are for the processor: {remedy}"));
         }

@@ -39,7 +39,7 @@ impl<M: Model> Trainer<M> {
         params.set_from_first(team.group())?;
         if place == Place::Card {
             team.join_cards()?;
-            params.move_to(Device::Cuda);
+            params.move_to(place.into());
             return Ok(Trainer { team: Some(team), ..Trainer::new(model, options) });
         }
         let average = options.average_decay.map(|decay| MovingAverage::divided(params, decay, team.group()));
