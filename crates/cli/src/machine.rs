@@ -151,8 +151,7 @@ impl Machine {
 
     /// Moves a model to what computes.
     pub(crate) fn place(&self, model: &dyn Model) -> Result<()> {
-        model.params().move_to(self.device.chosen()?.device);
-        Ok(())
+        move_to(model, self.device.chosen()?.device)
     }
 
     fn is_card(&self) -> bool {
@@ -196,6 +195,11 @@ pub(crate) fn default_precision(folder: &Path, device: Device) -> Precision {
     // A folder that cannot be read is somebody else's message.
     let is_int8 = ModelFolder::precision_in(folder).is_ok_and(|found| found == Precision::Int8);
     if is_int8 && device.has_int8() { Precision::Int8 } else { Precision::Bf16 }
+}
+
+/// Moves a model to a device that was chosen.
+pub(crate) fn move_to(model: &dyn Model, device: Device) -> Result<()> {
+    model.params().move_to(device).map_err(|full| anyhow!("the model does not fit: {full}: use --device cpu"))
 }
 
 impl Threads {

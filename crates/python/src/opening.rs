@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use heedful::models::{DeviceChoice, Model};
 use heedful::tasks::folder::ModelFolder;
 use heedful::tensor::{Device, Precision};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -69,8 +69,11 @@ impl Opening {
 }
 
 /// Moves a model to where it computes.
-pub(crate) fn place(model: &dyn Model, device: Device) {
-    model.params().move_to(device);
+pub(crate) fn place(model: &dyn Model, device: Device) -> PyResult<()> {
+    model
+        .params()
+        .move_to(device)
+        .map_err(|full| PyMemoryError::new_err(format!("the model does not fit: {full}: use device=\"cpu\"")))
 }
 
 fn wrong(what: &str, found: &str, possible: &str) -> PyErr {

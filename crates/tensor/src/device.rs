@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::cuda::OutOfMemory;
+
 /// The machine part that owns a tensor's memory and runs its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Device {
@@ -69,6 +71,15 @@ impl Device {
             // A few rows take as long as some more.
             Device::Cuda if rows <= 512 => rows.next_power_of_two().max(8),
             Device::Cuda => crate::cuda::roomy(rows),
+        }
+    }
+
+    /// Does work that takes memory in bulk: a step, or whatever loads a model. Operations return arrays, so one that finds no memory
+    /// unwinds from all of the work, to here and no further; what the work was about is then to be dropped.
+    pub fn fitting<R>(self, work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
+        match self {
+            Device::Cpu => Ok(work()),
+            Device::Cuda => crate::cuda::fitting(work),
         }
     }
 

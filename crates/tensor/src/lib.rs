@@ -56,6 +56,7 @@ pub mod ops;
 
 pub use array::Array;
 pub use compute::{Channels, Compute, Precision, Rounding, Rows};
+pub use cuda::OutOfMemory;
 pub use device::{Device, Sent};
 pub use dtype::DType;
 pub use params::{BatchSums, Init, Others, Param, Params, StepGradients};

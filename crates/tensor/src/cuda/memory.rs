@@ -23,9 +23,9 @@ const GROWTH: Growth = Growth { page: 512, smallest: 64 << 20, fair: 2 << 30 };
 /// Left to the driver, for kernels, graphs and lists of work.
 const RESERVE: usize = 256 << 20;
 
-/// Does work that may need more memory than there is, and unwinds from it if so. What a step of it had written down by then
-/// has been done, so whatever was to last is what the host takes it for.
-pub fn fitting<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
+/// See [`crate::Device::fitting`]. What a step had written down by then has been done, so whatever was to last is what the host takes
+/// it for.
+pub(crate) fn fitting<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -64,7 +64,7 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// # Panics
-    /// If the card has no memory left, which [`fitting`] turns into an error.
+    /// If the card has no memory left, which [`crate::Device::fitting`] turns into an error.
     pub(crate) fn new(bytes: usize) -> Buffer {
         if step::is_ahead() {
             return Buffer::untouched(bytes);

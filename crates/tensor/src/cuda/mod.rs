@@ -39,8 +39,9 @@ pub(crate) use command::launch;
 #[doc(hidden)]
 pub(crate) use feed::MODULE as FEED;
 pub(crate) use launch::{Blocks, DropoutArgument, roomy};
+pub(crate) use memory::fitting;
 pub(crate) use memory::{Buffer, clear, copy, upload, upload_doubled, upload_list};
-pub use memory::{bytes_reserved, fitting, most_bytes_held, trim};
+pub use memory::{bytes_reserved, most_bytes_held, trim};
 pub(crate) use module::Module;
 pub use module::compile_for;
 pub use nccl::Cards;

@@ -14,7 +14,7 @@ use heedful::train::examples::examples as of_run;
 use super::folder::Existing;
 use super::trace::Trace;
 use super::{LONGEST_PHRASE, folder, text_report};
-use crate::machine::default_precision;
+use crate::machine::{default_precision, move_to};
 
 /// Texts of a package that are translated.
 const MOST_EXAMPLES: usize = 8;
@@ -33,7 +33,7 @@ pub(super) fn run(
     let chosen = device.choose().map_err(|why| anyhow!("{why}: use --device cpu or auto"))?;
     let model = place_of(file, out, existing)?;
     let translator = Translator::open(&model)?;
-    translator.model().params().move_to(chosen.device);
+    move_to(translator.model(), chosen.device)?;
     let compute = default_precision(&model, chosen.device);
     let options = SearchOptions { compute, ..SearchOptions::default() };
 
