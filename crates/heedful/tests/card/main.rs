@@ -3,6 +3,7 @@
 mod families;
 
 use heedful::data::batch::Batch;
+use heedful::decode::{DecodeError, SearchOptions, search};
 use heedful::layers::Pass;
 use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
@@ -322,4 +323,15 @@ fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
         eprintln!("{fits} sentences fit; {} of {LIMIT} bytes are reserved", cuda::bytes_reserved());
         assert!(cuda::bytes_reserved() <= LIMIT);
     }
+    let model = model();
+    model.params().move_to(Device::Cuda).expect("it fits");
+    // No two of them are equal: those would be decoded once.
+    let source = |i: u32| (0..29).map(|t| 4 + (t * (131 + i / 490) + i * 17) % 490).collect();
+    let sources: Vec<Vec<u32>> = (0..10_000).map(source).collect();
+    let options =
+        |batch_tokens| SearchOptions { batch_tokens: Some(batch_tokens), ..SearchOptions::default() };
+    let refused = search(&model, &sources, &options(1 << 24)).expect_err("more than fits");
+    assert!(matches!(refused, DecodeError::OutOfMemory(_)), "{refused}");
+    cuda::trim();
+    search(&model, &sources[..20], &options(1 << 10)).expect("few fit");
 }
