@@ -55,7 +55,10 @@ impl<'m> Ensemble<'m> {
 
     /// Whether a search may have a [shortlist](super::SearchOptions::shortlist).
     pub fn takes_shortlist(&self) -> bool {
-        self.start(&SearchOptions::default()).is_ok_and(|mut decoding| decoding.as_restrict().is_some())
+        let starts_one = || {
+            self.start(&SearchOptions::default()).is_ok_and(|mut decoding| decoding.as_restrict().is_some())
+        };
+        self.device().takes_shortlists() && starts_one()
     }
 
     /// Whether searches with such options can use a shortlist.

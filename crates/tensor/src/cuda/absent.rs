@@ -1,4 +1,4 @@
-//! What stands in for this module in a build without the feature `cuda`: no card, and types without values for all that would be on
+//! What stands in for this module in a build without the feature `cuda`: no GPU, and types without values for all that would be on
 //! one. Whatever operations do with such a value compiles as it is and cannot run.
 
 #[macro_use]
@@ -113,7 +113,7 @@ pub(crate) fn upload_doubled<T: NoUninit>(_: &[T]) -> Buffer {
     absent()
 }
 
-/// Needs a card.
+/// Needs a GPU.
 pub fn step<R>(_: impl FnOnce() -> R) -> (R, Ticket) {
     absent()
 }
@@ -183,7 +183,7 @@ mod values {
     }
 
     without_values! {
-        /// A card.
+        /// A GPU.
         pub struct Card {
             /// What the maker calls it.
             pub fn name() -> &str;
@@ -213,7 +213,7 @@ mod values {
             pub fn wait();
         }
 
-        /// The cards of a group.
+        /// The GPUs of a group.
         pub struct Cards {
             /// The number of this rank.
             pub fn rank() -> usize;
