@@ -123,7 +123,7 @@ fn race_on_card<M: Model>(
     let mut trainers = Vec::new();
     for dtype in DTYPES {
         let model = model()?;
-        model.params().move_to(Device::Cuda);
+        model.params().move_to(Device::Cuda)?;
         let options = TrainerOptions::new(dtype, 1, Schedule::Constant { rate: 1e-4 });
         let mut trainer = Trainer::new(model, options);
         for _ in 0..WARM_UPS {

@@ -1,6 +1,6 @@
 //! `cargo xtask check`: all checks of the code that do not run it.
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 
 use crate::workspace::cargo;
 use crate::{step, tidy};
@@ -20,5 +20,26 @@ pub(crate) fn run() -> Result<()> {
     ]))?;
     step::command(
         cargo(["doc", "--workspace", "--all-features", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
-    )
+    )?;
+    lean()
+}
+
+/// The library without GPUs and MPI: it compiles, tests included, and nothing of theirs is among what it is built from.
+fn lean() -> Result<()> {
+    let lean = ["--package", "heedful", "--no-default-features"];
+    step::timed("what the library is built from without features", || {
+        let edges = ["--edges", "normal", "--prefix", "none", "--format", "{p}"];
+        let output = cargo(["tree"]).args(lean).args(edges).output().context("could not start cargo tree")?;
+        if !output.status.success() {
+            bail!("cargo tree failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        let packages =
+            String::from_utf8(output.stdout).context("cargo tree names a package that is not UTF-8")?;
+        let found = ["cudarc", "libloading"]
+            .into_iter()
+            .find(|&refused| packages.lines().any(|line| line.split(' ').next() == Some(refused)));
+        found.map_or(Ok(()), |found| bail!("{found} is needed without the feature that it belongs to"))
+    })?;
+    let tests = ["--package", "heedful-tensor", "--all-targets", "--", "-D", "warnings"];
+    step::command(cargo(["clippy"]).args(lean).args(tests))
 }

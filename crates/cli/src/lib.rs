@@ -24,9 +24,8 @@ mod commands;
 use std::io;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use heedful::tensor::cuda;
 
 use crate::interrupt::Interrupted;
 
@@ -86,7 +85,7 @@ pub fn command_line() -> clap::Command {
 
 /// Runs the command that the arguments of this process name.
 pub fn main() -> ExitCode {
-    match fitting(command_line::parse::<Arguments>().command) {
+    match run(command_line::parse::<Arguments>().command) {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough, as in `heedful demo | head`, is no error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -103,12 +102,6 @@ pub fn main() -> ExitCode {
             }
         },
     }
-}
-
-/// Runs a command; that a card has no room for its work is an error like others.
-fn fitting(command: Command) -> Result<()> {
-    let remedy = "work on fewer tokens at a time (--batch-tokens N), or use --device cpu";
-    cuda::fitting(|| run(command)).unwrap_or_else(|full| Err(anyhow!("{full}: {remedy}")))
 }
 
 fn run(command: Command) -> Result<()> {

@@ -151,8 +151,7 @@ impl Machine {
 
     /// Moves a model to what computes.
     pub(crate) fn place(&self, model: &dyn Model) -> Result<()> {
-        model.params().move_to(self.device.chosen()?.device);
-        Ok(())
+        move_to(model, self.device.chosen()?.device)
     }
 
     fn is_card(&self) -> bool {
@@ -194,10 +193,13 @@ impl Machine {
 /// Number type of the matrix products of a model where none is named: int8 if its numbers are integers, which a card widens, else bf16.
 pub(crate) fn default_precision(folder: &Path, device: Device) -> Precision {
     // A folder that cannot be read is somebody else's message.
-    match ModelFolder::precision_in(folder) {
-        Ok(Precision::Int8) if device == Device::Cpu => Precision::Int8,
-        _ => Precision::Bf16,
-    }
+    let is_int8 = ModelFolder::precision_in(folder).is_ok_and(|found| found == Precision::Int8);
+    if is_int8 && device.has_int8() { Precision::Int8 } else { Precision::Bf16 }
+}
+
+/// Moves a model to a device that was chosen.
+pub(crate) fn move_to(model: &dyn Model, device: Device) -> Result<()> {
+    model.params().move_to(device).map_err(|full| anyhow!("the model does not fit: {full}: use --device cpu"))
 }
 
 impl Threads {

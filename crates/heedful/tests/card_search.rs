@@ -77,7 +77,7 @@ fn short() -> SearchOptions {
 }
 
 fn on_card(model: &dyn Generate) -> &dyn Generate {
-    model.params().move_to(Device::Cuda);
+    model.params().move_to(Device::Cuda).expect("it fits");
     model
 }
 
@@ -155,7 +155,7 @@ fn sentences_that_take_turns_are_themselves() {
             let ids: Vec<SentenceId> = sources(900).into_iter().map(|s| scheduler.push(s)).collect();
             let mut found = 0;
             for step in 0.. {
-                scheduler.step();
+                scheduler.step().expect("it fits");
                 while let Some((id, hypotheses)) = scheduler.poll() {
                     assert!(hypotheses.expect("a good source") == expected[id.0], "{name}");
                     found += 1;

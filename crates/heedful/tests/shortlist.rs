@@ -175,7 +175,7 @@ fn cancelled_sentences_leave_the_others_as_they_are() {
     let expected = search(&model, &sources(), &options).expect("good sources");
     let mut scheduler = Scheduler::new(&model, &options).expect("good options");
     let ids: Vec<SentenceId> = sources().into_iter().map(|source| scheduler.push(source)).collect();
-    scheduler.step();
+    scheduler.step().expect("it fits");
     [1, 4].into_iter().for_each(|number| scheduler.cancel(ids[number]));
     let mut count = 0;
     while !scheduler.is_idle() {
@@ -183,7 +183,7 @@ fn cancelled_sentences_leave_the_others_as_they_are() {
             assert_eq!(bits(&found.expect("a good model")), bits(&expected[id.0]));
             count += 1;
         }
-        scheduler.step();
+        scheduler.step().expect("it fits");
     }
     assert_eq!(count, 6);
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! FileNotFoundError   a folder or a file of a model is missing
 //! OSError             it cannot be read
+//! MemoryError         the device has no memory for it
 //! ValueError          what was given cannot be used: a model, a text, an option
 //! RuntimeError        the model or the program is broken
 //! ```
@@ -17,7 +18,7 @@ use heedful::tasks::folder::FolderError;
 use heedful::tasks::language::GenerateError;
 use heedful::tasks::masked::FillError;
 use pyo3::PyErr;
-use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 
 /// An error of the library that becomes an exception.
 pub(crate) trait Exception {
@@ -52,6 +53,7 @@ impl Exception for DecodeError {
     fn exception(&self) -> PyErr {
         match self {
             DecodeError::Broken(_) | DecodeError::Panicked => PyRuntimeError::new_err(self.to_string()),
+            DecodeError::OutOfMemory(_) => PyMemoryError::new_err(self.to_string()),
             _ => value(self),
         }
     }
@@ -62,6 +64,7 @@ impl Exception for ClassifyError {
         match self {
             ClassifyError::Open(error) => error.exception(),
             ClassifyError::Broken(_) => PyRuntimeError::new_err(self.to_string()),
+            ClassifyError::OutOfMemory(_) => PyMemoryError::new_err(self.to_string()),
             _ => value(self),
         }
     }
@@ -82,6 +85,7 @@ impl Exception for FillError {
         match self {
             FillError::Open(error) => error.exception(),
             FillError::Broken(_) => PyRuntimeError::new_err(self.to_string()),
+            FillError::OutOfMemory(_) => PyMemoryError::new_err(self.to_string()),
             _ => value(self),
         }
     }

@@ -43,7 +43,7 @@ impl Generator {
         let (folder, opening) = (absolute(&path), Opening::new(compute, device, max_tokens)?);
         let (device, compute) = opening.resolve(std::slice::from_ref(&folder))?;
         let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
-        place(model.model(), device);
+        place(model.model(), device)?;
         opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
         Ok(Generator { model: Arc::new(model), folder, compute, opening })
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use heedful::models::{DeviceChoice, Model};
 use heedful::tasks::folder::ModelFolder;
 use heedful::tensor::{Device, Precision};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -45,14 +45,14 @@ impl Opening {
         let precision = match self.compute.as_deref() {
             Some("bf16") => Precision::Bf16,
             Some("f32") => Precision::F32,
-            Some("int8") if device == Device::Cpu => Precision::Int8,
+            Some("int8") if device.has_int8() => Precision::Int8,
             Some("int8") => {
                 return Err(value(
                     "integers of eight bits are computed on the processor: use compute=\"bf16\"",
                 ));
             }
             Some(other) => return Err(wrong("compute", other, "bf16, f32 or int8")),
-            None if device == Device::Cpu && folders.iter().all(is_int8) => Precision::Int8,
+            None if device.has_int8() && folders.iter().all(is_int8) => Precision::Int8,
             None => Precision::Bf16,
         };
         Ok((device, precision))
@@ -69,8 +69,11 @@ impl Opening {
 }
 
 /// Moves a model to where it computes.
-pub(crate) fn place(model: &dyn Model, device: Device) {
-    model.params().move_to(device);
+pub(crate) fn place(model: &dyn Model, device: Device) -> PyResult<()> {
+    model
+        .params()
+        .move_to(device)
+        .map_err(|full| PyMemoryError::new_err(format!("the model does not fit: {full}: use device=\"cpu\"")))
 }
 
 fn wrong(what: &str, found: &str, possible: &str) -> PyErr {

@@ -8,7 +8,6 @@ use heedful::data::text_limit::{Part, TooLong};
 use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use heedful::decode::{DecodeError, MaxLength, Sampling, SearchInput, SearchOptions, TargetScore};
 use heedful::explain::ExplainOptions;
-use heedful::tasks::OpenError;
 use heedful::tasks::translate::{LongText, Terms, TranslatedText, TranslationQueue, Translator as Model};
 use heedful::tensor::Precision;
 use pyo3::exceptions::PyValueError;
@@ -105,7 +104,9 @@ fn translated(
         }
         if !queue.is_idle() {
             queue.step().map_err(|failed| match failed.error {
-                error @ (DecodeError::Broken(_) | DecodeError::Panicked) => error.exception(),
+                error @ (DecodeError::Broken(_) | DecodeError::OutOfMemory(_) | DecodeError::Panicked) => {
+                    error.exception()
+                }
                 error => value(format!("text {}: {error}", failed.text)),
             })?;
         }
@@ -154,12 +155,12 @@ impl Translator {
         let (device, compute) = opening.resolve(&folders)?;
         let model = py.detach(|| -> PyResult<Model> {
             let open = |folder: &PathBuf| {
-                let model = Model::open(folder)?;
-                place(model.model(), device);
+                let model = Model::open(folder).map_err(|error| error.exception())?;
+                place(model.model(), device)?;
                 Ok(model)
             };
-            let opened = folders.iter().map(open).collect::<Result<Vec<_>, OpenError>>();
-            let mut model = Model::join(opened.map_err(|error| error.exception())?).map_err(value)?;
+            let opened = folders.iter().map(open).collect::<PyResult<Vec<_>>>()?;
+            let mut model = Model::join(opened).map_err(value)?;
             opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
             Ok(model)
         })?;

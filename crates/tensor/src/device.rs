@@ -2,18 +2,67 @@
 
 use std::fmt;
 
+use crate::cuda::OutOfMemory;
+
 /// The machine part that owns a tensor's memory and runs its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Device {
     /// The processor, with whatever instruction set [`crate::cpu::isa`] found on it.
     #[default]
     Cpu,
-    /// The NVIDIA card that [`crate::cuda::card`] found.
+    /// The NVIDIA GPU that [`crate::cuda::card`] found; in a build without the feature `cuda`, one that no machine has.
     Cuda,
 }
 
 impl Device {
+    /// Bytes of its own memory; `None` for the CPU, whose memory the host reads and writes directly.
+    pub fn memory(self) -> Option<usize> {
+        match self {
+            Device::Cpu => None,
+            Device::Cuda => Some(crate::cuda::card().map_or(0, |card| card.memory())),
+        }
+    }
+
+    /// Whether the host reads and writes its memory through copies only, and gives it lists of what to read.
+    pub fn has_own_memory(self) -> bool {
+        match self {
+            Device::Cpu => false,
+            Device::Cuda => true,
+        }
+    }
+
+    /// Whether it computes while the host goes on.
+    pub fn is_asynchronous(self) -> bool {
+        match self {
+            Device::Cpu => false,
+            Device::Cuda => true,
+        }
+    }
+
+    /// Whether it replays steps that it has seen: they should have few sizes, and what they read should stay where it is.
+    pub fn replays_steps(self) -> bool {
+        match self {
+            Device::Cpu => false,
+            Device::Cuda => true,
+        }
+    }
+
+    /// Whether it has products of 8-bit integers.
+    pub fn has_int8(self) -> bool {
+        match self {
+            Device::Cpu => true,
+            Device::Cuda => false,
+        }
+    }
+
+    /// Whether it computes the logits of chosen tokens alone. A GPU computes all of them as fast.
+    pub fn takes_shortlists(self) -> bool {
+        match self {
+            Device::Cpu => true,
+            Device::Cuda => false,
+        }
+    }
+
     /// The number of rows that a step of decoding with `rows` of them computes: on a card some more, which see nothing and which
     /// nobody reads, so that many steps are of one size and can be replayed.
     pub fn rows_of_step(self, rows: usize) -> usize {
@@ -22,6 +71,15 @@ impl Device {
             // A few rows take as long as some more.
             Device::Cuda if rows <= 512 => rows.next_power_of_two().max(8),
             Device::Cuda => crate::cuda::roomy(rows),
+        }
+    }
+
+    /// Does work that takes memory in bulk: a step, or whatever loads a model. Operations return arrays, so one that finds no memory
+    /// unwinds from all of the work, to here and no further; what the work was about is then to be dropped.
+    pub fn fitting<R>(self, work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
+        match self {
+            Device::Cpu => Ok(work()),
+            Device::Cuda => crate::cuda::fitting(work),
         }
     }
 

@@ -14,7 +14,7 @@ pub(crate) fn all() -> [&'static Module; 28] {
         &ops::norm::cuda::MODULE,
         &ops::embedding::cuda::MODULE,
         &ops::attention::cuda::GENERIC,
-        &ops::attention::cuda::SINGLE,
+        &ops::attention::cuda::single::SINGLE,
         &ops::attention::cuda::FAST,
         &ops::cross_entropy::cuda::MODULE,
         &ops::softmax::cuda::MODULE,

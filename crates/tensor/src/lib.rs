@@ -16,6 +16,7 @@
 //!
 //! This crate is the only place in the project where `unsafe` code is allowed.
 
+#[cfg(feature = "cuda")]
 mod kernels;
 
 mod dtype;
@@ -30,6 +31,7 @@ mod regions;
 pub mod cpu;
 
 #[macro_use]
+#[cfg_attr(not(feature = "cuda"), path = "cuda/absent.rs")]
 pub mod cuda;
 
 mod device;
@@ -54,6 +56,7 @@ pub mod ops;
 
 pub use array::Array;
 pub use compute::{Channels, Compute, Precision, Rounding, Rows};
+pub use cuda::OutOfMemory;
 pub use device::{Device, Sent};
 pub use dtype::DType;
 pub use params::{BatchSums, Init, Others, Param, Params, StepGradients};

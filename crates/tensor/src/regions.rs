@@ -59,7 +59,7 @@ impl<B: Block> Regions<B> {
             return Ok(Place { region, offset, len });
         }
         let fair = (self.capacity / 4 / smallest * smallest).clamp(smallest, fair);
-        Ok(self.take_of(new(len.max(fair))?, len))
+        self.take_new(bytes, |len| new(len.max(fair)))
     }
 
     /// As [`Self::take`], always in a new block, which has room for nothing else: nobody had it before.

@@ -135,7 +135,7 @@ fn batch_norm_by_given_statistics_is_that_of_the_processor() {
         let [mean, variance, gamma, beta] =
             ["mean", "variance", "gamma", "beta"].map(|name| params.add(name, 1, 33, Init::Normal(1.0)));
         variance.set(&variance.to_vec().iter().map(|x| x * x).collect::<Vec<_>>());
-        params.move_to(device);
+        params.move_to(device).expect("it fits");
         let x = drawn(device, DType::F32, 7, 33, 5);
         batch_norm_by(&x, [&mean, &variance], [&gamma, &beta], 1e-5).to_vec()
     };

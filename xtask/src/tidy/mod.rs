@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of STYLE.md that neither rustfmt nor clippy checks.
 
 mod arrows;
+mod devices;
 mod links;
 mod rules;
 
@@ -54,6 +55,7 @@ fn complaints() -> Result<Vec<String>> {
         }
         places.check(path, text, &mut complaints);
     }
+    devices::check(&texts, &mut complaints);
     story::check(&texts, &mut complaints);
     if golden_bytes > GOLDEN_BYTES {
         complaints.push(format!(

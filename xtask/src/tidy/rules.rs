@@ -104,7 +104,7 @@ fn length(path: &str, text: &str, complaints: &mut Vec<String>) {
 }
 
 /// The lines above the test module at the end, which may be as long as it needs to be.
-fn lines_before_tests(text: &str) -> usize {
+pub(super) fn lines_before_tests(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     let tests = lines.windows(2).rposition(|pair| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod "));
     tests.unwrap_or(lines.len())

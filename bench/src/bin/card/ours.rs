@@ -35,7 +35,7 @@ impl Run {
     pub(crate) fn new(work: &Work) -> Result<Run> {
         let card = cuda::card()?;
         let model = Transformer::new(work.config(), 1)?;
-        model.params().move_to(Device::Cuda);
+        model.params().move_to(Device::Cuda)?;
         let options = TrainerOptions::new(DType::Bf16, 1, Schedule::noam(512, 4000));
         let mut trainer = Trainer::new(model, options);
         let batches: Vec<Batch> = (0..BATCHES).map(|number| work.batch(number)).collect();

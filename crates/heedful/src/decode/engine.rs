@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use heedful_tensor::cpu::threads::{computations_at_once, side_by_side, thread_count};
-use heedful_tensor::{Device, Rounding};
+use heedful_tensor::{Device, OutOfMemory, Rounding};
 
 use super::DecodeError;
 use super::ensemble::Ensemble;
@@ -58,8 +58,9 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
         options: &SearchOptions,
     ) -> Result<Engine<'m, P>, DecodeError> {
         let device = ensemble.device();
-        let count = if device == Device::Cuda { turns::GROUPS } else { thread_count() };
-        let decodings = (0..count).map(|_| ensemble.start(options)).collect::<Result<_, _>>()?;
+        let count = if device.is_asynchronous() { turns::GROUPS } else { thread_count() };
+        let start = || (0..count).map(|_| ensemble.start(options)).collect::<Result<_, _>>();
+        let decodings = device.fitting(start)??;
         let capacity = options.capacity(ensemble.params());
         Ok(Engine::new(decodings, device, options.compute.rounding(), capacity))
     }
@@ -128,10 +129,14 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
     }
 
     /// One step of all open sentences; returns the ids and results of those that finish with it. A sentence whose
-    /// scores are not finite finishes with an error; the others continue.
-    pub(super) fn step(&mut self) -> Vec<Outcome<P>> {
+    /// scores are not finite finishes with an error; the others continue. Where the device has no memory for the step, nothing does.
+    pub(super) fn step(&mut self) -> Result<Vec<Outcome<P>>, OutOfMemory> {
+        self.device.fitting(|| self.step_all())
+    }
+
+    fn step_all(&mut self) -> Vec<Outcome<P>> {
         let admitted = self.admit();
-        if self.device == Device::Cuda {
+        if self.device.is_asynchronous() {
             let shares = turns::divide(&self.groups, admitted);
             return turns::take(&mut self.groups, shares);
         }
@@ -318,7 +323,7 @@ mod tests {
         }
         let mut done = Vec::new();
         while !engine.is_idle() {
-            done.extend(engine.step().into_iter().map(|(id, found)| {
+            done.extend(engine.step().expect("it fits").into_iter().map(|(id, found)| {
                 found.unwrap();
                 id.0
             }));

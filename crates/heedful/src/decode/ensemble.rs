@@ -55,7 +55,10 @@ impl<'m> Ensemble<'m> {
 
     /// Whether a search may have a [shortlist](super::SearchOptions::shortlist).
     pub fn takes_shortlist(&self) -> bool {
-        self.start(&SearchOptions::default()).is_ok_and(|mut decoding| decoding.as_restrict().is_some())
+        let starts_one = || {
+            self.start(&SearchOptions::default()).is_ok_and(|mut decoding| decoding.as_restrict().is_some())
+        };
+        self.device().takes_shortlists() && starts_one()
     }
 
     /// Whether searches with such options can use a shortlist.
@@ -65,7 +68,7 @@ impl<'m> Ensemble<'m> {
         options: &SearchOptions,
     ) -> Result<(), DecodeError> {
         let refuse = |reason| Err(DecodeError::Shortlist { reason });
-        if self.device() == Device::Cuda {
+        if !self.device().takes_shortlists() {
             return refuse(
                 "a card computes the scores of all tokens: search without it, or on the processor",
             );
@@ -108,7 +111,7 @@ impl<'m> Ensemble<'m> {
     /// Starts decoding, with the type of products and without the heads that the options say.
     pub(super) fn start(&self, options: &SearchOptions) -> Result<Box<dyn Decoding + 'm>, DecodeError> {
         let SearchOptions { compute, without_heads, .. } = options;
-        if *compute == Precision::Int8 && self.device() == Device::Cuda {
+        if *compute == Precision::Int8 && !self.device().has_int8() {
             let reason = "integers of eight bits are computed on the processor: use bf16 on a card";
             return Err(DecodeError::Ensemble { reason });
         }

@@ -1,5 +1,7 @@
 //! Why a search or a score fails.
 
+use heedful_tensor::OutOfMemory;
+
 use super::OptionsError;
 use crate::data::batch::BatchError;
 use crate::layers::{HeadError, MaskFault, TooManyWeights};
@@ -17,6 +19,9 @@ pub enum DecodeError {
     /// The model's scores are not finite.
     #[error(transparent)]
     Broken(#[from] BrokenModel),
+    /// The device has no memory for the batch.
+    #[error("{0}: work on fewer tokens at a time (--batch-tokens N), or use --device cpu")]
+    OutOfMemory(#[from] OutOfMemory),
     /// More attention weights than can be recorded.
     #[error(transparent)]
     Weights(#[from] TooManyWeights),

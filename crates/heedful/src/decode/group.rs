@@ -231,7 +231,7 @@ impl<'m, P: Plan + ?Sized> Group<'m, P> {
                 open.plan.advance(&Scores { logits, best, first: open.first });
             }
         };
-        if self.device == Device::Cpu || self.open.len() < 2 * SENTENCES_OF_A_TASK {
+        if !self.device.is_asynchronous() || self.open.len() < 2 * SENTENCES_OF_A_TASK {
             return self.open.iter_mut().filter(|open| open.is_read).for_each(advance);
         }
         let parts: Vec<_> = self.open.chunks_mut(SENTENCES_OF_A_TASK).map(Mutex::new).collect();

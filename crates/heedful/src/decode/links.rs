@@ -85,7 +85,7 @@ impl Links {
         let batch = Batch::new(&owned, special.bos, special.eos)?;
         model.check(&batch)?;
         let mut pass = Pass::inference(options.compute).recording_role(AttentionRole::Cross);
-        model.loss(&batch, &mut pass);
+        model.params().device().fitting(|| model.loss(&batch, &mut pass))?;
         let maps = pass.take_attention()?;
         for (sequence, (source, target)) in owned.iter().enumerate() {
             if let Some(weights) = weights_of(&maps, AlignmentLayer::Sharpest, sequence) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use heedful_tensor::{Device, Params, Precision, cuda};
+use heedful_tensor::{Params, Precision};
 
 use crate::data::shortlist::Shortlist;
 use crate::layers::HeadName;
@@ -170,15 +170,15 @@ fn card_capacity(memory: usize, vocabulary: usize) -> usize {
 impl SearchOptions {
     /// [`SearchOptions::batch_tokens`] for a model with these parameters.
     pub(super) fn capacity(&self, model: &Params) -> usize {
-        self.batch_tokens.unwrap_or_else(|| match model.device() {
-            Device::Cuda => card_capacity(cuda::card().map_or(0, |card| card.memory()), model.widest()),
-            _ => BATCH_TOKENS,
+        self.batch_tokens.unwrap_or_else(|| {
+            let memory = model.device().memory();
+            memory.map_or(BATCH_TOKENS, |memory| card_capacity(memory, model.widest()))
         })
     }
 
     /// These options for one of several searches that share the memory of the device which has this model.
     pub fn one_of(mut self, searches: usize, model: &Params) -> SearchOptions {
-        if model.device() == Device::Cuda && self.batch_tokens.is_none() {
+        if model.device().has_own_memory() && self.batch_tokens.is_none() {
             let share = self.capacity(model) / searches.max(1);
             self.batch_tokens = Some(share.max(CARD_BATCH_TOKENS[0]));
         }

@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use heedful_tensor::Ragged;
+use heedful_tensor::{OutOfMemory, Ragged};
 
 use super::DecodeError;
 use super::beam::Beam;
@@ -47,7 +47,7 @@ type SearchPlan = dyn Plan<Found = Vec<Hypothesis>>;
 /// let mut scheduler = translator.scheduler(&SearchOptions::default())?;
 /// let ids = ["A dog runs.", "A cat sleeps."].map(|text| scheduler.push(translator.encode(text)));
 /// while !scheduler.is_idle() {
-///     scheduler.step();
+///     scheduler.step()?;
 ///     while let Some((id, hypotheses)) = scheduler.poll() {
 ///         println!("{}: {:?}", ids.contains(&id), hypotheses?);
 ///     }
@@ -117,10 +117,15 @@ impl<'m> Scheduler<'m> {
 
     /// One more token for every open hypothesis. A sentence whose scores are not finite finishes with an error; the others
     /// continue.
-    pub fn step(&mut self) {
+    ///
+    /// # Errors
+    /// If the device has no memory for the step. What was being decoded is lost then, and the scheduler of no further use.
+    pub fn step(&mut self) -> Result<(), OutOfMemory> {
         self.start_ablated();
-        let busy = self.engines_mut().filter(|engine| !engine.is_idle());
-        let outcomes: Vec<_> = busy.flat_map(Engine::step).collect();
+        let mut outcomes = Vec::new();
+        for engine in self.engines_mut().filter(|engine| !engine.is_idle()) {
+            outcomes.extend(engine.step()?);
+        }
         if let Some((_, engine)) = self.ablated.take_if(|(_, engine)| engine.is_idle()) {
             self.generated += engine.generated();
         }
@@ -130,6 +135,7 @@ impl<'m> Scheduler<'m> {
                 self.finished.push_back((id, found));
             }
         }
+        Ok(())
     }
 
     /// A sentence that is finished, and what was found for it.

@@ -45,7 +45,7 @@ pub fn search_by(
         if scheduler.is_idle() {
             return Ok(found);
         }
-        scheduler.step();
+        scheduler.step()?;
         limits.check(scheduler.generated())?;
     }
 }

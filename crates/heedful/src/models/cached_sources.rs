@@ -32,15 +32,15 @@ pub(crate) struct Tables {
 impl CachedSources {
     /// Without any sentence.
     pub(crate) fn new(device: Device, dtype: DType, layers: usize, width: usize) -> CachedSources {
-        match device {
-            Device::Cuda => CachedSources::OnCard(Tables {
-                layers: (0..layers).map(|_| KeyValueStore::new(device, dtype, width)).collect(),
-                space: RowSpace::default(),
-                sources: Sources::new(),
-                seen: None,
-            }),
-            _ => CachedSources::OnHost(Sources::new()),
+        if !device.has_own_memory() {
+            return CachedSources::OnHost(Sources::new());
         }
+        CachedSources::OnCard(Tables {
+            layers: (0..layers).map(|_| KeyValueStore::new(device, dtype, width)).collect(),
+            space: RowSpace::default(),
+            sources: Sources::new(),
+            seen: None,
+        })
     }
 
     /// Adds sentences that were read together, with the keys and values of their tokens for each layer.

@@ -1,7 +1,7 @@
 //! What is to compute, and what does.
 
-use heedful_tensor::Device;
 use heedful_tensor::cuda::{self, Unavailable};
+use heedful_tensor::{Device, OutOfMemory};
 
 use super::Model;
 
@@ -26,6 +26,17 @@ pub struct ChosenDevice {
     pub why_not_card: Option<String>,
 }
 
+/// Why a model cannot be where it is to compute.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// There is no such device.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// It has no memory for the model.
+    #[error("the model does not fit: {0}")]
+    OutOfMemory(#[from] OutOfMemory),
+}
+
 impl DeviceChoice {
     /// What computes.
     pub fn choose(self) -> Result<ChosenDevice, Unavailable> {
@@ -41,9 +52,9 @@ impl DeviceChoice {
     }
 
     /// Moves a model to where it is to compute.
-    pub fn place(self, model: &dyn Model) -> Result<ChosenDevice, Unavailable> {
+    pub fn place(self, model: &dyn Model) -> Result<ChosenDevice, PlaceError> {
         let chosen = self.choose()?;
-        model.params().move_to(chosen.device);
+        model.params().move_to(chosen.device)?;
         Ok(chosen)
     }
 }

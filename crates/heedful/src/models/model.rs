@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use heedful_tensor::ops::{self, CrossEntropy, TopK};
-use heedful_tensor::{Device, Params, Precision, Ragged, Rounding, Tensor};
+use heedful_tensor::{Params, Precision, Ragged, Rounding, Tensor};
 
 use super::hand_over::HandOver;
 use crate::data::SpecialTokens;
@@ -176,16 +176,12 @@ pub struct Wanted {
 impl Wanted {
     /// Finds what is wanted in logits. Returns them if all are wanted, or they are at hand.
     pub fn find_in(&self, logits: Tensor, best: &mut TopK) -> Option<Tensor> {
-        match logits.device() {
-            Device::Cuda => {
-                best.find_and(&logits, self.best, &self.others, self.rounding);
-                self.all.then_some(logits)
-            }
-            _ => {
-                best.find(&logits, self.best, self.rounding);
-                Some(logits)
-            }
+        if logits.device().has_own_memory() {
+            best.find_and(&logits, self.best, &self.others, self.rounding);
+            return self.all.then_some(logits);
         }
+        best.find(&logits, self.best, self.rounding);
+        Some(logits)
     }
 }
 

@@ -169,7 +169,7 @@ fn gradients(kind: Kind, device: Device, compute: DType) -> (f32, Vec<f32>) {
 
 fn gradients_of(kind: Kind, batch: &Batch, device: Device, compute: DType) -> (f32, Vec<f32>) {
     let model = model(kind);
-    model.params().move_to(device);
+    model.params().move_to(device).expect("it fits");
     let found = model.loss(batch, &mut Pass::training(compute, 3, 1));
     let loss = found.loss.item();
     tape::backward(&found.loss);
@@ -227,7 +227,7 @@ fn gradients_of_every_kind_of_model_are_those_of_the_processor() {
 
 fn trainer(kind: Kind, device: Device, compute: DType) -> Trainer<Box<dyn Model>> {
     let model = model(kind);
-    model.params().move_to(device);
+    model.params().move_to(device).expect("it fits");
     let options = TrainerOptions {
         average_decay: Some(0.9),
         ..TrainerOptions::new(compute, 5, Schedule::Constant { rate: 1e-4 })

@@ -3,6 +3,7 @@
 mod families;
 
 use heedful::data::batch::Batch;
+use heedful::decode::{DecodeError, SearchOptions, search};
 use heedful::layers::Pass;
 use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
@@ -41,7 +42,7 @@ fn batch_of(sentences: u32, seed: u32) -> Batch {
 
 fn gradients(device: Device, compute: DType, r_drop: Option<f32>) -> (f32, Vec<f32>) {
     let model = model();
-    model.params().move_to(device);
+    model.params().move_to(device).expect("it fits");
     let batch = if r_drop.is_some() { batch(1).doubled() } else { batch(1) };
     let found = model.loss(&batch, &mut Pass::training(compute, 3, 1).with_r_drop(r_drop));
     let loss = found.loss.item();
@@ -80,7 +81,7 @@ fn gradients_are_those_of_the_processor() {
 fn twenty_steps_are_those_of_the_processor() {
     let losses = |device: Device| -> Vec<f32> {
         let model = model();
-        model.params().move_to(device);
+        model.params().move_to(device).expect("it fits");
         let options = TrainerOptions {
             average_decay: Some(0.9),
             ..TrainerOptions::new(DType::F32, 5, Schedule::noam(128, 10))
@@ -137,7 +138,7 @@ fn a_step_that_is_given_much_is_that_of_the_processor() {
 
 fn trainer(device: Device, compute: DType, explosion_factor: Option<f32>) -> Trainer<Transformer> {
     let model = model();
-    model.params().move_to(device);
+    model.params().move_to(device).expect("it fits");
     let schedule = Schedule::noam(128, 10);
     let options = TrainerOptions {
         average_decay: Some(0.9),
@@ -237,7 +238,7 @@ fn a_state_moves_between_devices() {
 fn what_is_spared_from_decay_is_the_same_on_both_devices() {
     let after = |device: Device, decayed: Decayed| {
         let model = model();
-        model.params().move_to(device);
+        model.params().move_to(device).expect("it fits");
         let adam = AdamOptions { weight_decay: 2.0, decayed, ..Optimizer::PAPER };
         let options =
             TrainerOptions { adam, ..TrainerOptions::new(DType::F32, 5, Schedule::Constant { rate: 1e-2 }) };
@@ -286,7 +287,7 @@ fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
     for (compute, r_drop) in [(DType::Bf16, None), (DType::F32, None), (DType::Bf16, Some(5.0))] {
         let trainer = || {
             let model = model();
-            model.params().move_to(Device::Cuda);
+            model.params().move_to(Device::Cuda).expect("it fits");
             let schedule = Schedule::noam(128, 10);
             let options = TrainerOptions {
                 average_decay: Some(0.9),
@@ -322,4 +323,15 @@ fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
         eprintln!("{fits} sentences fit; {} of {LIMIT} bytes are reserved", cuda::bytes_reserved());
         assert!(cuda::bytes_reserved() <= LIMIT);
     }
+    let model = model();
+    model.params().move_to(Device::Cuda).expect("it fits");
+    // No two of them are equal: those would be decoded once.
+    let source = |i: u32| (0..29).map(|t| 4 + (t * (131 + i / 490) + i * 17) % 490).collect();
+    let sources: Vec<Vec<u32>> = (0..10_000).map(source).collect();
+    let options =
+        |batch_tokens| SearchOptions { batch_tokens: Some(batch_tokens), ..SearchOptions::default() };
+    let refused = search(&model, &sources, &options(1 << 24)).expect_err("more than fits");
+    assert!(matches!(refused, DecodeError::OutOfMemory(_)), "{refused}");
+    cuda::trim();
+    search(&model, &sources[..20], &options(1 << 10)).expect("few fit");
 }

@@ -26,7 +26,7 @@ fn what_comes_again_later_has_its_result_at_once() {
     let mut answer = || {
         let id = scheduler.push(vec![3, 4]);
         while scheduler.so_far(id).is_some() || model.steps.load(Ordering::Relaxed) == 0 {
-            scheduler.step();
+            scheduler.step().expect("it fits");
         }
         let (of, found) = scheduler.poll().expect("a result");
         assert!(of == id && scheduler.is_idle());
@@ -43,12 +43,12 @@ fn equal_sources_are_cancelled_one_by_one() {
     let model = TableModel::new(7, 5);
     let mut scheduler = Scheduler::new(&model, &options(3, 8)).expect("good options");
     let [first, second, third] = [(); 3].map(|()| scheduler.push(vec![3, 4]));
-    scheduler.step();
+    scheduler.step().expect("it fits");
     assert!(scheduler.so_far(third).is_some());
     scheduler.cancel(first);
     scheduler.cancel(third);
     while !scheduler.is_idle() && scheduler.so_far(second).is_some() {
-        scheduler.step();
+        scheduler.step().expect("it fits");
     }
     let found = scheduler.poll().expect("a result");
     assert_eq!(
@@ -73,7 +73,7 @@ fn the_error_of_equal_sources_names_each_of_them() {
     let mut scheduler = Scheduler::new(&model, &options(8, 6)).expect("good options");
     let ids = [(); 2].map(|()| scheduler.push(vec![3, 4]));
     while scheduler.so_far(ids[0]).is_some() || scheduler.generated() == 0 {
-        scheduler.step();
+        scheduler.step().expect("it fits");
     }
     let found = [(); 2].map(|()| scheduler.poll().expect("a result"));
     for (id, (of, found)) in ids.into_iter().zip(found) {

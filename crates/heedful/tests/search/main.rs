@@ -181,7 +181,7 @@ fn a_search_gives_results_before_all_sources_are_read() {
             scheduler.push(all[read].clone());
             read += 1;
         }
-        scheduler.step();
+        scheduler.step().expect("it fits");
         while let Some((id, hypotheses)) = scheduler.poll() {
             read_before_the_first.get_or_insert(read);
             found[id.0] = hypotheses.expect("a good source");
@@ -238,19 +238,19 @@ fn sources_that_trickle_in_are_read_together_and_none_waits_for_long() {
     for _ in 0..12 {
         shared.push_with(vec![3, 4], alike.clone());
     }
-    shared.step();
+    shared.step().expect("it fits");
     assert_eq!(model.reads.load(Ordering::Relaxed), 1);
     // One for each step: they wait for two others, a quarter of those that are at work.
     for i in 12..15 {
         assert_eq!(model.reads.load(Ordering::Relaxed), 1, "{i}");
         shared.push_with(vec![3, 4], alike.clone());
-        shared.step();
+        shared.step().expect("it fits");
     }
     assert_eq!(model.reads.load(Ordering::Relaxed), 2);
     // One that no other joins.
     let last = shared.push_with(vec![3, 4], alike);
     let steps = (1..).find(|_| {
-        shared.step();
+        shared.step().expect("it fits");
         shared.so_far(last).is_some()
     });
     assert_eq!(steps, Some(7));

@@ -302,7 +302,7 @@ fn sources_with_different_options_share_a_search_and_keep_their_bits() {
         }
         let mut found = vec![Vec::new(); sources().len()];
         while !shared.is_idle() {
-            shared.step();
+            shared.step().expect("it fits");
             while let Some((id, hypotheses)) = shared.poll() {
                 found[id.0] = hypotheses.expect("finite numbers");
             }
@@ -332,7 +332,7 @@ fn a_source_that_is_given_up_changes_nothing_for_the_others() {
                     ids.iter().step_by(2).for_each(|&id| shared.cancel(id));
                     shared.cancel(SentenceId(1000));
                 }
-                shared.step();
+                shared.step().expect("it fits");
                 while let Some((SentenceId(i), hypotheses)) = shared.poll() {
                     assert!(i % 2 == 1 || step < moment, "{i} was given up");
                     found[i] = Some(hypotheses.expect("finite numbers"));
@@ -368,7 +368,7 @@ fn a_source_that_has_no_numbers_is_an_error_and_the_others_keep_their_bits() {
     }
     let mut found = vec![None; sources.len()];
     while !shared.is_idle() {
-        shared.step();
+        shared.step().expect("it fits");
         while let Some((id, hypotheses)) = shared.poll() {
             found[id.0] = Some(hypotheses);
         }

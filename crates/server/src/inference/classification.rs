@@ -2,7 +2,7 @@
 
 use heedful::decode::SentenceId;
 use heedful::explain::{ExplainOptions, Explanation};
-use heedful::tasks::classify::{Classified, Classifier};
+use heedful::tasks::classify::{Classified, Classifier, ClassifyError};
 
 use super::in_flight::{InFlight, StartedItem};
 use super::worker::{Worker, WorkerOptions, catch_failure};
@@ -45,13 +45,14 @@ pub(super) fn run(
         }
         let classify = |texts: &[&str]| {
             let batch = || classifier.classify(texts, options.search.compute);
-            worker
-                .compute(in_flight.metrics, batch)
-                .map_err(|error| JobError::InvalidInput(error.to_string()))
+            worker.compute(in_flight.metrics, batch).map_err(|error| match error {
+                ClassifyError::OutOfMemory(_) => JobError::Internal(error.to_string()),
+                _ => JobError::InvalidInput(error.to_string()),
+            })
         };
         let results: Vec<Result<Classified, JobError>> = match classify(&texts) {
             Ok(results) => results.into_iter().map(Ok).collect(),
-            // One of them cannot be read: classified one by one, only that one fails.
+            // One of them cannot be read, or there is no memory for all at once: classified one by one, only that one fails.
             Err(_) => texts.iter().map(|text| classify(&[text]).map(|mut one| one.remove(0))).collect(),
         };
         for (id, result) in ids.into_iter().zip(results) {

@@ -87,7 +87,7 @@ fn serve(
             batch_size = in_flight.len();
             in_flight.metrics.steps.add(1);
             in_flight.metrics.step_sentences.add(batch_size as u64);
-            worker.compute(in_flight.metrics, || scheduler.step());
+            worker.compute(in_flight.metrics, || scheduler.step())?;
             while let Some((id, hypotheses)) = scheduler.poll() {
                 match (hypotheses, in_flight.get(id).map(|started| started.item.job.detail)) {
                     (Err(error), _) => in_flight.fail(id, failure(&error)),

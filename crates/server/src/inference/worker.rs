@@ -12,7 +12,6 @@ use std::time::Duration;
 use heedful::decode::{DecodeError, SearchOptions};
 use heedful::tensor::cpu::memory;
 use heedful::tensor::cpu::threads::ranked;
-use heedful::tensor::cuda;
 
 use super::in_flight::InFlight;
 use super::lanes::Lane;
@@ -115,9 +114,8 @@ pub(super) fn catch_failure<T, E: Display>(
     body: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, JobError> {
     // State that a panic may leave inconsistent is that of the inputs in flight, which are failed.
-    match catch_unwind(AssertUnwindSafe(|| cuda::fitting(body))) {
-        Ok(Ok(result)) => result.map_err(|error| JobError::Internal(error.to_string())),
-        Ok(Err(full)) => Err(JobError::Internal(full.to_string())),
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => result.map_err(|error| JobError::Internal(error.to_string())),
         Err(panic) => {
             metrics.panics.add(1);
             Err(JobError::Internal(format!("the model failed on its batch: {}", message(&*panic))))

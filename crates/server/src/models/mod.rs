@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use heedful::tasks::Task;
-use heedful::tensor::{Device, cuda};
 use parking_lot::{Mutex, RwLock};
 
 pub use self::engine::Engine;
@@ -176,14 +175,13 @@ fn stuck_in(queue: &Queue, model: &str) -> Option<String> {
 /// Loads a model and limits its texts; the error is a sentence.
 fn load(spec: &ModelSpec, options: &ServerOptions) -> Result<Engine, String> {
     let mut engine = spec.origin.load()?;
-    let placed = cuda::fitting(|| options.device.place(engine.model())).map_err(|full| full.to_string())?;
-    placed.map_err(|why| why.to_string())?;
+    options.device.place(engine.model()).map_err(|why| why.to_string())?;
     if options.shortlists == Shortlists::Used {
         if matches!(&engine, Engine::Translator(translator) if translator.shortlist().is_none()) {
             let remedy = "learn one with heedful shortlist, or serve without --shortlist";
             return Err(format!("it has no shortlist: {remedy}"));
         }
-        if engine.model().params().device() != Device::Cpu {
+        if !engine.model().params().device().takes_shortlists() {
             let remedy = "serve without --shortlist, or with --device cpu";
             return Err(format!("shortlists are for the processor: {remedy}"));
         }

@@ -11,10 +11,11 @@ use cudarc::driver::sys::{
     CUstream,
 };
 
-use super::library::{self, COMPILER, DRIVER, PRODUCTS, Unavailable};
+use super::library::{self, COMPILER, DRIVER, PRODUCTS};
 use super::module;
 use super::product::Plans;
 use super::step;
+use super::unavailable::Unavailable;
 
 /// How much of a step can be under way side by side.
 pub(super) const LANES: usize = 4;

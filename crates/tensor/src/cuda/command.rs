@@ -8,11 +8,12 @@ use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
 use super::card::{LANES, expect, present};
 use super::launch::Blocks;
-use super::memory::Pointer;
 use super::module::Function;
-use super::nccl::{Part, exchange_now};
-use super::product::{self, Product};
+use super::nccl::exchange_now;
+use super::operand::{Part, Pointer, Product};
+use super::product;
 use super::profile;
+use super::step;
 
 /// A piece of work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -171,6 +172,16 @@ pub(super) fn new_event() -> CUevent {
     // SAFETY: the pointer is to a local.
     expect("cuEventCreate", unsafe { driver::cuEventCreate(&mut event, flags) });
     event
+}
+
+/// See the macro `launch`. Nothing is launched for an empty grid. Outside a step a kernel begins when all before it have ended: one that
+/// begins early may read weights before it waits.
+pub(crate) fn launch(function: Function, blocks: Blocks, arguments: &[&[u8]]) {
+    if blocks.grid.contains(&0) || step::record_launch(function, blocks, arguments) {
+        return;
+    }
+    let mut pointers: Vec<_> = arguments.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
+    launch_now(present().stream, Function { is_early: false, ..function }, blocks, &mut pointers);
 }
 
 /// Sends a kernel to a stream.

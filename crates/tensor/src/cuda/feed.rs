@@ -12,8 +12,9 @@ use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 use super::card::{expect, present};
 use super::command::{launch_now, new_event};
 use super::launch::Blocks;
-use super::memory::{Buffer, Pointer};
+use super::memory::Buffer;
 use super::module::Module;
+use super::operand::Pointer;
 use super::pinned::Pinned;
 
 pub(crate) static MODULE: Module = Module::new("feed", include_str!("feed.cu"));

@@ -1,10 +1,7 @@
 //! Launching kernels.
 
-use super::card::present;
-use super::command;
-use super::memory::{Buffer, Pointer, upload};
-use super::module::Function;
-use super::step;
+use super::operand::Pointer;
+use super::{Buffer, upload};
 use crate::random::Dropout;
 
 /// How many blocks a kernel runs with, and how large they are.
@@ -65,14 +62,4 @@ macro_rules! launch {
     ($function:expr, $blocks:expr, $($argument:expr),+ $(,)?) => {
         $crate::cuda::launch($function, $blocks, &[$(bytemuck::bytes_of(&$argument)),+])
     };
-}
-
-/// See the macro. Nothing is launched for an empty grid. Outside a step a kernel begins when all before it have ended: one that
-/// begins early may read weights before it waits.
-pub(crate) fn launch(function: Function, blocks: Blocks, arguments: &[&[u8]]) {
-    if blocks.grid.contains(&0) || step::record_launch(function, blocks, arguments) {
-        return;
-    }
-    let mut pointers: Vec<_> = arguments.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
-    command::launch_now(present().stream, Function { is_early: false, ..function }, blocks, &mut pointers);
 }

@@ -4,44 +4,6 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
-/// Why there is no card to use.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unavailable {
-    /// No driver.
-    #[error("there is no NVIDIA driver ({name} was not found)")]
-    Driver {
-        /// The file that was looked for.
-        name: &'static str,
-    },
-    /// A library beside the driver is missing.
-    #[error(
-        "{name} was not found: install CUDA's libraries (the Python packages nvidia-cuda-nvrtc and nvidia-cublas have them \
-         too), and set HEEDFUL_CUDA_PATH to their folders if they are in an unusual place"
-    )]
-    Library {
-        /// The file that was looked for.
-        name: &'static str,
-    },
-    /// The driver reports an error.
-    #[error("the NVIDIA driver reports {error} ({call})")]
-    Failed {
-        /// What was asked.
-        call: &'static str,
-        /// The answer.
-        error: String,
-    },
-    /// The card is too old.
-    #[error("{name} has compute capability {major}.{minor}; 8.0 or newer is needed")]
-    TooOld {
-        /// The card's name.
-        name: String,
-        /// First number of its compute capability.
-        major: i32,
-        /// Second number.
-        minor: i32,
-    },
-}
-
 /// The libraries that must be there, by the names that the system's loader knows.
 pub(super) const DRIVER: &[&str] = &["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 pub(super) const COMPILER: &[&str] =

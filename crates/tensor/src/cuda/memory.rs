@@ -6,13 +6,15 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use bytemuck::{NoUninit, Zeroable};
+use bytemuck::NoUninit;
 use cudarc::driver::sys::{self as driver, CUresult};
 
 use super::card::{expect, present};
 use super::command::{self, Command};
 use super::launch::roomy;
+use super::operand::Pointer;
 use super::step;
+use super::unavailable::OutOfMemory;
 use crate::regions::{self, Growth, Place, Regions};
 
 /// Regions grow in large pieces: asking the driver waits for all work.
@@ -21,19 +23,9 @@ const GROWTH: Growth = Growth { page: 512, smallest: 64 << 20, fair: 2 << 30 };
 /// Left to the driver, for kernels, graphs and lists of work.
 const RESERVE: usize = 256 << 20;
 
-/// The card has no room for a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the card has no room for {wanted} more bytes beside {held} that are in use")]
-pub struct OutOfMemory {
-    /// Bytes that were asked for.
-    pub wanted: usize,
-    /// Bytes of all buffers in use.
-    pub held: usize,
-}
-
-/// Does work that may need more memory than there is, and unwinds from it if so. What a step of it had written down by then
-/// has been done, so whatever was to last is what the host takes it for.
-pub fn fitting<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
+/// See [`crate::Device::fitting`]. What a step had written down by then has been done, so whatever was to last is what the host takes
+/// it for.
+pub(crate) fn fitting<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -62,26 +54,6 @@ fn unwind(full: OutOfMemory) -> ! {
     panic::resume_unwind(Box::new(full))
 }
 
-/// An address in the card's memory, as kernels take it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit, Zeroable)]
-#[repr(transparent)]
-pub(crate) struct Pointer(pub(crate) u64);
-
-impl Pointer {
-    /// No address: something that a kernel can do without.
-    pub(crate) const NULL: Pointer = Pointer(0);
-
-    /// The address as a number.
-    pub(super) fn address(self) -> u64 {
-        self.0
-    }
-
-    /// The address some bytes further on.
-    pub(crate) fn offset(self, bytes: usize) -> Pointer {
-        Pointer(self.0 + bytes as u64)
-    }
-}
-
 /// A piece of the card's memory. What it holds at first is unspecified.
 pub(crate) struct Buffer {
     pointer: Pointer,
@@ -92,7 +64,7 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// # Panics
-    /// If the card has no memory left, which [`fitting`] turns into an error.
+    /// If the card has no memory left, which [`crate::Device::fitting`] turns into an error.
     pub(crate) fn new(bytes: usize) -> Buffer {
         if step::is_ahead() {
             return Buffer::untouched(bytes);

@@ -5,6 +5,8 @@
 
 #[macro_use]
 mod launch;
+mod operand;
+mod unavailable;
 
 mod library;
 
@@ -32,18 +34,21 @@ mod profile;
 mod nccl;
 
 pub use card::{Card, card};
+pub(crate) use command::launch;
 #[doc(hidden)]
 pub(crate) use feed::MODULE as FEED;
-pub(crate) use launch::{Blocks, DropoutArgument, launch, roomy};
-pub use library::Unavailable;
-pub(crate) use memory::{Buffer, Pointer, clear, copy, upload, upload_doubled, upload_list};
-pub use memory::{OutOfMemory, bytes_reserved, fitting, most_bytes_held, trim};
+pub(crate) use launch::{Blocks, DropoutArgument, roomy};
+pub(crate) use memory::fitting;
+pub(crate) use memory::{Buffer, clear, copy, upload, upload_doubled, upload_list};
+pub use memory::{bytes_reserved, most_bytes_held, trim};
 pub(crate) use module::Module;
-pub use module::{KernelReport, compile_for};
+pub use module::compile_for;
 pub use nccl::Cards;
-pub(crate) use nccl::{Part, Refusal};
+pub(crate) use operand::{Epilogue, Operand, Part, Pointer, Product};
 pub(crate) use pinned::Pinned;
-pub(crate) use product::{Epilogue, Operand, Product, multiply};
+pub(crate) use product::multiply;
 pub use profile::take_profile;
 pub use step::{Ticket, step};
 pub(crate) use step::{ahead, aside, await_aside, current as current_step, side_by_side};
+pub(crate) use unavailable::Refusal;
+pub use unavailable::{KernelReport, OutOfMemory, Unavailable};

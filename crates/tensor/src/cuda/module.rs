@@ -16,7 +16,8 @@ use cudarc::nvrtc::sys as compiler;
 use cudarc::nvrtc::sys::nvrtcResult::NVRTC_SUCCESS;
 
 use super::card::{expect, present};
-use super::library::{self, COMPILER, Unavailable};
+use super::library::{self, COMPILER};
+use super::unavailable::{KernelReport, Unavailable};
 
 /// What every source begins with.
 const PRELUDE: &str = include_str!("prelude.cu");
@@ -273,16 +274,6 @@ pub(super) fn compiler_version() -> (i32, i32) {
     // SAFETY: both are locals.
     unsafe { compiler::nvrtcVersion(&mut major, &mut minor) };
     (major, minor)
-}
-
-/// What the compiler says about the kernels of one operation.
-pub struct KernelReport {
-    /// The operation.
-    pub name: &'static str,
-    /// The assembler's log, or the compiler's errors.
-    pub log: Result<String, String>,
-    /// Kernels that begin before the one before them has ended and never wait for that, though they must.
-    pub impatient: Vec<String>,
 }
 
 /// Kernels in some assembly that wait for nobody.

@@ -12,8 +12,9 @@ use libloading::{Library, Symbol};
 use super::card::present;
 use super::command::Command;
 use super::library;
-use super::memory::Pointer;
+use super::operand::Part;
 use super::step;
+use super::unavailable::Refusal;
 
 const NAMES: &[&str] = &["libnccl.so.2"];
 /// `ncclInt8`: what is sent are bytes.
@@ -23,13 +24,6 @@ const BYTES: c_int = 0;
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct UniqueId([c_char; 128]);
-
-/// Why NCCL does not do it.
-#[derive(Clone, Debug)]
-pub(crate) struct Refusal {
-    pub(crate) call: &'static str,
-    pub(crate) error: String,
-}
 
 /// `ncclComm_t`.
 type Communicator = *mut c_void;
@@ -109,13 +103,6 @@ unsafe impl Send for Cards {}
 // SAFETY: as above.
 unsafe impl Sync for Cards {}
 
-/// A part of an exchange: so many bytes to or from a rank.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
-    Send { to: usize, from: Pointer, bytes: usize },
-    Receive { from: usize, to: Pointer, bytes: usize },
-}
-
 impl Cards {
     /// Whether the library is there.
     pub(crate) fn are_possible() -> Result<(), Refusal> {
@@ -172,11 +159,11 @@ pub(super) fn exchange_now(stream: CUstream, communicator: usize, parts: &[Part]
         for part in parts {
             match *part {
                 Part::Send { to, from, bytes } => {
-                    let from = from.address() as *const c_void;
+                    let from = from.0 as *const c_void;
                     check("ncclSend", (calls.send)(from, bytes, BYTES, to as c_int, communicator, stream));
                 }
                 Part::Receive { from, to, bytes } => {
-                    let to = to.address() as *mut c_void;
+                    let to = to.0 as *mut c_void;
                     check("ncclRecv", (calls.receive)(to, bytes, BYTES, from as c_int, communicator, stream));
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use cudarc::driver::sys as driver;
 
 use super::card::expect;
-use super::memory::Pointer;
+use super::operand::Pointer;
 
 /// Pinned memory, at one address for host and card. Zeros at first.
 pub(crate) struct Pinned {

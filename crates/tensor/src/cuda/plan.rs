@@ -10,7 +10,8 @@ use cudarc::cublaslt::sys::{
     cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cublasStatus_t, cudaDataType_t,
 };
 
-use super::product::{Epilogue, Operand, Product, WORKSPACE};
+use super::operand::{Epilogue, Operand, Product};
+use super::product::WORKSPACE;
 use crate::DType;
 
 /// How many ways the heuristic is asked for.

@@ -16,80 +16,17 @@ use cudarc::driver::sys::CUstream;
 
 use super::card::present;
 use super::command::Command;
-use super::memory::{Buffer, Pointer};
+use super::memory::Buffer;
+use super::operand::{Epilogue, Operand, Pointer, Product};
 use super::plan::{Key, Layout, Plan, layout, set};
 use super::profile;
 use super::step;
-use crate::DType;
 
 /// Bytes that cuBLASLt may use to split a product; 32 MiB is what its makers advise for Hopper.
 pub(super) const WORKSPACE: usize = 32 << 20;
 
 /// Numbers of tokens up to a multiple of this have one plan.
 const TOKENS: usize = 256;
-
-/// A matrix in the card's memory, row after row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Operand {
-    pub(crate) pointer: Pointer,
-    pub(crate) dtype: DType,
-    pub(crate) rows: usize,
-    pub(crate) width: usize,
-    /// Numbers from one row to the next.
-    pub(crate) stride: usize,
-    /// Whether its transpose enters the product.
-    pub(crate) transposed: bool,
-}
-
-impl Operand {
-    /// The transpose of this matrix, without moving a number.
-    pub(crate) fn transposed(self) -> Operand {
-        Operand { transposed: !self.transposed, ..self }
-    }
-
-    /// Its columns as it enters the product.
-    pub(crate) fn columns(&self) -> usize {
-        self.shape()[1]
-    }
-
-    /// Its shape as it enters the product.
-    fn shape(&self) -> [usize; 2] {
-        if self.transposed { [self.width, self.rows] } else { [self.rows, self.width] }
-    }
-}
-
-/// What is done to sums before they are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Epilogue {
-    /// Nothing.
-    None,
-    /// A row is added; it has the type of the result.
-    Bias(Pointer),
-    /// What is negative becomes 0.
-    Relu,
-    /// A row is added, and what is negative becomes 0.
-    BiasRelu(Pointer),
-}
-
-impl Epilogue {
-    /// The row that it reads or writes.
-    pub(super) fn row(self) -> Option<Pointer> {
-        match self {
-            Epilogue::Bias(row) | Epilogue::BiasRelu(row) => Some(row),
-            Epilogue::None | Epilogue::Relu => None,
-        }
-    }
-}
-
-/// `out = left · right`, or `out += left · right`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Product {
-    pub(crate) left: Operand,
-    pub(crate) right: Operand,
-    pub(crate) out: Operand,
-    pub(crate) add: bool,
-    pub(crate) epilogue: Epilogue,
-}
 
 /// All plans of a card.
 pub(super) struct Plans {
@@ -201,6 +138,16 @@ fn send((stream, lane): (CUstream, usize), product: &Product, plan: &Plan) -> bo
         cublasStatus_t::CUBLAS_STATUS_SUCCESS => true,
         cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED | cublasStatus_t::CUBLAS_STATUS_INVALID_VALUE => false,
         other => panic!("cublasLtMatmul: {other:?} for {product:?}"),
+    }
+}
+
+impl Epilogue {
+    /// The row that it reads or writes.
+    pub(super) fn row(self) -> Option<Pointer> {
+        match self {
+            Epilogue::Bias(row) | Epilogue::BiasRelu(row) => Some(row),
+            Epilogue::None | Epilogue::Relu => None,
+        }
     }
 }
 

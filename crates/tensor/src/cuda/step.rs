@@ -16,8 +16,9 @@ use super::command::{Command, List, MARKS, new_event};
 use super::feed::Feed;
 use super::graph::Graphs;
 use super::launch::Blocks;
-use super::memory::{Buffer, Pointer};
+use super::memory::Buffer;
 use super::module::Function;
+use super::operand::Pointer;
 use super::profile;
 
 /// Steps that may be on their way at a time. The host waits before it begins one more.

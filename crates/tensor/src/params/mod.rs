@@ -22,7 +22,7 @@ use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::random::Stream;
-use crate::{Array, Channels, Device};
+use crate::{Array, Channels, Device, OutOfMemory};
 
 pub use batch_sums::{BatchSums, Others, StepGradients};
 use card::NarrowCopy;
@@ -153,9 +153,12 @@ impl Params {
     }
 
     /// Moves values to `device`; gradients that are not yet used up are forgotten on the way.
-    pub fn move_to(&self, device: Device) {
+    ///
+    /// # Errors
+    /// If the device has no memory for them; they stay where they are.
+    pub fn move_to(&self, device: Device) -> Result<(), OutOfMemory> {
         if device == self.device() {
-            return;
+            return Ok(());
         }
         let flat = self.store.flat();
         let mut values = self.values_mut();
@@ -165,7 +168,7 @@ impl Params {
                 there.copy_from(&values.to_vec());
                 there
             }
-            Device::Cuda => values.to_device(device),
+            Device::Cuda => device.fitting(|| values.to_device(device))?,
         };
         // Who packs a weight holds its copies' lock and asks for the values.
         drop(values);
@@ -173,6 +176,7 @@ impl Params {
         flat.quantized.clear();
         flat.narrow.clear();
         in_order(flat.gradients.lock()).move_to(device);
+        Ok(())
     }
 
     /// Length of the flat vector. Between parameters there may be a few zeros of alignment.
@@ -320,7 +324,7 @@ mod tests {
         packed();
         let kept = packed();
         weight.gradient_slot().accumulate().fill(2.0);
-        params.move_to(Device::Cpu);
+        params.move_to(Device::Cpu).expect("it is there");
         assert_eq!((params.device(), weight.device()), (Device::Cpu, Device::Cpu));
         assert_eq!(params.to_vec(), values);
         assert_eq!(weight.gradient(), [2.0; 35]);

@@ -25,7 +25,7 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
 fn a_step_that_is_replayed_finds_what_is_there_now() {
     let params = Params::new(3);
     let weight = params.add("weight", 900, 64, Init::Normal(0.5));
-    params.move_to(Device::Cuda);
+    params.move_to(Device::Cuda).expect("it fits");
     let mut found = TopK::default();
     for round in 0..5 {
         let values = numbers(8 * 64, 10 + round);

@@ -28,7 +28,7 @@ fn products_are_those_of_the_processor_and_rows_do_not_know_each_other() {
         for (compute, tolerance) in [(DType::F32, 1e-5), (DType::Bf16, 1e-2)] {
             let compute = Compute::inference(compute);
             let run = |device: Device, values: &[f32]| -> [Vec<f32>; 2] {
-                params.move_to(device);
+                params.move_to(device).expect("it fits");
                 tape::paused(|| {
                     let x = Tensor::from_f32_on(device, values.len() / inputs, inputs, values);
                     let options = LinearOptions { activation, dropout: Dropout::NONE, compute };
@@ -80,7 +80,7 @@ fn a_row_has_the_same_bits_in_every_tile_and_at_every_place_in_it() {
         let turned = params.add("turned", outputs, inputs, Init::Normal(0.1));
         let bias = params.add("bias", 1, outputs, Init::Normal(1.0));
         let [as_it_is, as_turned, added] = [&weight, &turned, &bias].map(|param| param.to_vec());
-        params.move_to(Device::Cuda);
+        params.move_to(Device::Cuda).expect("it fits");
         let activation = ACTIVATIONS[number % ACTIVATIONS.len()];
         let options = LinearOptions { activation, dropout: Dropout::NONE, compute };
         let projection = Projection { weight: &turned, bias: Some(&bias) };

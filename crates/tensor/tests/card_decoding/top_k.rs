@@ -100,7 +100,7 @@ fn what_is_found_in_a_product_is_what_is_found_in_its_scores() {
         let params = Params::new(4);
         let weight = params.add("weight", width, inputs, Init::Normal(0.3));
         let bias = params.add("bias", 1, width, Init::Normal(1.0));
-        params.move_to(Device::Cuda);
+        params.move_to(Device::Cuda).expect("it fits");
         for (compute, rows) in [DType::F32, DType::Bf16]
             .into_iter()
             .flat_map(|compute| [1, 7, 65, 200, 700, 2000, 5000].map(|rows| (compute, rows)))

@@ -38,7 +38,7 @@ impl Setting<'_> {
         let query = (!score.requires_equal_widths()).then(|| params.add("query", d, key_width, Init::Xavier));
         let is_additive = score.form() == ScoreForm::Additive;
         let score_weight = is_additive.then(|| params.add("score", 1, key_width, Init::Normal(0.2)));
-        params.move_to(device);
+        params.move_to(device).expect("it fits");
         let side = |side: usize, which: &Range<usize>| {
             Ragged::from_lengths(self.lengths[which.clone()].iter().map(|both| both[side]))
         };

@@ -52,7 +52,7 @@ fn layer(device: Device, compute: DType, cell: Cell, d: usize, lengths: &[usize]
     let gates = cell.gates() * d;
     let weights = ["forward", "backward"].map(|name| params.add(name, d, gates, Init::Xavier));
     let biases = ["b", "c"].map(|name| params.add(name, 1, gates, Init::Normal(0.1)));
-    params.move_to(device);
+    params.move_to(device).expect("it fits");
     let sequences = Ragged::from_lengths(lengths.iter().copied());
     let variable = |rows, width, number| Tensor::variable(drawn(device, rows, width, number));
     let x = [0, 1]
@@ -103,7 +103,7 @@ fn last_states(cell: Cell, d: usize, lengths: &[usize], which: Range<usize>) -> 
     let params = Params::new(3);
     let width = cell.gates() * d;
     let weight = params.add("weight", d, width, Init::Xavier);
-    params.move_to(Device::Cuda);
+    params.move_to(Device::Cuda).expect("it fits");
     let all = Ragged::from_lengths(lengths.iter().copied());
     let x = drawn(Device::Cpu, all.tokens(), width, 1);
     let rows = all.range(which.start).start..all.range(which.end - 1).end;

@@ -170,7 +170,7 @@ fn run(case: &Case, expected: &Expected, compute: DType, device: Device) -> Outc
         param.set(&values.to_f32());
     }
     if !p.is_empty() {
-        params.move_to(device);
+        params.move_to(device).expect("it fits");
     }
     let forward = || {
         let variable = |(input, values): (&Input, &M)| {

@@ -265,9 +265,10 @@ impl Watcher for ComparisonProgress {
             Event::NotOnCard { why } => {
                 self.bar.println(&format!("heedful: {} uses the processor: {why}", self.name));
             }
-            Event::Ready(Ready { device: device @ Device::Cuda, .. }) => {
-                self.bar.println(&format!("heedful: {} uses {device}", self.name));
-            }
+            Event::Ready(Ready { device, .. }) => match device {
+                Device::Cpu => {}
+                Device::Cuda => self.bar.println(&format!("heedful: {} uses {device}", self.name)),
+            },
             Event::Warning(text) => self.bar.println(&format!("heedful: warning: {}: {text}", self.name)),
             _ => {}
         }

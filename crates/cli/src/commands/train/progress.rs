@@ -167,7 +167,7 @@ fn start_message(ready: &Ready) -> String {
         if *step > 0 { format!(", resumed after step {}", thousands(*step)) } else { String::new() };
     let on = match device {
         Device::Cuda => format!(" on {device}"),
-        _ => String::new(),
+        Device::Cpu => String::new(),
     };
     let until = steps.map_or(String::new(), |steps| format!(" to step {}", thousands(steps)));
     let trained = match parameters == trained {

@@ -38,7 +38,7 @@ impl<'a> StepPasts<'a> {
     ) -> StepPasts<'a> {
         let filled = device.rows_of_step(newest.len());
         let mut rows = StepPasts { pasts, newest, window, lists: None, filled };
-        if device == Device::Cuda {
+        if device.has_own_memory() {
             let none = std::iter::repeat_n(0..0, filled - newest.len());
             let seen = (0..newest.len()).map(|row| rows.seen_by(row)).chain(none);
             rows.lists = Some(KeyLists::of_slots(pasts.all(), seen));

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use heedful_tensor::ops::{self, ChosenColumns, ChosenPart, KeyLists, KeyValueStore, TopK};
-use heedful_tensor::{Device, Precision, Ragged, Tensor};
+use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Transformer;
 use super::block_cache::{BlockCache, StepPasts};
@@ -83,8 +83,7 @@ impl Decoding for CachedDecoding<'_> {
     }
 
     fn as_restrict(&mut self) -> Option<&mut dyn Restrict> {
-        // A card computes all scores as fast.
-        (self.model.params.device() == Device::Cpu).then_some(self as &mut dyn Restrict)
+        self.model.params.device().takes_shortlists().then_some(self as &mut dyn Restrict)
     }
 
     fn as_hand_over(&mut self) -> Option<&mut dyn HandOver> {
@@ -152,7 +151,11 @@ impl HandOver for CachedDecoding<'_> {
         for past in &pasts {
             self.pasts.add(past.iter().map(|&place| slots[place as usize]));
         }
-        let lists = (self.model.params.device() == Device::Cuda)
+        let lists = self
+            .model
+            .params
+            .device()
+            .has_own_memory()
             .then(|| KeyLists::of_slots(&slots, (0..slots.len()).map(|row| row..row + 1)));
         let capacity = self.slots.capacity();
         for (store, target) in self.stores().zip(&targets) {

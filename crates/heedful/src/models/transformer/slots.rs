@@ -41,7 +41,7 @@ impl Slots {
     /// For a KV cache on a device: a card has more of them at first, since a cache that grows moves, and steps that read it elsewhere
     /// are no replays.
     pub(crate) fn on(device: Device) -> Slots {
-        let least = if device == Device::Cuda { 4096 } else { 64 };
+        let least = if device.replays_steps() { 4096 } else { 64 };
         Slots { free: Vec::new(), capacity: 0, least }
     }
 

@@ -16,7 +16,7 @@
 
 use std::path::Path;
 
-use heedful_tensor::{Precision, Ragged, ops};
+use heedful_tensor::{OutOfMemory, Precision, Ragged, ops};
 
 use super::{ClassifierConfig, EncoderClassifier};
 use crate::data::batch::{BatchError, lay_end_to_end};
@@ -67,6 +67,9 @@ pub enum ClassifyError {
     /// The model's scores are not finite.
     #[error(transparent)]
     Broken(#[from] BrokenModel),
+    /// The device has no memory for the batch.
+    #[error("{0}: give it less text at a time, or use --device cpu")]
+    OutOfMemory(#[from] OutOfMemory),
     /// More attention weights than can be recorded.
     #[error(transparent)]
     Weights(#[from] TooManyWeights),
@@ -127,8 +130,8 @@ impl Classifier {
         let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
         self.model.check_text(&ids, &sequences)?;
         let mut pass = Pass::inference(compute).recording_first_queries();
-        let scores = self.model.label_scores(&ids, &sequences, &mut pass);
-        let probabilities = ops::softmax(&scores).to_vec();
+        let scores = || ops::softmax(&self.model.label_scores(&ids, &sequences, &mut pass)).to_vec();
+        let probabilities = self.model.params().device().fitting(scores)?;
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }
@@ -152,9 +155,9 @@ impl Classifier {
     ) -> Result<(Vec<f32>, Vec<AttentionMap>), ClassifyError> {
         let sequences = Ragged::from_lengths([tokens.len()]);
         self.model.check_text(tokens, &sequences)?;
-        let scores = self.model.label_scores(tokens, &sequences, pass);
+        let scores = || ops::softmax(&self.model.label_scores(tokens, &sequences, pass)).to_vec();
+        let probabilities = self.model.params().device().fitting(scores)?;
         pass.check_masks()?;
-        let probabilities = ops::softmax(&scores).to_vec();
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }

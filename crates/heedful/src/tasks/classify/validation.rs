@@ -93,8 +93,9 @@ impl ValidationSet for LabelSet {
         for ValidationBatch { batch, indices } in &self.batches {
             self.model.check(batch)?;
             let mut pass = Pass::inference(recipe.training.compute);
-            let scores = self.model.label_scores(&batch.source, &batch.source_sequences, &mut pass);
-            let scores = scores.to_vec();
+            let scores =
+                || self.model.label_scores(&batch.source, &batch.source_sequences, &mut pass).to_vec();
+            let scores = self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
             for ((row, &truth), &index) in
                 scores.chunks_exact(self.labels.count()).zip(&batch.target_out).zip(indices)
             {
@@ -124,7 +125,9 @@ impl ValidationSet for LabelSet {
         let (tokens, label) = &self.encoded[0];
         let tokens = &tokens[..tokens.len().min(MOST_TOKENS)];
         let mut pass = Pass::inference(recipe.training.compute).recording();
-        self.model.label_scores(tokens, &Ragged::from_lengths([tokens.len()]), &mut pass);
+        let sequences = Ragged::from_lengths([tokens.len()]);
+        let scores = || self.model.label_scores(tokens, &sequences, &mut pass);
+        self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
         let read = self.model.special_tokens().surrounded(tokens);
         let pieces: Vec<String> = read.iter().map(|&id| self.tokenizer.piece(id)).collect();
         let grid = |map: &AttentionMap| {

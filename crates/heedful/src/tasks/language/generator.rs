@@ -169,7 +169,9 @@ impl Generator {
         tokens: &[u32],
     ) -> Result<(Vec<f64>, Vec<AttentionMap>), GenerateError> {
         let batch = self.batch(&[tokens])?;
-        let losses = self.model.loss(&batch, pass).token_losses();
+        let device = self.model.params().device();
+        let losses = device.fitting(|| self.model.loss(&batch, pass).token_losses());
+        let losses = losses.map_err(DecodeError::from)?;
         pass.check_masks().map_err(DecodeError::from)?;
         let maps = pass.take_attention().map_err(DecodeError::from)?;
         Ok((losses.into_iter().map(|loss| -f64::from(loss)).collect(), maps))
@@ -221,7 +223,7 @@ impl Generator {
 impl Generation<'_> {
     /// One more token; false when all texts are complete.
     pub fn step(&mut self) -> Result<bool, GenerateError> {
-        self.scheduler.step();
+        self.scheduler.step().map_err(DecodeError::from)?;
         if let Some((_, found)) = self.scheduler.poll() {
             self.found = Some(found?);
         }

@@ -142,8 +142,9 @@ impl<'g> TextScorer<'g> {
 
     fn read_batch(&mut self, texts: &[&[u32]]) -> Result<(), GenerateError> {
         let batch = self.generator.batch(texts)?;
-        let found = self.generator.model().loss(&batch, &mut Pass::inference(self.compute));
-        let losses = found.token_losses();
+        let model = self.generator.model();
+        let loss = || model.loss(&batch, &mut Pass::inference(self.compute)).token_losses();
+        let losses = model.params().device().fitting(loss).map_err(DecodeError::from)?;
         if losses.iter().any(|loss| !loss.is_finite()) {
             return Err(DecodeError::from(crate::models::BrokenModel { sentence: 0 }).into());
         }

@@ -119,7 +119,7 @@ fn check_long_prompts(model: &LanguageModel) {
     let prompts = [200, 3, 16, 17, 18, 33].map(prompt);
     let mut scheduler = Scheduler::new(model, &options).expect("good options");
     scheduler.push(prompts[0].clone());
-    scheduler.step();
+    scheduler.step().expect("it fits");
     assert!(scheduler.poll().is_none());
     for prompt in &prompts[1..] {
         scheduler.push(prompt.clone());
@@ -135,7 +135,7 @@ fn check_long_prompts(model: &LanguageModel) {
 fn all_found(scheduler: &mut Scheduler<'_>) -> Vec<(SentenceId, Result<Vec<Hypothesis>, DecodeError>)> {
     let mut found = Vec::new();
     while !scheduler.is_idle() {
-        scheduler.step();
+        scheduler.step().expect("it fits");
         found.extend(std::iter::from_fn(|| scheduler.poll()));
     }
     found
@@ -150,7 +150,7 @@ fn check_cancelled_prompts(model: &LanguageModel) {
     let options = SearchOptions { max_length: MaxLength::Absolute(5), ..SearchOptions::default() };
     let mut scheduler = Scheduler::new(model, &options).expect("good options");
     let [long, short] = [200, 100].map(|length| scheduler.push(prompt(length)));
-    scheduler.step();
+    scheduler.step().expect("it fits");
     assert!(scheduler.poll().is_none());
     scheduler.cancel(long);
     let expected = search(model, &[prompt(100)], &options).expect("known tokens").remove(0);

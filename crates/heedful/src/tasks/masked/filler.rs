@@ -16,7 +16,7 @@
 use std::path::Path;
 
 use heedful_tensor::ops::{Scored, TopK};
-use heedful_tensor::{Precision, Ragged};
+use heedful_tensor::{OutOfMemory, Precision, Ragged};
 
 use super::{MaskedConfig, MaskedModel};
 use crate::data::TextLimit;
@@ -68,6 +68,9 @@ pub enum FillError {
     /// The model's scores are not finite.
     #[error(transparent)]
     Broken(#[from] BrokenModel),
+    /// The device has no memory for the batch.
+    #[error("{0}: give it less text at a time, or use --device cpu")]
+    OutOfMemory(#[from] OutOfMemory),
     /// More attention weights than can be recorded.
     #[error(transparent)]
     Weights(#[from] TooManyWeights),
@@ -145,13 +148,15 @@ impl Filler {
         self.model.check_text(&tokens, &sequences)?;
         // Scores of some row: the model reads the text in any case.
         let scored = if rows.is_empty() { &[0][..] } else { &rows };
-        let scores = self.model.token_scores(&tokens, &sequences, scored, pass);
-        pass.check_masks()?;
         let mut best = TopK::default();
         // Special tokens are no guesses; there may be better ones behind them.
         let not_text = self.model.config().stack.special.not_text();
-        let wanted = top.saturating_add(not_text.len()).min(scores.width());
-        best.find(&scores, wanted, pass.compute().precision.rounding());
+        self.model.params.device().fitting(|| {
+            let scores = self.model.token_scores(&tokens, &sequences, scored, pass);
+            let wanted = top.saturating_add(not_text.len()).min(scores.width());
+            best.find(&scores, wanted, pass.compute().precision.rounding());
+        })?;
+        pass.check_masks()?;
         let mut gaps = Vec::new();
         for (gap, &row) in rows.iter().enumerate() {
             let normalizer = best.normalizer(gap);

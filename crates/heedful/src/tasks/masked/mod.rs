@@ -18,7 +18,7 @@ mod tests;
 
 use heedful_tensor::ops::{self, Activation, CrossEntropy};
 use heedful_tensor::random::Dropout;
-use heedful_tensor::{DType, Device, Params, Ragged, Tensor};
+use heedful_tensor::{DType, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use MaskedConfig as Config;
@@ -149,11 +149,9 @@ impl Model for MaskedModel {
         let (text, sequences) = (&batch.source, &batch.source_sequences);
         let StackConfig { vocabulary, special, .. } = &self.config.stack;
         let masked = MaskedText::draw(text, sequences, &Masking::new(*vocabulary, special), pass.stream());
-        let masked = match self.params.device() {
-            // As the texts are; those that are not, are of a model with batch norms, to which every row counts.
-            Device::Cuda if !self.params.has_statistics() => masked.filled_up(),
-            _ => masked,
-        };
+        // As the texts are; those that are not, are of a model with batch norms, to which every row counts.
+        let is_filled_up = self.params.device().replays_steps() && !self.params.has_statistics();
+        let masked = if is_filled_up { masked.filled_up() } else { masked };
         self.loss_of(&masked, sequences, pass)
     }
 

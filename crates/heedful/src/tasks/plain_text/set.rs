@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::data::batch::{Batch, BatchError};
+use crate::data::batch::Batch;
 use crate::data::batches::{ValidationBatch, validation_batches};
 use crate::data::corpus::{CorpusFiles, Filters};
 use crate::data::encoded::{EncodedPair, ExampleKind};
@@ -92,7 +92,7 @@ impl TextSet {
         &self,
         model: &dyn Model,
         recipe: &Recipe,
-    ) -> Result<HeldOut, BatchError> {
+    ) -> Result<HeldOut, DecodeError> {
         held_out(model, self.batches.iter().map(|batch| &batch.batch), recipe.training.compute)
     }
 
@@ -107,7 +107,8 @@ impl TextSet {
         target.truncate(MOST_TOKENS);
         let batch = Batch::for_model(self.kind.layout(), &[(source, target)], &self.special)?;
         let mut pass = Pass::inference(recipe.training.compute).recording();
-        model.loss(&batch, &mut pass);
+        let device = model.params().device();
+        device.fitting(|| model.loss(&batch, &mut pass)).map_err(DecodeError::from)?;
         let tokens = match batch.source.is_empty() {
             true => batch.target_in,
             false => self.special.surrounded(&batch.source),

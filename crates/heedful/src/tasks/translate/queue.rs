@@ -29,6 +29,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use heedful_tensor::OutOfMemory;
+
 use super::translated::{TranslatedPart, TranslatedText};
 use super::{Terms, Translator};
 use crate::data::text_limit::{Part, TooLong};
@@ -120,7 +122,9 @@ impl<'t> TranslationQueue<'t> {
     /// One step of the search: one more token for every text that is being decoded.
     pub fn step(&mut self) -> Result<(), QueueError> {
         self.added = 0;
-        self.scheduler.step();
+        // The texts before the first that is still open are done.
+        let error_of_step = |full: OutOfMemory| QueueError { text: self.popped, error: full.into() };
+        self.scheduler.step().map_err(error_of_step)?;
         while let Some((id, found)) = self.scheduler.poll() {
             let found = found.map_err(|error| self.of_text(id, error))?;
             self.found.insert(id, found);

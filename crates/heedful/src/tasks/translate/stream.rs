@@ -63,7 +63,9 @@ impl<'t> TranslationStream<'t> {
         if let Err(error) = self.limits.check(scheduler.generated()) {
             return Some(Err(error));
         }
-        scheduler.step();
+        if let Err(full) = scheduler.step() {
+            return Some(Err(full.into()));
+        }
         if let Err(error) = self.limits.check(scheduler.generated()) {
             return Some(Err(error));
         }

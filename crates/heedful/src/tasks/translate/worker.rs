@@ -6,6 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use heedful_tensor::OutOfMemory;
+
 use super::pending::{PendingTranslation, Promise, promise};
 use super::{Translation, Translator};
 use crate::decode::{DecodeError, Hypothesis, Limits, Scheduler, SearchInput, SearchOptions, SentenceId};
@@ -67,7 +69,7 @@ fn run(translator: &Translator, jobs: &Receiver<Job>) {
                 Err(_) => break,
             }
         }
-        searches.iter_mut().for_each(|search| search.step(translator));
+        searches.retain_mut(|search| search.step(translator).is_ok());
     }
 }
 
@@ -101,8 +103,8 @@ struct Search<'t> {
 }
 
 impl Search<'_> {
-    /// Ends the jobs that are to end, and decodes one more token of the others.
-    fn step(&mut self, translator: &Translator) {
+    /// Ends the jobs that are to end, and decodes one more token of the others. On an error all have it, and the search is over.
+    fn step(&mut self, translator: &Translator) -> Result<(), OutOfMemory> {
         let Search { scheduler, open, .. } = self;
         open.retain(|&id, job| {
             let ended = match job.limits.check(job.generated) {
@@ -115,7 +117,10 @@ impl Search<'_> {
             job.promise.fulfil(Err(error));
             false
         });
-        scheduler.step();
+        if let Err(full) = scheduler.step() {
+            std::mem::take(open).into_values().for_each(|job| job.promise.fulfil(Err(full.into())));
+            return Err(full);
+        }
         while let Some((id, found)) = scheduler.poll() {
             if let Some(job) = open.remove(&id) {
                 finish(translator, job, found);
@@ -124,6 +129,7 @@ impl Search<'_> {
         for (&id, job) in open {
             job.generated = scheduler.generated_for(id).unwrap_or(job.generated);
         }
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 use heedful_tensor::DType;
 
 use crate::data::batch::{Batch, BatchError};
+use crate::decode::DecodeError;
 use crate::layers::Pass;
 use crate::models::Model;
 
@@ -41,14 +42,17 @@ pub fn held_out<'a>(
     model: &dyn Model,
     batches: impl IntoIterator<Item = &'a Batch>,
     compute: DType,
-) -> Result<HeldOut, BatchError> {
+) -> Result<HeldOut, DecodeError> {
     let mut sum = HeldOut::default();
     for batch in batches {
         model.check(batch)?;
-        let found = model.params().device().send_step(|| model.loss(batch, &mut Pass::inference(compute)));
-        sum.negative_log_likelihood += found.negative_log_likelihood();
-        sum.correct += found.correct();
-        sum.tokens += found.tokens;
+        let device = model.params().device();
+        device.fitting(|| {
+            let found = device.send_step(|| model.loss(batch, &mut Pass::inference(compute)));
+            sum.negative_log_likelihood += found.negative_log_likelihood();
+            sum.correct += found.correct();
+            sum.tokens += found.tokens;
+        })?;
     }
-    if sum.tokens == 0 { Err(BatchError::Empty) } else { Ok(sum) }
+    if sum.tokens == 0 { Err(BatchError::Empty.into()) } else { Ok(sum) }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use heedful_tensor::collective::Failure;
-use heedful_tensor::cuda;
+use heedful_tensor::{OutOfMemory, cuda};
 
 use crate::data::batch::BatchError;
 use crate::data::encoded::EncodedError;
@@ -57,7 +57,7 @@ pub enum RunError {
     #[error(
         "the model with its optimizer does not fit into the memory of the card ({0}): choose a smaller model, or --device cpu"
     )]
-    ModelDoesNotFit(cuda::OutOfMemory),
+    ModelDoesNotFit(OutOfMemory),
     /// The model with what its optimizer keeps does not fit into memory.
     #[error(
         "a model of {parameters} parameters takes at least {bytes} of memory, and the machine has {memory}: choose smaller sizes"
@@ -210,8 +210,8 @@ pub enum RunError {
 }
 
 // Not as sources: the messages have them already, and whoever prints a chain of causes would say them twice.
-impl From<cuda::OutOfMemory> for RunError {
-    fn from(why: cuda::OutOfMemory) -> RunError {
+impl From<OutOfMemory> for RunError {
+    fn from(why: OutOfMemory) -> RunError {
         RunError::ModelDoesNotFit(why)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heedful_tensor::collective::Failure;
-use heedful_tensor::cuda;
+use heedful_tensor::{Device, OutOfMemory};
 
 use super::frozen::freeze;
 use crate::models::ConfigError;
@@ -20,7 +20,7 @@ pub enum FollowError {
     Ranks(#[from] Failure),
     /// The model with what its optimizer keeps does not fit on this rank's card.
     #[error("the model with its optimizer does not fit into the memory of this rank's card ({0})")]
-    DoesNotFit(#[from] cuda::OutOfMemory),
+    DoesNotFit(#[from] OutOfMemory),
     /// The leader's recipe cannot be read: it is another version of the program.
     #[error("the leader's recipe cannot be read here ({0}): start the same heedful everywhere")]
     Recipe(#[from] RecipeError),
@@ -44,8 +44,8 @@ pub fn follow(team: &Team) -> Result<(), FollowError> {
                 freeze(&recipe, model.params());
                 let options = recipe.trainer_options();
                 let place = beginning.place;
-                let built = cuda::fitting(|| Trainer::in_team(model, options, team.clone(), place))?;
-                trainer = Some(built?);
+                let build = || Trainer::in_team::<FollowError>(model, options, team.clone(), place);
+                trainer = Some(Device::from(place).fitting(build)??);
             }
             (order, Some(trainer)) => trainer.obey(order)?,
             (order, None) => unreachable!("a trainer comes before {order:?}"),

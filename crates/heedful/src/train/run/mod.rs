@@ -51,8 +51,6 @@ pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
-use heedful_tensor::cuda;
-
 use self::clock::Timing;
 use crate::models::{ChosenDevice, DeviceChoice};
 use crate::recipe::Recipe;
@@ -144,14 +142,14 @@ fn run(
     let prepared = prepare::prepare(&recipe, start, watcher)?;
     let trainer = |recipe: &Recipe| -> Result<Trainer, RunError> {
         let model = prepared.model.clone();
-        let build = || {
+        let build = || -> Result<Trainer, RunError> {
             if let Some(team) = team {
                 return Trainer::leading(team, device, model, &prepared.folder.config, recipe);
             }
-            model.params().move_to(device);
+            model.params().move_to(device)?;
             Ok(Trainer::new(model, recipe.trainer_options()))
         };
-        Ok(cuda::fitting(build)??)
+        device.fitting(build)?
     };
     let mut plan = None;
     if recipe.fits_time() && prepared.checkpoints.steps()?.is_empty() {

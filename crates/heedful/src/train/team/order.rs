@@ -51,7 +51,19 @@ pub(crate) enum Place {
 
 impl From<Device> for Place {
     fn from(device: Device) -> Place {
-        if device == Device::Cpu { Place::Processor } else { Place::Card }
+        match device {
+            Device::Cpu => Place::Processor,
+            Device::Cuda => Place::Card,
+        }
+    }
+}
+
+impl From<Place> for Device {
+    fn from(place: Place) -> Device {
+        match place {
+            Place::Processor => Device::Cpu,
+            Place::Card => Device::Cuda,
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use heedful_tensor::collective::in_threads;
 use super::*;
 use crate::data::batch::Batch;
 use crate::layers::NormKind;
+use crate::models::Model;
 use crate::recipe::Recipe;
+use crate::train::run::FollowError;
 use crate::train::{Schedule, TrainError, Trainer, TrainerOptions, TrainerState};
 
 const BATCHES: usize = 8;
@@ -19,6 +21,10 @@ fn recipe(change: impl FnOnce(&mut Recipe)) -> Recipe {
     recipe.training.dropout = 0.2;
     change(&mut recipe);
     recipe
+}
+
+fn trainer(model: Box<dyn Model>, team: Team) -> Trainer<Box<dyn Model>> {
+    Trainer::in_team::<FollowError>(model, options(), team, Place::Processor).expect("threads")
 }
 
 fn options() -> TrainerOptions {
@@ -51,12 +57,11 @@ fn train(
         // What differs from the leader's is replaced by its parameters.
         let model = config.build(1 + team.group().rank() as u64).expect("a model");
         if !team.is_leader() {
-            let mut trainer =
-                Trainer::in_team(model, options(), team.clone(), Place::Processor).expect("threads");
+            let mut trainer = trainer(model, team.clone());
             while obey(&mut trainer, &team).is_continue() {}
             return None;
         }
-        let mut trainer = Trainer::in_team(model, options(), team, Place::Processor).expect("threads");
+        let mut trainer = trainer(model, team);
         from.into_iter().for_each(|state| trainer.restore(state).expect("a state of the same model"));
         let losses = steps.clone().map(|step| trainer.step_over(&batches(step)).expect("a good step").loss);
         let losses: Vec<f32> = losses.collect();
@@ -65,7 +70,7 @@ fn train(
     found.into_iter().flatten().next().expect("the leader's")
 }
 
-fn obey(trainer: &mut Trainer<Box<dyn crate::models::Model>>, team: &Team) -> ControlFlow<()> {
+fn obey(trainer: &mut Trainer<Box<dyn Model>>, team: &Team) -> ControlFlow<()> {
     match team.next_order().expect("threads") {
         Order::End => ControlFlow::Break(()),
         order => {
@@ -118,8 +123,7 @@ fn a_rejected_step_leaves_all_ranks_as_they_were() {
     let states = in_threads(2, |group| {
         let team = Team::new(group);
         let model = config.build(1).expect("a model");
-        let mut trainer =
-            Trainer::in_team(model, options(), team.clone(), Place::Processor).expect("threads");
+        let mut trainer = trainer(model, team.clone());
         if !team.is_leader() {
             while obey(&mut trainer, &team).is_continue() {}
             return None;

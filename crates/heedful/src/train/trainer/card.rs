@@ -1,7 +1,7 @@
 //! Steps on a card, and what to do if they do not fit there.
 
 use heedful_tensor::ops::PendingStep;
-use heedful_tensor::{cuda, tape};
+use heedful_tensor::{OutOfMemory, cuda, tape};
 
 use super::{TrainError, Trainer};
 use crate::data::batch::Batch;
@@ -22,7 +22,7 @@ impl<M: Model> Trainer<M> {
         batches: &[Batch],
         tokens: usize,
         pass: &mut Pass,
-    ) -> Result<((f32, PendingStep), cuda::Ticket), cuda::OutOfMemory> {
+    ) -> Result<((f32, PendingStep), cuda::Ticket), OutOfMemory> {
         let fresh = pass.clone();
         self.fitting(|trainer| cuda::step(|| trainer.compute_alone(batches, tokens, pass))).or_else(|_| {
             cuda::trim();
@@ -33,9 +33,9 @@ impl<M: Model> Trainer<M> {
     }
 
     /// Does work on the card; if it does not fit there, the trainer is as it was before.
-    fn fitting<R>(&mut self, work: impl FnOnce(&mut Trainer<M>) -> R) -> Result<R, cuda::OutOfMemory> {
-        let steps = self.optimizer.steps();
-        let result = cuda::fitting(|| work(self));
+    fn fitting<R>(&mut self, work: impl FnOnce(&mut Trainer<M>) -> R) -> Result<R, OutOfMemory> {
+        let (steps, device) = (self.optimizer.steps(), self.model.params().device());
+        let result = device.fitting(|| work(self));
         if result.is_err() {
             self.optimizer.rewind(steps);
             self.average.iter_mut().for_each(|average| average.rewind(steps));

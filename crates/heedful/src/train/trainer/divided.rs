@@ -2,7 +2,7 @@
 
 use heedful_tensor::collective::Failure;
 use heedful_tensor::ops::{BatchLoss, MovingAverage, PendingStep};
-use heedful_tensor::{Device, flops};
+use heedful_tensor::{Device, OutOfMemory, flops};
 
 use super::{Order, TrainError, Trainer, TrainerOptions};
 use crate::data::batch::Batch;
@@ -14,13 +14,13 @@ use crate::train::team::{Beginning, Place, Team, gather_losses};
 
 impl<M: Model> Trainer<M> {
     /// The leader's trainer of a model that this recipe trains: its steps are computed by the whole team.
-    pub fn leading(
+    pub fn leading<E: From<Failure> + From<OutOfMemory>>(
         team: &Team,
         device: Device,
         model: M,
         config: &ModelConfig,
         recipe: &Recipe,
-    ) -> Result<Trainer<M>, Failure> {
+    ) -> Result<Trainer<M>, E> {
         let (config, recipe_text) = (config.clone(), recipe.to_toml());
         let beginning = Beginning { config, recipe: recipe_text, place: device.into() };
         team.announce(&Order::Begin(Box::new(beginning)))?;
@@ -29,17 +29,17 @@ impl<M: Model> Trainer<M> {
 
     /// A trainer whose steps a team computes; all get the leader's parameters. Processors own a part of the optimizer's state
     /// each, cards have all of it.
-    pub(crate) fn in_team(
+    pub(crate) fn in_team<E: From<Failure> + From<OutOfMemory>>(
         model: M,
         options: TrainerOptions,
         team: Team,
         place: Place,
-    ) -> Result<Trainer<M>, Failure> {
+    ) -> Result<Trainer<M>, E> {
         let params = model.params();
         params.set_from_first(team.group())?;
         if place == Place::Card {
             team.join_cards()?;
-            params.move_to(Device::Cuda);
+            params.move_to(place.into())?;
             return Ok(Trainer { team: Some(team), ..Trainer::new(model, options) });
         }
         let average = options.average_decay.map(|decay| MovingAverage::divided(params, decay, team.group()));

@@ -250,7 +250,7 @@ impl<M: Model> Trainer<M> {
                 let (submitted, ticket) = sent.map_err(|_| self.does_not_fit(given, pass))?;
                 (Some(ticket), submitted)
             }
-            _ => (None, self.compute_step(batches, tokens, pass)?),
+            Device::Cpu => (None, self.compute_step(batches, tokens, pass)?),
         };
         let step = self.optimizer.steps();
         let statistics = pass.take_statistics();
@@ -279,7 +279,7 @@ impl<M: Model> Trainer<M> {
         let (params, average) = (self.model.params(), self.average.as_mut());
         let submitted = self.optimizer.submit(params, &mut self.guard, &losses, average);
         // Of several cards each has seen other batches: their statistics are gathered when the step is done.
-        if self.model.params().device() == Device::Cuda && self.team.is_none() {
+        if self.model.params().device().is_asynchronous() && self.team.is_none() {
             pass.take_statistics().iter().for_each(|statistics| statistics.apply_on_card(&self.guard));
         }
         submitted

@@ -1,24 +1,21 @@
 //! MPI, found at run time: nothing of it is needed to build.
 //!
-//! 1. `library` finds the one that belongs to the launcher.
-//! 2. `abi` has what differs between the three kinds: Open MPI's, MPICH's, and that of the MPI 5 standard.
-//! 3. `calls` are the functions that are used, about ten.
-//! 4. `transport` moves bytes with them.
+//! `loaded` has all that the library is needed for, `absent` stands in for it in a build without the feature `mpi` and on systems
+//! other than Unix.
 
-#[cfg(unix)]
-mod abi;
-#[cfg(unix)]
-mod calls;
-#[cfg(unix)]
-mod library;
-#[cfg(unix)]
-mod transport;
+#[cfg_attr(not(all(unix, feature = "mpi")), path = "absent.rs")]
+mod loaded;
 
-use super::group::{Failure, Group};
+use super::group::Failure;
+
+pub use loaded::{join, library};
 
 /// Why ranks cannot be found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
+    /// The program was built without it.
+    #[error("this program was built without MPI: build it on a Unix system, with the feature `mpi`")]
+    NotBuilt,
     /// There is no library.
     #[error(
         "no MPI library was found (looked for {looked_for}): start heedful with mpirun, mpiexec or srun of an MPI that is installed, \
@@ -55,22 +52,6 @@ pub enum Unavailable {
     Failed(#[from] Failure),
 }
 
-/// Joins the processes that a launcher has started with this one. It may be called once in a process.
-pub fn join() -> Result<Group, Unavailable> {
-    #[cfg(unix)]
-    return Group::open(transport::Mpi::join);
-    #[cfg(not(unix))]
-    Err(Unavailable::NotFound { looked_for: "nothing, for it is used on Unix systems only".to_owned() })
-}
-
-/// The library that would be used, in its own words. Nothing is started.
-pub fn library() -> Result<String, Unavailable> {
-    #[cfg(unix)]
-    return library::find().and_then(calls::Calls::load).map(|calls| calls.version());
-    #[cfg(not(unix))]
-    join().map(|_| String::new())
-}
-
 /// Open MPI's launcher sets it.
 const OPEN_MPI: &str = "OMPI_COMM_WORLD_SIZE";
 /// prterun and other launchers that speak PMIx set it.
@@ -99,16 +80,6 @@ fn launched_by(value: impl Fn(&str) -> Option<String>) -> Option<Launched> {
     // prterun, and whatever else speaks PMIx, tells each process its number and no process how many there are.
     let number = || value(PMIX).map(|_| Launched { variable: PMIX, processes: None });
     counts.into_iter().find_map(count).or_else(number)
-}
-
-#[cfg(unix)]
-fn check_launcher(size: usize, library: &str) -> Result<(), Unavailable> {
-    match launched() {
-        Some(Launched { variable, processes: Some(launched) }) if launched > 1 && size == 1 => {
-            Err(Unavailable::Alone { variable, launched, library: library.to_owned() })
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

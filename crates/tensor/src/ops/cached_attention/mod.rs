@@ -117,7 +117,10 @@ pub fn cached_attention(queries: &Part, seen: &Seen<'_>, options: CachedAttentio
             store.check(&newest.tensor, &newest.columns, queries.tensor.rows());
             cuda::attend(queries, stored, lists, Some(newest), options, value_width)
         }
-        (device, _) => panic!("cached attention: queries on {device} and keys elsewhere"),
+        (device @ Device::Cpu, Seen::Listed(..) | Seen::WithNewest(..))
+        | (device @ Device::Cuda, Seen::Each(_)) => {
+            panic!("cached attention: queries on {device} and keys elsewhere")
+        }
     })
 }
 

@@ -4,7 +4,7 @@
 //! All compute the weights anew in the backward pass, and no sum depends on the order of blocks.
 
 mod kept;
-mod single;
+pub(crate) mod single;
 mod work;
 
 use std::rc::Rc;
@@ -15,7 +15,6 @@ use super::{Forward, Problem, Queries, Sink, Target, Weights};
 use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, upload};
 use crate::{Array, DType, Device};
 use kept::KeptWeights;
-pub(crate) use single::SINGLE;
 use work::{List, Work};
 
 pub(crate) static GENERIC: Module = Module::new(
