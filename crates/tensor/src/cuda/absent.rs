@@ -71,11 +71,11 @@ impl Module {
         self
     }
 
-    pub(crate) fn function(&self, _: &str) -> Function {
+    pub(crate) fn function(&self, _: impl AsRef<str>) -> Function {
         absent()
     }
 
-    pub(crate) fn function_with_shared(&self, _: &str, _: usize) -> Function {
+    pub(crate) fn function_with_shared(&self, _: impl AsRef<str>, _: usize) -> Function {
         absent()
     }
 }
