@@ -25,7 +25,10 @@
 
 #![forbid(unsafe_code)]
 
+mod error;
 mod registry;
+
+pub use error::{Error, Result};
 
 pub mod system;
 

@@ -57,6 +57,8 @@ pub enum LabelsError {
     Write(#[from] WriteError),
 }
 
+impl crate::error::Cause for LabelsError {}
+
 impl Labels {
     /// All labels of a corpus; their indices follow the order of their names.
     pub fn collect(files: &CorpusFiles) -> Result<Labels, LabelsError> {

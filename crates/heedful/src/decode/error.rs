@@ -60,6 +60,8 @@ pub enum DecodeError {
     Panicked,
 }
 
+impl crate::error::Cause for DecodeError {}
+
 impl DecodeError {
     /// The same of another sentence.
     pub(crate) fn of_sentence(self, sentence: usize) -> DecodeError {

@@ -1,13 +1,14 @@
 //! The explanations of models that read one text: classifiers, language models, masked language models.
 
 use super::explanation::{ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, WeightForm};
-use super::options::{ExplainError, ExplainOptions};
+use super::options::ExplainOptions;
 use super::translated::{end, layers, tokens};
+use crate::Result;
 use crate::data::SpecialTokens;
 use crate::data::tokenizer::Tokenizer;
 use crate::layers::{AttentionMap, TooManyWeights};
 use crate::models::Model;
-use crate::tasks::classify::{Classifier, ClassifyError};
+use crate::tasks::classify::Classifier;
 use crate::tasks::language::Generator;
 use crate::tasks::masked::{Filler, Guess};
 
@@ -19,16 +20,16 @@ impl Explanation {
         ids: &[u32],
         n_best: usize,
         options: &ExplainOptions,
-    ) -> Result<Explanation, ExplainError> {
+    ) -> Result<Explanation> {
         if ids.is_empty() {
             return Ok(Explanation::blank(text));
         }
-        let (probabilities, maps) = classifier.attend_in(&mut options.pass(), ids)?;
+        let (probabilities, maps) = classifier.attend_in(&mut options.pass(classifier.compute()), ids)?;
         // Every label has its copy of them.
         let copies = n_best.min(probabilities.len());
         let kept = if options.form == WeightForm::None { 0 } else { copies };
         let numbers: usize = maps.iter().map(AttentionMap::numbers).sum();
-        TooManyWeights::check([ids.len(); 2], numbers.saturating_mul(kept)).map_err(ClassifyError::from)?;
+        TooManyWeights::check([ids.len(); 2], numbers.saturating_mul(kept))?;
         let mut order: Vec<usize> = (0..probabilities.len()).collect();
         order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
         let output = |&label: &usize| {
@@ -55,12 +56,12 @@ impl Explanation {
         generator: &Generator,
         ids: &[u32],
         options: &ExplainOptions,
-    ) -> Result<Explanation, ExplainError> {
+    ) -> Result<Explanation> {
         let text = generator.decode(&[], ids);
         if ids.is_empty() {
             return Ok(Explanation::blank(&text));
         }
-        let (log_probabilities, maps) = generator.attend_in(&mut options.pass(), ids)?;
+        let (log_probabilities, maps) = generator.attend_in(&mut options.pass(generator.compute()), ids)?;
         let log_probability = log_probabilities.iter().sum();
         let mut said = tokens(generator.tokenizer(), ids, &log_probabilities);
         if generator.ends_texts() {
@@ -81,11 +82,11 @@ impl Explanation {
         text: &str,
         ids: &[u32],
         options: &ExplainOptions,
-    ) -> Result<Explanation, ExplainError> {
+    ) -> Result<Explanation> {
         if ids.is_empty() {
             return Ok(Explanation::blank(text));
         }
-        let (filled, maps) = filler.attend_in(&mut options.pass(), ids.to_vec(), 1)?;
+        let (filled, maps) = filler.attend_in(&mut options.pass(filler.compute()), ids.to_vec(), 1)?;
         let special = filler.model().special_tokens();
         let mut read = surrounded(filler.tokenizer(), ids, &special);
         for (token, _) in read.iter_mut().zip(special.surrounded(ids)).filter(|(_, id)| *id == special.mask) {

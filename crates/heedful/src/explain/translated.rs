@@ -47,7 +47,7 @@ fn explain(
 ) -> Result<ExplainedOutput, DecodeError> {
     let generated = &output.hypothesis.tokens;
     translator.model().check_heads(&options.search.without_heads)?;
-    let (maps, masked) = attend_in(&mut options.aligning_pass(), translator.model(), source_ids, generated)?;
+    let (maps, masked) = attend_in(&mut options.aligning_pass(translator.compute()), translator.model(), source_ids, generated)?;
     let (log_probabilities, score, log_probability) = if options.masks.is_empty() {
         let stepped = translator.token_scores(source_ids, generated, &options.search)?.tokens;
         (stepped, output.hypothesis.score, output.hypothesis.log_probability)

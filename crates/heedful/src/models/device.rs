@@ -1,7 +1,7 @@
 //! What is to compute, and what does.
 
-use heedful_tensor::Device;
 use heedful_tensor::cuda::{self, Unavailable};
+use heedful_tensor::{Device, Params, Precision};
 
 use super::Model;
 
@@ -24,6 +24,13 @@ pub struct ChosenDevice {
     pub device: Device,
     /// Why it is not the card, if the choice was left to the program.
     pub why_not_card: Option<String>,
+}
+
+/// In what numbers models multiply that compute together, where no type is named: int8 if all of them were stored in int8 and a
+/// CPU computes, which a GPU does not do; else bf16, which every machine computes fast.
+pub(crate) fn default_precision<'p>(models: impl IntoIterator<Item = &'p Params>) -> Precision {
+    let is_int8 = |model: &Params| model.are_int8() && model.device() == Device::Cpu;
+    if models.into_iter().all(is_int8) { Precision::Int8 } else { Precision::Bf16 }
 }
 
 impl DeviceChoice {

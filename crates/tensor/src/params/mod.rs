@@ -188,6 +188,7 @@ impl Params {
     /// Replaces the flat vector by a copy of `values`, which must be as long.
     pub fn set(&self, values: &[f32]) {
         self.values_mut().copy_from(values);
+        self.are_int8_no_more();
     }
 
     /// The flat vector, to read.

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::Variation;
+use crate::Result;
 use crate::data::Input;
 use crate::data::corpus::CorpusFiles;
 use crate::recipe::Task;
 use crate::tasks::classify::{Classified, Classifier};
-use crate::train::run::RunError;
+
 
 /// Texts are compared in so many groups of equal size, from the shortest to the longest.
 const GROUPS: usize = 4;
@@ -28,7 +29,7 @@ pub struct LengthAccuracy {
 }
 
 /// Classifies the validation set with the model that a run has left; empty for other tasks, and where there is no model.
-pub(super) fn by_length(variation: &Variation) -> Result<Vec<LengthAccuracy>, RunError> {
+pub(super) fn by_length(variation: &Variation) -> Result<Vec<LengthAccuracy>> {
     let (recipe, folder) = (&variation.recipe, &variation.recipe.output.out);
     let (Task::Classify, Some(folder)) = (recipe.data.task, folder) else { return Ok(Vec::new()) };
     let Ok(classifier) = Classifier::open(folder) else { return Ok(Vec::new()) };

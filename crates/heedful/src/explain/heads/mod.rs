@@ -16,4 +16,4 @@ pub use links::{ReferenceAlignment, ReferenceAlignmentError};
 pub use pruning::{Pruning, PruningCorpus};
 pub use report::{HeadReport, HeadRow, LayerRow};
 pub use statistics::HeadStatistics;
-pub use survey::{HeadSurvey, SurveyError};
+pub use survey::HeadSurvey;

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use twox_hash::XxHash3_64;
 
+use crate::Result;
 use crate::decode::{DecodeError, SearchOptions};
 use crate::metrics::{BleuOptions, corpus_bleu};
 use crate::models::{HeadError, HeadName};
-use crate::tasks::OpenError;
+
 use crate::tasks::translate::Translator;
 
 /// Evaluates a model with different heads pruned.
@@ -31,7 +32,7 @@ pub struct PruningCorpus {
 
 impl Pruning {
     /// Opens the folder of a Transformer.
-    pub fn open(folder: &Path, corpus: PruningCorpus, options: &SearchOptions) -> Result<Pruning, OpenError> {
+    pub fn open(folder: &Path, corpus: PruningCorpus, options: &SearchOptions) -> Result<Pruning> {
         let translator = Translator::open(folder)?;
         // Checked here, not after the whole model was evaluated.
         if translator.model().heads().is_empty() {

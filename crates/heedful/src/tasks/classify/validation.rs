@@ -5,6 +5,7 @@ use std::sync::Arc;
 use heedful_tensor::Ragged;
 
 use super::EncoderClassifier;
+use crate::Result;
 use crate::data::batch::BatchLayout;
 use crate::data::batches::{ValidationBatch, validation_batches};
 use crate::data::corpus::CorpusFiles;
@@ -21,7 +22,7 @@ use crate::recipe::Recipe;
 use crate::tasks::validation::{
     HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, longest,
 };
-use crate::tasks::{Materials, TaskError};
+use crate::tasks::Materials;
 
 /// Maximum number of tokens whose attention is shown.
 const MOST_TOKENS: usize = 48;
@@ -41,7 +42,7 @@ impl LabelSet {
     pub(super) fn read(
         materials: &Materials<'_>,
         model: Arc<EncoderClassifier>,
-    ) -> Result<Option<LabelSet>, TaskError> {
+    ) -> Result<Option<LabelSet>> {
         let Materials { recipe, tokenizers, labels, .. } = *materials;
         let (files, Some(labels)) = (&recipe.data.valid_label_text, labels) else { return Ok(None) };
         if files.is_empty() {
@@ -86,7 +87,7 @@ impl ValidationSet for LabelSet {
         self.texts.len()
     }
 
-    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult> {
         let mut held_out = HeldOut::default();
         let mut confusion = ConfusionMatrix::new(self.labels.count());
         let mut predicted = vec![(0, 0.0); self.texts.len()];
@@ -120,7 +121,7 @@ impl ValidationSet for LabelSet {
         })
     }
 
-    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
+    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>> {
         let (tokens, label) = &self.encoded[0];
         let tokens = &tokens[..tokens.len().min(MOST_TOKENS)];
         let mut pass = Pass::inference(recipe.training.compute).recording();
@@ -139,7 +140,7 @@ impl ValidationSet for LabelSet {
                 columns,
             }
         };
-        let maps = pass.take_attention().map_err(DecodeError::from)?;
+        let maps = pass.take_attention()?;
         Ok(maps.iter().map(grid).collect())
     }
 }

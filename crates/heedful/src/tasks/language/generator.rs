@@ -1,12 +1,10 @@
 //! A language model with its vocabulary: a prompt in, its continuation out.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::path::Path;
-//! use heedful::decode::{Sampling, SearchOptions};
-//! use heedful::tasks::language::Generator;
+//! # fn main() -> heedful::Result<()> {
+//! use heedful::{Generator, Sampling, SearchOptions};
 //!
-//! let generator = Generator::open(Path::new("run"))?;
+//! let generator = Generator::open("run")?;
 //! let options = SearchOptions { sampling: Some(Sampling::default()), ..SearchOptions::default() };
 //! for text in generator.generate("Once upon a time", 100, &options)? {
 //!     println!("{text}");
@@ -17,7 +15,10 @@
 
 use std::path::Path;
 
+use heedful_tensor::Precision;
+
 use super::{LanguageConfig, LanguageModel, TextShape};
+use crate::{Error, Result};
 use crate::data::TextLimit;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::text_limit::LimitError;
@@ -26,7 +27,7 @@ use crate::decode::{DecodeError, Hypothesis, MaxLength, Scheduler, SearchOptions
 use crate::layers::{AttentionMap, Pass};
 use crate::models::{Generate, Model};
 use crate::tasks::open::{Opened, open};
-use crate::tasks::{OpenError, Task};
+use crate::tasks::{OpenOptions, Task};
 
 /// A language model that takes and returns text.
 pub struct Generator {
@@ -34,27 +35,7 @@ pub struct Generator {
     model: LanguageModel,
     tokenizers: Tokenizers,
     limit: TextLimit,
-}
-
-/// Why a language model cannot be opened, or cannot continue a prompt.
-#[derive(Debug, thiserror::Error)]
-pub enum GenerateError {
-    /// The folder holds no language model.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The prompt or the options are invalid.
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// The prompt is as long as the learned positions allow.
-    #[error(
-        "the prompt has {tokens} tokens, and the model has {longest} positions for prompt and continuation: give a shorter prompt"
-    )]
-    LongPrompt {
-        /// Its length.
-        tokens: usize,
-        /// The number of positions.
-        longest: usize,
-    },
+    compute: Precision,
 }
 
 /// Texts that are being generated: every [`Generation::step`] adds a token to each.
@@ -68,19 +49,30 @@ pub struct Generation<'g> {
 
 impl Generator {
     /// Opens the folder of a language model or of its training run.
-    pub fn open(folder: &Path) -> Result<Generator, GenerateError> {
-        let Opened { config, model, tokenizers, trained, .. } =
-            open::<LanguageConfig>(folder, Task::Language)?;
+    pub fn open(folder: impl AsRef<Path>) -> Result<Generator> {
+        Generator::open_with(folder, &OpenOptions::new())
+    }
+
+    /// As [`Generator::open`], with options.
+    pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Generator> {
+        let opened = open::<LanguageConfig>(folder.as_ref(), Task::Language, options)?;
+        let Opened { config, model, tokenizers, trained, .. } = opened;
         // `<bos>` comes before a prompt, and a token after it.
         let positions = model.longest_target().map(|longest| longest.saturating_sub(2));
-        let limit = TextLimit::new(&tokenizers.target, positions, trained.max(config.block));
-        Ok(Generator { config, model, tokenizers, limit })
+        let limit = options.limit(TextLimit::new(&tokenizers.target, positions, trained.max(config.block)))?;
+        let compute = options.precision(model.params());
+        Ok(Generator { config, model, tokenizers, limit, compute })
     }
 
     /// Sets the most tokens of a prompt.
     pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
+    }
+
+    /// The type of its matrix products, unless the options of a search name another.
+    pub fn compute(&self) -> Precision {
+        self.compute
     }
 
     /// The most tokens of a prompt, `<bos>` not among them.
@@ -104,18 +96,23 @@ impl Generator {
         prompt: usize,
         tokens: usize,
         options: &SearchOptions,
-    ) -> Result<SearchOptions, GenerateError> {
+    ) -> Result<SearchOptions> {
         // With `<bos>`.
         let given = prompt + 1;
         let tokens = match self.model.longest_target() {
             Some(longest) if given >= longest => {
-                return Err(GenerateError::LongPrompt { tokens: given, longest });
+                return Err(Error::new(format!(
+                    "the prompt has {given} tokens, and the model has {longest} positions for prompt and continuation: give a \
+                     shorter prompt"
+                )));
             }
             Some(longest) => tokens.min(longest - given),
             None => tokens,
         };
-        let options = SearchOptions { max_length: MaxLength::Absolute(tokens), ..options.clone() };
-        options.check().map_err(DecodeError::from)?;
+        let compute = options.compute.or(Some(self.compute));
+        let options =
+            SearchOptions { max_length: MaxLength::Absolute(tokens), compute, ..options.clone() };
+        options.check()?;
         Ok(options)
     }
 
@@ -125,7 +122,7 @@ impl Generator {
         prompt: &str,
         tokens: usize,
         options: &SearchOptions,
-    ) -> Result<Vec<String>, GenerateError> {
+    ) -> Result<Vec<String>> {
         let prompt = self.encode(prompt);
         let options = self.options(prompt.len(), tokens, options)?;
         let mut generation = self.begin(prompt, &options)?;
@@ -134,7 +131,7 @@ impl Generator {
     }
 
     /// Starts to continue a prompt from [`Generator::encode`], with options from [`Generator::options`].
-    pub fn begin(&self, prompt: Vec<u32>, options: &SearchOptions) -> Result<Generation<'_>, GenerateError> {
+    pub fn begin(&self, prompt: Vec<u32>, options: &SearchOptions) -> Result<Generation<'_>> {
         let prompt = self.source(prompt);
         let mut scheduler = Scheduler::new(&self.model, options)?;
         let id = scheduler.push(prompt.clone());
@@ -167,11 +164,11 @@ impl Generator {
         &self,
         pass: &mut Pass,
         tokens: &[u32],
-    ) -> Result<(Vec<f64>, Vec<AttentionMap>), GenerateError> {
+    ) -> Result<(Vec<f64>, Vec<AttentionMap>)> {
         let batch = self.batch(&[tokens])?;
         let losses = self.model.loss(&batch, pass).token_losses();
-        pass.check_masks().map_err(DecodeError::from)?;
-        let maps = pass.take_attention().map_err(DecodeError::from)?;
+        pass.check_masks()?;
+        let maps = pass.take_attention()?;
         Ok((losses.into_iter().map(|loss| -f64::from(loss)).collect(), maps))
     }
 
@@ -220,7 +217,7 @@ impl Generator {
 
 impl Generation<'_> {
     /// One more token; false when all texts are complete.
-    pub fn step(&mut self) -> Result<bool, GenerateError> {
+    pub fn step(&mut self) -> Result<bool> {
         self.scheduler.step();
         if let Some((_, found)) = self.scheduler.poll() {
             self.found = Some(found?);

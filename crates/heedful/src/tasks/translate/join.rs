@@ -25,16 +25,17 @@ pub enum JoinError {
     },
 }
 
+impl crate::error::Cause for JoinError {}
+
 impl Translator {
     /// Translators that translate together, by the mean of their log-probabilities
     /// ([`Ensemble`](crate::decode::Ensemble)). They have one source and one target vocabulary; attention weights and
     /// alignments are those of the first.
     ///
     /// ```no_run
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use std::path::Path;
-    /// # use heedful::tasks::translate::Translator;
-    /// let both = [Translator::open(Path::new("run1"))?, Translator::open(Path::new("run2"))?];
+    /// # fn main() -> heedful::Result<()> {
+    /// # use heedful::Translator;
+    /// let both = [Translator::open("run1")?, Translator::open("run2")?];
     /// let translator = Translator::join(both)?;
     /// # Ok(())
     /// # }

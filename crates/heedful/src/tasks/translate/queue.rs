@@ -1,12 +1,10 @@
 //! Texts in, translations out, in their order: many texts as fast as can be, in memory that does not grow with their number.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::path::Path;
-//! use heedful::decode::SearchOptions;
-//! use heedful::tasks::translate::{LongText, Terms, TranslationQueue, Translator};
+//! # fn main() -> heedful::Result<()> {
+//! use heedful::{LongText, SearchOptions, Terms, TranslationQueue, Translator};
 //!
-//! let translator = Translator::open(Path::new("run"))?;
+//! let translator = Translator::open("run")?;
 //! let options = SearchOptions::default();
 //! let mut queue = TranslationQueue::new(&translator, &options)?;
 //! let mut texts = ["A dog runs.", "A cat sleeps."].into_iter();
@@ -83,6 +81,8 @@ pub struct QueueError {
     #[source]
     pub error: DecodeError,
 }
+
+impl crate::error::Cause for QueueError {}
 
 impl<'t> TranslationQueue<'t> {
     /// A queue without texts.

@@ -61,9 +61,12 @@ pub enum TermsError {
     },
 }
 
+impl crate::error::Cause for TermsError {}
+
 impl Terms {
     /// Reads a file. Blank lines are skipped.
-    pub fn open(path: &Path) -> Result<Terms, TermsError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Terms, TermsError> {
+        let path = path.as_ref();
         let file = path.display().to_string();
         match fs::read_to_string(path) {
             Ok(text) => Terms::parse(&file, &text),

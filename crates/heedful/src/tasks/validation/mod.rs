@@ -4,7 +4,8 @@ mod held_out;
 
 pub use held_out::{HeldOut, held_out};
 
-use super::TaskError;
+
+use crate::{Error, Result};
 use crate::metrics::Measure;
 use crate::plot::{AttentionGrid, Table};
 use crate::recipe::{PositionKind, Recipe};
@@ -19,10 +20,10 @@ pub(crate) trait ValidationSet: Send {
     fn len(&self) -> usize;
 
     /// Validates the model.
-    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError>;
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult>;
 
     /// The attention weights of every layer and head in the first example.
-    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError>;
+    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>>;
 }
 
 /// The result of a validation.
@@ -60,9 +61,12 @@ impl ValidationResult {
     }
 }
 
-impl From<Unusable> for TaskError {
-    fn from(Unusable { read, empty, too_long }: Unusable) -> TaskError {
-        TaskError::NothingToValidate { read, empty, too_long }
+impl From<Unusable> for Error {
+    fn from(Unusable { read, empty, too_long }: Unusable) -> Error {
+        Error::new(format!(
+            "the validation set has no usable example: of {read}, {empty} are empty on a side and {too_long} are too long for \
+             the model"
+        ))
     }
 }
 

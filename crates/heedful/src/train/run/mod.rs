@@ -43,8 +43,9 @@ mod trial;
 mod follow;
 
 pub use clock::{Clock, SystemClock};
-pub use error::RunError;
-pub use follow::{FollowError, follow};
+pub(crate) use error::{Diverged, no_folder};
+pub use error::not_a_run;
+pub use follow::follow;
 pub(crate) use page::{environment, settings};
 pub use prepare::is_run;
 pub(crate) use prepare::with_absolute_paths;
@@ -54,6 +55,8 @@ pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 use heedful_tensor::cuda;
 
 use self::clock::Timing;
+use self::error::{large_for_card, unreachable_ranks};
+use crate::{Error, Result};
 use crate::models::{ChosenDevice, DeviceChoice};
 use crate::recipe::Recipe;
 use crate::system::is_same_file;
@@ -73,7 +76,7 @@ pub enum Start {
 }
 
 /// Trains by the recipe, in the folder that it names, until its limits are reached or the watcher stops it.
-pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
+pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome> {
     train_on(DeviceChoice::Cpu, recipe, start, watcher)
 }
 
@@ -83,7 +86,7 @@ pub fn train_on(
     recipe: &Recipe,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<Outcome, RunError> {
+) -> Result<Outcome> {
     train_by(&SystemClock::default(), device, recipe, start, watcher)
 }
 
@@ -95,7 +98,7 @@ pub fn train_with(
     recipe: &Recipe,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<Outcome, RunError> {
+) -> Result<Outcome> {
     run(&SystemClock::default(), device, Some(team), recipe, start, watcher)
 }
 
@@ -106,7 +109,7 @@ pub fn train_by(
     recipe: &Recipe,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<Outcome, RunError> {
+) -> Result<Outcome> {
     run(clock, device, None, recipe, start, watcher)
 }
 
@@ -117,7 +120,7 @@ fn run(
     recipe: &Recipe,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<Outcome, RunError> {
+) -> Result<Outcome> {
     team.map_or(Ok(()), |team| team.check(recipe.training.accumulate))?;
     let timing = Timing::begin(clock);
     let mut recipe = recipe.clone();
@@ -126,7 +129,10 @@ fn run(
         && let Some(folder) = &recipe.model.init_from
     {
         if recipe.output.out.as_ref().is_some_and(|out| is_same_file(out, folder)) {
-            return Err(RunError::OntoOriginal { folder: folder.clone() });
+            let folder = folder.display();
+            return Err(Error::new(format!(
+                "the run would replace the model in {folder} that it starts from: choose another folder (--out)"
+            )));
         }
         let original = Original::open(folder, recipe.data.task)?;
         // What is wrong with them is told before anything is written.
@@ -142,7 +148,7 @@ fn run(
         recipe.open.clear();
     }
     let prepared = prepare::prepare(&recipe, start, watcher)?;
-    let trainer = |recipe: &Recipe| -> Result<Trainer, RunError> {
+    let trainer = |recipe: &Recipe| -> Result<Trainer> {
         let model = prepared.model.clone();
         let build = || {
             if let Some(team) = team {
@@ -151,7 +157,7 @@ fn run(
             model.params().move_to(device);
             Ok(Trainer::new(model, recipe.trainer_options()))
         };
-        Ok(cuda::fitting(build)??)
+        cuda::fitting(build).map_err(large_for_card)?.map_err(unreachable_ranks)
     };
     let mut plan = None;
     if recipe.fits_time() && prepared.checkpoints.steps()?.is_empty() {

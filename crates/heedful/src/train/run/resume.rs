@@ -1,7 +1,8 @@
 //! How a run goes on from its newest checkpoint.
 
 use super::prepare::with_absolute_paths;
-use super::{Event, RunError, Watcher, device};
+use super::{Event, Watcher, device};
+use crate::{Error, Result};
 use crate::recipe::Recipe;
 use crate::train::Trainer;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress};
@@ -12,14 +13,18 @@ pub(super) fn restore(
     checkpoints: &Checkpoints,
     trainer: &mut Trainer,
     watcher: &mut dyn Watcher,
-) -> Result<Option<(u64, Progress)>, RunError> {
+) -> Result<Option<(u64, Progress)>> {
     let (checkpoint, warnings) = checkpoints.latest()?;
     for warning in &warnings {
         watcher.observe(&Event::Warning(warning));
     }
     let Some(Checkpoint { trainer: state, progress }) = checkpoint else { return Ok(None) };
     let step = state.step;
-    trainer.restore(&state).map_err(|source| RunError::OtherModel { step, source })?;
+    trainer.restore(&state).map_err(|why| {
+        Error::new(format!(
+            "the checkpoint of step {step} does not fit the recipe: {why}. Undo the change of the recipe, or start a new run"
+        ))
+    })?;
     if progress.recipe != fingerprint(recipe) {
         watcher.observe(&Event::Warning(
             "settings that determine the weights have changed since the last checkpoint: the run cannot be reproduced from its recipe",

@@ -13,7 +13,9 @@ use super::page::{Page, shown, title};
 use super::prepare::Prepared;
 use super::resume::{fingerprint, restore};
 use super::validated::{record_of, score};
-use super::{Ending, Event, Outcome, Ready, RunError, Watcher};
+use super::{Ending, Event, Outcome, Ready, Watcher};
+use super::error::{Diverged, does_not_fit, unreachable_ranks};
+use crate::{Error, Result};
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
@@ -71,7 +73,7 @@ impl<'a> Session<'a> {
         mut timing: Timing<'a>,
         plan: Option<TimePlan>,
         watcher: &'a mut dyn Watcher,
-    ) -> Result<Session<'a>, RunError> {
+    ) -> Result<Session<'a>> {
         let Prepared { folder, checkpoints, tokenizers, corpus, layout, validation, .. } = prepared;
         let device = trainer.model().params().device();
         let progress = restore(recipe, &checkpoints, &mut trainer, watcher)?;
@@ -80,8 +82,11 @@ impl<'a> Session<'a> {
         }
         let step = progress.as_ref().map_or(0, |(step, _)| *step);
         let position = progress.as_ref().map_or(Ok(BatchPosition::default()), |(step, progress)| {
-            let no_position =
-                |error: serde_json::Error| RunError::NoPosition { step: *step, reason: error.to_string() };
+            let no_position = |error: serde_json::Error| {
+                Error::new(format!(
+                    "the position in the data of the checkpoint of step {step} cannot be read: {error}"
+                ))
+            };
             serde_json::from_value(progress.data.clone()).map_err(no_position)
         })?;
         let progress = progress.map(|(_, progress)| progress).unwrap_or_default();
@@ -147,7 +152,7 @@ impl<'a> Session<'a> {
     }
 
     /// Trains until a limit is reached.
-    pub(super) fn run(mut self) -> Result<Outcome, RunError> {
+    pub(super) fn run(mut self) -> Result<Outcome> {
         let ending = loop {
             if let Some(ending) = self.ending() {
                 break ending;
@@ -208,7 +213,7 @@ impl<'a> Session<'a> {
     }
 
     /// One update.
-    fn advance(&mut self) -> Result<(), RunError> {
+    fn advance(&mut self) -> Result<()> {
         let mut batches: Vec<Batch> = Vec::with_capacity(self.recipe.training.accumulate);
         let mut position = self.position;
         while batches.len() < self.recipe.training.accumulate {
@@ -227,7 +232,7 @@ impl<'a> Session<'a> {
     }
 
     /// Waits for the reports of all steps: a card's arrive late.
-    fn settle(&mut self) -> Result<(), RunError> {
+    fn settle(&mut self) -> Result<()> {
         let reports = self.trainer.drain().map_err(|error| self.ended_by(error))?;
         self.take_in(&reports);
         Ok(())
@@ -243,31 +248,32 @@ impl<'a> Session<'a> {
     }
 
     /// The error of a run that cannot go on. It takes precedence over failures to write checkpoint or report.
-    fn ended_by(&mut self, error: TrainError) -> RunError {
+    fn ended_by(&mut self, error: TrainError) -> Error {
         let reason = error.to_string();
         match error {
             TrainError::Batch(error) => error.into(),
             TrainError::Ranks(failure) => {
                 let _ = self.writer.finish();
                 self.publish_end(Status::Stopped { step: self.step, reason });
-                failure.into()
+                unreachable_ranks(failure)
             }
             TrainError::Diverged { step, .. } => {
                 let kept = self.writer.finish().ok().and(self.saved_step);
                 self.publish_end(Status::Diverged { step, reason });
-                RunError::Diverged { error, kept }
+                Diverged { error, kept }.into()
             }
             TrainError::DoesNotFit { .. } => {
                 // An earlier step may turn out to have diverged.
                 if self.step > 0
                     && self.saved_step != Some(self.step)
-                    && let Err(earlier @ RunError::Diverged { .. }) = self.save(None)
+                    && let Err(earlier) = self.save(None)
+                    && earlier.cause::<Diverged>().is_some()
                 {
                     return earlier;
                 }
                 let kept = self.writer.finish().ok().and(self.saved_step);
                 self.publish_end(Status::Stopped { step: self.step, reason });
-                RunError::DoesNotFit { error, kept }
+                does_not_fit(&error, kept)
             }
         }
     }
@@ -284,7 +290,7 @@ impl<'a> Session<'a> {
         self.publish(status);
     }
 
-    fn log(&mut self) -> Result<(), RunError> {
+    fn log(&mut self) -> Result<()> {
         self.settle()?;
         let Some(record) = self.meter.take() else { return Ok(()) };
         let record = record.with(Measure::Flops, self.flops);
@@ -312,7 +318,7 @@ impl<'a> Session<'a> {
     }
 
     /// Validates the model, saves it if it is the best, and saves a checkpoint with its score.
-    fn validate(&mut self) -> Result<Option<Verdict>, RunError> {
+    fn validate(&mut self) -> Result<Option<Verdict>> {
         self.settle()?;
         let Some(set) = &self.validation else { return Ok(None) };
         let (recipe, trainer, watcher) = (self.recipe, &mut self.trainer, &mut *self.watcher);
@@ -321,7 +327,7 @@ impl<'a> Session<'a> {
             trainer.with_gathered_average(|model| {
                 let result = set.validate(recipe)?;
                 let attention = set.attention(recipe)?;
-                Ok::<_, RunError>((result, Weights::of(model.params()), attention))
+                Ok::<_>((result, Weights::of(model.params()), attention))
             })?
         };
         let (validated, seconds) = self.timing.measure(|| self.meter.pause(validate));
@@ -349,7 +355,7 @@ impl<'a> Session<'a> {
         Ok(Some(verdict))
     }
 
-    fn save(&mut self, score: Option<ValidationScore>) -> Result<(), RunError> {
+    fn save(&mut self, score: Option<ValidationScore>) -> Result<()> {
         self.settle()?;
         let progress = Progress {
             data: json!(self.position),

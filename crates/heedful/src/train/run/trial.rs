@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::clock::Timing;
 use super::prepare::Prepared;
 use super::session::batch_options;
-use super::{Event, RunError, Watcher};
+use super::{Event, Watcher};
+use crate::Result;
 use crate::data::batch::Batch;
 use crate::data::batches::{BatchPosition, Batches, Prefetched};
 use crate::recipe::{Recipe, Task};
@@ -31,7 +32,7 @@ pub(super) fn plan(
     trainer: &mut Trainer,
     timing: &Timing<'_>,
     watcher: &mut dyn Watcher,
-) -> Result<Option<TimePlan>, RunError> {
+) -> Result<Option<TimePlan>> {
     let Some(limit) = recipe.training.time.map(|time| time.as_secs_f64()) else { return Ok(None) };
     watcher.observe(&Event::Measuring { steps: 0 });
     let validation = validation_seconds(recipe, prepared, timing, watcher)?;
@@ -50,11 +51,11 @@ fn step_seconds(
     enough: f64,
     timing: &Timing<'_>,
     watcher: &mut dyn Watcher,
-) -> Result<Option<f64>, RunError> {
+) -> Result<Option<f64>> {
     let options = batch_options(recipe, prepared.layout, prepared.model.special_tokens());
     let corpus = Arc::clone(&prepared.corpus);
     let mut stream = Prefetched::new(Batches::at(corpus, &options, BatchPosition::default())?);
-    let mut update = |trainer: &mut Trainer| -> Result<bool, RunError> {
+    let mut update = |trainer: &mut Trainer| -> Result<bool> {
         let mut batches: Vec<Batch> = Vec::new();
         for _ in 0..recipe.training.accumulate {
             batches.push(stream.next().expect("the stream of batches ends by an error only")?.batch);
@@ -84,7 +85,7 @@ fn validation_seconds(
     prepared: &Prepared,
     timing: &Timing<'_>,
     watcher: &mut dyn Watcher,
-) -> Result<f64, RunError> {
+) -> Result<f64> {
     let Some(set) = &prepared.validation else { return Ok(0.0) };
     let mut seconds = |recipe: &Recipe| {
         let validated = timing.measure(|| {

@@ -151,6 +151,8 @@ pub enum TrainError {
     },
 }
 
+impl crate::error::Cause for TrainError {}
+
 impl TrainerOptions {
     /// The paper's Adam under `schedule`.
     pub fn new(compute: DType, seed: u64, schedule: Schedule) -> TrainerOptions {
