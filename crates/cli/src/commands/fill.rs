@@ -65,8 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
     arguments.machine.set_up(verbosity)?;
     let mut attention = arguments.attention.create(None, &arguments.force, &[&arguments.model])?;
-    let mut filler = Filler::open(&arguments.model)?;
-    arguments.machine.place(filler.model())?;
+    let mut filler = Filler::open_with(&arguments.model, &arguments.machine.opening())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| filler.set_max_tokens(tokens))?;
     let mut long_texts = LongTexts::new("cut", filler.limit());
     let mut out = io::stdout().lock();
@@ -85,13 +84,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 filler.limit().first(text, encode).tokens
             }
         };
-        let compute = arguments.machine.compute([&arguments.model]);
         if let Some(file) = &mut attention {
-            let mut pass = arguments.attention.pass(compute);
+            let mut pass = arguments.attention.pass(filler.compute());
             let (filled, maps) = filler.attend_in(&mut pass, tokens.clone(), 1).with_context(place)?;
             file.add(number, &attended(&filler, &tokens, &filled), &maps)?;
         }
-        let filled = filler.fill_tokens(tokens, arguments.top, compute).with_context(place)?;
+        let filled = filler.fill_tokens(tokens, arguments.top).with_context(place)?;
         if arguments.json {
             writeln!(out, "{}", object(text, &filled))?;
         } else {

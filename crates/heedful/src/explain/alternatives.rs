@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::explanation::{ExplainedToken, Explanation};
+use crate::Result;
 use crate::data::tokenizer::Tokenizer;
-use crate::decode::{DecodeError, Ensemble, SearchOptions, TargetScore, score_with_alternatives};
+use crate::decode::{Ensemble, SearchOptions, TargetScore, score_with_alternatives};
 use crate::models::Generate;
 use crate::tasks::language::Generator;
 use crate::tasks::translate::{Translation, Translator};
@@ -26,7 +27,7 @@ impl Explanation {
         translation: &Translation,
         count: usize,
         options: &SearchOptions,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<()> {
         let source = &translation.source;
         let pairs: Vec<(Vec<u32>, Vec<u32>)> = translation
             .outputs
@@ -49,7 +50,7 @@ pub fn generated_tokens(
     generated: &[u32],
     count: usize,
     options: &SearchOptions,
-) -> Result<Vec<ExplainedToken>, DecodeError> {
+) -> Result<Vec<ExplainedToken>> {
     let tokenizer = generator.tokenizer();
     let pairs = [(prompt.to_vec(), generated.to_vec())];
     let mut scores =

@@ -3,12 +3,8 @@
 use heedful_tensor::Precision;
 
 use super::explanation::WeightForm;
-use crate::decode::{DecodeError, SearchOptions};
+use crate::decode::SearchOptions;
 use crate::layers::{AttentionMask, AttentionRole, Pass};
-
-
-
-
 
 /// How a text is explained.
 #[derive(Clone, Debug, Default)]

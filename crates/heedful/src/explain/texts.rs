@@ -52,11 +52,7 @@ impl Explanation {
     }
 
     /// How probable a language model finds every token of a text, given as its tokens, and what it attends to.
-    pub fn of_text(
-        generator: &Generator,
-        ids: &[u32],
-        options: &ExplainOptions,
-    ) -> Result<Explanation> {
+    pub fn of_text(generator: &Generator, ids: &[u32], options: &ExplainOptions) -> Result<Explanation> {
         let text = generator.decode(&[], ids);
         if ids.is_empty() {
             return Ok(Explanation::blank(&text));

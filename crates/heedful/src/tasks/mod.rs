@@ -17,7 +17,7 @@ pub mod translate;
 mod definition;
 mod error;
 pub mod folder;
-mod open;
+pub(crate) mod open;
 pub(crate) mod original;
 pub mod package;
 mod plain_text;

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use heedful_tensor::{Params, Precision, cuda};
+use heedful_tensor::{Params, Precision};
 use toml::de::DeTable;
 
 use super::folder::{ModelFolder, beside};
 use super::{ModelConfig, Task, TaskConfig, WrongTask};
 use crate::data::TextLimit;
-use crate::models::{DeviceChoice, default_precision};
-use crate::{Error, Result};
 use crate::data::tokenizer::Tokenizers;
+use crate::models::DeviceChoice;
 use crate::models::Model;
+use crate::{Error, Result};
 
 /// How a model is opened: where and in what numbers it computes, and how long its texts may be.
 ///
@@ -58,14 +58,9 @@ impl OpenOptions {
 
     /// Moves a model to where it is to compute.
     fn place(&self, params: &Params) -> Result<()> {
-        let full = |why| Error::new(format!("the model does not fit into the memory of the card ({why})"));
-        let place = || self.device.choose().map(|chosen| params.move_to(chosen.device));
-        cuda::fitting(place).map_err(full)?.map_err(|why| Error::new(why.to_string()))
-    }
-
-    /// The type of the matrix products of this model.
-    pub(super) fn precision(&self, params: &Params) -> Precision {
-        self.compute.unwrap_or_else(|| default_precision([params]))
+        let remedy = |why| Error::new(format!("{why}: choose DeviceChoice::Cpu or DeviceChoice::Auto"));
+        params.move_to(self.device.choose().map_err(remedy)?.device);
+        Ok(())
     }
 
     /// The type that was named, if one was.

@@ -10,12 +10,12 @@ use heedful_tensor::Param;
 
 use super::folder::ModelFolder;
 use super::{ModelConfig, Task};
-use crate::{Error, Result};
 use crate::data::SpecialTokens;
 use crate::data::labels::Labels;
 use crate::data::tokenizer::{GrownTokenizers, read_tokens};
 use crate::models::Model;
 use crate::recipe::{Family, Recipe};
+use crate::{Error, Result};
 
 /// Of source and target: for each token that the new vocabularies have more than the original's, in the order of their ids, the
 /// pieces that its text had there.

@@ -44,7 +44,7 @@ pub(super) fn run(
             continue;
         }
         let classify = |texts: &[&str]| {
-            let batch = || classifier.classify(texts, options.search.compute);
+            let batch = || classifier.classify(texts);
             worker
                 .compute(in_flight.metrics, batch)
                 .map_err(|error| JobError::InvalidInput(error.to_string()))

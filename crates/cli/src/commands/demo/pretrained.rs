@@ -14,7 +14,6 @@ use heedful::train::examples::examples as of_run;
 use super::folder::Existing;
 use super::trace::Trace;
 use super::{LONGEST_PHRASE, folder, text_report};
-use crate::machine::default_precision;
 
 /// Texts of a package that are translated.
 const MOST_EXAMPLES: usize = 8;
@@ -30,12 +29,10 @@ pub(super) fn run(
     if let Some(long) = texts.iter().find(|text| text.chars().count() > LONGEST_PHRASE) {
         bail!("--text has {} characters: a text has at most {LONGEST_PHRASE}", long.chars().count());
     }
-    let chosen = device.choose().map_err(|why| anyhow!("{why}: use --device cpu or auto"))?;
+    device.choose().map_err(|why| anyhow!("{why}: use --device cpu or auto"))?;
     let model = place_of(file, out, existing)?;
-    let translator = Translator::open(&model)?;
-    translator.model().params().move_to(chosen.device);
-    let compute = default_precision(&model, chosen.device);
-    let options = SearchOptions { compute, ..SearchOptions::default() };
+    let translator = Translator::open_with(&model, &OpenOptions::new().device(device))?;
+    let options = SearchOptions::default();
 
     let mut out = io::stdout().lock();
     if let Some(title) = title(&model) {
@@ -45,8 +42,7 @@ pub(super) fn run(
     if texts.is_empty() {
         bail!("{} has no texts to try it with: add --text TEXT", file.display());
     }
-    let slices: Vec<&str> = texts.iter().map(String::as_str).collect();
-    for (text, translation) in texts.iter().zip(translator.translate(&slices, &options)?) {
+    for (text, translation) in texts.iter().zip(translator.translate(&texts, &options)?) {
         writeln!(out, "  {text}\n  → {}\n", translation.best())?;
     }
     text_report::attention(&Trace::new(&translator, &texts[0], &options)?, None, &[], &mut out)?;

@@ -201,7 +201,7 @@ impl SentenceArguments {
         let search = SearchOptions {
             beam: self.beam.unwrap_or(4),
             n_best: self.n_best(),
-            compute: self.machine.compute([model]),
+            compute: self.machine.precision(),
             without_heads: self.without_head.clone(),
             ..SearchOptions::default()
         };

@@ -19,13 +19,13 @@ pub use lengths::LengthAccuracy;
 pub use page::files;
 pub use train::{VariationResult, finished, train};
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::{Error, Result};
 use crate::recipe::{Author, Key, Literal, Overrides, Recipe, RecipeError};
 use crate::tasks;
 use crate::tasks::ModelConfig;
 use crate::train::run::{no_folder, with_absolute_paths};
+use crate::{Error, Result};
 
 /// The variations to train.
 #[derive(Clone, Debug)]
@@ -201,8 +201,7 @@ fn check(base: &Recipe) -> Result<()> {
     }
     let standard_input = Literal::Text("-".to_owned());
     if base.named_files().any(|(_, files)| files.contains(&standard_input)) {
-        let why =
-            "every variation reads the text, but standard input can be read only once: name files instead of -";
+        let why = "every variation reads the text, but standard input can be read only once: name files instead of -";
         return Err(Error::new(why));
     }
     if base.model.init_from.is_some() {

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::lengths::by_length;
 use super::{LengthAccuracy, Variation, VariationGroup, what_differs};
-use crate::{Error, Result};
 use crate::metrics::Measure;
 use crate::models::DeviceChoice;
 use crate::recipe::{Author, Key, Overrides, Recipe};
@@ -16,6 +15,7 @@ use crate::store::durable;
 use crate::tasks;
 use crate::train::log::{Record, read_metrics, series};
 use crate::train::run::{self, Diverged, Ending, Event, Start, Watcher};
+use crate::{Error, Result};
 
 /// The result of a variation whose training has ended.
 #[derive(Clone, Debug)]

@@ -8,7 +8,6 @@
 //! What a format cannot express is refused by name before anything is written (`refusals`). Importing an export gives the same
 //! weights, bit for bit: both go by the same tables of names.
 
-mod error;
 mod original;
 mod refusals;
 mod spread;
@@ -18,15 +17,13 @@ mod ctranslate2;
 mod huggingface;
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde_json::Value;
 
-
-
 use self::original::Original;
 use self::refusals::Refusals;
-use crate::{Error, Result};
 use crate::models::EncoderDecoderConfig;
 use crate::store::durable;
 use crate::store::formats::ctranslate2::Ctranslate2Contents;
@@ -34,6 +31,7 @@ use crate::store::formats::huggingface::write;
 use crate::store::formats::written::WrittenTensor;
 use crate::tasks::ModelConfig;
 use crate::tasks::language::LanguageStack;
+use crate::{Error, Result};
 
 /// A project that models are exported for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,11 +158,7 @@ impl Exported {
     }
 
     /// Adds the weights.
-    fn finish(
-        mut self,
-        original: &Original,
-        (name, weights): (&'static str, Contents),
-    ) -> Result<Exported> {
+    fn finish(mut self, original: &Original, (name, weights): (&'static str, Contents)) -> Result<Exported> {
         if let Contents::Ctranslate2(contents) = &weights {
             let mut refusals = Refusals::default();
             if let Some(variable) = contents.first_too_large() {

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-
 use crate::Result;
 use crate::data::tokenizer::Tokenizers;
 use crate::exchange::origin;

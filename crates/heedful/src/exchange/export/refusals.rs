@@ -1,10 +1,9 @@
 //! What a model has and a format does not. All of it is named at once, before anything is written.
 
-
 use super::original::Original;
-use crate::{Error, Result};
 use crate::layers::{AttentionScore, NormKind};
 use crate::models::transformer::LayerConfig;
+use crate::{Error, Result};
 
 /// Reasons against an export.
 #[derive(Default)]
@@ -44,16 +43,13 @@ impl Refusals {
     }
 
     /// An error that names all reasons, if there are any.
-    pub(super) fn check(
-        self,
-        original: &Original,
-        format: &'static str,
-        remedy: &str,
-    ) -> Result<()> {
+    pub(super) fn check(self, original: &Original, format: &'static str, remedy: &str) -> Result<()> {
         if self.reasons.is_empty() {
             return Ok(());
         }
         let (model, reasons) = (original.path.display(), self.reasons.join("; "));
-        Err(Error::new(format!("{model} cannot be exported as {format}, which does not have: {reasons}. {remedy}")))
+        Err(Error::new(format!(
+            "{model} cannot be exported as {format}, which does not have: {reasons}. {remedy}"
+        )))
     }
 }

@@ -15,13 +15,13 @@ use heedful_tensor::{DType, Ragged};
 use serde_json::{Value, json};
 
 use super::Experiment;
-use crate::{Error, Result};
-use crate::data::batch::BatchError;
 use crate::layers::{Pass, Positions};
 use crate::models::EncoderDecoderConfig;
 use crate::models::Generate;
 use crate::models::transformer::{Transformer, TransformerConfig};
 use crate::plot::{HeatMapOptions, Table, heat_map_svg};
+use crate::tasks::OpenOptions;
+use crate::{Error, Result};
 
 use crate::tasks::translate::Translator;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use twox_hash::XxHash3_64;
 
 use crate::Result;
-use crate::decode::{DecodeError, SearchOptions};
+use crate::decode::SearchOptions;
 use crate::metrics::{BleuOptions, corpus_bleu};
 use crate::models::{HeadError, HeadName};
 
@@ -67,7 +67,7 @@ impl Pruning {
     }
 
     /// The BLEU of the model with these heads pruned; of the whole model if there are none.
-    pub fn bleu_without(&self, heads: &[HeadName]) -> Result<f64, DecodeError> {
+    pub fn bleu_without(&self, heads: &[HeadName]) -> Result<f64> {
         let options = SearchOptions { without_heads: heads.to_vec(), ..self.options.clone() };
         let sources: Vec<&str> = self.corpus.sources.iter().map(String::as_str).collect();
         let found = self.translator.translate(&sources, &options)?;

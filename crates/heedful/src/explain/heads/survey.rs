@@ -7,13 +7,13 @@ use super::examples::{Examples, Pair, Side};
 use super::links::ReferenceAlignment;
 use super::report::{HeadReport, HeadRow, LayerRow};
 use super::statistics::Tally;
-use crate::{Error, Result};
 use crate::data::SpecialTokens;
 use crate::data::tokenizer::Tokenizer;
-use crate::decode::{DecodeError, SearchOptions, align_by};
+use crate::decode::{SearchOptions, align_by};
 use crate::layers::{AttentionMap, AttentionRole, LayerName};
 use crate::models::HeadName;
 use crate::tasks::translate::Translator;
+use crate::{Error, Result};
 
 /// The statistics of every head so far.
 pub struct HeadSurvey<'t> {
@@ -147,12 +147,10 @@ fn check(links: &ReferenceAlignment, [source, target]: &[Vec<Option<usize>>; 2])
     let (source_words, target_words) = (count(source), count(target));
     let beyond = links.possible.iter().find(|link| link.0 >= source_words || link.1 >= target_words);
     match beyond {
-        Some(&(source_word, target_word)) => {
-            Err(Error::new(format!(
-                "link {source_word}-{target_word} is beyond the sentence: it has {source_words} source words and {target_words} \
+        Some(&(source_word, target_word)) => Err(Error::new(format!(
+            "link {source_word}-{target_word} is beyond the sentence: it has {source_words} source words and {target_words} \
                  target words. Words are what white space separates, counted from 0"
-            )))
-        }
+        ))),
         None => Ok(()),
     }
 }

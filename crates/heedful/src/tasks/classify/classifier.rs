@@ -18,13 +18,13 @@ use heedful_tensor::{Precision, Ragged, ops};
 
 use super::{ClassifierConfig, EncoderClassifier};
 use crate::Result;
-use crate::data::batch::{BatchError, lay_end_to_end};
+use crate::data::batch::lay_end_to_end;
 use crate::data::labels::Labels;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::data::{SpecialTokens, TextLimit};
-use crate::layers::{AttentionMap, AttentionRole, MaskFault, Pass, TooManyWeights};
-use crate::models::{BrokenModel, Label, Model};
+use crate::layers::{AttentionMap, AttentionRole, Pass};
+use crate::models::{BrokenModel, Label, Model, default_precision};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenOptions, Task};
 
@@ -34,7 +34,7 @@ pub struct Classifier {
     tokenizers: Tokenizers,
     labels: Labels,
     limit: TextLimit,
-    compute: Precision,
+    compute: Option<Precision>,
 }
 
 /// The result for a text that is not blank.
@@ -69,7 +69,7 @@ impl Classifier {
         let labels = files.labels()?;
         labels.expect(config.labels, folder)?;
         let limit = options.limit(TextLimit::new(&tokenizers.source, model.longest_text(), trained))?;
-        let compute = options.precision(model.params());
+        let compute = options.named_precision();
         Ok(Classifier { model, tokenizers, labels, limit, compute })
     }
 
@@ -81,7 +81,7 @@ impl Classifier {
 
     /// The type of its matrix products.
     pub fn compute(&self) -> Precision {
-        self.compute
+        self.compute.unwrap_or_else(|| default_precision([self.model.params()]))
     }
 
     /// The most tokens of a text.
@@ -105,10 +105,7 @@ impl Classifier {
     }
 
     /// Classifies texts, none of which is blank. The result for a text depends on nothing but itself.
-    pub fn classify(
-        &self,
-        texts: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> Result<Vec<Classified>> {
+    pub fn classify(&self, texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Vec<Classified>> {
         let tokens: Vec<Vec<u32>> = texts.into_iter().map(|text| self.encode(text.as_ref())).collect();
         self.classify_tokens(&tokens)
     }
@@ -117,7 +114,7 @@ impl Classifier {
     pub fn classify_tokens(&self, tokens: &[Vec<u32>]) -> Result<Vec<Classified>> {
         let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
         self.model.check_text(&ids, &sequences)?;
-        let mut pass = Pass::inference(self.compute).recording_first_queries();
+        let mut pass = Pass::inference(self.compute()).recording_first_queries();
         let scores = self.model.label_scores(&ids, &sequences, &mut pass);
         let probabilities = ops::softmax(&scores).to_vec();
         if probabilities.iter().any(|probability| !probability.is_finite()) {
@@ -136,11 +133,7 @@ impl Classifier {
     }
 
     /// The probability of every label of one text from [`Classifier::encode`], and what a pass records meanwhile.
-    pub fn attend_in(
-        &self,
-        pass: &mut Pass,
-        tokens: &[u32],
-    ) -> Result<(Vec<f32>, Vec<AttentionMap>)> {
+    pub fn attend_in(&self, pass: &mut Pass, tokens: &[u32]) -> Result<(Vec<f32>, Vec<AttentionMap>)> {
         let sequences = Ragged::from_lengths([tokens.len()]);
         self.model.check_text(tokens, &sequences)?;
         let scores = self.model.label_scores(tokens, &sequences, pass);

@@ -13,7 +13,9 @@ use crate::models::EncoderConfig;
 use crate::recipe::{BestBy, DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
-use crate::tasks::{Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskWords};
+use crate::tasks::{
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskWords,
+};
 
 const KEYS: &[&str] = &[
     "data.label_text",

@@ -12,17 +12,16 @@ use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::EncodedPair;
 use crate::data::labels::Labels;
 use crate::data::{Input, Tokenizer};
-use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, AttentionRole, Pass};
 use crate::metrics::classification::ConfusionMatrix;
 use crate::metrics::{LabelReport, Measure};
 use crate::models::{Label, Model};
 use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
+use crate::tasks::Materials;
 use crate::tasks::validation::{
     HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, longest,
 };
-use crate::tasks::Materials;
 
 /// Maximum number of tokens whose attention is shown.
 const MOST_TOKENS: usize = 48;
@@ -39,10 +38,7 @@ pub(super) struct LabelSet {
 
 impl LabelSet {
     /// Reads the set; none if the recipe names none.
-    pub(super) fn read(
-        materials: &Materials<'_>,
-        model: Arc<EncoderClassifier>,
-    ) -> Result<Option<LabelSet>> {
+    pub(super) fn read(materials: &Materials<'_>, model: Arc<EncoderClassifier>) -> Result<Option<LabelSet>> {
         let Materials { recipe, tokenizers, labels, .. } = *materials;
         let (files, Some(labels)) = (&recipe.data.valid_label_text, labels) else { return Ok(None) };
         if files.is_empty() {

@@ -18,16 +18,16 @@ use std::path::Path;
 use heedful_tensor::Precision;
 
 use super::{LanguageConfig, LanguageModel, TextShape};
-use crate::{Error, Result};
 use crate::data::TextLimit;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::{DecodeError, Hypothesis, MaxLength, Scheduler, SearchOptions, SentenceId};
 use crate::layers::{AttentionMap, Pass};
-use crate::models::{Generate, Model};
+use crate::models::{Generate, Model, default_precision};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenOptions, Task};
+use crate::{Error, Result};
 
 /// A language model that takes and returns text.
 pub struct Generator {
@@ -35,7 +35,7 @@ pub struct Generator {
     model: LanguageModel,
     tokenizers: Tokenizers,
     limit: TextLimit,
-    compute: Precision,
+    compute: Option<Precision>,
 }
 
 /// Texts that are being generated: every [`Generation::step`] adds a token to each.
@@ -59,8 +59,9 @@ impl Generator {
         let Opened { config, model, tokenizers, trained, .. } = opened;
         // `<bos>` comes before a prompt, and a token after it.
         let positions = model.longest_target().map(|longest| longest.saturating_sub(2));
-        let limit = options.limit(TextLimit::new(&tokenizers.target, positions, trained.max(config.block)))?;
-        let compute = options.precision(model.params());
+        let limit =
+            options.limit(TextLimit::new(&tokenizers.target, positions, trained.max(config.block)))?;
+        let compute = options.named_precision();
         Ok(Generator { config, model, tokenizers, limit, compute })
     }
 
@@ -72,7 +73,7 @@ impl Generator {
 
     /// The type of its matrix products, unless the options of a search name another.
     pub fn compute(&self) -> Precision {
-        self.compute
+        self.compute.unwrap_or_else(|| default_precision([self.model.params()]))
     }
 
     /// The most tokens of a prompt, `<bos>` not among them.
@@ -91,12 +92,7 @@ impl Generator {
     }
 
     /// The options of a search for at most `tokens` tokens after a prompt of `prompt` tokens.
-    pub fn options(
-        &self,
-        prompt: usize,
-        tokens: usize,
-        options: &SearchOptions,
-    ) -> Result<SearchOptions> {
+    pub fn options(&self, prompt: usize, tokens: usize, options: &SearchOptions) -> Result<SearchOptions> {
         // With `<bos>`.
         let given = prompt + 1;
         let tokens = match self.model.longest_target() {
@@ -109,20 +105,14 @@ impl Generator {
             Some(longest) => tokens.min(longest - given),
             None => tokens,
         };
-        let compute = options.compute.or(Some(self.compute));
-        let options =
-            SearchOptions { max_length: MaxLength::Absolute(tokens), compute, ..options.clone() };
+        let compute = options.compute.or(Some(self.compute()));
+        let options = SearchOptions { max_length: MaxLength::Absolute(tokens), compute, ..options.clone() };
         options.check()?;
         Ok(options)
     }
 
     /// Continues a prompt by at most `tokens` tokens: prompt and continuation, `n_best` of them, best first.
-    pub fn generate(
-        &self,
-        prompt: &str,
-        tokens: usize,
-        options: &SearchOptions,
-    ) -> Result<Vec<String>> {
+    pub fn generate(&self, prompt: &str, tokens: usize, options: &SearchOptions) -> Result<Vec<String>> {
         let prompt = self.encode(prompt);
         let options = self.options(prompt.len(), tokens, options)?;
         let mut generation = self.begin(prompt, &options)?;
@@ -160,11 +150,7 @@ impl Generator {
     /// The log-probability of every token of one text from [`Generator::encode`], given all before it, and of `<eos>` where it
     /// [ends texts](Generator::ends_texts), with what a pass records meanwhile. Rows of its attention are the predicted
     /// tokens, columns `<bos>` and the tokens before the last row's.
-    pub fn attend_in(
-        &self,
-        pass: &mut Pass,
-        tokens: &[u32],
-    ) -> Result<(Vec<f64>, Vec<AttentionMap>)> {
+    pub fn attend_in(&self, pass: &mut Pass, tokens: &[u32]) -> Result<(Vec<f64>, Vec<AttentionMap>)> {
         let batch = self.batch(&[tokens])?;
         let losses = self.model.loss(&batch, pass).token_losses();
         pass.check_masks()?;

@@ -11,9 +11,9 @@
 
 use super::Generator;
 use crate::Result;
-use crate::decode::{DecodeError, TargetScore};
+use crate::decode::TargetScore;
 use crate::layers::Pass;
-use crate::models::Model;
+use crate::models::{BrokenModel, Model};
 
 /// Tokens that are read at a time, but for a single line or block.
 const BATCH_TOKENS: usize = 4096;

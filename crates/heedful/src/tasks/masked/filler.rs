@@ -17,15 +17,14 @@ use heedful_tensor::ops::{Scored, TopK};
 use heedful_tensor::{Precision, Ragged};
 
 use super::{MaskedConfig, MaskedModel};
-use crate::{Error, Result};
 use crate::data::TextLimit;
-use crate::data::batch::BatchError;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
-use crate::layers::{AttentionMap, MaskFault, Pass, TooManyWeights};
-use crate::models::BrokenModel;
+use crate::layers::{AttentionMap, Pass};
+use crate::models::{BrokenModel, Model, default_precision};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenOptions, Task};
+use crate::{Error, Result};
 
 /// How a masked token is written in a text.
 const GAP: &str = "<mask>";
@@ -35,7 +34,7 @@ pub struct Filler {
     model: MaskedModel,
     tokenizers: Tokenizers,
     limit: TextLimit,
-    compute: Precision,
+    compute: Option<Precision>,
 }
 
 /// A text whose masked tokens were predicted.
@@ -67,7 +66,7 @@ impl Filler {
         let opened = open::<MaskedConfig>(folder.as_ref(), Task::Masked, options)?;
         let Opened { model, tokenizers, trained, .. } = opened;
         let limit = options.limit(TextLimit::new(&tokenizers.source, model.longest_text(), trained))?;
-        let compute = options.precision(model.params());
+        let compute = options.named_precision();
         Ok(Filler { model, tokenizers, limit, compute })
     }
 
@@ -79,7 +78,7 @@ impl Filler {
 
     /// The type of its matrix products.
     pub fn compute(&self) -> Precision {
-        self.compute
+        self.compute.unwrap_or_else(|| default_precision([self.model.params()]))
     }
 
     /// The most tokens of a text.
@@ -108,7 +107,7 @@ impl Filler {
         if !tokens.contains(&self.mask()) && top > 0 {
             return Err(no_gap());
         }
-        let (filled, _) = self.attend_in(&mut Pass::inference(self.compute), tokens, top)?;
+        let (filled, _) = self.attend_in(&mut Pass::inference(self.compute()), tokens, top)?;
         Ok(filled)
     }
 

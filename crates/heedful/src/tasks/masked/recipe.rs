@@ -16,7 +16,10 @@ use crate::models::transformer::StackConfig;
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
-use crate::tasks::{Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskWords, plain_text};
+use crate::tasks::{
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskWords,
+    plain_text,
+};
 
 /// The task `mlm`.
 pub(crate) struct Definition;

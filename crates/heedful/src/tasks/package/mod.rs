@@ -13,14 +13,13 @@
 use std::fs;
 use std::path::Path;
 
-
 use serde_json::json;
 use toml::de::{DeTable, DeValue};
 
 use super::folder::{MODEL, MODEL_FILES, ModelFolder, Place};
-use crate::{Error, Result};
 use crate::store::durable;
 use crate::store::formats::zip::{Archive, write};
+use crate::{Error, Result};
 
 /// What is said of a model.
 pub const MODEL_CARD: &str = "MODEL_CARD.md";

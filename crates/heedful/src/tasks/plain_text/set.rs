@@ -16,7 +16,6 @@ use crate::data::corpus::{CorpusFiles, Filters};
 use crate::data::encoded::{EncodedPair, ExampleKind};
 use crate::data::tokenizer::{CachingTokenizer, Tokenizers};
 use crate::data::{Input, SpecialTokens, Tokenizer};
-use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, Pass};
 use crate::models::Model;
 use crate::plot::AttentionGrid;

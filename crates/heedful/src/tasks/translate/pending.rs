@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::Translation;
-use crate::{Error, Result};
 use crate::decode::DecodeError;
+use crate::{Error, Result};
 
 /// A translation that a thread of the translator makes, together with all others that were asked for: see
 /// [`Translator::submit`](super::Translator::submit). Dropped, it is cancelled.

@@ -11,7 +11,9 @@ use crate::data::{CorpusError, Input, SpecialTokens};
 use crate::models::{EncoderDecoderConfig, Generate, Model};
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::validation::ValidationSet;
-use crate::tasks::{Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskWords};
+use crate::tasks::{
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskWords,
+};
 
 const KEYS: &[&str] = &[
     "data.src",

@@ -4,11 +4,10 @@ mod held_out;
 
 pub use held_out::{HeldOut, held_out};
 
-
-use crate::{Error, Result};
 use crate::metrics::Measure;
 use crate::plot::{AttentionGrid, Table};
 use crate::recipe::{PositionKind, Recipe};
+use crate::{Error, Result};
 
 /// Number of examples whose outputs are logged.
 pub(crate) const SAMPLES: usize = 4;

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::error::unreachable_ranks;
 use super::session::Session;
 use super::validated::score;
 use super::{Ending, Event, FinalModel};
@@ -14,7 +15,8 @@ use crate::train::{Averaged, average};
 impl Session<'_> {
     /// Writes the model as it is trained: none was validated.
     pub(super) fn save_trained(&mut self) -> Result<()> {
-        let weights = self.trainer.with_gathered_average(|model| Weights::of(model.params()))?;
+        let weights = self.trainer.with_gathered_average(|model| Weights::of(model.params()));
+        let weights = weights.map_err(unreachable_ranks)?;
         self.save_model(&weights)
     }
 

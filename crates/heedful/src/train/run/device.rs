@@ -1,13 +1,14 @@
 //! What a run trains on, and what it trained on before.
 
-
-use crate::{Error, Result};
 use crate::models::{ChosenDevice, DeviceChoice};
+use crate::{Error, Result};
 
 impl DeviceChoice {
     /// What trains: known before anything is read or written.
     pub fn for_training(self) -> Result<ChosenDevice> {
-        let why = |error| Error::new(format!("cannot train on a card: {error}; --device cpu trains on the processor"));
+        let why = |error| {
+            Error::new(format!("cannot train on a card: {error}; --device cpu trains on the processor"))
+        };
         self.choose().map_err(why)
     }
 }

@@ -32,7 +32,9 @@ fn kept_checkpoint(kept: Option<u64>) -> String {
 
 /// The recipe names no folder for the run.
 pub(crate) fn no_folder() -> Error {
-    Error::new("no folder for the run was named: add --out RUN, or set out in the section [output] of the recipe")
+    Error::new(
+        "no folder for the run was named: add --out RUN, or set out in the section [output] of the recipe",
+    )
 }
 
 /// The folder holds no run to resume.

@@ -7,12 +7,12 @@ use heedful_tensor::collective::Failure;
 use heedful_tensor::cuda;
 
 use super::frozen::freeze;
-use crate::{Error, Result};
 use crate::models::ConfigError;
 use crate::recipe::{Author, Overrides, RecipeError};
 use crate::tasks;
 use crate::train::Trainer;
 use crate::train::team::{Order, Team};
+use crate::{Error, Result};
 
 /// Does what the leader says until there is nothing more to do.
 pub fn follow(team: &Team) -> Result<()> {

@@ -2,12 +2,10 @@
 
 use heedful_tensor::Params;
 
-
-use crate::{Error, Result};
 use crate::data::special::NAMES;
 use crate::models::Model;
 use crate::recipe::{NamePattern, Recipe};
-
+use crate::{Error, Result};
 
 /// How many names are shown where a pattern matches none.
 const SHOWN: usize = 5;

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-
 use super::page::{Page, Past, page};
 use crate::Result;
 use crate::plot::Status;

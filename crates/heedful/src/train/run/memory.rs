@@ -7,12 +7,10 @@
 //!
 //! A run takes more than this: what is refused here would never have fitted.
 
-
-use crate::{Error, Result};
 use crate::models::Model;
 use crate::recipe::Recipe;
 use crate::system;
-
+use crate::{Error, Result};
 
 /// Where the system does not tell its memory: more than machines have.
 const UNKNOWN_MEMORY: u64 = 1 << 44;
@@ -22,12 +20,7 @@ pub(super) fn check(recipe: &Recipe, vocabularies: [usize; 2], labels: usize) ->
     check_within(system::memory().unwrap_or(UNKNOWN_MEMORY), recipe, vocabularies, labels)
 }
 
-fn check_within(
-    memory: u64,
-    recipe: &Recipe,
-    vocabularies: [usize; 2],
-    labels: usize,
-) -> Result<()> {
+fn check_within(memory: u64, recipe: &Recipe, vocabularies: [usize; 2], labels: usize) -> Result<()> {
     let config = recipe.model_config(vocabularies, labels)?;
     // Nothing is allocated before a parameter is used.
     let model = config.build(0)?;

@@ -43,8 +43,8 @@ mod trial;
 mod follow;
 
 pub use clock::{Clock, SystemClock};
-pub(crate) use error::{Diverged, no_folder};
 pub use error::not_a_run;
+pub(crate) use error::{Diverged, no_folder};
 pub use follow::follow;
 pub(crate) use page::{environment, settings};
 pub use prepare::is_run;
@@ -56,13 +56,13 @@ use heedful_tensor::cuda;
 
 use self::clock::Timing;
 use self::error::{large_for_card, unreachable_ranks};
-use crate::{Error, Result};
 use crate::models::{ChosenDevice, DeviceChoice};
 use crate::recipe::Recipe;
 use crate::system::is_same_file;
 use crate::tasks::original::Original;
 use crate::train::Trainer;
 use crate::train::team::Team;
+use crate::{Error, Result};
 
 /// Whether a run is new or resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,9 @@ use std::io;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
+use super::error::{no_folder, not_a_run, occupied};
 use super::started::Started;
 use super::{Event, Start, Watcher, frozen, memory};
-use super::error::{no_folder, not_a_run, occupied};
-use crate::{Error, Result};
 use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::{EncodedCorpus, Examples};
@@ -26,6 +25,7 @@ use crate::tasks::original::AddedPieces;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{Assembled, Materials};
 use crate::train::checkpoint::Checkpoints;
+use crate::{Error, Result};
 
 const RECIPE: &str = "recipe.toml";
 const CORPUS: &str = "corpus.bin";
@@ -43,11 +43,7 @@ pub(super) struct Prepared {
 }
 
 /// Prepares a run in the recipe's folder. Vocabularies and encoded text are kept there.
-pub(super) fn prepare(
-    recipe: &Recipe,
-    start: Start,
-    watcher: &mut dyn Watcher,
-) -> Result<Prepared> {
+pub(super) fn prepare(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Prepared> {
     let path = recipe.output.out.clone().ok_or_else(no_folder)?;
     // Whatever the vocabulary will be beside its special tokens; before anything is written.
     memory::check(recipe, [NAMES.len(); 2], 2)?;
@@ -206,12 +202,7 @@ fn vocabulary_options(recipe: &Recipe) -> VocabularyOptions {
 }
 
 /// The labels of the training text; `None` for tasks without labels.
-fn labels(
-    recipe: &Recipe,
-    files: &CorpusFiles,
-    folder: &Path,
-    start: Start,
-) -> Result<Option<Labels>> {
+fn labels(recipe: &Recipe, files: &CorpusFiles, folder: &Path, start: Start) -> Result<Option<Labels>> {
     if start == Start::Resume
         && let Ok(labels) = Labels::load(folder)
     {

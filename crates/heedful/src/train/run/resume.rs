@@ -2,10 +2,10 @@
 
 use super::prepare::with_absolute_paths;
 use super::{Event, Watcher, device};
-use crate::{Error, Result};
 use crate::recipe::Recipe;
 use crate::train::Trainer;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress};
+use crate::{Error, Result};
 
 /// Restores the newest intact checkpoint; returns its step and progress.
 pub(super) fn restore(

@@ -1,8 +1,8 @@
 //! The report of a finished run, for programs that add to it.
 
-use super::page::{Page, Past, page, title};
 use super::Outcome;
 use super::error::no_folder;
+use super::page::{Page, Past, page, title};
 use crate::Result;
 use crate::data::encoded::EncodedCorpus;
 use crate::plot::{Report, Status};

@@ -7,6 +7,7 @@ use heedful_tensor::flops;
 use serde_json::{Value, json};
 
 use super::clock::Timing;
+use super::error::{Diverged, does_not_fit, unreachable_ranks};
 use super::journal::Journal;
 use super::meter::Meter;
 use super::page::{Page, shown, title};
@@ -14,8 +15,6 @@ use super::prepare::Prepared;
 use super::resume::{fingerprint, restore};
 use super::validated::{record_of, score};
 use super::{Ending, Event, Outcome, Ready, Watcher};
-use super::error::{Diverged, does_not_fit, unreachable_ranks};
-use crate::{Error, Result};
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
@@ -31,6 +30,7 @@ use crate::train::checkpoint::{Checkpoint, Progress, Writer};
 use crate::train::log::{AttentionRecord, EventFile, Record};
 use crate::train::time_plan::closing_validations;
 use crate::train::{Patience, StepReport, TimePlan, TrainError, Trainer, ValidationScore, Verdict};
+use crate::{Error, Result};
 
 /// A run in progress.
 pub(super) struct Session<'a> {
@@ -324,11 +324,13 @@ impl<'a> Session<'a> {
         let (recipe, trainer, watcher) = (self.recipe, &mut self.trainer, &mut *self.watcher);
         let validate = || {
             watcher.observe(&Event::Validating);
-            trainer.with_gathered_average(|model| {
-                let result = set.validate(recipe)?;
-                let attention = set.attention(recipe)?;
-                Ok::<_>((result, Weights::of(model.params()), attention))
-            })?
+            trainer
+                .with_gathered_average(|model| {
+                    let result = set.validate(recipe)?;
+                    let attention = set.attention(recipe)?;
+                    Ok::<_, Error>((result, Weights::of(model.params()), attention))
+                })
+                .map_err(unreachable_ranks)?
         };
         let (validated, seconds) = self.timing.measure(|| self.meter.pause(validate));
         let (result, weights, attention) = validated?;
@@ -370,7 +372,7 @@ impl<'a> Session<'a> {
             device: Some(self.trainer.model().params().device().fingerprint()),
             text_files: Some(self.folder.text_files()),
         };
-        let state = self.trainer.gathered_state()?.expect("a run is the leader's");
+        let state = self.trainer.gathered_state().map_err(unreachable_ranks)?.expect("a run is the leader's");
         self.await_checkpoint();
         self.writer.save(Checkpoint { trainer: state, progress });
         self.saved_step = Some(self.step);

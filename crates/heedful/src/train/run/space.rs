@@ -11,13 +11,12 @@
 use std::fs;
 use std::path::Path;
 
-
 use super::prepare::Prepared;
-use crate::{Error, Result};
 use crate::recipe::Recipe;
 use crate::store::durable::Bytes;
 use crate::tasks::folder::MODEL;
 use crate::train::checkpoint::{CheckpointError, Checkpoints};
+use crate::{Error, Result};
 
 /// Refuses a run that its disk cannot hold. Where the system does not tell what is free, no run is refused.
 pub(super) fn check(recipe: &Recipe, prepared: &Prepared) -> Result<()> {
@@ -76,8 +75,7 @@ impl Wanted {
             return Ok(());
         }
         let [needed, room, model, checkpoint, least] =
-            [self.most, room, self.model, self.checkpoint, self.least]
-                .map(Bytes);
+            [self.most, room, self.model, self.checkpoint, self.least].map(Bytes);
         Err(Error::new(format!(
             "the run needs {needed} on the disk of {}, where {room} are free for it: a model of {model}, and checkpoints of \
              {checkpoint} each. Free some space, or name a folder on another disk (--out); with the fewest checkpoints \

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::{Event, Watcher};
-use crate::{Error, Result};
 use crate::data::SpecialTokens;
 use crate::recipe::Recipe;
 use crate::tasks::folder::ModelFolder;
 use crate::tasks::original::Original;
 use crate::train::checkpoint::Checkpoints;
+use crate::{Error, Result};
 
 /// What a run starts from.
 pub(super) enum Started {

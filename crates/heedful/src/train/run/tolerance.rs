@@ -6,8 +6,8 @@
 //! logs         the run says so once and goes on; they have a gap
 //! ```
 
-use super::session::Session;
 use super::Event;
+use super::session::Session;
 use crate::Result;
 use crate::plot::Status;
 use crate::store::durable::WriteError;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::clock::Timing;
+use super::error::unreachable_ranks;
 use super::prepare::Prepared;
 use super::session::batch_options;
 use super::{Event, Watcher};
@@ -36,7 +37,7 @@ pub(super) fn plan(
     let Some(limit) = recipe.training.time.map(|time| time.as_secs_f64()) else { return Ok(None) };
     watcher.observe(&Event::Measuring { steps: 0 });
     let validation = validation_seconds(recipe, prepared, timing, watcher)?;
-    let untrained = trainer.gathered_state()?.expect("a run is the leader's");
+    let untrained = trainer.gathered_state().map_err(unreachable_ranks)?.expect("a run is the leader's");
     let step =
         step_seconds(recipe, prepared, trainer, (SHARE * limit).clamp(SHORTEST, LONGEST), timing, watcher)?;
     trainer.restore(&untrained).expect("these were its weights a moment ago");

@@ -11,10 +11,7 @@ use crate::exchange::names::{StackShape, torch_norm};
 use crate::layers::Norm;
 use crate::tasks::masked::MaskedConfig;
 
-pub(in crate::exchange::export) fn masked(
-    original: &Original,
-    config: &MaskedConfig,
-) -> Result<Exported> {
+pub(in crate::exchange::export) fn masked(original: &Original, config: &MaskedConfig) -> Result<Exported> {
     let (stack, d) = (&config.stack, config.stack.d_model);
     let (class, model_type, kind) = match stack.norm {
         Norm::Post => ("BertForMaskedLM", "bert", "a BERT model of Hugging Face"),
