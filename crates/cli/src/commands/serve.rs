@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
-use heedful_server::{AccessLog, Limits, ModelSpec, Network, Origin, Server, ServerOptions, Shortlists};
+use heedful_server::{AccessLog, Limits, ModelSpec, Network, Server, ServerOptions, Shortlists};
 
 use crate::machine::Machine;
 use crate::progress::{Bar, Verbosity};

@@ -205,7 +205,7 @@ fn label(
     arguments: &Arguments,
 ) -> Result<(String, Vec<Option<u32>>)> {
     let parts: Vec<Vec<u32>> = texts.iter().flatten().cloned().collect();
-    let mut classified = classify(classifier, &parts, arguments)?.into_iter();
+    let mut classified = classify(classifier, &parts)?.into_iter();
     let (mut lines, mut labels) = (String::new(), Vec::new());
     for (index, parts) in texts.iter().enumerate() {
         let found: Vec<Classified> = classified.by_ref().take(parts.len()).collect();
@@ -223,7 +223,7 @@ fn label(
 }
 
 /// Classifies texts, at most [`CHUNK_TOKENS`] side by side. What a text gets depends on no other.
-fn classify(classifier: &Classifier, texts: &[Vec<u32>], arguments: &Arguments) -> Result<Vec<Classified>> {
+fn classify(classifier: &Classifier, texts: &[Vec<u32>]) -> Result<Vec<Classified>> {
     let mut found = Vec::new();
     while found.len() < texts.len() {
         let rest = &texts[found.len()..];

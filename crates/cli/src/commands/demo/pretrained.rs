@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use heedful::decode::SearchOptions;
 use heedful::models::DeviceChoice;
+use heedful::tasks::OpenOptions;
 use heedful::tasks::package::{EXAMPLES, MODEL_CARD, Package};
 use heedful::tasks::translate::Translator;
 use heedful::train::examples::examples as of_run;

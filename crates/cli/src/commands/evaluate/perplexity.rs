@@ -7,16 +7,15 @@ use anyhow::{Context, Result, bail};
 use heedful::data::Input;
 use heedful::data::corpus::{CorpusFiles, Lines, LongLines};
 use heedful::decode::SearchOptions;
-use heedful::tasks::Task;
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::language::{Generator, TextPerplexity, TextScorer};
 use heedful::tasks::translate::Translator;
+use heedful::tasks::{OpenOptions, Task};
 use heedful::tensor::Precision;
 use serde_json::json;
 
 use super::{Arguments, lines};
 use crate::long_text::{LONGEST_LINE, refused};
-use crate::machine::Machine;
 use crate::progress::{Bar, line_count};
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::decode::{MaxLength, Sampling};
 use crate::layers::Positions;
 use crate::models::recurrent::{Cell, RecurrentDecoderConfig};
 use crate::models::transformer::{StackConfig, TransformerConfig};
-use crate::train::{Schedule, Trainer, TrainerOptions};
+use crate::train::{Schedule, StepTrainer, TrainerOptions};
 
 fn model(positions: Positions) -> LanguageModel {
     with_stack(StackConfig { positions, ..TransformerConfig::tiny(30).decoder() }, false)
@@ -171,7 +171,7 @@ fn recurrent_language_models_learn_and_every_parameter_has_a_gradient() {
             assert!(param.gradient().iter().any(|&g| g != 0.0), "{cell:?}: {}", param.name());
         }
         let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 1e-2 });
-        let mut trainer = Trainer::new(model, options);
+        let mut trainer = StepTrainer::new(model, options);
         for _ in 0..150 {
             trainer.step(&batch).expect("a good step");
         }

@@ -350,12 +350,7 @@ impl Translator {
     }
 
     /// A given output in the form of a search result: with its tokens, its log-probability and its score.
-    pub fn force(
-        &self,
-        text: &str,
-        target: &str,
-        options: &SearchOptions,
-    ) -> Result<Translation, DecodeError> {
+    pub fn force(&self, text: &str, target: &str, options: &SearchOptions) -> Result<Translation> {
         let (source, tokens) = (self.encode(text), self.encode_target(target));
         let log_probability = self.token_scores(&source, &tokens, options)?.log_probability;
         let score = log_probability / options.penalty(tokens.len() + 1);

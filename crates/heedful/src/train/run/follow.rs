@@ -10,7 +10,7 @@ use super::frozen::freeze;
 use crate::models::ConfigError;
 use crate::recipe::{Author, Overrides, RecipeError};
 use crate::tasks;
-use crate::train::Trainer;
+use crate::train::StepTrainer;
 use crate::train::team::{Order, Team};
 use crate::{Error, Result};
 
@@ -39,7 +39,7 @@ pub fn follow(team: &Team) -> Result<()> {
                 freeze(&recipe, model.params());
                 let options = recipe.trainer_options();
                 let place = beginning.place;
-                let built = cuda::fitting(|| Trainer::in_team(model, options, team.clone(), place));
+                let built = cuda::fitting(|| StepTrainer::in_team(model, options, team.clone(), place));
                 trainer = Some(built.map_err(large)?.map_err(unreachable)?);
             }
             (order, Some(trainer)) => trainer.obey(order).map_err(unreachable)?,

@@ -41,6 +41,7 @@ mod validated;
 mod trial;
 
 mod follow;
+mod trainer;
 
 pub use clock::{Clock, SystemClock};
 pub use error::not_a_run;
@@ -50,6 +51,7 @@ pub(crate) use page::{environment, settings};
 pub use prepare::is_run;
 pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
+pub use trainer::Trainer;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
 use heedful_tensor::cuda;
@@ -60,7 +62,7 @@ use crate::models::{ChosenDevice, DeviceChoice};
 use crate::recipe::Recipe;
 use crate::system::is_same_file;
 use crate::tasks::original::Original;
-use crate::train::Trainer;
+use crate::train::StepTrainer;
 use crate::train::team::Team;
 use crate::{Error, Result};
 
@@ -148,14 +150,14 @@ fn run(
         recipe.open.clear();
     }
     let prepared = prepare::prepare(&recipe, start, watcher)?;
-    let trainer = |recipe: &Recipe| -> Result<Trainer> {
+    let trainer = |recipe: &Recipe| -> Result<StepTrainer> {
         let model = prepared.model.clone();
         let build = || {
             if let Some(team) = team {
-                return Trainer::leading(team, device, model, &prepared.folder.config, recipe);
+                return StepTrainer::leading(team, device, model, &prepared.folder.config, recipe);
             }
             model.params().move_to(device);
-            Ok(Trainer::new(model, recipe.trainer_options()))
+            Ok(StepTrainer::new(model, recipe.trainer_options()))
         };
         cuda::fitting(build).map_err(large_for_card)?.map_err(unreachable_ranks)
     };

@@ -3,7 +3,7 @@
 use super::prepare::with_absolute_paths;
 use super::{Event, Watcher, device};
 use crate::recipe::Recipe;
-use crate::train::Trainer;
+use crate::train::StepTrainer;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress};
 use crate::{Error, Result};
 
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 pub(super) fn restore(
     recipe: &Recipe,
     checkpoints: &Checkpoints,
-    trainer: &mut Trainer,
+    trainer: &mut StepTrainer,
     watcher: &mut dyn Watcher,
 ) -> Result<Option<(u64, Progress)>> {
     let (checkpoint, warnings) = checkpoints.latest()?;

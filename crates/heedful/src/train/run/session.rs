@@ -29,7 +29,7 @@ use crate::tasks::validation::ValidationSet;
 use crate::train::checkpoint::{Checkpoint, Progress, Writer};
 use crate::train::log::{AttentionRecord, EventFile, Record};
 use crate::train::time_plan::closing_validations;
-use crate::train::{Patience, StepReport, TimePlan, TrainError, Trainer, ValidationScore, Verdict};
+use crate::train::{Patience, StepReport, StepTrainer, TimePlan, TrainError, ValidationScore, Verdict};
 use crate::{Error, Result};
 
 /// A run in progress.
@@ -41,7 +41,7 @@ pub(super) struct Session<'a> {
     batches: Prefetched,
     layout: BatchLayout,
     position: BatchPosition,
-    pub(super) trainer: Trainer,
+    pub(super) trainer: StepTrainer,
     pub(super) writer: Writer,
     pub(super) journal: Journal,
     meter: Meter,
@@ -69,7 +69,7 @@ impl<'a> Session<'a> {
     pub(super) fn begin(
         recipe: &'a Recipe,
         prepared: Prepared,
-        mut trainer: Trainer,
+        mut trainer: StepTrainer,
         mut timing: Timing<'a>,
         plan: Option<TimePlan>,
         watcher: &'a mut dyn Watcher,

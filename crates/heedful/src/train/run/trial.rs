@@ -12,7 +12,7 @@ use crate::data::batch::Batch;
 use crate::data::batches::{BatchPosition, Batches, Prefetched};
 use crate::recipe::{Recipe, Task};
 use crate::train::time_plan::Costs;
-use crate::train::{TimePlan, Trainer};
+use crate::train::{StepTrainer, TimePlan};
 
 /// A run needs this many steps of its own at least, after a first one that is not measured: memory is taken and code is read
 /// for the first time there.
@@ -30,7 +30,7 @@ const PAIRS: usize = 16;
 pub(super) fn plan(
     recipe: &Recipe,
     prepared: &Prepared,
-    trainer: &mut Trainer,
+    trainer: &mut StepTrainer,
     timing: &Timing<'_>,
     watcher: &mut dyn Watcher,
 ) -> Result<Option<TimePlan>> {
@@ -48,7 +48,7 @@ pub(super) fn plan(
 fn step_seconds(
     recipe: &Recipe,
     prepared: &Prepared,
-    trainer: &mut Trainer,
+    trainer: &mut StepTrainer,
     enough: f64,
     timing: &Timing<'_>,
     watcher: &mut dyn Watcher,
@@ -56,7 +56,7 @@ fn step_seconds(
     let options = batch_options(recipe, prepared.layout, prepared.model.special_tokens());
     let corpus = Arc::clone(&prepared.corpus);
     let mut stream = Prefetched::new(Batches::at(corpus, &options, BatchPosition::default())?);
-    let mut update = |trainer: &mut Trainer| -> Result<bool> {
+    let mut update = |trainer: &mut StepTrainer| -> Result<bool> {
         let mut batches: Vec<Batch> = Vec::new();
         for _ in 0..recipe.training.accumulate {
             batches.push(stream.next().expect("the stream of batches ends by an error only")?.batch);

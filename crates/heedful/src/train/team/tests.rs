@@ -7,7 +7,7 @@ use super::*;
 use crate::data::batch::Batch;
 use crate::layers::NormKind;
 use crate::recipe::Recipe;
-use crate::train::{Schedule, TrainError, Trainer, TrainerOptions, TrainerState};
+use crate::train::{Schedule, StepTrainer, TrainError, TrainerOptions, TrainerState};
 
 const BATCHES: usize = 8;
 
@@ -52,11 +52,11 @@ fn train(
         let model = config.build(1 + team.group().rank() as u64).expect("a model");
         if !team.is_leader() {
             let mut trainer =
-                Trainer::in_team(model, options(), team.clone(), Place::Processor).expect("threads");
+                StepTrainer::in_team(model, options(), team.clone(), Place::Processor).expect("threads");
             while obey(&mut trainer, &team).is_continue() {}
             return None;
         }
-        let mut trainer = Trainer::in_team(model, options(), team, Place::Processor).expect("threads");
+        let mut trainer = StepTrainer::in_team(model, options(), team, Place::Processor).expect("threads");
         from.into_iter().for_each(|state| trainer.restore(state).expect("a state of the same model"));
         let losses = steps.clone().map(|step| trainer.step_over(&batches(step)).expect("a good step").loss);
         let losses: Vec<f32> = losses.collect();
@@ -65,7 +65,7 @@ fn train(
     found.into_iter().flatten().next().expect("the leader's")
 }
 
-fn obey(trainer: &mut Trainer<Box<dyn crate::models::Model>>, team: &Team) -> ControlFlow<()> {
+fn obey(trainer: &mut StepTrainer<Box<dyn crate::models::Model>>, team: &Team) -> ControlFlow<()> {
     match team.next_order().expect("threads") {
         Order::End => ControlFlow::Break(()),
         order => {
@@ -77,7 +77,7 @@ fn obey(trainer: &mut Trainer<Box<dyn crate::models::Model>>, team: &Team) -> Co
 
 fn alone(recipe: &Recipe, steps: Range<u64>) -> (TrainerState, Vec<f32>) {
     let model = recipe.model_config([50; 2], 2).expect("a model").build(1).expect("a model");
-    let mut trainer = Trainer::new(model, options());
+    let mut trainer = StepTrainer::new(model, options());
     let losses = steps.map(|step| trainer.step_over(&batches(step)).expect("a good step").loss).collect();
     (trainer.state(), losses)
 }
@@ -119,7 +119,7 @@ fn a_rejected_step_leaves_all_ranks_as_they_were() {
         let team = Team::new(group);
         let model = config.build(1).expect("a model");
         let mut trainer =
-            Trainer::in_team(model, options(), team.clone(), Place::Processor).expect("threads");
+            StepTrainer::in_team(model, options(), team.clone(), Place::Processor).expect("threads");
         if !team.is_leader() {
             while obey(&mut trainer, &team).is_continue() {}
             return None;

@@ -42,7 +42,7 @@ use crate::layers::{BatchStatistics, Pass};
 use crate::models::Model;
 
 /// A model in training.
-pub struct Trainer<M = Arc<dyn Model>> {
+pub struct StepTrainer<M = Arc<dyn Model>> {
     model: M,
     optimizer: Optimizer,
     average: Option<MovingAverage>,
@@ -169,14 +169,14 @@ impl TrainerOptions {
     }
 }
 
-impl<M: Model> Trainer<M> {
+impl<M: Model> StepTrainer<M> {
     /// A trainer for `model`.
-    pub fn new(model: M, options: TrainerOptions) -> Trainer<M> {
+    pub fn new(model: M, options: TrainerOptions) -> StepTrainer<M> {
         let optimizer = Optimizer::new(model.params(), options.adam, options.schedule);
         let average = options.average_decay.map(|decay| MovingAverage::new(model.params(), decay));
         let guard = Guard::new(options.explosion_factor);
         let TrainerOptions { compute, seed, r_drop, .. } = options;
-        Trainer {
+        StepTrainer {
             model,
             optimizer,
             average,
@@ -199,13 +199,13 @@ impl<M: Model> Trainer<M> {
         self.learn(batches, &mut self.pass())
     }
 
-    /// As [`Trainer::step`] in a given pass; to record the attention weights, give [`Trainer::pass`] with
+    /// As [`StepTrainer::step`] in a given pass; to record the attention weights, give [`StepTrainer::pass`] with
     /// [`Pass::recording`].
     pub fn step_in(&mut self, batch: &Batch, pass: &mut Pass) -> Result<StepReport, TrainError> {
         self.learn(slice::from_ref(batch), pass)
     }
 
-    /// As [`Trainer::step_over`] without waiting: a card goes on with the steps that it was given, and its reports arrive
+    /// As [`StepTrainer::step_over`] without waiting: a card goes on with the steps that it was given, and its reports arrive
     /// some steps later. Returns those that have arrived. After an error, which may be an earlier step's, the model is as it
     /// was before the step that was rejected.
     pub fn submit(&mut self, batches: &[Batch]) -> Result<Vec<StepReport>, TrainError> {
