@@ -6,6 +6,7 @@ mod masks;
 mod pass;
 mod recording;
 
+mod attention;
 mod batch_norm;
 mod embedding;
 mod linear;
@@ -15,6 +16,7 @@ mod position;
 mod score;
 mod tying;
 
+pub use attention::attention;
 pub use attention_map::{AttentionMap, AttentionRole, AttentionSite};
 pub use batch_norm::{BatchNorm, BatchStatistics};
 pub use embedding::Embedding;

@@ -56,7 +56,8 @@ enum Contents {
 }
 
 /// Reads the folder of a model or of a training run, and makes the files of another project of it. Nothing is written.
-pub fn prepare(model: &Path, format: ExportFormat) -> Result<Exported> {
+pub fn prepare(model: impl AsRef<Path>, format: ExportFormat) -> Result<Exported> {
+    let model = model.as_ref();
     let original = Original::open(model)?;
     match (&original.config, format) {
         (ModelConfig::Translate(EncoderDecoderConfig::Transformer(config)), ExportFormat::Ctranslate2) => {
@@ -117,7 +118,8 @@ impl Exported {
 
     /// Writes the folder, creating it if needed; vocabularies of another export that was there are removed. The weights come last:
     /// without them there is no model.
-    pub fn save(&self, folder: &Path) -> Result<()> {
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
+        let folder = folder.as_ref();
         let is_stale =
             |name: &&str| self.names().all(|written| written != *name) && folder.join(name).exists();
         for path in vocabulary::FILES.into_iter().filter(is_stale).map(|name| folder.join(name)) {
