@@ -1,6 +1,7 @@
 //! Why a search or a score fails.
 
 use super::OptionsError;
+use crate::Error;
 use crate::data::batch::BatchError;
 use crate::layers::{HeadError, MaskFault, TooManyWeights};
 use crate::models::BrokenModel;
@@ -61,6 +62,13 @@ pub enum DecodeError {
 }
 
 impl crate::error::Cause for DecodeError {}
+
+impl Error {
+    /// Whether a call has ended because another thread has [cancelled](super::Cancel) it.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.cause(), Some(DecodeError::Cancelled))
+    }
+}
 
 impl DecodeError {
     /// The same of another sentence.

@@ -68,6 +68,11 @@ impl OpenOptions {
         self.compute
     }
 
+    /// The most tokens of a text, if they were named.
+    pub(super) fn named_tokens(&self) -> Option<usize> {
+        self.max_tokens
+    }
+
     /// A limit of the lengths of texts, with the most tokens that were asked for.
     pub(super) fn limit(&self, limit: TextLimit) -> Result<TextLimit> {
         Ok(self.max_tokens.map_or(Ok(limit), |tokens| limit.with_tokens(tokens))?)

@@ -44,7 +44,7 @@ fn sources() -> Vec<Vec<u32>> {
 fn options(compute: DType, beam: usize) -> SearchOptions {
     let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
     SearchOptions {
-        compute: compute.into(),
+        compute: Some(compute.into()),
         beam,
         n_best: beam.min(2),
         max_length,

@@ -262,7 +262,7 @@ fn a_search_reports_the_score_that_scoring_finds() {
         let sources: Vec<Vec<u32>> = pairs().into_iter().map(|(source, _)| source).collect();
         let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
         let options =
-            SearchOptions { compute: Precision::F32, beam: 3, max_length, ..SearchOptions::default() };
+            SearchOptions { compute: Some(Precision::F32), beam: 3, max_length, ..SearchOptions::default() };
         let found = search(&model, &sources, &options).expect("good sources");
         let again: Vec<_> = sources
             .iter()

@@ -63,8 +63,10 @@ impl Engine {
             Engine::Filler(filler) => filler.set_max_tokens(tokens),
         };
         match set {
-            Ok(()) | Err(LimitError::Positions { .. }) => Ok(()),
-            Err(error @ LimitError::OutOfRange { .. }) => Err(error.to_string()),
+            Err(error) if !matches!(error.cause(), Some(LimitError::Positions { .. })) => {
+                Err(error.to_string())
+            }
+            _ => Ok(()),
         }
     }
 

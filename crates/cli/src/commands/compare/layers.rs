@@ -50,8 +50,6 @@ Examples:
   heedful compare layers
   heedful compare layers --lengths 64,1024,16384 --widths 512 --compute f32 --out layers";
 
-const NO_MODEL: [&str; 0] = [];
-
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up_processor("measuring layers", arguments.quiet.verbosity())?;
     if arguments.machine.precision() == Some(Precision::Int8) {

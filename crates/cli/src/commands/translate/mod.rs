@@ -83,9 +83,9 @@ fn open(arguments: &Arguments) -> Result<Translator> {
     };
     let translators = models.iter().map(open).collect::<Result<Vec<_>>>()?;
     translators[0].model().check_heads(&arguments.without_head)?;
-    Translator::join(translators).map_err(|error| match error {
-        JoinError::Vocabulary { number, .. } => anyhow!("{}: {error}", models[number - 1].display()),
-        JoinError::Empty => error.into(),
+    Translator::join(translators).map_err(|error| match error.cause() {
+        Some(JoinError::Vocabulary { number, .. }) => anyhow!("{}: {error}", models[number - 1].display()),
+        _ => error.into(),
     })
 }
 

@@ -67,7 +67,7 @@ pub struct Imported {
 }
 
 /// Reads a model of another project, whose format is found by content. Nothing is written.
-pub fn read(path: impl AsRef<Path>) -> Result<Imported, ImportError> {
+pub fn read(path: impl AsRef<Path>) -> crate::Result<Imported> {
     let path = path.as_ref();
     let mut imported = match recognise(path)? {
         ForeignFormat::Argos => ctranslate2::argos(path),
@@ -115,7 +115,7 @@ impl Imported {
     }
 
     /// Writes the model's folder, creating it if needed.
-    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), ImportError> {
+    pub fn save(&self, folder: impl AsRef<Path>) -> crate::Result<()> {
         let folder = folder.as_ref();
         let created = fs::create_dir_all(folder);
         let write = |error| ImportError::Write { file: folder.join(ORIGIN).display().to_string(), error };

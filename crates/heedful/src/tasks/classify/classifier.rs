@@ -20,7 +20,6 @@ use super::{ClassifierConfig, EncoderClassifier};
 use crate::Result;
 use crate::data::batch::lay_end_to_end;
 use crate::data::labels::Labels;
-use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::data::{SpecialTokens, TextLimit};
 use crate::layers::{AttentionMap, AttentionRole, Pass};
@@ -74,7 +73,7 @@ impl Classifier {
     }
 
     /// Sets the most tokens of a text.
-    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
     }

@@ -20,7 +20,6 @@ use heedful_tensor::Precision;
 use super::{LanguageConfig, LanguageModel, TextShape};
 use crate::data::TextLimit;
 use crate::data::batch::{Batch, BatchLayout};
-use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::{DecodeError, Hypothesis, MaxLength, Scheduler, SearchOptions, SentenceId};
 use crate::layers::{AttentionMap, Pass};
@@ -66,7 +65,7 @@ impl Generator {
     }
 
     /// Sets the most tokens of a prompt.
-    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
     }

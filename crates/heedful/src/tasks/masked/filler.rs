@@ -18,7 +18,6 @@ use heedful_tensor::{Precision, Ragged};
 
 use super::{MaskedConfig, MaskedModel};
 use crate::data::TextLimit;
-use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::layers::{AttentionMap, Pass};
 use crate::models::{BrokenModel, Model, default_precision};
@@ -71,7 +70,7 @@ impl Filler {
     }
 
     /// Sets the most tokens of a text.
-    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Translator;
+use crate::Result;
 use crate::data::TextLimit;
 use crate::data::batch::Side;
 
@@ -40,7 +41,7 @@ impl Translator {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn join(translators: impl IntoIterator<Item = Translator>) -> Result<Translator, JoinError> {
+    pub fn join(translators: impl IntoIterator<Item = Translator>) -> Result<Translator> {
         let mut translators = translators.into_iter();
         let mut joined = translators.next().ok_or(JoinError::Empty)?;
         joined.worker = Arc::default();
@@ -50,7 +51,7 @@ impl Translator {
                 (Side::Target, &joined.tokenizers.target, &other.tokenizers.target),
             ] {
                 if !Arc::ptr_eq(first, second) && first.to_json() != second.to_json() {
-                    return Err(JoinError::Vocabulary { number, side });
+                    return Err(JoinError::Vocabulary { number, side }.into());
                 }
             }
             joined.source_limit = shorter(joined.source_limit, other.source_limit);

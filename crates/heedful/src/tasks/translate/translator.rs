@@ -33,7 +33,6 @@ use super::terms::Terms;
 use super::worker::Worker;
 use crate::Result;
 use crate::data::shortlist::Shortlist;
-use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
 use crate::data::{SpecialTokens, TextLimit};
 use crate::decode::{
@@ -96,8 +95,7 @@ impl Translator {
         let opened = open::<Config>(folder, Task::Translate, options)?;
         let Opened { config, model, tokenizers, folder, trained } = opened;
         let mut translator = Translator::trained_with(trained, model, tokenizers);
-        translator.source_limit = options.limit(translator.source_limit)?;
-        translator.target_limit = options.limit(translator.target_limit)?;
+        options.named_tokens().map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
         translator.shortlist = folder.shortlist(&translator.tokenizers)?.map(Arc::new);
         translator.compute = options.named_precision();
         Ok((translator, config))
@@ -132,7 +130,7 @@ impl Translator {
     }
 
     /// Sets the most tokens of a text, source or target.
-    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.source_limit = self.source_limit.with_tokens(tokens)?;
         // The one position less of a learned table is no reason to refuse what a source may have.
         self.target_limit = self.target_limit.with_tokens(tokens.min(self.target_limit.tokens()))?;
