@@ -17,7 +17,7 @@
 //!
 //! | a model | from | to |
 //! |---|---|---|
-//! | [`Translator`] | a text | its translation: at once, [token by token](Translator::stream), as a [future](Translator::submit), or of [many texts](TranslationQueue) |
+//! | [`Translator`] | a text | its translation: at once, [token by token](Translator::stream), as a [future](Translator::submit), or of [any iterator](Translator::translate_iter) |
 //! | [`Generator`] | a prompt | its continuation |
 //! | [`Classifier`] | a text | the probability of each label |
 //! | [`Filler`] | a text with `<mask>` | what the masked tokens may be |
@@ -76,9 +76,7 @@ pub mod compare;
 pub use heedful_tensor as tensor;
 pub use heedful_tensor::Precision;
 
-pub use data::TextLimit;
 pub use data::labels::Labels;
-pub use data::text_limit::Part;
 pub use decode::{
     Cancel, Constraints, Hypothesis, Limits, MaxLength, Sampling, SearchInput, SearchOptions, TargetScore,
 };
@@ -95,11 +93,11 @@ pub use models::{DeviceChoice, HeadName};
 pub use recipe::Recipe;
 pub use tasks::OpenOptions;
 pub use tasks::classify::{Classified, Classifier, Word};
-pub use tasks::language::{Generation, Generator, TextPerplexity, TextScorer};
+pub use tasks::language::Generator;
 pub use tasks::masked::{Filled, Filler, Guess};
 pub use tasks::translate::{
-    JoinedOutput, LongText, Output, PendingTranslation, Term, Terms, TranslatedPart, TranslatedText,
-    Translation, TranslationEvent, TranslationQueue, TranslationStream, Translator,
+    Output, PendingTranslation, Terms, TranslatedText, Translation, TranslationEvent, TranslationStream,
+    Translations, Translator,
 };
 pub use train::run::{Ending, Event, FinalModel, Outcome, Pace, Ready, Start, Trainer, Watcher};
 pub use train::{Optimizer, Schedule, Update};

@@ -21,6 +21,7 @@ pub struct Alternative {
 
 impl Explanation {
     /// Gives each token of the outputs its `count` most probable alternatives, itself among them if it is one.
+    #[doc(hidden)]
     pub fn add_alternatives(
         &mut self,
         translator: &Translator,

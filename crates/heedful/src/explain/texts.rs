@@ -14,6 +14,7 @@ use crate::tasks::masked::{Filler, Guess};
 
 impl Explanation {
     /// The `n_best` most probable labels of a text, given as its tokens too; a text without tokens has no output.
+    #[doc(hidden)]
     pub fn of_class(
         classifier: &Classifier,
         text: &str,
@@ -52,6 +53,7 @@ impl Explanation {
     }
 
     /// How probable a language model finds every token of a text, given as its tokens, and what it attends to.
+    #[doc(hidden)]
     pub fn of_text(generator: &Generator, ids: &[u32], options: &ExplainOptions) -> Result<Explanation> {
         let text = generator.decode(&[], ids);
         if ids.is_empty() {
@@ -73,6 +75,7 @@ impl Explanation {
 
     /// What a masked language model puts into the gaps of a text, given as its tokens too, and what it attends to. A text
     /// without a gap is read, and its output says what it says.
+    #[doc(hidden)]
     pub fn of_gaps(
         filler: &Filler,
         text: &str,
@@ -108,6 +111,7 @@ impl Explanation {
     }
 
     /// A text without tokens, of which there is nothing to explain.
+    #[doc(hidden)]
     pub fn blank(text: &str) -> Explanation {
         let source = ExplainedSource { text: text.to_owned(), tokens: Vec::new() };
         Explanation { source, outputs: Vec::new() }

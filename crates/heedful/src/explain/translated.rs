@@ -23,6 +23,7 @@ impl Explanation {
     }
 
     /// As [`Explanation::new`], also with scores and masks.
+    #[doc(hidden)]
     pub fn of_translation(
         translator: &Translator,
         text: &str,

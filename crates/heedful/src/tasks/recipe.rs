@@ -71,6 +71,7 @@ impl Recipe {
     }
 
     /// The model's configuration, given the numbers of tokens (source, target) and labels.
+    #[doc(hidden)]
     pub fn model_config(&self, vocabularies: [usize; 2], labels: usize) -> Result<ModelConfig, ConfigError> {
         let config = self.data.task.definition().config(self, Sizes { vocabularies, labels });
         config.validate().map(|()| config)

@@ -73,6 +73,7 @@ impl Classifier {
     }
 
     /// Sets the most tokens of a text.
+    #[doc(hidden)]
     pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
@@ -84,11 +85,13 @@ impl Classifier {
     }
 
     /// The most tokens of a text.
+    #[doc(hidden)]
     pub fn limit(&self) -> TextLimit {
         self.limit
     }
 
     /// The model.
+    #[doc(hidden)]
     pub fn model(&self) -> &EncoderClassifier {
         &self.model
     }
@@ -99,6 +102,7 @@ impl Classifier {
     }
 
     /// A text as tokens, however many; none if it is blank.
+    #[doc(hidden)]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         if text.trim().is_empty() { Vec::new() } else { self.tokenizers.source.encode(text) }
     }
@@ -110,6 +114,7 @@ impl Classifier {
     }
 
     /// As [`Classifier::classify`], for texts from [`Classifier::encode`].
+    #[doc(hidden)]
     pub fn classify_tokens(&self, tokens: &[Vec<u32>]) -> Result<Vec<Classified>> {
         let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
         self.model.check_text(&ids, &sequences)?;
@@ -132,6 +137,7 @@ impl Classifier {
     }
 
     /// The probability of every label of one text from [`Classifier::encode`], and what a pass records meanwhile.
+    #[doc(hidden)]
     pub fn attend_in(&self, pass: &mut Pass, tokens: &[u32]) -> Result<(Vec<f32>, Vec<AttentionMap>)> {
         let sequences = Ragged::from_lengths([tokens.len()]);
         self.model.check_text(tokens, &sequences)?;
@@ -145,6 +151,7 @@ impl Classifier {
     }
 
     /// The vocabulary of its texts.
+    #[doc(hidden)]
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizers.source
     }
@@ -190,6 +197,7 @@ fn grouped(places: &[Option<usize>], pieces: &[String]) -> Vec<Vec<usize>> {
 impl Classified {
     /// The result for a text in parts, given for each its number of tokens: the mean of the probabilities, and all words.
     /// None without a part.
+    #[doc(hidden)]
     pub fn mean(parts: impl Iterator<Item = (Classified, usize)>) -> Option<Classified> {
         let parts: Vec<(Classified, usize)> = parts.collect();
         let total: usize = parts.iter().map(|(_, tokens)| tokens).sum();

@@ -65,6 +65,7 @@ impl Generator {
     }
 
     /// Sets the most tokens of a prompt.
+    #[doc(hidden)]
     pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
@@ -76,21 +77,25 @@ impl Generator {
     }
 
     /// The most tokens of a prompt, `<bos>` not among them.
+    #[doc(hidden)]
     pub fn limit(&self) -> TextLimit {
         self.limit
     }
 
     /// The model.
+    #[doc(hidden)]
     pub fn model(&self) -> &LanguageModel {
         &self.model
     }
 
     /// The vocabulary.
+    #[doc(hidden)]
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizers.target
     }
 
     /// The options of a search for at most `tokens` tokens after a prompt of `prompt` tokens.
+    #[doc(hidden)]
     pub fn options(&self, prompt: usize, tokens: usize, options: &SearchOptions) -> Result<SearchOptions> {
         // With `<bos>`.
         let given = prompt + 1;
@@ -120,6 +125,7 @@ impl Generator {
     }
 
     /// Starts to continue a prompt from [`Generator::encode`], with options from [`Generator::options`].
+    #[doc(hidden)]
     pub fn begin(&self, prompt: Vec<u32>, options: &SearchOptions) -> Result<Generation<'_>> {
         let prompt = self.source(prompt);
         let mut scheduler = Scheduler::new(&self.model, options)?;
@@ -128,6 +134,7 @@ impl Generator {
     }
 
     /// A prompt as tokens, however many.
+    #[doc(hidden)]
     pub fn encode(&self, prompt: &str) -> Vec<u32> {
         let tokenizer = &self.tokenizers.target;
         match self.config.text {
@@ -137,11 +144,13 @@ impl Generator {
     }
 
     /// What a search reads: `<bos>` and the prompt.
+    #[doc(hidden)]
     pub fn source(&self, prompt: Vec<u32>) -> Vec<u32> {
         [vec![self.model.special_tokens().bos], prompt].concat()
     }
 
     /// Whether a text is followed by `<eos>`, which then is predicted too.
+    #[doc(hidden)]
     pub fn ends_texts(&self) -> bool {
         self.config.text == TextShape::Lines
     }
@@ -149,6 +158,7 @@ impl Generator {
     /// The log-probability of every token of one text from [`Generator::encode`], given all before it, and of `<eos>` where it
     /// [ends texts](Generator::ends_texts), with what a pass records meanwhile. Rows of its attention are the predicted
     /// tokens, columns `<bos>` and the tokens before the last row's.
+    #[doc(hidden)]
     pub fn attend_in(&self, pass: &mut Pass, tokens: &[u32]) -> Result<(Vec<f64>, Vec<AttentionMap>)> {
         let batch = self.batch(&[tokens])?;
         let losses = self.model.loss(&batch, pass).token_losses();
@@ -158,6 +168,7 @@ impl Generator {
     }
 
     /// The tokens of a block of running text: those of [`LanguageConfig::block`], as far as the model has positions.
+    #[doc(hidden)]
     pub fn block(&self) -> usize {
         let longest = self.model.longest_target().unwrap_or(usize::MAX);
         self.config.block.unwrap_or(LanguageConfig::BLOCK).min(longest).max(1)
@@ -165,6 +176,7 @@ impl Generator {
 
     /// The tokens of a line, given with its tokens from [`Generator::encode`], that are predicted: with the end of the text or of the line.
     /// Of a blank text none is.
+    #[doc(hidden)]
     pub fn predicted(&self, line: &str, mut tokens: Vec<u32>) -> Vec<u32> {
         match self.ends_texts() {
             true if line.trim().is_empty() => tokens.clear(),
@@ -191,6 +203,7 @@ impl Generator {
     }
 
     /// A prompt and its continuation, decoded to text; incomplete characters are shown as U+FFFD.
+    #[doc(hidden)]
     pub fn decode(&self, prompt: &[u32], generated: &[u32]) -> String {
         let tokens = [prompt, generated].concat();
         match self.config.text {

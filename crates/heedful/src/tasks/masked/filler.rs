@@ -70,6 +70,7 @@ impl Filler {
     }
 
     /// Sets the most tokens of a text.
+    #[doc(hidden)]
     pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
@@ -81,16 +82,19 @@ impl Filler {
     }
 
     /// The most tokens of a text.
+    #[doc(hidden)]
     pub fn limit(&self) -> TextLimit {
         self.limit
     }
 
     /// The model.
+    #[doc(hidden)]
     pub fn model(&self) -> &MaskedModel {
         &self.model
     }
 
     /// The token that stands for `<mask>`.
+    #[doc(hidden)]
     pub fn mask(&self) -> u32 {
         self.model.config().stack.special.mask
     }
@@ -102,6 +106,7 @@ impl Filler {
     }
 
     /// As [`Filler::fill`], for a text from [`Filler::encode`].
+    #[doc(hidden)]
     pub fn fill_tokens(&self, tokens: Vec<u32>, top: usize) -> Result<Filled> {
         if !tokens.contains(&self.mask()) && top > 0 {
             return Err(no_gap());
@@ -111,6 +116,7 @@ impl Filler {
     }
 
     /// As [`Filler::fill_tokens`], with what a pass records meanwhile. Without a `<mask>` nothing is predicted.
+    #[doc(hidden)]
     pub fn attend_in(
         &self,
         pass: &mut Pass,
@@ -157,11 +163,13 @@ impl Filler {
     }
 
     /// The vocabulary of its texts.
+    #[doc(hidden)]
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizers.source
     }
 
     /// The tokens of a text, `<mask>` being one. The space before a `<mask>` belongs to the masked piece.
+    #[doc(hidden)]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let tokenizer = &self.tokenizers.source;
         let mut tokens = Vec::new();

@@ -62,6 +62,7 @@ impl crate::error::Cause for QueueError {}
 
 impl<'t> TranslationQueue<'t> {
     /// A queue without texts.
+    #[doc(hidden)]
     pub fn new(
         translator: &'t Translator,
         options: &SearchOptions,
@@ -182,6 +183,7 @@ impl Translator {
     }
 
     /// The parts of a text: one unless it is split; none if it is blank.
+    #[doc(hidden)]
     pub fn parts(&self, text: &str, long: LongText) -> Result<Vec<Part>, TooLong> {
         let (limit, encode) = (self.source_limit, |text: &str| self.encode(text));
         let parts = match (limit.encode(text, encode), long) {
@@ -198,6 +200,7 @@ impl Translator {
 
     /// What is searched for: each part with the terms that apply to it, and the first with the tokens that the translation
     /// begins with.
+    #[doc(hidden)]
     pub fn part_inputs(&self, parts: Vec<Part>, prefix: Vec<u32>, terms: &Terms) -> Vec<(Part, SearchInput)> {
         let mut prefix = prefix;
         let input = |part: Part| {

@@ -102,6 +102,7 @@ impl Translator {
     }
 
     /// A model and the vocabularies that it was trained with.
+    #[doc(hidden)]
     pub fn new(model: Box<dyn Generate>, tokenizers: Tokenizers) -> Translator {
         Translator::trained_with(None, model, tokenizers)
     }
@@ -130,6 +131,7 @@ impl Translator {
     }
 
     /// Sets the most tokens of a text, source or target.
+    #[doc(hidden)]
     pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.source_limit = self.source_limit.with_tokens(tokens)?;
         // The one position less of a learned table is no reason to refuse what a source may have.
@@ -148,27 +150,32 @@ impl Translator {
     }
 
     /// The most tokens of a source.
+    #[doc(hidden)]
     pub fn source_limit(&self) -> TextLimit {
         self.source_limit
     }
 
     /// The most tokens of a given target.
+    #[doc(hidden)]
     pub fn target_limit(&self) -> TextLimit {
         self.target_limit
     }
 
     /// At most so many attention weights are computed for a sentence pair of these lengths.
+    #[doc(hidden)]
     pub fn attention_weights(&self, source: usize, target: usize) -> usize {
         let longer = source.max(target) + 1;
         longer.saturating_mul(longer).saturating_mul(self.heads)
     }
 
     /// The model; of several, the first.
+    #[doc(hidden)]
     pub fn model(&self) -> &dyn Generate {
         &*self.models[0]
     }
 
     /// All models.
+    #[doc(hidden)]
     pub fn ensemble(&self) -> Ensemble<'_> {
         let models = self.models.iter().map(|model| &**model).collect();
         Ensemble::new(models).expect("at least one model, and vocabularies that were compared")
@@ -190,6 +197,7 @@ impl Translator {
     }
 
     /// The vocabularies.
+    #[doc(hidden)]
     pub fn tokenizers(&self) -> &Tokenizers {
         &self.tokenizers
     }
@@ -272,6 +280,7 @@ impl Translator {
     }
 
     /// What the translations of a text must have.
+    #[doc(hidden)]
     pub fn constraints(&self, text: &str, prefix: &str, terms: &Terms) -> Constraints {
         let prefix = if prefix.trim().is_empty() { Vec::new() } else { self.encode_target(prefix) };
         let found = terms.found_in(text);
@@ -280,11 +289,13 @@ impl Translator {
 
     /// A scheduler for texts as they arrive; [`Translator::encode`] gives its sources, [`Translator::outputs`] decodes its
     /// results.
+    #[doc(hidden)]
     pub fn scheduler(&self, options: &SearchOptions) -> Result<Scheduler<'_>, DecodeError> {
         Scheduler::new(self.ensemble(), &self.computing(options))
     }
 
     /// A text as tokens, however many, as the model reads them; none if it is blank.
+    #[doc(hidden)]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         if text.trim().is_empty() {
             return Vec::new();
@@ -293,11 +304,13 @@ impl Translator {
     }
 
     /// A given target as tokens, however many.
+    #[doc(hidden)]
     pub fn encode_target(&self, text: &str) -> Vec<u32> {
         self.tokenizers.target.encode(text)
     }
 
     /// Hypotheses of a search, decoded to text.
+    #[doc(hidden)]
     pub fn outputs(&self, hypotheses: Vec<Hypothesis>) -> Vec<Output> {
         let output = |hypothesis: Hypothesis| Output {
             text: self.tokenizers.target.decode(&hypothesis.tokens),
@@ -312,6 +325,7 @@ impl Translator {
     }
 
     /// The attention weights of every head for an output.
+    #[doc(hidden)]
     pub fn attend(
         &self,
         source: &[u32],
@@ -322,6 +336,7 @@ impl Translator {
     }
 
     /// As [`Translator::attend`] for the cross attention alone, which is all that [`Translator::align`] needs.
+    #[doc(hidden)]
     pub fn attend_to_source(
         &self,
         source: &[u32],
@@ -332,12 +347,14 @@ impl Translator {
     }
 
     /// The word alignment of an output, as (source word, target word).
+    #[doc(hidden)]
     pub fn align(&self, maps: &[AttentionMap], source: &[u32], target: &[u32]) -> Vec<(usize, usize)> {
         let words = [self.tokenizers.source.words(source), self.tokenizers.target.words(target)];
         align(maps, AlignmentLayer::default(), &words[0], &words[1])
     }
 
     /// The log-probabilities of an output, token by token.
+    #[doc(hidden)]
     pub fn token_scores(
         &self,
         source: &[u32],
@@ -368,6 +385,7 @@ impl Translator {
     }
 
     /// As [`Translator::score`], for tokens from [`Translator::encode`] and [`Translator::encode_target`].
+    #[doc(hidden)]
     pub fn score_tokens(
         &self,
         pairs: &[(Vec<u32>, Vec<u32>)],
@@ -378,6 +396,7 @@ impl Translator {
 
     /// As [`Translator::score_tokens`], where sources may be blank: a blank source has a blank translation, with certainty, and no
     /// other has a probability.
+    #[doc(hidden)]
     pub fn score_tokens_or_blank(
         &self,
         pairs: &[(Vec<u32>, Vec<u32>)],

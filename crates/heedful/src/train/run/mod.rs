@@ -92,7 +92,7 @@ pub fn train_on(
     train_by(&SystemClock::default(), device, recipe, start, watcher)
 }
 
-/// As [`train_on`] with the ranks of a team, as its leader; the others [`follow`]. The weights have the same bits on any number of
+/// As [`train_on`] with the ranks of a team, as its leader; the others `follow`. The weights have the same bits on any number of
 /// ranks.
 pub fn train_with(
     team: &Team,
