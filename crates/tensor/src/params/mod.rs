@@ -24,7 +24,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::random::Stream;
 use crate::{Array, Channels, Device};
 
-pub use batch_sums::{BatchSums, Others, StepGradients};
+pub use batch_sums::{BatchSums, Peers, StepGradients};
 use card::NarrowCopy;
 use entry::{Entry, Kind};
 pub(crate) use gradients::{FlatGradients, GradientSlot};

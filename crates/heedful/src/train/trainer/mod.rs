@@ -33,7 +33,7 @@ use heedful_tensor::collective::Failure;
 use heedful_tensor::ops::{
     AdamOptions, CrossEntropy, Divergence, Guard, MovingAverage, PendingStep, StepResult,
 };
-use heedful_tensor::{Array, BatchSums, DType, Device, Others, StepGradients, cuda, tape};
+use heedful_tensor::{Array, BatchSums, DType, Device, Peers, StepGradients, cuda, tape};
 
 use super::team::{Order, Team, add_results, gather_losses};
 use super::{Optimizer, Schedule, Update};
@@ -296,8 +296,8 @@ impl<M: Model> StepTrainer<M> {
         pass: &mut Pass,
     ) -> Result<(Vec<(CrossEntropy, f32)>, StepGradients), Failure> {
         let others = match &self.team {
-            None => Others::Nobody,
-            Some(team) => team.cards().map_or(Others::Processors(team.group()), Others::Cards),
+            None => Peers::None,
+            Some(team) => team.cards().map_or(Peers::Cpus(team.group()), Peers::Gpus),
         };
         let mut sums = BatchSums::new(self.model.params(), own.len(), others);
         let mut losses = Vec::with_capacity(own.len());
