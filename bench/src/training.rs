@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use heedful::data::batch::Batch;
 use heedful::models::Model;
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 use heedful_tensor::cpu::{isa, threads};
 use heedful_tensor::{DType, Device, cuda};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ pub fn race_training<M: Model>(race: &TrainingRace<'_>, model: impl Fn() -> Resu
     let mut peers = Vec::new();
     for dtype in DTYPES {
         let options = TrainerOptions::new(dtype, 1, Schedule::Constant { rate: 1e-4 });
-        trainers.push(Trainer::new(model()?, options));
+        trainers.push(StepTrainer::new(model()?, options));
         let mut started = Peer::start(name, Allocator::AsInstalled)?;
         let mut order = peer.clone();
         order["op"] = json!("build");
@@ -125,7 +125,7 @@ fn race_on_card<M: Model>(
         let model = model()?;
         model.params().move_to(Device::Cuda)?;
         let options = TrainerOptions::new(dtype, 1, Schedule::Constant { rate: 1e-4 });
-        let mut trainer = Trainer::new(model, options);
+        let mut trainer = StepTrainer::new(model, options);
         for _ in 0..WARM_UPS {
             trainer.step(batch)?;
         }
@@ -179,7 +179,7 @@ fn race_on_card<M: Model>(
 }
 
 /// Seconds of a step, and how many there were.
-fn round_on_card<M: Model>(trainer: &mut Trainer<M>, batch: &Batch) -> Result<[f64; 2]> {
+fn round_on_card<M: Model>(trainer: &mut StepTrainer<M>, batch: &Batch) -> Result<[f64; 2]> {
     let (start, mut steps) = (Instant::now(), 0.0);
     while start.elapsed().as_secs_f64() < TURN {
         trainer.submit(std::slice::from_ref(batch))?;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 
 use crate::workspace::cargo;
-use crate::{step, tidy};
+use crate::{public_items, step, tidy};
 
 pub(crate) fn run() -> Result<()> {
     // The quickest first: a misplaced space should not cost a compilation.
@@ -21,6 +21,7 @@ pub(crate) fn run() -> Result<()> {
     step::command(
         cargo(["doc", "--workspace", "--all-features", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
     )?;
+    public_items::check()?;
     lean()
 }
 

@@ -5,6 +5,7 @@ mod bench;
 mod bench_kit;
 mod bits;
 mod browser;
+mod caps;
 mod card_kit;
 mod check;
 mod dist;
@@ -13,6 +14,7 @@ mod golden;
 mod kit;
 mod markdown;
 mod matrix;
+mod public_items;
 mod python;
 mod step;
 mod story;
@@ -33,7 +35,7 @@ The project's own commands.
 
 Usage: cargo xtask COMMAND
 
-  check              formatting, clippy, tidy and documentation, every warning an error
+  check              formatting, clippy, tidy and documentation, every warning an error; caps (xtask/src/caps.rs)
   test               all of check, every test, a short run of the release binary's demo, and the page in a browser
   test --all         and what is slow or needs a network: the wheel in an empty environment, and with Ray and Spark
   matrix             every command, route and Python class with every kind of model: every pair of values of all keys; the table

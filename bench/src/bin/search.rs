@@ -63,7 +63,7 @@ fn main() -> Result<()> {
     println!("{}: {} sentences of {tokens} tokens, beam {}", chosen.device, sources.len(), options.beam);
 
     let search_options =
-        SearchOptions { beam: options.beam, compute: Precision::Bf16, ..SearchOptions::default() };
+        SearchOptions { beam: options.beam, compute: Some(Precision::Bf16), ..SearchOptions::default() };
     let run = |sources: &[Vec<u32>]| -> Result<(f64, Vec<Vec<u32>>)> {
         let began = Instant::now();
         let found = search(translator.model(), sources, &search_options)?;

@@ -7,13 +7,10 @@
 //! Threads                      --threads N                   vocab, which has no numbers to compute
 //! ```
 
-use std::path::Path;
-
 use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
-use heedful::models::Model;
 use heedful::models::{ChosenDevice, DeviceChoice};
-use heedful::tasks::folder::ModelFolder;
+use heedful::tasks::OpenOptions;
 use heedful::tensor::cpu::threads;
 use heedful::tensor::{Device, Precision, cuda};
 
@@ -149,9 +146,9 @@ impl Machine {
         Ok(())
     }
 
-    /// Moves a model to what computes.
-    pub(crate) fn place(&self, model: &dyn Model) -> Result<()> {
-        move_to(model, self.device.chosen()?.device)
+    /// How a model is opened.
+    pub(crate) fn opening(&self) -> OpenOptions {
+        OpenOptions::new().device(self.choice()).compute(self.precision())
     }
 
     fn is_card(&self) -> bool {
@@ -172,34 +169,14 @@ impl Machine {
         self.compute.is_some()
     }
 
-    /// Number type of the matrix products of a model, or of several that compute alike.
-    pub(crate) fn compute<P: AsRef<Path>>(&self, folders: impl IntoIterator<Item = P>) -> Precision {
-        match self.compute {
-            Some(Compute::Bf16) => Precision::Bf16,
-            Some(Compute::F32) => Precision::F32,
-            Some(Compute::Int8) => Precision::Int8,
-            None => {
-                let device = if self.is_card() { Device::Cuda } else { Device::Cpu };
-                let types = folders.into_iter().map(|folder| default_precision(folder.as_ref(), device));
-                // The widest of them.
-                types
-                    .reduce(|one, other| if one == other { one } else { Precision::Bf16 })
-                    .unwrap_or(Precision::Bf16)
-            }
-        }
+    /// Number type of the matrix products, if one was named; else the model and the device decide.
+    pub(crate) fn precision(&self) -> Option<Precision> {
+        self.compute.map(|compute| match compute {
+            Compute::Bf16 => Precision::Bf16,
+            Compute::F32 => Precision::F32,
+            Compute::Int8 => Precision::Int8,
+        })
     }
-}
-
-/// Number type of the matrix products of a model where none is named: int8 if its numbers are integers, which a card widens, else bf16.
-pub(crate) fn default_precision(folder: &Path, device: Device) -> Precision {
-    // A folder that cannot be read is somebody else's message.
-    let is_int8 = ModelFolder::precision_in(folder).is_ok_and(|found| found == Precision::Int8);
-    if is_int8 && device.has_int8() { Precision::Int8 } else { Precision::Bf16 }
-}
-
-/// Moves a model to a device that was chosen.
-pub(crate) fn move_to(model: &dyn Model, device: Device) -> Result<()> {
-    model.params().move_to(device).map_err(|full| anyhow!("the model does not fit: {full}: use --device cpu"))
 }
 
 impl Threads {

@@ -8,15 +8,14 @@
 use std::env;
 use std::error::Error;
 use std::io::{self, BufRead, Write};
-use std::path::Path;
 
+use heedful::Filler;
 use heedful::layers::Pass;
-use heedful::tasks::masked::Filler;
 use heedful::tensor::{DType, Ragged};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = env::args_os().nth(1).ok_or("give the folder of a masked model")?;
-    let filler = Filler::open(Path::new(&folder))?;
+    let filler = Filler::open(&folder)?;
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let text = filler.encode(&line?);

@@ -6,7 +6,7 @@ use heedful::data::batch::Batch;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::DType;
 use heedful::tensor::cpu::{memory, threads};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 #[test]
 fn a_step_at_steady_state_takes_nothing_from_the_system() {
@@ -21,7 +21,7 @@ fn a_step_at_steady_state_takes_nothing_from_the_system() {
         };
         let model = Transformer::new(config, 1).expect("a good configuration");
         let options = TrainerOptions::new(compute, 1, Schedule::Constant { rate: 1e-3 });
-        let mut trainer = Trainer::new(model, options);
+        let mut trainer = StepTrainer::new(model, options);
         let mut step_over_all = || {
             for batch in &batches {
                 trainer.step(batch).expect("a good batch");

@@ -12,7 +12,7 @@ use heedful::models::transformer::{Transformer, TransformerConfig};
 use heedful::models::{EncoderDecoderConfig, Model};
 use heedful::tensor::random::Stream;
 use heedful::tensor::{DType, Precision, tape};
-use heedful::train::{Schedule, TrainError, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainError, TrainerOptions};
 use stepped::stepped;
 
 const VOCABULARY: usize = 13;
@@ -79,7 +79,7 @@ fn an_output_bias_learns_how_frequent_tokens_are() {
         assert!(gradient[7] < 0.0 && gradient[5] > 0.0, "{gradient:?}");
         model.params().clear_gradients();
         let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 1e-2 });
-        let mut trainer = Trainer::new(model, options);
+        let mut trainer = StepTrainer::new(model, options);
         for _ in 0..30 {
             trainer.step(&batch).expect("a good step");
         }
@@ -115,11 +115,11 @@ fn copies(number: u64) -> Batch {
     Batch::new(&pairs, 1, 2).expect("a good batch")
 }
 
-fn trainer(seed: u64) -> Trainer<Transformer> {
+fn trainer(seed: u64) -> StepTrainer<Transformer> {
     let schedule = Schedule::Cosine { peak: 3e-3, floor: 1e-4, warmup: 30, total: 400 };
     let mut options = TrainerOptions::new(DType::F32, 1, schedule);
     options.average_decay = Some(0.9);
-    Trainer::new(batch_normed(seed), options)
+    StepTrainer::new(batch_normed(seed), options)
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn on_card(model: &dyn Generate) -> &dyn Generate {
 fn hypotheses_are_those_of_the_processor() {
     for (name, model) in models() {
         let options =
-            SearchOptions { beam: 4, n_best: 4, compute: Precision::F32, ..SearchOptions::default() };
+            SearchOptions { beam: 4, n_best: 4, compute: Some(Precision::F32), ..SearchOptions::default() };
         let expected = search(&*model, &sources(30), &options).expect("good sources");
         let found = search(on_card(&*model), &sources(30), &options).expect("good sources");
         for (found, expected) in found.iter().zip(&expected) {
@@ -114,7 +114,7 @@ fn a_sentence_alone_is_itself_in_any_batch() {
         let model = on_card(&*model);
         for (kind, compute) in kinds.iter().flat_map(|kind| [(kind, Precision::F32), (kind, Precision::Bf16)])
         {
-            let options = SearchOptions { compute, ..kind.clone() };
+            let options = SearchOptions { compute: Some(compute), ..kind.clone() };
             let together = search(model, &sources(150), &options).expect("good sources");
             let small = SearchOptions { batch_tokens: Some(300), ..options.clone() };
             assert!(
@@ -176,7 +176,7 @@ fn sentences_that_take_turns_are_themselves() {
 #[ignore = "needs an NVIDIA GPU"]
 fn searches_at_the_same_time_do_not_disturb_each_other() {
     for (name, model) in models().into_iter().step_by(4) {
-        let options = SearchOptions { beam: 3, ..SearchOptions::default() };
+        let options = SearchOptions { beam: 3, compute: Some(Precision::F32), ..SearchOptions::default() };
         let model = on_card(&*model);
         let found = search(model, &sources(60), &options).expect("good sources");
         // Nobody has rounded the weights yet, and every thread wants them so.
@@ -208,7 +208,7 @@ fn scores_are_those_that_a_search_reports() {
     for (name, model) in models() {
         let model = on_card(&*model);
         for compute in [Precision::F32, Precision::Bf16] {
-            let options = SearchOptions { compute, ..SearchOptions::default() };
+            let options = SearchOptions { compute: Some(compute), ..SearchOptions::default() };
             let found = search(model, &sources(40), &options).expect("good sources");
             let best = |hypotheses: &Vec<Hypothesis>| hypotheses[0].tokens.clone();
             let pairs: Vec<_> = sources(40).into_iter().zip(found.iter().map(best)).collect();
@@ -234,7 +234,7 @@ fn constraints_and_attention_are_those_of_the_processor() {
                 SearchInput { source, constraints: Constraints { prefix, phrases } }
             })
             .collect();
-        let options = SearchOptions { compute: Precision::F32, ..SearchOptions::default() };
+        let options = SearchOptions { compute: Some(Precision::F32), ..SearchOptions::default() };
         let run = |model: &dyn Generate| {
             let found = search_by(&model.into(), &inputs, &options, &Limits::default()).expect("good inputs");
             let maps = attend(model, &inputs[7].source, &[5, 6, 7, 8], &options).expect("a good pair");

@@ -23,7 +23,7 @@ use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::ops::Activation;
 use heedful::tensor::{DType, Param, Ragged, tape};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 use safetensors::SafeTensors;
 use serde_json::Value;
 use support::{distance, error, length, parameter_value};
@@ -195,7 +195,7 @@ impl Golden {
             warmup: self.config["warmup"].as_u64().expect("a number of steps"),
             factor: self.config["rate_factor"].as_f64().expect("a factor"),
         };
-        let mut trainer = Trainer::new(model, TrainerOptions::new(compute, 1, schedule));
+        let mut trainer = StepTrainer::new(model, TrainerOptions::new(compute, 1, schedule));
         let batch = self.batch();
         (0..10).map(|_| trainer.step(&batch).expect("a good batch").loss).collect()
     }

@@ -37,7 +37,7 @@ fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
 #[test]
 fn the_same_bits_on_every_instruction_set() {
     let options = SearchOptions {
-        compute: Precision::Int8,
+        compute: Some(Precision::Int8),
         beam: 4,
         max_length: MaxLength::Relative { factor: 0.5, plus: 9 },
         ..SearchOptions::default()
@@ -80,7 +80,7 @@ fn a_pass_over_a_whole_target_has_the_probabilities_of_its_steps() {
         Box::new(Convolutional::new(ConvolutionalConfig::tiny(VOCABULARY), 5).expect("a good configuration")),
         Box::new(Seq2Seq::new(RecurrentConfig::tiny(VOCABULARY), 5).expect("a good configuration")),
     ];
-    let options = SearchOptions { compute: Precision::Int8, ..SearchOptions::default() };
+    let options = SearchOptions { compute: Some(Precision::Int8), ..SearchOptions::default() };
     for (number, model) in models.iter().enumerate() {
         for source in sources() {
             let target: Vec<u32> = source.iter().map(|id| 3 + (id * 5) % (VOCABULARY as u32 - 3)).collect();

@@ -8,7 +8,7 @@ use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::cpu::threads;
 use heedful::tensor::{DType, tape};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 const VOCABULARY: usize = 101;
 /// Source and target lengths: very short beside very long.
@@ -97,7 +97,7 @@ fn three_steps(norm: Norm, compute: DType, thread_count: usize) -> Vec<Vec<u32>>
     model.params().clear_gradients();
 
     let options = TrainerOptions::new(compute, 3, Schedule::Constant { rate: 1e-2 });
-    let mut trainer = Trainer::new(model, options);
+    let mut trainer = StepTrainer::new(model, options);
     for _ in 0..3 {
         trainer.step(&batch).expect("a good batch");
     }

@@ -6,7 +6,7 @@ use heedful::layers::{AttentionRole, Norm, Pass};
 use heedful::models::transformer::{Transformer, TransformerConfig};
 use heedful::tensor::DType;
 use heedful::tensor::random::Stream;
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 const VOCABULARY: usize = 13;
 const BOS: u32 = 1;
@@ -18,7 +18,7 @@ fn a_tiny_model_learns_to_copy() {
         let config = TransformerConfig { norm, ..TransformerConfig::tiny(VOCABULARY) };
         let model = Transformer::new(config, 1).expect("a good configuration");
         let schedule = Schedule::Cosine { peak: 3e-3, floor: 1e-4, warmup: 30, total: 400 };
-        let mut trainer = Trainer::new(model, TrainerOptions::new(compute, 1, schedule));
+        let mut trainer = StepTrainer::new(model, TrainerOptions::new(compute, 1, schedule));
         let first = trainer.step(&copies(0)).expect("a good batch").loss;
         let last = (1..400).map(|step| trainer.step(&copies(step)).expect("a good batch").loss).last();
         let last = last.expect("many steps");
@@ -33,7 +33,7 @@ fn a_tiny_model_learns_to_copy() {
 #[test]
 fn every_attention_weight_comes_out() {
     let model = Transformer::new(TransformerConfig::tiny(VOCABULARY), 1).expect("a good configuration");
-    let mut trainer = Trainer::new(model, TrainerOptions::new(DType::F32, 1, Schedule::noam(64, 100)));
+    let mut trainer = StepTrainer::new(model, TrainerOptions::new(DType::F32, 1, Schedule::noam(64, 100)));
     let batch = copies(0);
 
     let mut training = trainer.pass().recording();

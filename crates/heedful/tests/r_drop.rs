@@ -8,7 +8,7 @@ use heedful::recipe::Overrides;
 use heedful::tasks;
 use heedful::tensor::ops::CrossEntropy;
 use heedful::tensor::{DType, tape};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 const VOCABULARY: usize = 40;
 const ALPHA: f32 = 5.0;
@@ -126,7 +126,7 @@ fn the_passes_of_every_model_differ_by_each_of_its_dropouts() {
 fn a_trainer_doubles_its_batches_and_reports_means() {
     let trainer = |values: &str, r_drop| {
         let options = TrainerOptions::new(DType::F32, 3, Schedule::Constant { rate: 1e-3 });
-        Trainer::new(model(values), TrainerOptions { r_drop, ..options })
+        StepTrainer::new(model(values), TrainerOptions { r_drop, ..options })
     };
     // Two batches of different sizes: each counts by its tokens, as without R-Drop.
     let (one, other) = (batch(PAIRS), Batch::new(&[(vec![7, 8], vec![9])], 1, 2).expect("a good batch"));
@@ -147,7 +147,7 @@ fn a_trainer_doubles_its_batches_and_reports_means() {
 fn two_passes_become_more_alike() {
     let train = |r_drop| {
         let options = TrainerOptions::new(DType::F32, 3, Schedule::Constant { rate: 3e-3 });
-        let mut trainer = Trainer::new(model("dropout=0.2"), TrainerOptions { r_drop, ..options });
+        let mut trainer = StepTrainer::new(model("dropout=0.2"), TrainerOptions { r_drop, ..options });
         for _ in 0..40 {
             trainer.step(&batch(PAIRS)).expect("a good batch");
         }

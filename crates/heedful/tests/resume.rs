@@ -10,7 +10,7 @@ use heedful::tensor::ops::AdamOptions;
 use heedful::tensor::random::Stream;
 use heedful::train::checkpoint::{Checkpoint, Checkpoints, Keep, Progress};
 use heedful::train::{
-    Divergence, Optimizer, Schedule, StateError, TrainError, Trainer, TrainerOptions, TrainerState,
+    Divergence, Optimizer, Schedule, StateError, StepTrainer, TrainError, TrainerOptions, TrainerState,
 };
 
 const VOCABULARY: usize = 40;
@@ -45,7 +45,7 @@ fn batches(number: u64, parts: usize) -> Vec<Batch> {
 }
 
 /// Steps `from + 1` to `to`, two batches each.
-fn train(trainer: &mut Trainer<Transformer>, from: u64, to: u64) {
+fn train(trainer: &mut StepTrainer<Transformer>, from: u64, to: u64) {
     for step in from + 1..=to {
         trainer.step_over(&batches(step, 2)).expect("a good step");
     }
@@ -55,12 +55,12 @@ fn train(trainer: &mut Trainer<Transformer>, from: u64, to: u64) {
 fn twenty_steps_and_ten_and_ten_through_a_checkpoint_are_the_same_bits() {
     for (compute, r_drop) in [(DType::F32, None), (DType::Bf16, None), (DType::Bf16, Some(5.0))] {
         let options = |compute| TrainerOptions { r_drop, ..options(compute) };
-        let mut whole = Trainer::new(model(1), options(compute));
+        let mut whole = StepTrainer::new(model(1), options(compute));
         train(&mut whole, 0, 20);
 
         let folder = tempfile::tempdir().expect("a folder");
         {
-            let mut first = Trainer::new(model(1), options(compute));
+            let mut first = StepTrainer::new(model(1), options(compute));
             train(&mut first, 0, 10);
             let checkpoints = Checkpoints::open(folder.path()).expect("nobody else is here");
             let checkpoint = Checkpoint { trainer: first.state(), progress: Progress::default() };
@@ -72,7 +72,7 @@ fn twenty_steps_and_ten_and_ten_through_a_checkpoint_are_the_same_bits() {
         let (found, warnings) = checkpoints.latest().expect("a good checkpoint");
         assert!(warnings.is_empty());
         // Another seed: every number must come from the checkpoint.
-        let mut second = Trainer::new(model(2), options(compute));
+        let mut second = StepTrainer::new(model(2), options(compute));
         second.restore(&found.expect("it was saved").trainer).expect("the same model");
         train(&mut second, 10, 20);
         let (whole, second) = (whole.state(), second.state());
@@ -94,7 +94,7 @@ fn four_quarters_of_a_batch_give_the_gradient_of_the_whole() {
         Transformer::new(config, 1).expect("a good configuration")
     };
     let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 1e-3 });
-    let (mut one, mut four) = (Trainer::new(still(), options), Trainer::new(still(), options));
+    let (mut one, mut four) = (StepTrainer::new(still(), options), StepTrainer::new(still(), options));
     let whole = one.step(&batches(1, 1)[0]).expect("a good step");
     let parts = four.step_over(&batches(1, 4)).expect("a good step");
     assert_eq!((whole.tokens, whole.correct), (parts.tokens, parts.correct));
@@ -114,8 +114,8 @@ fn four_quarters_of_a_batch_give_the_gradient_of_the_whole() {
 #[test]
 fn the_parts_of_an_update_drop_different_things() {
     let twice = vec![batches(1, 1)[0].clone(), batches(1, 1)[0].clone()];
-    let mut one = Trainer::new(model(1), options(DType::F32));
-    let mut two = Trainer::new(model(1), options(DType::F32));
+    let mut one = StepTrainer::new(model(1), options(DType::F32));
+    let mut two = StepTrainer::new(model(1), options(DType::F32));
     let whole = one.step(&twice[0]).expect("a good step");
     let parts = two.step_over(&twice).expect("a good step");
     assert_ne!(whole.update.gradient_norm, parts.update.gradient_norm);
@@ -123,7 +123,7 @@ fn the_parts_of_an_update_drop_different_things() {
 
 #[test]
 fn a_loss_that_is_no_number_changes_nothing() {
-    let mut trainer = Trainer::new(model(1), options(DType::F32));
+    let mut trainer = StepTrainer::new(model(1), options(DType::F32));
     train(&mut trainer, 0, 3);
     let good = trainer.state();
     let embedding = trainer.model().params().get("embedding.weight").expect("a parameter");
@@ -138,7 +138,7 @@ fn a_loss_that_is_no_number_changes_nothing() {
     assert_eq!(trainer.state(), good);
     // And the gradients of the batch before it in the same step are forgotten too.
     train(&mut trainer, 3, 4);
-    let mut straight = Trainer::new(model(1), options(DType::F32));
+    let mut straight = StepTrainer::new(model(1), options(DType::F32));
     train(&mut straight, 0, 4);
     assert_eq!(trainer.state(), straight.state());
 }
@@ -146,7 +146,7 @@ fn a_loss_that_is_no_number_changes_nothing() {
 #[test]
 fn an_exploding_gradient_is_not_applied() {
     let narrow = TrainerOptions { explosion_factor: Some(1.0), ..options(DType::F32) };
-    let mut trainer = Trainer::new(model(1), narrow);
+    let mut trainer = StepTrainer::new(model(1), narrow);
     // With factor 1 about every second norm is over the median as soon as there is one.
     let refused = (1..=200).find_map(|step| {
         let before = trainer.state();
@@ -160,7 +160,7 @@ fn an_exploding_gradient_is_not_applied() {
 
 #[test]
 fn the_average_is_shown_and_taken_back() {
-    let mut trainer = Trainer::new(model(1), options(DType::F32));
+    let mut trainer = StepTrainer::new(model(1), options(DType::F32));
     train(&mut trainer, 0, 5);
     let before = trainer.state();
     let shown = trainer.with_average(|model| Weights::of(model.params()));
@@ -172,14 +172,17 @@ fn the_average_is_shown_and_taken_back() {
 #[test]
 fn a_state_of_another_model_is_refused() {
     let other = Transformer::new(TransformerConfig::tiny(30), 1).expect("a good configuration");
-    let state = Trainer::new(other, options(DType::F32)).state();
-    let mut trainer = Trainer::new(model(1), options(DType::F32));
+    let state = StepTrainer::new(other, options(DType::F32)).state();
+    let mut trainer = StepTrainer::new(model(1), options(DType::F32));
     let before = trainer.state();
     let message = trainer.restore(&state).expect_err("another vocabulary").to_string();
     assert!(message.contains("`embedding.weight` is 30 × 64, but the model's is 40 × 64"), "{message}");
     assert_eq!(trainer.state(), before);
     let without = TrainerOptions { average_decay: None, ..options(DType::F32) };
-    assert!(matches!(Trainer::new(model(1), without).restore(&before), Err(StateError::UnexpectedAverage)));
+    assert!(matches!(
+        StepTrainer::new(model(1), without).restore(&before),
+        Err(StateError::UnexpectedAverage)
+    ));
 }
 
 #[test]

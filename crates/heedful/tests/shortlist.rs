@@ -41,7 +41,12 @@ fn sources() -> Vec<Vec<u32>> {
 
 fn options(compute: Precision) -> SearchOptions {
     let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
-    SearchOptions { compute, max_length, shortlist: Some(shortlist()), ..SearchOptions::default() }
+    SearchOptions {
+        compute: Some(compute),
+        max_length,
+        shortlist: Some(shortlist()),
+        ..SearchOptions::default()
+    }
 }
 
 fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
@@ -219,7 +224,13 @@ fn links_do_not_depend_on_how_pairs_are_read() {
     let learned = |chunks: &[&[(Vec<u32>, Vec<u32>)]]| {
         let mut links = Links::default();
         for chunk in chunks {
-            links.learn(&model, chunk, &SearchOptions::default()).expect("good pairs");
+            links
+                .learn(
+                    &model,
+                    chunk,
+                    &SearchOptions { compute: Some(Precision::F32), ..SearchOptions::default() },
+                )
+                .expect("good pairs");
         }
         links.shortlist([VOCABULARY, VOCABULARY], sizes)
     };

@@ -54,6 +54,11 @@ fn options() -> SearchOptions {
     SearchOptions { max_length: MaxLength::Absolute(10), n_best: 2, beam: 3, ..SearchOptions::default() }
 }
 
+/// Why a call has failed.
+fn cause(error: &heedful::Error) -> DecodeError {
+    error.cause::<DecodeError>().expect("an error of the search").clone()
+}
+
 fn all(translator: &Translator) -> Vec<Translation> {
     translator.translate(&TEXTS, &options()).expect("good texts")
 }
@@ -175,18 +180,19 @@ fn futures_of_one_thread_have_the_same_translations() {
     let submit =
         |text: &str| translator.submit(translator.input(text, "", &none), &options(), Limits::default());
     let pending = TEXTS.map(submit);
-    let bf16 = SearchOptions { compute: Precision::Bf16, ..options() };
+    let bf16 = SearchOptions { compute: Some(Precision::Bf16), ..options() };
     let other = translator.submit(translator.input(TEXTS[0], "", &none), &bf16, Limits::default());
     for (pending, expected) in pending.into_iter().zip(&expected) {
-        assert_eq!(block_on(pending).as_ref(), Ok(expected));
+        assert_eq!(&block_on(pending).expect("a good text"), expected);
     }
     let in_bf16 = translator.translate(&TEXTS[..1], &bf16).expect("a good text").swap_remove(0);
-    assert_eq!(other.wait(), Ok(in_bf16));
+    assert_eq!(other.wait().expect("a good text"), in_bf16);
     // Bad options are errors of their own call.
     let bad = SearchOptions { beam: 0, ..options() };
     let input = translator.input("a dog", "", &none);
-    assert!(matches!(translator.submit(input, &bad, Limits::default()).wait(), Err(DecodeError::Options(_))));
-    assert_eq!(submit(TEXTS[1]).wait().as_ref(), Ok(&expected[1]));
+    let error = translator.submit(input, &bad, Limits::default()).wait().expect_err("no beam");
+    assert!(matches!(error.cause(), Some(DecodeError::Options(_))), "{error}");
+    assert_eq!(submit(TEXTS[1]).wait().expect("a good text"), expected[1]);
 }
 
 #[test]
@@ -198,14 +204,16 @@ fn cancelled_and_spent_calls_end_alike_everywhere() {
         let input = || translator.input(text, "", &Terms::default());
         let whole =
             translator.translate_inputs(vec![input()], &options(), limits).map(|mut all| all.remove(0));
-        let pending = translator.submit(input(), &options(), limits.clone()).wait();
+        let ended = |result: heedful::Result<Translation>| result.map_err(|error| cause(&error));
+        let whole = ended(whole);
+        let pending = ended(translator.submit(input(), &options(), limits.clone()).wait());
         assert_eq!(whole, pending);
         let stream = translator.stream(text, &options(), limits.clone()).expect("a good text");
         let last = stream.last().expect("an event").map(|event| match event {
             TranslationEvent::Done(done) => done,
             TranslationEvent::Partial { .. } => panic!("a stream ends with a result or an error"),
         });
-        assert_eq!(whole, last);
+        assert_eq!(whole, ended(last));
         whole
     };
     let enough = (1..).find(|&tokens| run(&Limits::of_tokens(tokens)).is_ok()).expect("a number");
@@ -265,9 +273,9 @@ fn a_panic_of_the_thread_is_an_error_and_the_next_text_is_translated() {
     let translator = Translator::new(Box::new(model), Tokenizers::joint(tokenizer));
     let submit =
         || translator.submit(translator.input("a dog", "", &Terms::default()), &options(), Limits::default());
-    assert_eq!(submit().wait(), Err(DecodeError::Panicked));
-    let again = submit().wait();
-    assert_eq!(again, Ok(translator.translate(&["a dog"], &options()).expect("a good text").swap_remove(0)));
+    assert_eq!(cause(&submit().wait().expect_err("it is startled")), DecodeError::Panicked);
+    let again = submit().wait().expect("it is calm");
+    assert_eq!(again, translator.translate(["a dog"], &options()).expect("a good text").swap_remove(0));
 }
 
 #[test]
@@ -303,7 +311,7 @@ fn heads_are_removed_for_one_call_and_no_other() {
     assert_eq!(all(&translator), whole);
     let unknown = SearchOptions { without_heads: set(&["cross.7.0"]), ..options() };
     for error in [
-        translator.translate(&TEXTS, &unknown).err(),
+        translator.translate(TEXTS, &unknown).err().map(|error| cause(&error)),
         translator.attend(&whole[0].source, &[5], &unknown).err(),
         translator.token_scores(&whole[0].source, &[5], &unknown).err(),
     ] {
@@ -370,10 +378,11 @@ fn translators_of_one_vocabulary_translate_together() {
 
     let foreign = translator_of(4, "other words with xyz");
     let error = Translator::join([first, second, foreign]).err().expect("another vocabulary");
-    assert!(matches!(error, JoinError::Vocabulary { number: 3, .. }), "{error}");
+    assert!(matches!(error.cause(), Some(JoinError::Vocabulary { number: 3, .. })), "{error}");
     assert!(
         error.to_string().starts_with("model 3 of the ensemble has another source vocabulary"),
         "{error}"
     );
-    assert_eq!(Translator::join([]).err(), Some(JoinError::Empty));
+    let none = Translator::join([]).err().expect("no translator");
+    assert_eq!(none.cause(), Some(&JoinError::Empty));
 }

@@ -8,7 +8,6 @@ use heedful::decode::SearchOptions;
 use heedful::explain::Explanation as Explained;
 use heedful::tasks::classify::{Classified, Classifier as Model};
 use heedful::tasks::translate::LongText;
-use heedful::tensor::Precision;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,7 +16,7 @@ use crate::arguments::{Texts, Whole, absolute, long_text};
 use crate::calls::{Signals, computed, computed_apart};
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
-use crate::opening::{Opening, place};
+use crate::opening::Opening;
 use crate::results::{self, Arguments, hashed};
 use crate::tokenizer::{Reads, Tokenizer};
 
@@ -29,7 +28,6 @@ const CHUNK_TOKENS: usize = 16 * 1024;
 pub(crate) struct Classifier {
     model: Arc<Model>,
     folder: PathBuf,
-    compute: Precision,
     opening: Opening,
 }
 
@@ -107,11 +105,11 @@ impl Classifier {
         max_tokens: Option<Whole>,
     ) -> PyResult<Classifier> {
         let (folder, opening) = (absolute(&path), Opening::new(compute, device, max_tokens)?);
-        let (device, compute) = opening.resolve(std::slice::from_ref(&folder))?;
-        let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
-        place(model.model(), device)?;
+        let options = opening.options()?;
+        let mut model =
+            py.detach(|| Model::open_with(&folder, &options)).map_err(|error| error.exception())?;
         opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Classifier { model: Arc::new(model), folder, compute, opening })
+        Ok(Classifier { model: Arc::new(model), folder, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
@@ -148,7 +146,7 @@ impl Classifier {
     #[pyo3(signature = (text, *, num_hypotheses = Whole::from(1)), text_signature = "($self, text, *, num_hypotheses=1)")]
     fn explain(&self, py: Python<'_>, text: &str, num_hypotheses: Whole) -> PyResult<Explanation> {
         let num_hypotheses = num_hypotheses.at_least("num_hypotheses", 1)?;
-        let search = SearchOptions { compute: self.compute, ..SearchOptions::default() };
+        let search = SearchOptions::default();
         let options = explanation::options(&search);
         let (model, text) = (self.model.clone(), text.to_owned());
         let explained = computed_apart(py, move || {
@@ -198,7 +196,7 @@ impl Classifier {
                 tokens <= CHUNK_TOKENS
             };
             let count = rest.iter().take_while(fits).count().max(1);
-            let classified = self.model.classify_tokens(&rest[..count], self.compute);
+            let classified = self.model.classify_tokens(&rest[..count]);
             found.extend(classified.map_err(|error| error.exception())?);
             signals.check()?;
         }

@@ -11,12 +11,8 @@
 use std::fmt::Display;
 
 use heedful::decode::DecodeError;
-use heedful::explain::ExplainError;
-use heedful::tasks::OpenError;
-use heedful::tasks::classify::ClassifyError;
+use heedful::models::{BrokenModel, PlaceError};
 use heedful::tasks::folder::FolderError;
-use heedful::tasks::language::GenerateError;
-use heedful::tasks::masked::FillError;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 
@@ -31,24 +27,6 @@ pub(crate) fn value(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-impl Exception for OpenError {
-    fn exception(&self) -> PyErr {
-        let words = self.to_string();
-        match self {
-            OpenError::Folder(
-                FolderError::NoFolder { .. }
-                | FolderError::NoConfig { .. }
-                | FolderError::NoModel { .. }
-                | FolderError::NoTokenizer { .. },
-            ) => PyFileNotFoundError::new_err(words),
-            OpenError::Folder(FolderError::Read { .. } | FolderError::Header { .. }) => {
-                PyOSError::new_err(words)
-            }
-            _ => value(words),
-        }
-    }
-}
-
 impl Exception for DecodeError {
     fn exception(&self) -> PyErr {
         match self {
@@ -59,46 +37,23 @@ impl Exception for DecodeError {
     }
 }
 
-impl Exception for ClassifyError {
+impl Exception for heedful::Error {
     fn exception(&self) -> PyErr {
-        match self {
-            ClassifyError::Open(error) => error.exception(),
-            ClassifyError::Broken(_) => PyRuntimeError::new_err(self.to_string()),
-            ClassifyError::OutOfMemory(_) => PyMemoryError::new_err(self.to_string()),
-            _ => value(self),
+        if let Some(error) = self.cause::<DecodeError>() {
+            return error.exception();
         }
-    }
-}
-
-impl Exception for GenerateError {
-    fn exception(&self) -> PyErr {
-        match self {
-            GenerateError::Open(error) => error.exception(),
-            GenerateError::Decode(error) => error.exception(),
-            GenerateError::LongPrompt { .. } => value(self),
-        }
-    }
-}
-
-impl Exception for FillError {
-    fn exception(&self) -> PyErr {
-        match self {
-            FillError::Open(error) => error.exception(),
-            FillError::Broken(_) => PyRuntimeError::new_err(self.to_string()),
-            FillError::OutOfMemory(_) => PyMemoryError::new_err(self.to_string()),
-            _ => value(self),
-        }
-    }
-}
-
-impl Exception for ExplainError {
-    fn exception(&self) -> PyErr {
-        match self {
-            ExplainError::Open(error) => error.exception(),
-            ExplainError::Decode(error) => error.exception(),
-            ExplainError::Classify(error) => error.exception(),
-            ExplainError::Generate(error) => error.exception(),
-            ExplainError::Fill(error) => error.exception(),
+        let words = self.to_string();
+        match self.cause::<FolderError>() {
+            Some(
+                FolderError::NoFolder { .. }
+                | FolderError::NoConfig { .. }
+                | FolderError::NoModel { .. }
+                | FolderError::NoTokenizer { .. },
+            ) => PyFileNotFoundError::new_err(words),
+            Some(FolderError::Read { .. } | FolderError::Header { .. }) => PyOSError::new_err(words),
+            _ if matches!(self.cause(), Some(PlaceError::OutOfMemory(_))) => PyMemoryError::new_err(words),
+            _ if self.cause::<BrokenModel>().is_some() => PyRuntimeError::new_err(words),
+            _ => value(words),
         }
     }
 }

@@ -7,7 +7,6 @@ use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use heedful::decode::SearchOptions;
 use heedful::explain::Explanation as Explained;
 use heedful::tasks::masked::Filler as Model;
-use heedful::tensor::Precision;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -15,7 +14,7 @@ use crate::arguments::{Whole, absolute};
 use crate::calls::computed_apart;
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
-use crate::opening::{Opening, place};
+use crate::opening::Opening;
 use crate::results::{self, Arguments, hashed};
 use crate::tokenizer::{Reads, Tokenizer};
 
@@ -24,7 +23,6 @@ use crate::tokenizer::{Reads, Tokenizer};
 pub(crate) struct Filler {
     model: Arc<Model>,
     folder: PathBuf,
-    compute: Precision,
     opening: Opening,
 }
 
@@ -86,11 +84,11 @@ impl Filler {
         max_tokens: Option<Whole>,
     ) -> PyResult<Filler> {
         let (folder, opening) = (absolute(&path), Opening::new(compute, device, max_tokens)?);
-        let (device, compute) = opening.resolve(std::slice::from_ref(&folder))?;
-        let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
-        place(model.model(), device)?;
+        let options = opening.options()?;
+        let mut model =
+            py.detach(|| Model::open_with(&folder, &options)).map_err(|error| error.exception())?;
         opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Filler { model: Arc::new(model), folder, compute, opening })
+        Ok(Filler { model: Arc::new(model), folder, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
@@ -107,10 +105,10 @@ impl Filler {
     #[pyo3(signature = (text, *, top = Whole::from(5)), text_signature = "($self, text, *, top=5)")]
     fn fill(&self, py: Python<'_>, text: &str, top: Whole) -> PyResult<Filled> {
         let top = top.at_least("top", 1)?;
-        let (model, text, compute) = (self.model.clone(), text.to_owned(), self.compute);
+        let (model, text) = (self.model.clone(), text.to_owned());
         let filled = computed_apart(py, move || {
             let tokens = model.limit().encode(&text, |text| model.encode(text)).map_err(value)?;
-            model.fill_tokens(tokens, top, compute).map_err(|error| error.exception())
+            model.fill_tokens(tokens, top).map_err(|error| error.exception())
         })?;
         let gaps = filled.gaps.into_iter();
         let gaps = gaps.map(|gap| gap.into_iter().map(|guess| (guess.piece, guess.probability)).collect());
@@ -119,7 +117,7 @@ impl Filler {
 
     /// What the model attends to while it reads a text.
     fn explain(&self, py: Python<'_>, text: &str) -> PyResult<Explanation> {
-        let search = SearchOptions { compute: self.compute, ..SearchOptions::default() };
+        let search = SearchOptions::default();
         let options = explanation::options(&search);
         let (model, text) = (self.model.clone(), text.to_owned());
         let explained = computed_apart(py, move || {

@@ -7,7 +7,6 @@ use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use heedful::decode::{Sampling, SearchOptions, TargetScore};
 use heedful::explain::Explanation as Explained;
 use heedful::tasks::language::{Generator as Model, TextScorer};
-use heedful::tensor::Precision;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,7 +15,7 @@ use crate::arguments::{Named, Whole, absolute};
 use crate::calls::{Signals, computed, computed_apart};
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
-use crate::opening::{Opening, place};
+use crate::opening::Opening;
 use crate::scores::TextScore;
 use crate::tokenizer::{Reads, Tokenizer};
 
@@ -25,7 +24,6 @@ use crate::tokenizer::{Reads, Tokenizer};
 pub(crate) struct Generator {
     model: Arc<Model>,
     folder: PathBuf,
-    compute: Precision,
     opening: Opening,
 }
 
@@ -41,11 +39,11 @@ impl Generator {
         max_tokens: Option<Whole>,
     ) -> PyResult<Generator> {
         let (folder, opening) = (absolute(&path), Opening::new(compute, device, max_tokens)?);
-        let (device, compute) = opening.resolve(std::slice::from_ref(&folder))?;
-        let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
-        place(model.model(), device)?;
+        let options = opening.options()?;
+        let mut model =
+            py.detach(|| Model::open_with(&folder, &options)).map_err(|error| error.exception())?;
         opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Generator { model: Arc::new(model), folder, compute, opening })
+        Ok(Generator { model: Arc::new(model), folder, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
@@ -96,7 +94,7 @@ impl Generator {
 
     /// What the model attends to while it reads a text.
     fn explain(&self, py: Python<'_>, text: &str) -> PyResult<Explanation> {
-        let search = SearchOptions { compute: self.compute, ..SearchOptions::default() };
+        let search = SearchOptions::default();
         let options = explanation::options(&search);
         let (model, text) = (self.model.clone(), text.to_owned());
         let explained = computed_apart(py, move || {
@@ -127,7 +125,6 @@ impl Generator {
             n_best: named.whole("num_hypotheses", 1, 1)?,
             sampling: samples.then_some(sampling),
             no_repeat_ngram: named.optional("no_repeat_ngram_size", None)?,
-            compute: self.compute,
             ..SearchOptions::default()
         })
     }
@@ -146,7 +143,7 @@ impl Generator {
     }
 
     fn scored(&self, texts: &[String], signals: &mut Signals) -> PyResult<Vec<TargetScore>> {
-        let mut scorer = TextScorer::new(&self.model, self.compute);
+        let mut scorer = TextScorer::new(&self.model);
         let mut scores = Vec::with_capacity(texts.len());
         for (number, text) in texts.iter().enumerate() {
             let encode = |text: &str| self.model.encode(text);

@@ -1,11 +1,9 @@
 //! How a model is opened: what every class is given besides its folder.
 
-use std::path::PathBuf;
-
-use heedful::models::{DeviceChoice, Model};
-use heedful::tasks::folder::ModelFolder;
-use heedful::tensor::{Device, Precision};
-use pyo3::exceptions::{PyMemoryError, PyValueError};
+use heedful::models::DeviceChoice;
+use heedful::tasks::OpenOptions;
+use heedful::tensor::Precision;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -29,8 +27,8 @@ impl Opening {
         Ok(Opening { compute, device, max_tokens })
     }
 
-    /// The device, and the number type of its matrix products: the defaults are the command line's.
-    pub(crate) fn resolve(&self, folders: &[PathBuf]) -> PyResult<(Device, Precision)> {
+    /// The library's options, whose defaults are the command line's.
+    pub(crate) fn options(&self) -> PyResult<OpenOptions> {
         let choice = match self.device.as_deref() {
             None | Some("cpu") => DeviceChoice::Cpu,
             Some("cuda") => DeviceChoice::Cuda,
@@ -39,23 +37,19 @@ impl Opening {
         };
         let device =
             choice.choose().map_err(|why| value(format!("{why}: use device=\"cpu\" or \"auto\"")))?.device;
-        // A folder that cannot be read is somebody else's message.
-        let is_int8 =
-            |folder: &PathBuf| ModelFolder::precision_in(folder).is_ok_and(|found| found == Precision::Int8);
-        let precision = match self.compute.as_deref() {
-            Some("bf16") => Precision::Bf16,
-            Some("f32") => Precision::F32,
-            Some("int8") if device.has_int8() => Precision::Int8,
+        let compute = match self.compute.as_deref() {
+            None => None,
+            Some("bf16") => Some(Precision::Bf16),
+            Some("f32") => Some(Precision::F32),
+            Some("int8") if device.has_int8() => Some(Precision::Int8),
             Some("int8") => {
                 return Err(value(
                     "integers of eight bits are computed on the processor: use compute=\"bf16\"",
                 ));
             }
             Some(other) => return Err(wrong("compute", other, "bf16, f32 or int8")),
-            None if device.has_int8() && folders.iter().all(is_int8) => Precision::Int8,
-            None => Precision::Bf16,
         };
-        Ok((device, precision))
+        Ok(OpenOptions::new().device(choice).compute(compute))
     }
 
     /// The named arguments of a constructor.
@@ -66,14 +60,6 @@ impl Opening {
         named.set_item("max_tokens", self.max_tokens)?;
         Ok(named)
     }
-}
-
-/// Moves a model to where it computes.
-pub(crate) fn place(model: &dyn Model, device: Device) -> PyResult<()> {
-    model
-        .params()
-        .move_to(device)
-        .map_err(|full| PyMemoryError::new_err(format!("the model does not fit: {full}: use device=\"cpu\"")))
 }
 
 fn wrong(what: &str, found: &str, possible: &str) -> PyErr {

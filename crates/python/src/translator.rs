@@ -9,7 +9,6 @@ use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use heedful::decode::{DecodeError, MaxLength, Sampling, SearchInput, SearchOptions, TargetScore};
 use heedful::explain::ExplainOptions;
 use heedful::tasks::translate::{LongText, Terms, TranslatedText, TranslationQueue, Translator as Model};
-use heedful::tensor::Precision;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -19,7 +18,7 @@ use crate::calls::{Signals, check_process, computed, computed_apart};
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
 use crate::iterable::TranslationIterator;
-use crate::opening::{Opening, place};
+use crate::opening::Opening;
 use crate::scores::TextScore;
 use crate::tokenizer::{Reads, Tokenizer};
 use crate::translation::{Translated, Translation};
@@ -35,7 +34,6 @@ const PREFETCH: usize = 4096;
 pub(crate) struct Translator {
     model: Arc<Model>,
     folders: Vec<PathBuf>,
-    compute: Precision,
     /// As they were given, for pickle.
     opening: Opening,
 }
@@ -67,7 +65,6 @@ impl Translator {
             sampling: named.take("sample", false)?.then_some(sampling),
             no_repeat_ngram: named.optional("no_repeat_ngram_size", None)?,
             shortlist: if named.take("shortlist", false)? { Some(self.shortlist()?) } else { None },
-            compute: self.compute,
             batch_tokens: named.optional("batch_tokens", defaults.batch_tokens)?,
             ..defaults
         };
@@ -152,19 +149,15 @@ impl Translator {
     ) -> PyResult<Translator> {
         let folders: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
         let opening = Opening::new(compute, device, max_tokens)?;
-        let (device, compute) = opening.resolve(&folders)?;
+        let options = opening.options()?;
         let model = py.detach(|| -> PyResult<Model> {
-            let open = |folder: &PathBuf| {
-                let model = Model::open(folder).map_err(|error| error.exception())?;
-                place(model.model(), device)?;
-                Ok(model)
-            };
-            let opened = folders.iter().map(open).collect::<PyResult<Vec<_>>>()?;
-            let mut model = Model::join(opened).map_err(value)?;
+            let opened = folders.iter().map(|folder| Model::open_with(folder, &options));
+            let opened = opened.collect::<heedful::Result<Vec<_>>>();
+            let mut model = Model::join(opened.map_err(|error| error.exception())?).map_err(value)?;
             opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
             Ok(model)
         })?;
-        Ok(Translator { model: Arc::new(model), folders, compute, opening })
+        Ok(Translator { model: Arc::new(model), folders, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
@@ -250,7 +243,7 @@ impl Translator {
                 "{ours} sources and {theirs} targets: give as many of both"
             )));
         }
-        let options = SearchOptions { compute: self.compute, ..SearchOptions::default() };
+        let options = SearchOptions::default();
         let model = &self.model;
         let scores = computed(py, |signals| {
             let mut scores = Vec::with_capacity(ours);
@@ -281,7 +274,6 @@ impl Translator {
         let search = SearchOptions {
             beam: beam_size.at_least("beam_size", 1)?,
             n_best: num_hypotheses.at_least("num_hypotheses", 1)?,
-            compute: self.compute,
             ..SearchOptions::default()
         };
         search.check().map_err(value)?;

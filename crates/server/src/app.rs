@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use crate::assets;
 use crate::connections::Client;
 use crate::downloads::Downloads;
-use crate::error::{ApiError, ServerError};
+use crate::error::{ApiError, Error};
 use crate::host_policy::HostPolicy;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
@@ -50,7 +50,7 @@ pub(crate) struct SharedState {
 }
 
 impl SharedState {
-    pub(crate) fn new(options: &ServerOptions) -> Result<SharedState, ServerError> {
+    pub(crate) fn new(options: &ServerOptions) -> Result<SharedState, Error> {
         Ok(SharedState {
             phase: Mutex::new(Phase::Loading),
             host_policy: HostPolicy::new(options)?,
@@ -116,7 +116,7 @@ impl AppState {
         options: &ServerOptions,
         shared: Arc<SharedState>,
         keys: Keys,
-    ) -> Result<AppState, ServerError> {
+    ) -> Result<AppState, Error> {
         Ok(AppState {
             keys,
             shared,

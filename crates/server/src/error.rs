@@ -13,7 +13,8 @@ use crate::wire::Json;
 
 /// A server that cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum ServerError {
+#[non_exhaustive]
+pub enum Error {
     /// A model that cannot be served.
     #[error("model {name}: {cause}")]
     Model {

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 
-use crate::error::{ApiError, ServerError};
+use crate::error::{ApiError, Error};
 use crate::options::ServerOptions;
 
 /// The names that the server answers to, and the pages that may use it.
@@ -25,17 +25,16 @@ pub(crate) struct HostPolicy {
 }
 
 impl HostPolicy {
-    pub(crate) fn new(options: &ServerOptions) -> Result<HostPolicy, ServerError> {
-        let odd_origin = |origin: &str| {
-            ServerError::Limits(format!("{origin:?} is no origin: give * or https://example.org"))
-        };
+    pub(crate) fn new(options: &ServerOptions) -> Result<HostPolicy, Error> {
+        let odd_origin =
+            |origin: &str| Error::Limits(format!("{origin:?} is no origin: give * or https://example.org"));
         let origin = options.allow_origin.as_deref();
         let origin =
             origin.map(|origin| HeaderValue::from_str(origin).map_err(|_| odd_origin(origin))).transpose()?;
         let host = |host: &String| {
             let name = without_port(host).to_ascii_lowercase();
             if name.is_empty() || host.contains(['/', ' ', ',']) {
-                return Err(ServerError::Limits(format!(
+                return Err(Error::Limits(format!(
                     "--allow-host {host:?} is no host: give * or a name such as translate.example.org"
                 )));
             }

@@ -12,11 +12,10 @@
 //! 7. `connections`: limits for clients that are slow, gone or many.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), heedful_server::ServerError> {
-//! use std::path::Path;
+//! # fn main() -> Result<(), heedful_server::Error> {
 //! use heedful_server::{ModelSpec, Server, ServerOptions};
 //!
-//! let models = vec![ModelSpec::named("en-de", Path::new("runs/multi30k"))];
+//! let models = vec![ModelSpec::named("en-de", "runs/multi30k")];
 //! let server = Server::start(ServerOptions { models, ..ServerOptions::default() })?;
 //! server.run_until_signal(|server| println!("http://{}", server.address()))
 //! # }
@@ -53,7 +52,7 @@ mod proxies;
 #[doc(hidden)]
 pub mod fuzzing;
 
-pub use error::ServerError;
+pub use error::Error;
 pub use models::{Engine, ModelSpec, Origin};
 pub use options::{AccessLog, Limits, ServerOptions, Shortlists};
 pub use proxies::Network;

@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 use axum::http::{HeaderMap, Uri, header};
 
-use crate::error::ServerError;
+use crate::error::Error;
 use crate::options::ServerOptions;
 
 /// An address, or all that begin with the same bits: `10.0.0.7`, `10.0.0.0/8`, `fd00::/8`.
@@ -62,7 +62,7 @@ pub(crate) struct Proxies {
 }
 
 impl Proxies {
-    pub(crate) fn new(options: &ServerOptions) -> Result<Proxies, ServerError> {
+    pub(crate) fn new(options: &ServerOptions) -> Result<Proxies, Error> {
         let public_url = options.public_url.as_deref().map(public_url).transpose()?;
         Ok(Proxies { trusted: options.trusted_proxies.clone(), public_url })
     }
@@ -116,10 +116,9 @@ impl Proxies {
 }
 
 /// `https://name`, with a path if the proxy serves this server below one.
-fn public_url(url: &str) -> Result<String, ServerError> {
-    let odd = || {
-        ServerError::Limits(format!("--public-url {url:?} is no address: give https://translate.example.org"))
-    };
+fn public_url(url: &str) -> Result<String, Error> {
+    let odd =
+        || Error::Limits(format!("--public-url {url:?} is no address: give https://translate.example.org"));
     let parsed: Uri = url.parse().map_err(|_| odd())?;
     let is_whole = matches!(parsed.scheme_str(), Some("http" | "https")) && parsed.query().is_none();
     match parsed.authority() {
@@ -163,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    fn proxies(trusted: &[&str], public_url: Option<&str>) -> Result<Proxies, ServerError> {
+    fn proxies(trusted: &[&str], public_url: Option<&str>) -> Result<Proxies, Error> {
         let trusted_proxies = trusted.iter().map(|network| network.parse().expect("a network")).collect();
         let public_url = public_url.map(str::to_owned);
         Proxies::new(&ServerOptions { trusted_proxies, public_url, ..ServerOptions::default() })

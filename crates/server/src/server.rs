@@ -17,7 +17,7 @@ use crate::app::{
     AppState, Phase, SharedState, SwitchingService, app, metrics_app, starting_app, starting_metrics_app,
 };
 use crate::connections;
-use crate::error::ServerError;
+use crate::error::Error;
 use crate::keys::Keys;
 use crate::models::{ServedModel, Stamps, watch as watch_models};
 use crate::options::{Limits, ServerOptions};
@@ -55,7 +55,7 @@ impl StartingServer {
     }
 
     /// Loads the models. An error ends the server.
-    pub fn load(self) -> Result<Server, ServerError> {
+    pub fn load(self) -> Result<Server, Error> {
         let stamps = Stamps::of(&self.options.models);
         let state = Arc::new(AppState::load(&self.options, self.listening.shared.clone(), self.keys)?);
         self.service.switch(app(state.clone()));
@@ -71,13 +71,13 @@ impl StartingServer {
 
 impl Server {
     /// Begins to listen, then loads the models.
-    pub fn start(options: ServerOptions) -> Result<Server, ServerError> {
+    pub fn start(options: ServerOptions) -> Result<Server, Error> {
         Server::listen(options)?.load()
     }
 
     /// Begins to listen. What is wrong with the options is found here; what is wrong with the models, by
     /// [`StartingServer::load`].
-    pub fn listen(options: ServerOptions) -> Result<StartingServer, ServerError> {
+    pub fn listen(options: ServerOptions) -> Result<StartingServer, Error> {
         check(&options)?;
         // Each connection needs a file descriptor. If the system grants fewer, connections wait instead.
         system::allow_open_files(options.limits.connections as u64 + 512);
@@ -100,11 +100,11 @@ impl Server {
         let service = SwitchingService::new(starting_app(shared.clone()));
         let address = options.address;
         let (address, serving) = serve(address, &service, shared.metrics.connections.clone())
-            .map_err(|cause| ServerError::Address { address, cause })?;
+            .map_err(|cause| Error::Address { address, cause })?;
         let metrics_service = SwitchingService::new(starting_metrics_app(shared.clone()));
         let serve_metrics = |address| {
             let served = serve(address, &metrics_service, Arc::default());
-            served.map(|(own, _)| own).map_err(|cause| ServerError::MetricsAddress { address, cause })
+            served.map(|(own, _)| own).map_err(|cause| Error::MetricsAddress { address, cause })
         };
         let metrics_address = options.metrics_address.map(serve_metrics).transpose()?;
         let runtime = HttpThreads(Some(runtime));
@@ -134,7 +134,7 @@ impl Server {
     }
 
     /// Reloads all models. Returns an error for each one that cannot be loaded; its old version keeps serving.
-    pub fn reload(&self) -> Vec<ServerError> {
+    pub fn reload(&self) -> Vec<Error> {
         self.state.models.reload()
     }
 
@@ -153,7 +153,7 @@ impl Server {
 
     /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. After SIGTERM it first
     /// answers for the time of [`ServerOptions::drain`]. SIGHUP reloads all models. `announce` is called when signals are handled.
-    pub fn run_until_signal(self, announce: impl FnOnce(&Server)) -> Result<(), ServerError> {
+    pub fn run_until_signal(self, announce: impl FnOnce(&Server)) -> Result<(), Error> {
         // One listener from the start: a signal that arrives while a model is loaded is not lost.
         let mut signals = Signals::listen(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;
         announce(&self);
@@ -186,7 +186,7 @@ impl Server {
 
 impl Server {
     /// A thread that reloads all models when it is asked. However long that takes, signals are obeyed meanwhile.
-    fn reloader(&self) -> Result<SyncSender<()>, ServerError> {
+    fn reloader(&self) -> Result<SyncSender<()>, Error> {
         let (ask, asked) = mpsc::sync_channel(1);
         let models = self.state.models.clone();
         let reload = move || {
@@ -242,11 +242,11 @@ const MOST_CONNECTIONS: usize = 1 << 20;
 /// Of a time limit: 30 days, which are as good as none.
 const LONGEST_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
-fn check(options: &ServerOptions) -> Result<(), ServerError> {
-    options.search.check().map_err(|error| ServerError::Limits(error.to_string()))?;
+fn check(options: &ServerOptions) -> Result<(), Error> {
+    options.search.check().map_err(|error| Error::Limits(error.to_string()))?;
     let (limits, beam) = (&options.limits, options.search.beam);
     let Limits { sentences, queue, connections, .. } = *limits;
-    let refuse = |message: String| Err(ServerError::Limits(message));
+    let refuse = |message: String| Err(Error::Limits(message));
     if sentences > queue {
         return refuse(format!(
             "a request may have {sentences} sentences, but only {queue} may wait: make --queue at least as large"

@@ -92,12 +92,12 @@ impl Device {
     }
 
     /// As [`Device::send_step`], and says when it is done.
-    pub fn begin_step<R>(self, work: impl FnOnce() -> R) -> (R, Sent) {
+    pub fn begin_step<R>(self, work: impl FnOnce() -> R) -> (R, StepHandle) {
         match self {
-            Device::Cpu => (work(), Sent(None)),
+            Device::Cpu => (work(), StepHandle(None)),
             Device::Cuda => {
                 let (result, ticket) = crate::cuda::step(work);
-                (result, Sent(Some(ticket)))
+                (result, StepHandle(Some(ticket)))
             }
         }
     }
@@ -137,9 +137,9 @@ impl fmt::Display for Device {
 
 /// A step that a device has got. A processor is done with it already.
 #[derive(Debug)]
-pub struct Sent(Option<crate::cuda::Ticket>);
+pub struct StepHandle(Option<crate::cuda::Ticket>);
 
-impl Sent {
+impl StepHandle {
     /// Waits until it is done.
     pub fn wait(self) {
         if let Some(ticket) = self.0 {

@@ -6,12 +6,12 @@
 //! 2. [`Tensor`] is an array that remembers how it was made.
 //! 3. [`tape`] walks those memories backwards: `backward()` is one short file.
 //! 4. [`Ragged`] says where the sequences of a batch begin; nothing is ever padded.
-//! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order; [`collective`] divides it among
+//! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order; `collective` divides it among
 //!    processes.
 //! 6. [`Compute`] is how a pass computes: in what numbers, and for how many rows.
-//! 7. [`flops`] counts what [`ops`] compute.
+//! 7. `flops` counts what [`ops`] compute.
 //! 8. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
-//! 9. [`cpu`] and [`cuda`] are the machinery below: threads, instruction sets, matrix products; a card's memory, kernels,
+//! 9. `cpu` and `cuda` are the machinery below: threads, instruction sets, matrix products; a card's memory, kernels,
 //!    matrix products.
 //!
 //! This crate is the only place in the project where `unsafe` code is allowed.
@@ -27,9 +27,11 @@ pub mod random;
 
 mod regions;
 
+#[doc(hidden)]
 #[macro_use]
 pub mod cpu;
 
+#[doc(hidden)]
 #[macro_use]
 #[cfg_attr(not(feature = "cuda"), path = "cuda/absent.rs")]
 pub mod cuda;
@@ -46,10 +48,12 @@ pub mod tape;
 
 mod ragged;
 
+#[doc(hidden)]
 pub mod collective;
 
 mod params;
 
+#[doc(hidden)]
 pub mod flops;
 
 pub mod ops;
@@ -57,8 +61,12 @@ pub mod ops;
 pub use array::Array;
 pub use compute::{Channels, Compute, Precision, Rounding, Rows};
 pub use cuda::OutOfMemory;
-pub use device::{Device, Sent};
+pub use device::Device;
+#[doc(hidden)]
+pub use device::StepHandle;
 pub use dtype::DType;
-pub use params::{BatchSums, Init, Others, Param, Params, StepGradients};
+#[doc(hidden)]
+pub use params::{BatchSums, Peers, StepGradients};
+pub use params::{Init, Param, Params};
 pub use ragged::Ragged;
 pub use tensor::Tensor;

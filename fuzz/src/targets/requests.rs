@@ -36,7 +36,11 @@ fn serve(folder: &Path) -> Server {
         address: "127.0.0.1:0".parse().expect("an address"),
         models,
         run: Some(("run".to_owned(), run)),
-        search: SearchOptions { max_length: MaxLength::Absolute(6), ..SearchOptions::default() },
+        search: SearchOptions {
+            max_length: MaxLength::Absolute(6),
+            compute: Some(heedful::tensor::Precision::F32),
+            ..SearchOptions::default()
+        },
         batch_wait: Duration::ZERO,
         ..ServerOptions::default()
     };

@@ -8,7 +8,7 @@ use heedful::data::batch::Batch;
 use heedful::models::Model;
 use heedful::models::transformer::Transformer;
 use heedful::tensor::{DType, Device, cuda};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 use serde_json::{Value, json};
 
 use crate::work::Work;
@@ -19,7 +19,7 @@ const WARM_UPS: usize = 3;
 
 /// A model in training on the card, with its batches.
 pub(crate) struct Run {
-    trainer: Trainer<Transformer>,
+    trainer: StepTrainer<Transformer>,
     batches: Vec<Batch>,
 }
 
@@ -37,7 +37,7 @@ impl Run {
         let model = Transformer::new(work.config(), 1)?;
         model.params().move_to(Device::Cuda)?;
         let options = TrainerOptions::new(DType::Bf16, 1, Schedule::noam(512, 4000));
-        let mut trainer = Trainer::new(model, options);
+        let mut trainer = StepTrainer::new(model, options);
         let batches: Vec<Batch> = (0..BATCHES).map(|number| work.batch(number)).collect();
         for _ in 0..WARM_UPS {
             for batch in &batches {

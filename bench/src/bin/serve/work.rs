@@ -92,7 +92,7 @@ impl Work {
         let translator = Translator::open(&folder)?;
         let sources = texts.iter().map(|text| translator.encode(text)).collect();
         let options = SearchOptions {
-            compute: Precision::Bf16,
+            compute: Some(Precision::Bf16),
             max_length: MaxLength::Absolute(longest),
             ..SearchOptions::default()
         };
@@ -118,7 +118,7 @@ impl Work {
 
     /// Best outputs in f32, as tokens.
     pub(super) fn outputs(&self, sources: &[Vec<u32>]) -> Result<Vec<Vec<u32>>> {
-        let options = SearchOptions { compute: Precision::F32, ..self.options.clone() };
+        let options = SearchOptions { compute: Some(Precision::F32), ..self.options.clone() };
         let found = search(self.translator.model(), sources, &options)?;
         Ok(found.into_iter().map(|mut found| found.remove(0).tokens).collect())
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 use heedful::data::batch::Batch;
 use heedful::models::transformer::Transformer;
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 use heedful_tensor::random::Stream;
 use heedful_tensor::{DType, Ragged};
 
@@ -13,7 +13,7 @@ use crate::work::{Lengths, Size, Spread, VOCABULARY};
 
 /// A model in training with its batches.
 pub(crate) struct Run {
-    trainer: Trainer<Transformer>,
+    trainer: StepTrainer<Transformer>,
     batches: Vec<Batch>,
 }
 
@@ -22,7 +22,7 @@ impl Run {
         let model = Transformer::new(size.config(), 1).expect("the sizes of the bench are sound");
         let options = TrainerOptions::new(dtype, 1, Schedule::Constant { rate: 1e-4 });
         Run {
-            trainer: Trainer::new(model, options),
+            trainer: StepTrainer::new(model, options),
             batches: batches.iter().enumerate().map(|(i, lengths)| batch(lengths, i as u64)).collect(),
         }
     }

@@ -51,7 +51,7 @@ fn translate(request: &Value, translator: &Translator) -> Result<Value> {
         length_penalty: number("alpha")?,
         min_length: whole("shortest")?,
         max_length: MaxLength::Absolute(whole("longest")?),
-        compute: precision(&request["compute"])?,
+        compute: Some(precision(&request["compute"])?),
         // A batch is decoded together, whatever its size.
         batch_tokens: Some(1 << 20),
         ..SearchOptions::default()

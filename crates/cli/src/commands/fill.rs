@@ -65,8 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
     arguments.machine.set_up(verbosity)?;
     let mut attention = arguments.attention.create(None, &arguments.force, &[&arguments.model])?;
-    let mut filler = Filler::open(&arguments.model)?;
-    arguments.machine.place(filler.model())?;
+    let mut filler = Filler::open_with(&arguments.model, &arguments.machine.opening())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| filler.set_max_tokens(tokens))?;
     let mut long_texts = LongTexts::new("cut", filler.limit());
     let mut out = io::stdout().lock();
@@ -75,13 +74,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bar.show(number, 0.0, || format!("text {}", number + 1));
         let place = || format!("text {}", number + 1);
         let tokens = long_texts.read(text, |text| filler.encode(text), arguments.long, place)?;
-        let compute = arguments.machine.compute([&arguments.model]);
         if let Some(file) = &mut attention {
-            let mut pass = arguments.attention.pass(compute);
+            let mut pass = arguments.attention.pass(filler.compute());
             let (filled, maps) = filler.attend_in(&mut pass, tokens.clone(), 1).with_context(place)?;
             file.add(number, &attended(&filler, &tokens, &filled), &maps)?;
         }
-        let filled = filler.fill_tokens(tokens, arguments.top, compute).with_context(place)?;
+        let filled = filler.fill_tokens(tokens, arguments.top).with_context(place)?;
         if arguments.json {
             writeln!(out, "{}", object(text, &filled))?;
         } else {

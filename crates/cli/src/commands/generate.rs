@@ -91,8 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let options = arguments.search_options();
     options.check()?;
     let attention = arguments.attention.create(None, &arguments.force, &[&arguments.model])?;
-    let mut generator = Generator::open(&arguments.model)?;
-    arguments.machine.place(generator.model())?;
+    let mut generator = Generator::open_with(&arguments.model, &arguments.machine.opening())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| generator.set_max_tokens(tokens))?;
     let prompt = arguments.prompt(&generator)?;
     let options = generator.options(prompt.len(), arguments.tokens, &options)?;
@@ -132,9 +131,8 @@ fn write_attention(
     generation: &Generation<'_>,
     arguments: &Arguments,
 ) -> Result<()> {
-    let compute = arguments.machine.compute([&arguments.model]);
     for (number, tokens) in generation.tokens().iter().enumerate() {
-        let (_, maps) = generator.attend_in(&mut arguments.attention.pass(compute), tokens)?;
+        let (_, maps) = generator.attend_in(&mut arguments.attention.pass(generator.compute()), tokens)?;
         file.add(number, &AttendedTokens::of_line(generator, tokens), &maps)?;
     }
     file.finish()
@@ -174,7 +172,7 @@ impl Arguments {
             n_best: self.n,
             sampling: samples.then_some(sampling),
             no_repeat_ngram: self.no_repeat_ngram,
-            compute: self.machine.compute([&self.model]),
+            compute: self.machine.precision(),
             ..SearchOptions::default()
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
-use heedful_server::{AccessLog, Limits, ModelSpec, Network, Origin, Server, ServerOptions, Shortlists};
+use heedful_server::{AccessLog, Limits, ModelSpec, Network, Server, ServerOptions, Shortlists};
 
 use crate::machine::Machine;
 use crate::progress::{Bar, Verbosity};
@@ -189,11 +189,6 @@ impl Arguments {
                 "there is nothing to serve: give the folder of a model, --model NAME=FOLDER or --runs FOLDER"
             );
         }
-        let folders = models.iter().filter_map(|spec| match &spec.origin {
-            Origin::Folder(folder) => Some(folder.clone()),
-            Origin::Factory(_) => None,
-        });
-        let compute = self.machine.compute(folders);
         Ok(ServerOptions {
             address: SocketAddr::new(self.host, self.port),
             models,
@@ -203,7 +198,7 @@ impl Arguments {
                 beam: self.beam,
                 length_penalty: self.length_penalty,
                 no_repeat_ngram: self.no_repeat_ngram,
-                compute,
+                compute: self.machine.precision(),
                 batch_tokens: self.batch_tokens,
                 ..SearchOptions::default()
             },

@@ -75,8 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut translator = Translator::open(&arguments.model)?;
     check(arguments, &translator)?;
     translator.set_max_tokens(MOST_TOKENS.min(translator.source_limit().tokens()))?;
-    let options =
-        SearchOptions { compute: arguments.machine.compute([&arguments.model]), ..SearchOptions::default() };
+    let options = SearchOptions { compute: arguments.machine.precision(), ..SearchOptions::default() };
 
     let mut reader = PairReader::new(&translator, arguments)?;
     let bar = Bar::with_time_left(verbosity, line_count(Some(&arguments.src)));

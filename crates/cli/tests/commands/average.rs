@@ -13,7 +13,7 @@ use heedful::tasks::ModelConfig;
 use heedful::tasks::folder::{ModelFolder, TokenizerFiles};
 use heedful::tensor::DType;
 use heedful::train::checkpoint::{Checkpoint, Checkpoints, Keep, Progress};
-use heedful::train::{Schedule, Trainer, TrainerOptions, ValidationScore};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions, ValidationScore};
 
 use crate::support::{Bounded, program};
 
@@ -27,7 +27,7 @@ fn trained(run: &Path) -> Vec<Weights> {
     let checkpoints = Checkpoints::open(&run.join("checkpoints")).expect("nobody else is here");
     let model = Transformer::new(config, 1).expect("a good configuration");
     let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 0.01 });
-    let mut trainer = Trainer::new(model, options);
+    let mut trainer = StepTrainer::new(model, options);
     let batch = Batch::new(&[(vec![5, 6, 7], vec![7, 6, 5])], 1, 2).expect("a good batch");
     let step = |bleu: &f64| {
         trainer.step(&batch).expect("a good step");

@@ -104,6 +104,8 @@ pub enum BatchError {
     },
 }
 
+impl crate::error::Cause for BatchError {}
+
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -57,6 +57,8 @@ pub enum LabelsError {
     Write(#[from] WriteError),
 }
 
+impl crate::error::Cause for LabelsError {}
+
 impl Labels {
     /// All labels of a corpus; their indices follow the order of their names.
     pub fn collect(files: &CorpusFiles) -> Result<Labels, LabelsError> {
@@ -80,6 +82,7 @@ impl Labels {
     }
 
     /// Reads `labels.json` from a folder.
+    #[doc(hidden)]
     pub fn load(folder: &Path) -> Result<Labels, LabelsError> {
         let path = folder.join(LABELS_FILE);
         match fs::read(&path) {
@@ -99,6 +102,7 @@ impl Labels {
     }
 
     /// Writes what [`Labels::load`] reads.
+    #[doc(hidden)]
     pub fn save(&self, folder: &Path) -> Result<(), LabelsError> {
         Ok(durable::write_bytes(&folder.join(LABELS_FILE), self.to_json().as_bytes())?)
     }
@@ -109,6 +113,7 @@ impl Labels {
     }
 
     /// Checks that there are as many labels as a model has; `folder` is where they were read from.
+    #[doc(hidden)]
     pub fn expect(&self, wanted: usize, folder: &Path) -> Result<(), LabelsError> {
         let found = self.names.len();
         if found == wanted {
@@ -141,6 +146,7 @@ impl Labels {
     }
 
     /// The index of a label that was read at `place`; a label that the training text does not have is an error.
+    #[doc(hidden)]
     pub fn known(&self, name: &str, place: impl FnOnce() -> String) -> Result<u32, CorpusError> {
         self.index(name).ok_or_else(|| CorpusError::UnknownLabel {
             place: place(),

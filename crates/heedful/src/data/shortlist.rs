@@ -34,6 +34,8 @@ pub struct ShortlistError {
     reason: String,
 }
 
+impl crate::error::Cause for ShortlistError {}
+
 impl Shortlist {
     /// From the target tokens of every source, and for each source token those that are linked to it.
     ///

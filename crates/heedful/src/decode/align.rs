@@ -20,7 +20,7 @@ pub enum AlignmentLayer {
 }
 
 /// The source word of each target word, as `(source, target)` in the order of target words. `maps` are those of
-/// [`super::attend`]; `source_words` and `target_words` name the word that each token belongs to, `None` for tokens
+/// `attend`; `source_words` and `target_words` name the word that each token belongs to, `None` for tokens
 /// that belong to none. Empty if there is no such layer.
 ///
 /// # Panics

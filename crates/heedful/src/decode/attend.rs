@@ -17,7 +17,7 @@ pub fn attend(
     options: &SearchOptions,
 ) -> Result<Vec<AttentionMap>, DecodeError> {
     model.check_heads(&options.without_heads)?;
-    let pass = Pass::inference(options.compute).recording();
+    let pass = Pass::inference(options.precision([model.params()])).recording();
     let (maps, _) = attend_in(&mut pass.without_heads(&options.without_heads), model, source, target)?;
     Ok(maps)
 }
@@ -30,7 +30,7 @@ pub fn attend_to_source(
     options: &SearchOptions,
 ) -> Result<Vec<AttentionMap>, DecodeError> {
     model.check_heads(&options.without_heads)?;
-    let pass = Pass::inference(options.compute).recording_role(AttentionRole::Cross);
+    let pass = Pass::inference(options.precision([model.params()])).recording_role(AttentionRole::Cross);
     let (maps, _) = attend_in(&mut pass.without_heads(&options.without_heads), model, source, target)?;
     Ok(maps)
 }

@@ -62,7 +62,7 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
         let start = || (0..count).map(|_| ensemble.start(options)).collect::<Result<_, _>>();
         let decodings = device.fitting(start)??;
         let capacity = options.capacity(ensemble.params());
-        Ok(Engine::new(decodings, device, options.compute.rounding(), capacity))
+        Ok(Engine::new(decodings, device, ensemble.precision(options).rounding(), capacity))
     }
 
     /// An engine without sentences, with a decoding for each of the threads that may have sentences of their own, or for each group

@@ -99,6 +99,11 @@ impl<'m> Ensemble<'m> {
         self.params().device()
     }
 
+    /// In what numbers a search with these options multiplies.
+    pub(super) fn precision(&self, options: &SearchOptions) -> Precision {
+        options.precision(self.members.iter().map(|member| member.params()))
+    }
+
     /// The parameters of its first model, which the others are like.
     pub(super) fn params(&self) -> &Params {
         self.members[0].params()
@@ -110,20 +115,20 @@ impl<'m> Ensemble<'m> {
 
     /// Starts decoding, with the type of products and without the heads that the options say.
     pub(super) fn start(&self, options: &SearchOptions) -> Result<Box<dyn Decoding + 'm>, DecodeError> {
-        let SearchOptions { compute, without_heads, .. } = options;
-        if *compute == Precision::Int8 && !self.device().has_int8() {
+        let (compute, without_heads) = (self.precision(options), &options.without_heads);
+        if compute == Precision::Int8 && !self.device().has_int8() {
             let reason = "integers of eight bits are computed on the processor: use bf16 on a card";
             return Err(DecodeError::Ensemble { reason });
         }
         if let [only] = self.members[..] {
             only.check_heads(without_heads)?;
-            return Ok(only.start_without(*compute, without_heads));
+            return Ok(only.start_without(compute, without_heads));
         }
         if !without_heads.is_empty() {
             let reason = "heads are removed from one model: search with one alone";
             return Err(DecodeError::Ensemble { reason });
         }
-        let members = self.members.iter().map(|member| member.start(*compute)).collect();
+        let members = self.members.iter().map(|member| member.start(compute)).collect();
         Ok(Box::new(Together { members, sums: Vec::new(), means: Vec::new() }))
     }
 }

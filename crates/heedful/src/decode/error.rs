@@ -3,6 +3,7 @@
 use heedful_tensor::OutOfMemory;
 
 use super::OptionsError;
+use crate::Error;
 use crate::data::batch::BatchError;
 use crate::layers::{HeadError, MaskFault, TooManyWeights};
 use crate::models::BrokenModel;
@@ -63,6 +64,15 @@ pub enum DecodeError {
     /// The thread that decodes has panicked.
     #[error("the thread that decodes has panicked: its message is on standard error")]
     Panicked,
+}
+
+impl crate::error::Cause for DecodeError {}
+
+impl Error {
+    /// Whether a call has ended because another thread has [cancelled](super::Cancel) it.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.cause(), Some(DecodeError::Cancelled))
+    }
 }
 
 impl DecodeError {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use heedful_tensor::cpu::threads::parallel;
 use heedful_tensor::ops::TopK;
-use heedful_tensor::{Device, Ragged, Rounding, Sent, Tensor};
+use heedful_tensor::{Device, Ragged, Rounding, StepHandle, Tensor};
 
 use super::DecodeError;
 use super::input::SentenceId;
@@ -36,7 +36,7 @@ pub(super) struct Group<'m, P: ?Sized> {
 /// A step that a device has got, and the logits that it computes if all are wanted. Nobody has to wait for its end: what a card still
 /// writes for a group that is gone is memory that later steps of the card write and read in their order.
 struct InFlight {
-    sent: Sent,
+    sent: StepHandle,
     logits: Option<Tensor>,
 }
 

@@ -84,7 +84,8 @@ impl Links {
         let owned: Vec<(Vec<u32>, Vec<u32>)> = pairs.iter().map(|&pair| pair.clone()).collect();
         let batch = Batch::new(&owned, special.bos, special.eos)?;
         model.check(&batch)?;
-        let mut pass = Pass::inference(options.compute).recording_role(AttentionRole::Cross);
+        let compute = options.precision([model.params()]);
+        let mut pass = Pass::inference(compute).recording_role(AttentionRole::Cross);
         model.params().device().fitting(|| model.loss(&batch, &mut pass))?;
         let maps = pass.take_attention()?;
         for (sequence, (source, target)) in owned.iter().enumerate() {

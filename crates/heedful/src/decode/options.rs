@@ -6,6 +6,7 @@ use heedful_tensor::{Params, Precision};
 
 use crate::data::shortlist::Shortlist;
 use crate::layers::HeadName;
+use crate::models::default_precision;
 
 /// The options of a search. The defaults are the paper's: beam size 4, α 0.6, at most 50 tokens more than the source.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +30,8 @@ pub struct SearchOptions {
     pub shortlist: Option<Arc<Shortlist>>,
     /// Heads whose output is set to zero, to see what they are for. For one Transformer.
     pub without_heads: Vec<HeadName>,
-    /// Type of the matrix products.
-    pub compute: Precision,
+    /// Type of the matrix products; `None` for int8 if the model was stored in int8 and a CPU computes, else bf16.
+    pub compute: Option<Precision>,
     /// Maximum of source tokens × hypotheses that are decoded together; `None` for as many as suit the device. Only speed and
     /// memory depend on it.
     pub batch_tokens: Option<usize>,
@@ -128,6 +129,8 @@ pub enum OptionsError {
     },
 }
 
+impl crate::error::Cause for OptionsError {}
+
 impl Default for SearchOptions {
     fn default() -> SearchOptions {
         SearchOptions {
@@ -140,7 +143,7 @@ impl Default for SearchOptions {
             no_repeat_ngram: None,
             shortlist: None,
             without_heads: Vec::new(),
-            compute: Precision::F32,
+            compute: None,
             batch_tokens: None,
         }
     }
@@ -174,6 +177,11 @@ impl SearchOptions {
             let memory = model.device().memory();
             memory.map_or(BATCH_TOKENS, |memory| card_capacity(memory, model.widest()))
         })
+    }
+
+    /// Type of the matrix products of a search by these models together.
+    pub(crate) fn precision<'p>(&self, models: impl IntoIterator<Item = &'p Params>) -> Precision {
+        self.compute.unwrap_or_else(|| default_precision(models))
     }
 
     /// These options for one of several searches that share the memory of the device which has this model.

@@ -69,7 +69,7 @@ pub fn greedy(
     let options = SearchOptions {
         beam: 1,
         max_length: MaxLength::Relative { factor: 1.0, plus: options.beyond_source },
-        compute: options.compute,
+        compute: Some(options.compute),
         ..SearchOptions::default()
     };
     let found = search(model, sources, &options)?;

@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn options() -> SearchOptions {
-        SearchOptions { beam: 3, n_best: 2, compute: Precision::F32, ..SearchOptions::default() }
+        SearchOptions { beam: 3, n_best: 2, compute: Some(Precision::F32), ..SearchOptions::default() }
     }
 
     fn group(model: &Transformer) -> Group<'_, Beam> {
@@ -169,7 +169,7 @@ mod tests {
         {
             let model = Transformer::new(kinds()[kind].clone(), 3).expect("a good configuration");
             let all = sources(60);
-            let options = SearchOptions { compute, ..options() };
+            let options = SearchOptions { compute: Some(compute), ..options() };
             let expected = search(&model, &all, &options).expect("good sources");
             let new = || Group::new(model.start(compute), Device::Cpu, compute.rounding());
             let mut groups = [new(), new()];

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::explanation::{ExplainedToken, Explanation};
+use crate::Result;
 use crate::data::tokenizer::Tokenizer;
-use crate::decode::{DecodeError, Ensemble, SearchOptions, TargetScore, score_with_alternatives};
+use crate::decode::{Ensemble, SearchOptions, TargetScore, score_with_alternatives};
 use crate::models::Generate;
 use crate::tasks::language::Generator;
 use crate::tasks::translate::{Translation, Translator};
@@ -20,13 +21,14 @@ pub struct Alternative {
 
 impl Explanation {
     /// Gives each token of the outputs its `count` most probable alternatives, itself among them if it is one.
+    #[doc(hidden)]
     pub fn add_alternatives(
         &mut self,
         translator: &Translator,
         translation: &Translation,
         count: usize,
         options: &SearchOptions,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<()> {
         let source = &translation.source;
         let pairs: Vec<(Vec<u32>, Vec<u32>)> = translation
             .outputs
@@ -49,7 +51,7 @@ pub fn generated_tokens(
     generated: &[u32],
     count: usize,
     options: &SearchOptions,
-) -> Result<Vec<ExplainedToken>, DecodeError> {
+) -> Result<Vec<ExplainedToken>> {
     let tokenizer = generator.tokenizer();
     let pairs = [(prompt.to_vec(), generated.to_vec())];
     let mut scores =

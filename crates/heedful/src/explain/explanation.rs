@@ -148,6 +148,7 @@ pub enum WeightForm {
 
 impl Explanation {
     /// How many attention weights and scores it holds.
+    #[doc(hidden)]
     pub fn numbers(&self) -> usize {
         let layers = self.outputs.iter().flat_map(|output| &output.attention);
         let of_layer = |layer: &ExplainedLayer| {

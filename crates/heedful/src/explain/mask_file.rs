@@ -57,6 +57,8 @@ pub enum MaskFileError {
     },
 }
 
+impl crate::error::Cause for MaskFileError {}
+
 impl MaskRows {
     /// Reads the contents of a file.
     pub fn parse(text: &str) -> Result<MaskRows, MaskFileError> {

@@ -22,7 +22,7 @@ pub use explanation::{
     HeadWeights, WeightForm,
 };
 pub use mask_file::{MaskFileError, MaskRows};
-pub use options::{ExplainError, ExplainOptions, ScoresKept};
+pub use options::{ExplainOptions, ScoresKept};
 pub use pictures::position_table_svg;
 pub use viewer::{FILES as VIEWER_FILES, page};
 pub use views::{

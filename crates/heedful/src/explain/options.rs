@@ -3,12 +3,8 @@
 use heedful_tensor::Precision;
 
 use super::explanation::WeightForm;
-use crate::decode::{DecodeError, SearchOptions};
+use crate::decode::SearchOptions;
 use crate::layers::{AttentionMask, AttentionRole, Pass};
-use crate::tasks::OpenError;
-use crate::tasks::classify::ClassifyError;
-use crate::tasks::language::GenerateError;
-use crate::tasks::masked::FillError;
 
 /// How a text is explained.
 #[derive(Clone, Debug, Default)]
@@ -34,59 +30,15 @@ pub enum ScoresKept {
     Yes,
 }
 
-/// Why a text cannot be explained.
-#[derive(Debug, thiserror::Error)]
-pub enum ExplainError {
-    /// The model cannot be opened.
-    #[error(transparent)]
-    Open(Box<OpenError>),
-    /// A search or a score fails.
-    #[error(transparent)]
-    Decode(Box<DecodeError>),
-    /// A text cannot be classified.
-    #[error(transparent)]
-    Classify(Box<ClassifyError>),
-    /// A text cannot be read by a language model.
-    #[error(transparent)]
-    Generate(Box<GenerateError>),
-    /// A text cannot be filled.
-    #[error(transparent)]
-    Fill(Box<FillError>),
-}
-
-// Boxed, so that a result is not as large as the largest error.
-macro_rules! boxed {
-    ($($variant:ident($error:ty)),+) => {
-        $(impl From<$error> for ExplainError {
-            fn from(error: $error) -> ExplainError {
-                ExplainError::$variant(Box::new(error))
-            }
-        })+
-    };
-}
-
-boxed!(
-    Open(OpenError),
-    Decode(DecodeError),
-    Classify(ClassifyError),
-    Generate(GenerateError),
-    Fill(FillError)
-);
-
 impl ExplainOptions {
     /// Weights in this form, with a search of its own, without scores and masks.
     pub fn new(form: WeightForm, search: &SearchOptions) -> ExplainOptions {
         ExplainOptions { form, search: search.clone(), ..ExplainOptions::default() }
     }
 
-    /// The type that is computed in.
-    pub fn compute(&self) -> Precision {
-        self.search.compute
-    }
-
-    /// A pass that records what these options ask for.
-    pub(super) fn pass(&self) -> Pass {
-        let pass = Pass::inference(self.compute()).with_masks(&self.masks);
+    /// A pass that records what these options ask for, of a model that computes in this type unless they name another.
+    pub(super) fn pass(&self, compute: Precision) -> Pass {
+        let pass = Pass::inference(self.search.compute.unwrap_or(compute)).with_masks(&self.masks);
         match (self.form, self.scores) {
             (WeightForm::None, _) => pass,
             (_, ScoresKept::No) => pass.recording(),
@@ -95,10 +47,10 @@ impl ExplainOptions {
     }
 
     /// As [`ExplainOptions::pass`] for a translator, whose cross attention gives the alignment.
-    pub(super) fn aligning_pass(&self) -> Pass {
+    pub(super) fn aligning_pass(&self, compute: Precision) -> Pass {
         let pass = match self.form {
-            WeightForm::None => self.pass().recording_role(AttentionRole::Cross),
-            _ => self.pass(),
+            WeightForm::None => self.pass(compute).recording_role(AttentionRole::Cross),
+            _ => self.pass(compute),
         };
         pass.without_heads(&self.search.without_heads)
     }

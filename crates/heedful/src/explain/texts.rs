@@ -1,34 +1,36 @@
 //! The explanations of models that read one text: classifiers, language models, masked language models.
 
 use super::explanation::{ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, WeightForm};
-use super::options::{ExplainError, ExplainOptions};
+use super::options::ExplainOptions;
 use super::translated::{end, layers, tokens};
+use crate::Result;
 use crate::data::SpecialTokens;
 use crate::data::tokenizer::Tokenizer;
 use crate::layers::{AttentionMap, TooManyWeights};
 use crate::models::Model;
-use crate::tasks::classify::{Classifier, ClassifyError};
+use crate::tasks::classify::Classifier;
 use crate::tasks::language::Generator;
 use crate::tasks::masked::{Filler, Guess};
 
 impl Explanation {
     /// The `n_best` most probable labels of a text, given as its tokens too; a text without tokens has no output.
+    #[doc(hidden)]
     pub fn of_class(
         classifier: &Classifier,
         text: &str,
         ids: &[u32],
         n_best: usize,
         options: &ExplainOptions,
-    ) -> Result<Explanation, ExplainError> {
+    ) -> Result<Explanation> {
         if ids.is_empty() {
             return Ok(Explanation::blank(text));
         }
-        let (probabilities, maps) = classifier.attend_in(&mut options.pass(), ids)?;
+        let (probabilities, maps) = classifier.attend_in(&mut options.pass(classifier.compute()), ids)?;
         // Every label has its copy of them.
         let copies = n_best.min(probabilities.len());
         let kept = if options.form == WeightForm::None { 0 } else { copies };
         let numbers: usize = maps.iter().map(AttentionMap::numbers).sum();
-        TooManyWeights::check([ids.len(); 2], numbers.saturating_mul(kept)).map_err(ClassifyError::from)?;
+        TooManyWeights::check([ids.len(); 2], numbers.saturating_mul(kept))?;
         let mut order: Vec<usize> = (0..probabilities.len()).collect();
         order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
         let output = |&label: &usize| {
@@ -51,16 +53,13 @@ impl Explanation {
     }
 
     /// How probable a language model finds every token of a text, given as its tokens, and what it attends to.
-    pub fn of_text(
-        generator: &Generator,
-        ids: &[u32],
-        options: &ExplainOptions,
-    ) -> Result<Explanation, ExplainError> {
+    #[doc(hidden)]
+    pub fn of_text(generator: &Generator, ids: &[u32], options: &ExplainOptions) -> Result<Explanation> {
         let text = generator.decode(&[], ids);
         if ids.is_empty() {
             return Ok(Explanation::blank(&text));
         }
-        let (log_probabilities, maps) = generator.attend_in(&mut options.pass(), ids)?;
+        let (log_probabilities, maps) = generator.attend_in(&mut options.pass(generator.compute()), ids)?;
         let log_probability = log_probabilities.iter().sum();
         let mut said = tokens(generator.tokenizer(), ids, &log_probabilities);
         if generator.ends_texts() {
@@ -76,16 +75,17 @@ impl Explanation {
 
     /// What a masked language model puts into the gaps of a text, given as its tokens too, and what it attends to. A text
     /// without a gap is read, and its output says what it says.
+    #[doc(hidden)]
     pub fn of_gaps(
         filler: &Filler,
         text: &str,
         ids: &[u32],
         options: &ExplainOptions,
-    ) -> Result<Explanation, ExplainError> {
+    ) -> Result<Explanation> {
         if ids.is_empty() {
             return Ok(Explanation::blank(text));
         }
-        let (filled, maps) = filler.attend_in(&mut options.pass(), ids.to_vec(), 1)?;
+        let (filled, maps) = filler.attend_in(&mut options.pass(filler.compute()), ids.to_vec(), 1)?;
         let special = filler.model().special_tokens();
         let mut read = surrounded(filler.tokenizer(), ids, &special);
         for (token, _) in read.iter_mut().zip(special.surrounded(ids)).filter(|(_, id)| *id == special.mask) {
@@ -111,6 +111,7 @@ impl Explanation {
     }
 
     /// A text without tokens, of which there is nothing to explain.
+    #[doc(hidden)]
     pub fn blank(text: &str) -> Explanation {
         let source = ExplainedSource { text: text.to_owned(), tokens: Vec::new() };
         Explanation { source, outputs: Vec::new() }

@@ -4,8 +4,9 @@ use super::explanation::{
     ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, WeightForm,
 };
 use super::options::ExplainOptions;
+use crate::Result;
 use crate::data::tokenizer::Tokenizer;
-use crate::decode::{AlignmentLayer, DecodeError, SearchOptions, align, attend_in};
+use crate::decode::{AlignmentLayer, SearchOptions, align, attend_in};
 use crate::layers::AttentionMap;
 use crate::tasks::translate::{Output, Translation, Translator};
 
@@ -17,17 +18,18 @@ impl Explanation {
         translation: &Translation,
         form: WeightForm,
         options: &SearchOptions,
-    ) -> Result<Explanation, DecodeError> {
+    ) -> Result<Explanation> {
         Explanation::of_translation(translator, text, translation, &ExplainOptions::new(form, options))
     }
 
     /// As [`Explanation::new`], also with scores and masks.
+    #[doc(hidden)]
     pub fn of_translation(
         translator: &Translator,
         text: &str,
         translation: &Translation,
         options: &ExplainOptions,
-    ) -> Result<Explanation, DecodeError> {
+    ) -> Result<Explanation> {
         let tokens = tokens(&translator.tokenizers().source, &translation.source, &[]);
         let source = ExplainedSource { text: text.to_owned(), tokens };
         let outputs = translation.outputs.iter();
@@ -44,10 +46,15 @@ fn explain(
     source_ids: &[u32],
     output: &Output,
     options: &ExplainOptions,
-) -> Result<ExplainedOutput, DecodeError> {
+) -> Result<ExplainedOutput> {
     let generated = &output.hypothesis.tokens;
     translator.model().check_heads(&options.search.without_heads)?;
-    let (maps, masked) = attend_in(&mut options.aligning_pass(), translator.model(), source_ids, generated)?;
+    let (maps, masked) = attend_in(
+        &mut options.aligning_pass(translator.compute()),
+        translator.model(),
+        source_ids,
+        generated,
+    )?;
     let (log_probabilities, score, log_probability) = if options.masks.is_empty() {
         let stepped = translator.token_scores(source_ids, generated, &options.search)?.tokens;
         (stepped, output.hypothesis.score, output.hypothesis.log_probability)

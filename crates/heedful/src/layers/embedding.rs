@@ -46,6 +46,11 @@ impl Embedding {
         params.add_weight(&format!("{name}.weight"), [vocabulary, d], init, Channels::Rows)
     }
 
+    /// A table `<name>.weight` of `vocabulary × d` alone: no positions, no dropout.
+    pub fn of_tokens(params: &Params, name: &str, vocabulary: usize, d: usize) -> Embedding {
+        Embedding::new(Embedding::table(params, name, vocabulary, d), PositionalEncoding::None, 0.0)
+    }
+
     /// The layer over `table`; `dropout` is the rate on the sum of both vectors.
     pub fn new(table: Param, position: PositionalEncoding, dropout: f32) -> Embedding {
         let [_, d] = table.shape();

@@ -26,6 +26,8 @@ pub struct LayerName {
 )]
 pub struct MalformedLayer(String);
 
+impl crate::error::Cause for MalformedLayer {}
+
 /// One head of a model: `decoder.1.cross.2` is head 2 of the layer `decoder.1.cross`. Layers and heads are counted from 0; the layer
 /// may have any spelling that [`LayerName`] understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +63,8 @@ pub enum HeadError {
     #[error("only the heads of a Transformer can be pruned, and this model is none")]
     NoHeads,
 }
+
+impl crate::error::Cause for HeadError {}
 
 impl LayerName {
     /// The prefix of its parameters.

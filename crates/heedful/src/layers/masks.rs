@@ -56,6 +56,8 @@ pub enum MaskFault {
     },
 }
 
+impl crate::error::Cause for MaskFault {}
+
 /// The masks of a pass, and what became of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GivenMasks {

@@ -77,17 +77,20 @@ impl Pass {
     }
 
     /// As [`Pass::recording`], with the scores that the weights are made of.
+    #[doc(hidden)]
     pub fn recording_scores(self) -> Pass {
         self.recording_rows(RecordedRows::All, RecordedNumbers::WeightsAndScores, None)
     }
 
     /// The same pass, recording the weights of the layers of one role.
+    #[doc(hidden)]
     pub fn recording_role(self, role: AttentionRole) -> Pass {
         self.recording_rows(RecordedRows::All, RecordedNumbers::Weights, Some(role))
     }
 
     /// The same pass, recording for every attention layer the weights of the first query of each sequence: that of a
     /// pooling, or of the token before a text. They grow with the text's length and not with its square.
+    #[doc(hidden)]
     pub fn recording_first_queries(self) -> Pass {
         self.recording_rows(RecordedRows::First, RecordedNumbers::Weights, None)
     }
@@ -103,33 +106,39 @@ impl Pass {
 
     /// The same pass over one sequence, whose attention is further restricted by these masks. [`Pass::check_masks`] says
     /// afterwards whether they could be applied.
+    #[doc(hidden)]
     pub fn with_masks(self, masks: &[AttentionMask]) -> Pass {
         Pass { masks: GivenMasks::new(masks), ..self }
     }
 
     /// What attention of this role may see: `mask`, and what the masks of this pass leave of it.
+    #[doc(hidden)]
     pub fn mask(&mut self, role: AttentionRole, mask: &Mask, queries: &Ragged, keys: &Ragged) -> Mask {
         self.masks.restrict(role, mask, queries, keys)
     }
 
     /// Whether every mask of this pass fits the attention that it was given for, and was read by a layer.
+    #[doc(hidden)]
     pub fn check_masks(&self) -> Result<(), MaskFault> {
         self.masks.check()
     }
 
     /// The same pass over batches that are [doubled](crate::data::batch::Batch::doubled), whose loss has R-Drop with
     /// this α; `None` for batches as they are.
+    #[doc(hidden)]
     pub fn with_r_drop(self, alpha: Option<f32>) -> Pass {
         Pass { r_drop: alpha, ..self }
     }
 
     /// The same pass with the output of these heads set to zero, as if they attended to nothing; their weights are still
     /// recorded. Heads that a model does not have change nothing: it [says so](crate::models::Generate::check_heads).
+    #[doc(hidden)]
     pub fn without_heads(self, heads: &[HeadName]) -> Pass {
         Pass { removed: (!heads.is_empty()).then(|| heads.into()), ..self }
     }
 
     /// The heads of a layer whose output is zero; `None` for a layer with all its heads.
+    #[doc(hidden)]
     pub fn removed_heads(&self, site: &AttentionSite) -> Option<Vec<usize>> {
         let removed = self.removed.as_ref()?;
         let of_layer = removed.iter().filter(|head| head.role == site.role && head.layer == site.layer);
@@ -138,6 +147,7 @@ impl Pass {
     }
 
     /// The α of R-Drop, if batches are doubled for it.
+    #[doc(hidden)]
     pub fn r_drop(&self) -> Option<f32> {
         self.r_drop
     }
@@ -154,6 +164,7 @@ impl Pass {
 
     /// Keys and values as the KV cache stores them: int8 passes round them to bf16. A pass over a whole target then attends to the same
     /// values as one that goes token by token.
+    #[doc(hidden)]
     pub fn as_cached(&self, x: &Tensor) -> Tensor {
         let (cached, dtype) = (self.compute.precision.cached_dtype(), self.compute.dtype());
         if cached == dtype { x.clone() } else { ops::cast(&ops::cast(x, cached), dtype) }
@@ -167,6 +178,7 @@ impl Pass {
     }
 
     /// A random stream for one operation; none at inference.
+    #[doc(hidden)]
     pub fn stream(&mut self) -> Option<Stream> {
         let draws = self.draws.as_mut()?;
         draws.operation += 1;
@@ -186,11 +198,13 @@ impl Pass {
     }
 
     /// Notes the statistics of the batch in one norm.
+    #[doc(hidden)]
     pub fn note(&mut self, statistics: BatchStatistics) {
         self.statistics.push(statistics);
     }
 
     /// The statistics noted so far, in the order of computation.
+    #[doc(hidden)]
     pub fn take_statistics(&mut self) -> Vec<BatchStatistics> {
         std::mem::take(&mut self.statistics)
     }
@@ -202,6 +216,7 @@ impl Pass {
 
     /// Whether attention by `heads` heads returns its weights. None of a layer are recorded that would exceed the limit;
     /// [`Pass::take_attention`] reports that.
+    #[doc(hidden)]
     pub fn weights(&mut self, role: AttentionRole, heads: usize, queries: &Ragged, keys: &Ragged) -> Weights {
         self.recording
             .as_mut()
@@ -209,6 +224,7 @@ impl Pass {
     }
 
     /// Records the weights of one attention layer, if this pass is recording.
+    #[doc(hidden)]
     pub fn record(&mut self, map: AttentionMap) {
         if let Some(recording) = &mut self.recording {
             recording.record(map);

@@ -51,6 +51,8 @@ pub struct TooManyWeights {
     pub weights: usize,
 }
 
+impl crate::error::Cause for TooManyWeights {}
+
 impl TooManyWeights {
     /// Whether so many numbers may be kept of attention that is `queries` × `keys` at most.
     pub(crate) fn check([queries, keys]: [usize; 2], weights: usize) -> Result<(), TooManyWeights> {

@@ -45,6 +45,8 @@ pub enum LabelReportError {
     TooMany,
 }
 
+impl crate::error::Cause for LabelReportError {}
+
 impl LabelReport {
     /// Of a matrix over the labels with these names.
     ///

@@ -18,7 +18,9 @@
 //! assert_eq!(bleu.signature, "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0");
 //! ```
 
+#[doc(hidden)]
 pub mod accuracy;
+#[doc(hidden)]
 pub mod classification;
 mod evaluation;
 mod label_report;
@@ -39,14 +41,21 @@ mod tokenize;
 mod significance;
 
 pub use bleu::{Bleu, BleuOptions, BleuSmoothing, Orders, corpus_bleu};
+#[doc(hidden)]
 pub use case::Case;
 pub use chrf::{ChrfOptions, ChrfSmoothing, Whitespace, corpus_chrf};
 pub use evaluation::{Evaluation, Metric, MetricScore};
+#[doc(hidden)]
 pub use label_report::{LabelReport, LabelReportError};
+#[doc(hidden)]
 pub use measure::Measure;
+#[doc(hidden)]
 pub use references::References;
+#[doc(hidden)]
 pub use signature::{Resampling, SACREBLEU_VERSION, Signature};
 pub use significance::{Comparison, Confidence, SACREBLEU_SEED};
+#[doc(hidden)]
 pub use teaching::{TeachingOptions, corpus_teaching_bleu};
 pub use ter::{AsianText, Punctuation, TerOptions, TercomNormalization, corpus_ter};
+#[doc(hidden)]
 pub use tokenize::{BleuTokenizer, UnspacedScript};

@@ -1,9 +1,10 @@
 //! What is to compute, and what does.
 
 use heedful_tensor::cuda::{self, Unavailable};
-use heedful_tensor::{Device, OutOfMemory};
+use heedful_tensor::{Device, OutOfMemory, Params, Precision};
 
 use super::Model;
+use crate::error::Cause;
 
 /// What is to compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,8 +34,17 @@ pub enum PlaceError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// It has no memory for the model.
-    #[error("the model does not fit: {0}")]
+    #[error("the model does not fit: {0}: compute on the CPU")]
     OutOfMemory(#[from] OutOfMemory),
+}
+
+impl Cause for PlaceError {}
+
+/// In what numbers models multiply that compute together, where no type is named: int8 if all of them were stored in int8 and
+/// their device has such products; else bf16, which every machine computes fast.
+pub(crate) fn default_precision<'p>(models: impl IntoIterator<Item = &'p Params>) -> Precision {
+    let is_int8 = |model: &Params| model.are_int8() && model.device().has_int8();
+    if models.into_iter().all(is_int8) { Precision::Int8 } else { Precision::Bf16 }
 }
 
 impl DeviceChoice {

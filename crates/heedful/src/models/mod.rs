@@ -28,6 +28,7 @@ mod any;
 pub use crate::layers::{HeadError, HeadName};
 pub use any::{EncoderConfig, EncoderDecoderConfig};
 pub use config::ConfigError;
+pub(crate) use device::default_precision;
 pub use device::{ChosenDevice, DeviceChoice, PlaceError};
 pub use hand_over::{HandOver, HandedOver};
 pub use model::{BrokenModel, Decoding, Encode, Generate, Label, Model, Restrict, Row, Wanted};

@@ -207,6 +207,8 @@ pub struct BrokenModel {
     pub sentence: usize,
 }
 
+impl crate::error::Cause for BrokenModel {}
+
 macro_rules! forward_to_inner {
     ($pointer:ident) => {
         impl<M: Model + ?Sized> Model for $pointer<M> {

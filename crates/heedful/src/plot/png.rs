@@ -49,6 +49,8 @@ pub enum PngError {
     Encoding(String),
 }
 
+impl crate::error::Cause for PngError {}
+
 /// Renders an SVG of this crate with `scale` pixels for each of its units, on white.
 pub fn png(svg: &str, scale: f32) -> Result<Png, PngError> {
     let mut fonts = fontdb::Database::new();

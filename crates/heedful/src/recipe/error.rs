@@ -52,6 +52,8 @@ pub enum RecipeError {
     Conflict(String),
 }
 
+impl crate::error::Cause for RecipeError {}
+
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {

@@ -53,11 +53,13 @@ use crate::layers::{Halves, Positions};
 
 impl Recipe {
     /// All keys in the order of the table.
+    #[doc(hidden)]
     pub fn keys() -> impl Iterator<Item = &'static Key> {
         SECTIONS.iter().flat_map(|section| section.keys)
     }
 
     /// The keys of the section `data` that name files, with those files; none of the lists is empty.
+    #[doc(hidden)]
     pub fn named_files(&self) -> impl Iterator<Item = (&'static Key, Vec<Literal>)> {
         let keys = Recipe::keys().filter(|key| key.section == "data");
         keys.filter_map(|key| match key.value(self) {
@@ -67,6 +69,7 @@ impl Recipe {
     }
 
     /// How positions are encoded.
+    #[doc(hidden)]
     pub fn positions(&self) -> Positions {
         match self.model.positions {
             PositionKind::Sinusoidal => Positions::Sinusoidal,
@@ -125,6 +128,7 @@ impl Recipe {
     }
 
     /// The keys in which two recipes differ, with both values.
+    #[doc(hidden)]
     pub fn differences(&self, other: &Recipe) -> Vec<(&'static Key, Literal, Literal)> {
         let both = |key: &'static Key| (key, key.value(self), key.value(other));
         Recipe::keys().map(both).filter(|(_, ours, theirs)| ours != theirs).collect()

@@ -12,6 +12,7 @@ use super::{Averaging, Preset, Recipe, ScheduleKind};
 
 impl Recipe {
     /// The recipe of a preset, without any files.
+    #[doc(hidden)]
     pub fn preset(preset: Preset) -> Recipe {
         let mut recipe = Recipe::default();
         let Recipe { model, training, checkpoint, .. } = &mut recipe;

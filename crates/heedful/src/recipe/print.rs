@@ -33,6 +33,7 @@ impl Recipe {
     }
 
     /// All values by section and key, for reports.
+    #[doc(hidden)]
     pub fn to_json(&self) -> Value {
         let section = |section: &super::Section| {
             let value = |key: &super::Key| serde_json::to_value(key.value(self)).unwrap_or(Value::Null);

@@ -36,6 +36,8 @@ pub enum WriteError {
     },
 }
 
+impl crate::error::Cause for WriteError {}
+
 /// Replaces the file at `path` atomically. `bytes` estimates how much `contents` writes.
 pub fn write(
     path: &Path,

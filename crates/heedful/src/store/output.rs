@@ -74,6 +74,8 @@ pub enum OutputError {
     },
 }
 
+impl crate::error::Cause for OutputError {}
+
 impl Output {
     /// Opens a file for writing. It must not be one of `inputs`, which are what the command reads.
     pub fn open(path: &Path, inputs: &[&Path]) -> Result<Output, OutputError> {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::validation::ValidationSet;
-use super::{ConfigError, ModelConfig, Task, TaskError};
+use super::{ConfigError, ModelConfig, Task};
+use crate::Result;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
 use crate::data::labels::{Labels, LabelsError};
@@ -85,7 +86,7 @@ pub(crate) trait TaskDefinition: Sync {
     }
 
     /// Builds the model, and reads its validation set.
-    fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError>;
+    fn assemble(&self, materials: Materials<'_>) -> Result<Assembled>;
 }
 
 /// A task in words, for messages and help.

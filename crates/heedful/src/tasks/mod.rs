@@ -28,7 +28,8 @@ pub mod validation;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use definition::{Assembled, Materials, Sizes, TaskConfig, TaskDefinition, TaskWords};
-pub use error::{OpenError, TaskError, WrongTask};
+pub use error::WrongTask;
+pub use open::OpenOptions;
 pub use recipe::resolve;
 
 use crate::data::SpecialTokens;

@@ -1,13 +1,83 @@
-//! Opens a model's folder, or its package, for a task's façade.
+//! Opens a model's folder, or its package, for a task's type.
 
 use std::path::Path;
 
+use heedful_tensor::{Params, Precision};
 use toml::de::DeTable;
 
 use super::folder::{ModelFolder, beside};
-use super::{ModelConfig, OpenError, Task, TaskConfig, WrongTask};
+use super::{ModelConfig, Task, TaskConfig, WrongTask};
+use crate::data::TextLimit;
 use crate::data::tokenizer::Tokenizers;
+use crate::models::{DeviceChoice, PlaceError};
 use crate::models::Model;
+use crate::{Error, Result};
+
+/// How a model is opened: where and in what numbers it computes, and how long its texts may be.
+///
+/// ```no_run
+/// # fn main() -> heedful::Result<()> {
+/// use heedful::{Classifier, DeviceChoice, OpenOptions};
+///
+/// let options = OpenOptions::new().device(DeviceChoice::Auto).max_tokens(512);
+/// let classifier = Classifier::open_with("news", &options)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    device: DeviceChoice,
+    compute: Option<Precision>,
+    max_tokens: Option<usize>,
+}
+
+impl OpenOptions {
+    /// The options of the commands: the CPU, the best type for the model, texts as long as those that it was trained with.
+    pub fn new() -> OpenOptions {
+        OpenOptions::default()
+    }
+
+    /// Sets what computes.
+    pub fn device(mut self, device: DeviceChoice) -> OpenOptions {
+        self.device = device;
+        self
+    }
+
+    /// Sets the type of the matrix products. By default it is int8 if the model was stored in int8 and the CPU computes, else
+    /// bf16.
+    pub fn compute(mut self, compute: impl Into<Option<Precision>>) -> OpenOptions {
+        self.compute = compute.into();
+        self
+    }
+
+    /// Sets the most tokens of a text.
+    pub fn max_tokens(mut self, tokens: usize) -> OpenOptions {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Moves a model to where it is to compute.
+    fn place(&self, params: &Params) -> Result<()> {
+        let remedy = |why| Error::new(format!("{why}: choose DeviceChoice::Cpu or DeviceChoice::Auto"));
+        let chosen = self.device.choose().map_err(remedy)?;
+        Ok(params.move_to(chosen.device).map_err(PlaceError::from)?)
+    }
+
+    /// The type that was named, if one was.
+    pub(super) fn named_precision(&self) -> Option<Precision> {
+        self.compute
+    }
+
+    /// The most tokens of a text, if they were named.
+    pub(super) fn named_tokens(&self) -> Option<usize> {
+        self.max_tokens
+    }
+
+    /// A limit of the lengths of texts, with the most tokens that were asked for.
+    pub(super) fn limit(&self, limit: TextLimit) -> Result<TextLimit> {
+        Ok(self.max_tokens.map_or(Ok(limit), |tokens| limit.with_tokens(tokens))?)
+    }
+}
 
 /// A model with its configuration and its vocabularies.
 pub(crate) struct Opened<C: TaskConfig> {
@@ -20,7 +90,7 @@ pub(crate) struct Opened<C: TaskConfig> {
 }
 
 /// Opens the folder of a model, or of a training run, whose task is that of `C`.
-pub(crate) fn open<C>(folder: &Path, task: Task) -> Result<Opened<C>, OpenError>
+pub(crate) fn open<C>(folder: &Path, task: Task, options: &OpenOptions) -> Result<Opened<C>>
 where
     C: TaskConfig + TryFrom<ModelConfig, Error = Task>,
 {
@@ -28,6 +98,7 @@ where
     let config = C::try_from(opened.config.clone()).map_err(|found| WrongTask::new(folder, found, task))?;
     let model = config.build(0).expect("an opened configuration was validated");
     opened.install(model.params())?;
+    options.place(model.params())?;
     let trained = trained_length(folder);
     Ok(Opened { config, model, tokenizers: opened.tokenizers()?, folder: opened, trained })
 }

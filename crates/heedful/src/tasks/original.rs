@@ -9,12 +9,13 @@ use std::path::Path;
 use heedful_tensor::Param;
 
 use super::folder::ModelFolder;
-use super::{ModelConfig, OpenError, Task, TaskError};
+use super::{ModelConfig, Task};
 use crate::data::SpecialTokens;
 use crate::data::labels::Labels;
 use crate::data::tokenizer::{GrownTokenizers, read_tokens};
 use crate::models::Model;
 use crate::recipe::{Family, Recipe};
+use crate::{Error, Result};
 
 /// Of source and target: for each token that the new vocabularies have more than the original's, in the order of their ids, the
 /// pieces that its text had there.
@@ -31,13 +32,18 @@ pub(crate) struct Original {
 
 impl Original {
     /// Opens a model's folder, from which a model for `task` starts. The weights are read later.
-    pub(crate) fn open(path: &Path, task: Task) -> Result<Original, TaskError> {
-        let folder = ModelFolder::open(path).map_err(OpenError::from)?;
+    pub(crate) fn open(path: &Path, task: Task) -> Result<Original> {
+        let folder = ModelFolder::open(path)?;
         let found = folder.config.task();
         if !task.definition().words().starts_from.contains(&found) {
-            return Err(TaskError::OtherStart { folder: path.to_owned(), found, wanted: task });
+            let (wanted, starts_from) = (task.model(), task.starts_from());
+            return Err(Error::new(format!(
+                "{} holds {}, from which {wanted} cannot start: name {starts_from}, or train for another task (--task {found})",
+                path.display(),
+                found.model(),
+            )));
         }
-        let checksum = folder.checksum().map_err(OpenError::from)?;
+        let checksum = folder.checksum()?;
         Ok(Original { folder, checksum })
     }
 
@@ -63,13 +69,13 @@ impl Original {
     }
 
     /// Its vocabularies, with the tokens of a file.
-    pub(crate) fn tokenizers(&self, add: Option<&Path>) -> Result<GrownTokenizers, TaskError> {
-        let tokenizers = self.folder.tokenizers().map_err(OpenError::from)?;
+    pub(crate) fn tokenizers(&self, add: Option<&Path>) -> Result<GrownTokenizers> {
+        let tokenizers = self.folder.tokenizers()?;
         let Some(file) = add else {
             return Ok(GrownTokenizers { tokenizers, pieces: AddedPieces::default(), known: 0 });
         };
         let grown = read_tokens(file).and_then(|tokens| tokenizers.with_added(&tokens));
-        Ok(grown.map_err(OpenError::from)?)
+        Ok(grown?)
     }
 
     /// Its special tokens.
@@ -85,10 +91,10 @@ impl Original {
         task: Task,
         labels: Option<&Labels>,
         added: &AddedPieces,
-    ) -> Result<(), TaskError> {
-        let original = self.folder.load().map_err(OpenError::from)?;
+    ) -> Result<()> {
+        let original = self.folder.load()?;
         let known = match &self.folder.config {
-            ModelConfig::Classify(_) => Some(self.folder.labels().map_err(OpenError::from)?),
+            ModelConfig::Classify(_) => Some(self.folder.labels()?),
             _ => None,
         };
         for param in model.params().iter() {
@@ -111,8 +117,10 @@ impl Original {
                 (Some(found), ..) if grown(&found, added).is_some_and(|values| is_set(&param, &values)) => {}
                 (None, ..) if task.definition().begins_anew(name) => {}
                 _ => {
-                    let (folder, name) = (self.folder.path.clone(), name.to_owned());
-                    return Err(TaskError::OtherParameter { folder, name });
+                    let folder = self.folder.path.display();
+                    return Err(Error::new(format!(
+                        "the model cannot start from {folder}: its `{name}` is missing or has another size than the new model's"
+                    )));
                 }
             }
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::original::Original;
 use super::{ConfigError, ModelConfig, Sizes};
+use crate::Result;
 use crate::recipe::{Applied, BestBy, Key, Literal, Overrides, Recipe, RecipeError};
 
 /// Applies values to the preset that they name, and checks the result. Each of these overrides the ones before it: the preset,
@@ -46,7 +47,31 @@ fn original(overrides: &Overrides) -> Result<Option<Original>, RecipeError> {
 }
 
 impl Recipe {
+    /// Reads a recipe file; what it does not set has the value of its preset.
+    pub fn open(path: impl AsRef<Path>) -> Result<Recipe> {
+        Recipe::open_with(path, [""; 0])
+    }
+
+    /// As [`Recipe::open`], with settings that override those of the file: `training.steps = 1000`.
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        settings: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Recipe> {
+        let mut overrides = Overrides::new();
+        overrides.file(path.as_ref())?;
+        settings.into_iter().try_for_each(|setting| overrides.set(setting.as_ref()))?;
+        Ok(resolve(overrides)?)
+    }
+
+    /// As [`Recipe::open`], of the text of a file.
+    pub fn parse(text: &str) -> Result<Recipe> {
+        let mut overrides = Overrides::new();
+        overrides.text(text, Path::new("recipe"))?;
+        Ok(resolve(overrides)?)
+    }
+
     /// The model's configuration, given the numbers of tokens (source, target) and labels.
+    #[doc(hidden)]
     pub fn model_config(&self, vocabularies: [usize; 2], labels: usize) -> Result<ModelConfig, ConfigError> {
         let config = self.data.task.definition().config(self, Sizes { vocabularies, labels });
         config.validate().map(|()| config)

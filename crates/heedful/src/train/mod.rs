@@ -29,4 +29,5 @@ pub use patience::{Patience, ValidationScore, Verdict};
 pub use schedule::Schedule;
 pub use state::{StateError, TrainerState};
 pub use time_plan::TimePlan;
-pub use trainer::{StepReport, TrainError, Trainer, TrainerOptions};
+pub(crate) use trainer::JoinError;
+pub use trainer::{StepReport, StepTrainer, TrainError, TrainerOptions};

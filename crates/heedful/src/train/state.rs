@@ -37,3 +37,5 @@ pub enum StateError {
     #[error("the state has a moving average, the trainer keeps none; resume with the recipe of the run")]
     UnexpectedAverage,
 }
+
+impl crate::error::Cause for StateError {}

@@ -12,7 +12,7 @@ use heedful::recipe::{
 use heedful::tasks::ModelConfig;
 use heedful::tensor::ops::Cell;
 use heedful::tensor::{DType, Device, tape};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 use crate::distance;
 
@@ -225,14 +225,14 @@ fn gradients_of_every_kind_of_model_are_those_of_the_processor() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-fn trainer(kind: Kind, device: Device, compute: DType) -> Trainer<Box<dyn Model>> {
+fn trainer(kind: Kind, device: Device, compute: DType) -> StepTrainer<Box<dyn Model>> {
     let model = model(kind);
     model.params().move_to(device).expect("it fits");
     let options = TrainerOptions {
         average_decay: Some(0.9),
         ..TrainerOptions::new(compute, 5, Schedule::Constant { rate: 1e-4 })
     };
-    Trainer::new(model, options)
+    StepTrainer::new(model, options)
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn steps_of_every_kind_of_model_are_those_of_the_processor_and_the_same_ones_aga
 #[ignore = "needs an NVIDIA GPU"]
 fn running_statistics_follow_on_the_card_unless_an_update_is_refused() {
     let kind = KINDS.into_iter().find(|kind| kind.0 == "Transformer with batch norms").expect("a kind");
-    let statistics = |trainer: &Trainer<Box<dyn Model>>| -> Vec<f32> {
+    let statistics = |trainer: &StepTrainer<Box<dyn Model>>| -> Vec<f32> {
         let params = trainer.model().params().iter();
         let running =
             params.filter(|param| [".mean", ".variance"].iter().any(|end| param.name().ends_with(end)));

@@ -9,7 +9,7 @@ use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::ops::{AdamOptions, Decayed};
 use heedful::tensor::{DType, Device, cuda, tape};
-use heedful::train::{Optimizer, Schedule, TrainError, Trainer, TrainerOptions};
+use heedful::train::{Optimizer, Schedule, StepTrainer, TrainError, TrainerOptions};
 
 fn config() -> TransformerConfig {
     TransformerConfig {
@@ -86,7 +86,7 @@ fn twenty_steps_are_those_of_the_processor() {
             average_decay: Some(0.9),
             ..TrainerOptions::new(DType::F32, 5, Schedule::noam(128, 10))
         };
-        let mut trainer = Trainer::new(model, options);
+        let mut trainer = StepTrainer::new(model, options);
         (0..20).map(|step| trainer.step(&batch(step)).expect("a good step").loss).collect()
     };
     let (expected, found) = (losses(Device::Cpu), losses(Device::Cuda));
@@ -136,7 +136,7 @@ fn a_step_that_is_given_much_is_that_of_the_processor() {
     }
 }
 
-fn trainer(device: Device, compute: DType, explosion_factor: Option<f32>) -> Trainer<Transformer> {
+fn trainer(device: Device, compute: DType, explosion_factor: Option<f32>) -> StepTrainer<Transformer> {
     let model = model();
     model.params().move_to(device).expect("it fits");
     let schedule = Schedule::noam(128, 10);
@@ -145,10 +145,10 @@ fn trainer(device: Device, compute: DType, explosion_factor: Option<f32>) -> Tra
         explosion_factor,
         ..TrainerOptions::new(compute, 5, schedule)
     };
-    Trainer::new(model, options)
+    StepTrainer::new(model, options)
 }
 
-fn train(trainer: &mut Trainer<Transformer>, batches: impl Iterator<Item = u32>) {
+fn train(trainer: &mut StepTrainer<Transformer>, batches: impl Iterator<Item = u32>) {
     for number in batches {
         trainer.step(&batch(number)).expect("a good step");
     }
@@ -242,7 +242,7 @@ fn what_is_spared_from_decay_is_the_same_on_both_devices() {
         let adam = AdamOptions { weight_decay: 2.0, decayed, ..Optimizer::PAPER };
         let options =
             TrainerOptions { adam, ..TrainerOptions::new(DType::F32, 5, Schedule::Constant { rate: 1e-2 }) };
-        let mut trainer = Trainer::new(model, options);
+        let mut trainer = StepTrainer::new(model, options);
         train(&mut trainer, 0..5);
         let norms = trainer.model().params().iter().filter(|param| param.name().ends_with("gamma"));
         norms.flat_map(|param| param.to_vec()).collect::<Vec<f32>>()
@@ -294,7 +294,7 @@ fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
                 r_drop,
                 ..TrainerOptions::new(compute, 5, schedule)
             };
-            let mut trainer = Trainer::new(model, options);
+            let mut trainer = StepTrainer::new(model, options);
             // They are on their way while the next one turns out not to fit.
             for seed in [1, 2, 3] {
                 trainer.submit(&[batch(seed)]).expect("a small batch");

@@ -7,7 +7,7 @@ use heedful::models::convolution::{Balance, ConvolutionKind, Convolutional, Conv
 use heedful::models::{Generate, Model, Row};
 use heedful::tensor::cpu::{memory, threads};
 use heedful::tensor::{DType, Ragged, tape};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 use super::alone;
 use super::support::distance;
@@ -44,7 +44,7 @@ fn sources() -> Vec<Vec<u32>> {
 fn options(compute: DType, beam: usize) -> SearchOptions {
     let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
     SearchOptions {
-        compute: compute.into(),
+        compute: Some(compute.into()),
         beam,
         n_best: beam.min(2),
         max_length,
@@ -226,7 +226,7 @@ fn a_step_at_steady_state_takes_nothing_from_the_system() {
     for (thread_count, compute) in [(1, DType::F32), (2, DType::Bf16)] {
         threads::set_thread_count(thread_count);
         let options = TrainerOptions::new(compute, 1, Schedule::Constant { rate: 1e-3 });
-        let mut trainer = Trainer::new(model(ConvolutionalConfig { dropout: 0.1, ..config() }), options);
+        let mut trainer = StepTrainer::new(model(ConvolutionalConfig { dropout: 0.1, ..config() }), options);
         let mut steps = |count| {
             for _ in 0..count {
                 trainer.step(&batch).expect("a good batch");
@@ -253,9 +253,9 @@ fn a_run_that_was_stopped_goes_on_with_the_same_bits() {
         let trainer = |seed| {
             let model = Convolutional::new(config.clone(), seed).expect("a good configuration");
             let options = TrainerOptions::new(DType::Bf16, 3, Schedule::Constant { rate: 1e-2 });
-            Trainer::new(model, options)
+            StepTrainer::new(model, options)
         };
-        let steps = |trainer: &mut Trainer<Convolutional>, count| {
+        let steps = |trainer: &mut StepTrainer<Convolutional>, count| {
             for _ in 0..count {
                 trainer.step(&batch).expect("a good batch");
             }

@@ -6,7 +6,7 @@ use heedful::layers::{AttentionScore, Pass, Positions};
 use heedful::models::Model;
 use heedful::models::convolution::{Balance, ConvolutionKind, Convolutional, ConvolutionalConfig};
 use heedful::tensor::{DType, tape};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 use crate::alone;
 use crate::golden_file::GoldenFile;
@@ -39,7 +39,7 @@ fn all_forms_agree_with_pytorch() {
             warmup: number("warmup") as u64,
             factor: number("rate_factor"),
         };
-        let mut trainer = Trainer::new(build(&golden), TrainerOptions::new(DType::F32, 1, schedule));
+        let mut trainer = StepTrainer::new(build(&golden), TrainerOptions::new(DType::F32, 1, schedule));
         let losses: Vec<f32> = (0..10).map(|_| trainer.step(&batch).expect("a good batch").loss).collect();
         golden.compare("losses", &losses);
     }

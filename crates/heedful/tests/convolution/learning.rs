@@ -5,7 +5,7 @@ use heedful::decode::{GreedyOptions, greedy};
 use heedful::models::convolution::{Balance, ConvolutionKind, Convolutional, ConvolutionalConfig};
 use heedful::tensor::DType;
 use heedful::tensor::random::Stream;
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 use super::alone;
 
@@ -31,7 +31,7 @@ fn learns(config: &ConvolutionalConfig, compute: DType, said: impl Fn(&[u32]) ->
     let name = config.summary();
     let model = Convolutional::new(config.clone(), 1).expect("a good configuration");
     let schedule = Schedule::Cosine { peak: 3e-3, floor: 1e-4, warmup: 30, total: STEPS };
-    let mut trainer = Trainer::new(model, TrainerOptions::new(compute, 1, schedule));
+    let mut trainer = StepTrainer::new(model, TrainerOptions::new(compute, 1, schedule));
     let mut losses = (0..STEPS).map(|step| trainer.step(&batch(step, &said)).expect("a good batch").loss);
     let first = losses.next().expect("a step");
     let last = losses.last().expect("many steps");

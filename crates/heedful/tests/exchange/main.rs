@@ -6,9 +6,10 @@ mod settings;
 
 use std::path::{Path, PathBuf};
 
+use heedful::OpenOptions;
 use heedful::data::batch::{Batch, BatchLayout};
 use heedful::decode::SearchOptions;
-use heedful::exchange::import::{self, ImportError, Imported, ORIGIN};
+use heedful::exchange::import::{self, Imported, ORIGIN};
 use heedful::layers::Pass;
 use heedful::models::transformer::{StackMask, TextStack, Transformer, TransformerConfig};
 use heedful::models::{EncoderDecoderConfig, Label, Model};
@@ -161,9 +162,9 @@ fn a_bert_classifier_has_the_logits_of_transformers_and_the_names_of_its_labels(
     // Its folder is a classifier's.
     let place = tempfile::tempdir().expect("a folder");
     imported.save(place.path()).expect("room on the disk");
-    let classifier = Classifier::open(place.path()).expect("a classifier");
-    let classified =
-        classifier.classify(&["the old cat eats on a mat"], Precision::F32).expect("a short text");
+    let classifier = Classifier::open_with(place.path(), &OpenOptions::new().compute(Precision::F32));
+    let classifier = classifier.expect("a classifier");
+    let classified = classifier.classify(["the old cat eats on a mat"]).expect("a short text");
     assert_eq!(classifier.labels().name(classified[0].label()), "business");
 }
 
@@ -203,7 +204,10 @@ fn an_imported_folder_opens_as_any_other_and_names_its_origin() {
                 let translator = Translator::open(&to).expect("a translator");
                 assert!(
                     !translator
-                        .translate(&["the small cat"], &SearchOptions::default())
+                        .translate(
+                            &["the small cat"],
+                            &SearchOptions { compute: Some(Precision::F32), ..SearchOptions::default() }
+                        )
                         .expect("a translation")
                         .is_empty()
                 );
@@ -215,7 +219,7 @@ fn an_imported_folder_opens_as_any_other_and_names_its_origin() {
 }
 
 /// A copy of a model, with one file changed.
-fn changed(name: &str, file: &str, change: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Result<Imported, ImportError> {
+fn changed(name: &str, file: &str, change: impl FnOnce(Vec<u8>) -> Vec<u8>) -> heedful::Result<Imported> {
     let place = tempfile::tempdir().expect("a folder");
     for entry in folder(name).read_dir().expect("a folder") {
         let entry = entry.expect("a file");

@@ -13,7 +13,7 @@ use heedful::models::Model;
 use heedful::models::transformer::{Transformer, TransformerConfig};
 use heedful::tensor::random::Stream;
 use heedful::tensor::{DType, Precision};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 use stepped::stepped;
 
 const VOCABULARY: usize = 13;
@@ -35,7 +35,7 @@ fn copies(number: u64) -> Vec<(Vec<u32>, Vec<u32>)> {
 /// Trains on `batch` of a step; the first loss and the last.
 fn losses<M: Model + 'static>(model: M, steps: u64, batch: impl Fn(u64) -> Batch) -> (f32, f32) {
     let schedule = Schedule::Cosine { peak: 3e-3, floor: 1e-4, warmup: 10, total: steps };
-    let mut trainer = Trainer::new(model, TrainerOptions::new(DType::F32, 1, schedule));
+    let mut trainer = StepTrainer::new(model, TrainerOptions::new(DType::F32, 1, schedule));
     let first = trainer.step(&batch(0)).expect("a good step").loss;
     let last = (1..steps).map(|step| trainer.step(&batch(step)).expect("a good step").loss).last();
     (first, last.expect("many steps"))

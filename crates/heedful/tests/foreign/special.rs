@@ -19,7 +19,7 @@ use crate::{VOCABULARY, build, check_steps, copies, losses};
 
 fn wide() -> SearchOptions {
     let (max_length, compute) = (MaxLength::Absolute(8), Precision::F32);
-    SearchOptions { beam: 3, n_best: 2, max_length, compute, ..SearchOptions::default() }
+    SearchOptions { beam: 3, n_best: 2, max_length, compute: Some(compute), ..SearchOptions::default() }
 }
 
 fn config(special: SpecialTokens) -> TransformerConfig {

@@ -183,7 +183,8 @@ fn states_follow_their_hypotheses() {
         for (row, (source, past)) in pasts.into_iter().enumerate() {
             assert_eq!(found.row(row).as_ref(), alone(source, past), "row {row}");
         }
-        let options = SearchOptions { beam: 4, n_best: 4, ..SearchOptions::default() };
+        let options =
+            SearchOptions { beam: 4, n_best: 4, compute: Some(Precision::F32), ..SearchOptions::default() };
         let sources = vec![vec![5, 6, 7], vec![9]];
         let together = search(&model, &sources, &options).expect("good sources");
         for (source, found) in sources.iter().zip(together) {
@@ -226,9 +227,16 @@ fn there_is_no_self_attention_to_explain_or_to_remove() {
     let complaint = model.check_heads(&own).expect_err("there is none").to_string();
     assert!(!complaint.contains(".self.{0}, decoder") && complaint.contains("}.cross.{"), "{complaint}");
     let translator = Translator::new(Box::new(model), tokenizers);
-    let found = translator.translate(&["a dog."], &SearchOptions::default()).expect("a translation");
-    let explained =
-        Explanation::new(&translator, "a dog.", &found[0], WeightForm::Rows, &SearchOptions::default());
+    let found = translator
+        .translate(&["a dog."], &SearchOptions { compute: Some(Precision::F32), ..SearchOptions::default() })
+        .expect("a translation");
+    let explained = Explanation::new(
+        &translator,
+        "a dog.",
+        &found[0],
+        WeightForm::Rows,
+        &SearchOptions { compute: Some(Precision::F32), ..SearchOptions::default() },
+    );
     let layers = &explained.expect("an explanation").outputs[0].attention;
     let expected = config.encoder_layers + config.decoder_layers;
     assert_eq!(layers.len(), expected);

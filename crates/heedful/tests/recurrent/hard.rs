@@ -3,7 +3,7 @@
 use heedful::layers::{AttentionScore, Pass};
 use heedful::models::recurrent::{AttentionOrder, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
 use heedful::tensor::DType;
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 use crate::alone;
 use crate::seq2seq::{batch, echoes};
@@ -33,7 +33,7 @@ fn learns(hardness: Hardness, order: AttentionOrder) {
     let model = Seq2Seq::new(config, 1).expect("a good configuration");
     let batch = batch(&echoes());
     let mut trainer =
-        Trainer::new(model, TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 }));
+        StepTrainer::new(model, TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 }));
     let losses: Vec<f32> = (0..STEPS).map(|_| trainer.step(&batch).expect("a good batch").loss).collect();
     println!("{hardness:?} {order:?}: {} after {}", losses[STEPS - 1], losses[0]);
     assert!(

@@ -14,7 +14,7 @@ use heedful::models::recurrent::{
 use heedful::models::{Generate, Model, Row};
 use heedful::tensor::cpu::{memory, threads};
 use heedful::tensor::{DType, Precision, Ragged, tape};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 use crate::alone;
 
@@ -185,7 +185,7 @@ fn threads_do_not_change_bits() {
                 let gradients = bits(&model.params().gradients());
                 model.params().clear_gradients();
                 let options = TrainerOptions::new(compute, 3, Schedule::Constant { rate: 1e-2 });
-                let mut trainer = Trainer::new(model, options);
+                let mut trainer = StepTrainer::new(model, options);
                 for _ in 0..3 {
                     trainer.step(&batch(&pairs())).expect("a good batch");
                 }
@@ -262,7 +262,7 @@ fn a_search_reports_the_score_that_scoring_finds() {
         let sources: Vec<Vec<u32>> = pairs().into_iter().map(|(source, _)| source).collect();
         let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
         let options =
-            SearchOptions { compute: Precision::F32, beam: 3, max_length, ..SearchOptions::default() };
+            SearchOptions { compute: Some(Precision::F32), beam: 3, max_length, ..SearchOptions::default() };
         let found = search(&model, &sources, &options).expect("good sources");
         let again: Vec<_> = sources
             .iter()
@@ -296,9 +296,9 @@ fn a_run_that_was_stopped_goes_on_with_the_same_bits() {
         let trainer = |seed| {
             let model = Seq2Seq::new(config.clone(), seed).expect("a good configuration");
             let options = TrainerOptions::new(DType::Bf16, 3, Schedule::Constant { rate: 1e-2 });
-            Trainer::new(model, options)
+            StepTrainer::new(model, options)
         };
-        let steps = |trainer: &mut Trainer<Seq2Seq>, count| {
+        let steps = |trainer: &mut StepTrainer<Seq2Seq>, count| {
             for _ in 0..count {
                 trainer.step(&batch(&pairs())).expect("a good batch");
             }
@@ -328,7 +328,7 @@ fn it_learns_to_say_a_sentence_again_and_takes_no_memory_at_steady_state() {
         let model = Seq2Seq::new(config.clone(), 1).expect("a good configuration");
         let pairs = echoes();
         let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 });
-        let mut trainer = Trainer::new(model, options);
+        let mut trainer = StepTrainer::new(model, options);
         let mut losses = Vec::new();
         let mut taken = 0;
         for step in 0..150 {

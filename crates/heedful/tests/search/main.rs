@@ -113,6 +113,7 @@ fn the_length_of_an_output_has_its_limits() {
     let source = vec![vec![3, 4, 5]];
     let relative = SearchOptions {
         max_length: MaxLength::Relative { factor: 2.0, plus: 1 },
+        compute: Some(heedful::tensor::Precision::F32),
         ..SearchOptions::default()
     };
     let best = &search(&model, &source, &relative).expect("a good source")[0][0];

@@ -52,7 +52,13 @@ fn sources() -> Vec<Vec<u32>> {
 
 pub(crate) fn options(compute: Precision, beam: usize) -> SearchOptions {
     let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
-    SearchOptions { compute, beam, n_best: beam.min(2), max_length, ..SearchOptions::default() }
+    SearchOptions {
+        compute: Some(compute),
+        beam,
+        n_best: beam.min(2),
+        max_length,
+        ..SearchOptions::default()
+    }
 }
 
 #[test]

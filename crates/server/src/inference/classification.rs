@@ -2,7 +2,8 @@
 
 use heedful::decode::SentenceId;
 use heedful::explain::{ExplainOptions, Explanation};
-use heedful::tasks::classify::{Classified, Classifier, ClassifyError};
+use heedful::decode::DecodeError;
+use heedful::tasks::classify::{Classified, Classifier};
 
 use super::in_flight::{InFlight, StartedItem};
 use super::worker::{Worker, WorkerOptions, catch_failure};
@@ -44,9 +45,9 @@ pub(super) fn run(
             continue;
         }
         let classify = |texts: &[&str]| {
-            let batch = || classifier.classify(texts, options.search.compute);
-            worker.compute(in_flight.metrics, batch).map_err(|error| match error {
-                ClassifyError::OutOfMemory(_) => JobError::Internal(error.to_string()),
+            let batch = || classifier.classify(texts);
+            worker.compute(in_flight.metrics, batch).map_err(|error| match error.cause() {
+                Some(DecodeError::OutOfMemory(_)) => JobError::Internal(error.to_string()),
                 _ => JobError::InvalidInput(error.to_string()),
             })
         };

@@ -1,7 +1,7 @@
 //! The worker of a masked language model's lane: one text after the other.
 
 use heedful::decode::SentenceId;
-use heedful::explain::{ExplainError, ExplainOptions, Explanation};
+use heedful::explain::{ExplainOptions, Explanation};
 use heedful::tasks::masked::{Filled, Filler};
 
 use super::in_flight::{InFlight, StartedItem};
@@ -34,10 +34,10 @@ fn fill(
     filler: &Filler,
     started: &StartedItem,
     options: &WorkerOptions,
-) -> Result<(Filled, Option<Explanation>), ExplainError> {
+) -> heedful::Result<(Filled, Option<Explanation>)> {
     let (input, job) = (&started.item.input, &started.item.job);
     let top = job.options.n_best;
-    let filled = filler.fill_tokens(input.tokens.clone(), top, options.search.compute)?;
+    let filled = filler.fill_tokens(input.tokens.clone(), top)?;
     let Detail::Explained { weights: form, scores, .. } = job.detail else { return Ok((filled, None)) };
     let explaining = ExplainOptions { scores, ..ExplainOptions::new(form, &options.search) };
     let explanation = Explanation::of_gaps(filler, &input.text, &input.tokens, &explaining)?;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use heedful::decode::{
     Constraints, DecodeError, Hypothesis, Scheduler, SearchInput, SearchOptions, SentenceId,
 };
-use heedful::explain::{ExplainError, ExplainOptions, Explanation, WeightForm, generated_tokens};
+use heedful::explain::{ExplainOptions, Explanation, WeightForm, generated_tokens};
 use heedful::models::Generate;
 use heedful::tasks::language::Generator;
 use heedful::tasks::translate::{Output, Translation, Translator};
@@ -192,7 +192,7 @@ fn explained(
     outputs: Vec<Output>,
     options: &ExplainOptions,
     alternatives: Option<usize>,
-) -> Result<Explanation, ExplainError> {
+) -> heedful::Result<Explanation> {
     let translation = Translation { source: input.tokens.clone(), outputs };
     let mut found = Explanation::of_translation(translator, &input.text, &translation, options)?;
     if let Some(count) = alternatives.filter(|&count| count > 0) {
@@ -207,7 +207,7 @@ fn written(
     output: Output,
     options: &ExplainOptions,
     alternatives: Option<usize>,
-) -> Result<Written, ExplainError> {
+) -> heedful::Result<Written> {
     let generated = &output.hypothesis.tokens;
     let explanation = match options.form {
         WeightForm::None => None,

@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use self::bucket::Bucket;
 use self::lockout::Lockout;
-use crate::error::{ApiError, ServerError};
+use crate::error::{ApiError, Error};
 
 /// The keys that a server accepts.
 #[derive(Debug, Default)]
@@ -83,8 +83,8 @@ impl Cost {
 
 impl Keys {
     /// Reads a file of keys.
-    pub(crate) fn read(path: &Path) -> Result<Keys, ServerError> {
-        let odd = |cause: String| ServerError::Keys { path: path.to_owned(), cause };
+    pub(crate) fn read(path: &Path) -> Result<Keys, Error> {
+        let odd = |cause: String| Error::Keys { path: path.to_owned(), cause };
         let text = std::fs::read_to_string(path).map_err(|error| odd(error.to_string()))?;
         Keys::parse(&text).map_err(odd)
     }

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use heedful::data::text_limit::{LimitError, TooLong};
 use heedful::models::Model;
-use heedful::tasks::Task;
 use heedful::tasks::classify::Classifier;
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::language::Generator;
 use heedful::tasks::masked::Filler;
 use heedful::tasks::translate::Translator;
+use heedful::tasks::{OpenOptions, Task};
 
 /// A model that can be served.
 #[non_exhaustive]
@@ -26,18 +26,13 @@ pub enum Engine {
 
 impl Engine {
     /// Opens the folder of a model or of a training run.
-    pub(super) fn open(folder: &Path) -> Result<Engine, String> {
-        let task = ModelFolder::open(folder).map_err(|error| error.to_string())?.config.task();
-        match task {
-            Task::Translate => Translator::open(folder).map(Engine::Translator).map_err(|e| e.to_string()),
-            Task::Language => {
-                Generator::open(folder).map(Box::new).map(Engine::Generator).map_err(|e| e.to_string())
-            }
-            Task::Classify => {
-                Classifier::open(folder).map(Box::new).map(Engine::Classifier).map_err(|e| e.to_string())
-            }
-            Task::Masked => Filler::open(folder).map(Box::new).map(Engine::Filler).map_err(|e| e.to_string()),
-        }
+    pub(super) fn open(folder: &Path, options: &OpenOptions) -> heedful::Result<Engine> {
+        Ok(match ModelFolder::open(folder)?.config.task() {
+            Task::Translate => Engine::Translator(Translator::open_with(folder, options)?),
+            Task::Language => Engine::Generator(Box::new(Generator::open_with(folder, options)?)),
+            Task::Classify => Engine::Classifier(Box::new(Classifier::open_with(folder, options)?)),
+            Task::Masked => Engine::Filler(Box::new(Filler::open_with(folder, options)?)),
+        })
     }
 
     /// What it is for.
@@ -68,8 +63,10 @@ impl Engine {
             Engine::Filler(filler) => filler.set_max_tokens(tokens),
         };
         match set {
-            Ok(()) | Err(LimitError::Positions { .. }) => Ok(()),
-            Err(error @ LimitError::OutOfRange { .. }) => Err(error.to_string()),
+            Err(error) if !matches!(error.cause(), Some(LimitError::Positions { .. })) => {
+                Err(error.to_string())
+            }
+            _ => Ok(()),
         }
     }
 

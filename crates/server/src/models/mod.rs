@@ -20,7 +20,7 @@ use parking_lot::{Mutex, RwLock};
 pub use self::engine::Engine;
 pub use self::spec::{ModelSpec, Origin};
 pub(crate) use self::watch::{Stamps, watch};
-use crate::error::ServerError;
+use crate::error::Error;
 use crate::inference::{OpenQueue, Queue, SEARCHES_OF_A_MODEL, WorkerOptions, start};
 use crate::metrics::ModelMetrics;
 use crate::options::{ServerOptions, Shortlists};
@@ -55,12 +55,12 @@ pub(crate) struct LoadedModel {
 
 impl Models {
     /// Loads all models and starts their workers.
-    pub(crate) fn open(options: &ServerOptions) -> Result<Models, ServerError> {
+    pub(crate) fn open(options: &ServerOptions) -> Result<Models, Error> {
         let mut names = HashSet::new();
         let mut served = Vec::new();
         for spec in &options.models {
             if !names.insert(spec.name.clone()) {
-                return Err(ServerError::SameName(spec.name.clone()));
+                return Err(Error::SameName(spec.name.clone()));
             }
             served.push(ServedModel::open(spec.clone(), options)?);
         }
@@ -72,7 +72,7 @@ impl Models {
     }
 
     /// Reloads all models. Returns an error for each one that cannot be loaded; its old version keeps serving.
-    pub(crate) fn reload(&self) -> Vec<ServerError> {
+    pub(crate) fn reload(&self) -> Vec<Error> {
         self.served.iter().filter_map(|served| served.reload().err()).collect()
     }
 
@@ -90,8 +90,8 @@ impl Models {
 }
 
 impl ServedModel {
-    fn open(spec: ModelSpec, options: &ServerOptions) -> Result<ServedModel, ServerError> {
-        let failed = |cause| ServerError::Model { name: spec.name.clone(), cause };
+    fn open(spec: ModelSpec, options: &ServerOptions) -> Result<ServedModel, Error> {
+        let failed = |cause| Error::Model { name: spec.name.clone(), cause };
         let engine = load(&spec, options).map_err(failed)?;
         let searches = options.models.len() * SEARCHES_OF_A_MODEL;
         let (task, metrics) = (engine.task(), Arc::new(ModelMetrics::default()));
@@ -144,9 +144,9 @@ impl ServedModel {
     }
 
     /// Reloads the model; if that fails, the old version keeps serving.
-    pub(crate) fn reload(&self) -> Result<(), ServerError> {
+    pub(crate) fn reload(&self) -> Result<(), Error> {
         let _one_at_a_time = self.reloading.lock();
-        let failed = |cause| ServerError::Model { name: self.spec.name.clone(), cause };
+        let failed = |cause| Error::Model { name: self.spec.name.clone(), cause };
         self.wait_for_replaced().map_err(failed)?;
         let engine = load(&self.spec, &self.options).map_err(failed)?;
         if engine.task() != self.task {
@@ -174,7 +174,7 @@ fn stuck_in(queue: &Queue, model: &str) -> Option<String> {
 
 /// Loads a model and limits its texts; the error is a sentence.
 fn load(spec: &ModelSpec, options: &ServerOptions) -> Result<Engine, String> {
-    let mut engine = spec.origin.load()?;
+    let mut engine = spec.origin.load(options.search.compute)?;
     options.device.place(engine.model()).map_err(|why| why.to_string())?;
     if options.shortlists == Shortlists::Used {
         if matches!(&engine, Engine::Translator(translator) if translator.shortlist().is_none()) {
@@ -197,7 +197,7 @@ impl LoadedModel {
         capacity: usize,
         options: &WorkerOptions,
         metrics: &Arc<ModelMetrics>,
-    ) -> Result<LoadedModel, ServerError> {
+    ) -> Result<LoadedModel, Error> {
         // Closed if a thread cannot be started: those that were end.
         let queue = OpenQueue(Arc::new(Queue::new(capacity, options.timeout)));
         let engine = Arc::new(engine);

@@ -8,7 +8,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use heedful::tasks::OpenOptions;
 use heedful::tasks::folder::{ModelFolder, beside, is_package};
+use heedful::tensor::Precision;
 use heedful::train::examples::examples;
 
 use super::Engine;
@@ -41,7 +43,8 @@ pub enum Origin {
 
 impl ModelSpec {
     /// A folder, or a package without its `.zip`, under its own name, with its languages.
-    pub fn folder(path: &Path) -> ModelSpec {
+    pub fn folder(path: impl AsRef<Path>) -> ModelSpec {
+        let path = path.as_ref();
         let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = if is_package(path) { name.file_stem() } else { name.file_name() };
         let name = name.map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into());
@@ -49,7 +52,8 @@ impl ModelSpec {
     }
 
     /// A folder under a name; a name like `en-de` gives the languages.
-    pub fn named(name: &str, path: &Path) -> ModelSpec {
+    pub fn named(name: &str, path: impl AsRef<Path>) -> ModelSpec {
+        let path = path.as_ref();
         let (source, target) = languages_of_name(name)
             .or_else(|| languages_of_model(path))
             .or_else(|| languages_of_recipe(path))
@@ -61,7 +65,7 @@ impl ModelSpec {
     pub fn parse(text: &str) -> Result<ModelSpec, String> {
         match text.split_once('=') {
             Some((name, folder)) if !name.is_empty() && !folder.is_empty() => {
-                Ok(ModelSpec::named(name, Path::new(folder)))
+                Ok(ModelSpec::named(name, folder))
             }
             _ => Err("give it as NAME=FOLDER, for instance en-de=runs/multi30k".to_owned()),
         }
@@ -78,9 +82,11 @@ impl ModelSpec {
 
 impl Origin {
     /// Loads it; the error is a sentence.
-    pub(super) fn load(&self) -> Result<Engine, String> {
+    pub(super) fn load(&self, compute: Option<Precision>) -> Result<Engine, String> {
         match self {
-            Origin::Folder(folder) => Engine::open(folder),
+            Origin::Folder(folder) => {
+                Engine::open(folder, &OpenOptions::new().compute(compute)).map_err(|error| error.to_string())
+            }
             Origin::Factory(build) => build(),
         }
     }

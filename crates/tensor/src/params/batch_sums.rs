@@ -23,20 +23,20 @@ pub(crate) struct GradientSum {
 pub struct BatchSums<'a> {
     params: &'a Params,
     batches: usize,
-    others: Others<'a>,
+    peers: Peers<'a>,
     done: usize,
     waiting: Vec<GradientSum>,
 }
 
-/// Who else has batches of the step.
+/// The other ranks that have batches of the step.
 #[derive(Clone, Copy)]
-pub enum Others<'a> {
-    /// Nobody.
-    Nobody,
-    /// Other processors; each gets the sums that it owns.
-    Processors(&'a Group),
-    /// Other cards; each gets all sums.
-    Cards(&'a Cards),
+pub enum Peers<'a> {
+    /// There are none.
+    None,
+    /// Those that compute on CPUs; each gets the sums that it owns.
+    Cpus(&'a Group),
+    /// Those that compute on GPUs; each gets all sums.
+    Gpus(&'a Cards),
 }
 
 /// The sums over all ranks, of which each has those that it owns.
@@ -47,20 +47,20 @@ impl BatchSums<'_> {
     ///
     /// # Panics
     /// If the others are elsewhere than the parameters.
-    pub fn new<'a>(params: &'a Params, batches: usize, others: Others<'a>) -> BatchSums<'a> {
-        let are_alike = match others {
-            Others::Nobody => true,
-            Others::Processors(_) => params.device() == Device::Cpu,
-            Others::Cards(_) => params.device() == Device::Cuda,
+    pub fn new<'a>(params: &'a Params, batches: usize, peers: Peers<'a>) -> BatchSums<'a> {
+        let are_alike = match peers {
+            Peers::None => true,
+            Peers::Cpus(_) => params.device() == Device::Cpu,
+            Peers::Gpus(_) => params.device() == Device::Cuda,
         };
         assert!(are_alike, "BatchSums: parameters on {}, and others elsewhere", params.device());
-        BatchSums { params, batches, others, done: 0, waiting: Vec::new() }
+        BatchSums { params, batches, peers, done: 0, waiting: Vec::new() }
     }
 
     /// Runs the backward pass of the next batch and adds what it finds.
     pub fn add(&mut self, backward: impl FnOnce()) {
         let is_last = self.done + 1 == self.batches;
-        if let (true, Others::Processors(group)) = (is_last, self.others) {
+        if let (true, Peers::Cpus(group)) = (is_last, self.peers) {
             let reduction = Reduction::new(group, self.params.flat_len());
             self.params.begin_departure(reduction, std::mem::take(&mut self.waiting));
             backward();
@@ -80,13 +80,13 @@ impl BatchSums<'_> {
     /// The gradients of the step: those of the parameters, or those that this rank owns.
     pub fn finish(self) -> Result<StepGradients, Failure> {
         assert_eq!(self.done, self.batches, "BatchSums: batches that were added");
-        let group = match self.others {
-            Others::Nobody => return Ok(StepGradients(None)),
-            Others::Cards(cards) => {
+        let group = match self.peers {
+            Peers::None => return Ok(StepGradients(None)),
+            Peers::Gpus(cards) => {
                 self.params.sum_over_cards(cards);
                 return Ok(StepGradients(None));
             }
-            Others::Processors(group) => group,
+            Peers::Cpus(group) => group,
         };
         let departed = self.params.end_departure();
         let is_late = departed.is_late;

@@ -24,7 +24,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::random::Stream;
 use crate::{Array, Channels, Device, OutOfMemory};
 
-pub use batch_sums::{BatchSums, Others, StepGradients};
+pub use batch_sums::{BatchSums, Peers, StepGradients};
 use card::NarrowCopy;
 use entry::{Entry, Kind};
 pub(crate) use gradients::{FlatGradients, GradientSlot};
@@ -192,6 +192,7 @@ impl Params {
     /// Replaces the flat vector by a copy of `values`, which must be as long.
     pub fn set(&self, values: &[f32]) {
         self.values_mut().copy_from(values);
+        self.are_int8_no_more();
     }
 
     /// The flat vector, to read.

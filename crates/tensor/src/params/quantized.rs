@@ -6,13 +6,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::{Flat, Orientation, Param, in_order};
+use super::{Flat, Orientation, Param, Params, in_order};
 use crate::Array;
 use crate::Channels;
 use crate::cpu::gemm::{Int8Matrix, Matrix};
 
 /// The int8 form of every parameter that has one.
-pub(super) struct QuantizedCopies(Vec<Slot>);
+pub(super) struct QuantizedCopies {
+    slots: Vec<Slot>,
+    /// Whether the values come from weights that were installed as int8.
+    are_int8: AtomicBool,
+}
 
 #[derive(Default)]
 struct Slot {
@@ -39,17 +43,18 @@ struct QuantizedCopy {
 
 impl QuantizedCopies {
     pub(super) fn new(parameters: usize) -> QuantizedCopies {
-        QuantizedCopies((0..parameters).map(|_| Slot::default()).collect())
+        let slots = (0..parameters).map(|_| Slot::default()).collect();
+        QuantizedCopies { slots, are_int8: AtomicBool::new(false) }
     }
 
     /// Forgets all int8 forms.
     pub(super) fn clear(&self) {
-        (0..self.0.len()).for_each(|index| self.forget(index));
+        (0..self.slots.len()).for_each(|index| self.forget(index));
     }
 
     /// Forgets one: its values are about to be replaced.
     pub(super) fn forget(&self, index: usize) {
-        let slot = &self.0[index];
+        let slot = &self.slots[index];
         *in_order(slot.installed.lock()) = None;
         *in_order(slot.copy.lock()) = None;
         slot.is_installed.store(false, Ordering::Release);
@@ -57,7 +62,7 @@ impl QuantizedCopies {
 
     /// The values of a parameter that was installed as int8; `None` if the flat vector has them.
     pub(super) fn dequantized(&self, index: usize) -> Option<Arc<[f32]>> {
-        let slot = &self.0[index];
+        let slot = &self.slots[index];
         if !slot.is_installed.load(Ordering::Acquire) {
             return None;
         }
@@ -82,7 +87,7 @@ impl QuantizedCopies {
 impl Flat {
     /// Writes all parameters that were installed as int8 into the flat vector, which the caller has locked.
     pub(super) fn dequantize_all(&self, values: &mut Array) {
-        for (slot, entry) in self.quantized.0.iter().zip(&self.entries) {
+        for (slot, entry) in self.quantized.slots.iter().zip(&self.entries) {
             if !slot.is_installed.load(Ordering::Acquire) {
                 continue;
             }
@@ -98,7 +103,18 @@ impl Flat {
 
     /// Whether some parameters are in int8 alone.
     pub(super) fn has_installed(&self) -> bool {
-        self.quantized.0.iter().any(|slot| slot.is_installed.load(Ordering::Acquire))
+        self.quantized.slots.iter().any(|slot| slot.is_installed.load(Ordering::Acquire))
+    }
+}
+
+impl Params {
+    /// Whether weights were installed as int8, and not replaced by [`Params::set`] since.
+    pub fn are_int8(&self) -> bool {
+        self.store.flat.get().is_some_and(|flat| flat.quantized.are_int8.load(Ordering::Acquire))
+    }
+
+    pub(super) fn are_int8_no_more(&self) {
+        self.store.flat().quantized.are_int8.store(false, Ordering::Release);
     }
 }
 
@@ -123,11 +139,12 @@ impl Param {
         let channels = flat.entries[self.index].channels().expect("the weight of products");
         let orientation = channels.orientation();
         assert_eq!([matrix.k(), matrix.n()], channels.sides([self.rows, self.width]), "{}", self.name);
-        let slot = &flat.quantized.0[self.index];
+        let slot = &flat.quantized.slots[self.index];
         *in_order(slot.copy.lock()) = None;
         *in_order(slot.installed.lock()) =
             Some(Installed { orientation, matrix: Arc::new(matrix), values: None });
         slot.is_installed.store(true, Ordering::Release);
+        flat.quantized.are_int8.store(true, Ordering::Release);
         flat.version.fetch_add(1, Ordering::Release);
     }
 
@@ -135,7 +152,7 @@ impl Param {
     pub(crate) fn quantized(&self, orientation: Orientation) -> Arc<Int8Matrix> {
         let flat = self.store.flat();
         let version = flat.version.load(Ordering::Acquire);
-        let slot = &flat.quantized.0[self.index];
+        let slot = &flat.quantized.slots[self.index];
         if slot.is_installed.load(Ordering::Acquire)
             && let Some(installed) = &*in_order(slot.installed.lock())
             && installed.orientation == orientation

@@ -101,8 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             "--attention has one set of weights for a text, and --long split makes several: use --long cut or error"
         );
     }
-    let mut classifier = Classifier::open(&arguments.model)?;
-    arguments.machine.place(classifier.model())?;
+    let mut classifier = Classifier::open_with(&arguments.model, &arguments.machine.opening())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
     let mut reader = TextReader::new(&classifier, arguments.long);
     let mut tally = arguments.label_text.is_some().then(|| Tally::new(&classifier));
@@ -157,7 +156,7 @@ fn attend(
     arguments: &Arguments,
 ) -> Result<()> {
     let Some(tokens) = parts.first() else { return Ok(()) };
-    let mut pass = arguments.attention.pass(arguments.machine.compute([&arguments.model]));
+    let mut pass = arguments.attention.pass(classifier.compute());
     let (probabilities, maps) = classifier.attend_in(&mut pass, tokens)?;
     let found = Classified { probabilities, words: Vec::new() };
     let label = classifier.labels().name(found.label()).to_owned();
@@ -206,7 +205,7 @@ fn label(
     arguments: &Arguments,
 ) -> Result<(String, Vec<Option<u32>>)> {
     let parts: Vec<Vec<u32>> = texts.iter().flatten().cloned().collect();
-    let mut classified = classify(classifier, &parts, arguments)?.into_iter();
+    let mut classified = classify(classifier, &parts)?.into_iter();
     let (mut lines, mut labels) = (String::new(), Vec::new());
     for (index, parts) in texts.iter().enumerate() {
         let found: Vec<Classified> = classified.by_ref().take(parts.len()).collect();
@@ -224,7 +223,7 @@ fn label(
 }
 
 /// Classifies texts, at most [`CHUNK_TOKENS`] side by side. What a text gets depends on no other.
-fn classify(classifier: &Classifier, texts: &[Vec<u32>], arguments: &Arguments) -> Result<Vec<Classified>> {
+fn classify(classifier: &Classifier, texts: &[Vec<u32>]) -> Result<Vec<Classified>> {
     let mut found = Vec::new();
     while found.len() < texts.len() {
         let rest = &texts[found.len()..];
@@ -234,9 +233,7 @@ fn classify(classifier: &Classifier, texts: &[Vec<u32>], arguments: &Arguments) 
             tokens <= CHUNK_TOKENS
         };
         let count = rest.iter().take_while(fits).count().max(1);
-        found.extend(
-            classifier.classify_tokens(&rest[..count], arguments.machine.compute([&arguments.model]))?,
-        );
+        found.extend(classifier.classify_tokens(&rest[..count])?);
     }
     Ok(found)
 }

@@ -50,11 +50,9 @@ Examples:
   heedful compare layers
   heedful compare layers --lengths 64,1024,16384 --widths 512 --compute f32 --out layers";
 
-const NO_MODEL: [&str; 0] = [];
-
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up_processor("measuring layers", arguments.quiet.verbosity())?;
-    if arguments.machine.compute(NO_MODEL) == Precision::Int8 {
+    if arguments.machine.precision() == Some(Precision::Int8) {
         bail!(
             "layers are measured in training too, and int8 is for inference only: use --compute bf16 or f32"
         );
@@ -68,7 +66,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         window: arguments.window,
         taps: arguments.taps,
         seconds: arguments.seconds,
-        compute: arguments.machine.compute(NO_MODEL).dtype(),
+        compute: arguments.machine.precision().unwrap_or(Precision::Bf16).dtype(),
     };
     check(arguments)?;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), settings.count());

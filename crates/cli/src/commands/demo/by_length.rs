@@ -59,7 +59,7 @@ pub(in crate::commands) fn bottleneck(out: &Path, seed: u64) -> Result<Experimen
         eprintln!("training {model}");
         train(DeviceChoice::Cpu, &recipe, interrupt.clone())?;
         let translator = Translator::open(&folder)?;
-        let compute = recipe.training.compute.into();
+        let compute = Some(recipe.training.compute.into());
         let options = SearchOptions { beam: 1, compute, ..SearchOptions::default() };
         let result = TestResult::evaluate(&translator, direction, &phrases, &options)?;
         curves.push(Curve { model, points: points(&phrases, &result) });

@@ -190,7 +190,7 @@ impl DemoRun<'_> {
         let outcome = train(device, recipe, interrupt)?;
         let translator = Translator::open(&self.folder)?;
         // Greedy search is enough: a phrase has one translation.
-        let options = SearchOptions { beam: 1, compute: compute.into(), ..SearchOptions::default() };
+        let options = SearchOptions { beam: 1, compute: Some(compute.into()), ..SearchOptions::default() };
         let bar = Bar::with_time_left(Verbosity::Normal, 0);
         bar.show(0, 0.0, || format!("translating {} phrases of the test set", test_set.len()));
         let result = TestResult::evaluate(&translator, self.direction, test_set, &options)?;

@@ -7,16 +7,15 @@ use anyhow::{Context, Result, bail};
 use heedful::data::Input;
 use heedful::data::corpus::{CorpusFiles, Lines, LongLines};
 use heedful::decode::SearchOptions;
-use heedful::tasks::Task;
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::language::{Generator, TextPerplexity, TextScorer};
 use heedful::tasks::translate::Translator;
+use heedful::tasks::{OpenOptions, Task};
 use heedful::tensor::Precision;
 use serde_json::json;
 
 use super::{Arguments, lines};
 use crate::long_text::{LONGEST_LINE, refused};
-use crate::machine::Machine;
 use crate::progress::{Bar, line_count};
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
@@ -29,12 +28,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up(arguments.quiet.verbosity())?;
     let text = &arguments.hypotheses;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), line_count(Some(text)));
-    let compute = arguments.machine.compute([model]);
-    let computing = (&arguments.machine, compute);
+    let opening = arguments.machine.opening();
     let task = ModelFolder::open(model)?.config.task();
-    let found = match (task, &arguments.src) {
-        (Task::Language, None) => of_text(model, text, computing, &bar)?,
-        (Task::Translate, Some(source)) => of_translation(model, [source, text], computing, &bar)?,
+    let (found, compute) = match (task, &arguments.src) {
+        (Task::Language, None) => of_text(model, text, &opening, &bar)?,
+        (Task::Translate, Some(source)) => of_translation(model, [source, text], &opening, &bar)?,
         (Task::Language, Some(_)) => bail!("--src is for translators: leave it out for a language model"),
         (Task::Translate, None) => {
             bail!("{} holds a translator: name the source of the text with --src FILE", model.display())
@@ -74,20 +72,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// What computes, and in which numbers.
-type Computing<'a> = (&'a Machine, Precision);
-
 fn of_text(
     model: &Path,
     text: &Path,
-    (machine, compute): Computing<'_>,
+    opening: &OpenOptions,
     bar: &Bar,
-) -> Result<TextPerplexity> {
-    let generator = Generator::open(model)?;
-    machine.place(generator.model())?;
+) -> Result<(TextPerplexity, Precision)> {
+    let generator = Generator::open_with(model, opening)?;
     let input = Input::new(text);
     let mut lines = Lines::open(&input)?.bounded(LONGEST_LINE, LongLines::Refused);
-    let mut scorer = TextScorer::new(&generator, compute);
+    let mut scorer = TextScorer::new(&generator);
     let mut number = 0;
     while let Some(line) = lines.next()? {
         number += 1;
@@ -101,7 +95,7 @@ fn of_text(
         scorer.push(line, tokens)?;
         bar.show(number, 0.0, || format!("{number} lines"));
     }
-    Ok(scorer.finish()?.1)
+    Ok((scorer.finish()?.1, generator.compute()))
 }
 
 /// Pairs that are scored side by side.
@@ -110,12 +104,11 @@ const CHUNK: usize = 256;
 fn of_translation(
     model: &Path,
     [source, target]: [&Path; 2],
-    (machine, compute): Computing<'_>,
+    opening: &OpenOptions,
     bar: &Bar,
-) -> Result<TextPerplexity> {
-    let translator = Translator::open(model)?;
-    machine.place(translator.model())?;
-    let options = SearchOptions { compute, ..SearchOptions::default() };
+) -> Result<(TextPerplexity, Precision)> {
+    let translator = Translator::open_with(model, opening)?;
+    let options = SearchOptions::default();
     let mut pairs = CorpusFiles::parallel(source, target).pairs();
     let (mut found, mut number) = (TextPerplexity::default(), 0);
     loop {
@@ -137,7 +130,7 @@ fn of_translation(
             chunk.push((ids, said));
         }
         if chunk.is_empty() {
-            return Ok(found);
+            return Ok((found, translator.compute()));
         }
         for score in
             translator.score_tokens(&chunk, &options).with_context(|| format!("up to line {number}"))?

@@ -126,8 +126,7 @@ impl Arguments {
         targets: &[String],
         links: Option<&[ReferenceAlignment]>,
     ) -> Result<HeadReport> {
-        let options =
-            SearchOptions { compute: self.machine.compute([&self.model]), ..SearchOptions::default() };
+        let options = SearchOptions { compute: self.machine.precision(), ..SearchOptions::default() };
         let mut survey = HeadSurvey::new(translator, &options);
         let count = self.count(sources.len());
         let bar = Bar::with_time_left(self.quiet.verbosity(), count);

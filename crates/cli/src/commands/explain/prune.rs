@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
     let format = arguments.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
     arguments.machine.set_up_processor("searching", arguments.quiet.verbosity())?;
-    let compute = arguments.machine.compute([&arguments.model]);
+    let compute = arguments.machine.precision();
     let options = SearchOptions { beam: arguments.beam, compute, ..SearchOptions::default() };
     options.check()?;
     let inputs = [&arguments.model, &arguments.src, &arguments.reference].map(PathBuf::as_path);

@@ -127,7 +127,7 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     arguments.machine.set_up_processor("searching", arguments.quiet.verbosity())?;
     let task = task_of(model)?;
     arguments.check_task(task)?;
-    let options = arguments.options(model, task, format)?;
+    let options = arguments.options(task, format)?;
     let text_file = arguments.text.first().map_or(Path::new("-"), Path::new);
     let masks = arguments.mask.iter().map(|mask| mask.file().as_path());
     let inputs: Vec<&Path> = [model, text_file].into_iter().chain(masks).collect();
@@ -192,11 +192,11 @@ impl SentenceArguments {
         Ok(())
     }
 
-    fn options(&self, model: &Path, task: Task, format: Option<Format>) -> Result<ExplainOptions> {
+    fn options(&self, task: Task, format: Option<Format>) -> Result<ExplainOptions> {
         let search = SearchOptions {
             beam: self.beam.unwrap_or(4),
             n_best: self.n_best(),
-            compute: self.machine.compute([model]),
+            compute: self.machine.precision(),
             without_heads: self.without_head.clone(),
             ..SearchOptions::default()
         };

@@ -19,8 +19,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let file = arguments.label_text.as_ref().expect("it was checked");
     let mut attention =
         arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
-    let mut classifier = Classifier::open(&arguments.model)?;
-    arguments.machine.place(classifier.model())?;
+    let mut classifier = Classifier::open_with(&arguments.model, &arguments.machine.opening())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
     let files = CorpusFiles::labelled(&[Input::new(file)])?;
     let mut pairs = files.pairs();
@@ -50,9 +49,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
         }
         let texts: Vec<Vec<u32>> =
             chunk.iter().map(|(_, ids)| ids.clone()).filter(|ids| !ids.is_empty()).collect();
-        let compute = arguments.machine.compute([&arguments.model]);
-        let found =
-            if texts.is_empty() { Vec::new() } else { classifier.classify_tokens(&texts, compute)? };
+        let found = if texts.is_empty() { Vec::new() } else { classifier.classify_tokens(&texts)? };
         let mut found = found.into_iter();
         for (label, ids) in &chunk {
             let line = match (label, if ids.is_empty() { None } else { found.next() }) {
@@ -104,7 +101,7 @@ fn attend(
     file: &mut AttentionFile,
     arguments: &Arguments,
 ) -> Result<()> {
-    let mut pass = arguments.attention.pass(arguments.machine.compute([&arguments.model]));
+    let mut pass = arguments.attention.pass(classifier.compute());
     let (_, maps) = classifier.attend_in(&mut pass, ids)?;
     let label = label.map_or_else(String::new, |label| classifier.labels().name(label).to_owned());
     file.add(number, &AttendedTokens::of_text(classifier, ids, label), &maps)

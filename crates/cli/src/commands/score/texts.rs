@@ -20,16 +20,15 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let file = arguments.text.as_ref().expect("it was checked");
     let mut attention =
         arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
-    let mut generator = Generator::open(&arguments.model)?;
-    arguments.machine.place(generator.model())?;
+    let mut generator = Generator::open_with(&arguments.model, &arguments.machine.opening())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| generator.set_max_tokens(tokens))?;
-    let compute = arguments.machine.compute([&arguments.model]);
+    let compute = generator.compute();
     let mut reader = TextReader::new(&generator, arguments);
     let input = Input::new(file);
     let mut lines = Lines::open(&input)?.bounded(LONGEST_LINE, LongLines::Refused);
     let count = line_count(Some(file));
     let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
-    let mut scorer = TextScorer::new(&generator, compute);
+    let mut scorer = TextScorer::new(&generator);
     // The tokens of the lines that have no score yet.
     let mut open: VecDeque<Vec<u32>> = VecDeque::new();
     let line_of = |score: &TargetScore, tokens: Option<Vec<u32>>| {

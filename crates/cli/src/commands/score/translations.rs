@@ -21,12 +21,11 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let [src, tgt] = [&arguments.src, &arguments.tgt].map(|file| file.as_ref().expect("it was checked"));
     let mut attention =
         arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
-    let mut translator = Translator::open(&arguments.model)?;
-    arguments.machine.place(translator.model())?;
+    let mut translator = Translator::open_with(&arguments.model, &arguments.machine.opening())?;
     translator.model().check_heads(&arguments.without_head)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
     let options = SearchOptions {
-        compute: arguments.machine.compute([&arguments.model]),
+        compute: arguments.machine.precision(),
         without_heads: arguments.without_head.clone(),
         ..SearchOptions::default()
     };
@@ -65,7 +64,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
             results.add(&(arguments.line(score, &translator.tokenizers().target, &tokens) + "\n"))?;
             if let Some(file) = attention.as_mut().filter(|_| !source.is_empty()) {
                 let mut pass =
-                    arguments.attention.pass(options.compute).without_heads(&options.without_heads);
+                    arguments.attention.pass(translator.compute()).without_heads(&options.without_heads);
                 let (maps, _) = attend_in(&mut pass, translator.model(), source, target)
                     .with_context(|| format!("line {}", first + index + 1))?;
                 file.add(first + index, &AttendedTokens::of_pair(&translator, source, target), &maps)?;

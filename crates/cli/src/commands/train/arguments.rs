@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use heedful::recipe::Recipe;
 use heedful::tasks::folder::is_package;
-use heedful::train::run::RunError;
+use heedful::train::run::not_a_run;
 
 use super::distributed::Distributed;
 use super::recipe_arguments::{PRECEDENCE, RecipeArguments};
@@ -65,7 +65,7 @@ impl Arguments {
                      from its weights with --init-from {file} --out FOLDER"
                 );
             }
-            return Err(RunError::NotARun { folder: folder.clone() }.into());
+            return Err(not_a_run(folder).into());
         }
         if let Some(run) = self.resume.as_ref().filter(|_| self.recipe.sets("output.out")) {
             bail!("--resume {} continues in that folder: remove --out", run.display());

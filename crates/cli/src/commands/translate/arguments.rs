@@ -185,7 +185,7 @@ impl Arguments {
             n_best: self.n_best,
             sampling: self.sample.then_some(sampling),
             no_repeat_ngram: self.no_repeat_ngram,
-            compute: self.machine.compute(self.models()),
+            compute: self.machine.precision(),
             batch_tokens: self.batch_tokens,
             without_heads: self.without_head.clone(),
             ..defaults

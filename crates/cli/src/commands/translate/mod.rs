@@ -57,7 +57,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             && let Some(whole) = translated.whole()
             && let Some(best) = whole.outputs.first()
         {
-            let mut pass = arguments.attention.pass(options.compute).without_heads(&options.without_heads);
+            let mut pass =
+                arguments.attention.pass(translator.compute()).without_heads(&options.without_heads);
             let tokens = &best.hypothesis.tokens;
             let (maps, _) = attend_in(&mut pass, translator.model(), &whole.source, tokens)?;
             file.add(line, &AttendedTokens::of_translation(&translator, &whole), &maps)?;
@@ -77,15 +78,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn open(arguments: &Arguments) -> Result<Translator> {
     let models = arguments.models();
     let open = |folder: &&Path| {
-        let translator = Translator::open(folder)?;
-        arguments.machine.place(translator.model())?;
+        let translator = Translator::open_with(folder, &arguments.machine.opening())?;
         Ok(translator)
     };
     let translators = models.iter().map(open).collect::<Result<Vec<_>>>()?;
     translators[0].model().check_heads(&arguments.without_head)?;
-    Translator::join(translators).map_err(|error| match error {
-        JoinError::Vocabulary { number, .. } => anyhow!("{}: {error}", models[number - 1].display()),
-        JoinError::Empty => error.into(),
+    Translator::join(translators).map_err(|error| match error.cause() {
+        Some(JoinError::Vocabulary { number, .. }) => anyhow!("{}: {error}", models[number - 1].display()),
+        _ => error.into(),
     })
 }
 

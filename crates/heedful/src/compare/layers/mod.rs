@@ -82,6 +82,8 @@ pub enum LayerError {
     },
 }
 
+impl crate::error::Cause for LayerError {}
+
 impl LayerKind {
     /// All of them, in the order of the tables.
     pub const ALL: [LayerKind; 5] = [

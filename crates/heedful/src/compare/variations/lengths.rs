@@ -1,13 +1,15 @@
 //! How often a classifier is right, by the length of the text: one vector may hold a short text and not a long one.
 
+use heedful_tensor::Precision;
 use serde::{Deserialize, Serialize};
 
 use super::Variation;
+use crate::Result;
 use crate::data::Input;
 use crate::data::corpus::CorpusFiles;
 use crate::recipe::Task;
+use crate::tasks::OpenOptions;
 use crate::tasks::classify::{Classified, Classifier};
-use crate::train::run::RunError;
 
 /// Texts are compared in so many groups of equal size, from the shortest to the longest.
 const GROUPS: usize = 4;
@@ -28,10 +30,11 @@ pub struct LengthAccuracy {
 }
 
 /// Classifies the validation set with the model that a run has left; empty for other tasks, and where there is no model.
-pub(super) fn by_length(variation: &Variation) -> Result<Vec<LengthAccuracy>, RunError> {
+pub(super) fn by_length(variation: &Variation) -> Result<Vec<LengthAccuracy>> {
     let (recipe, folder) = (&variation.recipe, &variation.recipe.output.out);
     let (Task::Classify, Some(folder)) = (recipe.data.task, folder) else { return Ok(Vec::new()) };
-    let Ok(classifier) = Classifier::open(folder) else { return Ok(Vec::new()) };
+    let options = OpenOptions::new().compute(Precision::from(recipe.training.compute));
+    let Ok(classifier) = Classifier::open_with(folder, &options) else { return Ok(Vec::new()) };
     let mut texts: Vec<(Vec<u32>, Option<u32>)> = Vec::new();
     for pair in CorpusFiles::labelled(&Input::list(&recipe.data.valid_label_text))?.pairs() {
         let pair = pair?;
@@ -47,7 +50,7 @@ pub(super) fn by_length(variation: &Variation) -> Result<Vec<LengthAccuracy>, Ru
         for part in texts.chunks(BATCH) {
             let tokens: Vec<Vec<u32>> = part.iter().map(|(tokens, _)| tokens.clone()).collect();
             // A model without finite scores has nothing to compare; its run says so.
-            let found = classifier.classify_tokens(&tokens, recipe.training.compute.into());
+            let found = classifier.classify_tokens(&tokens);
             let Ok(found) = found else { return Ok(Vec::new()) };
             let is_right =
                 |(found, (_, truth)): &(&Classified, &(_, Option<u32>))| Some(found.label()) == *truth;

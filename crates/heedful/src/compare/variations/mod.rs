@@ -19,12 +19,13 @@ pub use lengths::LengthAccuracy;
 pub use page::files;
 pub use train::{VariationResult, finished, train};
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::recipe::{Author, Key, Literal, Overrides, Recipe, RecipeError};
 use crate::tasks;
 use crate::tasks::ModelConfig;
-use crate::train::run::{RunError, with_absolute_paths};
+use crate::train::run::{no_folder, with_absolute_paths};
+use crate::{Error, Result};
 
 /// The variations to train.
 #[derive(Clone, Debug)]
@@ -59,60 +60,9 @@ pub struct SkippedVariation {
     pub reason: String,
 }
 
-/// Variations cannot be planned or trained.
-#[derive(Debug, thiserror::Error)]
-pub enum VariationError {
-    /// The recipe has no validation set.
-    #[error("variations are compared by their validation: name a validation set ({flags})")]
-    NoValidation {
-        /// The flags that name one.
-        flags: &'static str,
-    },
-    /// The corpus is standard input, which can be read only once.
-    #[error(
-        "every variation reads the text, but standard input can be read only once: name files instead of -"
-    )]
-    StandardInput,
-    /// The recipe starts from another model, which determines the sizes.
-    #[error(
-        "a model that starts from another model has that model's sizes: variations need a recipe without model.init_from"
-    )]
-    InitFrom,
-    /// The folder has a run with other settings.
-    #[error("{} was trained with other settings ({differences}): choose another --out, or remove that folder", folder.display())]
-    OtherRecipe {
-        /// The run's folder.
-        folder: PathBuf,
-        /// What differs.
-        differences: String,
-    },
-    /// The outcome file of a run cannot be read.
-    #[error("{} does not describe how the run ended ({reason}): remove the file, and it is written anew", path.display())]
-    Outcome {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The base recipe is invalid.
-    #[error(transparent)]
-    Recipe(#[from] RecipeError),
-    /// A variation cannot be trained.
-    #[error("{name}: {source}")]
-    Run {
-        /// Its name.
-        name: String,
-        /// The error of the run.
-        source: Box<RunError>,
-    },
-    /// The recipe names no output folder.
-    #[error(transparent)]
-    Folder(Box<RunError>),
-}
-
 /// Plans the base and the variations of some groups, in folders below the base recipe's.
-pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan, VariationError> {
-    let folder = base.output.out.clone().ok_or(VariationError::Folder(Box::new(RunError::NoFolder)))?;
+pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan> {
+    let folder = base.output.out.clone().ok_or_else(no_folder)?;
     check(base)?;
     // Absolute, as in the recipes in the runs' folders, with which it is compared.
     let mut base = with_absolute_paths(base);
@@ -243,16 +193,21 @@ fn differences_of(base: &Recipe, other: &Recipe, counts: impl Fn(&Key) -> bool) 
     texts.collect::<Vec<_>>().join(", ")
 }
 
-fn check(base: &Recipe) -> Result<(), VariationError> {
+fn check(base: &Recipe) -> Result<()> {
     if !base.data.task.has_validation(&base.data) {
-        return Err(VariationError::NoValidation { flags: base.data.task.validation_flags() });
+        let flags = base.data.task.validation_flags();
+        let why = format!("variations are compared by their validation: name a validation set ({flags})");
+        return Err(Error::new(why));
     }
     let standard_input = Literal::Text("-".to_owned());
     if base.named_files().any(|(_, files)| files.contains(&standard_input)) {
-        return Err(VariationError::StandardInput);
+        let why = "every variation reads the text, but standard input can be read only once: name files instead of -";
+        return Err(Error::new(why));
     }
     if base.model.init_from.is_some() {
-        return Err(VariationError::InitFrom);
+        return Err(Error::new(
+            "a model that starts from another model has that model's sizes: variations need a recipe without model.init_from",
+        ));
     }
     Ok(())
 }

@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::lengths::by_length;
-use super::{LengthAccuracy, Variation, VariationError, VariationGroup, what_differs};
+use super::{LengthAccuracy, Variation, VariationGroup, what_differs};
 use crate::metrics::Measure;
 use crate::models::DeviceChoice;
 use crate::recipe::{Author, Key, Overrides, Recipe};
 use crate::store::durable;
 use crate::tasks;
 use crate::train::log::{Record, read_metrics, series};
-use crate::train::run::{self, Ending, Event, RunError, Start, Watcher};
+use crate::train::run::{self, Diverged, Ending, Event, Start, Watcher};
+use crate::{Error, Result};
 
 /// The result of a variation whose training has ended.
 #[derive(Clone, Debug)]
@@ -64,11 +65,11 @@ pub fn train(
     device: DeviceChoice,
     variation: &Variation,
     watcher: &mut dyn Watcher,
-) -> Result<Option<VariationResult>, VariationError> {
+) -> Result<Option<VariationResult>> {
     if let Some(entry) = finished(variation)? {
         return Ok(Some(entry));
     }
-    let failed = |source| VariationError::Run { name: variation.run(), source: Box::new(source) };
+    let failed = |error: Error| Error::new(format!("{}: {error}", variation.run()));
     let recipe = &variation.recipe;
     let start = if run::is_run(&folder(variation)) { Start::Resume } else { Start::Fresh };
     let mut watcher = Counting { watcher, parameters: 0, step: 0, seconds: 0.0 };
@@ -87,7 +88,7 @@ pub fn train(
             by_length: by_length(variation).map_err(failed)?,
         },
         // Divergence is a result too: the other variations are still trained.
-        Err(error @ RunError::Diverged { .. }) => Outcome {
+        Err(error) if error.cause::<Diverged>().is_some() => Outcome {
             budget,
             parameters,
             step,
@@ -104,10 +105,15 @@ pub fn train(
 }
 
 /// The result of a variation that was trained to its end; `None` if it was not.
-pub fn finished(variation: &Variation) -> Result<Option<VariationResult>, VariationError> {
+pub fn finished(variation: &Variation) -> Result<Option<VariationResult>> {
     check_recipe(variation)?;
     let path = path(variation);
-    let unreadable = |reason: String| VariationError::Outcome { path: path.clone(), reason };
+    let unreadable = |reason: String| {
+        Error::new(format!(
+            "{} does not describe how the run ended ({reason}): remove the file, and it is written anew",
+            path.display()
+        ))
+    };
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -121,7 +127,7 @@ pub fn finished(variation: &Variation) -> Result<Option<VariationResult>, Variat
 }
 
 /// Checks that the run in the folder was trained with the same recipe.
-fn check_recipe(variation: &Variation) -> Result<(), VariationError> {
+fn check_recipe(variation: &Variation) -> Result<()> {
     let folder = folder(variation);
     if !run::is_run(&folder) {
         return Ok(());
@@ -133,12 +139,15 @@ fn check_recipe(variation: &Variation) -> Result<(), VariationError> {
     if there.fingerprint() == variation.recipe.fingerprint() {
         return Ok(());
     }
-    Err(VariationError::OtherRecipe { folder, differences: what_differs(&variation.recipe, &there) })
+    let differences = what_differs(&variation.recipe, &there);
+    Err(Error::new(format!(
+        "{} was trained with other settings ({differences}): choose another --out, or remove that folder",
+        folder.display()
+    )))
 }
 
-fn entry(variation: &Variation, outcome: Outcome) -> Result<VariationResult, VariationError> {
-    let failed =
-        |error| VariationError::Run { name: variation.run(), source: Box::new(RunError::Log(error)) };
+fn entry(variation: &Variation, outcome: Outcome) -> Result<VariationResult> {
+    let failed = |error| Error::new(format!("{}: {error}", variation.run()));
     let records = read_metrics(&folder(variation).join("metrics.jsonl")).map_err(failed)?;
     let validations: Vec<Record> =
         records.into_iter().filter(|record| record.value(Measure::ValidLoss).is_some()).collect();

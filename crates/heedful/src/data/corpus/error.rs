@@ -127,3 +127,5 @@ pub enum CorpusError {
         error: io::Error,
     },
 }
+
+impl crate::error::Cause for CorpusError {}

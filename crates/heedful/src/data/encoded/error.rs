@@ -71,3 +71,5 @@ pub enum EncodedError {
         batches: u64,
     },
 }
+
+impl crate::error::Cause for EncodedError {}

@@ -59,6 +59,8 @@ pub enum TooLong {
     },
 }
 
+impl crate::error::Cause for TooLong {}
+
 /// A limit that cannot be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
@@ -77,6 +79,8 @@ pub enum LimitError {
         positions: usize,
     },
 }
+
+impl crate::error::Cause for LimitError {}
 
 /// The tokens of a text that was cut where it had too many.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -94,3 +94,5 @@ pub enum TokenizerError {
     #[error("the vocabulary could not be learned: {0}")]
     Training(String),
 }
+
+impl crate::error::Cause for TokenizerError {}

@@ -60,6 +60,8 @@ pub enum VocabularyError {
     Tokenizer(#[from] TokenizerError),
 }
 
+impl crate::error::Cause for VocabularyError {}
+
 impl Tokenizers {
     /// One vocabulary for both sides.
     pub fn joint(tokenizer: Tokenizer) -> Tokenizers {

@@ -9,7 +9,8 @@ use super::original::Original;
 use super::refusals::Refusals;
 use super::spread::Spread;
 use super::vocabulary::Vocabulary;
-use super::{Contents, ExportError, Exported, shortest};
+use super::{Contents, Exported, shortest};
+use crate::Result;
 use crate::data::SpecialTokens;
 use crate::exchange::kept::{KEY, Kept};
 use crate::exchange::names::bert::{HEAD, head};
@@ -27,7 +28,7 @@ const FORMAT: &str = "a CTranslate2 model";
 const REMEDY: &str = "Train a model without it";
 
 /// A translator.
-pub(super) fn translator(original: &Original, config: &TransformerConfig) -> Result<Exported, ExportError> {
+pub(super) fn translator(original: &Original, config: &TransformerConfig) -> Result<Exported> {
     let mut refusals = Refusals::of_layers(&config.layer());
     refusals.add(config.decoder_layer != DecoderLayer::Attention, || {
         "recurrent units in the decoder (`decoder_layer`)".to_owned()
@@ -83,7 +84,7 @@ pub(super) fn language(
     original: &Original,
     config: &LanguageConfig,
     stack: &StackConfig,
-) -> Result<Exported, ExportError> {
+) -> Result<Exported> {
     let shape = StackShape::single("decoder", stack);
     let mut refusals = Refusals::of_layers(&stack.layer());
     let scalars = scalars(shape, stack, &mut refusals);
@@ -109,7 +110,7 @@ pub(super) fn language(
 }
 
 /// An encoder, with the head for masked tokens beside it.
-pub(super) fn masked(original: &Original, config: &MaskedConfig) -> Result<Exported, ExportError> {
+pub(super) fn masked(original: &Original, config: &MaskedConfig) -> Result<Exported> {
     let (stack, d) = (&config.stack, config.stack.d_model);
     let shape = StackShape::single("encoder", stack);
     let mut refusals = Refusals::of_layers(&stack.layer());

@@ -8,7 +8,6 @@
 //! What a format cannot express is refused by name before anything is written (`refusals`). Importing an export gives the same
 //! weights, bit for bit: both go by the same tables of names.
 
-mod error;
 mod original;
 mod refusals;
 mod spread;
@@ -18,11 +17,10 @@ mod ctranslate2;
 mod huggingface;
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde_json::Value;
-
-pub use error::ExportError;
 
 use self::original::Original;
 use self::refusals::Refusals;
@@ -33,6 +31,7 @@ use crate::store::formats::huggingface::write;
 use crate::store::formats::written::WrittenTensor;
 use crate::tasks::ModelConfig;
 use crate::tasks::language::LanguageStack;
+use crate::{Error, Result};
 
 /// A project that models are exported for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +56,8 @@ enum Contents {
 }
 
 /// Reads the folder of a model or of a training run, and makes the files of another project of it. Nothing is written.
-pub fn prepare(model: &Path, format: ExportFormat) -> Result<Exported, ExportError> {
+pub fn prepare(model: impl AsRef<Path>, format: ExportFormat) -> Result<Exported> {
+    let model = model.as_ref();
     let original = Original::open(model)?;
     match (&original.config, format) {
         (ModelConfig::Translate(EncoderDecoderConfig::Transformer(config)), ExportFormat::Ctranslate2) => {
@@ -82,7 +82,7 @@ pub fn prepare(model: &Path, format: ExportFormat) -> Result<Exported, ExportErr
 }
 
 /// The error about a family or a task that neither format has.
-fn other_model(original: &Original, format: ExportFormat) -> ExportError {
+fn other_model(original: &Original, format: ExportFormat) -> Error {
     let mut refusals = Refusals::default();
     refusals.add(true, || {
         format!("{} of the {} family", original.config.task().model(), original.config.family())
@@ -93,6 +93,10 @@ fn other_model(original: &Original, format: ExportFormat) -> ExportError {
     };
     let remedy = "Transformers are exported: translators, language models and masked language models";
     refusals.check(original, name, remedy).expect_err("there is a reason")
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Error {
+    Error::new(format!("cannot write {}: {error}", path.display()))
 }
 
 impl Exported {
@@ -114,18 +118,17 @@ impl Exported {
 
     /// Writes the folder, creating it if needed; vocabularies of another export that was there are removed. The weights come last:
     /// without them there is no model.
-    pub fn save(&self, folder: &Path) -> Result<(), ExportError> {
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
+        let folder = folder.as_ref();
         let is_stale =
             |name: &&str| self.names().all(|written| written != *name) && folder.join(name).exists();
         for path in vocabulary::FILES.into_iter().filter(is_stale).map(|name| folder.join(name)) {
-            fs::remove_file(&path)
-                .map_err(|error| ExportError::Folder { file: path.display().to_string(), error })?;
+            fs::remove_file(&path).map_err(|error| unwritable(&path, &error))?;
         }
         for (name, contents) in &self.files {
             let path = folder.join(name);
             let above = path.parent().unwrap_or(folder);
-            fs::create_dir_all(above)
-                .map_err(|error| ExportError::Folder { file: above.display().to_string(), error })?;
+            fs::create_dir_all(above).map_err(|error| unwritable(above, &error))?;
             match contents {
                 Contents::Bytes(bytes) => durable::write_bytes(&path, bytes)?,
                 Contents::Safetensors(tensors) => {
@@ -157,11 +160,7 @@ impl Exported {
     }
 
     /// Adds the weights.
-    fn finish(
-        mut self,
-        original: &Original,
-        (name, weights): (&'static str, Contents),
-    ) -> Result<Exported, ExportError> {
+    fn finish(mut self, original: &Original, (name, weights): (&'static str, Contents)) -> Result<Exported> {
         if let Contents::Ctranslate2(contents) = &weights {
             let mut refusals = Refusals::default();
             if let Some(variable) = contents.first_too_large() {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::ExportError;
+use crate::Result;
 use crate::data::tokenizer::Tokenizers;
 use crate::exchange::origin;
 use crate::layers::Positions;
@@ -28,7 +28,7 @@ pub(super) struct Original {
 
 impl Original {
     /// Opens a folder; its weights are read by [`Original::weights`].
-    pub(super) fn open(path: &Path) -> Result<Original, ExportError> {
+    pub(super) fn open(path: &Path) -> Result<Original> {
         let folder = ModelFolder::open(path)?;
         let block = match &folder.config {
             ModelConfig::Language(config) => config.block,
@@ -50,7 +50,7 @@ impl Original {
     }
 
     /// Its parameters as f32, those of fewer bits too.
-    pub(super) fn weights(&self) -> Result<Weights, ExportError> {
+    pub(super) fn weights(&self) -> Result<Weights> {
         Ok(self.folder.weights()?)
     }
 

@@ -1,9 +1,9 @@
 //! What a model has and a format does not. All of it is named at once, before anything is written.
 
-use super::ExportError;
 use super::original::Original;
 use crate::layers::{AttentionScore, NormKind};
 use crate::models::transformer::LayerConfig;
+use crate::{Error, Result};
 
 /// Reasons against an export.
 #[derive(Default)]
@@ -43,16 +43,13 @@ impl Refusals {
     }
 
     /// An error that names all reasons, if there are any.
-    pub(super) fn check(
-        self,
-        original: &Original,
-        format: &'static str,
-        remedy: &str,
-    ) -> Result<(), ExportError> {
+    pub(super) fn check(self, original: &Original, format: &'static str, remedy: &str) -> Result<()> {
         if self.reasons.is_empty() {
             return Ok(());
         }
-        let (model, reasons, remedy) = (original.path.display().to_string(), self.reasons, remedy.to_owned());
-        Err(ExportError::Inexpressible { model, format, reasons, remedy })
+        let (model, reasons) = (original.path.display(), self.reasons.join("; "));
+        Err(Error::new(format!(
+            "{model} cannot be exported as {format}, which does not have: {reasons}. {remedy}"
+        )))
     }
 }

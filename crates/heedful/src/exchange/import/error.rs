@@ -50,3 +50,5 @@ pub enum ImportError {
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
+
+impl crate::error::Cause for ImportError {}

@@ -67,7 +67,8 @@ pub struct Imported {
 }
 
 /// Reads a model of another project, whose format is found by content. Nothing is written.
-pub fn read(path: &Path) -> Result<Imported, ImportError> {
+pub fn read(path: impl AsRef<Path>) -> crate::Result<Imported> {
+    let path = path.as_ref();
     let mut imported = match recognise(path)? {
         ForeignFormat::Argos => ctranslate2::argos(path),
         ForeignFormat::Ctranslate2 => ctranslate2::folder(path),
@@ -114,7 +115,8 @@ impl Imported {
     }
 
     /// Writes the model's folder, creating it if needed.
-    pub fn save(&self, folder: &Path) -> Result<(), ImportError> {
+    pub fn save(&self, folder: impl AsRef<Path>) -> crate::Result<()> {
+        let folder = folder.as_ref();
         let created = fs::create_dir_all(folder);
         let write = |error| ImportError::Write { file: folder.join(ORIGIN).display().to_string(), error };
         created.map_err(write)?;

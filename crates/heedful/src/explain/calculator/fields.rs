@@ -18,6 +18,8 @@ const LONGEST_LABEL: usize = 40;
 #[error("{0}")]
 pub struct ExerciseError(pub(super) String);
 
+impl crate::error::Cause for ExerciseError {}
+
 pub(super) fn wrong<T>(message: impl Into<String>) -> Result<T, ExerciseError> {
     Err(ExerciseError(message.into()))
 }

@@ -4,7 +4,8 @@
 //! the other, each time the one without which, beside those before it, the word changes most often.
 
 use super::removal::Probe;
-use crate::decode::DecodeError;
+
+use crate::Result;
 use crate::layers::HeadName;
 
 /// The word is decided by heads without which it changes in this share of the translations.
@@ -16,11 +17,7 @@ pub const MOST_DECIDING: usize = 4;
 impl Probe<'_> {
     /// A few heads that together decide the word, in the order in which they were found; none if [`MOST_DECIDING`] do not. They
     /// should be measured with other sources than they are found with. `progress` hears which are removed now.
-    pub fn deciding(
-        &self,
-        sources: &[&str],
-        mut progress: impl FnMut(&[HeadName]),
-    ) -> Result<Vec<HeadName>, DecodeError> {
+    pub fn deciding(&self, sources: &[&str], mut progress: impl FnMut(&[HeadName])) -> Result<Vec<HeadName>> {
         let whole = self.translated(sources, &[])?;
         let mut found: Vec<HeadName> = Vec::new();
         while found.len() < MOST_DECIDING {

@@ -7,7 +7,7 @@ mod removal;
 mod scaling;
 
 pub use deciding::MOST_DECIDING;
-pub use order::{OrderError, OrderSettings, Permutation, order_of_model, order_of_random_model};
+pub use order::{OrderSettings, Permutation, order_of_model, order_of_random_model};
 pub use removal::{Changed, Probe, Removals, listed};
 pub use scaling::{ScalingSettings, scaling};
 

@@ -15,13 +15,14 @@ use heedful_tensor::{DType, Ragged};
 use serde_json::{Value, json};
 
 use super::Experiment;
-use crate::data::batch::BatchError;
 use crate::layers::{Pass, Positions};
 use crate::models::EncoderDecoderConfig;
 use crate::models::Generate;
 use crate::models::transformer::{Transformer, TransformerConfig};
 use crate::plot::{HeatMapOptions, Table, heat_map_svg};
-use crate::tasks::OpenError;
+use crate::tasks::OpenOptions;
+use crate::{Error, Result};
+
 use crate::tasks::translate::Translator;
 
 /// The most tokens of the sentence: a picture has a cell for each pair of them.
@@ -45,30 +46,13 @@ pub enum Permutation {
     Drawn(u64),
 }
 
-/// Why the experiment cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum OrderError {
-    /// The folder has no translator.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The model has no positions to leave out.
-    #[error("only a Transformer has positions that can be left out, and this model is none")]
-    NoTransformer,
-    /// The model cannot read the sentence.
-    #[error(transparent)]
-    Batch(#[from] BatchError),
-    /// The sentence is too short or too long.
-    #[error("the sentence has {tokens} tokens: give one of 2 to {MOST_TOKENS}")]
-    Length {
-        /// Its tokens.
-        tokens: usize,
-    },
-}
-
 /// With the Transformer of a folder, which translates.
-pub fn order_of_model(folder: &Path, settings: &OrderSettings) -> Result<Experiment, OrderError> {
-    let (translator, config) = Translator::open_with_config(folder)?;
-    let EncoderDecoderConfig::Transformer(config) = config else { return Err(OrderError::NoTransformer) };
+pub fn order_of_model(folder: &Path, settings: &OrderSettings) -> Result<Experiment> {
+    let (translator, config) = Translator::open_with_config(folder, &OpenOptions::new())?;
+    let EncoderDecoderConfig::Transformer(config) = config else {
+        let why = "only a Transformer has positions that can be left out, and this model is none";
+        return Err(Error::new(why));
+    };
     let tokens = translator.encode(&settings.text);
     let labels = tokens.iter().map(|&token| translator.tokenizers().source.piece(token)).collect();
     let copy = |positions: Positions| {
@@ -87,7 +71,7 @@ pub fn order_of_model(folder: &Path, settings: &OrderSettings) -> Result<Experim
 }
 
 /// With a Transformer that was never trained, whose tokens are the words of the sentence.
-pub fn order_of_random_model(settings: &OrderSettings, seed: u64) -> Result<Experiment, OrderError> {
+pub fn order_of_random_model(settings: &OrderSettings, seed: u64) -> Result<Experiment> {
     let labels: Vec<String> = settings.text.split_whitespace().map(str::to_owned).collect();
     let mut words: Vec<&String> = Vec::new();
     let tokens = labels.iter().map(|label| {
@@ -147,10 +131,11 @@ fn experiment(
     sentence: &Sentence,
     settings: &OrderSettings,
     name: &str,
-) -> Result<Experiment, OrderError> {
+) -> Result<Experiment> {
     let count = sentence.tokens.len();
     if !(2..=MOST_TOKENS).contains(&count) {
-        return Err(OrderError::Length { tokens: count });
+        let why = format!("the sentence has {count} tokens: give one of 2 to {MOST_TOKENS}");
+        return Err(Error::new(why));
     }
     let order = settings.permutation.of(count);
     let permuted: Vec<String> = order.iter().map(|&from| sentence.labels[from].clone()).collect();
@@ -215,7 +200,7 @@ impl Permutation {
     }
 }
 
-fn compare(model: &Transformer, tokens: &[u32], order: &[usize]) -> Result<Compared, OrderError> {
+fn compare(model: &Transformer, tokens: &[u32], order: &[usize]) -> Result<Compared> {
     let sequences = Ragged::from_lengths([tokens.len()]);
     model.check_source(tokens, &sequences)?;
     let width = model.config().d_model;

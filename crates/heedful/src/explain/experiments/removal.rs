@@ -7,7 +7,8 @@ use heedful_tensor::random::Stream;
 use serde_json::{Value, json};
 
 use super::Experiment;
-use crate::decode::{DecodeError, Limits, SearchOptions};
+use crate::Result;
+use crate::decode::{Limits, SearchOptions};
 use crate::layers::HeadName;
 use crate::plot::{HeatMapOptions, Table, heat_map_svg, with_colour_scale};
 use crate::tasks::translate::{Terms, Translator};
@@ -58,7 +59,7 @@ impl Probe<'_> {
     }
 
     /// The translations of the model without some heads.
-    pub fn translated(&self, sources: &[&str], without: &[HeadName]) -> Result<Vec<String>, DecodeError> {
+    pub fn translated(&self, sources: &[&str], without: &[HeadName]) -> Result<Vec<String>> {
         let options = SearchOptions { without_heads: without.to_vec(), ..self.options.clone() };
         let input = |source: &&str| self.translator.input(source, self.prefix, &Terms::default());
         let inputs = sources.iter().map(input).collect();
@@ -85,7 +86,7 @@ impl Probe<'_> {
         sources: &[&str],
         named: &[HeadName],
         mut progress: impl FnMut(&[HeadName]),
-    ) -> Result<Removals, DecodeError> {
+    ) -> Result<Removals> {
         let all = self.heads();
         let draws = random_sets(&all, named);
         let singles = all.iter().map(|&head| vec![head]);

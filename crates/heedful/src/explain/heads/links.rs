@@ -22,6 +22,8 @@ pub struct ReferenceAlignmentError {
     pub text: String,
 }
 
+impl crate::error::Cause for ReferenceAlignmentError {}
+
 impl FromStr for ReferenceAlignment {
     type Err = ReferenceAlignmentError;
 

@@ -14,4 +14,4 @@ pub use examples::HeadExample;
 pub use links::{ReferenceAlignment, ReferenceAlignmentError};
 pub use report::{HeadReport, HeadRow, LayerRow};
 pub use statistics::HeadStatistics;
-pub use survey::{HeadSurvey, SurveyError};
+pub use survey::HeadSurvey;

@@ -9,10 +9,11 @@ use super::report::{HeadReport, HeadRow, LayerRow};
 use super::statistics::Tally;
 use crate::data::SpecialTokens;
 use crate::data::tokenizer::Tokenizer;
-use crate::decode::{DecodeError, SearchOptions, align_by};
+use crate::decode::{SearchOptions, align_by};
 use crate::layers::{AttentionMap, AttentionRole, LayerName};
 use crate::models::HeadName;
 use crate::tasks::translate::Translator;
+use crate::{Error, Result};
 
 /// The statistics of every head so far.
 pub struct HeadSurvey<'t> {
@@ -30,28 +31,6 @@ struct SurveyedHead {
     tally: Tally,
     matches: Matches,
     examples: Examples,
-}
-
-/// A sentence pair cannot be surveyed.
-#[derive(Debug, thiserror::Error)]
-pub enum SurveyError {
-    /// The model cannot read it.
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// A link refers to a word that does not exist.
-    #[error(
-        "link {source_word}-{target_word} is beyond the sentence: it has {source_words} source words and {target_words} target words. Words are what white space separates, counted from 0"
-    )]
-    NoSuchWord {
-        /// The link's source word.
-        source_word: usize,
-        /// The link's target word.
-        target_word: usize,
-        /// The number of source words.
-        source_words: usize,
-        /// The number of target words.
-        target_words: usize,
-    },
 }
 
 impl<'t> HeadSurvey<'t> {
@@ -74,7 +53,7 @@ impl<'t> HeadSurvey<'t> {
         source: &str,
         target: &str,
         links: Option<&ReferenceAlignment>,
-    ) -> Result<(), SurveyError> {
+    ) -> Result<()> {
         let tokenizers = self.translator.tokenizers();
         let (source_ids, target_ids) = (self.translator.encode(source), tokenizers.target.encode(target));
         let words = [tokenizers.source.words(&source_ids), tokenizers.target.words(&target_ids)];
@@ -163,14 +142,15 @@ impl<'t> HeadSurvey<'t> {
     }
 }
 
-fn check(links: &ReferenceAlignment, [source, target]: &[Vec<Option<usize>>; 2]) -> Result<(), SurveyError> {
+fn check(links: &ReferenceAlignment, [source, target]: &[Vec<Option<usize>>; 2]) -> Result<()> {
     let count = |words: &[Option<usize>]| words.iter().flatten().max().map_or(0, |last| last + 1);
     let (source_words, target_words) = (count(source), count(target));
     let beyond = links.possible.iter().find(|link| link.0 >= source_words || link.1 >= target_words);
     match beyond {
-        Some(&(source_word, target_word)) => {
-            Err(SurveyError::NoSuchWord { source_word, target_word, source_words, target_words })
-        }
+        Some(&(source_word, target_word)) => Err(Error::new(format!(
+            "link {source_word}-{target_word} is beyond the sentence: it has {source_words} source words and {target_words} \
+                 target words. Words are what white space separates, counted from 0"
+        ))),
         None => Ok(()),
     }
 }

@@ -73,6 +73,8 @@ pub enum ViewError {
     },
 }
 
+impl crate::error::Cause for ViewError {}
+
 impl LayerChoice {
     /// All cross attention layers.
     pub const CROSS: LayerChoice = LayerChoice { kind: ExplainedKind::Cross, layer: None };

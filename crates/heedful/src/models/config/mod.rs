@@ -152,3 +152,5 @@ pub enum ConfigError {
         target_vocabulary: usize,
     },
 }
+
+impl crate::error::Cause for ConfigError {}

@@ -45,6 +45,8 @@ pub enum FormatError {
     },
 }
 
+impl crate::error::Cause for FormatError {}
+
 impl FormatError {
     pub(crate) fn damaged(
         file: impl Into<String>,

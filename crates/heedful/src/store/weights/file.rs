@@ -86,6 +86,8 @@ pub enum WeightsFileError {
     },
 }
 
+impl crate::error::Cause for WeightsFileError {}
+
 impl Contents<'_> {
     /// About how many bytes [`Contents::write`] writes.
     pub(crate) fn bytes(&self) -> u64 {

@@ -56,6 +56,8 @@ pub enum WeightsMismatch {
     },
 }
 
+impl crate::error::Cause for WeightsMismatch {}
+
 /// Room for a model's file: at least its numbers and its header, which names every parameter and every other file of the folder.
 pub(crate) fn room(params: &Params) -> u64 {
     let of_one = |param: heedful_tensor::Param| {

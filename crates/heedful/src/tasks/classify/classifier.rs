@@ -1,13 +1,11 @@
 //! A classifier with its vocabulary and the names of its labels: text in, label out.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::path::Path;
-//! use heedful::tasks::classify::Classifier;
-//! use heedful::tensor::Precision;
+//! # fn main() -> heedful::Result<()> {
+//! use heedful::Classifier;
 //!
-//! let classifier = Classifier::open(Path::new("run"))?;
-//! for found in classifier.classify(&["Stocks fell sharply on Monday."], Precision::F32)? {
+//! let classifier = Classifier::open("run")?;
+//! for found in classifier.classify(["Stocks fell sharply on Monday."])? {
 //!     println!("{} ({:.0} %)", classifier.labels().name(found.label()), 100.0 * found.probability());
 //! }
 //! # Ok(())
@@ -16,18 +14,19 @@
 
 use std::path::Path;
 
-use heedful_tensor::{OutOfMemory, Precision, Ragged, ops};
+use heedful_tensor::{Precision, Ragged, ops};
 
 use super::{ClassifierConfig, EncoderClassifier};
-use crate::data::batch::{BatchError, lay_end_to_end};
+use crate::Result;
+use crate::data::batch::lay_end_to_end;
 use crate::data::labels::Labels;
-use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::data::{SpecialTokens, TextLimit};
-use crate::layers::{AttentionMap, AttentionRole, MaskFault, Pass, TooManyWeights};
-use crate::models::{BrokenModel, Label, Model};
+use crate::decode::DecodeError;
+use crate::layers::{AttentionMap, AttentionRole, Pass};
+use crate::models::{BrokenModel, Label, Model, default_precision};
 use crate::tasks::open::{Opened, open};
-use crate::tasks::{OpenError, Task};
+use crate::tasks::{OpenOptions, Task};
 
 /// A classifier that reads text.
 pub struct Classifier {
@@ -35,6 +34,7 @@ pub struct Classifier {
     tokenizers: Tokenizers,
     labels: Labels,
     limit: TextLimit,
+    compute: Option<Precision>,
 }
 
 /// The result for a text that is not blank.
@@ -55,52 +55,44 @@ pub struct Word {
     pub attention: f32,
 }
 
-/// Why a classifier cannot be opened, or cannot classify a text.
-#[derive(Debug, thiserror::Error)]
-pub enum ClassifyError {
-    /// The folder holds no classifier.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// A text does not fit the model.
-    #[error(transparent)]
-    Batch(#[from] BatchError),
-    /// The model's scores are not finite.
-    #[error(transparent)]
-    Broken(#[from] BrokenModel),
-    /// The device has no memory for the batch.
-    #[error("{0}: give it less text at a time, or use --device cpu")]
-    OutOfMemory(#[from] OutOfMemory),
-    /// More attention weights than can be recorded.
-    #[error(transparent)]
-    Weights(#[from] TooManyWeights),
-    /// A given mask cannot be applied.
-    #[error(transparent)]
-    Mask(#[from] MaskFault),
-}
-
 impl Classifier {
     /// Opens the folder of a classifier or of its training run.
-    pub fn open(folder: &Path) -> Result<Classifier, ClassifyError> {
-        let opened = open::<ClassifierConfig>(folder, Task::Classify)?;
+    pub fn open(folder: impl AsRef<Path>) -> Result<Classifier> {
+        Classifier::open_with(folder, &OpenOptions::new())
+    }
+
+    /// As [`Classifier::open`], with options.
+    pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Classifier> {
+        let folder = folder.as_ref();
+        let opened = open::<ClassifierConfig>(folder, Task::Classify, options)?;
         let Opened { config, model, tokenizers, folder: files, trained } = opened;
-        let labels = files.labels().map_err(OpenError::from)?;
-        labels.expect(config.labels, folder).map_err(OpenError::from)?;
-        let limit = TextLimit::new(&tokenizers.source, model.longest_text(), trained);
-        Ok(Classifier { model, tokenizers, labels, limit })
+        let labels = files.labels()?;
+        labels.expect(config.labels, folder)?;
+        let limit = options.limit(TextLimit::new(&tokenizers.source, model.longest_text(), trained))?;
+        let compute = options.named_precision();
+        Ok(Classifier { model, tokenizers, labels, limit, compute })
     }
 
     /// Sets the most tokens of a text.
-    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+    #[doc(hidden)]
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
     }
 
+    /// The type of its matrix products.
+    pub fn compute(&self) -> Precision {
+        self.compute.unwrap_or_else(|| default_precision([self.model.params()]))
+    }
+
     /// The most tokens of a text.
+    #[doc(hidden)]
     pub fn limit(&self) -> TextLimit {
         self.limit
     }
 
     /// The model.
+    #[doc(hidden)]
     pub fn model(&self) -> &EncoderClassifier {
         &self.model
     }
@@ -111,27 +103,25 @@ impl Classifier {
     }
 
     /// A text as tokens, however many; none if it is blank.
+    #[doc(hidden)]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         if text.trim().is_empty() { Vec::new() } else { self.tokenizers.source.encode(text) }
     }
 
     /// Classifies texts, none of which is blank. The result for a text depends on nothing but itself.
-    pub fn classify(&self, texts: &[&str], compute: Precision) -> Result<Vec<Classified>, ClassifyError> {
-        let tokens: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
-        self.classify_tokens(&tokens, compute)
+    pub fn classify(&self, texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Vec<Classified>> {
+        let tokens: Vec<Vec<u32>> = texts.into_iter().map(|text| self.encode(text.as_ref())).collect();
+        self.classify_tokens(&tokens)
     }
 
     /// As [`Classifier::classify`], for texts from [`Classifier::encode`].
-    pub fn classify_tokens(
-        &self,
-        tokens: &[Vec<u32>],
-        compute: Precision,
-    ) -> Result<Vec<Classified>, ClassifyError> {
+    #[doc(hidden)]
+    pub fn classify_tokens(&self, tokens: &[Vec<u32>]) -> Result<Vec<Classified>> {
         let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
         self.model.check_text(&ids, &sequences)?;
-        let mut pass = Pass::inference(compute).recording_first_queries();
+        let mut pass = Pass::inference(self.compute()).recording_first_queries();
         let scores = || ops::softmax(&self.model.label_scores(&ids, &sequences, &mut pass)).to_vec();
-        let probabilities = self.model.params().device().fitting(scores)?;
+        let probabilities = self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }
@@ -148,15 +138,12 @@ impl Classifier {
     }
 
     /// The probability of every label of one text from [`Classifier::encode`], and what a pass records meanwhile.
-    pub fn attend_in(
-        &self,
-        pass: &mut Pass,
-        tokens: &[u32],
-    ) -> Result<(Vec<f32>, Vec<AttentionMap>), ClassifyError> {
+    #[doc(hidden)]
+    pub fn attend_in(&self, pass: &mut Pass, tokens: &[u32]) -> Result<(Vec<f32>, Vec<AttentionMap>)> {
         let sequences = Ragged::from_lengths([tokens.len()]);
         self.model.check_text(tokens, &sequences)?;
         let scores = || ops::softmax(&self.model.label_scores(tokens, &sequences, pass)).to_vec();
-        let probabilities = self.model.params().device().fitting(scores)?;
+        let probabilities = self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
         pass.check_masks()?;
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
@@ -165,6 +152,7 @@ impl Classifier {
     }
 
     /// The vocabulary of its texts.
+    #[doc(hidden)]
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizers.source
     }
@@ -210,6 +198,7 @@ fn grouped(places: &[Option<usize>], pieces: &[String]) -> Vec<Vec<usize>> {
 impl Classified {
     /// The result for a text in parts, given for each its number of tokens: the mean of the probabilities, and all words.
     /// None without a part.
+    #[doc(hidden)]
     pub fn mean(parts: impl Iterator<Item = (Classified, usize)>) -> Option<Classified> {
         let parts: Vec<(Classified, usize)> = parts.collect();
         let total: usize = parts.iter().map(|(_, tokens)| tokens).sum();

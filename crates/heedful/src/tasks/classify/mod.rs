@@ -24,7 +24,7 @@ use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use ClassifierConfig as Config;
-pub use classifier::{Classified, Classifier, ClassifyError, Word};
+pub use classifier::{Classified, Classifier, Word};
 pub use pooling::Pool;
 pub(crate) use recipe::Definition;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::validation::LabelSet;
 use super::{ClassifierConfig, EncoderClassifier};
+use crate::Result;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
 use crate::data::labels::{Labels, LabelsError};
@@ -13,8 +14,7 @@ use crate::recipe::{BestBy, DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
-    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
-    TaskWords,
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskWords,
 };
 
 const KEYS: &[&str] = &[
@@ -138,7 +138,7 @@ impl TaskDefinition for Definition {
         ["pooling.", "pooler.", "labels."].iter().any(|begin| parameter.starts_with(begin))
     }
 
-    fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
+    fn assemble(&self, materials: Materials<'_>) -> Result<Assembled> {
         let recipe = materials.recipe;
         let config: ClassifierConfig = materials.config(self);
         let model = Arc::new(config.build(recipe.training.seed)?);

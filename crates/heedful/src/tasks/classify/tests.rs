@@ -8,7 +8,7 @@ use crate::layers::{AttentionRole, Positions};
 use crate::models::convolution::{ConvolutionalConfig, ConvolutionalTextEncoderConfig};
 use crate::models::recurrent::{RecurrentConfig, RecurrentEncoderConfig, RecurrentStackConfig};
 use crate::models::transformer::{StackConfig, TransformerConfig};
-use crate::train::{Schedule, Trainer, TrainerOptions};
+use crate::train::{Schedule, StepTrainer, TrainerOptions};
 
 fn model(pooling: Pooling, positions: Positions) -> EncoderClassifier {
     let stack = StackConfig { positions, ..TransformerConfig::tiny(30).encoder() };
@@ -138,7 +138,7 @@ fn every_parameter_has_a_gradient_and_labels_are_learned() {
             assert!(param.gradient().iter().any(|&g| g != 0.0), "{summary}: {}", param.name());
         }
         let schedule = Schedule::Constant { rate: 3e-3 };
-        let mut trainer = Trainer::new(model, TrainerOptions::new(DType::F32, 1, schedule));
+        let mut trainer = StepTrainer::new(model, TrainerOptions::new(DType::F32, 1, schedule));
         let last = (0..60).map(|_| trainer.step(&batch).expect("a good batch")).last().expect("60 steps");
         assert_eq!(last.correct, 5, "{summary}: {last:?}");
     }

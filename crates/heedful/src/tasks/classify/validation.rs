@@ -5,6 +5,7 @@ use std::sync::Arc;
 use heedful_tensor::Ragged;
 
 use super::EncoderClassifier;
+use crate::Result;
 use crate::data::batch::BatchLayout;
 use crate::data::batches::{ValidationBatch, validation_batches};
 use crate::data::corpus::CorpusFiles;
@@ -18,10 +19,10 @@ use crate::metrics::{LabelReport, Measure};
 use crate::models::{Label, Model};
 use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
+use crate::tasks::Materials;
 use crate::tasks::validation::{
     HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, longest,
 };
-use crate::tasks::{Materials, TaskError};
 
 /// Maximum number of tokens whose attention is shown.
 const MOST_TOKENS: usize = 48;
@@ -38,10 +39,7 @@ pub(super) struct LabelSet {
 
 impl LabelSet {
     /// Reads the set; none if the recipe names none.
-    pub(super) fn read(
-        materials: &Materials<'_>,
-        model: Arc<EncoderClassifier>,
-    ) -> Result<Option<LabelSet>, TaskError> {
+    pub(super) fn read(materials: &Materials<'_>, model: Arc<EncoderClassifier>) -> Result<Option<LabelSet>> {
         let Materials { recipe, tokenizers, labels, .. } = *materials;
         let (files, Some(labels)) = (&recipe.data.valid_label_text, labels) else { return Ok(None) };
         if files.is_empty() {
@@ -86,7 +84,7 @@ impl ValidationSet for LabelSet {
         self.texts.len()
     }
 
-    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult> {
         let mut held_out = HeldOut::default();
         let mut confusion = ConfusionMatrix::new(self.labels.count());
         let mut predicted = vec![(0, 0.0); self.texts.len()];
@@ -121,7 +119,7 @@ impl ValidationSet for LabelSet {
         })
     }
 
-    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
+    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>> {
         let (tokens, label) = &self.encoded[0];
         let tokens = &tokens[..tokens.len().min(MOST_TOKENS)];
         let mut pass = Pass::inference(recipe.training.compute).recording();
@@ -142,7 +140,7 @@ impl ValidationSet for LabelSet {
                 columns,
             }
         };
-        let maps = pass.take_attention().map_err(DecodeError::from)?;
+        let maps = pass.take_attention()?;
         Ok(maps.iter().map(grid).collect())
     }
 }

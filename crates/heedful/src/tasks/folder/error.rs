@@ -181,6 +181,8 @@ pub enum FolderError {
     Write(#[from] WriteError),
 }
 
+impl crate::error::Cause for FolderError {}
+
 impl FolderError {
     pub(super) fn read(path: &Path, cause: io::Error) -> FolderError {
         FolderError::Read { path: path.to_owned(), cause }

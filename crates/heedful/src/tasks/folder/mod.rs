@@ -34,6 +34,7 @@ use heedful_tensor::{Params, Precision};
 pub(crate) use place::Place;
 pub use place::{beside, is_package};
 
+use crate::Result;
 use crate::data::labels::{LABELS_FILE, Labels, LabelsError};
 use crate::data::shortlist::{SHORTLIST_FILE, Shortlist, ShortlistError};
 use crate::data::tokenizer::{JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE, Tokenizers};
@@ -45,7 +46,7 @@ use crate::store::seal::Seal;
 use crate::store::weights::file::{Checksum, Contents, Opened, StoredTensor};
 use crate::store::weights::narrow::{self, InstallError, NarrowWeights};
 use crate::store::weights::{Metadata, Weights, WeightsFileError, WeightsMismatch};
-use crate::tasks::{ModelConfig, OpenError};
+use crate::tasks::ModelConfig;
 
 /// The version of the format, in `config.json` and in `model.safetensors`.
 pub const FORMAT: u64 = 2;
@@ -213,7 +214,7 @@ impl ModelFolder {
 
     /// Seals a folder whose files were changed on purpose, or written by another program. The weights must fit the
     /// configuration; damaged ones are refused.
-    pub fn seal(path: &Path) -> Result<ModelFolder, OpenError> {
+    pub fn seal(path: &Path) -> Result<ModelFolder> {
         let place = Place::of(path)?;
         if matches!(place, Place::Package(_)) {
             return Err(FolderError::Packed { path: path.to_owned() }.into());

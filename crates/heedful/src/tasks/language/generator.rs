@@ -1,12 +1,10 @@
 //! A language model with its vocabulary: a prompt in, its continuation out.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::path::Path;
-//! use heedful::decode::{Sampling, SearchOptions};
-//! use heedful::tasks::language::Generator;
+//! # fn main() -> heedful::Result<()> {
+//! use heedful::{Generator, Sampling, SearchOptions};
 //!
-//! let generator = Generator::open(Path::new("run"))?;
+//! let generator = Generator::open("run")?;
 //! let options = SearchOptions { sampling: Some(Sampling::default()), ..SearchOptions::default() };
 //! for text in generator.generate("Once upon a time", 100, &options)? {
 //!     println!("{text}");
@@ -17,16 +15,18 @@
 
 use std::path::Path;
 
+use heedful_tensor::Precision;
+
 use super::{LanguageConfig, LanguageModel, TextShape};
 use crate::data::TextLimit;
 use crate::data::batch::{Batch, BatchLayout};
-use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::{DecodeError, Hypothesis, MaxLength, Scheduler, SearchOptions, SentenceId};
 use crate::layers::{AttentionMap, Pass};
-use crate::models::{Generate, Model};
+use crate::models::{Generate, Model, default_precision};
 use crate::tasks::open::{Opened, open};
-use crate::tasks::{OpenError, Task};
+use crate::tasks::{OpenOptions, Task};
+use crate::{Error, Result};
 
 /// A language model that takes and returns text.
 pub struct Generator {
@@ -34,27 +34,7 @@ pub struct Generator {
     model: LanguageModel,
     tokenizers: Tokenizers,
     limit: TextLimit,
-}
-
-/// Why a language model cannot be opened, or cannot continue a prompt.
-#[derive(Debug, thiserror::Error)]
-pub enum GenerateError {
-    /// The folder holds no language model.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The prompt or the options are invalid.
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// The prompt is as long as the learned positions allow.
-    #[error(
-        "the prompt has {tokens} tokens, and the model has {longest} positions for prompt and continuation: give a shorter prompt"
-    )]
-    LongPrompt {
-        /// Its length.
-        tokens: usize,
-        /// The number of positions.
-        longest: usize,
-    },
+    compute: Option<Precision>,
 }
 
 /// Texts that are being generated: every [`Generation::step`] adds a token to each.
@@ -68,64 +48,75 @@ pub struct Generation<'g> {
 
 impl Generator {
     /// Opens the folder of a language model or of its training run.
-    pub fn open(folder: &Path) -> Result<Generator, GenerateError> {
-        let Opened { config, model, tokenizers, trained, .. } =
-            open::<LanguageConfig>(folder, Task::Language)?;
+    pub fn open(folder: impl AsRef<Path>) -> Result<Generator> {
+        Generator::open_with(folder, &OpenOptions::new())
+    }
+
+    /// As [`Generator::open`], with options.
+    pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Generator> {
+        let opened = open::<LanguageConfig>(folder.as_ref(), Task::Language, options)?;
+        let Opened { config, model, tokenizers, trained, .. } = opened;
         // `<bos>` comes before a prompt, and a token after it.
         let positions = model.longest_target().map(|longest| longest.saturating_sub(2));
-        let limit = TextLimit::new(&tokenizers.target, positions, trained.max(config.block));
-        Ok(Generator { config, model, tokenizers, limit })
+        let limit =
+            options.limit(TextLimit::new(&tokenizers.target, positions, trained.max(config.block)))?;
+        let compute = options.named_precision();
+        Ok(Generator { config, model, tokenizers, limit, compute })
     }
 
     /// Sets the most tokens of a prompt.
-    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+    #[doc(hidden)]
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
     }
 
+    /// The type of its matrix products, unless the options of a search name another.
+    pub fn compute(&self) -> Precision {
+        self.compute.unwrap_or_else(|| default_precision([self.model.params()]))
+    }
+
     /// The most tokens of a prompt, `<bos>` not among them.
+    #[doc(hidden)]
     pub fn limit(&self) -> TextLimit {
         self.limit
     }
 
     /// The model.
+    #[doc(hidden)]
     pub fn model(&self) -> &LanguageModel {
         &self.model
     }
 
     /// The vocabulary.
+    #[doc(hidden)]
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizers.target
     }
 
     /// The options of a search for at most `tokens` tokens after a prompt of `prompt` tokens.
-    pub fn options(
-        &self,
-        prompt: usize,
-        tokens: usize,
-        options: &SearchOptions,
-    ) -> Result<SearchOptions, GenerateError> {
+    #[doc(hidden)]
+    pub fn options(&self, prompt: usize, tokens: usize, options: &SearchOptions) -> Result<SearchOptions> {
         // With `<bos>`.
         let given = prompt + 1;
         let tokens = match self.model.longest_target() {
             Some(longest) if given >= longest => {
-                return Err(GenerateError::LongPrompt { tokens: given, longest });
+                return Err(Error::new(format!(
+                    "the prompt has {given} tokens, and the model has {longest} positions for prompt and continuation: give a \
+                     shorter prompt"
+                )));
             }
             Some(longest) => tokens.min(longest - given),
             None => tokens,
         };
-        let options = SearchOptions { max_length: MaxLength::Absolute(tokens), ..options.clone() };
-        options.check().map_err(DecodeError::from)?;
+        let compute = options.compute.or(Some(self.compute()));
+        let options = SearchOptions { max_length: MaxLength::Absolute(tokens), compute, ..options.clone() };
+        options.check()?;
         Ok(options)
     }
 
     /// Continues a prompt by at most `tokens` tokens: prompt and continuation, `n_best` of them, best first.
-    pub fn generate(
-        &self,
-        prompt: &str,
-        tokens: usize,
-        options: &SearchOptions,
-    ) -> Result<Vec<String>, GenerateError> {
+    pub fn generate(&self, prompt: &str, tokens: usize, options: &SearchOptions) -> Result<Vec<String>> {
         let prompt = self.encode(prompt);
         let options = self.options(prompt.len(), tokens, options)?;
         let mut generation = self.begin(prompt, &options)?;
@@ -134,7 +125,8 @@ impl Generator {
     }
 
     /// Starts to continue a prompt from [`Generator::encode`], with options from [`Generator::options`].
-    pub fn begin(&self, prompt: Vec<u32>, options: &SearchOptions) -> Result<Generation<'_>, GenerateError> {
+    #[doc(hidden)]
+    pub fn begin(&self, prompt: Vec<u32>, options: &SearchOptions) -> Result<Generation<'_>> {
         let prompt = self.source(prompt);
         let mut scheduler = Scheduler::new(&self.model, options)?;
         let id = scheduler.push(prompt.clone());
@@ -142,6 +134,7 @@ impl Generator {
     }
 
     /// A prompt as tokens, however many.
+    #[doc(hidden)]
     pub fn encode(&self, prompt: &str) -> Vec<u32> {
         let tokenizer = &self.tokenizers.target;
         match self.config.text {
@@ -151,11 +144,13 @@ impl Generator {
     }
 
     /// What a search reads: `<bos>` and the prompt.
+    #[doc(hidden)]
     pub fn source(&self, prompt: Vec<u32>) -> Vec<u32> {
         [vec![self.model.special_tokens().bos], prompt].concat()
     }
 
     /// Whether a text is followed by `<eos>`, which then is predicted too.
+    #[doc(hidden)]
     pub fn ends_texts(&self) -> bool {
         self.config.text == TextShape::Lines
     }
@@ -163,21 +158,19 @@ impl Generator {
     /// The log-probability of every token of one text from [`Generator::encode`], given all before it, and of `<eos>` where it
     /// [ends texts](Generator::ends_texts), with what a pass records meanwhile. Rows of its attention are the predicted
     /// tokens, columns `<bos>` and the tokens before the last row's.
-    pub fn attend_in(
-        &self,
-        pass: &mut Pass,
-        tokens: &[u32],
-    ) -> Result<(Vec<f64>, Vec<AttentionMap>), GenerateError> {
+    #[doc(hidden)]
+    pub fn attend_in(&self, pass: &mut Pass, tokens: &[u32]) -> Result<(Vec<f64>, Vec<AttentionMap>)> {
         let batch = self.batch(&[tokens])?;
         let device = self.model.params().device();
         let losses = device.fitting(|| self.model.loss(&batch, pass).token_losses());
         let losses = losses.map_err(DecodeError::from)?;
-        pass.check_masks().map_err(DecodeError::from)?;
-        let maps = pass.take_attention().map_err(DecodeError::from)?;
+        pass.check_masks()?;
+        let maps = pass.take_attention()?;
         Ok((losses.into_iter().map(|loss| -f64::from(loss)).collect(), maps))
     }
 
     /// The tokens of a block of running text: those of [`LanguageConfig::block`], as far as the model has positions.
+    #[doc(hidden)]
     pub fn block(&self) -> usize {
         let longest = self.model.longest_target().unwrap_or(usize::MAX);
         self.config.block.unwrap_or(LanguageConfig::BLOCK).min(longest).max(1)
@@ -185,6 +178,7 @@ impl Generator {
 
     /// The tokens of a line, given with its tokens from [`Generator::encode`], that are predicted: with the end of the text or of the line.
     /// Of a blank text none is.
+    #[doc(hidden)]
     pub fn predicted(&self, line: &str, mut tokens: Vec<u32>) -> Vec<u32> {
         match self.ends_texts() {
             true if line.trim().is_empty() => tokens.clear(),
@@ -211,6 +205,7 @@ impl Generator {
     }
 
     /// A prompt and its continuation, decoded to text; incomplete characters are shown as U+FFFD.
+    #[doc(hidden)]
     pub fn decode(&self, prompt: &[u32], generated: &[u32]) -> String {
         let tokens = [prompt, generated].concat();
         match self.config.text {
@@ -222,7 +217,7 @@ impl Generator {
 
 impl Generation<'_> {
     /// One more token; false when all texts are complete.
-    pub fn step(&mut self) -> Result<bool, GenerateError> {
+    pub fn step(&mut self) -> Result<bool> {
         self.scheduler.step().map_err(DecodeError::from)?;
         if let Some((_, found)) = self.scheduler.poll() {
             self.found = Some(found?);

@@ -27,7 +27,7 @@ use heedful_tensor::{Param, Params, Precision, Ragged, Tensor};
 
 pub(crate) use LanguageConfig as Config;
 pub use config::{LanguageConfig, LanguageStack, TextShape};
-pub use generator::{GenerateError, Generation, Generator};
+pub use generator::{Generation, Generator};
 pub(crate) use recipe::Definition;
 pub use scoring::{TextPerplexity, TextScorer};
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::validation::LanguageSet;
 use super::{LanguageConfig, LanguageModel, LanguageStack, TextShape};
+use crate::Result;
 use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
@@ -16,8 +17,8 @@ use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
-    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
-    TaskWords, plain_text,
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskWords,
+    plain_text,
 };
 
 /// The task `lm`.
@@ -135,7 +136,7 @@ impl TaskDefinition for Definition {
         plain_text::fit_into_positions(recipe);
     }
 
-    fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
+    fn assemble(&self, materials: Materials<'_>) -> Result<Assembled> {
         let recipe = materials.recipe;
         let config: LanguageConfig = materials.config(self);
         let model = Arc::new(config.build(recipe.training.seed)?);

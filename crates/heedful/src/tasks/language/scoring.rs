@@ -9,12 +9,12 @@
 //! Running text is cut into the blocks of the training, so that every token is predicted once. A model of lines was trained on no
 //! blank one: such a line has the log-probability 0 and does not count.
 
-use heedful_tensor::Precision;
-
-use super::{GenerateError, Generator};
-use crate::decode::{DecodeError, TargetScore};
+use super::Generator;
+use crate::Result;
+use crate::decode::TargetScore;
+use crate::decode::DecodeError;
 use crate::layers::Pass;
-use crate::models::Model;
+use crate::models::{BrokenModel, Model};
 
 /// Tokens that are read at a time, but for a single line or block.
 const BATCH_TOKENS: usize = 4096;
@@ -52,7 +52,6 @@ impl TextPerplexity {
 /// Scores the lines of a text as they come, in memory that does not grow with the text.
 pub struct TextScorer<'g> {
     generator: &'g Generator,
-    compute: Precision,
     /// Tokens that have no score yet: of whole lines, or of what fills no block yet.
     waiting: Vec<Vec<u32>>,
     tokens: usize,
@@ -64,10 +63,9 @@ pub struct TextScorer<'g> {
 
 impl<'g> TextScorer<'g> {
     /// Of a text that has no line yet.
-    pub fn new(generator: &'g Generator, compute: Precision) -> TextScorer<'g> {
+    pub fn new(generator: &'g Generator) -> TextScorer<'g> {
         TextScorer {
             generator,
-            compute,
             waiting: Vec::new(),
             tokens: 0,
             open: std::collections::VecDeque::new(),
@@ -77,7 +75,7 @@ impl<'g> TextScorer<'g> {
     }
 
     /// One more line, given with its tokens from [`Generator::encode`]. Returns the scores of lines that are complete, in order.
-    pub fn push(&mut self, line: &str, tokens: Vec<u32>) -> Result<Vec<TargetScore>, GenerateError> {
+    pub fn push(&mut self, line: &str, tokens: Vec<u32>) -> Result<Vec<TargetScore>> {
         let ends = self.generator.ends_texts();
         let mut predicted = self.generator.predicted(line, tokens);
         self.open.push_back(predicted.len());
@@ -95,7 +93,7 @@ impl<'g> TextScorer<'g> {
     }
 
     /// The scores of the lines that are left.
-    pub fn finish(mut self) -> Result<(Vec<TargetScore>, TextPerplexity), GenerateError> {
+    pub fn finish(mut self) -> Result<(Vec<TargetScore>, TextPerplexity)> {
         let scores = self.read(Rest::Read)?;
         Ok((scores, self.total))
     }
@@ -117,7 +115,7 @@ impl<'g> TextScorer<'g> {
     }
 
     /// Scores what waits: of running text all blocks that are full, and the rest if no more will come.
-    fn read(&mut self, rest: Rest) -> Result<Vec<TargetScore>, GenerateError> {
+    fn read(&mut self, rest: Rest) -> Result<Vec<TargetScore>> {
         let is_open = |last: &Vec<u32>| last.len() < self.generator.block();
         let keeps =
             !self.generator.ends_texts() && rest == Rest::Kept && self.waiting.last().is_some_and(is_open);
@@ -140,13 +138,13 @@ impl<'g> TextScorer<'g> {
         Ok(self.complete())
     }
 
-    fn read_batch(&mut self, texts: &[&[u32]]) -> Result<(), GenerateError> {
+    fn read_batch(&mut self, texts: &[&[u32]]) -> Result<()> {
         let batch = self.generator.batch(texts)?;
-        let model = self.generator.model();
-        let loss = || model.loss(&batch, &mut Pass::inference(self.compute)).token_losses();
+        let (model, compute) = (self.generator.model(), self.generator.compute());
+        let loss = || model.loss(&batch, &mut Pass::inference(compute)).token_losses();
         let losses = model.params().device().fitting(loss).map_err(DecodeError::from)?;
         if losses.iter().any(|loss| !loss.is_finite()) {
-            return Err(DecodeError::from(crate::models::BrokenModel { sentence: 0 }).into());
+            return Err(BrokenModel { sentence: 0 }.into());
         }
         self.total.tokens += losses.len() as u64;
         self.total.negative_log_likelihood += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();

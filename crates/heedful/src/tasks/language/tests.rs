@@ -7,7 +7,7 @@ use crate::decode::{MaxLength, Sampling};
 use crate::layers::Positions;
 use crate::models::recurrent::{Cell, RecurrentDecoderConfig};
 use crate::models::transformer::{StackConfig, TransformerConfig};
-use crate::train::{Schedule, Trainer, TrainerOptions};
+use crate::train::{Schedule, StepTrainer, TrainerOptions};
 
 fn model(positions: Positions) -> LanguageModel {
     with_stack(StackConfig { positions, ..TransformerConfig::tiny(30).decoder() }, false)
@@ -60,7 +60,7 @@ fn check_given_text(model: &LanguageModel) {
     let text = vec![7, 9, 4, 20];
     let batch = Batch::of(BatchLayout::Lines, &[(vec![], text.clone())], [1, 2]).expect("a good batch");
     let expected = model.loss(&batch, &mut Pass::inference(DType::F32)).negative_log_likelihood();
-    let options = SearchOptions::default();
+    let options = SearchOptions { compute: Some(Precision::F32), ..SearchOptions::default() };
     let whole = score(model, &[(vec![1], text.clone())], &options).expect("known tokens");
     assert!(
         (whole[0].log_probability + expected).abs() < 1e-4,
@@ -87,6 +87,7 @@ fn check_prompts_alone_and_together(model: &LanguageModel) {
             n_best: 2,
             max_length: MaxLength::Absolute(12),
             batch_tokens: Some(9),
+            compute: Some(Precision::F32),
             ..SearchOptions::default()
         };
         let together = search(model, &prompts, &options).expect("known tokens");
@@ -111,7 +112,11 @@ fn a_short_prompt_is_answered_while_a_long_one_is_read_and_both_as_if_alone() {
 }
 
 fn check_long_prompts(model: &LanguageModel) {
-    let options = SearchOptions { max_length: MaxLength::Absolute(5), ..SearchOptions::default() };
+    let options = SearchOptions {
+        max_length: MaxLength::Absolute(5),
+        compute: Some(Precision::F32),
+        ..SearchOptions::default()
+    };
     let alone = |prompt: &Vec<u32>| {
         search(model, std::slice::from_ref(prompt), &options).expect("known tokens").remove(0)
     };
@@ -147,7 +152,11 @@ fn a_long_prompt_that_is_cancelled_while_it_is_read_leaves_no_trace() {
 }
 
 fn check_cancelled_prompts(model: &LanguageModel) {
-    let options = SearchOptions { max_length: MaxLength::Absolute(5), ..SearchOptions::default() };
+    let options = SearchOptions {
+        max_length: MaxLength::Absolute(5),
+        compute: Some(Precision::F32),
+        ..SearchOptions::default()
+    };
     let mut scheduler = Scheduler::new(model, &options).expect("good options");
     let [long, short] = [200, 100].map(|length| scheduler.push(prompt(length)));
     scheduler.step().expect("it fits");
@@ -171,11 +180,15 @@ fn recurrent_language_models_learn_and_every_parameter_has_a_gradient() {
             assert!(param.gradient().iter().any(|&g| g != 0.0), "{cell:?}: {}", param.name());
         }
         let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 1e-2 });
-        let mut trainer = Trainer::new(model, options);
+        let mut trainer = StepTrainer::new(model, options);
         for _ in 0..150 {
             trainer.step(&batch).expect("a good step");
         }
-        let options = SearchOptions { max_length: MaxLength::Absolute(3), ..SearchOptions::default() };
+        let options = SearchOptions {
+            max_length: MaxLength::Absolute(3),
+            compute: Some(Precision::F32),
+            ..SearchOptions::default()
+        };
         let found = search(trainer.model(), &[vec![1, 5, 6, 7]], &options).expect("known tokens");
         assert!(found[0][0].tokens.starts_with(&[8, 9]), "{cell:?}: {:?}", found[0][0].tokens);
     }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::LanguageModel;
+use crate::Result;
 use crate::decode::{Hypothesis, MaxLength, SearchOptions, search};
 use crate::metrics::Measure;
 use crate::models::Model;
 use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
-use crate::tasks::TaskError;
+
 use crate::tasks::plain_text::TextSet;
 use crate::tasks::validation::{SAMPLES, Sample, ValidationResult, ValidationSet, longest};
 
@@ -27,7 +28,7 @@ impl ValidationSet for LanguageSet {
         self.texts.len()
     }
 
-    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult> {
         let held_out = self.texts.held_out(&*self.model, recipe)?;
         let perplexity = |units: u64| (held_out.negative_log_likelihood / units as f64).exp();
         let measures = vec![
@@ -37,14 +38,14 @@ impl ValidationSet for LanguageSet {
         Ok(ValidationResult { held_out, measures, samples: self.samples(recipe)?, tables: Vec::new() })
     }
 
-    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
+    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>> {
         self.texts.attention(&*self.model, recipe)
     }
 }
 
 impl LanguageSet {
     /// The model's continuations of the beginnings of a few examples.
-    fn samples(&self, recipe: &Recipe) -> Result<Vec<Sample>, TaskError> {
+    fn samples(&self, recipe: &Recipe) -> Result<Vec<Sample>> {
         let long_enough = self.texts.examples.iter().map(|(_, text)| text).filter(|text| text.len() > 1);
         let halves: Vec<(&[u32], &[u32])> =
             long_enough.take(SAMPLES).map(|text| text.split_at(GIVEN.min(text.len() / 2))).collect();
@@ -54,7 +55,7 @@ impl LanguageSet {
         let options = SearchOptions {
             beam: 1,
             max_length: MaxLength::Absolute(GENERATED.min(left)),
-            compute: recipe.training.compute.into(),
+            compute: Some(recipe.training.compute.into()),
             ..SearchOptions::default()
         };
         let found = search(&*self.model, &prompts, &options)?;

@@ -1,13 +1,11 @@
 //! A masked language model with its vocabulary: text with masked tokens in, predictions out.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::path::Path;
-//! use heedful::tasks::masked::Filler;
-//! use heedful::tensor::Precision;
+//! # fn main() -> heedful::Result<()> {
+//! use heedful::Filler;
 //!
-//! let filler = Filler::open(Path::new("run"))?;
-//! let filled = filler.fill("the <mask> drives through the rain", 3, Precision::F32)?;
+//! let filler = Filler::open("run")?;
+//! let filled = filler.fill("the <mask> drives through the rain", 3)?;
 //! println!("{}", filled.text);
 //! # Ok(())
 //! # }
@@ -16,17 +14,17 @@
 use std::path::Path;
 
 use heedful_tensor::ops::{Scored, TopK};
-use heedful_tensor::{OutOfMemory, Precision, Ragged};
+use heedful_tensor::{Precision, Ragged};
 
 use super::{MaskedConfig, MaskedModel};
 use crate::data::TextLimit;
-use crate::data::batch::BatchError;
-use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
-use crate::layers::{AttentionMap, MaskFault, Pass, TooManyWeights};
-use crate::models::BrokenModel;
+use crate::decode::DecodeError;
+use crate::layers::{AttentionMap, Pass};
+use crate::models::{BrokenModel, Model, default_precision};
 use crate::tasks::open::{Opened, open};
-use crate::tasks::{OpenError, Task};
+use crate::tasks::{OpenOptions, Task};
+use crate::{Error, Result};
 
 /// How a masked token is written in a text.
 const GAP: &str = "<mask>";
@@ -36,6 +34,7 @@ pub struct Filler {
     model: MaskedModel,
     tokenizers: Tokenizers,
     limit: TextLimit,
+    compute: Option<Precision>,
 }
 
 /// A text whose masked tokens were predicted.
@@ -56,93 +55,82 @@ pub struct Guess {
     pub probability: f64,
 }
 
-/// Why a masked language model cannot be opened, or cannot fill a text.
-#[derive(Debug, thiserror::Error)]
-pub enum FillError {
-    /// The folder holds no masked language model.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The text does not fit the model.
-    #[error(transparent)]
-    Batch(#[from] BatchError),
-    /// The model's scores are not finite.
-    #[error(transparent)]
-    Broken(#[from] BrokenModel),
-    /// The device has no memory for the batch.
-    #[error("{0}: give it less text at a time, or use --device cpu")]
-    OutOfMemory(#[from] OutOfMemory),
-    /// More attention weights than can be recorded.
-    #[error(transparent)]
-    Weights(#[from] TooManyWeights),
-    /// A given mask cannot be applied.
-    #[error(transparent)]
-    Mask(#[from] MaskFault),
-    /// The text has no `<mask>`.
-    #[error("the text has no <mask>: write one for each token to predict")]
-    NoGap,
-    /// The number of predictions is 0.
-    #[error("the number of predictions is 0: set it to at least 1")]
-    NoGuess,
-}
-
 impl Filler {
     /// Opens the folder of a masked language model or of its training run.
-    pub fn open(folder: &Path) -> Result<Filler, FillError> {
-        let Opened { model, tokenizers, trained, .. } = open::<MaskedConfig>(folder, Task::Masked)?;
-        let limit = TextLimit::new(&tokenizers.source, model.longest_text(), trained);
-        Ok(Filler { model, tokenizers, limit })
+    pub fn open(folder: impl AsRef<Path>) -> Result<Filler> {
+        Filler::open_with(folder, &OpenOptions::new())
+    }
+
+    /// As [`Filler::open`], with options.
+    pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Filler> {
+        let opened = open::<MaskedConfig>(folder.as_ref(), Task::Masked, options)?;
+        let Opened { model, tokenizers, trained, .. } = opened;
+        let limit = options.limit(TextLimit::new(&tokenizers.source, model.longest_text(), trained))?;
+        let compute = options.named_precision();
+        Ok(Filler { model, tokenizers, limit, compute })
     }
 
     /// Sets the most tokens of a text.
-    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+    #[doc(hidden)]
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
     }
 
+    /// The type of its matrix products.
+    pub fn compute(&self) -> Precision {
+        self.compute.unwrap_or_else(|| default_precision([self.model.params()]))
+    }
+
     /// The most tokens of a text.
+    #[doc(hidden)]
     pub fn limit(&self) -> TextLimit {
         self.limit
     }
 
     /// The model.
+    #[doc(hidden)]
     pub fn model(&self) -> &MaskedModel {
         &self.model
     }
 
     /// The token that stands for `<mask>`.
+    #[doc(hidden)]
     pub fn mask(&self) -> u32 {
         self.model.config().stack.special.mask
     }
 
     /// The `top` best predictions for every `<mask>` of a text. All are predicted at once, each from a text in which the
     /// others are masked.
-    pub fn fill(&self, text: &str, top: usize, compute: Precision) -> Result<Filled, FillError> {
-        self.fill_tokens(self.encode(text), top, compute)
+    pub fn fill(&self, text: &str, top: usize) -> Result<Filled> {
+        self.fill_tokens(self.encode(text), top)
     }
 
     /// As [`Filler::fill`], for a text from [`Filler::encode`].
-    pub fn fill_tokens(&self, tokens: Vec<u32>, top: usize, compute: Precision) -> Result<Filled, FillError> {
+    #[doc(hidden)]
+    pub fn fill_tokens(&self, tokens: Vec<u32>, top: usize) -> Result<Filled> {
         if !tokens.contains(&self.mask()) && top > 0 {
-            return Err(FillError::NoGap);
+            return Err(no_gap());
         }
-        let (filled, _) = self.attend_in(&mut Pass::inference(compute), tokens, top)?;
+        let (filled, _) = self.attend_in(&mut Pass::inference(self.compute()), tokens, top)?;
         Ok(filled)
     }
 
     /// As [`Filler::fill_tokens`], with what a pass records meanwhile. Without a `<mask>` nothing is predicted.
+    #[doc(hidden)]
     pub fn attend_in(
         &self,
         pass: &mut Pass,
         mut tokens: Vec<u32>,
         top: usize,
-    ) -> Result<(Filled, Vec<AttentionMap>), FillError> {
+    ) -> Result<(Filled, Vec<AttentionMap>)> {
         if top == 0 {
-            return Err(FillError::NoGuess);
+            return Err(Error::new("the number of predictions is 0: set it to at least 1"));
         }
         let mask = self.mask();
         let rows: Vec<usize> = (0..tokens.len()).filter(|&row| tokens[row] == mask).collect();
         if tokens.is_empty() {
-            return Err(FillError::NoGap);
+            return Err(no_gap());
         }
         let sequences = Ragged::from_lengths([tokens.len()]);
         self.model.check_text(&tokens, &sequences)?;
@@ -151,11 +139,12 @@ impl Filler {
         let mut best = TopK::default();
         // Special tokens are no guesses; there may be better ones behind them.
         let not_text = self.model.config().stack.special.not_text();
-        self.model.params.device().fitting(|| {
+        let find = || {
             let scores = self.model.token_scores(&tokens, &sequences, scored, pass);
             let wanted = top.saturating_add(not_text.len()).min(scores.width());
             best.find(&scores, wanted, pass.compute().precision.rounding());
-        })?;
+        };
+        self.model.params.device().fitting(find).map_err(DecodeError::from)?;
         pass.check_masks()?;
         let mut gaps = Vec::new();
         for (gap, &row) in rows.iter().enumerate() {
@@ -178,11 +167,13 @@ impl Filler {
     }
 
     /// The vocabulary of its texts.
+    #[doc(hidden)]
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizers.source
     }
 
     /// The tokens of a text, `<mask>` being one. The space before a `<mask>` belongs to the masked piece.
+    #[doc(hidden)]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let tokenizer = &self.tokenizers.source;
         let mut tokens = Vec::new();
@@ -201,4 +192,8 @@ impl Filler {
         }
         tokens
     }
+}
+
+fn no_gap() -> Error {
+    Error::new("the text has no <mask>: write one for each token to predict")
 }

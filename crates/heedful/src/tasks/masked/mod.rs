@@ -22,7 +22,7 @@ use heedful_tensor::{DType, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use MaskedConfig as Config;
-pub use filler::{FillError, Filled, Filler, Guess};
+pub use filler::{Filled, Filler, Guess};
 pub use masking::{MaskedText, Masking, masked_tokens};
 pub(crate) use recipe::Definition;
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::MaskedModel;
+use crate::Result;
 use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
-use crate::tasks::TaskError;
+
 use crate::tasks::plain_text::TextSet;
 use crate::tasks::validation::{ValidationResult, ValidationSet};
 
@@ -20,12 +21,12 @@ impl ValidationSet for MaskedSet {
         self.texts.len()
     }
 
-    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult> {
         let held_out = self.texts.held_out(&*self.model, recipe)?;
         Ok(ValidationResult { held_out, measures: Vec::new(), samples: Vec::new(), tables: Vec::new() })
     }
 
-    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
+    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>> {
         self.texts.attention(&*self.model, recipe)
     }
 }

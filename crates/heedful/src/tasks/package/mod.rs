@@ -10,18 +10,16 @@
 //! Nothing else goes in, and nothing else comes out: a recipe loses its folders, and an archive with other files is not unpacked.
 //! It need not be: whoever reads a model's folder reads the archive in its place ([`super::folder`]).
 
-mod error;
-
 use std::fs;
 use std::path::Path;
 
-pub use error::PackageError;
 use serde_json::json;
 use toml::de::{DeTable, DeValue};
 
 use super::folder::{MODEL, MODEL_FILES, ModelFolder, Place};
 use crate::store::durable;
 use crate::store::formats::zip::{Archive, write};
+use crate::{Error, Result};
 
 /// What is said of a model.
 pub const MODEL_CARD: &str = "MODEL_CARD.md";
@@ -34,7 +32,7 @@ pub const DOCUMENTS: [&str; 6] = [MODEL_CARD, EXAMPLES, "ORIGIN.md", "LICENSE", 
 
 /// The archive of a model in a folder, which is checked first. `documents` are added, or replace those of the folder; all have a
 /// name of [`DOCUMENTS`].
-pub fn pack(folder: &Path, documents: &[(&str, Vec<u8>)]) -> Result<Vec<u8>, PackageError> {
+pub fn pack(folder: &Path, documents: &[(&str, Vec<u8>)]) -> Result<Vec<u8>> {
     let (opened, place) = (ModelFolder::open(folder)?, Place::of(folder)?);
     opened.load()?;
     let names = opened.names();
@@ -54,7 +52,8 @@ pub fn pack(folder: &Path, documents: &[(&str, Vec<u8>)]) -> Result<Vec<u8>, Pac
             .extend(shortened(&String::from_utf8_lossy(&recipe)).map(|recipe| (RECIPE, recipe.into_bytes())));
     }
     let members: Vec<(&str, &[u8])> = members.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
-    Ok(write::archive(&members)?)
+    let too_large = |why| Error::new(format!("the model cannot be packed: {why}. Quantize it first"));
+    write::archive(&members).map_err(too_large)
 }
 
 /// Whether a file is the package of a model of ours, not that of another project.
@@ -67,23 +66,29 @@ pub struct Package(Archive);
 
 impl Package {
     /// Opens an archive and looks at the names of its files.
-    pub fn open(file: &Path) -> Result<Package, PackageError> {
+    pub fn open(file: &Path) -> Result<Package> {
         let archive = Archive::open(file)?;
         let is_known =
             |name: &&str| MODEL_FILES.contains(name) || DOCUMENTS.contains(name) || *name == RECIPE;
         if let Some(unknown) = archive.names().find(|name| !is_known(name)) {
-            return Err(PackageError::Unknown { file: archive.file().to_owned(), name: unknown.to_owned() });
+            return Err(Error::new(format!(
+                "{} is not the package of a model: it has a file `{unknown}`. `heedful pack` makes packages",
+                archive.file()
+            )));
         }
         if !archive.has(MODEL) {
-            return Err(PackageError::NoModel { file: archive.file().to_owned() });
+            return Err(Error::new(format!(
+                "{} is not the package of a model: it has no model.safetensors. `heedful pack` makes packages",
+                archive.file()
+            )));
         }
         Ok(Package(archive))
     }
 
     /// Writes the model into a folder, which is created if need be, and opens it.
-    pub fn unpack(&self, folder: &Path) -> Result<ModelFolder, PackageError> {
+    pub fn unpack(&self, folder: &Path) -> Result<ModelFolder> {
         let Package(archive) = self;
-        fs::create_dir_all(folder).map_err(|error| PackageError::io(folder, error))?;
+        fs::create_dir_all(folder).map_err(|error| Error::new(format!("{}: {error}", folder.display())))?;
         // The weights last: they name the others.
         let (weights, others): (Vec<&str>, Vec<&str>) = archive.names().partition(|name| *name == MODEL);
         for name in others.into_iter().chain(weights) {

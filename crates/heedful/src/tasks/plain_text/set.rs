@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use crate::Result;
 use crate::data::batch::Batch;
 use crate::data::batches::{ValidationBatch, validation_batches};
 use crate::data::corpus::{CorpusFiles, Filters};
@@ -20,7 +21,7 @@ use crate::layers::{AttentionMap, Pass};
 use crate::models::Model;
 use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
-use crate::tasks::TaskError;
+
 use crate::tasks::validation::{HeldOut, Unusable, held_out, longest};
 
 /// Maximum number of tokens whose attention is shown.
@@ -46,7 +47,7 @@ impl TextSet {
         kind: ExampleKind<'static>,
         tokenizers: &Tokenizers,
         special: SpecialTokens,
-    ) -> Result<Option<TextSet>, TaskError> {
+    ) -> Result<Option<TextSet>> {
         if recipe.data.valid_text.is_empty() {
             return Ok(None);
         }
@@ -101,7 +102,7 @@ impl TextSet {
         &self,
         model: &dyn Model,
         recipe: &Recipe,
-    ) -> Result<Vec<AttentionGrid>, TaskError> {
+    ) -> Result<Vec<AttentionGrid>> {
         let (mut source, mut target) = self.examples[0].clone();
         source.truncate(MOST_TOKENS);
         target.truncate(MOST_TOKENS);
@@ -120,7 +121,7 @@ impl TextSet {
             rows: pieces.clone(),
             columns: pieces.clone(),
         };
-        let maps = pass.take_attention().map_err(DecodeError::from)?;
+        let maps = pass.take_attention()?;
         Ok(maps.iter().map(grid).collect())
     }
 }

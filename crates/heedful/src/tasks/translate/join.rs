@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Translator;
+use crate::Result;
 use crate::data::TextLimit;
 use crate::data::batch::Side;
 
@@ -25,21 +26,22 @@ pub enum JoinError {
     },
 }
 
+impl crate::error::Cause for JoinError {}
+
 impl Translator {
     /// Translators that translate together, by the mean of their log-probabilities
     /// ([`Ensemble`](crate::decode::Ensemble)). They have one source and one target vocabulary; attention weights and
     /// alignments are those of the first.
     ///
     /// ```no_run
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use std::path::Path;
-    /// # use heedful::tasks::translate::Translator;
-    /// let both = [Translator::open(Path::new("run1"))?, Translator::open(Path::new("run2"))?];
+    /// # fn main() -> heedful::Result<()> {
+    /// # use heedful::Translator;
+    /// let both = [Translator::open("run1")?, Translator::open("run2")?];
     /// let translator = Translator::join(both)?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn join(translators: impl IntoIterator<Item = Translator>) -> Result<Translator, JoinError> {
+    pub fn join(translators: impl IntoIterator<Item = Translator>) -> Result<Translator> {
         let mut translators = translators.into_iter();
         let mut joined = translators.next().ok_or(JoinError::Empty)?;
         joined.worker = Arc::default();
@@ -49,7 +51,7 @@ impl Translator {
                 (Side::Target, &joined.tokenizers.target, &other.tokenizers.target),
             ] {
                 if !Arc::ptr_eq(first, second) && first.to_json() != second.to_json() {
-                    return Err(JoinError::Vocabulary { number, side });
+                    return Err(JoinError::Vocabulary { number, side }.into());
                 }
             }
             joined.source_limit = shorter(joined.source_limit, other.source_limit);

@@ -17,10 +17,10 @@ mod validation;
 
 pub use join::JoinError;
 pub use pending::PendingTranslation;
-pub use queue::{LongText, QueueError, TranslationQueue};
+pub use queue::{LongText, QueueError, TranslationQueue, Translations};
 pub(crate) use recipe::Definition;
 pub use stream::{TranslationEvent, TranslationStream};
-pub use terms::{Term, Terms, TermsError};
+pub use terms::{Term, Terms};
 pub use translated::{JoinedOutput, TranslatedPart, TranslatedText};
 pub use translator::{Output, Translation, Translator};
 

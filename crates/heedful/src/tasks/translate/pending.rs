@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::Translation;
 use crate::decode::DecodeError;
+use crate::{Error, Result};
 
 /// A translation that a thread of the translator makes, together with all others that were asked for: see
 /// [`Translator::submit`](super::Translator::submit). Dropped, it is cancelled.
@@ -69,21 +70,21 @@ impl Drop for Promise {
 
 impl PendingTranslation {
     /// Waits for the result.
-    pub fn wait(self) -> Result<Translation, DecodeError> {
+    pub fn wait(self) -> Result<Translation> {
         let is_open = |state: &mut State| state.result.is_none();
         let state = self.slot.is_done.wait_while(self.slot.state(), is_open);
         let result = state.unwrap_or_else(PoisonError::into_inner).result.take();
-        result.unwrap_or(Err(DecodeError::Panicked))
+        Ok(result.unwrap_or(Err(DecodeError::Panicked))?)
     }
 }
 
 impl Future for PendingTranslation {
-    type Output = Result<Translation, DecodeError>;
+    type Output = Result<Translation>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.slot.state();
         match state.result.take() {
-            Some(result) => Poll::Ready(result),
+            Some(result) => Poll::Ready(result.map_err(Error::from)),
             None => {
                 state.waker = Some(context.waker().clone());
                 Poll::Pending

@@ -1,31 +1,4 @@
 //! Texts in, translations out, in their order: many texts as fast as can be, in memory that does not grow with their number.
-//!
-//! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::path::Path;
-//! use heedful::decode::SearchOptions;
-//! use heedful::tasks::translate::{LongText, Terms, TranslationQueue, Translator};
-//!
-//! let translator = Translator::open(Path::new("run"))?;
-//! let options = SearchOptions::default();
-//! let mut queue = TranslationQueue::new(&translator, &options)?;
-//! let mut texts = ["A dog runs.", "A cat sleeps."].into_iter();
-//! loop {
-//!     while queue.wants_text() && let Some(text) = texts.next() {
-//!         let parts = translator.parts(text, LongText::Split)?;
-//!         queue.push(translator.part_inputs(parts, Vec::new(), &Terms::default()));
-//!     }
-//!     while let Some((_, translated)) = queue.pop() {
-//!         println!("{}", translated.best());
-//!     }
-//!     if queue.is_idle() {
-//!         break;
-//!     }
-//!     queue.step()?;
-//! }
-//! # Ok(())
-//! # }
-//! ```
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,6 +6,7 @@ use heedful_tensor::OutOfMemory;
 
 use super::translated::{TranslatedPart, TranslatedText};
 use super::{Terms, Translator};
+use crate::Result;
 use crate::data::text_limit::{Part, TooLong};
 use crate::decode::{
     Constraints, DecodeError, Hypothesis, Scheduler, SearchInput, SearchOptions, SentenceId,
@@ -86,8 +60,11 @@ pub struct QueueError {
     pub error: DecodeError,
 }
 
+impl crate::error::Cause for QueueError {}
+
 impl<'t> TranslationQueue<'t> {
     /// A queue without texts.
+    #[doc(hidden)]
     pub fn new(
         translator: &'t Translator,
         options: &SearchOptions,
@@ -153,8 +130,64 @@ impl<'t> TranslationQueue<'t> {
     }
 }
 
+/// The translations of the texts of an iterator, in their order: see [`Translator::translate_iter`].
+pub struct Translations<'t, I> {
+    queue: TranslationQueue<'t>,
+    texts: I,
+}
+
+impl<I: Iterator<Item: AsRef<str>>> Iterator for Translations<'_, I> {
+    type Item = Result<TranslatedText>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some((_, done)) = self.queue.pop() {
+                return Some(Ok(done));
+            }
+            let text = if self.queue.wants_text() { self.texts.next() } else { None };
+            match text.map(|text| self.queue.translator.parts(text.as_ref(), LongText::Split)) {
+                Some(Ok(parts)) => {
+                    let translator = self.queue.translator;
+                    self.queue.push(translator.part_inputs(parts, Vec::new(), &Terms::default()));
+                }
+                Some(Err(error)) => return Some(Err(error.into())),
+                None if self.queue.is_idle() => return None,
+                None => {
+                    if let Err(error) = self.queue.step() {
+                        return Some(Err(error.into()));
+                    }
+                }
+            }
+        }
+    }
+}
+
 impl Translator {
+    /// Translates the texts of an iterator as they come, as fast as all at once and in memory that does not grow with their number.
+    /// Texts of more tokens than the model reads at a time are split at the ends of sentences, and their translations joined.
+    ///
+    /// ```no_run
+    /// # fn main() -> heedful::Result<()> {
+    /// use heedful::{SearchOptions, Translator};
+    ///
+    /// let translator = Translator::open("run")?;
+    /// let lines = std::io::stdin().lines().map_while(Result::ok);
+    /// for translated in translator.translate_iter(lines, &SearchOptions::default())? {
+    ///     println!("{}", translated?.best());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn translate_iter<I: IntoIterator<Item: AsRef<str>>>(
+        &self,
+        texts: I,
+        options: &SearchOptions,
+    ) -> Result<Translations<'_, I::IntoIter>> {
+        Ok(Translations { queue: TranslationQueue::new(self, options)?, texts: texts.into_iter() })
+    }
+
     /// The parts of a text: one unless it is split; none if it is blank.
+    #[doc(hidden)]
     pub fn parts(&self, text: &str, long: LongText) -> Result<Vec<Part>, TooLong> {
         let (limit, encode) = (self.source_limit, |text: &str| self.encode(text));
         let parts = match (limit.encode(text, encode), long) {
@@ -171,6 +204,7 @@ impl Translator {
 
     /// What is searched for: each part with the terms that apply to it, and the first with the tokens that the translation
     /// begins with.
+    #[doc(hidden)]
     pub fn part_inputs(&self, parts: Vec<Part>, prefix: Vec<u32>, terms: &Terms) -> Vec<(Part, SearchInput)> {
         let mut prefix = prefix;
         let input = |part: Part| {

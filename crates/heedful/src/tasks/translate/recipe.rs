@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::validation::TranslationSet;
+use crate::Result;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
 use crate::data::labels::Labels;
@@ -11,8 +12,7 @@ use crate::models::{EncoderDecoderConfig, Generate, Model};
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
-    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
-    TaskWords,
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskWords,
 };
 
 const KEYS: &[&str] = &[
@@ -113,7 +113,7 @@ impl TaskDefinition for Definition {
         ExampleKind::Pairs
     }
 
-    fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
+    fn assemble(&self, materials: Materials<'_>) -> Result<Assembled> {
         let recipe = materials.recipe;
         let config: EncoderDecoderConfig = materials.config(self);
         let model: Arc<dyn Generate> = Arc::from(config.build(recipe.training.seed)?);

@@ -1,17 +1,16 @@
 //! A translation, token by token.
 
 use super::{Translation, Translator};
+use crate::Result;
 use crate::decode::{DecodeError, Limits, Scheduler, SearchOptions, SentenceId};
 
 /// A translation that is being made: an iterator over what happens, one step of the search for each item. Dropped, it ends.
 ///
 /// ```no_run
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use std::path::Path;
-/// use heedful::decode::{Limits, SearchOptions};
-/// use heedful::tasks::translate::{TranslationEvent, Translator};
+/// # fn main() -> heedful::Result<()> {
+/// use heedful::{Limits, SearchOptions, TranslationEvent, Translator};
 ///
-/// let translator = Translator::open(Path::new("run"))?;
+/// let translator = Translator::open("run")?;
 /// // A beam of one never takes a token back.
 /// let options = SearchOptions { beam: 1, ..SearchOptions::default() };
 /// for event in translator.stream("A dog runs.", &options, Limits::of_tokens(100))? {
@@ -51,7 +50,7 @@ impl<'t> TranslationStream<'t> {
         source: Vec<u32>,
         options: &SearchOptions,
         limits: Limits,
-    ) -> Result<TranslationStream<'t>, DecodeError> {
+    ) -> Result<TranslationStream<'t>> {
         let mut scheduler = translator.scheduler(options)?;
         let id = (!source.is_empty()).then(|| scheduler.push(source.clone()));
         Ok(TranslationStream { translator, source, limits, search: Some((scheduler, id)) })
@@ -81,13 +80,13 @@ impl<'t> TranslationStream<'t> {
 }
 
 impl Iterator for TranslationStream<'_> {
-    type Item = Result<TranslationEvent, DecodeError>;
+    type Item = Result<TranslationEvent>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let event = self.step();
         if !matches!(event, Some(Ok(TranslationEvent::Partial { .. }))) {
             self.search = None;
         }
-        event
+        event.map(|event| Ok(event?))
     }
 }

@@ -10,6 +10,8 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use crate::{Error, Result};
+
 /// Source terms, and the target term of each.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
@@ -28,68 +30,37 @@ pub struct Term {
     pub target: String,
 }
 
-/// A list of terms that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TermsError {
-    /// The file cannot be read.
-    #[error("{file}: {error}")]
-    Read {
-        /// The file.
-        file: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// A line is not a pair.
-    #[error("{file}, line {line}: write a source term, a tab and its target term, and neither may be blank")]
-    NotAPair {
-        /// The file.
-        file: String,
-        /// The line, counted from 1.
-        line: usize,
-    },
-    /// A source term has two target terms.
-    #[error("{file}, line {line}: “{source_term}” is “{first}” in an earlier line: keep one of them")]
-    Ambiguous {
-        /// The file.
-        file: String,
-        /// The second of the lines, counted from 1.
-        line: usize,
-        /// The source term.
-        source_term: String,
-        /// Its other target term.
-        first: String,
-    },
-}
-
 impl Terms {
     /// Reads a file. Blank lines are skipped.
-    pub fn open(path: &Path) -> Result<Terms, TermsError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Terms> {
+        let path = path.as_ref();
         let file = path.display().to_string();
         match fs::read_to_string(path) {
             Ok(text) => Terms::parse(&file, &text),
-            Err(error) => Err(TermsError::Read { file, error }),
+            Err(error) => Err(Error::new(format!("{file}: {error}"))),
         }
     }
 
     /// Reads the text of a file, which errors name.
-    pub fn parse(file: &str, text: &str) -> Result<Terms, TermsError> {
+    pub fn parse(file: &str, text: &str) -> Result<Terms> {
         let mut terms = Terms::default();
         for (number, line) in text.trim_start_matches('\u{FEFF}').lines().enumerate() {
             if line.trim().is_empty() {
                 continue;
             }
-            let (file, line_number) = (file.to_owned(), number + 1);
+            let line_number = number + 1;
             let pair = line.split_once('\t').map(|(source, target)| (source.trim(), target.trim()));
             let Some((source, target)) = pair.filter(|(source, target)| {
                 !source.is_empty() && !target.is_empty() && !target.contains('\t')
             }) else {
-                return Err(TermsError::NotAPair { file, line: line_number });
+                return Err(Error::new(format!(
+                    "{file}, line {line_number}: write a source term, a tab and its target term, and neither may be blank"
+                )));
             };
-            terms.add(source, target).map_err(|first| TermsError::Ambiguous {
-                file,
-                line: line_number,
-                source_term: source.to_owned(),
-                first,
+            terms.add(source, target).map_err(|first| {
+                Error::new(format!(
+                    "{file}, line {line_number}: “{source}” is “{first}” in an earlier line: keep one of them"
+                ))
             })?;
         }
         Ok(terms)

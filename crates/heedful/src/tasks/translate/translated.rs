@@ -42,6 +42,7 @@ impl TranslatedText {
     }
 
     /// The outputs, best first: number n is made of number n of every part, or of its last if it has fewer.
+    #[doc(hidden)]
     pub fn outputs(&self, options: &SearchOptions) -> Vec<JoinedOutput<'_>> {
         let count = self.parts.iter().map(|part| part.outputs.len()).max().unwrap_or(0);
         (0..count).map(|rank| self.output(rank, options)).collect()
@@ -75,6 +76,7 @@ impl TranslatedText {
 
 impl JoinedOutput<'_> {
     /// The word alignment; words count over the whole text.
+    #[doc(hidden)]
     pub fn align(
         &self,
         translator: &Translator,

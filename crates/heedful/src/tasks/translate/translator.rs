@@ -1,13 +1,11 @@
 //! A translation model with its vocabularies: text in, text out.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::path::Path;
-//! use heedful::decode::SearchOptions;
-//! use heedful::tasks::translate::Translator;
+//! # fn main() -> heedful::Result<()> {
+//! use heedful::{SearchOptions, Translator};
 //!
-//! let translator = Translator::open(Path::new("run"))?;
-//! let found = translator.translate(&["A dog runs."], &SearchOptions::default())?;
+//! let translator = Translator::open("run")?;
+//! let found = translator.translate(["A dog runs."], &SearchOptions::default())?;
 //! println!("{}", found[0].best());
 //! # Ok(())
 //! # }
@@ -26,13 +24,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use heedful_tensor::Precision;
+
 use super::Config;
 use super::pending::PendingTranslation;
 use super::stream::TranslationStream;
 use super::terms::Terms;
 use super::worker::Worker;
+use crate::Result;
 use crate::data::shortlist::Shortlist;
-use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
 use crate::data::{SpecialTokens, TextLimit};
 use crate::decode::{
@@ -40,9 +40,9 @@ use crate::decode::{
     SearchOptions, TargetScore, align, attend, attend_to_source, score_by, search_by,
 };
 use crate::layers::AttentionMap;
-use crate::models::Generate;
+use crate::models::{Generate, default_precision};
 use crate::tasks::open::{Opened, open};
-use crate::tasks::{OpenError, Task};
+use crate::tasks::{OpenOptions, Task};
 
 /// A translation model, or several that translate together, that takes and returns text. Clones share the models.
 #[derive(Clone)]
@@ -57,6 +57,8 @@ pub struct Translator {
     heads: usize,
     pub(super) shortlist: Option<Arc<Shortlist>>,
     pub(super) worker: Arc<Worker>,
+    /// The type of the matrix products that was named when it was opened.
+    compute: Option<Precision>,
 }
 
 /// The translations of one text.
@@ -79,18 +81,28 @@ pub struct Output {
 
 impl Translator {
     /// Opens the folder of a model, or the best model of a training run.
-    pub fn open(folder: &Path) -> Result<Translator, OpenError> {
-        Ok(Translator::open_with_config(folder)?.0)
+    pub fn open(folder: impl AsRef<Path>) -> Result<Translator> {
+        Translator::open_with(folder, &OpenOptions::new())
     }
 
-    /// As [`Translator::open`], with the model's configuration.
-    pub(crate) fn open_with_config(folder: &Path) -> Result<(Translator, Config), OpenError> {
-        let Opened { config, model, tokenizers, folder, trained } = open::<Config>(folder, Task::Translate)?;
-        let shortlist = folder.shortlist(&tokenizers)?.map(Arc::new);
-        Ok((Translator { shortlist, ..Translator::trained_with(trained, model, tokenizers) }, config))
+    /// As [`Translator::open`], with options.
+    pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Translator> {
+        Ok(Translator::open_with_config(folder.as_ref(), options)?.0)
+    }
+
+    /// As [`Translator::open_with`], with the model's configuration.
+    pub(crate) fn open_with_config(folder: &Path, options: &OpenOptions) -> Result<(Translator, Config)> {
+        let opened = open::<Config>(folder, Task::Translate, options)?;
+        let Opened { config, model, tokenizers, folder, trained } = opened;
+        let mut translator = Translator::trained_with(trained, model, tokenizers);
+        options.named_tokens().map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
+        translator.shortlist = folder.shortlist(&translator.tokenizers)?.map(Arc::new);
+        translator.compute = options.named_precision();
+        Ok((translator, config))
     }
 
     /// A model and the vocabularies that it was trained with.
+    #[doc(hidden)]
     pub fn new(model: Box<dyn Generate>, tokenizers: Tokenizers) -> Translator {
         Translator::trained_with(None, model, tokenizers)
     }
@@ -109,6 +121,7 @@ impl Translator {
             tokenizers,
             shortlist: None,
             worker: Arc::default(),
+            compute: None,
         }
     }
 
@@ -118,35 +131,51 @@ impl Translator {
     }
 
     /// Sets the most tokens of a text, source or target.
-    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+    #[doc(hidden)]
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.source_limit = self.source_limit.with_tokens(tokens)?;
         // The one position less of a learned table is no reason to refuse what a source may have.
         self.target_limit = self.target_limit.with_tokens(tokens.min(self.target_limit.tokens()))?;
         Ok(())
     }
 
+    /// The type of its matrix products, unless the options of a search name another.
+    pub fn compute(&self) -> Precision {
+        self.compute.unwrap_or_else(|| default_precision(self.models.iter().map(|model| model.params())))
+    }
+
+    /// The same options with a type of the matrix products.
+    fn computing(&self, options: &SearchOptions) -> SearchOptions {
+        SearchOptions { compute: options.compute.or(Some(self.compute())), ..options.clone() }
+    }
+
     /// The most tokens of a source.
+    #[doc(hidden)]
     pub fn source_limit(&self) -> TextLimit {
         self.source_limit
     }
 
     /// The most tokens of a given target.
+    #[doc(hidden)]
     pub fn target_limit(&self) -> TextLimit {
         self.target_limit
     }
 
     /// At most so many attention weights are computed for a sentence pair of these lengths.
+    #[doc(hidden)]
     pub fn attention_weights(&self, source: usize, target: usize) -> usize {
         let longer = source.max(target) + 1;
         longer.saturating_mul(longer).saturating_mul(self.heads)
     }
 
     /// The model; of several, the first.
+    #[doc(hidden)]
     pub fn model(&self) -> &dyn Generate {
         &*self.models[0]
     }
 
     /// All models.
+    #[doc(hidden)]
     pub fn ensemble(&self) -> Ensemble<'_> {
         let models = self.models.iter().map(|model| &**model).collect();
         Ensemble::new(models).expect("at least one model, and vocabularies that were compared")
@@ -155,13 +184,11 @@ impl Translator {
     /// The shortlist of the model's folder, for [`SearchOptions::shortlist`]; none for several models.
     ///
     /// ```no_run
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use std::path::Path;
-    /// # use heedful::decode::SearchOptions;
-    /// # use heedful::tasks::translate::Translator;
-    /// let translator = Translator::open(Path::new("run"))?;
+    /// # fn main() -> heedful::Result<()> {
+    /// # use heedful::{SearchOptions, Translator};
+    /// let translator = Translator::open("run")?;
     /// let options = SearchOptions { shortlist: translator.shortlist().cloned(), ..SearchOptions::default() };
-    /// println!("{}", translator.translate(&["A dog runs."], &options)?[0].best());
+    /// println!("{}", translator.translate(["A dog runs."], &options)?[0].best());
     /// # Ok(())
     /// # }
     /// ```
@@ -170,6 +197,7 @@ impl Translator {
     }
 
     /// The vocabularies.
+    #[doc(hidden)]
     pub fn tokenizers(&self) -> &Tokenizers {
         &self.tokenizers
     }
@@ -177,21 +205,20 @@ impl Translator {
     /// Translates texts. Blank ones have no output. What a text gets depends on nothing but itself and the options.
     pub fn translate(
         &self,
-        texts: &[&str],
+        texts: impl IntoIterator<Item = impl AsRef<str>>,
         options: &SearchOptions,
-    ) -> Result<Vec<Translation>, DecodeError> {
-        let inputs = texts.iter().map(|text| SearchInput::from(self.encode(text))).collect();
+    ) -> Result<Vec<Translation>> {
+        let input = |text: &str| SearchInput::from(self.encode(text));
+        let inputs = texts.into_iter().map(|text| input(text.as_ref())).collect();
         self.translate_inputs(inputs, options, &Limits::default())
     }
 
     /// As [`Translator::translate`], with constraints and limits.
     ///
     /// ```no_run
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use std::path::Path;
-    /// # use heedful::decode::{Limits, SearchOptions};
-    /// # use heedful::tasks::translate::{Terms, Translator};
-    /// # let translator = Translator::open(Path::new("run"))?;
+    /// # fn main() -> heedful::Result<()> {
+    /// # use heedful::{Limits, SearchOptions, Terms, Translator};
+    /// # let translator = Translator::open("run")?;
     /// let terms = Terms::parse("terms", "dog\tHund")?;
     /// // Begins with “Der”, and says “Hund” because the text says “dog”.
     /// let input = translator.input("The dog runs.", "Der", &terms);
@@ -205,10 +232,10 @@ impl Translator {
         inputs: Vec<SearchInput>,
         options: &SearchOptions,
         limits: &Limits,
-    ) -> Result<Vec<Translation>, DecodeError> {
+    ) -> Result<Vec<Translation>> {
         let (filled, wanted): (Vec<usize>, Vec<SearchInput>) =
             inputs.iter().cloned().enumerate().filter(|(_, input)| !input.source.is_empty()).unzip();
-        let found = search_by(&self.ensemble(), &wanted, options, limits)?;
+        let found = search_by(&self.ensemble(), &wanted, &self.computing(options), limits)?;
         let mut translations: Vec<Translation> = inputs
             .into_iter()
             .map(|input| Translation { source: input.source, outputs: Vec::new() })
@@ -225,7 +252,7 @@ impl Translator {
         text: &str,
         options: &SearchOptions,
         limits: Limits,
-    ) -> Result<TranslationStream<'_>, DecodeError> {
+    ) -> Result<TranslationStream<'_>> {
         TranslationStream::new(self, self.encode(text), options, limits)
     }
 
@@ -234,11 +261,9 @@ impl Translator {
     /// [`PendingTranslation::wait`] waits for it without one. Dropped, it is cancelled.
     ///
     /// ```no_run
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use std::path::Path;
-    /// # use heedful::decode::{Limits, SearchOptions};
-    /// # use heedful::tasks::translate::{Terms, Translator};
-    /// let translator = Translator::open(Path::new("run"))?;
+    /// # async fn example() -> heedful::Result<()> {
+    /// # use heedful::{Limits, SearchOptions, Terms, Translator};
+    /// let translator = Translator::open("run")?;
     /// let input = translator.input("A dog runs.", "", &Terms::default());
     /// let translation = translator.submit(input, &SearchOptions::default(), Limits::default()).await?;
     /// println!("{}", translation.best());
@@ -255,6 +280,7 @@ impl Translator {
     }
 
     /// What the translations of a text must have.
+    #[doc(hidden)]
     pub fn constraints(&self, text: &str, prefix: &str, terms: &Terms) -> Constraints {
         let prefix = if prefix.trim().is_empty() { Vec::new() } else { self.encode_target(prefix) };
         let found = terms.found_in(text);
@@ -263,11 +289,13 @@ impl Translator {
 
     /// A scheduler for texts as they arrive; [`Translator::encode`] gives its sources, [`Translator::outputs`] decodes its
     /// results.
+    #[doc(hidden)]
     pub fn scheduler(&self, options: &SearchOptions) -> Result<Scheduler<'_>, DecodeError> {
-        Scheduler::new(self.ensemble(), options)
+        Scheduler::new(self.ensemble(), &self.computing(options))
     }
 
     /// A text as tokens, however many, as the model reads them; none if it is blank.
+    #[doc(hidden)]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         if text.trim().is_empty() {
             return Vec::new();
@@ -276,11 +304,13 @@ impl Translator {
     }
 
     /// A given target as tokens, however many.
+    #[doc(hidden)]
     pub fn encode_target(&self, text: &str) -> Vec<u32> {
         self.tokenizers.target.encode(text)
     }
 
     /// Hypotheses of a search, decoded to text.
+    #[doc(hidden)]
     pub fn outputs(&self, hypotheses: Vec<Hypothesis>) -> Vec<Output> {
         let output = |hypothesis: Hypothesis| Output {
             text: self.tokenizers.target.decode(&hypothesis.tokens),
@@ -295,49 +325,47 @@ impl Translator {
     }
 
     /// The attention weights of every head for an output.
+    #[doc(hidden)]
     pub fn attend(
         &self,
         source: &[u32],
         target: &[u32],
         options: &SearchOptions,
     ) -> Result<Vec<AttentionMap>, DecodeError> {
-        attend(self.model(), source, target, options)
+        attend(self.model(), source, target, &self.computing(options))
     }
 
     /// As [`Translator::attend`] for the cross attention alone, which is all that [`Translator::align`] needs.
+    #[doc(hidden)]
     pub fn attend_to_source(
         &self,
         source: &[u32],
         target: &[u32],
         options: &SearchOptions,
     ) -> Result<Vec<AttentionMap>, DecodeError> {
-        attend_to_source(self.model(), source, target, options)
+        attend_to_source(self.model(), source, target, &self.computing(options))
     }
 
     /// The word alignment of an output, as (source word, target word).
+    #[doc(hidden)]
     pub fn align(&self, maps: &[AttentionMap], source: &[u32], target: &[u32]) -> Vec<(usize, usize)> {
         let words = [self.tokenizers.source.words(source), self.tokenizers.target.words(target)];
         align(maps, AlignmentLayer::default(), &words[0], &words[1])
     }
 
     /// The log-probabilities of an output, token by token.
+    #[doc(hidden)]
     pub fn token_scores(
         &self,
         source: &[u32],
         target: &[u32],
         options: &SearchOptions,
     ) -> Result<TargetScore, DecodeError> {
-        let mut scores = score_by(&self.ensemble(), &[(source.to_vec(), target.to_vec())], options)?;
-        Ok(scores.swap_remove(0))
+        Ok(self.score_tokens(&[(source.to_vec(), target.to_vec())], options)?.swap_remove(0))
     }
 
     /// A given output in the form of a search result: with its tokens, its log-probability and its score.
-    pub fn force(
-        &self,
-        text: &str,
-        target: &str,
-        options: &SearchOptions,
-    ) -> Result<Translation, DecodeError> {
+    pub fn force(&self, text: &str, target: &str, options: &SearchOptions) -> Result<Translation> {
         let (source, tokens) = (self.encode(text), self.encode_target(target));
         let log_probability = self.token_scores(&source, &tokens, options)?.log_probability;
         let score = log_probability / options.penalty(tokens.len() + 1);
@@ -348,25 +376,27 @@ impl Translator {
     /// The log-probability of each target, given its source. A pair with a blank source is an error that names it.
     pub fn score(
         &self,
-        pairs: &[(&str, &str)],
+        pairs: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
         options: &SearchOptions,
-    ) -> Result<Vec<TargetScore>, DecodeError> {
-        let encode = |(source, target): &(&str, &str)| (self.encode(source), self.encode_target(target));
-        let pairs: Vec<(Vec<u32>, Vec<u32>)> = pairs.iter().map(encode).collect();
-        self.score_tokens(&pairs, options)
+    ) -> Result<Vec<TargetScore>> {
+        let encode = |(source, target): (&str, &str)| (self.encode(source), self.encode_target(target));
+        let pairs = pairs.into_iter().map(|(source, target)| encode((source.as_ref(), target.as_ref())));
+        Ok(self.score_tokens(&pairs.collect::<Vec<_>>(), options)?)
     }
 
     /// As [`Translator::score`], for tokens from [`Translator::encode`] and [`Translator::encode_target`].
+    #[doc(hidden)]
     pub fn score_tokens(
         &self,
         pairs: &[(Vec<u32>, Vec<u32>)],
         options: &SearchOptions,
     ) -> Result<Vec<TargetScore>, DecodeError> {
-        score_by(&self.ensemble(), pairs, options)
+        score_by(&self.ensemble(), pairs, &self.computing(options))
     }
 
     /// As [`Translator::score_tokens`], where sources may be blank: a blank source has a blank translation, with certainty, and no
     /// other has a probability.
+    #[doc(hidden)]
     pub fn score_tokens_or_blank(
         &self,
         pairs: &[(Vec<u32>, Vec<u32>)],

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::Result;
 use crate::data::batch::BatchLayout;
 use crate::data::batches::{ValidationBatch, validation_batches};
 use crate::data::corpus::CorpusFiles;
@@ -14,7 +15,7 @@ use crate::metrics::{BleuOptions, BleuTokenizer, Measure, corpus_bleu};
 use crate::models::Generate;
 use crate::plot::AttentionGrid;
 use crate::recipe::{DataKeys, Recipe, SearchKeys};
-use crate::tasks::TaskError;
+
 use crate::tasks::validation::{
     SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, held_out, longest,
 };
@@ -35,7 +36,7 @@ impl TranslationSet {
         recipe: &Recipe,
         tokenizers: &Tokenizers,
         model: Arc<dyn Generate>,
-    ) -> Result<Option<TranslationSet>, TaskError> {
+    ) -> Result<Option<TranslationSet>> {
         let Some(files) = files(recipe)? else { return Ok(None) };
         let (longest, special) = (longest(recipe), model.special_tokens());
         let mut unusable = Unusable::default();
@@ -63,7 +64,7 @@ impl TranslationSet {
         Ok(Some(TranslationSet { model, pairs, encoded, batches, tokenize, tokenizers }))
     }
 
-    fn translate(&self, count: usize, recipe: &Recipe) -> Result<Vec<String>, TaskError> {
+    fn translate(&self, count: usize, recipe: &Recipe) -> Result<Vec<String>> {
         let special = self.model.special_tokens();
         let sources: Vec<Vec<u32>> =
             self.encoded.iter().take(count).map(|(source, _)| special.source(source.clone())).collect();
@@ -80,7 +81,7 @@ impl ValidationSet for TranslationSet {
         self.pairs.len()
     }
 
-    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult> {
         let batches = self.batches.iter().map(|batch| &batch.batch);
         let held_out = held_out(&self.model, batches, recipe.training.compute)?;
         let counted =
@@ -102,7 +103,7 @@ impl ValidationSet for TranslationSet {
     }
 
     /// The attention of every head in the first pair.
-    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
+    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>> {
         let (source, target) = &self.encoded[0];
         let special = self.model.special_tokens();
         let source = special.source(source.clone());
@@ -137,12 +138,12 @@ fn search_options(recipe: &Recipe) -> SearchOptions {
         length_penalty,
         max_length: MaxLength::Relative { factor: 1.0, plus: beyond_source },
         no_repeat_ngram,
-        compute: recipe.training.compute.into(),
+        compute: Some(recipe.training.compute.into()),
         ..SearchOptions::default()
     }
 }
 
-fn files(recipe: &Recipe) -> Result<Option<CorpusFiles>, TaskError> {
+fn files(recipe: &Recipe) -> Result<Option<CorpusFiles>> {
     let DataKeys { valid_src, valid_tgt, valid_tsv, .. } = &recipe.data;
     if [valid_src, valid_tgt, valid_tsv].iter().all(|files| files.is_empty()) {
         return Ok(None);

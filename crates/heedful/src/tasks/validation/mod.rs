@@ -4,10 +4,10 @@ mod held_out;
 
 pub use held_out::{HeldOut, held_out};
 
-use super::TaskError;
 use crate::metrics::Measure;
 use crate::plot::{AttentionGrid, Table};
 use crate::recipe::{PositionKind, Recipe};
+use crate::{Error, Result};
 
 /// Number of examples whose outputs are logged.
 pub(crate) const SAMPLES: usize = 4;
@@ -19,10 +19,10 @@ pub(crate) trait ValidationSet: Send {
     fn len(&self) -> usize;
 
     /// Validates the model.
-    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError>;
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult>;
 
     /// The attention weights of every layer and head in the first example.
-    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError>;
+    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>>;
 }
 
 /// The result of a validation.
@@ -60,9 +60,12 @@ impl ValidationResult {
     }
 }
 
-impl From<Unusable> for TaskError {
-    fn from(Unusable { read, empty, too_long }: Unusable) -> TaskError {
-        TaskError::NothingToValidate { read, empty, too_long }
+impl From<Unusable> for Error {
+    fn from(Unusable { read, empty, too_long }: Unusable) -> Error {
+        Error::new(format!(
+            "the validation set has no usable example: of {read}, {empty} are empty on a side and {too_long} are too long for \
+             the model"
+        ))
     }
 }
 

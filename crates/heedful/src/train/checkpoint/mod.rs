@@ -187,6 +187,8 @@ pub enum CheckpointError {
     },
 }
 
+impl crate::error::Cause for CheckpointError {}
+
 /// The checkpoints of one run.
 #[derive(Debug)]
 pub struct Checkpoints {

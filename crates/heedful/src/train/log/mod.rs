@@ -48,6 +48,8 @@ pub enum LogError {
     },
 }
 
+impl crate::error::Cause for LogError {}
+
 impl LogError {
     fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LogError {
         let path = path.to_owned();

@@ -3,23 +3,26 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::error::unreachable_ranks;
 use super::session::Session;
 use super::validated::score;
-use super::{Ending, Event, FinalModel, RunError};
+use super::{Ending, Event, FinalModel};
+use crate::Result;
 use crate::recipe::Averaging;
 use crate::store::weights::Weights;
 use crate::train::{Averaged, average};
 
 impl Session<'_> {
     /// Writes the model as it is trained: none was validated.
-    pub(super) fn save_trained(&mut self) -> Result<(), RunError> {
-        let weights = self.trainer.with_gathered_average(|model| Weights::of(model.params()))?;
+    pub(super) fn save_trained(&mut self) -> Result<()> {
+        let weights = self.trainer.with_gathered_average(|model| Weights::of(model.params()));
+        let weights = weights.map_err(unreachable_ranks)?;
         self.save_model(&weights)
     }
 
     /// Replaces the model in the folder of the run by the average of checkpoints, if it is to be, and keeps of these what a
     /// finished run needs.
-    pub(super) fn conclude(&mut self, ending: Ending) -> Result<FinalModel, RunError> {
+    pub(super) fn conclude(&mut self, ending: Ending) -> Result<FinalModel> {
         if ending == Ending::Interrupted {
             // The best model so far, or the trained one, is already saved; a resumed run may improve on it.
             return Ok(self.saved_model());
@@ -33,7 +36,7 @@ impl Session<'_> {
         FinalModel::Step(self.patience.best.map_or(self.step, |_| self.patience.best_step))
     }
 
-    fn averaged(&mut self) -> Result<Option<FinalModel>, RunError> {
+    fn averaged(&mut self) -> Result<Option<FinalModel>> {
         let steps = self.steps_to_average()?;
         if steps.len() < 2 {
             return Ok(None);
@@ -47,7 +50,7 @@ impl Session<'_> {
         Ok(Some(FinalModel::MeanOf(steps)))
     }
 
-    fn steps_to_average(&self) -> Result<Vec<u64>, RunError> {
+    fn steps_to_average(&self) -> Result<Vec<u64>> {
         let (checkpoints, count) = (self.writer.checkpoints(), self.recipe.checkpoint.average_count);
         let mut steps = match self.recipe.checkpoint.average {
             Averaging::None => Vec::new(),
@@ -58,7 +61,7 @@ impl Session<'_> {
         Ok(steps)
     }
 
-    fn is_no_worse_than_the_best(&mut self, weights: &Weights) -> Result<bool, RunError> {
+    fn is_no_worse_than_the_best(&mut self, weights: &Weights) -> Result<bool> {
         let (Some(set), Some(best)) = (&self.validation, self.patience.best) else { return Ok(true) };
         self.watcher.observe(&Event::Validating);
         let model = self.trainer.model();

@@ -1,12 +1,15 @@
 //! What a run trains on, and what it trained on before.
 
-use super::RunError;
 use crate::models::{ChosenDevice, DeviceChoice};
+use crate::{Error, Result};
 
 impl DeviceChoice {
     /// What trains: known before anything is read or written.
-    pub fn for_training(self) -> Result<ChosenDevice, RunError> {
-        self.choose().map_err(RunError::NoCard)
+    pub fn for_training(self) -> Result<ChosenDevice> {
+        let why = |error| {
+            Error::new(format!("cannot train on a card: {error}; --device cpu trains on the processor"))
+        };
+        self.choose().map_err(why)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A rank that follows: it builds what the leader says and computes its part.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use heedful_tensor::collective::Failure;
@@ -9,45 +10,43 @@ use super::frozen::freeze;
 use crate::models::ConfigError;
 use crate::recipe::{Author, Overrides, RecipeError};
 use crate::tasks;
-use crate::train::Trainer;
+use crate::train::{JoinError, StepTrainer};
 use crate::train::team::{Order, Team};
-
-/// Why a follower cannot go on.
-#[derive(Debug, thiserror::Error)]
-pub enum FollowError {
-    /// The others cannot be reached.
-    #[error("the other ranks cannot be reached: {0}")]
-    Ranks(#[from] Failure),
-    /// The model with what its optimizer keeps does not fit on this rank's card.
-    #[error("the model with its optimizer does not fit into the memory of this rank's card ({0})")]
-    DoesNotFit(#[from] OutOfMemory),
-    /// The leader's recipe cannot be read: it is another version of the program.
-    #[error("the leader's recipe cannot be read here ({0}): start the same heedful everywhere")]
-    Recipe(#[from] RecipeError),
-    /// The leader's model cannot be built: it is another version of the program.
-    #[error("the leader's model cannot be built here ({0}): start the same heedful everywhere")]
-    Model(#[from] ConfigError),
-}
+use crate::{Error, Result};
 
 /// Does what the leader says until there is nothing more to do.
-pub fn follow(team: &Team) -> Result<(), FollowError> {
+pub fn follow(team: &Team) -> Result<()> {
+    let unreachable = |failure: Failure| Error::new(format!("the other ranks cannot be reached: {failure}"));
+    let other = |what: &str, why: &dyn Display| {
+        Error::new(format!("the leader's {what} here ({why}): start the same heedful everywhere"))
+    };
+    let unreadable = |why: RecipeError| other("recipe cannot be read", &why);
+    let unbuildable = |why: ConfigError| other("model cannot be built", &why);
+    let large = |why: OutOfMemory| {
+        let what = "the model with its optimizer does not fit into the memory of this rank's card";
+        Error::new(format!("{what} ({why})"))
+    };
     let mut trainer = None;
     loop {
-        match (team.next_order()?, &mut trainer) {
+        match (team.next_order().map_err(unreachable)?, &mut trainer) {
             (Order::End, _) => return Ok(()),
             (Order::Begin(beginning), _) => {
                 let mut overrides = Overrides::new();
                 overrides.written_by(Author::Program);
-                overrides.text(&beginning.recipe, Path::new("recipe.toml"))?;
-                let recipe = tasks::resolve(overrides)?;
-                let model = beginning.config.build(recipe.training.seed)?;
+                overrides.text(&beginning.recipe, Path::new("recipe.toml")).map_err(unreadable)?;
+                let recipe = tasks::resolve(overrides).map_err(unreadable)?;
+                let model = beginning.config.build(recipe.training.seed).map_err(unbuildable)?;
                 freeze(&recipe, model.params());
                 let options = recipe.trainer_options();
                 let place = beginning.place;
-                let build = || Trainer::in_team::<FollowError>(model, options, team.clone(), place);
-                trainer = Some(Device::from(place).fitting(build)??);
+                let build = || StepTrainer::in_team(model, options, team.clone(), place);
+                let built = Device::from(place).fitting(build).map_err(JoinError::from).flatten();
+                trainer = Some(built.map_err(|error| match error {
+                    JoinError::Ranks(failure) => unreachable(failure),
+                    JoinError::OutOfMemory(full) => large(full),
+                })?);
             }
-            (order, Some(trainer)) => trainer.obey(order)?,
+            (order, Some(trainer)) => trainer.obey(order).map_err(unreachable)?,
             (order, None) => unreachable!("a trainer comes before {order:?}"),
         }
     }

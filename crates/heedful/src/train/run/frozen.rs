@@ -2,33 +2,34 @@
 
 use heedful_tensor::Params;
 
-use super::RunError;
 use crate::data::special::NAMES;
 use crate::models::Model;
 use crate::recipe::{NamePattern, Recipe};
-use crate::tasks::TaskError;
+use crate::{Error, Result};
 
 /// How many names are shown where a pattern matches none.
 const SHOWN: usize = 5;
 
 /// Refuses patterns that match no parameter, and those that leave nothing to train. Known before anything is written: names do
 /// not depend on the vocabulary or the labels.
-pub(super) fn check(recipe: &Recipe) -> Result<(), RunError> {
+pub(super) fn check(recipe: &Recipe) -> Result<()> {
     let patterns = &recipe.training.freeze;
     if patterns.is_empty() {
         return Ok(());
     }
-    let config = recipe.model_config([NAMES.len(); 2], 2).map_err(TaskError::from)?;
+    let config = recipe.model_config([NAMES.len(); 2], 2)?;
     // Nothing is allocated before a parameter is used.
-    let model = config.build(0).map_err(TaskError::from)?;
+    let model = config.build(0)?;
     let shapes = model.params().shapes();
     let names: Vec<&str> = shapes.iter().map(|(name, _)| &**name).collect();
     if let Some(pattern) = patterns.iter().find(|pattern| !names.iter().any(|name| pattern.matches(name))) {
         let (pattern, near) = (pattern.to_string(), near(pattern, &names).join(", "));
-        return Err(RunError::NothingFrozen { pattern, near });
+        return Err(Error::new(format!(
+            "training.freeze: no parameter is called `{pattern}`; names like it are {near}"
+        )));
     }
     match names.iter().all(|name| is_frozen(patterns, name)) {
-        true => Err(RunError::AllFrozen),
+        true => Err(Error::new("training.freeze matches every parameter: leave some of them to train")),
         false => Ok(()),
     }
 }

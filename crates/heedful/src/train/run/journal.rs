@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::RunError;
 use super::page::{Page, Past, page};
+use crate::Result;
 use crate::plot::Status;
 use crate::store::durable;
 use crate::train::log::{self, AttentionFile, AttentionRecord, EventFile, MetricsFile, Record};
@@ -35,7 +35,7 @@ impl Journal {
         step: u64,
         events: Option<EventFile>,
         page: Option<Page>,
-    ) -> Result<Journal, RunError> {
+    ) -> Result<Journal> {
         let (metrics, records) = MetricsFile::resume(&folder.join(log::METRICS), step)?;
         let (attention, attention_records) = AttentionFile::resume(&folder.join(log::ATTENTION), step)?;
         let page = page.map(|page| (folder.join("report.html"), page));
@@ -45,7 +45,7 @@ impl Journal {
     }
 
     /// Writes a record to all logs.
-    pub(super) fn write(&mut self, record: Record) -> Result<(), RunError> {
+    pub(super) fn write(&mut self, record: Record) -> Result<()> {
         self.metrics.write(&record)?;
         if let Some(events) = &mut self.events {
             events.write(&record)?;
@@ -55,7 +55,7 @@ impl Journal {
     }
 
     /// Writes the current attention weights.
-    pub(super) fn write_attention(&mut self, record: AttentionRecord) -> Result<(), RunError> {
+    pub(super) fn write_attention(&mut self, record: AttentionRecord) -> Result<()> {
         self.attention.write(&record)?;
         self.past.attention.push(without_layers(record));
         Ok(())
@@ -67,7 +67,7 @@ impl Journal {
     }
 
     /// Writes the report, unless the run continues and the report was written recently.
-    pub(super) fn publish(&mut self, status: Status) -> Result<(), RunError> {
+    pub(super) fn publish(&mut self, status: Status) -> Result<()> {
         let Some((path, contents)) = &self.page else { return Ok(()) };
         let is_running = matches!(status, Status::Running { .. });
         if is_running && self.page_written.is_some_and(|written| written.elapsed() < PAGE_EVERY) {

@@ -7,40 +7,41 @@
 //!
 //! A run takes more than this: what is refused here would never have fitted.
 
-use super::RunError;
 use crate::models::Model;
 use crate::recipe::Recipe;
 use crate::system;
-use crate::tasks::TaskError;
+use crate::{Error, Result};
 
 /// Where the system does not tell its memory: more than machines have.
 const UNKNOWN_MEMORY: u64 = 1 << 44;
 
 /// Refuses a recipe whose model, for vocabularies of these sizes and this number of labels, cannot fit.
-pub(super) fn check(recipe: &Recipe, vocabularies: [usize; 2], labels: usize) -> Result<(), RunError> {
+pub(super) fn check(recipe: &Recipe, vocabularies: [usize; 2], labels: usize) -> Result<()> {
     check_within(system::memory().unwrap_or(UNKNOWN_MEMORY), recipe, vocabularies, labels)
 }
 
-fn check_within(
-    memory: u64,
-    recipe: &Recipe,
-    vocabularies: [usize; 2],
-    labels: usize,
-) -> Result<(), RunError> {
-    let config = recipe.model_config(vocabularies, labels).map_err(TaskError::from)?;
+fn check_within(memory: u64, recipe: &Recipe, vocabularies: [usize; 2], labels: usize) -> Result<()> {
+    let config = recipe.model_config(vocabularies, labels)?;
     // Nothing is allocated before a parameter is used.
-    let model = config.build(0).map_err(TaskError::from)?;
+    let model = config.build(0)?;
     let parameters = model.params().announced() as u64;
     let bytes = parameters.saturating_mul(3 * 4);
     if bytes > memory {
-        return Err(RunError::LargeModel { parameters, bytes: gigabytes(bytes), memory: gigabytes(memory) });
+        let (bytes, memory) = (gigabytes(bytes), gigabytes(memory));
+        return Err(Error::new(format!(
+            "a model of {parameters} parameters takes at least {bytes} of memory, and the machine has {memory}: choose smaller sizes"
+        )));
     }
     let layers = recipe.model.encoder_layers.max(recipe.model.decoder_layers);
     let of_token = (2 * recipe.model.d_model as u64).saturating_mul(layers as u64);
     let tokens = recipe.training.batch_tokens;
     let bytes = of_token.saturating_mul(tokens as u64);
     if bytes > memory {
-        return Err(RunError::LargeBatch { tokens, bytes: gigabytes(bytes), memory: gigabytes(memory) });
+        let (bytes, memory) = (gigabytes(bytes), gigabytes(memory));
+        return Err(Error::new(format!(
+            "a batch of {tokens} tokens takes at least {bytes} of memory, and the machine has {memory}: make \
+             training.batch_tokens smaller"
+        )));
     }
     Ok(())
 }

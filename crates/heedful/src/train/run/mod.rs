@@ -41,23 +41,28 @@ mod validated;
 mod trial;
 
 mod follow;
+mod trainer;
 
 pub use clock::{Clock, SystemClock};
-pub use error::RunError;
-pub use follow::{FollowError, follow};
+pub use error::not_a_run;
+pub(crate) use error::{Diverged, no_folder};
+pub use follow::follow;
 pub(crate) use page::{environment, settings};
 pub use prepare::is_run;
 pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
+pub use trainer::Trainer;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
 use self::clock::Timing;
+use self::error::{large_for_card, unreachable_ranks};
 use crate::models::{ChosenDevice, DeviceChoice};
 use crate::recipe::Recipe;
 use crate::system::is_same_file;
 use crate::tasks::original::Original;
-use crate::train::Trainer;
+use crate::train::{JoinError, StepTrainer};
 use crate::train::team::Team;
+use crate::{Error, Result};
 
 /// Whether a run is new or resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +76,7 @@ pub enum Start {
 }
 
 /// Trains by the recipe, in the folder that it names, until its limits are reached or the watcher stops it.
-pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
+pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome> {
     train_on(DeviceChoice::Cpu, recipe, start, watcher)
 }
 
@@ -81,11 +86,11 @@ pub fn train_on(
     recipe: &Recipe,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<Outcome, RunError> {
+) -> Result<Outcome> {
     train_by(&SystemClock::default(), device, recipe, start, watcher)
 }
 
-/// As [`train_on`] with the ranks of a team, as its leader; the others [`follow`]. The weights have the same bits on any number of
+/// As [`train_on`] with the ranks of a team, as its leader; the others `follow`. The weights have the same bits on any number of
 /// ranks.
 pub fn train_with(
     team: &Team,
@@ -93,7 +98,7 @@ pub fn train_with(
     recipe: &Recipe,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<Outcome, RunError> {
+) -> Result<Outcome> {
     run(&SystemClock::default(), device, Some(team), recipe, start, watcher)
 }
 
@@ -104,7 +109,7 @@ pub fn train_by(
     recipe: &Recipe,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<Outcome, RunError> {
+) -> Result<Outcome> {
     run(clock, device, None, recipe, start, watcher)
 }
 
@@ -115,7 +120,7 @@ fn run(
     recipe: &Recipe,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<Outcome, RunError> {
+) -> Result<Outcome> {
     team.map_or(Ok(()), |team| team.check(recipe.training.accumulate))?;
     let timing = Timing::begin(clock);
     let mut recipe = recipe.clone();
@@ -124,7 +129,10 @@ fn run(
         && let Some(folder) = &recipe.model.init_from
     {
         if recipe.output.out.as_ref().is_some_and(|out| is_same_file(out, folder)) {
-            return Err(RunError::OntoOriginal { folder: folder.clone() });
+            let folder = folder.display();
+            return Err(Error::new(format!(
+                "the run would replace the model in {folder} that it starts from: choose another folder (--out)"
+            )));
         }
         let original = Original::open(folder, recipe.data.task)?;
         // What is wrong with them is told before anything is written.
@@ -140,16 +148,20 @@ fn run(
         recipe.open.clear();
     }
     let prepared = prepare::prepare(&recipe, start, watcher)?;
-    let trainer = |recipe: &Recipe| -> Result<Trainer, RunError> {
+    let trainer = |recipe: &Recipe| -> Result<StepTrainer> {
         let model = prepared.model.clone();
-        let build = || -> Result<Trainer, RunError> {
+        let build = || -> Result<StepTrainer, JoinError> {
             if let Some(team) = team {
-                return Trainer::leading(team, device, model, &prepared.folder.config, recipe);
+                return StepTrainer::leading(team, device, model, &prepared.folder.config, recipe);
             }
             model.params().move_to(device)?;
-            Ok(Trainer::new(model, recipe.trainer_options()))
+            Ok(StepTrainer::new(model, recipe.trainer_options()))
         };
-        device.fitting(build)?
+        let built = device.fitting(build).map_err(JoinError::from).flatten();
+        built.map_err(|error| match error {
+            JoinError::Ranks(failure) => unreachable_ranks(failure),
+            JoinError::OutOfMemory(full) => large_for_card(full),
+        })
     };
     let mut plan = None;
     if recipe.fits_time() && prepared.checkpoints.steps()?.is_empty() {

@@ -5,8 +5,9 @@ use std::io;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
+use super::error::{no_folder, not_a_run, occupied};
 use super::started::Started;
-use super::{Event, RunError, Start, Watcher, frozen, memory};
+use super::{Event, Start, Watcher, frozen, memory};
 use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::{EncodedCorpus, Examples};
@@ -24,6 +25,7 @@ use crate::tasks::original::AddedPieces;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{Assembled, Materials};
 use crate::train::checkpoint::Checkpoints;
+use crate::{Error, Result};
 
 const RECIPE: &str = "recipe.toml";
 const CORPUS: &str = "corpus.bin";
@@ -41,12 +43,8 @@ pub(super) struct Prepared {
 }
 
 /// Prepares a run in the recipe's folder. Vocabularies and encoded text are kept there.
-pub(super) fn prepare(
-    recipe: &Recipe,
-    start: Start,
-    watcher: &mut dyn Watcher,
-) -> Result<Prepared, RunError> {
-    let path = recipe.output.out.clone().ok_or(RunError::NoFolder)?;
+pub(super) fn prepare(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Prepared> {
+    let path = recipe.output.out.clone().ok_or_else(no_folder)?;
     // Whatever the vocabulary will be beside its special tokens; before anything is written.
     memory::check(recipe, [NAMES.len(); 2], 2)?;
     frozen::check(recipe)?;
@@ -88,7 +86,7 @@ fn kept_text(folder: &Path) -> PathBuf {
     folder.join("text")
 }
 
-fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<CorpusFiles, RunError> {
+fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<CorpusFiles> {
     let files = recipe.data.task.definition().training_files(&recipe.data)?;
     let kept = kept_text(folder);
     if start == Start::Resume && files.reads_standard_input() && kept.is_dir() {
@@ -102,11 +100,11 @@ fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<Corpus
 }
 
 /// Locks the folder for this run.
-fn claim(folder: &Path, start: Start) -> Result<Checkpoints, RunError> {
+fn claim(folder: &Path, start: Start) -> Result<Checkpoints> {
     output::check_folder(folder)?;
     match start {
         Start::Resume if !folder.join(RECIPE).exists() => {
-            return Err(RunError::NotARun { folder: folder.to_owned() });
+            return Err(not_a_run(folder));
         }
         Start::Fresh => check_free(folder)?,
         Start::Resume | Start::Replace => {}
@@ -114,7 +112,7 @@ fn claim(folder: &Path, start: Start) -> Result<Checkpoints, RunError> {
     let checkpoints = Checkpoints::open(&folder.join(CHECKPOINTS))?;
     match (start, checkpoints.steps()?.last()) {
         (Start::Fresh | Start::Replace, Some(&step)) => {
-            return Err(RunError::Occupied { folder: folder.to_owned(), step });
+            return Err(occupied(folder, step));
         }
         // Nothing of the new run belongs to these weights.
         (Start::Replace, None) => remove_if_there(&folder.join(MODEL))?,
@@ -124,18 +122,21 @@ fn claim(folder: &Path, start: Start) -> Result<Checkpoints, RunError> {
 }
 
 /// A new run replaces nothing but what an earlier one left that was stopped before its first checkpoint.
-fn check_free(folder: &Path) -> Result<(), RunError> {
+fn check_free(folder: &Path) -> Result<()> {
     let checkpoints = folder.join(CHECKPOINTS);
     if checkpoints.is_dir()
         && let Some(&step) = Checkpoints::read_only(&checkpoints).steps()?.last()
     {
-        return Err(RunError::Occupied { folder: folder.to_owned(), step });
+        return Err(occupied(folder, step));
     }
     let of_a_run = [RECIPE, CORPUS, "metrics.jsonl", "attention.jsonl", "report.html"];
     let names =
         if checkpoints.join("lock").exists() { vec![MODEL] } else { [&MODEL_FILES[..], &of_a_run].concat() };
     match names.iter().map(|name| folder.join(name)).find(|file| file.exists()) {
-        Some(file) => Err(RunError::Foreign { file }),
+        Some(file) => Err(Error::new(format!(
+            "{} would be overwritten: it is not of a run that can be resumed; choose another folder, or add --force to replace it",
+            file.display()
+        ))),
         None => Ok(()),
     }
 }
@@ -157,7 +158,7 @@ fn vocabularies(
     started: &Started,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<(Tokenizers, AddedPieces), RunError> {
+) -> Result<(Tokenizers, AddedPieces)> {
     let comes_with_a_model = matches!(started, Started::From(_));
     if start == Start::Resume && !comes_with_a_model && TokenizerFiles::find(folder).is_ok() {
         ModelFolder::check_text_files(folder)?;
@@ -184,7 +185,11 @@ fn vocabularies(
             let (files, sharing) = (files.without_labels(), recipe.vocabulary.sharing);
             Tokenizers::train(&files, &vocabulary_options(recipe), sharing, &mut progress)?
         }
-        (_, None, ..) => return Err(RunError::OneVocabulary),
+        (_, None, ..) => {
+            return Err(Error::new(
+                "only one of vocabulary.source_file and vocabulary.target_file is set: set both, or vocabulary.file for both sides",
+            ));
+        }
     };
     tokenizers.save(folder)?;
     Ok((tokenizers, pieces))
@@ -197,12 +202,7 @@ fn vocabulary_options(recipe: &Recipe) -> VocabularyOptions {
 }
 
 /// The labels of the training text; `None` for tasks without labels.
-fn labels(
-    recipe: &Recipe,
-    files: &CorpusFiles,
-    folder: &Path,
-    start: Start,
-) -> Result<Option<Labels>, RunError> {
+fn labels(recipe: &Recipe, files: &CorpusFiles, folder: &Path, start: Start) -> Result<Option<Labels>> {
     if start == Start::Resume
         && let Ok(labels) = Labels::load(folder)
     {
@@ -219,7 +219,7 @@ fn encode(
     folder: &Path,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<EncodedCorpus, RunError> {
+) -> Result<EncodedCorpus> {
     let DataKeys { max_tokens, over_long, max_ratio, duplicates, .. } = recipe.data;
     let filters = Filters { max_tokens, over_long, max_ratio, duplicates };
     let path = folder.join(CORPUS);

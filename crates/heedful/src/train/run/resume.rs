@@ -1,25 +1,30 @@
 //! How a run goes on from its newest checkpoint.
 
 use super::prepare::with_absolute_paths;
-use super::{Event, RunError, Watcher, device};
+use super::{Event, Watcher, device};
 use crate::recipe::Recipe;
-use crate::train::Trainer;
+use crate::train::StepTrainer;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress};
+use crate::{Error, Result};
 
 /// Restores the newest intact checkpoint; returns its step and progress.
 pub(super) fn restore(
     recipe: &Recipe,
     checkpoints: &Checkpoints,
-    trainer: &mut Trainer,
+    trainer: &mut StepTrainer,
     watcher: &mut dyn Watcher,
-) -> Result<Option<(u64, Progress)>, RunError> {
+) -> Result<Option<(u64, Progress)>> {
     let (checkpoint, warnings) = checkpoints.latest()?;
     for warning in &warnings {
         watcher.observe(&Event::Warning(warning));
     }
     let Some(Checkpoint { trainer: state, progress }) = checkpoint else { return Ok(None) };
     let step = state.step;
-    trainer.restore(&state).map_err(|source| RunError::OtherModel { step, source })?;
+    trainer.restore(&state).map_err(|why| {
+        Error::new(format!(
+            "the checkpoint of step {step} does not fit the recipe: {why}. Undo the change of the recipe, or start a new run"
+        ))
+    })?;
     if progress.recipe != fingerprint(recipe) {
         watcher.observe(&Event::Warning(
             "settings that determine the weights have changed since the last checkpoint: the run cannot be reproduced from its recipe",

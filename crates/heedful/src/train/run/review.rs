@@ -1,15 +1,17 @@
 //! The report of a finished run, for programs that add to it.
 
+use super::Outcome;
+use super::error::no_folder;
 use super::page::{Page, Past, page, title};
-use super::{Outcome, RunError};
+use crate::Result;
 use crate::data::encoded::EncodedCorpus;
 use crate::plot::{Report, Status};
 use crate::recipe::Recipe;
 use crate::train::log::{self, read_attention, read_metrics};
 
 /// The contents of the run's `report.html`, without the attention, rebuilt from the files in its folder.
-pub fn report(recipe: &Recipe, outcome: &Outcome) -> Result<Report, RunError> {
-    let folder = recipe.output.out.as_ref().ok_or(RunError::NoFolder)?;
+pub fn report(recipe: &Recipe, outcome: &Outcome) -> Result<Report> {
+    let folder = recipe.output.out.as_ref().ok_or_else(no_folder)?;
     let corpus = EncodedCorpus::open(&folder.join("corpus.bin"))?;
     let contents = Page {
         title: title(folder),

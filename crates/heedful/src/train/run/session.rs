@@ -7,13 +7,14 @@ use heedful_tensor::flops;
 use serde_json::{Value, json};
 
 use super::clock::Timing;
+use super::error::{Diverged, does_not_fit, unreachable_ranks};
 use super::journal::Journal;
 use super::meter::Meter;
 use super::page::{Page, shown, title};
 use super::prepare::Prepared;
 use super::resume::{fingerprint, restore};
 use super::validated::{record_of, score};
-use super::{Ending, Event, Outcome, Ready, RunError, Watcher};
+use super::{Ending, Event, Outcome, Ready, Watcher};
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
@@ -28,7 +29,8 @@ use crate::tasks::validation::ValidationSet;
 use crate::train::checkpoint::{Checkpoint, Progress, Writer};
 use crate::train::log::{AttentionRecord, EventFile, Record};
 use crate::train::time_plan::closing_validations;
-use crate::train::{Patience, StepReport, TimePlan, TrainError, Trainer, ValidationScore, Verdict};
+use crate::train::{Patience, StepReport, StepTrainer, TimePlan, TrainError, ValidationScore, Verdict};
+use crate::{Error, Result};
 
 /// A run in progress.
 pub(super) struct Session<'a> {
@@ -39,7 +41,7 @@ pub(super) struct Session<'a> {
     batches: Prefetched,
     layout: BatchLayout,
     position: BatchPosition,
-    pub(super) trainer: Trainer,
+    pub(super) trainer: StepTrainer,
     pub(super) writer: Writer,
     pub(super) journal: Journal,
     meter: Meter,
@@ -67,11 +69,11 @@ impl<'a> Session<'a> {
     pub(super) fn begin(
         recipe: &'a Recipe,
         prepared: Prepared,
-        mut trainer: Trainer,
+        mut trainer: StepTrainer,
         mut timing: Timing<'a>,
         plan: Option<TimePlan>,
         watcher: &'a mut dyn Watcher,
-    ) -> Result<Session<'a>, RunError> {
+    ) -> Result<Session<'a>> {
         let Prepared { folder, checkpoints, tokenizers, corpus, layout, validation, .. } = prepared;
         let device = trainer.model().params().device();
         let progress = restore(recipe, &checkpoints, &mut trainer, watcher)?;
@@ -80,8 +82,11 @@ impl<'a> Session<'a> {
         }
         let step = progress.as_ref().map_or(0, |(step, _)| *step);
         let position = progress.as_ref().map_or(Ok(BatchPosition::default()), |(step, progress)| {
-            let no_position =
-                |error: serde_json::Error| RunError::NoPosition { step: *step, reason: error.to_string() };
+            let no_position = |error: serde_json::Error| {
+                Error::new(format!(
+                    "the position in the data of the checkpoint of step {step} cannot be read: {error}"
+                ))
+            };
             serde_json::from_value(progress.data.clone()).map_err(no_position)
         })?;
         let progress = progress.map(|(_, progress)| progress).unwrap_or_default();
@@ -147,7 +152,7 @@ impl<'a> Session<'a> {
     }
 
     /// Trains until a limit is reached.
-    pub(super) fn run(mut self) -> Result<Outcome, RunError> {
+    pub(super) fn run(mut self) -> Result<Outcome> {
         let ending = loop {
             if let Some(ending) = self.ending() {
                 break ending;
@@ -208,7 +213,7 @@ impl<'a> Session<'a> {
     }
 
     /// One update.
-    fn advance(&mut self) -> Result<(), RunError> {
+    fn advance(&mut self) -> Result<()> {
         let mut batches: Vec<Batch> = Vec::with_capacity(self.recipe.training.accumulate);
         let mut position = self.position;
         while batches.len() < self.recipe.training.accumulate {
@@ -227,7 +232,7 @@ impl<'a> Session<'a> {
     }
 
     /// Waits for the reports of all steps: a card's arrive late.
-    fn settle(&mut self) -> Result<(), RunError> {
+    fn settle(&mut self) -> Result<()> {
         let reports = self.trainer.drain().map_err(|error| self.ended_by(error))?;
         self.take_in(&reports);
         Ok(())
@@ -243,31 +248,32 @@ impl<'a> Session<'a> {
     }
 
     /// The error of a run that cannot go on. It takes precedence over failures to write checkpoint or report.
-    fn ended_by(&mut self, error: TrainError) -> RunError {
+    fn ended_by(&mut self, error: TrainError) -> Error {
         let reason = error.to_string();
         match error {
             TrainError::Batch(error) => error.into(),
             TrainError::Ranks(failure) => {
                 let _ = self.writer.finish();
                 self.publish_end(Status::Stopped { step: self.step, reason });
-                failure.into()
+                unreachable_ranks(failure)
             }
             TrainError::Diverged { step, .. } => {
                 let kept = self.writer.finish().ok().and(self.saved_step);
                 self.publish_end(Status::Diverged { step, reason });
-                RunError::Diverged { error, kept }
+                Diverged { error, kept }.into()
             }
             TrainError::DoesNotFit { .. } => {
                 // An earlier step may turn out to have diverged.
                 if self.step > 0
                     && self.saved_step != Some(self.step)
-                    && let Err(earlier @ RunError::Diverged { .. }) = self.save(None)
+                    && let Err(earlier) = self.save(None)
+                    && earlier.cause::<Diverged>().is_some()
                 {
                     return earlier;
                 }
                 let kept = self.writer.finish().ok().and(self.saved_step);
                 self.publish_end(Status::Stopped { step: self.step, reason });
-                RunError::DoesNotFit { error, kept }
+                does_not_fit(&error, kept)
             }
         }
     }
@@ -284,7 +290,7 @@ impl<'a> Session<'a> {
         self.publish(status);
     }
 
-    fn log(&mut self) -> Result<(), RunError> {
+    fn log(&mut self) -> Result<()> {
         self.settle()?;
         let Some(record) = self.meter.take() else { return Ok(()) };
         let record = record.with(Measure::Flops, self.flops);
@@ -312,17 +318,19 @@ impl<'a> Session<'a> {
     }
 
     /// Validates the model, saves it if it is the best, and saves a checkpoint with its score.
-    fn validate(&mut self) -> Result<Option<Verdict>, RunError> {
+    fn validate(&mut self) -> Result<Option<Verdict>> {
         self.settle()?;
         let Some(set) = &self.validation else { return Ok(None) };
         let (recipe, trainer, watcher) = (self.recipe, &mut self.trainer, &mut *self.watcher);
         let validate = || {
             watcher.observe(&Event::Validating);
-            trainer.with_gathered_average(|model| {
-                let result = set.validate(recipe)?;
-                let attention = set.attention(recipe)?;
-                Ok::<_, RunError>((result, Weights::of(model.params()), attention))
-            })?
+            trainer
+                .with_gathered_average(|model| {
+                    let result = set.validate(recipe)?;
+                    let attention = set.attention(recipe)?;
+                    Ok::<_, Error>((result, Weights::of(model.params()), attention))
+                })
+                .map_err(unreachable_ranks)?
         };
         let (validated, seconds) = self.timing.measure(|| self.meter.pause(validate));
         let (result, weights, attention) = validated?;
@@ -349,7 +357,7 @@ impl<'a> Session<'a> {
         Ok(Some(verdict))
     }
 
-    fn save(&mut self, score: Option<ValidationScore>) -> Result<(), RunError> {
+    fn save(&mut self, score: Option<ValidationScore>) -> Result<()> {
         self.settle()?;
         let progress = Progress {
             data: json!(self.position),
@@ -364,7 +372,7 @@ impl<'a> Session<'a> {
             device: Some(self.trainer.model().params().device().fingerprint()),
             text_files: Some(self.folder.text_files()),
         };
-        let state = self.trainer.gathered_state()?.expect("a run is the leader's");
+        let state = self.trainer.gathered_state().map_err(unreachable_ranks)?.expect("a run is the leader's");
         self.await_checkpoint();
         self.writer.save(Checkpoint { trainer: state, progress });
         self.saved_step = Some(self.step);

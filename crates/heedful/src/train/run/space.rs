@@ -11,15 +11,15 @@
 use std::fs;
 use std::path::Path;
 
-use super::RunError;
 use super::prepare::Prepared;
 use crate::recipe::Recipe;
 use crate::store::durable::Bytes;
 use crate::tasks::folder::MODEL;
 use crate::train::checkpoint::{CheckpointError, Checkpoints};
+use crate::{Error, Result};
 
 /// Refuses a run that its disk cannot hold. Where the system does not tell what is free, no run is refused.
-pub(super) fn check(recipe: &Recipe, prepared: &Prepared) -> Result<(), RunError> {
+pub(super) fn check(recipe: &Recipe, prepared: &Prepared) -> Result<()> {
     let Ok(free) = fs4::available_space(&prepared.folder.path) else { return Ok(()) };
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let checkpoints = &prepared.checkpoints;
@@ -70,14 +70,18 @@ impl Wanted {
         }
     }
 
-    fn check(&self, room: u64, folder: &Path) -> Result<(), RunError> {
+    fn check(&self, room: u64, folder: &Path) -> Result<()> {
         if self.most <= room {
             return Ok(());
         }
         let [needed, room, model, checkpoint, least] =
-            [self.most, room, self.model, self.checkpoint, self.least]
-                .map(|bytes| Bytes(bytes).to_string().into());
-        Err(RunError::SmallDisk { folder: folder.to_owned(), needed, room, model, checkpoint, least })
+            [self.most, room, self.model, self.checkpoint, self.least].map(Bytes);
+        Err(Error::new(format!(
+            "the run needs {needed} on the disk of {}, where {room} are free for it: a model of {model}, and checkpoints of \
+             {checkpoint} each. Free some space, or name a folder on another disk (--out); with the fewest checkpoints \
+             (checkpoint.keep_last = 1, checkpoint.keep_best = 0) it needs {least}",
+            folder.display()
+        )))
     }
 }
 

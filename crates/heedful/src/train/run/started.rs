@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use super::{Event, RunError, Watcher};
+use super::{Event, Watcher};
 use crate::data::SpecialTokens;
 use crate::recipe::Recipe;
 use crate::tasks::folder::ModelFolder;
 use crate::tasks::original::Original;
 use crate::train::checkpoint::Checkpoints;
+use crate::{Error, Result};
 
 /// What a run starts from.
 pub(super) enum Started {
@@ -26,7 +27,7 @@ impl Started {
         folder: &Path,
         checkpoints: &Checkpoints,
         watcher: &mut dyn Watcher,
-    ) -> Result<Started, RunError> {
+    ) -> Result<Started> {
         let Some(path) = &recipe.model.init_from else { return Ok(Started::FromNothing) };
         let original = Original::open(path, recipe.data.task);
         let begun_with = recipe.model.init_checksum.as_deref();
@@ -35,7 +36,11 @@ impl Started {
             let original = original?;
             return match is_another(&original) {
                 false => Ok(Started::From(Box::new(original))),
-                true => Err(RunError::OtherOriginal { run: folder.to_owned(), folder: path.clone() }),
+                true => Err(Error::new(format!(
+                    "{} has another model than the one that the run in {} was begun with: bring that one back, or start a new run",
+                    path.display(),
+                    folder.display()
+                ))),
             };
         }
         if original.is_ok_and(|original| is_another(&original)) {

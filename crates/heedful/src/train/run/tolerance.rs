@@ -6,8 +6,9 @@
 //! logs         the run says so once and goes on; they have a gap
 //! ```
 
+use super::Event;
 use super::session::Session;
-use super::{Event, RunError};
+use crate::Result;
 use crate::plot::Status;
 use crate::store::durable::WriteError;
 use crate::store::reserve::Reserve;
@@ -18,7 +19,7 @@ use crate::train::log::Record;
 
 impl Session<'_> {
     /// Replaces the model in the folder of the run.
-    pub(super) fn save_model(&mut self, weights: &Weights) -> Result<(), RunError> {
+    pub(super) fn save_model(&mut self, weights: &Weights) -> Result<()> {
         // It must not take the room that is free now.
         self.await_checkpoint();
         self.reserve = None;
@@ -67,7 +68,7 @@ impl Session<'_> {
     }
 
     /// Whether the logs were written or not.
-    pub(super) fn keep_going(&mut self, written: Result<(), RunError>) {
+    pub(super) fn keep_going(&mut self, written: Result<()>) {
         if let Err(error) = written
             && !std::mem::replace(&mut self.has_log_gap, true)
         {

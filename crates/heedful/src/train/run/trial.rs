@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use super::clock::Timing;
+use super::error::unreachable_ranks;
 use super::prepare::Prepared;
 use super::session::batch_options;
-use super::{Event, RunError, Watcher};
+use super::{Event, Watcher};
+use crate::Result;
 use crate::data::batch::Batch;
 use crate::data::batches::{BatchPosition, Batches, Prefetched};
 use crate::recipe::{Recipe, Task};
 use crate::train::time_plan::Costs;
-use crate::train::{TimePlan, Trainer};
+use crate::train::{StepTrainer, TimePlan};
 
 /// A run needs this many steps of its own at least, after a first one that is not measured: memory is taken and code is read
 /// for the first time there.
@@ -28,14 +30,14 @@ const PAIRS: usize = 16;
 pub(super) fn plan(
     recipe: &Recipe,
     prepared: &Prepared,
-    trainer: &mut Trainer,
+    trainer: &mut StepTrainer,
     timing: &Timing<'_>,
     watcher: &mut dyn Watcher,
-) -> Result<Option<TimePlan>, RunError> {
+) -> Result<Option<TimePlan>> {
     let Some(limit) = recipe.training.time.map(|time| time.as_secs_f64()) else { return Ok(None) };
     watcher.observe(&Event::Measuring { steps: 0 });
     let validation = validation_seconds(recipe, prepared, timing, watcher)?;
-    let untrained = trainer.gathered_state()?.expect("a run is the leader's");
+    let untrained = trainer.gathered_state().map_err(unreachable_ranks)?.expect("a run is the leader's");
     let step =
         step_seconds(recipe, prepared, trainer, (SHARE * limit).clamp(SHORTEST, LONGEST), timing, watcher)?;
     trainer.restore(&untrained).expect("these were its weights a moment ago");
@@ -46,15 +48,15 @@ pub(super) fn plan(
 fn step_seconds(
     recipe: &Recipe,
     prepared: &Prepared,
-    trainer: &mut Trainer,
+    trainer: &mut StepTrainer,
     enough: f64,
     timing: &Timing<'_>,
     watcher: &mut dyn Watcher,
-) -> Result<Option<f64>, RunError> {
+) -> Result<Option<f64>> {
     let options = batch_options(recipe, prepared.layout, prepared.model.special_tokens());
     let corpus = Arc::clone(&prepared.corpus);
     let mut stream = Prefetched::new(Batches::at(corpus, &options, BatchPosition::default())?);
-    let mut update = |trainer: &mut Trainer| -> Result<bool, RunError> {
+    let mut update = |trainer: &mut StepTrainer| -> Result<bool> {
         let mut batches: Vec<Batch> = Vec::new();
         for _ in 0..recipe.training.accumulate {
             batches.push(stream.next().expect("the stream of batches ends by an error only")?.batch);
@@ -84,7 +86,7 @@ fn validation_seconds(
     prepared: &Prepared,
     timing: &Timing<'_>,
     watcher: &mut dyn Watcher,
-) -> Result<f64, RunError> {
+) -> Result<f64> {
     let Some(set) = &prepared.validation else { return Ok(0.0) };
     let mut seconds = |recipe: &Recipe| {
         let validated = timing.measure(|| {

@@ -56,6 +56,8 @@ pub struct NotDivisible {
     pub ranks: usize,
 }
 
+impl crate::error::Cause for NotDivisible {}
+
 fn remedy(batches: usize) -> String {
     let possible: Vec<String> = (0..usize::BITS - 1)
         .map(|power| 1_usize << power)

@@ -8,8 +8,7 @@ use crate::data::batch::Batch;
 use crate::layers::NormKind;
 use crate::models::Model;
 use crate::recipe::Recipe;
-use crate::train::run::FollowError;
-use crate::train::{Schedule, TrainError, Trainer, TrainerOptions, TrainerState};
+use crate::train::{Schedule, StepTrainer, TrainError, TrainerOptions, TrainerState};
 
 const BATCHES: usize = 8;
 
@@ -23,8 +22,8 @@ fn recipe(change: impl FnOnce(&mut Recipe)) -> Recipe {
     recipe
 }
 
-fn trainer(model: Box<dyn Model>, team: Team) -> Trainer<Box<dyn Model>> {
-    Trainer::in_team::<FollowError>(model, options(), team, Place::Processor).expect("threads")
+fn trainer(model: Box<dyn Model>, team: Team) -> StepTrainer<Box<dyn Model>> {
+    StepTrainer::in_team(model, options(), team, Place::Processor).expect("threads")
 }
 
 fn options() -> TrainerOptions {
@@ -70,7 +69,7 @@ fn train(
     found.into_iter().flatten().next().expect("the leader's")
 }
 
-fn obey(trainer: &mut Trainer<Box<dyn Model>>, team: &Team) -> ControlFlow<()> {
+fn obey(trainer: &mut StepTrainer<Box<dyn Model>>, team: &Team) -> ControlFlow<()> {
     match team.next_order().expect("threads") {
         Order::End => ControlFlow::Break(()),
         order => {
@@ -82,7 +81,7 @@ fn obey(trainer: &mut Trainer<Box<dyn Model>>, team: &Team) -> ControlFlow<()> {
 
 fn alone(recipe: &Recipe, steps: Range<u64>) -> (TrainerState, Vec<f32>) {
     let model = recipe.model_config([50; 2], 2).expect("a model").build(1).expect("a model");
-    let mut trainer = Trainer::new(model, options());
+    let mut trainer = StepTrainer::new(model, options());
     let losses = steps.map(|step| trainer.step_over(&batches(step)).expect("a good step").loss).collect();
     (trainer.state(), losses)
 }

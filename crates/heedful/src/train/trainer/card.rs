@@ -3,13 +3,13 @@
 use heedful_tensor::ops::PendingStep;
 use heedful_tensor::{OutOfMemory, cuda, tape};
 
-use super::{TrainError, Trainer};
+use super::{StepTrainer, TrainError};
 use crate::data::batch::Batch;
 use crate::layers::Pass;
 use crate::models::Model;
 use crate::train::fit;
 
-impl<M: Model> Trainer<M> {
+impl<M: Model> StepTrainer<M> {
     /// Whether tokens that do not count are added to batches. In a batch norm every token would count; and the rows of
     /// R-Drop's two passes stand at a distance that depends on the batch, so that filling up makes no two of them alike.
     pub(super) fn fills_up(&self, pass: &Pass) -> bool {
@@ -33,7 +33,7 @@ impl<M: Model> Trainer<M> {
     }
 
     /// Does work on the card; if it does not fit there, the trainer is as it was before.
-    fn fitting<R>(&mut self, work: impl FnOnce(&mut Trainer<M>) -> R) -> Result<R, OutOfMemory> {
+    fn fitting<R>(&mut self, work: impl FnOnce(&mut StepTrainer<M>) -> R) -> Result<R, OutOfMemory> {
         let (steps, device) = (self.optimizer.steps(), self.model.params().device());
         let result = device.fitting(|| work(self));
         if result.is_err() {

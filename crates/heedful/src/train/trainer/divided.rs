@@ -4,7 +4,7 @@ use heedful_tensor::collective::Failure;
 use heedful_tensor::ops::{BatchLoss, MovingAverage, PendingStep};
 use heedful_tensor::{Device, OutOfMemory, flops};
 
-use super::{Order, TrainError, Trainer, TrainerOptions};
+use super::{Order, StepTrainer, TrainError, TrainerOptions};
 use crate::data::batch::Batch;
 use crate::layers::Pass;
 use crate::models::Model;
@@ -12,38 +12,49 @@ use crate::recipe::Recipe;
 use crate::tasks::ModelConfig;
 use crate::train::team::{Beginning, Place, Team, gather_losses};
 
-impl<M: Model> Trainer<M> {
+/// Why a trainer cannot join a team.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JoinError {
+    /// The other ranks cannot be reached.
+    #[error(transparent)]
+    Ranks(#[from] Failure),
+    /// The device has no memory for the model with its optimizer.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+}
+
+impl<M: Model> StepTrainer<M> {
     /// The leader's trainer of a model that this recipe trains: its steps are computed by the whole team.
-    pub fn leading<E: From<Failure> + From<OutOfMemory>>(
+    pub(crate) fn leading(
         team: &Team,
         device: Device,
         model: M,
         config: &ModelConfig,
         recipe: &Recipe,
-    ) -> Result<Trainer<M>, E> {
+    ) -> Result<StepTrainer<M>, JoinError> {
         let (config, recipe_text) = (config.clone(), recipe.to_toml());
         let beginning = Beginning { config, recipe: recipe_text, place: device.into() };
         team.announce(&Order::Begin(Box::new(beginning)))?;
-        Trainer::in_team(model, recipe.trainer_options(), team.clone(), device.into())
+        StepTrainer::in_team(model, recipe.trainer_options(), team.clone(), device.into())
     }
 
     /// A trainer whose steps a team computes; all get the leader's parameters. Processors own a part of the optimizer's state
     /// each, cards have all of it.
-    pub(crate) fn in_team<E: From<Failure> + From<OutOfMemory>>(
+    pub(crate) fn in_team(
         model: M,
         options: TrainerOptions,
         team: Team,
         place: Place,
-    ) -> Result<Trainer<M>, E> {
+    ) -> Result<StepTrainer<M>, JoinError> {
         let params = model.params();
         params.set_from_first(team.group())?;
         if place == Place::Card {
             team.join_cards()?;
             params.move_to(place.into())?;
-            return Ok(Trainer { team: Some(team), ..Trainer::new(model, options) });
+            return Ok(StepTrainer { team: Some(team), ..StepTrainer::new(model, options) });
         }
         let average = options.average_decay.map(|decay| MovingAverage::divided(params, decay, team.group()));
-        let mut trainer = Trainer::new(model, TrainerOptions { average_decay: None, ..options });
+        let mut trainer = StepTrainer::new(model, TrainerOptions { average_decay: None, ..options });
         trainer.optimizer.divide(trainer.model.params(), options.adam, team.group());
         trainer.average = average;
         trainer.team = Some(team);

@@ -24,6 +24,8 @@ mod state;
 
 mod divided;
 
+pub(crate) use divided::JoinError;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::slice;
@@ -33,7 +35,7 @@ use heedful_tensor::collective::Failure;
 use heedful_tensor::ops::{
     AdamOptions, CrossEntropy, Divergence, Guard, MovingAverage, PendingStep, StepResult,
 };
-use heedful_tensor::{Array, BatchSums, DType, Device, Others, StepGradients, cuda, tape};
+use heedful_tensor::{Array, BatchSums, DType, Device, Peers, StepGradients, cuda, tape};
 
 use super::team::{Order, Team, add_results, gather_losses};
 use super::{Optimizer, Schedule, Update};
@@ -42,7 +44,7 @@ use crate::layers::{BatchStatistics, Pass};
 use crate::models::Model;
 
 /// A model in training.
-pub struct Trainer<M = Arc<dyn Model>> {
+pub struct StepTrainer<M = Arc<dyn Model>> {
     model: M,
     optimizer: Optimizer,
     average: Option<MovingAverage>,
@@ -151,6 +153,8 @@ pub enum TrainError {
     },
 }
 
+impl crate::error::Cause for TrainError {}
+
 impl TrainerOptions {
     /// The paper's Adam under `schedule`.
     pub fn new(compute: DType, seed: u64, schedule: Schedule) -> TrainerOptions {
@@ -167,14 +171,14 @@ impl TrainerOptions {
     }
 }
 
-impl<M: Model> Trainer<M> {
+impl<M: Model> StepTrainer<M> {
     /// A trainer for `model`.
-    pub fn new(model: M, options: TrainerOptions) -> Trainer<M> {
+    pub fn new(model: M, options: TrainerOptions) -> StepTrainer<M> {
         let optimizer = Optimizer::new(model.params(), options.adam, options.schedule);
         let average = options.average_decay.map(|decay| MovingAverage::new(model.params(), decay));
         let guard = Guard::new(options.explosion_factor);
         let TrainerOptions { compute, seed, r_drop, .. } = options;
-        Trainer {
+        StepTrainer {
             model,
             optimizer,
             average,
@@ -197,13 +201,13 @@ impl<M: Model> Trainer<M> {
         self.learn(batches, &mut self.pass())
     }
 
-    /// As [`Trainer::step`] in a given pass; to record the attention weights, give [`Trainer::pass`] with
+    /// As [`StepTrainer::step`] in a given pass; to record the attention weights, give [`StepTrainer::pass`] with
     /// [`Pass::recording`].
     pub fn step_in(&mut self, batch: &Batch, pass: &mut Pass) -> Result<StepReport, TrainError> {
         self.learn(slice::from_ref(batch), pass)
     }
 
-    /// As [`Trainer::step_over`] without waiting: a card goes on with the steps that it was given, and its reports arrive
+    /// As [`StepTrainer::step_over`] without waiting: a card goes on with the steps that it was given, and its reports arrive
     /// some steps later. Returns those that have arrived. After an error, which may be an earlier step's, the model is as it
     /// was before the step that was rejected.
     pub fn submit(&mut self, batches: &[Batch]) -> Result<Vec<StepReport>, TrainError> {
@@ -294,8 +298,8 @@ impl<M: Model> Trainer<M> {
         pass: &mut Pass,
     ) -> Result<(Vec<(CrossEntropy, f32)>, StepGradients), Failure> {
         let others = match &self.team {
-            None => Others::Nobody,
-            Some(team) => team.cards().map_or(Others::Processors(team.group()), Others::Cards),
+            None => Peers::None,
+            Some(team) => team.cards().map_or(Peers::Cpus(team.group()), Peers::Gpus),
         };
         let mut sums = BatchSums::new(self.model.params(), own.len(), others);
         let mut losses = Vec::with_capacity(own.len());

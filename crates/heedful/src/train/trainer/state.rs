@@ -2,20 +2,20 @@
 
 use heedful_tensor::collective::Failure;
 
-use super::{Order, Trainer};
+use super::{Order, StepTrainer};
 use crate::models::Model;
 use crate::store::weights::Weights;
 use crate::train::team::Team;
 use crate::train::{StateError, TrainerState};
 
-impl<M: Model> Trainer<M> {
+impl<M: Model> StepTrainer<M> {
     /// A copy of the complete state.
     ///
     /// # Panics
-    /// If reports of submitted steps have not arrived: see [`Trainer::drain`]. If several ranks compute the steps: see
-    /// [`Trainer::gathered_state`].
+    /// If reports of submitted steps have not arrived: see [`StepTrainer::drain`]. If several ranks compute the steps: see
+    /// [`StepTrainer::gathered_state`].
     pub fn state(&self) -> TrainerState {
-        assert!(self.divided().is_none(), "Trainer::state: other ranks have a part of it");
+        assert!(self.divided().is_none(), "StepTrainer::state: other ranks have a part of it");
         let (mean, square) = self.optimizer.moments_to_vec();
         let average = self.average.as_ref().map(|average| average.to_vec());
         self.state_with([mean, square], average)
@@ -24,7 +24,7 @@ impl<M: Model> Trainer<M> {
     /// A copy of the complete state, to which every rank gives its part; only the leader gets it.
     ///
     /// # Panics
-    /// If reports of submitted steps have not arrived: see [`Trainer::drain`].
+    /// If reports of submitted steps have not arrived: see [`StepTrainer::drain`].
     pub fn gathered_state(&self) -> Result<Option<TrainerState>, Failure> {
         let Some(team) = self.divided() else { return Ok(Some(self.state())) };
         team.announce(&Order::State)?;
@@ -39,7 +39,7 @@ impl<M: Model> Trainer<M> {
     }
 
     fn state_with(&self, [mean, square]: [Vec<f32>; 2], average: Option<Vec<f32>>) -> TrainerState {
-        assert!(self.pending.is_empty(), "Trainer::state: steps are on their way; drain them first");
+        assert!(self.pending.is_empty(), "StepTrainer::state: steps are on their way; drain them first");
         let params = self.model.params();
         TrainerState {
             step: self.optimizer.steps(),
@@ -113,9 +113,9 @@ impl<M: Model> Trainer<M> {
     /// Runs `work` on the model with its averaged parameters, if there is an average.
     ///
     /// # Panics
-    /// If several ranks compute the steps: see [`Trainer::with_gathered_average`].
+    /// If several ranks compute the steps: see [`StepTrainer::with_gathered_average`].
     pub fn with_average<R>(&mut self, work: impl FnOnce(&M) -> R) -> R {
-        assert!(self.divided().is_none(), "Trainer::with_average: other ranks have a part of it");
+        assert!(self.divided().is_none(), "StepTrainer::with_average: other ranks have a part of it");
         let Some(average) = &mut self.average else { return work(&self.model) };
         average.swap(self.model.params());
         let result = work(&self.model);
@@ -123,7 +123,7 @@ impl<M: Model> Trainer<M> {
         result
     }
 
-    /// As [`Trainer::with_average`] at the leader, to which every rank gives its part.
+    /// As [`StepTrainer::with_average`] at the leader, to which every rank gives its part.
     pub fn with_gathered_average<R>(&mut self, work: impl FnOnce(&M) -> R) -> Result<R, Failure> {
         if self.divided().is_none() {
             return Ok(self.with_average(work));

@@ -101,7 +101,7 @@ mod tests {
     use crate::collective::in_threads;
     use crate::ops::{AdamOptions, Decayed};
     use crate::random::Stream;
-    use crate::{BatchSums, Init, Others};
+    use crate::{BatchSums, Init, Peers};
 
     const BATCHES: usize = 8;
 
@@ -158,7 +158,7 @@ mod tests {
         let mut average = MovingAverage::new(&params, 0.9);
         let mut norms = Vec::new();
         for step in 0..steps {
-            let mut sums = BatchSums::new(&params, BATCHES, Others::Nobody);
+            let mut sums = BatchSums::new(&params, BATCHES, Peers::None);
             (0..BATCHES).for_each(|batch| sums.add(|| backward(&params, step, batch)));
             sums.finish().expect("nobody else");
             norms.push(adam.step(&params, 0.01));
@@ -179,7 +179,7 @@ mod tests {
                 let mut guard = Guard::new(None);
                 let own = BATCHES / ranks;
                 for (step, norm) in norms.iter().enumerate() {
-                    let mut sums = BatchSums::new(&params, own, Others::Processors(&group));
+                    let mut sums = BatchSums::new(&params, own, Peers::Cpus(&group));
                     for batch in group.rank() * own..(group.rank() + 1) * own {
                         sums.add(|| backward(&params, step, batch));
                     }

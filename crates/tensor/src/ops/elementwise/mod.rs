@@ -10,6 +10,7 @@ mod blocks;
 mod cpu;
 pub(crate) mod cuda;
 mod functions;
+mod operators;
 mod product;
 mod reductions;
 mod shape;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use anyhow::Result;
-use heedful::decode::{DecodeError, SearchOptions};
+use heedful::decode::SearchOptions;
 use heedful::explain::experiments::{Experiment, Probe, listed};
 use heedful::models::HeadName;
 use heedful::tasks::translate::Translator;
@@ -95,7 +95,7 @@ impl Intervention<'_> {
 
     fn removing<T>(
         &self,
-        work: impl FnOnce(&Probe<'_>, &mut dyn FnMut(&[HeadName])) -> Result<T, DecodeError>,
+        work: impl FnOnce(&Probe<'_>, &mut dyn FnMut(&[HeadName])) -> heedful::Result<T>,
     ) -> Result<T> {
         let bar = Bar::with_time_left(Verbosity::Normal, 0);
         let word = |output: &str| decided(self.direction, output);

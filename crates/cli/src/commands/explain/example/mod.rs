@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let inputs: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
     let options =
-        SearchOptions { beam: 1, compute: arguments.machine.compute(&folders), ..SearchOptions::default() };
+        SearchOptions { beam: 1, compute: arguments.machine.precision(), ..SearchOptions::default() };
     let effects_format = arguments.effects.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
     let effects_file =
         arguments.effects.as_deref().map(|path| arguments.force.open(path, &inputs)).transpose()?;

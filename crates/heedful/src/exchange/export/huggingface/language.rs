@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::super::vocabulary::Vocabulary;
 use super::*;
+use crate::Result;
 use crate::exchange::import::OPT_OFFSET;
 use crate::exchange::names::{StackShape, bart, gpt2};
 use crate::layers::Norm;
@@ -13,7 +14,7 @@ pub(in crate::exchange::export) fn language(
     original: &Original,
     config: &LanguageConfig,
     stack: &StackConfig,
-) -> Result<Exported, ExportError> {
+) -> Result<Exported> {
     let (layer, special) = (stack.layer(), &stack.special);
     let kind = match stack.norm {
         Norm::Pre => "a GPT-2 model of Hugging Face",

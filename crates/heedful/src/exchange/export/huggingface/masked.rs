@@ -5,15 +5,13 @@ use serde_json::json;
 
 use super::super::vocabulary::Vocabulary;
 use super::*;
+use crate::Result;
 use crate::exchange::names::bert::{HEAD, head, stack as blocks};
 use crate::exchange::names::{StackShape, torch_norm};
 use crate::layers::Norm;
 use crate::tasks::masked::MaskedConfig;
 
-pub(in crate::exchange::export) fn masked(
-    original: &Original,
-    config: &MaskedConfig,
-) -> Result<Exported, ExportError> {
+pub(in crate::exchange::export) fn masked(original: &Original, config: &MaskedConfig) -> Result<Exported> {
     let (stack, d) = (&config.stack, config.stack.d_model);
     let (class, model_type, kind) = match stack.norm {
         Norm::Post => ("BertForMaskedLM", "bert", "a BERT model of Hugging Face"),

@@ -26,7 +26,8 @@ pub(super) use self::translator::translator;
 use super::original::Original;
 use super::refusals::Refusals;
 use super::spread::Spread;
-use super::{Contents, ExportError, Exported, shortest};
+use super::{Contents, Exported, shortest};
+use crate::Result;
 use crate::data::SpecialTokens;
 use crate::exchange::kept::{KEY, Kept};
 use crate::exchange::names::activations;
@@ -91,7 +92,7 @@ fn finish(
     original: &Original,
     settings: &Value,
     spread: Spread<'_>,
-) -> Result<Exported, ExportError> {
+) -> Result<Exported> {
     exported.add_json(CONFIG, settings);
     exported.finish(original, (WEIGHTS, Contents::Safetensors(spread.finish())))
 }

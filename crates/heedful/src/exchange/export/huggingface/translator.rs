@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::super::vocabulary::Vocabulary;
 use super::*;
+use crate::Result;
 use crate::exchange::names::{StackShape, bart, tables};
 use crate::exchange::stream::{WaveOrder, reordered};
 use crate::layers::{Halves, Norm, Positions, Tying};
@@ -16,7 +17,7 @@ const LONGEST_OUTPUT: usize = 512;
 pub(in crate::exchange::export) fn translator(
     original: &Original,
     config: &TransformerConfig,
-) -> Result<Exported, ExportError> {
+) -> Result<Exported> {
     let layer = config.layer();
     let (class, model_type, kind) = match config.norm {
         Norm::Post => ("MarianMTModel", "marian", "a MarianMT model of Hugging Face"),
