@@ -166,13 +166,8 @@ pub(super) fn backward(
                 shared: 128 * (8 * width + 36),
             };
             // Every sequence is done by one of them; one block has a head of up to 64 tokens, or two of up to 32.
-            let mut short = || {
-                call.launch_fast(
-                    "backward",
-                    width,
-                    small(heads * kinds[2] + (heads * kinds[3]).div_ceil(2), 64),
-                )
-            };
+            let shorter = heads * kinds[2] + (heads * kinds[3]).div_ceil(2);
+            let mut short = || call.launch_fast("backward", width, small(shorter, 64));
             let mut whole = || call.launch_fast("backward_whole", width, small(heads * kinds[1], 128));
             let mut longer = || {
                 call.launch_fast("backward_queries", width, long(kinds[0]));

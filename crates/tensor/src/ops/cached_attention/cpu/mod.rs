@@ -45,10 +45,10 @@ pub(super) fn attend(
     let (all, stride) = (Numbers::of(queries.tensor.array()), queries.tensor.width());
     parallel(rows.div_ceil(group), |task| {
         let mut workspace = Workspace::new(sizes, longest);
-        for row in task * group..((task + 1) * group).min(rows) {
+        for (row, seen) in seen.iter().enumerate().skip(task * group).take(group) {
             let start = row * stride + queries.columns.start;
             workspace.take(all.part(start..start + options.key_width));
-            workspace.attend(&seen[row]);
+            workspace.attend(seen);
             let start = row * value_width;
             // SAFETY: every row belongs to one task.
             workspace.give(unsafe { out.slice(start..start + value_width) });

@@ -40,7 +40,7 @@ pub(super) fn step(
     states: [&mut Array; 2],
 ) {
     let x = x.array_as(dtype);
-    by_type!(dtype, T => forward::single_step::<T>(cell, x, map, states))
+    by_type!(dtype, T => forward::single_step::<T>(cell, x, map, states));
 }
 
 /// tokens × d in `dtype`: the state before each token.
