@@ -77,8 +77,7 @@ fn watch(child: &mut Child, progress: &Path) -> Result<Result<usize, String>> {
     let (mut number, mut since) = (None, Instant::now());
     loop {
         if let Some(status) = child.try_wait()? {
-            let panics = status.code().and_then(|code| usize::try_from(code).ok());
-            let panics = panics.filter(|&panics| panics <= MOST_PANICS);
+            let panics = (0..=MOST_PANICS).find(|&panics| status.code() == Some(exit_status(panics).into()));
             return Ok(panics.ok_or_else(|| format!("the process ended: {status}")));
         }
         let now = Progress::read(progress);
@@ -92,6 +91,11 @@ fn watch(child: &mut Child, progress: &Path) -> Result<Result<usize, String>> {
         }
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// That of a worker that saw so many panics: no other error has it.
+pub fn exit_status(panics: usize) -> u8 {
+    if panics == 0 { 0 } else { 100 + panics as u8 }
 }
 
 /// A folder in memory, where there is one: workers write a file for every input.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use heedful_fuzz::campaign::{self, Plan, scratch};
+use heedful_fuzz::campaign::{self, Plan, exit_status, scratch};
 use heedful_fuzz::mutate::input;
 use heedful_fuzz::targets::{Target, all};
 use heedful_fuzz::worker::{self, Progress, limit_memory, note_panics};
@@ -85,7 +85,7 @@ fn find(name: &str) -> Result<Target> {
     found.with_context(|| format!("there is no target `{name}`; --list lists them"))
 }
 
-/// Runs a target and prints what it finds; the exit status is how many inputs made it panic.
+/// Runs a target and prints what it finds; the exit status says how many inputs made it panic.
 fn work(target: &Target, first: u64, seed: u64, time: Duration, folder: &Path) -> Result<ExitCode> {
     note_panics();
     limit_memory();
@@ -95,5 +95,5 @@ fn work(target: &Target, first: u64, seed: u64, time: Duration, folder: &Path) -
     for (number, message) in &done.panics {
         println!("{} {number}: {message}", target.name);
     }
-    Ok(ExitCode::from(done.panics.len() as u8))
+    Ok(ExitCode::from(exit_status(done.panics.len())))
 }

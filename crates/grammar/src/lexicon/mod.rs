@@ -170,7 +170,7 @@ impl Lexicon {
             ("opinions", _) => class.opinions = chosen(&self.opinions, words, |opinion| opinion.english),
             ("statures", _) => class.statures = modifiers(),
             ("colours", _) => class.colours = modifiers(),
-            ("kinds", _) => class.kinds = modifiers(),
+            ("kinds", _) => class.kinds.extend(modifiers()),
             ("places", _) => class.places = modifiers(),
             ("verbs", _) => class.verbs = chosen(&self.verbs, words, |verb| verb.base),
             ("states", _) => class.states = words.iter().map(|word| State::named(word)).collect(),
