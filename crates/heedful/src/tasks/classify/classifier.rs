@@ -155,9 +155,11 @@ impl Classifier {
     ) -> Result<(Vec<f32>, Vec<AttentionMap>), ClassifyError> {
         let sequences = Ragged::from_lengths([tokens.len()]);
         self.model.check_text(tokens, &sequences)?;
-        let scores = || ops::softmax(&self.model.label_scores(tokens, &sequences, pass)).to_vec();
-        let probabilities = self.model.params().device().fitting(scores)?;
-        pass.check_masks()?;
+        let probabilities = self.model.params().device().fitting(|| {
+            let scores = self.model.label_scores(tokens, &sequences, pass);
+            pass.check_masks()?;
+            Ok::<_, MaskFault>(ops::softmax(&scores).to_vec())
+        })??;
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }

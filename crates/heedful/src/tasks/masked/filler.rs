@@ -153,10 +153,11 @@ impl Filler {
         let not_text = self.model.config().stack.special.not_text();
         self.model.params.device().fitting(|| {
             let scores = self.model.token_scores(&tokens, &sequences, scored, pass);
+            pass.check_masks()?;
             let wanted = top.saturating_add(not_text.len()).min(scores.width());
             best.find(&scores, wanted, pass.compute().precision.rounding());
-        })?;
-        pass.check_masks()?;
+            Ok::<_, MaskFault>(())
+        })??;
         let mut gaps = Vec::new();
         for (gap, &row) in rows.iter().enumerate() {
             let normalizer = best.normalizer(gap);
