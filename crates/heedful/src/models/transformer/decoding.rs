@@ -151,10 +151,8 @@ impl HandOver for CachedDecoding<'_> {
         for past in &pasts {
             self.pasts.add(past.iter().map(|&place| slots[place as usize]));
         }
-        let lists = self
-            .model
-            .params
-            .device()
+        let device = self.model.params.device();
+        let lists = device
             .has_own_memory()
             .then(|| KeyLists::of_slots(&slots, (0..slots.len()).map(|row| row..row + 1)));
         let capacity = self.slots.capacity();

@@ -23,7 +23,7 @@ use crate::data::labels::Labels;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::data::{SpecialTokens, TextLimit};
 use crate::decode::DecodeError;
-use crate::layers::{AttentionMap, AttentionRole, Pass};
+use crate::layers::{AttentionMap, AttentionRole, MaskFault, Pass};
 use crate::models::{BrokenModel, Label, Model, default_precision};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenOptions, Task};
@@ -142,9 +142,12 @@ impl Classifier {
     pub fn attend_in(&self, pass: &mut Pass, tokens: &[u32]) -> Result<(Vec<f32>, Vec<AttentionMap>)> {
         let sequences = Ragged::from_lengths([tokens.len()]);
         self.model.check_text(tokens, &sequences)?;
-        let scores = || ops::softmax(&self.model.label_scores(tokens, &sequences, pass)).to_vec();
-        let probabilities = self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
-        pass.check_masks()?;
+        let find = || {
+            let scores = self.model.label_scores(tokens, &sequences, pass);
+            pass.check_masks()?;
+            Ok::<_, MaskFault>(ops::softmax(&scores).to_vec())
+        };
+        let probabilities = self.model.params().device().fitting(find).map_err(DecodeError::from)??;
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }

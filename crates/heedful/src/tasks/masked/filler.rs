@@ -141,11 +141,12 @@ impl Filler {
         let not_text = self.model.config().stack.special.not_text();
         let find = || {
             let scores = self.model.token_scores(&tokens, &sequences, scored, pass);
+            pass.check_masks()?;
             let wanted = top.saturating_add(not_text.len()).min(scores.width());
             best.find(&scores, wanted, pass.compute().precision.rounding());
+            Ok::<_, MaskFault>(())
         };
-        self.model.params.device().fitting(find).map_err(DecodeError::from)?;
-        pass.check_masks()?;
+        self.model.params.device().fitting(find).map_err(DecodeError::from)??;
         let mut gaps = Vec::new();
         for (gap, &row) in rows.iter().enumerate() {
             let normalizer = best.normalizer(gap);
