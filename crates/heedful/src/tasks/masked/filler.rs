@@ -20,7 +20,7 @@ use super::{MaskedConfig, MaskedModel};
 use crate::data::TextLimit;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::DecodeError;
-use crate::layers::{AttentionMap, Pass};
+use crate::layers::{AttentionMap, MaskFault, Pass};
 use crate::models::{BrokenModel, Model, default_precision};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenOptions, Task};
