@@ -29,4 +29,5 @@ pub use patience::{Patience, ValidationScore, Verdict};
 pub use schedule::Schedule;
 pub use state::{StateError, TrainerState};
 pub use time_plan::TimePlan;
-pub use trainer::{StepReport, StepTrainer, TrainError, TrainerOptions};
+pub use trainer::StepReport;
+pub use trainer::{StepTrainer, TrainError, TrainerOptions};

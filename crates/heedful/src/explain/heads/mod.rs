@@ -12,8 +12,10 @@ mod survey;
 
 pub use agreement::Agreement;
 pub use examples::HeadExample;
-pub use links::{ReferenceAlignment, ReferenceAlignmentError};
+pub use links::ReferenceAlignment;
+pub use links::ReferenceAlignmentError;
 pub use pruning::{Pruning, PruningCorpus};
-pub use report::{HeadReport, HeadRow, LayerRow};
+pub use report::HeadReport;
+pub use report::{HeadRow, LayerRow};
 pub use statistics::HeadStatistics;
 pub use survey::HeadSurvey;

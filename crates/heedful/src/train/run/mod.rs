@@ -43,7 +43,8 @@ mod trial;
 mod follow;
 mod trainer;
 
-pub use clock::{Clock, SystemClock};
+pub use clock::Clock;
+pub(crate) use clock::SystemClock;
 pub use error::not_a_run;
 pub(crate) use error::{Diverged, no_folder};
 pub use follow::follow;

@@ -14,7 +14,7 @@ use crate::train::team::{Beginning, Place, Team, gather_losses};
 
 impl<M: Model> StepTrainer<M> {
     /// The leader's trainer of a model that this recipe trains: its steps are computed by the whole team.
-    pub fn leading(
+    pub(crate) fn leading(
         team: &Team,
         device: Device,
         model: M,
