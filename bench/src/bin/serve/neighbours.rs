@@ -60,7 +60,7 @@ pub(super) fn measure(seconds: f64, rounds: usize) -> Result<()> {
     }
     let server = Server::start(ServerOptions {
         address: "127.0.0.1:0".parse().context("an address")?,
-        models: models.iter().map(|(name, _)| ModelSpec::named(name, &folder.path().join(name))).collect(),
+        models: models.iter().map(|(name, _)| ModelSpec::named(name, folder.path().join(name))).collect(),
         search: SearchOptions {
             compute: Some(Precision::Bf16),
             max_length: MaxLength::Absolute(16),

@@ -3,6 +3,7 @@
 mod translator;
 
 mod join;
+mod scores;
 mod terms;
 
 mod queue;
