@@ -24,7 +24,7 @@ impl Cause for Reason {}
 
 impl Error {
     /// An error with this text.
-    pub(crate) fn new(text: impl Into<String>) -> Error {
+    pub fn new(text: impl Into<String>) -> Error {
         Reason(text.into()).into()
     }
 

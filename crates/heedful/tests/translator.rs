@@ -60,7 +60,7 @@ fn cause(error: &heedful::Error) -> DecodeError {
 }
 
 fn all(translator: &Translator) -> Vec<Translation> {
-    translator.translate(&TEXTS, &options()).expect("good texts")
+    translator.translate(TEXTS, &options()).expect("good texts")
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn token_by_token_ends_with_the_same_translation() {
                 panic!("a stream ends with its result: {events:?}");
             };
             assert_eq!(done.outputs.is_empty(), expected.source.is_empty());
-            let whole = translator.translate(&[text], &options).expect("a good text").swap_remove(0);
+            let whole = translator.translate([text], &options).expect("a good text").swap_remove(0);
             assert_eq!(done, &whole);
             for (number, event) in partial.iter().enumerate() {
                 let TranslationEvent::Partial { tokens, .. } = event else { panic!("one end: {event:?}") };
@@ -288,7 +288,7 @@ fn heads_are_removed_for_one_call_and_no_other() {
         |names: &[&str]| names.iter().map(|name| name.parse().expect("a head's name")).collect::<Vec<_>>();
     for removed in [set(&["cross.0.0"]), set(&["enc.0.1", "dec.0.0"]), heads.clone()] {
         let options = SearchOptions { without_heads: removed.clone(), ..options() };
-        let found = translator.translate(&TEXTS, &options).expect("good texts");
+        let found = translator.translate(TEXTS, &options).expect("good texts");
         let pruned = translator_of_pruned(&removed);
         assert_eq!(found, all(&pruned), "{removed:?}");
         assert_ne!(found, whole, "{removed:?}");
@@ -318,7 +318,7 @@ fn heads_are_removed_for_one_call_and_no_other() {
         assert!(error.expect("there is no such head").to_string().contains("no head decoder.7.cross.0"));
     }
     let both = Translator::join([translator.clone(), translator]).expect("one vocabulary");
-    let error = both.translate(&TEXTS, &SearchOptions { without_heads: heads, ..options() });
+    let error = both.translate(TEXTS, &SearchOptions { without_heads: heads, ..options() });
     assert!(error.expect_err("of which model?").to_string().contains("from one model"));
 }
 

@@ -314,7 +314,7 @@ fn explained(
             model.target_limit().encode(target, |text| model.encode_target(text)).map_err(value)?;
             model.force(text, target, search)
         }
-        None => model.translate(&[text], search).map(|mut found| found.swap_remove(0)),
+        None => model.translate([text], search).map(|mut found| found.swap_remove(0)),
     };
     let translation = translation.map_err(|error| error.exception())?;
     heedful::explain::Explanation::of_translation(model, text, &translation, options)

@@ -27,7 +27,7 @@ fn serve(folder: &Path) -> Server {
     classifier(&folder.join("labels"));
     language(&folder.join("text"));
     for name in ["en-de", "labels", "text"] {
-        models.push(ModelSpec::named(name, &folder.join(name)));
+        models.push(ModelSpec::named(name, folder.join(name)));
     }
     let run = folder.join("run");
     fs::create_dir_all(&run).expect("a folder");

@@ -258,7 +258,7 @@ fn shifted(targets: &[u32], sequences: &Ragged, bos: u32) -> Vec<u32> {
 }
 
 /// Lays source sentences end to end; none may be empty.
-pub fn lay_end_to_end<'a>(
+pub(crate) fn lay_end_to_end<'a>(
     sentences: impl Iterator<Item = &'a [u32]> + Clone,
 ) -> Result<(Vec<u32>, Ragged), BatchError> {
     if let Some(sentence) = sentences.clone().position(<[u32]>::is_empty) {

@@ -76,7 +76,7 @@ impl Labels {
     }
 
     /// Labels of these names, which are sorted and distinct; else `None`.
-    pub(crate) fn of(names: Vec<String>) -> Option<Labels> {
+    pub fn of(names: Vec<String>) -> Option<Labels> {
         let is_good = names.is_sorted_by(|a, b| a < b) && names.iter().all(|name| !name.is_empty());
         is_good.then_some(Labels { names })
     }
@@ -92,7 +92,7 @@ impl Labels {
     }
 
     /// As [`Labels::load`], for the bytes of a file that was read from `path`.
-    pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Labels, LabelsError> {
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Labels, LabelsError> {
         let unreadable = |cause| LabelsError::Read { path: path.to_owned(), cause };
         let names: Vec<String> = serde_json::from_slice(bytes).map_err(|error| unreadable(error.into()))?;
         if !names.is_sorted_by(|a, b| a < b) {

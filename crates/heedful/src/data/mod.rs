@@ -31,7 +31,9 @@ pub mod batches;
 
 mod parallel;
 
-pub use self::corpus::{CorpusError, CorpusFiles, CorpusReport, Filters, Input, OverLong, Pair};
+pub use self::corpus::{CorpusError, CorpusReport, OverLong};
+pub use self::corpus::{CorpusFiles, Filters, Input, Pair};
 pub use self::special::{BOS, EOS, PAD, SpecialTokens, UNK};
 pub use self::text_limit::TextLimit;
-pub use self::tokenizer::{Tokenizer, TokenizerError};
+pub use self::tokenizer::Tokenizer;
+pub use self::tokenizer::TokenizerError;

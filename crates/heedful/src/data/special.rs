@@ -100,7 +100,7 @@ impl SpecialTokens {
     }
 
     /// The tokens that stand for no text in a masked language model, in ascending order: none of them is a prediction.
-    pub fn not_text(&self) -> Vec<u32> {
+    pub(crate) fn not_text(&self) -> Vec<u32> {
         let single = [self.pad, self.bos, self.eos, self.mask];
         let around = self.text_first.into_iter().chain(self.text_last);
         let mut tokens: Vec<u32> =
@@ -119,7 +119,7 @@ impl SpecialTokens {
     }
 
     /// How many tokens are put around a text.
-    pub fn around_text(&self) -> usize {
+    pub(crate) fn around_text(&self) -> usize {
         usize::from(self.text_first.is_some()) + usize::from(self.text_last.is_some())
     }
 
@@ -139,7 +139,7 @@ impl SpecialTokens {
     }
 
     /// Where the rows of texts stand among what an encoder reads; they ascend.
-    pub fn surrounded_rows(&self, rows: &[usize], sequences: &Ragged) -> Vec<usize> {
+    pub(crate) fn surrounded_rows(&self, rows: &[usize], sequences: &Ragged) -> Vec<usize> {
         let before = usize::from(self.text_first.is_some());
         let around = self.around_text();
         let mut rest = rows;

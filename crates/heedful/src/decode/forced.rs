@@ -46,7 +46,7 @@ pub fn score_by(
 }
 
 /// As [`score_by`], and for each token of a target the `alternatives` most probable ones in its place.
-pub fn score_with_alternatives(
+pub(crate) fn score_with_alternatives(
     ensemble: &Ensemble<'_>,
     pairs: &[(Vec<u32>, Vec<u32>)],
     alternatives: usize,

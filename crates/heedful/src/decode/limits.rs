@@ -46,7 +46,7 @@ impl Limits {
     }
 
     /// Whether a call that has generated so many tokens may go on.
-    pub(crate) fn check(&self, generated: usize) -> Result<(), DecodeError> {
+    pub fn check(&self, generated: usize) -> Result<(), DecodeError> {
         match self.tokens {
             _ if self.cancel.is_cancelled() => Err(DecodeError::Cancelled),
             Some(budget) if generated > budget => Err(DecodeError::OverBudget { budget }),

@@ -175,7 +175,7 @@ impl<'m> Scheduler<'m> {
     }
 
     /// Tokens that were generated for a sentence; `None` if it is not being decoded.
-    pub fn generated_for(&self, id: SentenceId) -> Option<usize> {
+    pub(crate) fn generated_for(&self, id: SentenceId) -> Option<usize> {
         let id = self.equal.decoded_as(id);
         self.engines().find_map(|engine| engine.generated_for(id))
     }

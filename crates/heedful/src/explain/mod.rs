@@ -21,10 +21,10 @@ pub use explanation::{
     ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, HeadScores,
     HeadWeights, WeightForm,
 };
-pub use mask_file::{MaskFileError, MaskRows};
+pub use mask_file::MaskFileError;
+pub use mask_file::MaskRows;
 pub use options::{ExplainOptions, ScoresKept};
 pub use pictures::position_table_svg;
 pub use viewer::{FILES as VIEWER_FILES, page};
-pub use views::{
-    AttentionMatrix, Granularity, HeadChoice, LayerChoice, NamedHead, ViewError, grid_svg, words_svg,
-};
+pub use views::{AttentionMatrix, Granularity, LayerChoice, NamedHead, grid_svg, words_svg};
+pub use views::{HeadChoice, ViewError};

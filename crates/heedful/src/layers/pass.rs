@@ -84,14 +84,14 @@ impl Pass {
 
     /// The same pass, recording the weights of the layers of one role.
     #[doc(hidden)]
-    pub fn recording_role(self, role: AttentionRole) -> Pass {
+    pub(crate) fn recording_role(self, role: AttentionRole) -> Pass {
         self.recording_rows(RecordedRows::All, RecordedNumbers::Weights, Some(role))
     }
 
     /// The same pass, recording for every attention layer the weights of the first query of each sequence: that of a
     /// pooling, or of the token before a text. They grow with the text's length and not with its square.
     #[doc(hidden)]
-    pub fn recording_first_queries(self) -> Pass {
+    pub(crate) fn recording_first_queries(self) -> Pass {
         self.recording_rows(RecordedRows::First, RecordedNumbers::Weights, None)
     }
 
@@ -139,7 +139,7 @@ impl Pass {
 
     /// The heads of a layer whose output is zero; `None` for a layer with all its heads.
     #[doc(hidden)]
-    pub fn removed_heads(&self, site: &AttentionSite) -> Option<Vec<usize>> {
+    pub(crate) fn removed_heads(&self, site: &AttentionSite) -> Option<Vec<usize>> {
         let removed = self.removed.as_ref()?;
         let of_layer = removed.iter().filter(|head| head.role == site.role && head.layer == site.layer);
         let heads: Vec<usize> = of_layer.map(|head| head.head).collect();
@@ -165,7 +165,7 @@ impl Pass {
     /// Keys and values as the KV cache stores them: int8 passes round them to bf16. A pass over a whole target then attends to the same
     /// values as one that goes token by token.
     #[doc(hidden)]
-    pub fn as_cached(&self, x: &Tensor) -> Tensor {
+    pub(crate) fn as_cached(&self, x: &Tensor) -> Tensor {
         let (cached, dtype) = (self.compute.precision.cached_dtype(), self.compute.dtype());
         if cached == dtype { x.clone() } else { ops::cast(&ops::cast(x, cached), dtype) }
     }
@@ -205,7 +205,7 @@ impl Pass {
 
     /// The statistics noted so far, in the order of computation.
     #[doc(hidden)]
-    pub fn take_statistics(&mut self) -> Vec<BatchStatistics> {
+    pub(crate) fn take_statistics(&mut self) -> Vec<BatchStatistics> {
         std::mem::take(&mut self.statistics)
     }
 

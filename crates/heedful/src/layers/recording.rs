@@ -55,7 +55,7 @@ impl crate::error::Cause for TooManyWeights {}
 
 impl TooManyWeights {
     /// Whether so many numbers may be kept of attention that is `queries` × `keys` at most.
-    pub(crate) fn check([queries, keys]: [usize; 2], weights: usize) -> Result<(), TooManyWeights> {
+    pub fn check([queries, keys]: [usize; 2], weights: usize) -> Result<(), TooManyWeights> {
         if weights > MOST_WEIGHTS { Err(TooManyWeights { queries, keys, weights }) } else { Ok(()) }
     }
 }

@@ -175,7 +175,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// Finds what is wanted in logits. Returns them if all are wanted, or they are at hand.
-    pub fn find_in(&self, logits: Tensor, best: &mut TopK) -> Option<Tensor> {
+    pub(crate) fn find_in(&self, logits: Tensor, best: &mut TopK) -> Option<Tensor> {
         if logits.device().has_own_memory() {
             best.find_and(&logits, self.best, &self.others, self.rounding);
             return self.all.then_some(logits);

@@ -60,7 +60,7 @@ const LINE_HEIGHT: f64 = 13.0;
 const BUCKETS: usize = 240;
 
 /// Draws the chart; without any number to draw, it shows "no numbers yet".
-pub fn line_chart_svg(chart: &LineChart) -> String {
+pub(crate) fn line_chart_svg(chart: &LineChart) -> String {
     let legend = Legend::new(&chart.series);
     let height = HEIGHT + legend.as_ref().map_or(0.0, Legend::extra_height);
     let mut svg = format!(

@@ -26,12 +26,13 @@ mod report;
 pub use alignment::alignment_svg;
 pub use axis::Scale;
 pub use colour_scale::with_colour_scale;
-pub use heat_map::{ColourScale, HeatMapOptions, heat_map_svg};
-pub use line_chart::{LineChart, Mark, Series, line_chart_svg};
+pub use heat_map::ColourScale;
+pub use heat_map::{HeatMapOptions, heat_map_svg};
+pub(crate) use line_chart::line_chart_svg;
+pub use line_chart::{LineChart, Mark, Series};
 pub use numbers::thousands;
 #[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
-pub use report::{
-    AttentionGrid, Fact, Picture, PictureGroup, Report, SampleHistory, SettingsGroup, Status, Table,
-};
-pub use row::row_svg;
+pub use report::{AttentionGrid, Fact, Picture, Report, Status, Table};
+pub use report::{PictureGroup, SampleHistory, SettingsGroup};
+pub(crate) use row::row_svg;

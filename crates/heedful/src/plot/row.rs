@@ -10,7 +10,7 @@ const GAP: f64 = 24.0;
 ///
 /// # Panics
 /// If one of them is not a picture of this module.
-pub fn row_svg(pictures: &[String]) -> String {
+pub(crate) fn row_svg(pictures: &[String]) -> String {
     if let [only] = pictures {
         return only.clone();
     }

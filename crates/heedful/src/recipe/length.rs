@@ -27,7 +27,7 @@ impl Recipe {
 
     /// Whether the run has a time and no number of steps: then it measures how many fit.
     #[doc(hidden)]
-    pub fn fits_time(&self) -> bool {
+    pub(crate) fn fits_time(&self) -> bool {
         self.open.contains(&"training.steps")
     }
 

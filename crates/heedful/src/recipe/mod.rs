@@ -34,11 +34,13 @@ use std::fmt::Write;
 
 use twox_hash::XxHash3_64;
 
+pub use choices::KeptState;
 pub use choices::{
     AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, DecoderLayer, Directions,
-    EncoderKind, Family, KeptState, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
+    EncoderKind, Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
 };
-pub use error::{Location, RecipeError};
+pub use error::Location;
+pub use error::RecipeError;
 pub use keys::{
     CheckpointKeys, DataKeys, ModelKeys, OutputKeys, Recipe, SECTIONS, SearchKeys, TrainingKeys,
     ValidationKeys, VocabularyKeys,
@@ -47,7 +49,8 @@ pub use literal::Literal;
 pub(crate) use overrides::Applied;
 pub use overrides::{Author, Overrides, find_key};
 pub use pattern::NamePattern;
-pub use table::{Key, Section};
+pub use table::Key;
+pub use table::Section;
 
 use crate::layers::{Halves, Positions};
 
@@ -60,7 +63,7 @@ impl Recipe {
 
     /// The keys of the section `data` that name files, with those files; none of the lists is empty.
     #[doc(hidden)]
-    pub fn named_files(&self) -> impl Iterator<Item = (&'static Key, Vec<Literal>)> {
+    pub(crate) fn named_files(&self) -> impl Iterator<Item = (&'static Key, Vec<Literal>)> {
         let keys = Recipe::keys().filter(|key| key.section == "data");
         keys.filter_map(|key| match key.value(self) {
             Literal::List(files) if !files.is_empty() => Some((key, files)),
@@ -129,7 +132,7 @@ impl Recipe {
 
     /// The keys in which two recipes differ, with both values.
     #[doc(hidden)]
-    pub fn differences(&self, other: &Recipe) -> Vec<(&'static Key, Literal, Literal)> {
+    pub(crate) fn differences(&self, other: &Recipe) -> Vec<(&'static Key, Literal, Literal)> {
         let both = |key: &'static Key| (key, key.value(self), key.value(other));
         Recipe::keys().map(both).filter(|(_, ours, theirs)| ours != theirs).collect()
     }

@@ -117,7 +117,7 @@ impl Overrides {
     }
 
     /// The last value of a key.
-    pub(crate) fn last(&self, path: &str) -> Option<(&'static Key, &Literal)> {
+    pub fn last(&self, path: &str) -> Option<(&'static Key, &Literal)> {
         let found = self.assignments.iter().rfind(|assignment| assignment.key.path() == path)?;
         Some((found.key, &found.value))
     }
@@ -231,7 +231,7 @@ impl Assignment {
 
 impl Recipe {
     /// Whether the values are consistent, whatever the task.
-    pub(crate) fn check(&self) -> Result<(), RecipeError> {
+    pub fn check(&self) -> Result<(), RecipeError> {
         let conflict = |message: &str| Err(RecipeError::Conflict(message.to_owned()));
         if self.training.schedule == ScheduleKind::Cosine
             && self.training.steps.is_none()

@@ -36,7 +36,7 @@ pub struct Key {
     /// Who reads it.
     pub(crate) scope: Scope,
     pub(super) get: fn(&Recipe) -> Literal,
-    pub(crate) set: fn(&mut Recipe, &Literal) -> Result<(), String>,
+    pub set: fn(&mut Recipe, &Literal) -> Result<(), String>,
 }
 
 impl Key {

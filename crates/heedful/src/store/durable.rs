@@ -78,7 +78,7 @@ pub(crate) fn replace<T, E: From<io::Error>>(
 }
 
 /// A number of bytes, displayed for people: `760 MB`.
-pub struct Bytes(pub u64);
+pub struct Bytes(pub(crate) u64);
 
 impl std::fmt::Display for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -9,13 +9,13 @@ use super::unfinished::Unfinished;
 
 /// Room for a file, taken by an unfinished one beside it that has nothing to say. Dropped, it is free for the file.
 #[derive(Debug)]
-pub struct Reserve {
+pub(crate) struct Reserve {
     _room: Unfinished,
 }
 
 impl Reserve {
     /// Takes room for a file of so many bytes. Not every disk offers this.
-    pub fn beside(target: &Path, bytes: u64) -> io::Result<Reserve> {
+    pub(crate) fn beside(target: &Path, bytes: u64) -> io::Result<Reserve> {
         let mut room = Unfinished::beside(target)?;
         room.writer().get_ref().allocate(bytes)?;
         Ok(Reserve { _room: room })

@@ -25,7 +25,7 @@ static BEING_WRITTEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A file that is not there yet: [`Unfinished::finish`] gives it its name. Dropped before, it leaves nothing.
 #[derive(Debug)]
-pub struct Unfinished {
+pub(crate) struct Unfinished {
     path: PathBuf,
     target: PathBuf,
     /// Its lock is held until it has its name.
@@ -34,7 +34,7 @@ pub struct Unfinished {
 
 impl Unfinished {
     /// Begins a file beside `target`, in whose place it will be. A link is followed: what it points to is replaced.
-    pub fn beside(target: &Path) -> io::Result<Unfinished> {
+    pub(crate) fn beside(target: &Path) -> io::Result<Unfinished> {
         let target = if target.is_symlink() { target.canonicalize()? } else { target.to_owned() };
         loop {
             let path = own_name(&target);
@@ -54,7 +54,7 @@ impl Unfinished {
     }
 
     /// Puts the file in its place, when its bytes are safe on the disk.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
         fs::rename(&self.path, &self.target)?;
@@ -107,7 +107,7 @@ pub fn abandon_all() {
 }
 
 /// Removes the unfinished files that killed processes left in `folder`.
-pub fn remove_leftovers(folder: &Path) -> io::Result<()> {
+pub(crate) fn remove_leftovers(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let is_ours = entry.file_name().to_string_lossy().ends_with(ENDING) && entry.file_type()?.is_file();

@@ -15,14 +15,14 @@ pub fn memory() -> Option<u64> {
 }
 
 /// The machine's name in its network, if it has one.
-pub fn host_name() -> Option<String> {
+pub(crate) fn host_name() -> Option<String> {
     let named = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let named = named.or_else(|| env::var("HOSTNAME").ok()).or_else(|| env::var("COMPUTERNAME").ok());
     named.map(|name| name.trim().to_owned())
 }
 
 /// The cores that this process may use, as a list of numbers, where the system tells.
-pub fn allowed_cores() -> Option<String> {
+pub(crate) fn allowed_cores() -> Option<String> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     Some(list.trim().to_owned())

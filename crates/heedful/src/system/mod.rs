@@ -16,7 +16,8 @@ use elsewhere as own;
 #[cfg(unix)]
 use unix as own;
 
-pub use machine::{allowed_cores, host_name, memory};
+pub use machine::memory;
+pub(crate) use machine::{allowed_cores, host_name};
 pub use own::REBINDS_PORTS;
 
 /// Whether both paths lead to the same file or folder, through whatever links. False if one of them leads nowhere. Hard links
@@ -27,7 +28,7 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
 
 /// Makes the name of a file durable: without this a power failure may lose it, though the file's bytes are safe. Only Unix
 /// offers this; elsewhere nothing is left to do after the rename.
-pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     own::sync_folder_of(path)
 }
 

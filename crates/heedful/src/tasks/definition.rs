@@ -96,9 +96,9 @@ pub(crate) struct TaskWords {
     /// The command's argument after the model's folder.
     pub(crate) command_input: &'static str,
     /// What a model of this task is called, with its article.
-    pub(crate) model: &'static str,
+    pub model: &'static str,
     /// What its examples are called.
-    pub(crate) examples: &'static str,
+    pub examples: &'static str,
     /// The keys that name the training text, for error messages.
     pub(crate) training_keys: &'static str,
     /// The flags that name its validation set.
@@ -113,22 +113,22 @@ pub(crate) struct Sizes {
     /// Of source and target.
     pub(crate) vocabularies: [usize; 2],
     /// 0 for tasks without labels.
-    pub(crate) labels: usize,
+    pub labels: usize,
 }
 
 /// What a model and its validation set are built from.
 pub(crate) struct Materials<'a> {
     pub(crate) recipe: &'a Recipe,
-    pub(crate) tokenizers: &'a Tokenizers,
-    pub(crate) labels: Option<&'a Labels>,
+    pub tokenizers: &'a Tokenizers,
+    pub labels: Option<&'a Labels>,
     /// The special tokens of the model that this one starts from, if it starts from one.
-    pub(crate) special: Option<SpecialTokens>,
+    pub special: Option<SpecialTokens>,
 }
 
 /// A model to train, with its validation set.
 pub(crate) struct Assembled {
     pub(crate) config: ModelConfig,
-    pub(crate) model: Arc<dyn Model>,
+    pub model: Arc<dyn Model>,
     pub(crate) validation: Option<Box<dyn ValidationSet>>,
 }
 

@@ -8,7 +8,7 @@ use crate::error::Cause;
 /// A model that was trained for another task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{folder} holds {model}, not {wanted}: use heedful {command} with it")]
-pub struct WrongTask {
+pub(crate) struct WrongTask {
     folder: PathBuf,
     model: &'static str,
     wanted: &'static str,
@@ -19,7 +19,7 @@ impl Cause for WrongTask {}
 
 impl WrongTask {
     /// The folder holds a model for `found`, where one for `wanted` was needed.
-    pub fn new(folder: &Path, found: Task, wanted: Task) -> WrongTask {
+    pub(crate) fn new(folder: &Path, found: Task, wanted: Task) -> WrongTask {
         let folder = folder.to_owned();
         WrongTask { folder, model: found.model(), wanted: wanted.model(), command: found.command() }
     }

@@ -28,7 +28,7 @@ pub mod validation;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use definition::{Assembled, Materials, Sizes, TaskConfig, TaskDefinition, TaskWords};
-pub use error::WrongTask;
+pub(crate) use error::WrongTask;
 pub use open::OpenOptions;
 pub use recipe::resolve;
 
@@ -138,7 +138,7 @@ impl Task {
     }
 
     /// The models that a model of this task may start from, with their articles: `a classifier or a masked language model`.
-    pub fn starts_from(self) -> String {
+    pub(crate) fn starts_from(self) -> String {
         let models: Vec<&str> =
             self.definition().words().starts_from.iter().map(|task| task.model()).collect();
         models.join(" or ")
@@ -150,7 +150,7 @@ impl Task {
     }
 
     /// Whether a validation set is named.
-    pub fn has_validation(self, data: &DataKeys) -> bool {
+    pub(crate) fn has_validation(self, data: &DataKeys) -> bool {
         self.definition().has_validation(data)
     }
 

@@ -9,8 +9,8 @@ use super::folder::{ModelFolder, beside};
 use super::{ModelConfig, Task, TaskConfig, WrongTask};
 use crate::data::TextLimit;
 use crate::data::tokenizer::Tokenizers;
-use crate::models::{DeviceChoice, PlaceError};
 use crate::models::Model;
+use crate::models::{DeviceChoice, PlaceError};
 use crate::{Error, Result};
 
 /// How a model is opened: where and in what numbers it computes, and how long its texts may be.
@@ -82,8 +82,8 @@ impl OpenOptions {
 /// A model with its configuration and its vocabularies.
 pub(crate) struct Opened<C: TaskConfig> {
     pub(crate) config: C,
-    pub(crate) model: C::Model,
-    pub(crate) tokenizers: Tokenizers,
+    pub model: C::Model,
+    pub tokenizers: Tokenizers,
     pub(crate) folder: ModelFolder,
     /// The most tokens of a text that it was trained with, if its folder says so.
     pub(crate) trained: Option<usize>,

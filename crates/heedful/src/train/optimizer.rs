@@ -91,7 +91,7 @@ impl Optimizer {
     }
 
     /// Copies of Adam's running means of gradients and of their squares.
-    pub fn moments_to_vec(&self) -> (Vec<f32>, Vec<f32>) {
+    pub(crate) fn moments_to_vec(&self) -> (Vec<f32>, Vec<f32>) {
         self.adam.moments_to_vec()
     }
 

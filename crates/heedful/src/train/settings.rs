@@ -22,7 +22,7 @@ impl Recipe {
     }
 
     /// The options of the trainer.
-    pub fn trainer_options(&self) -> TrainerOptions {
+    pub(crate) fn trainer_options(&self) -> TrainerOptions {
         let training = &self.training;
         TrainerOptions {
             compute: training.compute,
@@ -58,7 +58,7 @@ impl Recipe {
     }
 
     /// Which checkpoints are kept of a run that has finished: its model is saved, and one is enough to resume from.
-    pub fn keep_finished(&self) -> Keep {
+    pub(crate) fn keep_finished(&self) -> Keep {
         let keep = self.keep();
         match self.checkpoint.keep_state {
             KeptState::Latest => Keep { whole: 1, ..keep },

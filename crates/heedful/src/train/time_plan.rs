@@ -23,9 +23,9 @@ const SHARE_OF_COSINE: f64 = 0.95;
 
 /// Measured seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Costs {
+pub struct Costs {
     /// Of an update.
-    pub(crate) step: f64,
+    pub step: f64,
     /// Of a validation; 0 without one.
     pub(crate) validation: f64,
 }
@@ -36,7 +36,7 @@ pub struct TimePlan {
     /// Seconds that an update took when it was measured.
     pub seconds_per_step: f64,
     /// Seconds that a validation would take, estimated from above; 0 without a validation set.
-    pub seconds_per_validation: f64,
+    pub(crate) seconds_per_validation: f64,
     /// Updates that fit, by that measure.
     pub steps: u64,
     /// Whether the schedule ends there; others go on until the time is over.
@@ -51,7 +51,7 @@ pub struct TimePlan {
 
 impl TimePlan {
     /// Fits the open keys of a recipe into the seconds that are left of its time.
-    pub(crate) fn new(recipe: &Recipe, costs: Costs, left: f64) -> TimePlan {
+    pub fn new(recipe: &Recipe, costs: Costs, left: f64) -> TimePlan {
         let Recipe { training, validation, .. } = recipe;
         let is_open = |path: &str| recipe.open.contains(&path);
         let limit = training.time.map_or(left, |time| time.as_secs_f64());

@@ -234,7 +234,7 @@ fn imported_models_go_out_with_their_own_vocabularies_and_their_origin() {
         ("gpt2", &BOTH),
         ("gpt2-relu", &BOTH),
     ] {
-        let first = import::read(&super::folder(name)).expect("a good model");
+        let first = import::read(super::folder(name)).expect("a good model");
         let model = place.path().join(name);
         first.save(&model).expect("room on the disk");
         for &format in formats {

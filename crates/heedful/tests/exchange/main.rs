@@ -196,7 +196,7 @@ fn an_imported_folder_opens_as_any_other_and_names_its_origin() {
         ("gpt2", Task::Language),
     ] {
         let to = place.path().join(name);
-        import::read(&folder(name)).expect("a good model").save(&to).expect("room on the disk");
+        import::read(folder(name)).expect("a good model").save(&to).expect("room on the disk");
         let origin = std::fs::read_to_string(to.join(ORIGIN)).expect("a file");
         assert!(origin.contains(&format!("Imported from `{name}`")), "{origin}");
         match task {
@@ -205,7 +205,7 @@ fn an_imported_folder_opens_as_any_other_and_names_its_origin() {
                 assert!(
                     !translator
                         .translate(
-                            &["the small cat"],
+                            ["the small cat"],
                             &SearchOptions { compute: Some(Precision::F32), ..SearchOptions::default() }
                         )
                         .expect("a translation")

@@ -167,7 +167,7 @@ fn a_source_ends_as_the_model_says_in_every_use_of_a_translator() {
     let long = "a dog ".repeat(3000);
     let cut = translator.source_limit().first(&long, |text| translator.encode(text));
     assert_eq!((cut.tokens.len(), cut.tokens.last()), (translator.source_limit().tokens(), Some(&EOS)));
-    let found = translator.translate(&[text], &wide()).expect("a translation");
+    let found = translator.translate([text], &wide()).expect("a translation");
     assert_eq!(found[0].source, source);
     let explained = Explanation::new(&translator, text, &found[0], WeightForm::Rows, &wide());
     let explained = explained.expect("an explanation");

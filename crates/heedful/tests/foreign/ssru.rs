@@ -228,7 +228,7 @@ fn there_is_no_self_attention_to_explain_or_to_remove() {
     assert!(!complaint.contains(".self.{0}, decoder") && complaint.contains("}.cross.{"), "{complaint}");
     let translator = Translator::new(Box::new(model), tokenizers);
     let found = translator
-        .translate(&["a dog."], &SearchOptions { compute: Some(Precision::F32), ..SearchOptions::default() })
+        .translate(["a dog."], &SearchOptions { compute: Some(Precision::F32), ..SearchOptions::default() })
         .expect("a translation");
     let explained = Explanation::new(
         &translator,

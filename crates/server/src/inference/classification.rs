@@ -1,8 +1,8 @@
 //! The worker of a classifier's lane: texts of all clients in one batch.
 
+use heedful::decode::DecodeError;
 use heedful::decode::SentenceId;
 use heedful::explain::{ExplainOptions, Explanation};
-use heedful::decode::DecodeError;
 use heedful::tasks::classify::{Classified, Classifier};
 
 use super::in_flight::{InFlight, StartedItem};

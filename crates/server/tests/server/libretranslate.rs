@@ -12,9 +12,9 @@ use crate::models::{options, search, serving};
 #[test]
 fn a_text_is_translated_as_the_library_translates_it() {
     let (server, folder) = serving();
-    let translator = Translator::open(&folder.path().join("zh-en")).expect("a model");
+    let translator = Translator::open(folder.path().join("zh-en")).expect("a model");
     let alone =
-        |text: &str| translator.translate(&[text], &search()).expect("a good text")[0].best().to_owned();
+        |text: &str| translator.translate([text], &search()).expect("a good text")[0].best().to_owned();
     let reply = post(&server, "/translate", &json!({"q": "一辆汽车", "source": "zh", "target": "en"}));
     assert_eq!(reply.status, 200, "{}", reply.body);
     assert_eq!(reply.json(), json!({"translatedText": alone("一辆汽车")}));
@@ -142,7 +142,7 @@ fn keys_are_asked_for_and_have_rates() {
     let keys = folder.path().join("keys.json");
     fs::write(&keys, r#"[{"key": "guest", "requests_per_minute": 0.001}, {"key": "owner", "admin": true}]"#)
         .expect("room");
-    let models = vec![heedful_server::ModelSpec::named("zh-en", &folder.path().join("zh-en"))];
+    let models = vec![heedful_server::ModelSpec::named("zh-en", folder.path().join("zh-en"))];
     let server = Server::start(ServerOptions { keys: Some(keys), ..options(models) }).expect("a server");
     let ask = |key: &str| {
         let body = json!({"q": "一辆", "source": "zh", "target": "en", "api_key": key});
@@ -160,7 +160,7 @@ fn keys_are_asked_for_and_have_rates() {
 fn pages_of_other_origins_are_let_in_only_if_told() {
     let (closed, folder) = serving();
     assert_eq!(get(&closed, "/languages").header("access-control-allow-origin"), None);
-    let models = vec![heedful_server::ModelSpec::named("zh-en", &folder.path().join("zh-en"))];
+    let models = vec![heedful_server::ModelSpec::named("zh-en", folder.path().join("zh-en"))];
     let allow_origin = Some("https://example.org".to_owned());
     let open = Server::start(ServerOptions { allow_origin, ..options(models) }).expect("a server");
     let preflight = send(open.address(), request("OPTIONS", "/translate", "text/plain", "").as_bytes());

@@ -13,7 +13,7 @@ fn texts_with_more_tokens_than_the_model_reads_get_413_from_every_route() {
     translator(&at("zh-en"), 4);
     classifier(&at("mood"));
     language(&at("writer"));
-    let models = ["zh-en", "mood", "writer"].map(|name| ModelSpec::named(name, &at(name))).to_vec();
+    let models = ["zh-en", "mood", "writer"].map(|name| ModelSpec::named(name, at(name))).to_vec();
     let server = Server::start(options(models.clone())).expect("a server");
     // No sentence has more than 600 characters: here each has four bytes, none of which is in the vocabulary.
     let emoji = "🙂".repeat(590);
@@ -74,7 +74,7 @@ fn numbers_of_a_request_are_checked_before_any_work() {
     let at = |name: &str| folder.path().join(name);
     translator(&at("zh-en"), 4);
     language(&at("writer"));
-    let models = ["zh-en", "writer"].map(|name| ModelSpec::named(name, &at(name))).to_vec();
+    let models = ["zh-en", "writer"].map(|name| ModelSpec::named(name, at(name))).to_vec();
     let server = Server::start(options(models)).expect("a server");
     let text = "一辆汽车。".repeat(30_000 / 5);
     let sentence = format!("{}。", "车".repeat(590)).repeat(100);

@@ -110,6 +110,6 @@ pub(crate) fn options(models: Vec<ModelSpec>) -> ServerOptions {
 pub(crate) fn serving() -> (Server, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     translator(&folder.path().join("zh-en"), 4);
-    let models = vec![ModelSpec::named("zh-en", &folder.path().join("zh-en"))];
+    let models = vec![ModelSpec::named("zh-en", folder.path().join("zh-en"))];
     (Server::start(options(models)).expect("a server"), folder)
 }

@@ -116,7 +116,7 @@ fn responses_have_the_form_that_is_described() {
     classifier(&at("labels"));
     language(&at("writer"));
     masked(&at("reader"));
-    let named = |name: &str, folder: &str| ModelSpec::named(name, &at(folder));
+    let named = |name: &str, folder: &str| ModelSpec::named(name, at(folder));
     let models = vec![
         named("zh-en", "one"),
         named("mood", "labels"),

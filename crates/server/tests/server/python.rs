@@ -58,7 +58,7 @@ fn the_description_holds_for_requests_of_every_kind() {
     }
     let models =
         [("zh-en", "one"), ("mood", "labels"), ("writer", "writer"), ("reader", "reader")].into_iter();
-    let models = models.map(|(name, folder)| ModelSpec::named(name, &at(folder))).collect();
+    let models = models.map(|(name, folder)| ModelSpec::named(name, at(folder))).collect();
     let options = ServerOptions { runs: Some(at("runs")), ..options(models) };
     let server = Server::start(options).expect("a server");
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");

@@ -17,7 +17,7 @@ fn server(more: impl FnOnce(&TempDir, ServerOptions) -> ServerOptions) -> (Serve
     translator(&folder.path().join("zh-en"), 1);
     fs::write(folder.path().join("keys.json"), r#"[{"key": "owner", "admin": true}, {"key": "guest"}]"#)
         .expect("room");
-    let models = vec![ModelSpec::named("zh-en", &folder.path().join("zh-en"))];
+    let models = vec![ModelSpec::named("zh-en", folder.path().join("zh-en"))];
     let options = more(&folder, options(models));
     (Server::start(options).expect("a server"), folder)
 }

@@ -22,7 +22,7 @@ fn with_keys(options: ServerOptions) -> (Server, TempDir) {
     let keys = folder.path().join("keys.json");
     fs::write(&keys, r#"[{"key": "guest"}, {"key": "owner", "admin": true}]"#).expect("room");
     let server = Server::start(ServerOptions {
-        models: vec![ModelSpec::named("zh-en", &folder.path().join("zh-en"))],
+        models: vec![ModelSpec::named("zh-en", folder.path().join("zh-en"))],
         keys: Some(keys),
         runs: Some(folder.path().join("runs")),
         ..options

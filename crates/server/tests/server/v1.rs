@@ -13,13 +13,13 @@ use crate::models::{classifier, language, options, search, serving, translator};
 #[test]
 fn an_answer_explains_every_sentence_as_the_library_does() {
     let (server, folder) = serving();
-    let translator = Translator::open(&folder.path().join("zh-en")).expect("a model");
+    let translator = Translator::open(folder.path().join("zh-en")).expect("a model");
     let body = json!({"text": "一辆汽车。 一套房子", "attention": "rows", "n_best": 2});
     let answer = post(&server, "/v1/translate", &body).json();
     let options = heedful::decode::SearchOptions { n_best: 2, ..search() };
     let mut texts = Vec::new();
     for (number, sentence) in ["一辆汽车。", "一套房子"].into_iter().enumerate() {
-        let translation = translator.translate(&[sentence], &options).expect("a good text").remove(0);
+        let translation = translator.translate([sentence], &options).expect("a good text").remove(0);
         let expected = Explanation::new(&translator, sentence, &translation, WeightForm::Rows, &options);
         let found = &answer["results"][0]["sentences"][number];
         let explained: Explanation =
@@ -63,13 +63,13 @@ fn a_translation_begins_with_its_prefix() {
 #[test]
 fn heads_are_switched_off_for_one_request_and_no_other() {
     let (server, folder) = serving();
-    let translator = Translator::open(&folder.path().join("zh-en")).expect("a model");
+    let translator = Translator::open(folder.path().join("zh-en")).expect("a model");
     let heads = translator.model().heads();
     let names: Vec<String> = heads.iter().map(ToString::to_string).collect();
     let whole = post(&server, "/v1/translate", &json!({"text": "一辆汽车", "attention": "rows"})).json();
     for removed in [&heads[..1], &heads[..], &heads[heads.len() - 1..]] {
         let options = heedful::decode::SearchOptions { without_heads: removed.to_vec(), ..search() };
-        let translation = translator.translate(&["一辆汽车"], &options).expect("a good text").remove(0);
+        let translation = translator.translate(["一辆汽车"], &options).expect("a good text").remove(0);
         let expected = Explanation::new(&translator, "一辆汽车", &translation, WeightForm::Rows, &options);
         let named = &names
             [names.iter().position(|name| *name == removed[0].to_string()).expect("it is there")..]
@@ -126,10 +126,10 @@ fn several_models_are_served_side_by_side() {
     classifier(&at("labels"));
     language(&at("writer"));
     let models = vec![
-        ModelSpec::named("zh-en", &at("one")),
-        ModelSpec::named("en-zh", &at("two")),
-        ModelSpec::named("mood", &at("labels")),
-        ModelSpec::named("writer", &at("writer")),
+        ModelSpec::named("zh-en", at("one")),
+        ModelSpec::named("en-zh", at("two")),
+        ModelSpec::named("mood", at("labels")),
+        ModelSpec::named("writer", at("writer")),
     ];
     let server = Server::start(options(models)).expect("a server");
     let list = get(&server, "/v1/models").json();
@@ -200,7 +200,7 @@ fn every_token_has_its_alternatives_and_a_translation_can_go_on_from_one() {
     let at = |name: &str| folder.path().join(name);
     translator(&at("one"), 1);
     language(&at("writer"));
-    let named = |name: &str, folder: &str| ModelSpec::named(name, &at(folder));
+    let named = |name: &str, folder: &str| ModelSpec::named(name, at(folder));
     let server =
         Server::start(options(vec![named("zh-en", "one"), named("writer", "writer")])).expect("a server");
     let plain = post(&server, "/v1/translate", &json!({"text": "一辆汽车"})).json();

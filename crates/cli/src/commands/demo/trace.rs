@@ -24,7 +24,7 @@ impl<'a> Trace<'a> {
         source: &'a str,
         options: &SearchOptions,
     ) -> Result<Trace<'a>> {
-        let translation = translator.translate(&[source], options)?.remove(0);
+        let translation = translator.translate([source], options)?.remove(0);
         let output = translation.best().to_owned();
         let best = translation.outputs.into_iter().next();
         let target = best.map(|output| output.hypothesis.tokens).unwrap_or_default();

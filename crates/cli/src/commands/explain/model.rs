@@ -132,9 +132,7 @@ fn explain_translations(
             bail!("the text is blank: --target needs a source text to be its translation")
         }
         Some(target) => vec![translator.force(&texts[0], target, &options.search)?],
-        None => {
-            translator.translate(&texts.iter().map(String::as_str).collect::<Vec<_>>(), &options.search)?
-        }
+        None => translator.translate(texts, &options.search)?,
     };
     let both = texts.iter().zip(&translations).enumerate();
     let mut held = Held::default();

@@ -34,7 +34,7 @@ pub struct Measurement {
     /// The maximum path length between two tokens: measured for dilated convolutions, else [`LayerKind::longest_path`].
     pub longest_path: usize,
     /// How often each pass was timed, at least.
-    pub repetitions: usize,
+    pub(crate) repetitions: usize,
 }
 
 /// Measures every layer at every size; `on_measured` is called after each measurement.

@@ -18,7 +18,8 @@ mod measure;
 mod page;
 mod path;
 
-pub use measure::{Measurement, measure};
+pub use measure::Measurement;
+pub use measure::measure;
 pub use page::files;
 
 use std::fmt;
@@ -105,7 +106,7 @@ impl LayerKind {
     }
 
     /// The number of sequential steps.
-    pub fn sequential_steps(self, n: usize) -> usize {
+    pub(crate) fn sequential_steps(self, n: usize) -> usize {
         if self == LayerKind::Recurrence { n } else { 1 }
     }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use self::prefetch::Prefetched;
-pub use self::validation::{ValidationBatch, validation_batches};
+pub(crate) use self::validation::{ValidationBatch, validation_batches};
 
 use self::order::EpochOrder;
 use crate::data::SpecialTokens;
@@ -120,7 +120,8 @@ impl Batches {
     }
 
     /// The number of pairs in memory.
-    pub fn resident_pairs(&self) -> usize {
+    #[cfg(test)]
+    fn resident_pairs(&self) -> usize {
         self.window.iter().map(Vec::len).sum()
     }
 

@@ -7,16 +7,16 @@ use crate::data::encoded::EncodedPair;
 
 /// A batch of a validation set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ValidationBatch {
+pub(crate) struct ValidationBatch {
     /// The pairs, similar lengths together.
     pub batch: Batch,
     /// The index of each pair in the set.
-    pub indices: Vec<usize>,
+    pub(crate) indices: Vec<usize>,
 }
 
 /// Sorts a set by length and cuts it into batches of at most `batch_tokens` tokens on each side. Pairs that lack the
 /// text that their layout reads are left out: their indices are in no batch.
-pub fn validation_batches(
+pub(crate) fn validation_batches(
     layout: BatchLayout,
     pairs: &[EncodedPair],
     batch_tokens: usize,

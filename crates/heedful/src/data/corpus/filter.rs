@@ -15,7 +15,7 @@ pub struct Filters {
     /// What happens to longer pairs.
     pub over_long: OverLong,
     /// The most tokens that the longer side may have for each token of the shorter one.
-    pub max_ratio: Option<f64>,
+    pub(crate) max_ratio: Option<f64>,
     /// What happens to pairs that repeat an earlier pair on both sides.
     pub duplicates: Duplicates,
 }
@@ -55,7 +55,7 @@ pub enum Duplicates {
 
 /// Which sides of a pair are text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextSides {
+pub(crate) enum TextSides {
     /// Source and target.
     Both,
     /// The source alone: the target is not text, and no filter applies to it.
@@ -92,18 +92,18 @@ impl CorpusFilter {
     }
 
     /// As [`CorpusFilter::new`], for pairs of which only `sides` are text; the report counts them as `unit`.
-    pub fn with_sides(filters: &Filters, sides: TextSides, unit: CorpusUnit) -> CorpusFilter {
+    pub(crate) fn with_sides(filters: &Filters, sides: TextSides, unit: CorpusUnit) -> CorpusFilter {
         let report = CorpusReport { filters: filters.clone(), unit, ..CorpusReport::default() };
         CorpusFilter { filters: filters.clone(), sides, seen: HashSet::new(), joined: Vec::new(), report }
     }
 
     /// Counts a line of running text, which is never filtered.
-    pub fn count_line(&mut self) {
+    pub(crate) fn count_line(&mut self) {
         self.report.read += 1;
     }
 
     /// Counts a block of running text.
-    pub fn count_block(&mut self, tokens: usize) {
+    pub(crate) fn count_block(&mut self, tokens: usize) {
         self.report.kept += 1;
         self.report.source_tokens += tokens as u64;
     }

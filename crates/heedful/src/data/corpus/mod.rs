@@ -13,11 +13,16 @@ mod report;
 mod zstd;
 
 pub use self::error::CorpusError;
-pub use self::filter::{CorpusFilter, Duplicates, FilterReason, Filters, OverLong, TextSides};
+pub use self::filter::CorpusFilter;
+pub use self::filter::FilterReason;
+pub use self::filter::Filters;
+pub(crate) use self::filter::TextSides;
+pub use self::filter::{Duplicates, OverLong};
 pub use self::input::Input;
 pub use self::lines::{Lines, LongLines};
 pub use self::pairs::{CorpusFiles, Pairs};
-pub use self::report::{CorpusReport, CorpusUnit};
+pub use self::report::CorpusReport;
+pub use self::report::CorpusUnit;
 
 /// A sentence and its translation, or a text and its label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -77,12 +77,12 @@ impl CorpusFiles {
 
     /// Whether the pairs can be read only once. A caller that reads them twice (for a vocabulary, then for training)
     /// keeps a copy with [`CorpusFiles::keep_in`].
-    pub fn reads_standard_input(&self) -> bool {
+    pub(crate) fn reads_standard_input(&self) -> bool {
         self.inputs().any(|input| *input == Input::Standard)
     }
 
     /// The files that [`CorpusFiles::keep_in`] writes into this folder.
-    pub fn kept_in(&self, folder: &Path) -> CorpusFiles {
+    pub(crate) fn kept_in(&self, folder: &Path) -> CorpusFiles {
         match self.line_kind() {
             Some(kind) => {
                 CorpusFiles { parts: vec![Part::Lines(Input::new(folder.join("lines.txt")), kind)] }
@@ -93,7 +93,7 @@ impl CorpusFiles {
 
     /// Copies all pairs into `source.txt` and `target.txt` of a folder, or `lines.txt` if each line is an example, and
     /// returns these files.
-    pub fn keep_in(&self, folder: &Path) -> Result<CorpusFiles, CorpusError> {
+    pub(crate) fn keep_in(&self, folder: &Path) -> Result<CorpusFiles, CorpusError> {
         if self.line_kind().is_some() {
             self.keep_lines(&folder.join("lines.txt"))?;
             return Ok(self.kept_in(folder));

@@ -29,7 +29,7 @@ pub struct CorpusReport {
     /// Tokens of the kept targets.
     pub target_tokens: u64,
     /// The filters that were applied.
-    pub filters: Filters,
+    pub(crate) filters: Filters,
     /// What the counts refer to.
     #[serde(default)]
     pub unit: CorpusUnit,
@@ -50,7 +50,7 @@ pub enum CorpusUnit {
 
 impl CorpusReport {
     /// Pairs that were filtered for any reason.
-    pub fn filtered(&self) -> u64 {
+    pub(crate) fn filtered(&self) -> u64 {
         self.empty + self.duplicates + self.over_long + self.ratio
     }
 

@@ -28,7 +28,7 @@ impl EncodedCorpus {
     }
 
     /// As [`EncodedCorpus::build`], for examples of any kind.
-    pub fn build_from(
+    pub(crate) fn build_from(
         path: &Path,
         examples: &Examples<'_>,
         filters: &Filters,
@@ -40,7 +40,7 @@ impl EncodedCorpus {
 
     /// Opens the file if it exists, and builds it otherwise. A file that was built from other text, vocabularies or
     /// filters is an error.
-    pub fn open_or_build(
+    pub(crate) fn open_or_build(
         path: &Path,
         examples: &Examples<'_>,
         filters: &Filters,

@@ -20,14 +20,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 pub use self::error::EncodedError;
-pub use self::examples::{ExampleKind, Examples};
+pub(crate) use self::examples::ExampleKind;
+pub use self::examples::Examples;
 pub use self::fingerprint::Fingerprint;
 
 use self::format::{BlockEntry, Footer, FooterError};
 use super::corpus::CorpusReport;
 
 /// The ids of a source and of a target.
-pub type EncodedPair = (Vec<u32>, Vec<u32>);
+pub(crate) type EncodedPair = (Vec<u32>, Vec<u32>);
 
 /// An open file of token ids.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ pub use self::parts::Part;
 use super::tokenizer::Tokenizer;
 
 /// The tokens of a text where the model itself has no limit.
-pub const DEFAULT_TOKENS: usize = 1024;
+pub(crate) const DEFAULT_TOKENS: usize = 1024;
 /// The tokens of a part where the longest text of the training is not known: the default of recipes.
 const PART_TOKENS: usize = 256;
 /// The fewest tokens that a limit may be set to: a character may take four.
@@ -101,12 +101,12 @@ impl TextLimit {
     }
 
     /// The same for texts that end with this token, which `encode` puts there.
-    pub fn ending_with(self, end: Option<u32>) -> TextLimit {
+    pub(crate) fn ending_with(self, end: Option<u32>) -> TextLimit {
         TextLimit { end, ..self }
     }
 
     /// The same with another number of tokens.
-    pub fn with_tokens(self, tokens: usize) -> Result<TextLimit, LimitError> {
+    pub(crate) fn with_tokens(self, tokens: usize) -> Result<TextLimit, LimitError> {
         if !(LEAST_TOKENS..=MOST_TOKENS).contains(&tokens) {
             return Err(LimitError::OutOfRange { tokens });
         }

@@ -38,10 +38,11 @@ pub(crate) use self::exported::Surroundings;
 pub use self::roles::SpecialRole;
 pub use self::rules::{Boundaries, NormalizationForm};
 pub use self::sentencepiece::SentencePiece;
+pub use self::sides::VocabularyError;
 pub(crate) use self::sides::{
     GrownTokenizers, JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE,
 };
-pub use self::sides::{Sharing, Tokenizers, VocabularyError};
+pub use self::sides::{Sharing, Tokenizers};
 pub use self::train::{VocabularyKind, VocabularyOptions};
 
 use self::foreign::Foreign;
@@ -58,7 +59,7 @@ pub struct Tokenizer {
 
 /// A vocabulary with more tokens than it had.
 pub(crate) struct WithAdded {
-    pub(crate) tokenizer: Tokenizer,
+    pub tokenizer: Tokenizer,
     /// For each new token, in the order of their ids, the pieces that its text had before.
     pub(crate) pieces: Vec<Vec<u32>>,
 }
@@ -87,7 +88,7 @@ impl Tokenizer {
     }
 
     /// As [`Tokenizer::load`], for the bytes of a file that was read from `path`.
-    pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
         let file = || path.display().to_string();
         let unreadable = |reason| TokenizerError::NotATokenizer { file: file(), reason };
         // The crate panics where its decoder is not JSON.
@@ -189,7 +190,7 @@ impl Tokenizer {
     }
 
     /// Whether the vocabulary is of another project: then not every text comes back as it was.
-    pub fn is_foreign(&self) -> bool {
+    pub(crate) fn is_foreign(&self) -> bool {
         matches!(self.origin, Origin::Foreign(_))
     }
 
@@ -245,7 +246,7 @@ impl Tokenizer {
     }
 
     /// Whether a token is special: no text has it.
-    pub fn is_special(&self, id: u32) -> bool {
+    pub(crate) fn is_special(&self, id: u32) -> bool {
         match &self.origin {
             Origin::Own(_) => (id as usize) < special::NAMES.len(),
             Origin::Foreign(foreign) => foreign.is_special(id),
@@ -253,7 +254,7 @@ impl Tokenizer {
     }
 
     /// The id of a token by the name that it has in the file.
-    pub fn id_of(&self, name: &str) -> Option<u32> {
+    pub(crate) fn id_of(&self, name: &str) -> Option<u32> {
         match &self.origin {
             Origin::Own(own) => own.pipeline.token_to_id(name),
             Origin::Foreign(foreign) => foreign.id_of(name),

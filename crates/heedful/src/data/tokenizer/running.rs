@@ -10,7 +10,7 @@ const LINE_END: &str = "\n";
 
 impl Tokenizer {
     /// The ids of a text that may have several lines.
-    pub fn encode_running(&self, text: &str) -> Vec<u32> {
+    pub(crate) fn encode_running(&self, text: &str) -> Vec<u32> {
         let own = match &self.origin {
             Origin::Own(own) => own,
             Origin::Foreign(foreign) => return foreign.encode(text),
@@ -26,7 +26,7 @@ impl Tokenizer {
     }
 
     /// The text of ids from [`Tokenizer::encode_running`], or from a model that was trained on such ids.
-    pub fn decode_running(&self, ids: &[u32]) -> String {
+    pub(crate) fn decode_running(&self, ids: &[u32]) -> String {
         match &self.origin {
             Origin::Own(own) => {
                 let text = own.text(ids);

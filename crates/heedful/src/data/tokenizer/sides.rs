@@ -42,11 +42,11 @@ pub struct Tokenizers {
 
 /// Vocabularies with more tokens than they had.
 pub(crate) struct GrownTokenizers {
-    pub(crate) tokenizers: Tokenizers,
+    pub tokenizers: Tokenizers,
     /// Of source and target: for each new token, in the order of their ids, the pieces that its text had before.
     pub(crate) pieces: [Vec<Vec<u32>>; 2],
     /// How many tokens were left out.
-    pub(crate) known: usize,
+    pub known: usize,
 }
 
 /// A vocabulary cannot be learned from a corpus.

@@ -10,7 +10,7 @@ use crate::tasks::folder::FolderError;
 
 /// A model of another project cannot be imported.
 #[derive(Debug, thiserror::Error)]
-pub enum ImportError {
+pub(crate) enum ImportError {
     /// Its files cannot be read, or have something that heedful does not compute.
     #[error(transparent)]
     Format(#[from] FormatError),

@@ -33,7 +33,7 @@ mod translator;
 use std::fs;
 use std::path::Path;
 
-pub use error::ImportError;
+pub(crate) use error::ImportError;
 pub(super) use opt::OFFSET as OPT_OFFSET;
 use pieces::PiecesFile;
 

@@ -14,7 +14,7 @@ impl Matrix {
     ///
     /// # Panics
     /// If there is no number, or rows differ in length.
-    pub fn from_rows(rows: &[Vec<f64>]) -> Matrix {
+    pub(crate) fn from_rows(rows: &[Vec<f64>]) -> Matrix {
         let width = rows.first().map_or(0, Vec::len);
         assert!(width > 0 && rows.iter().all(|row| row.len() == width), "Matrix: rows of one length");
         Matrix { width, values: rows.concat() }

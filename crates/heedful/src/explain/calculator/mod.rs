@@ -23,7 +23,8 @@ mod tables;
 pub use exercise::{Exercise, Keys, MaskRule};
 pub use fields::ExerciseError;
 pub use matrix::Matrix;
-pub use solution::{HeadSolution, Solution};
+pub use solution::HeadSolution;
+pub use solution::Solution;
 
 /// Exercises to begin with: their names, what they show, and the file.
 pub const EXAMPLES: [(&str, &str, &str); 4] = [

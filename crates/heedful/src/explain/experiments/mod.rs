@@ -8,7 +8,9 @@ mod scaling;
 
 pub use deciding::MOST_DECIDING;
 pub use order::{OrderSettings, Permutation, order_of_model, order_of_random_model};
-pub use removal::{Changed, Probe, Removals, listed};
+pub use removal::Changed;
+pub use removal::Removals;
+pub use removal::{Probe, listed};
 pub use scaling::{ScalingSettings, scaling};
 
 use serde_json::Value;

@@ -139,7 +139,7 @@ impl Removals {
     }
 
     /// The same without as many heads that are drawn at random: the mean over all draws; `None` for a model that has too few.
-    pub fn share_of_random(&self) -> Option<f64> {
+    pub(crate) fn share_of_random(&self) -> Option<f64> {
         let sum: f64 = self.random.iter().map(|changed| self.share(*changed)).sum();
         (!self.random.is_empty()).then(|| sum / self.random.len() as f64)
     }

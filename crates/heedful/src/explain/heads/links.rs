@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReferenceAlignment {
     /// Sure links, as sorted pairs of source word and target word.
-    pub sure: Vec<(usize, usize)>,
+    pub(crate) sure: Vec<(usize, usize)>,
     /// Possible links, the sure ones among them; sorted.
     pub possible: Vec<(usize, usize)>,
 }

@@ -77,7 +77,8 @@ impl crate::error::Cause for ViewError {}
 
 impl LayerChoice {
     /// All cross attention layers.
-    pub const CROSS: LayerChoice = LayerChoice { kind: ExplainedKind::Cross, layer: None };
+    #[cfg(test)]
+    pub(crate) const CROSS: LayerChoice = LayerChoice { kind: ExplainedKind::Cross, layer: None };
 
     /// The layers that say most of an output: those of its cross attention or its pooling, else its self attention.
     pub fn of(output: &ExplainedOutput) -> LayerChoice {
@@ -88,7 +89,7 @@ impl LayerChoice {
     }
 
     /// Whether the choice includes this layer.
-    pub fn includes(self, layer: &ExplainedLayer) -> bool {
+    pub(crate) fn includes(self, layer: &ExplainedLayer) -> bool {
         layer.kind == self.kind && self.layer.is_none_or(|number| number == layer.name.layer)
     }
 

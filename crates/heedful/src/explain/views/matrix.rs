@@ -68,7 +68,7 @@ impl AttentionMatrix {
 
 impl ExplainedLayer {
     /// The number of heads.
-    pub fn head_count(&self) -> usize {
+    pub(crate) fn head_count(&self) -> usize {
         match &self.heads {
             HeadWeights::Rows(heads) => heads.len(),
             HeadWeights::Packed(heads) => heads.len(),

@@ -14,7 +14,8 @@ mod grid;
 mod matrix;
 mod words;
 
-pub use choice::{HeadChoice, LayerChoice, NamedHead, ViewError};
+pub use choice::{HeadChoice, ViewError};
+pub use choice::{LayerChoice, NamedHead};
 pub use grid::grid_svg;
 pub use matrix::{AttentionMatrix, Granularity};
 pub use words::words_svg;

@@ -21,13 +21,13 @@ pub struct ConvolutionalMemory {
 }
 
 /// The stack of decoder layers.
-pub struct ConvolutionalDecoder {
+pub(crate) struct ConvolutionalDecoder {
     layers: Vec<ConvolutionalDecoderLayer>,
     dropout: f32,
 }
 
 /// One layer: a causal convolution and cross attention.
-pub struct ConvolutionalDecoderLayer {
+pub(crate) struct ConvolutionalDecoderLayer {
     convolution: ActivatedConvolution,
     query: Linear,
     output: Linear,
@@ -49,7 +49,7 @@ pub(super) struct Rows<'a> {
 
 impl ConvolutionalDecoder {
     /// Registers the parameters `decoder.…`.
-    pub fn new(params: &Params, config: &ConvolutionalConfig) -> ConvolutionalDecoder {
+    pub(crate) fn new(params: &Params, config: &ConvolutionalConfig) -> ConvolutionalDecoder {
         let layer = |i| ConvolutionalDecoderLayer::new(params, i, config);
         ConvolutionalDecoder {
             layers: (0..config.decoder_layers).map(layer).collect(),
@@ -58,7 +58,7 @@ impl ConvolutionalDecoder {
     }
 
     /// From embedded target tokens to one vector for each, from which the next token is predicted.
-    pub fn forward(
+    pub(crate) fn forward(
         &self,
         embedded: &Tensor,
         sequences: &Ragged,
@@ -106,7 +106,7 @@ impl ConvolutionalDecoderLayer {
     }
 
     /// The three lines above, for `x` and the embedded target.
-    pub fn forward(
+    pub(crate) fn forward(
         &self,
         [x, embedded]: [&Tensor; 2],
         sequences: &Ragged,

@@ -50,13 +50,17 @@ impl ConvolutionalEncoderConfig {
 }
 
 /// A stack of convolutions: one state for each token.
-pub struct ConvolutionalEncoder {
+pub(crate) struct ConvolutionalEncoder {
     layers: Vec<(ActivatedConvolution, Balanced)>,
 }
 
 impl ConvolutionalEncoder {
     /// Registers the parameters `<name>.<layer>.convolution.…` and, with norms, `<name>.<layer>.norm.…`.
-    pub fn new(params: &Params, name: &str, shape: ConvolutionalEncoderConfig) -> ConvolutionalEncoder {
+    pub(crate) fn new(
+        params: &Params,
+        name: &str,
+        shape: ConvolutionalEncoderConfig,
+    ) -> ConvolutionalEncoder {
         let ConvolutionalEncoderConfig { d_model, taps, kind, balance, norm_epsilon, dropout, .. } = shape;
         let layer = |i: usize| {
             let name = format!("{name}.{i}");
@@ -71,7 +75,7 @@ impl ConvolutionalEncoder {
     }
 
     /// From embedded tokens to their states.
-    pub fn forward(&self, embedded: Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
+    pub(crate) fn forward(&self, embedded: Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
         self.layers.iter().fold(embedded, |x, (convolution, balanced)| {
             let y = convolution.forward(&x, sequences, pass);
             balanced.sum(&x, &y, pass)

@@ -58,7 +58,7 @@ impl Convolution {
     }
 
     /// The same for windows that are already gathered, one in each row; the results are the same bits.
-    pub fn of_windows(&self, windows: &Tensor, pass: &Pass) -> Tensor {
+    pub(crate) fn of_windows(&self, windows: &Tensor, pass: &Pass) -> Tensor {
         let (activation, dropout) = (Activation::Identity, Dropout::NONE);
         let options = LinearOptions { activation, dropout, compute: pass.compute() };
         ops::linear(windows, &self.weight, Some(&self.bias), options)

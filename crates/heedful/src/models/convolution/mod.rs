@@ -28,10 +28,14 @@ use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{Device, Params, Precision, Ragged, Tensor};
 
 pub use config::{Balance, ConvolutionKind, ConvolutionalConfig};
-pub use decoder::{ConvolutionalDecoder, ConvolutionalDecoderLayer, ConvolutionalMemory};
-pub use encoder::{ConvolutionalEncoder, ConvolutionalEncoderConfig};
-pub use layers::{ActivatedConvolution, Balanced, Convolution, ConvolutionShape};
-pub use text_encoder::{ConvolutionalTextEncoder, ConvolutionalTextEncoderConfig};
+pub(crate) use decoder::ConvolutionalDecoder;
+pub use decoder::ConvolutionalMemory;
+pub(crate) use encoder::ConvolutionalEncoder;
+pub use encoder::ConvolutionalEncoderConfig;
+pub use layers::ConvolutionShape;
+pub use layers::{ActivatedConvolution, Balanced, Convolution};
+pub(crate) use text_encoder::ConvolutionalTextEncoder;
+pub use text_encoder::ConvolutionalTextEncoderConfig;
 pub(crate) use {ConvolutionalConfig as EncoderDecoder, ConvolutionalTextEncoderConfig as Encoder};
 
 use crate::data::batch::{Batch, BatchError, Side, check_side};

@@ -25,7 +25,7 @@ pub struct ConvolutionalTextEncoderConfig {
 }
 
 /// Convolutions on embeddings: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…`.
-pub struct ConvolutionalTextEncoder {
+pub(crate) struct ConvolutionalTextEncoder {
     config: ConvolutionalTextEncoderConfig,
     embedding: Embedding,
     encoder: ConvolutionalEncoder,
@@ -49,7 +49,7 @@ impl ConvolutionalTextEncoderConfig {
 
 impl ConvolutionalTextEncoder {
     /// Registers the parameters.
-    pub fn new(
+    pub(crate) fn new(
         params: &Params,
         config: ConvolutionalTextEncoderConfig,
     ) -> Result<ConvolutionalTextEncoder, ConfigError> {

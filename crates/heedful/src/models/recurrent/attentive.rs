@@ -20,7 +20,7 @@ const SOFT_SHARE: f32 = 0.5;
 
 /// An attentive layer with parameters `<name>.input.…`, `<name>.hidden.…`, `<name>.context.weight` and its score's.
 #[derive(Clone)]
-pub struct AttentiveLayer {
+pub(crate) struct AttentiveLayer {
     cell: Cell,
     input: Linear,
     hidden: Param,
@@ -39,7 +39,7 @@ pub(super) struct SourceAttention {
 
 /// The keys and values of the sources: the encoder's outputs, and what queries are compared with.
 #[derive(Clone)]
-pub struct SourceKeyValues {
+pub(crate) struct SourceKeyValues {
     /// source tokens × the score's width.
     pub keys: Tensor,
     /// source tokens × encoder width.
@@ -66,13 +66,13 @@ impl AttentiveLayer {
     }
 
     /// The keys and values of sources, given the encoder's outputs.
-    pub fn key_values(&self, states: &Tensor, sources: &Ragged, pass: &Pass) -> SourceKeyValues {
+    pub(crate) fn key_values(&self, states: &Tensor, sources: &Ragged, pass: &Pass) -> SourceKeyValues {
         self.attention.key_values(states, sources, pass)
     }
 
     /// Reads given targets (teacher forcing). Hard attention samples a position in training and takes the most probable one
     /// otherwise.
-    pub fn forward(
+    pub(crate) fn forward(
         &self,
         x: &Tensor,
         targets: &Ragged,
@@ -119,7 +119,7 @@ impl AttentiveLayer {
     }
 
     /// One more token for each row: its context and its state. No gradient flows back.
-    pub fn step(
+    pub(crate) fn step(
         &self,
         x: &Tensor,
         state: &RecurrentState,

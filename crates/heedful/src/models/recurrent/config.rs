@@ -36,7 +36,7 @@ pub struct RecurrentStackConfig {
 
 impl RecurrentStackConfig {
     /// Width of an output: all directions side by side.
-    pub fn output_width(&self) -> usize {
+    pub(crate) fn output_width(&self) -> usize {
         self.directions.list().len() * self.width
     }
 
@@ -133,7 +133,7 @@ pub enum Hardness {
 
 impl Hardness {
     /// Whether the context is a single position.
-    pub fn is_hard(self) -> bool {
+    pub(crate) fn is_hard(self) -> bool {
         self != Hardness::Soft
     }
 }
@@ -184,7 +184,7 @@ impl RecurrentConfig {
     }
 
     /// Width of the encoder's outputs, which the decoder attends to.
-    pub fn memory_width(&self) -> usize {
+    pub(crate) fn memory_width(&self) -> usize {
         self.convolution.map_or_else(|| self.encoder().output_width(), |source| source.stack.d_model)
     }
 

@@ -12,7 +12,7 @@ use crate::layers::{Linear, Pass};
 
 /// A recurrent layer with parameters `<name>.input.…` and `<name>.hidden.…`.
 #[derive(Clone)]
-pub struct RecurrentLayer {
+pub(crate) struct RecurrentLayer {
     cell: Cell,
     direction: Direction,
     input: Linear,
@@ -22,7 +22,7 @@ pub struct RecurrentLayer {
 
 impl RecurrentLayer {
     /// From vectors of width `input` to states of width `d`.
-    pub fn new(
+    pub(crate) fn new(
         params: &Params,
         name: &str,
         cell: Cell,
@@ -42,7 +42,7 @@ impl RecurrentLayer {
     }
 
     /// The states after every token, and after every sequence. Sequences start from `initial`, or from zeros.
-    pub fn forward(
+    pub(crate) fn forward(
         &self,
         x: &Tensor,
         sequences: &Ragged,
@@ -81,7 +81,7 @@ impl RecurrentLayer {
     }
 
     /// The states of independent rows after one more token each. No gradient flows back.
-    pub fn step(&self, x: &Tensor, state: &RecurrentState, pass: &Pass) -> RecurrentState {
+    pub(crate) fn step(&self, x: &Tensor, state: &RecurrentState, pass: &Pass) -> RecurrentState {
         let gates = self.input.forward(x, pass);
         ops::recurrent_step(&gates, state, &self.weight, self.bias.as_ref(), self.cell, pass.compute())
     }

@@ -24,16 +24,20 @@ mod text_encoder;
 
 mod recipe;
 
-pub use attentive::{AttentiveLayer, SourceKeyValues};
+pub(crate) use attentive::{AttentiveLayer, SourceKeyValues};
 pub use config::{
     AttentionOrder, ConvolutionalSource, Directions, Hardness, RecurrentAttention, RecurrentConfig,
     RecurrentStackConfig,
 };
 pub use heedful_tensor::ops::{Cell, Direction, Recurrent, RecurrentState};
-pub use layer::RecurrentLayer;
-pub use seq2seq::{RecurrentMemory, Seq2Seq};
-pub use stack::{RecurrentStack, StackOutput};
+pub(crate) use layer::RecurrentLayer;
+pub use seq2seq::RecurrentMemory;
+pub use seq2seq::Seq2Seq;
+pub use stack::RecurrentStack;
+pub use stack::StackOutput;
+pub use text_decoder::RecurrentDecoderConfig;
 pub(crate) use text_decoder::RecurrentPast;
-pub use text_decoder::{RecurrentDecoderConfig, RecurrentTextDecoder};
-pub use text_encoder::{RecurrentEncoder, RecurrentEncoderConfig};
+pub(crate) use text_decoder::RecurrentTextDecoder;
+pub(crate) use text_encoder::RecurrentEncoder;
+pub use text_encoder::RecurrentEncoderConfig;
 pub(crate) use {RecurrentConfig as EncoderDecoder, RecurrentEncoderConfig as Encoder};

@@ -31,7 +31,7 @@ pub struct RecurrentDecoderConfig {
 }
 
 /// A recurrent network on embeddings: parameters `embedding.weight` and `decoder.…`.
-pub struct RecurrentTextDecoder {
+pub(crate) struct RecurrentTextDecoder {
     config: RecurrentDecoderConfig,
     table: Param,
     embedding: Embedding,
@@ -74,7 +74,10 @@ impl RecurrentDecoderConfig {
 
 impl RecurrentTextDecoder {
     /// Registers the parameters.
-    pub fn new(params: &Params, config: RecurrentDecoderConfig) -> Result<RecurrentTextDecoder, ConfigError> {
+    pub(crate) fn new(
+        params: &Params,
+        config: RecurrentDecoderConfig,
+    ) -> Result<RecurrentTextDecoder, ConfigError> {
         config.validate()?;
         let table = Embedding::table(params, "embedding", config.vocabulary, config.d_model);
         Ok(RecurrentTextDecoder {
@@ -86,7 +89,7 @@ impl RecurrentTextDecoder {
     }
 
     /// One vector for each token of the texts, which are laid end to end.
-    pub fn forward(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
+    pub(crate) fn forward(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let embedded = self.embedding.forward(text, sequences, pass);
         let outputs = self.decoder.forward(&embedded, sequences, None, pass).outputs;
         ops::dropout(&outputs, pass.dropout(self.config.dropout))
@@ -113,12 +116,12 @@ impl RecurrentTextDecoder {
     }
 
     /// Whether it can read these texts.
-    pub fn check(&self, side: Side, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+    pub(crate) fn check(&self, side: Side, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
         check_side(side, text, sequences, self.config.vocabulary, None)
     }
 
     /// The table of token vectors, which an output projection may share.
-    pub fn table(&self) -> &Param {
+    pub(crate) fn table(&self) -> &Param {
         &self.table
     }
 }

@@ -26,7 +26,7 @@ pub struct RecurrentEncoderConfig {
 }
 
 /// A recurrent network on embeddings: parameters `embedding.weight` and `encoder.…`.
-pub struct RecurrentEncoder {
+pub(crate) struct RecurrentEncoder {
     config: RecurrentEncoderConfig,
     embedding: Embedding,
     encoder: RecurrentStack,
@@ -58,7 +58,10 @@ impl RecurrentEncoderConfig {
 
 impl RecurrentEncoder {
     /// Registers the parameters.
-    pub fn new(params: &Params, config: RecurrentEncoderConfig) -> Result<RecurrentEncoder, ConfigError> {
+    pub(crate) fn new(
+        params: &Params,
+        config: RecurrentEncoderConfig,
+    ) -> Result<RecurrentEncoder, ConfigError> {
         config.validate()?;
         let table = Embedding::table(params, "embedding", config.vocabulary, config.stack.input);
         Ok(RecurrentEncoder {

@@ -40,7 +40,7 @@ pub struct CrossAttention {
 }
 
 /// What both share, given queries, keys and values: the heads and their output projection.
-pub struct MultiHeadAttention {
+pub(crate) struct MultiHeadAttention {
     output: Linear,
     heads: usize,
     key_width: usize,
@@ -122,7 +122,7 @@ impl CrossAttention {
 
 impl MultiHeadAttention {
     /// The heads at `site`, with their output projection.
-    pub fn new(params: &Params, site: AttentionSite, config: &LayerConfig) -> MultiHeadAttention {
+    pub(crate) fn new(params: &Params, site: AttentionSite, config: &LayerConfig) -> MultiHeadAttention {
         MultiHeadAttention {
             output: Linear::new(
                 params,
@@ -141,7 +141,7 @@ impl MultiHeadAttention {
 
     /// `Concat(head_1 … head_h) W_o` of queries, keys and values, given where the sequences of queries and of keys
     /// begin and end.
-    pub fn forward(
+    pub(crate) fn forward(
         &self,
         [queries, keys, values]: [Part; 3],
         [query_sequences, key_sequences]: [&Ragged; 2],

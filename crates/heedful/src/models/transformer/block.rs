@@ -22,12 +22,12 @@ pub struct Block {
 
 impl Stack<Block> {
     /// Registers the parameters `encoder.…` or `decoder.…`, depending on the mask.
-    pub fn new(params: &Params, mask: StackMask, depth: usize, config: &LayerConfig) -> Stack<Block> {
+    pub(crate) fn new(params: &Params, mask: StackMask, depth: usize, config: &LayerConfig) -> Stack<Block> {
         Stack::of(params, mask, depth, config, |number| Block::new(params, mask, number, config))
     }
 
     /// From embedded tokens to one vector for each.
-    pub fn forward(&self, embedded: Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
+    pub(crate) fn forward(&self, embedded: Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
         self.run(embedded, pass, |block, _, x, pass| block.forward(x, sequences, pass))
     }
 

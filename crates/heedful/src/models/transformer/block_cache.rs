@@ -8,7 +8,7 @@ use heedful_tensor::{Device, Tensor};
 use super::slots::Pasts;
 
 /// What all blocks of a step know of its rows.
-pub(crate) struct StepPasts<'a> {
+pub struct StepPasts<'a> {
     pasts: &'a Pasts,
     /// The slot of each row's newest token.
     newest: &'a [u32],
@@ -20,7 +20,7 @@ pub(crate) struct StepPasts<'a> {
 }
 
 /// The KV cache of one block.
-pub(crate) struct BlockCache<'a> {
+pub struct BlockCache<'a> {
     /// The block's keys and values of the target so far; the block adds the newest.
     store: &'a mut KeyValueStore,
     rows: &'a StepPasts<'a>,
@@ -30,12 +30,7 @@ pub(crate) struct BlockCache<'a> {
 
 impl<'a> StepPasts<'a> {
     /// Rows with these pasts, of which the newest tokens are the last.
-    pub(crate) fn new(
-        device: Device,
-        pasts: &'a Pasts,
-        newest: &'a [u32],
-        window: Option<usize>,
-    ) -> StepPasts<'a> {
+    pub fn new(device: Device, pasts: &'a Pasts, newest: &'a [u32], window: Option<usize>) -> StepPasts<'a> {
         let filled = device.rows_of_step(newest.len());
         let mut rows = StepPasts { pasts, newest, window, lists: None, filled };
         if device.has_own_memory() {
@@ -69,12 +64,12 @@ impl<'a> StepPasts<'a> {
 }
 
 impl<'a> BlockCache<'a> {
-    pub(crate) fn new(store: &'a mut KeyValueStore, rows: &'a StepPasts<'a>) -> BlockCache<'a> {
+    pub fn new(store: &'a mut KeyValueStore, rows: &'a StepPasts<'a>) -> BlockCache<'a> {
         BlockCache { store, rows, newest: None }
     }
 
     /// Adds the keys and values of each row's newest token. On a card they are stored on the way, when they are attended to.
-    pub(crate) fn add(&mut self, from: &Tensor, columns: Range<usize>) {
+    pub fn add(&mut self, from: &Tensor, columns: Range<usize>) {
         match &self.rows.lists {
             None => self.store.write(from, columns, self.rows.newest),
             Some(_) => self.newest = Some(Part { tensor: from.clone(), columns }),

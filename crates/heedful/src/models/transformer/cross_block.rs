@@ -16,7 +16,7 @@ use crate::layers::{AttentionRole, AttentionSite, Pass, Residual};
 use crate::recipe::DecoderLayer;
 
 /// Causal self attention or a recurrent unit, cross attention and feed-forward: the block of an encoder-decoder's decoder.
-pub struct CrossBlock {
+pub(crate) struct CrossBlock {
     past: PastLayer,
     cross_attention: CrossAttention,
     cross_attention_residual: Residual,
@@ -33,7 +33,7 @@ pub(super) struct CrossCache<'a> {
 
 impl Stack<CrossBlock> {
     /// Registers the parameters `decoder.…`.
-    pub fn new(
+    pub(crate) fn new(
         params: &Params,
         layer: DecoderLayer,
         depth: usize,
@@ -44,7 +44,13 @@ impl Stack<CrossBlock> {
     }
 
     /// From embedded target tokens to one vector for each, from which the next token is predicted.
-    pub fn forward(&self, target: Tensor, sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
+    pub(crate) fn forward(
+        &self,
+        target: Tensor,
+        sequences: &Ragged,
+        memory: &Memory,
+        pass: &mut Pass,
+    ) -> Tensor {
         self.run(target, pass, |block, _, x, pass| block.forward(x, sequences, memory, pass))
     }
 
@@ -80,7 +86,7 @@ impl CrossBlock {
     }
 
     /// The three lines above.
-    pub fn forward(&self, x: &Tensor, sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
+    pub(crate) fn forward(&self, x: &Tensor, sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
         let z = self.past.forward(x, sequences, pass);
         let c = self
             .cross_attention_residual

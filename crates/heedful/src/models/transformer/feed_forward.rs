@@ -7,7 +7,7 @@ use super::LayerConfig;
 use crate::layers::{Linear, Pass};
 
 /// Two linear layers with an activation between them: parameters `inner` and `outer`.
-pub struct FeedForward {
+pub(crate) struct FeedForward {
     inner: Linear,
     outer: Linear,
     activation: Activation,
@@ -16,7 +16,7 @@ pub struct FeedForward {
 
 impl FeedForward {
     /// From `d_model` to `d_ff` and back.
-    pub fn new(params: &Params, name: &str, config: &LayerConfig) -> FeedForward {
+    pub(crate) fn new(params: &Params, name: &str, config: &LayerConfig) -> FeedForward {
         FeedForward {
             inner: Linear::new(params, &format!("{name}.inner"), config.d_model, config.d_ff),
             outer: Linear::new(params, &format!("{name}.outer"), config.d_ff, config.d_model),
@@ -26,7 +26,7 @@ impl FeedForward {
     }
 
     /// The formula above.
-    pub fn forward(&self, x: &Tensor, pass: &mut Pass) -> Tensor {
+    pub(crate) fn forward(&self, x: &Tensor, pass: &mut Pass) -> Tensor {
         let dropout = pass.dropout(self.dropout);
         let hidden = self.inner.activated(x, self.activation, dropout, pass);
         self.outer.forward(&hidden, pass)

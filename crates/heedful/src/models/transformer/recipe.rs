@@ -134,7 +134,7 @@ impl StackConfig {
     pub(crate) const DECODER_KEYS: &'static [&'static str] = keys!["model.decoder_layers"];
 
     /// The configuration of a decoder-only model, as a recipe describes it.
-    pub fn decoder_from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
+    pub(crate) fn decoder_from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
         let special = SpecialTokens::default();
         StackConfig { special, ..TransformerConfig::from_recipe(recipe, [vocabulary; 2]).decoder() }
     }

@@ -12,7 +12,7 @@ pub(crate) struct Slots {
 
 /// For every row of the latest step the slots of its tokens, first to last.
 #[derive(Default)]
-pub(crate) struct Pasts {
+pub struct Pasts {
     slots: Vec<u32>,
     /// Row `i` has `slots[starts[i]..starts[i + 1]]`.
     starts: Vec<usize>,
@@ -103,7 +103,7 @@ impl Pasts {
     }
 
     /// Adds a row with these slots to the latest step.
-    pub(crate) fn add(&mut self, slots: impl Iterator<Item = u32>) {
+    pub fn add(&mut self, slots: impl Iterator<Item = u32>) {
         if self.starts.is_empty() {
             self.starts.push(0);
         }
@@ -127,7 +127,7 @@ impl Pasts {
     }
 
     /// The slots of a row.
-    pub(crate) fn of(&self, row: usize) -> &[u32] {
+    pub fn of(&self, row: usize) -> &[u32] {
         &self.slots[self.place(row)]
     }
 }

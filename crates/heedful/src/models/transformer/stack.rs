@@ -29,7 +29,7 @@ pub enum StackMask {
 }
 
 /// Blocks of one kind, in order.
-pub struct Stack<B> {
+pub(crate) struct Stack<B> {
     blocks: Vec<B>,
     /// Post-norm blocks end in a norm; a pre-norm stack needs one of its own.
     norm: Option<Normalization>,

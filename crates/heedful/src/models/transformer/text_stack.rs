@@ -39,7 +39,7 @@ impl TextStack {
     }
 
     /// As [`TextStack::forward`] for the newest token of every row, given its position in its text.
-    pub(crate) fn step<'a>(
+    pub fn step<'a>(
         &self,
         newest: &[u32],
         positions: &[usize],

@@ -20,18 +20,18 @@ pub struct ArgosPackage {
     /// The model.
     pub model: Ctranslate2Folder,
     /// What splits text into the model's tokens.
-    pub segmentation: Segmentation,
+    pub(crate) segmentation: Segmentation,
     /// What the package says of its origin and licence.
-    pub readme: Option<String>,
+    pub(crate) readme: Option<String>,
 }
 
 /// How an Argos package splits text.
 #[derive(Clone, Debug)]
-pub enum Segmentation {
+pub(crate) enum Segmentation {
     /// A SentencePiece model.
     SentencePiece(FileBytes),
     /// The merges of subword-nmt, which come after a tokenizer for words.
-    SubwordNmt(FileBytes),
+    SubwordNmt,
 }
 
 impl ArgosPackage {
@@ -47,7 +47,7 @@ impl ArgosPackage {
         let metadata = json_object(&files.label(METADATA), &files.get(METADATA)?)?;
         let segmentation = match (files.find(SENTENCEPIECE)?, files.find(BPE)?) {
             (Some(bytes), _) => Segmentation::SentencePiece(bytes),
-            (None, Some(bytes)) => Segmentation::SubwordNmt(bytes),
+            (None, Some(_)) => Segmentation::SubwordNmt,
             (None, None) => {
                 let remedy = "Download the package again from Argos";
                 return Err(FormatError::missing(archive.file(), format!("file {SENTENCEPIECE}"), remedy));

@@ -32,12 +32,14 @@ mod recognise;
 pub use self::bytes::FileBytes;
 pub use self::error::FormatError;
 pub use self::recognise::{ForeignFormat, recognise};
-pub use self::tensors::{ElementType, ForeignTensor, TensorSet};
+pub use self::tensors::ElementType;
+pub use self::tensors::ForeignTensor;
+pub use self::tensors::TensorSet;
 
 use serde_json::{Map, Value};
 
 /// A JSON object, as other projects keep their settings in.
-pub type JsonObject = Map<String, Value>;
+pub(crate) type JsonObject = Map<String, Value>;
 
 /// Reads a JSON object.
 pub(crate) fn json_object(file: &str, bytes: &[u8]) -> Result<JsonObject, FormatError> {

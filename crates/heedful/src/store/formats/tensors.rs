@@ -41,7 +41,7 @@ impl ElementType {
     }
 
     /// Whether the numbers are whole.
-    pub fn is_integer(self) -> bool {
+    pub(crate) fn is_integer(self) -> bool {
         !matches!(self, ElementType::F32 | ElementType::F64 | ElementType::F16 | ElementType::Bf16)
     }
 }

@@ -94,7 +94,7 @@ impl Yaml {
     }
 
     /// The truth value of a key.
-    pub fn truth(&self, key: &str) -> Option<bool> {
+    pub(crate) fn truth(&self, key: &str) -> Option<bool> {
         match self.text(key)? {
             "true" | "True" | "yes" | "on" => Some(true),
             "false" | "False" | "no" | "off" => Some(false),

@@ -78,7 +78,7 @@ impl Weights {
     }
 
     /// The numbers of `flat`, which is laid out as the parameters are.
-    pub fn from_flat(params: &Params, flat: Vec<f32>) -> Weights {
+    pub(crate) fn from_flat(params: &Params, flat: Vec<f32>) -> Weights {
         let entry = |param: heedful_tensor::Param| Entry {
             name: param.name().to_owned(),
             shape: param.shape(),
@@ -131,7 +131,7 @@ impl Weights {
     }
 
     /// The first matrix with a number that is infinite or NaN.
-    pub fn first_not_finite(&self) -> Option<&str> {
+    pub(crate) fn first_not_finite(&self) -> Option<&str> {
         let bad = |entry: &&Entry| self.numbers(entry).iter().any(|value| !value.is_finite());
         self.entries.iter().find(bad).map(|entry| entry.name.as_str())
     }

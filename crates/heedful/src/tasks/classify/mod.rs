@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use ClassifierConfig as Config;
 pub use classifier::{Classified, Classifier, Word};
-pub use pooling::Pool;
+pub(crate) use pooling::Pool;
 pub(crate) use recipe::Definition;
 
 use crate::data::SpecialTokens;
@@ -118,7 +118,7 @@ impl EncoderClassifier {
     }
 
     /// Maximum number of tokens of a text; `None` for no limit.
-    pub fn longest_text(&self) -> Option<usize> {
+    pub(crate) fn longest_text(&self) -> Option<usize> {
         self.encoder.longest_text().map(|longest| longest.saturating_sub(self.special.around_text()))
     }
 

@@ -27,7 +27,7 @@ use crate::recipe::Pooling;
 
 /// The pooling with its parameters: those of `pooling.query.weight`, `pooling.key.weight` and `pooling.key.bias` that its
 /// score needs.
-pub struct Pool {
+pub(crate) struct Pool {
     kind: Kind,
 }
 
@@ -59,7 +59,7 @@ enum Keys {
 
 impl Pool {
     /// Over vectors of this width; `score` is how attention compares them with its query.
-    pub fn new(params: &Params, pooling: Pooling, score: AttentionScore, width: usize) -> Pool {
+    pub(crate) fn new(params: &Params, pooling: Pooling, score: AttentionScore, width: usize) -> Pool {
         let attention = || Attention {
             query: params.add("pooling.query.weight", 1, width, Init::Normal((width as f32).powf(-0.5))),
             keys: match score.form() {
@@ -84,7 +84,7 @@ impl Pool {
     }
 
     /// What the encoder reads around a text, given what it does by itself: a `<bos>` before it if the first token is pooled.
-    pub fn around(&self, special: SpecialTokens) -> SpecialTokens {
+    pub(crate) fn around(&self, special: SpecialTokens) -> SpecialTokens {
         match self.kind {
             Kind::First => SpecialTokens { text_first: special.text_first.or(Some(special.bos)), ..special },
             _ => special,
@@ -92,7 +92,7 @@ impl Pool {
     }
 
     /// One row for each sequence of `states`, which the encoder has made.
-    pub fn forward(
+    pub(crate) fn forward(
         &self,
         states: &Tensor,
         sequences: &Ragged,

@@ -242,7 +242,7 @@ impl ModelFolder {
 
     /// Checks that the vocabularies and labels in the folder of a run are those that its model, if it has saved one, was
     /// saved with. Its configuration is not checked: the run writes it anew.
-    pub(crate) fn check_text_files(path: &Path) -> Result<(), FolderError> {
+    pub fn check_text_files(path: &Path) -> Result<(), FolderError> {
         let place = Place::of(path)?;
         if !place.has(MODEL) {
             return Ok(());
@@ -261,7 +261,7 @@ impl ModelFolder {
     }
 
     /// Sizes and hashes of the vocabularies and of the labels: what gives the model's numbers their meaning.
-    pub fn text_files(&self) -> Seal {
+    pub(crate) fn text_files(&self) -> Seal {
         text_files_of(self.files.seal())
     }
 

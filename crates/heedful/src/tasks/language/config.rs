@@ -58,7 +58,7 @@ pub enum TextShape {
 
 impl LanguageConfig {
     /// The tokens of a block where nothing else is said: the default of recipes.
-    pub const BLOCK: usize = 256;
+    pub(crate) const BLOCK: usize = 256;
 
     /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {

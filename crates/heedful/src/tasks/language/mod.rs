@@ -26,7 +26,8 @@ use heedful_tensor::ops::CrossEntropy;
 use heedful_tensor::{Param, Params, Precision, Ragged, Tensor};
 
 pub(crate) use LanguageConfig as Config;
-pub use config::{LanguageConfig, LanguageStack, TextShape};
+pub use config::LanguageStack;
+pub use config::{LanguageConfig, TextShape};
 pub use generator::{Generation, Generator};
 pub(crate) use recipe::Definition;
 pub use scoring::{TextPerplexity, TextScorer};

@@ -11,8 +11,8 @@
 
 use super::Generator;
 use crate::Result;
-use crate::decode::TargetScore;
 use crate::decode::DecodeError;
+use crate::decode::TargetScore;
 use crate::layers::Pass;
 use crate::models::{BrokenModel, Model};
 

@@ -42,7 +42,7 @@ pub struct Masking {
 }
 
 /// The number of tokens to predict in a text of this length.
-pub fn masked_tokens(length: usize) -> usize {
+pub(crate) fn masked_tokens(length: usize) -> usize {
     ((SHARE * length as f64).round() as usize).clamp(1, length.max(1))
 }
 

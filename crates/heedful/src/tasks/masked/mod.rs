@@ -23,7 +23,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use MaskedConfig as Config;
 pub use filler::{Filled, Filler, Guess};
-pub use masking::{MaskedText, Masking, masked_tokens};
+pub(crate) use masking::masked_tokens;
+pub use masking::{MaskedText, Masking};
 pub(crate) use recipe::Definition;
 
 use crate::data::SpecialTokens;
@@ -88,7 +89,7 @@ impl MaskedModel {
     }
 
     /// Maximum number of tokens of a text; `None` for no limit.
-    pub fn longest_text(&self) -> Option<usize> {
+    pub(crate) fn longest_text(&self) -> Option<usize> {
         let StackConfig { positions, special, .. } = &self.config.stack;
         positions.longest().map(|longest| longest.saturating_sub(special.around_text()))
     }

@@ -28,7 +28,8 @@ pub const EXAMPLES: &str = "examples.txt";
 const RECIPE: &str = "recipe.toml";
 
 /// Texts that lie beside a model and go along.
-pub const DOCUMENTS: [&str; 6] = [MODEL_CARD, EXAMPLES, "ORIGIN.md", "LICENSE", "LICENSE.txt", "LICENSE.md"];
+pub(crate) const DOCUMENTS: [&str; 6] =
+    [MODEL_CARD, EXAMPLES, "ORIGIN.md", "LICENSE", "LICENSE.txt", "LICENSE.md"];
 
 /// The archive of a model in a folder, which is checked first. `documents` are added, or replace those of the folder; all have a
 /// name of [`DOCUMENTS`].

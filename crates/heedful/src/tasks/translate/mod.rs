@@ -3,6 +3,7 @@
 mod translator;
 
 mod join;
+mod scores;
 mod terms;
 
 mod queue;
@@ -17,10 +18,12 @@ mod validation;
 
 pub use join::JoinError;
 pub use pending::PendingTranslation;
-pub use queue::{LongText, QueueError, TranslationQueue, Translations};
+pub use queue::QueueError;
+pub use queue::{LongText, TranslationQueue, Translations};
 pub(crate) use recipe::Definition;
 pub use stream::{TranslationEvent, TranslationStream};
-pub use terms::{Term, Terms};
+pub use terms::Term;
+pub use terms::Terms;
 pub use translated::{JoinedOutput, TranslatedPart, TranslatedText};
 pub use translator::{Output, Translation, Translator};
 

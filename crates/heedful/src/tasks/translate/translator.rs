@@ -37,7 +37,7 @@ use crate::data::tokenizer::Tokenizers;
 use crate::data::{SpecialTokens, TextLimit};
 use crate::decode::{
     AlignmentLayer, Constraints, DecodeError, Ensemble, Hypothesis, Limits, Scheduler, SearchInput,
-    SearchOptions, TargetScore, align, attend, attend_to_source, score_by, search_by,
+    SearchOptions, align, attend, attend_to_source, search_by,
 };
 use crate::layers::AttentionMap;
 use crate::models::{Generate, default_precision};
@@ -145,7 +145,7 @@ impl Translator {
     }
 
     /// The same options with a type of the matrix products.
-    fn computing(&self, options: &SearchOptions) -> SearchOptions {
+    pub(super) fn computing(&self, options: &SearchOptions) -> SearchOptions {
         SearchOptions { compute: options.compute.or(Some(self.compute())), ..options.clone() }
     }
 
@@ -351,69 +351,6 @@ impl Translator {
     pub fn align(&self, maps: &[AttentionMap], source: &[u32], target: &[u32]) -> Vec<(usize, usize)> {
         let words = [self.tokenizers.source.words(source), self.tokenizers.target.words(target)];
         align(maps, AlignmentLayer::default(), &words[0], &words[1])
-    }
-
-    /// The log-probabilities of an output, token by token.
-    #[doc(hidden)]
-    pub fn token_scores(
-        &self,
-        source: &[u32],
-        target: &[u32],
-        options: &SearchOptions,
-    ) -> Result<TargetScore, DecodeError> {
-        Ok(self.score_tokens(&[(source.to_vec(), target.to_vec())], options)?.swap_remove(0))
-    }
-
-    /// A given output in the form of a search result: with its tokens, its log-probability and its score.
-    pub fn force(&self, text: &str, target: &str, options: &SearchOptions) -> Result<Translation> {
-        let (source, tokens) = (self.encode(text), self.encode_target(target));
-        let log_probability = self.token_scores(&source, &tokens, options)?.log_probability;
-        let score = log_probability / options.penalty(tokens.len() + 1);
-        let outputs = self.outputs(vec![Hypothesis { tokens, score, log_probability }]);
-        Ok(Translation { source, outputs })
-    }
-
-    /// The log-probability of each target, given its source. A pair with a blank source is an error that names it.
-    pub fn score(
-        &self,
-        pairs: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
-        options: &SearchOptions,
-    ) -> Result<Vec<TargetScore>> {
-        let encode = |(source, target): (&str, &str)| (self.encode(source), self.encode_target(target));
-        let pairs = pairs.into_iter().map(|(source, target)| encode((source.as_ref(), target.as_ref())));
-        Ok(self.score_tokens(&pairs.collect::<Vec<_>>(), options)?)
-    }
-
-    /// As [`Translator::score`], for tokens from [`Translator::encode`] and [`Translator::encode_target`].
-    #[doc(hidden)]
-    pub fn score_tokens(
-        &self,
-        pairs: &[(Vec<u32>, Vec<u32>)],
-        options: &SearchOptions,
-    ) -> Result<Vec<TargetScore>, DecodeError> {
-        score_by(&self.ensemble(), pairs, &self.computing(options))
-    }
-
-    /// As [`Translator::score_tokens`], where sources may be blank: a blank source has a blank translation, with certainty, and no
-    /// other has a probability.
-    #[doc(hidden)]
-    pub fn score_tokens_or_blank(
-        &self,
-        pairs: &[(Vec<u32>, Vec<u32>)],
-        options: &SearchOptions,
-    ) -> Result<Vec<TargetScore>, DecodeError> {
-        let filled: Vec<_> = pairs.iter().filter(|(source, _)| !source.is_empty()).cloned().collect();
-        let mut found = self.score_tokens(&filled, options)?.into_iter();
-        let of_blank = |target: &Vec<u32>| TargetScore {
-            log_probability: if target.is_empty() { 0.0 } else { f64::NEG_INFINITY },
-            tokens: Vec::new(),
-            alternatives: Vec::new(),
-        };
-        let score = |(source, target): &(Vec<u32>, Vec<u32>)| match source.is_empty() {
-            true => Some(of_blank(target)),
-            false => found.next(),
-        };
-        Ok(pairs.iter().filter_map(score).collect())
     }
 }
 

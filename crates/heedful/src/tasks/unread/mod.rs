@@ -5,7 +5,7 @@ use crate::recipe::{Family, Key, Location, Recipe};
 
 impl Recipe {
     /// Why no run by this recipe reads a key: a sentence that names who does. `None` if it is read.
-    pub fn why_unread(&self, key: &Key) -> Option<String> {
+    pub(crate) fn why_unread(&self, key: &Key) -> Option<String> {
         let (task, family) = (self.data.task, self.model.family);
         let path = key.path();
         if !key.scope.is_declared || task.reads(family, &path) {

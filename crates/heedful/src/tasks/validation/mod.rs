@@ -2,7 +2,8 @@
 
 mod held_out;
 
-pub use held_out::{HeldOut, held_out};
+pub use held_out::HeldOut;
+pub use held_out::held_out;
 
 use crate::metrics::Measure;
 use crate::plot::{AttentionGrid, Table};
@@ -27,10 +28,10 @@ pub(crate) trait ValidationSet: Send {
 
 /// The result of a validation.
 pub(crate) struct ValidationResult {
-    pub(crate) held_out: HeldOut,
+    pub held_out: HeldOut,
     /// The task's own metrics.
     pub(crate) measures: Vec<(Measure, f64)>,
-    pub(crate) samples: Vec<Sample>,
+    pub samples: Vec<Sample>,
     pub(crate) tables: Vec<Table>,
 }
 
@@ -48,7 +49,7 @@ pub struct Sample {
 /// How many examples were read, and how many of them cannot be used, by reason.
 #[derive(Default)]
 pub(crate) struct Unusable {
-    pub(crate) read: usize,
+    pub read: usize,
     pub(crate) empty: usize,
     pub(crate) too_long: usize,
 }

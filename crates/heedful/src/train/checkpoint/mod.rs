@@ -20,7 +20,7 @@ use clock::Clock;
 pub use format::read;
 pub(crate) use format::read_weights;
 pub use keep::Keep;
-pub use writer::Writer;
+pub(crate) use writer::Writer;
 
 use super::{Patience, TimePlan, TrainerState, ValidationScore};
 use crate::store::durable::WriteError;
@@ -73,7 +73,7 @@ pub struct Progress {
 
 impl Progress {
     /// Checks that the vocabularies and labels of the run in `folder` are those that it was saved with at `step`.
-    pub(crate) fn check_text_files(&self, step: u64, folder: &ModelFolder) -> Result<(), CheckpointError> {
+    pub fn check_text_files(&self, step: u64, folder: &ModelFolder) -> Result<(), CheckpointError> {
         let sealed = self.text_files.as_ref();
         match sealed.and_then(|sealed| sealed.difference(&folder.text_files())) {
             None => Ok(()),

@@ -9,7 +9,7 @@ use super::{Checkpoint, CheckpointError, Checkpoints, Keep};
 
 /// Writes to one folder in the background.
 #[derive(Debug)]
-pub struct Writer {
+pub(crate) struct Writer {
     checkpoints: Arc<Checkpoints>,
     keep: Keep,
     pending: Option<JoinHandle<Result<(), CheckpointError>>>,
@@ -17,7 +17,7 @@ pub struct Writer {
 
 impl Writer {
     /// Writes to `checkpoints`.
-    pub fn new(checkpoints: Checkpoints, keep: Keep) -> Writer {
+    pub(crate) fn new(checkpoints: Checkpoints, keep: Keep) -> Writer {
         Writer { checkpoints: Arc::new(checkpoints), keep, pending: None }
     }
 
@@ -25,7 +25,7 @@ impl Writer {
     ///
     /// # Panics
     /// If it was not waited for the one before: see [`Writer::finish`].
-    pub fn save(&mut self, checkpoint: Checkpoint) {
+    pub(crate) fn save(&mut self, checkpoint: Checkpoint) {
         assert!(self.pending.is_none(), "Writer::save: a checkpoint is on its way");
         let (checkpoints, keep) = (self.checkpoints.clone(), self.keep);
         let write = move || checkpoints.save(&checkpoint, keep);
@@ -33,7 +33,7 @@ impl Writer {
     }
 
     /// Waits until the checkpoint is safe on the disk.
-    pub fn finish(&mut self) -> Result<(), CheckpointError> {
+    pub(crate) fn finish(&mut self) -> Result<(), CheckpointError> {
         match self.pending.take().map(JoinHandle::join) {
             None => Ok(()),
             Some(Ok(outcome)) => outcome,
@@ -42,7 +42,7 @@ impl Writer {
     }
 
     /// The checkpoints that are written to.
-    pub fn checkpoints(&self) -> &Checkpoints {
+    pub(crate) fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints
     }
 }

@@ -15,38 +15,39 @@ use crate::tasks::validation::Sample;
 
 /// An open events file. TensorBoard reads all files of a folder in the order of their names, which is chronological.
 #[derive(Debug)]
-pub struct EventFile {
+pub(crate) struct EventFile {
     file: File,
     path: PathBuf,
 }
 
 impl EventFile {
     /// A file for what comes after `step`, which is 0 for a new run.
-    pub fn open(folder: &Path, step: u64) -> Result<EventFile, LogError> {
+    pub(crate) fn open(folder: &Path, step: u64) -> Result<EventFile, LogError> {
         if step == 0 { EventFile::create(folder) } else { EventFile::resume(folder, step) }
     }
 
     /// The first file of a run.
-    pub fn create(folder: &Path) -> Result<EventFile, LogError> {
+    pub(crate) fn create(folder: &Path) -> Result<EventFile, LogError> {
         let mut file = open_new(folder)?;
         file.append(&event::version(now()))?;
         Ok(file)
     }
 
     /// Another file of a run that is resumed after `step`; later steps in older files are void.
-    pub fn resume(folder: &Path, step: u64) -> Result<EventFile, LogError> {
+    pub(crate) fn resume(folder: &Path, step: u64) -> Result<EventFile, LogError> {
         let mut file = EventFile::create(folder)?;
         file.append(&event::restart(now(), step + 1))?;
         Ok(file)
     }
 
     /// Its path.
-    pub fn path(&self) -> &Path {
+    #[cfg(test)]
+    fn path(&self) -> &Path {
         &self.path
     }
 
     /// Adds the numbers of a record as scalars and its samples as one text.
-    pub fn write(&mut self, record: &Record) -> Result<(), LogError> {
+    pub(crate) fn write(&mut self, record: &Record) -> Result<(), LogError> {
         if !record.values.is_empty() {
             self.append(&event::scalars(now(), record.step, &record.values))?;
         }
@@ -57,7 +58,7 @@ impl EventFile {
     }
 
     /// Adds a text in Markdown, such as the recipe.
-    pub fn write_text(&mut self, step: u64, tag: &str, markdown: &str) -> Result<(), LogError> {
+    pub(crate) fn write_text(&mut self, step: u64, tag: &str, markdown: &str) -> Result<(), LogError> {
         self.append(&event::text(now(), step, tag, markdown))
     }
 

@@ -11,12 +11,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-pub use attention::{AttentionRecord, LayerRecord};
-pub use event_file::EventFile;
+pub use attention::AttentionRecord;
+pub use attention::LayerRecord;
+pub(crate) use event_file::EventFile;
 pub use record::{ENDING, Record, sample_histories, series};
-pub use step_file::{
-    AttentionFile, MetricsFile, StepFile, StepLine, read_attention, read_metrics, records_after,
-};
+pub use step_file::StepLine;
+pub use step_file::{AttentionFile, MetricsFile, read_attention, read_metrics, records_after};
 
 /// The file of [`Record`]s in a run's folder.
 pub const METRICS: &str = "metrics.jsonl";

@@ -12,7 +12,7 @@ pub trait Clock {
 
 /// The clock of the system.
 #[derive(Clone, Copy, Debug)]
-pub struct SystemClock {
+pub(crate) struct SystemClock {
     began: Instant,
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use heedful_tensor::collective::Failure;
 use heedful_tensor::OutOfMemory;
+use heedful_tensor::collective::Failure;
 
 use crate::Error;
 use crate::error::Cause;

@@ -10,8 +10,8 @@ use super::frozen::freeze;
 use crate::models::ConfigError;
 use crate::recipe::{Author, Overrides, RecipeError};
 use crate::tasks;
-use crate::train::{JoinError, StepTrainer};
 use crate::train::team::{Order, Team};
+use crate::train::{JoinError, StepTrainer};
 use crate::{Error, Result};
 
 /// Does what the leader says until there is nothing more to do.

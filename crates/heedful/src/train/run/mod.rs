@@ -43,7 +43,8 @@ mod trial;
 mod follow;
 mod trainer;
 
-pub use clock::{Clock, SystemClock};
+pub use clock::Clock;
+pub(crate) use clock::SystemClock;
 pub use error::not_a_run;
 pub(crate) use error::{Diverged, no_folder};
 pub use follow::follow;
@@ -60,8 +61,8 @@ use crate::models::{ChosenDevice, DeviceChoice};
 use crate::recipe::Recipe;
 use crate::system::is_same_file;
 use crate::tasks::original::Original;
-use crate::train::{JoinError, StepTrainer};
 use crate::train::team::Team;
+use crate::train::{JoinError, StepTrainer};
 use crate::{Error, Result};
 
 /// Whether a run is new or resumed.

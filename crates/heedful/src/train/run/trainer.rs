@@ -65,7 +65,7 @@ impl Trainer {
     }
 
     /// As [`Trainer::run`], with a watcher that may also stop the run.
-    pub fn run_with(&self, watcher: &mut dyn Watcher) -> Result<Outcome> {
+    pub(crate) fn run_with(&self, watcher: &mut dyn Watcher) -> Result<Outcome> {
         train_on(self.device, &self.recipe, self.start, watcher)
     }
 }

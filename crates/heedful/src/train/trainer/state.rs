@@ -25,7 +25,7 @@ impl<M: Model> StepTrainer<M> {
     ///
     /// # Panics
     /// If reports of submitted steps have not arrived: see [`StepTrainer::drain`].
-    pub fn gathered_state(&self) -> Result<Option<TrainerState>, Failure> {
+    pub(crate) fn gathered_state(&self) -> Result<Option<TrainerState>, Failure> {
         let Some(team) = self.divided() else { return Ok(Some(self.state())) };
         team.announce(&Order::State)?;
         let moments = self.optimizer.gathered_moments(team.group())?;
@@ -124,7 +124,7 @@ impl<M: Model> StepTrainer<M> {
     }
 
     /// As [`StepTrainer::with_average`] at the leader, to which every rank gives its part.
-    pub fn with_gathered_average<R>(&mut self, work: impl FnOnce(&M) -> R) -> Result<R, Failure> {
+    pub(crate) fn with_gathered_average<R>(&mut self, work: impl FnOnce(&M) -> R) -> Result<R, Failure> {
         if self.divided().is_none() {
             return Ok(self.with_average(work));
         }

@@ -86,7 +86,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         let proof = arguments.show(&translator, (direction, folder), &options)?;
         effects.extend(proof);
         for dependency in direction.contrast() {
-            let translation = translator.translate(&[dependency.source], &options)?.remove(0);
+            let translation = translator.translate([dependency.source], &options)?.remove(0);
             let form = if format == Some(Format::Html) { WeightForm::Packed } else { WeightForm::Rows };
             explanations.push(Explanation::new(
                 &translator,
@@ -144,7 +144,7 @@ fn training_command(direction: Direction) -> String {
 /// The direction in which the model translates, found by translating the example.
 fn direction(translator: &Translator, options: &SearchOptions) -> Result<Direction> {
     let translated = |source: &str| -> Result<String> {
-        Ok(translator.translate(&[source], options)?.remove(0).best().to_owned())
+        Ok(translator.translate([source], options)?.remove(0).best().to_owned())
     };
     for direction in Direction::BOTH {
         let [source, target] = direction.example();
@@ -167,7 +167,7 @@ impl Arguments {
         let mut out = io::stdout().lock();
         writeln!(out, "{direction}")?;
         let [source, expected] = direction.example();
-        let output = translator.translate(&[source], options)?.remove(0).best().to_owned();
+        let output = translator.translate([source], options)?.remove(0).best().to_owned();
         let intervention = Intervention { translator, direction, options };
         let count = usize::from(self.phrases);
         // Or why the model is too young for them.
