@@ -14,6 +14,7 @@ mod golden;
 mod kit;
 mod markdown;
 mod matrix;
+mod product;
 mod public_items;
 mod python;
 mod step;

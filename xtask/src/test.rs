@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::matrix::Extent;
 use crate::python::Environment;
 use crate::workspace::{cargo, release_program, root, target};
-use crate::{browser, check, matrix, python, step, story, wheel};
+use crate::{browser, check, matrix, product, python, step, story, wheel};
 
 /// For each step, on the slowest machine, with the compilation. What the tests themselves wait for has shorter limits.
 const MINUTES: u64 = 180;
@@ -53,6 +53,7 @@ pub(crate) fn run_all() -> Result<()> {
 
 pub(crate) fn demo_and_page() -> Result<()> {
     // Users run the release binary, which nothing above does.
+    product::build(MINUTES)?;
     step::within(MINUTES, &mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
     // The demo leaves a model behind.
     let program = release_program();

@@ -1,0 +1,87 @@
+//! The program that users build: how large it is, how long its build takes and how many commands it has, beside the caps.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::workspace::{cargo, release_program, target};
+use crate::{caps, step};
+
+/// The same build takes up to 1.6 times the CPU seconds when others share the cores, and machines differ: the cap of the
+/// seconds is for reading, and only a build beyond this many times the cap is a failure.
+const SLOWER: f64 = 2.0;
+/// In which Linux counts the time of a process, on every architecture that Rust knows.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// `cargo build --release`, held to the caps. The time is measured where nothing was built before.
+pub(crate) fn build(minutes: u64) -> Result<()> {
+    let is_first = !target().join("release").exists();
+    let before = children_seconds();
+    step::within(minutes, &mut cargo(["build", "--release"]))?;
+    if let (true, Some(before), Some(after)) = (is_first, before, children_seconds()) {
+        let (seconds, cap) = (after - before, caps::BUILD_CPU_SECONDS);
+        eprintln!("  the first build took {seconds:.0} CPU seconds; the cap is {cap:.0} on a quiet machine");
+        ensure!(seconds <= SLOWER * cap, "{seconds:.0} CPU seconds are more than {SLOWER} times the cap");
+    }
+    let program = release_program();
+    let bytes = fs::metadata(&program).with_context(|| format!("there is no {}", program.display()))?.len();
+    let commands = commands(&help(&program)?);
+    eprintln!("  the program has {bytes} bytes; the cap is {}", caps::PROGRAM_BYTES);
+    eprintln!("  it has {commands} commands; the cap is {}", caps::TOP_LEVEL_COMMANDS);
+    // Formats of programs differ, and so do their sizes.
+    let is_capped = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    ensure!(
+        !is_capped || bytes <= caps::PROGRAM_BYTES,
+        "the program has grown beyond its cap: make it smaller, or raise the cap in xtask/src/caps.rs and say why"
+    );
+    ensure!(
+        commands <= caps::TOP_LEVEL_COMMANDS,
+        "the program has more commands than its cap: join some, or raise the cap in xtask/src/caps.rs and say why"
+    );
+    Ok(())
+}
+
+/// CPU seconds of all processes that this one has waited for, and of theirs.
+fn children_seconds() -> Option<f64> {
+    children_ticks(&fs::read_to_string("/proc/self/stat").ok()?).map(|ticks| ticks / TICKS_PER_SECOND)
+}
+
+/// The fields `cutime` and `cstime` of a line of `/proc/PID/stat`, in which only the name may hold blanks and parentheses.
+fn children_ticks(line: &str) -> Option<f64> {
+    let mut fields = line.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(user + system)
+}
+
+fn help(program: &Path) -> Result<String> {
+    let output = Command::new(program).arg("--help").output();
+    let output = output.with_context(|| format!("could not start {}", program.display()))?;
+    String::from_utf8(output.stdout).context("the help is not UTF-8")
+}
+
+/// How many commands a help text lists: their lines begin with two blanks, those that go on with more.
+fn commands(help: &str) -> usize {
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    listed.filter(|line| !line.starts_with("   ")).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_counted_without_the_lines_that_go_on() {
+        let help = "Usage\n\nCommands:\n  explain    Show it\n             or --not\n  train  Train\n\nOptions:\n  -q\n";
+        assert_eq!(commands(help), 2);
+    }
+
+    #[test]
+    fn the_time_of_children_is_read_behind_any_name() {
+        let line = "7 (a) b (c) S 1 7 7 0 -1 4194304 100 2000 0 0 3 4 250 50 20 0 1 0 99";
+        assert_eq!(children_ticks(line), Some(300.0));
+        assert_eq!(children_ticks("7 (a"), None);
+    }
+}
