@@ -9,9 +9,6 @@ use anyhow::{Context, Result, ensure};
 use crate::workspace::{cargo, release_program, target};
 use crate::{caps, step};
 
-/// The same build takes up to 1.6 times the CPU seconds when others share the cores, and machines differ: the cap of the
-/// seconds is for reading, and only a build beyond this many times the cap is a failure.
-const SLOWER: f64 = 2.0;
 /// In which Linux counts the time of a process, on every architecture that Rust knows.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -21,9 +18,9 @@ pub(crate) fn build(minutes: u64) -> Result<()> {
     let before = children_seconds();
     step::within(minutes, &mut cargo(["build", "--release"]))?;
     if let (true, Some(before), Some(after)) = (is_first, before, children_seconds()) {
+        // Machines and their load differ by more than builds do, so the figure is for reading.
         let (seconds, cap) = (after - before, caps::BUILD_CPU_SECONDS);
         eprintln!("  the first build took {seconds:.0} CPU seconds; the cap is {cap:.0} on a quiet machine");
-        ensure!(seconds <= SLOWER * cap, "{seconds:.0} CPU seconds are more than {SLOWER} times the cap");
     }
     let program = release_program();
     let bytes = fs::metadata(&program).with_context(|| format!("there is no {}", program.display()))?.len();

@@ -32,9 +32,9 @@ fn a_recipe_becomes_a_translator_that_chooses_its_type_by_itself() {
 
     let translator = Translator::open(&out).expect("a model");
     assert_eq!(translator.compute(), Precision::Bf16);
-    let exact = OpenOptions::new().compute(Precision::F32).max_tokens(9);
+    let exact = OpenOptions::new().compute(Precision::F32).max_tokens(64);
     let exact = Translator::open_with(&out, &exact).expect("a model");
-    assert_eq!((exact.compute(), exact.source_limit().tokens()), (Precision::F32, 9));
+    assert_eq!((exact.compute(), exact.source_limit().tokens()), (Precision::F32, 64));
     let folder = ModelFolder::open(&out).expect("a model");
     let small = folder.copy_to(&place.path().join("small")).expect("room on the disk");
     small.save_narrow(exact.model().params(), Precision::Int8).expect("room on the disk");

@@ -22,7 +22,7 @@ pub enum DecodeError {
     Broken(#[from] BrokenModel),
     /// The device has no memory for the batch.
     #[error("{0}: work on fewer tokens at a time (--batch-tokens N), or use --device cpu")]
-    OutOfMemory(#[from] OutOfMemory),
+    OutOfMemory(OutOfMemory),
     /// More attention weights than can be recorded.
     #[error(transparent)]
     Weights(#[from] TooManyWeights),
@@ -64,6 +64,13 @@ pub enum DecodeError {
     /// The thread that decodes has panicked.
     #[error("the thread that decodes has panicked: its message is on standard error")]
     Panicked,
+}
+
+// Not as a source: the message has it already, and a chain of causes would repeat it.
+impl From<OutOfMemory> for DecodeError {
+    fn from(full: OutOfMemory) -> DecodeError {
+        DecodeError::OutOfMemory(full)
+    }
 }
 
 impl crate::error::Cause for DecodeError {}

@@ -35,10 +35,17 @@ pub enum PlaceError {
     Unavailable(#[from] Unavailable),
     /// It has no memory for the model.
     #[error("the model does not fit: {0}: compute on the CPU")]
-    OutOfMemory(#[from] OutOfMemory),
+    OutOfMemory(OutOfMemory),
 }
 
 impl Cause for PlaceError {}
+
+// Not as a source: the message has it already, and a chain of causes would repeat it.
+impl From<OutOfMemory> for PlaceError {
+    fn from(full: OutOfMemory) -> PlaceError {
+        PlaceError::OutOfMemory(full)
+    }
+}
 
 /// In what numbers models multiply that compute together, where no type is named: int8 if all of them were stored in int8 and
 /// their device has such products; else bf16, which every machine computes fast.

@@ -44,7 +44,7 @@ fn a_server_is_alive_and_not_ready_until_its_models_are_loaded() {
     let (starting, say) = starting();
     let address = starting.address();
     let loading = thread::spawn(move || starting.load());
-    for path in ["/health", "/health/live", "/v2/health/live"] {
+    for path in ["/health", "/health/live"] {
         assert_eq!(asked(address, path).status, 200, "{path}");
     }
     let ready = asked(address, "/health/ready");
@@ -52,10 +52,6 @@ fn a_server_is_alive_and_not_ready_until_its_models_are_loaded() {
     assert_eq!(
         (ready.error(), ready.header("retry-after")),
         ("the models are being loaded".into(), Some("1"))
-    );
-    assert_eq!(
-        (asked(address, "/v2/health/ready").status, asked(address, "/v2/models/zh-en/ready").status),
-        (503, 503)
     );
     for path in ["/", "/v1/models", "/openapi.json", "/metrics", "/nowhere"] {
         let reply = asked(address, path);
@@ -75,9 +71,6 @@ fn a_server_is_alive_and_not_ready_until_its_models_are_loaded() {
     let server = joined("a model", loading).expect("a model");
     let ready = get(&server, "/health/ready");
     assert_eq!((ready.status, ready.json()), (200, json!({"status": "ready"})));
-    assert_eq!(get(&server, "/v2/health/ready").json(), json!({"ready": true}));
-    assert_eq!(get(&server, "/v2/models/zh-en/ready").json(), json!({"name": "zh-en", "ready": true}));
-    assert_eq!(get(&server, "/v2/models/en-de/ready").status, 404);
     assert_eq!((get(&server, "/").status, metric(&server, "ready")), (200, 1));
     assert_eq!(
         post(&server, "/translate", &json!({"q": "一辆", "source": "zh", "target": "en"})).status,
@@ -135,8 +128,6 @@ fn a_server_that_drains_answers_and_asks_for_no_more() {
     let ready = get(&server, "/health/ready");
     assert_eq!((ready.status, ready.json()["status"].as_str()), (503, Some("draining")));
     assert!(ready.error().contains("use another one"));
-    let model = get(&server, "/v2/models/zh-en/ready");
-    assert_eq!((model.status, model.json()["ready"].as_bool()), (503, Some(false)));
     assert_eq!((get(&server, "/health").status, get(&server, "/health/live").status), (200, 200));
     assert_eq!(translate().status, 200);
     assert_eq!(metric(&server, "ready"), 0);
