@@ -1,7 +1,7 @@
 //! The machinery for NVIDIA cards: the card itself, its memory, kernels, products.
 //!
 //! Everything is loaded at run time. A machine without a card has none of the libraries, finds out in a few microseconds
-//! when it asks for [`card`], and uses the processor.
+//! when it asks for `card`, and uses the processor.
 
 #[macro_use]
 mod launch;

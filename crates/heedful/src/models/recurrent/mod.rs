@@ -1,8 +1,8 @@
 //! Recurrent networks: what the Transformer replaced, and what it is compared with.
 //!
-//! 1. [`RecurrentLayer`] reads sequences in one direction; [`RecurrentStack`] stacks layers, in one direction or both.
+//! 1. `RecurrentLayer` reads sequences in one direction; [`RecurrentStack`] stacks layers, in one direction or both.
 //! 2. [`Seq2Seq`] is the encoder-decoder. Without attention the decoder knows a source as one vector only; with it the
-//!    decoder's first layer, an [`AttentiveLayer`], attends to the source before every step, or its top layer after it
+//!    decoder's first layer, an `AttentiveLayer`, attends to the source before every step, or its top layer after it
 //!    ([`AttentionOrder`]), soft or hard.
 
 mod config;

@@ -27,7 +27,7 @@ struct Layer {
 
 /// The outputs and last states of a stack.
 pub struct StackOutput {
-    /// tokens × [`RecurrentStackConfig::output_width`]: the top layer's outputs.
+    /// tokens × `RecurrentStackConfig::output_width`: the top layer's outputs.
     pub outputs: Tensor,
     /// The states after every sequence: layer after layer, in each the directions in their order.
     pub last: Vec<RecurrentState>,

@@ -17,7 +17,7 @@ pub struct LanguageConfig {
     /// Whether it was trained on lines, which end with `<eos>`, or on running text.
     pub text: TextShape,
     /// The tokens of a block of running text, in training and where a text is measured, whose perplexity depends on it. Where nothing is
-    /// said, a block has [`LanguageConfig::BLOCK`] tokens.
+    /// said, a block has `LanguageConfig::BLOCK` tokens.
     pub block: Option<usize>,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,

@@ -32,7 +32,7 @@ pub(crate) const DOCUMENTS: [&str; 6] =
     [MODEL_CARD, EXAMPLES, "ORIGIN.md", "LICENSE", "LICENSE.txt", "LICENSE.md"];
 
 /// The archive of a model in a folder, which is checked first. `documents` are added, or replace those of the folder; all have a
-/// name of [`DOCUMENTS`].
+/// name of `DOCUMENTS`.
 pub fn pack(folder: &Path, documents: &[(&str, Vec<u8>)]) -> Result<Vec<u8>> {
     let (opened, place) = (ModelFolder::open(folder)?, Place::of(folder)?);
     opened.load()?;

@@ -66,7 +66,7 @@ pub struct Progress {
     /// [`heedful_tensor::Device::fingerprint`] of what the latest steps were computed with; unknown in older checkpoints.
     #[serde(default)]
     pub device: Option<String>,
-    /// [`crate::tasks::folder::ModelFolder::text_files`] of the run; unknown in older checkpoints.
+    /// `ModelFolder::text_files` of the run; unknown in older checkpoints.
     #[serde(default)]
     pub text_files: Option<Seal>,
 }
