@@ -22,7 +22,7 @@ pub(crate) type Extra = Vec<String>;
 /// Every command that takes a model and ends by itself.
 pub(crate) fn all() -> Vec<Use> {
     let mut found = Vec::new();
-    let mut command = heedful_cli::command_line();
+    let mut command = heedful_commands::command_line();
     command.build();
     walk("", &command, &mut found);
     assert!(found.len() >= 12, "commands that take a model: {}", found.len());
