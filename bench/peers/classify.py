@@ -2,7 +2,7 @@
 
 {"op": "build", "config": a classifier's config.json, "dtype": "f32" | "bf16", "lengths": […]} makes a model and its batch and
 answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. The LSTM reads packed sequences. With "device": "cuda" and a
-"mode" it trains on a card (card_steps.py), where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of
+"mode" it trains on a GPU (gpu_steps.py), where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of
 some steps; there texts are sorted by length, so that packing does not ask the host, and "dtype" may be "f16".
 
 Modes: "eager"; "graph"; "padded", a graph whose LSTM reads the padding as well. The reverse direction then begins in it, so this is not
@@ -14,7 +14,7 @@ import time
 import torch
 from torch.nn import functional
 
-from card_steps import CardSteps, autocast
+from gpu_steps import GpuSteps, autocast
 from classifier import Classifier
 from exchange import serve
 from study import padded
@@ -39,7 +39,7 @@ class Run:
             self.model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True, capturable=self.device == "cuda"
         )
         self.dtype = request["dtype"]
-        self.steps = CardSteps(self, request["mode"], self.dtype) if self.device == "cuda" else None
+        self.steps = GpuSteps(self, request["mode"], self.dtype) if self.device == "cuda" else None
 
     def loss(self):
         with autocast(self.device, self.dtype):

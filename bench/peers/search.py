@@ -1,4 +1,4 @@
-"""Beam search on a card in PyTorch, with a model that heedful trained: cached keys and values, bf16.
+"""Beam search on a GPU in PyTorch, with a model that heedful trained: cached keys and values, bf16.
 
     search.py FOLDER MODE BATCH [DEVICE]    MODE is one of MODES; BATCH sentences are decoded together; DEVICE is cuda or cpu
 

@@ -1,4 +1,4 @@
-"""Beam search on a card by CTranslate2, with a model that heedful trained.
+"""Beam search on a GPU by CTranslate2, with a model that heedful trained.
 
     search_ctranslate2.py FOLDER MODE BATCH [DEVICE]    BATCH sentences are decoded together
 

@@ -81,10 +81,10 @@ class GraphSearch:
         self.model, self.most, self.recorded = model, most, 0
         self.logits, self.choose, self.encode = prepare(self.step_logits), prepare(choose), prepare(model.encode)
         self.batches, self.caches, self.graphs = {}, Caches(model), {}
-        self.on_card = model.device == "cuda"
-        self.pool = torch.cuda.graph_pool_handle() if self.on_card else None
-        pinned = lambda: torch.zeros(1, dtype=torch.long, pin_memory=self.on_card)
-        self.left = [(pinned(), torch.cuda.Event() if self.on_card else None) for _ in range(2)]
+        self.on_gpu = model.device == "cuda"
+        self.pool = torch.cuda.graph_pool_handle() if self.on_gpu else None
+        pinned = lambda: torch.zeros(1, dtype=torch.long, pin_memory=self.on_gpu)
+        self.left = [(pinned(), torch.cuda.Event() if self.on_gpu else None) for _ in range(2)]
 
     def batch(self, count, length, beam):
         """The batch for so many sentences, which has at least that many."""
@@ -96,7 +96,7 @@ class GraphSearch:
 
     def replay(self, key, function):
         """The first time it is done, and recorded for all others."""
-        if not self.on_card:
+        if not self.on_gpu:
             return function()
         if key in self.graphs:
             return self.graphs[key].replay()
@@ -169,12 +169,12 @@ class GraphSearch:
         """How many sentences went on after the step before this one, which has just been sent; None after the first."""
         here, event = self.left[position % 2]
         here.copy_(batch.beams.left, non_blocking=True)
-        if self.on_card:
+        if self.on_gpu:
             event.record()
         if position == 0:
             return None
         before, event = self.left[1 - position % 2]
-        if self.on_card:
+        if self.on_gpu:
             event.synchronize()
         return int(before)
 

@@ -34,7 +34,7 @@ def laid_out(name, x):
 
 
 class Model:
-    """bf16 on a card; f32 on the processor, where only the search is tried out."""
+    """bf16 on a GPU; f32 on the CPU, where only the search is tried out."""
 
     def __init__(self, folder, device):
         self.device, self.dtype = device, torch.bfloat16 if device == "cuda" else torch.float32

@@ -1,8 +1,8 @@
 """One training step of a recurrent encoder-decoder with additive attention in PyTorch: forward, backward, Adam.
 
 {"op": "build", "d", "vocabulary", "dtype": "f32" | "bf16", "lengths": [[source, target], …]} makes a model and its batch and
-answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. With "device": "cuda" and a "mode" it trains on a card
-(card_steps.py), where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of some steps, and "dtype" may be "f16".
+answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. With "device": "cuda" and a "mode" it trains on a GPU
+(gpu_steps.py), where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of some steps, and "dtype" may be "f16".
 
 The encoder is nn.LSTM on packed sequences. The decoder has to go step by step: keys and the input side of the gates are
 projected once, the query and the state's side of the gates are one product, pairs are sorted by the target's length so that a
@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from card_steps import TYPES, CardSteps, autocast
+from gpu_steps import TYPES, GpuSteps, autocast
 from exchange import serve
 
 SMOOTHING, RATE, DROPOUT = 0.1, 1e-4, 0.2
@@ -126,7 +126,7 @@ class Run:
         if mode == "compiled":
             self.model.step = torch.compile(decoder_step, dynamic=False)
         self.dtype = request["dtype"]
-        self.steps = CardSteps(self, mode, self.dtype) if self.device == "cuda" else None
+        self.steps = GpuSteps(self, mode, self.dtype) if self.device == "cuda" else None
 
     def loss(self):
         with autocast(self.device, self.dtype):

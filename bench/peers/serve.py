@@ -1,7 +1,7 @@
 """The engine of LibreTranslate behind a minimal web server: CTranslate2 with dynamic batching in a FastAPI app.
 
 {"op": "load", "folder": F, "computes": ["float32", "int8", …], "threads": n, "beam": n, "alpha": a, "longest": tokens of an output at most,
-"wait_ms": w} converts a model that heedful trained and answers {"computes"}, those of the types that it has on this processor;
+"wait_ms": w} converts a model that heedful trained and answers {"computes"}, those of the types that it has on this CPU;
 {"op": "trial", "way": way, "sources": [[id, …], …], "batch": n} translates them in batches of n sentences and answers {"seconds"};
 {"op": "start", "way": way, "batch": n} starts a server that computes so in batches of n sentences at most and answers {"port"}, and ends the one
 before; {"op": "translate", "sources": [[id, …], …]} translates without the server and answers {"outputs"};

@@ -1,6 +1,6 @@
 """CTranslate2 on a model that heedful wrote, batch by batch.
 
-{"op": "types"} answers {"types": [compute type, …]}, what it computes in on this processor, and {"version"};
+{"op": "types"} answers {"types": [compute type, …]}, what it computes in on this CPU, and {"version"};
 {"op": "convert", "folder": F, "into": G} writes the model of F into G, once for each form that its weights have on disk;
 {"op": "open", "folder": G, "compute": way, "threads": n} opens it and answers {"seconds"}; {"op": "close", "compute": way} closes it;
 {"op": "translate", "compute": way, "batches": [[[id, …], …], …], "beam": n, "alpha": a, "shortest": n, "longest": n, "seconds": s, "outputs": bool}

@@ -1,4 +1,4 @@
-//! A benchmark of training steps: one model in bf16 and f32 against the peer in both types, on the processor or on a card.
+//! A benchmark of training steps: one model in bf16 and f32 against the peer in both types, on the CPU or on a GPU.
 
 use std::time::Instant;
 
@@ -15,9 +15,9 @@ use crate::{Allocator, Cell, Paired, Peer, Turn, print, report, take_turns};
 const DEFAULT_ROUNDS: usize = 7;
 const DTYPES: [DType; 2] = [DType::Bf16, DType::F32];
 
-/// Of a turn on a card.
+/// Of a turn on a GPU.
 const TURN: f64 = 0.5;
-/// Steps on a card before anything counts: seen, recorded, replayed.
+/// Steps on a GPU before anything counts: seen, recorded, replayed.
 const WARM_UPS: usize = 6;
 
 /// What is trained: one batch of so many tokens.
@@ -30,8 +30,8 @@ pub struct TrainingRace<'a> {
     pub tokens: usize,
     /// The request, without the type, that builds the peer's model.
     pub peer: Value,
-    /// How the peer trains on a card: its type and its mode, separated by a space.
-    pub card_modes: &'a str,
+    /// How the peer trains on a GPU: its type and its mode, separated by a space.
+    pub gpu_modes: &'a str,
 }
 
 struct Options {
@@ -59,12 +59,12 @@ impl Options {
 /// Trains on one batch, and reports tokens per second. The number of rounds is the program's first argument; `--device cuda`
 /// may follow, and `--modes` with some of the peer's, separated by commas.
 pub fn race_training<M: Model>(race: &TrainingRace<'_>, model: impl Fn() -> Result<M>) -> Result<()> {
-    let &TrainingRace { name, batch, tokens, ref peer, card_modes } = race;
+    let &TrainingRace { name, batch, tokens, ref peer, gpu_modes } = race;
     let Some(Options { rounds, device, modes }) = Options::parse() else {
         bail!("usage: cargo xtask bench {name} [ROUNDS] [--device cuda [--modes \"TYPE MODE,…\"]]");
     };
     if device == Device::Cuda {
-        return race_on_card(race, modes.as_deref().unwrap_or(card_modes), rounds, model);
+        return race_on_gpu(race, modes.as_deref().unwrap_or(gpu_modes), rounds, model);
     }
     println!("{} threads, {}, {rounds} rounds", threads::thread_count(), isa::current());
     let mut trainers = Vec::new();
@@ -103,16 +103,16 @@ pub fn race_training<M: Model>(race: &TrainingRace<'_>, model: impl Fn() -> Resu
     report(name, &cells)
 }
 
-/// As [`race_training`] on a card, where steps are sent one after the other and nobody waits for each. Without a peer
+/// As [`race_training`] on a GPU, where steps are sent one after the other and nobody waits for each. Without a peer
 /// (`HEEDFUL_BENCH_PYTHON` is not set) our side alone, and where its time goes if `HEEDFUL_CUDA_PROFILE=1` asks for it.
-fn race_on_card<M: Model>(
+fn race_on_gpu<M: Model>(
     race: &TrainingRace<'_>,
     modes: &str,
     rounds: usize,
     model: impl Fn() -> Result<M>,
 ) -> Result<()> {
     let &TrainingRace { name, batch, tokens, ref peer, .. } = race;
-    println!("{}, {rounds} rounds", cuda::card()?.name());
+    println!("{}, {rounds} rounds", cuda::gpu()?.name());
     let mut peers = Vec::new();
     if std::env::var_os("HEEDFUL_BENCH_PYTHON").is_some() {
         // All begin to import PyTorch at once.
@@ -130,7 +130,7 @@ fn race_on_card<M: Model>(
             trainer.step(batch)?;
         }
         cuda::take_profile();
-        let [mean, steps] = round_on_card(&mut trainer, batch)?;
+        let [mean, steps] = round_on_gpu(&mut trainer, batch)?;
         println!("ours {dtype}: {:.0} tokens/s, {:.3} ms a step", tokens as f64 / mean, 1e3 * mean);
         for (what, count, milliseconds) in cuda::take_profile() {
             let (per_step, each) = (milliseconds / steps, 1e3 * milliseconds / count as f64);
@@ -160,7 +160,7 @@ fn race_on_card<M: Model>(
     }
     let mut sides: Vec<Turn<'_>> = Vec::new();
     for trainer in &mut trainers {
-        sides.push(Box::new(|| Ok(round_on_card(trainer, batch)?[0])));
+        sides.push(Box::new(|| Ok(round_on_gpu(trainer, batch)?[0])));
     }
     for (_, peer) in &mut built {
         sides.push(Box::new(|| peer.ask_number(&json!({"op": "round", "seconds": TURN}), "seconds")));
@@ -179,7 +179,7 @@ fn race_on_card<M: Model>(
 }
 
 /// Seconds of a step, and how many there were.
-fn round_on_card<M: Model>(trainer: &mut StepTrainer<M>, batch: &Batch) -> Result<[f64; 2]> {
+fn round_on_gpu<M: Model>(trainer: &mut StepTrainer<M>, batch: &Batch) -> Result<[f64; 2]> {
     let (start, mut steps) = (Instant::now(), 0.0);
     while start.elapsed().as_secs_f64() < TURN {
         trainer.submit(std::slice::from_ref(batch))?;

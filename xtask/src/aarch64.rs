@@ -1,4 +1,4 @@
-//! `cargo xtask aarch64`: the tensor crate's tests, and the release binary at work, on an emulated ARM processor.
+//! `cargo xtask aarch64`: the tensor crate's tests, and the release binary at work, on an emulated ARM CPU.
 //!
 //! What it needs is named in [`Tools::find`]. An ARM machine needs none of it: there `cargo xtask test` does all this, faster.
 

@@ -6,11 +6,11 @@ mod bench_kit;
 mod bits;
 mod browser;
 mod caps;
-mod card_kit;
 mod check;
 mod dist;
 mod fuzz;
 mod golden;
+mod gpu_kit;
 mod kit;
 mod markdown;
 mod matrix;
@@ -46,7 +46,7 @@ Usage: cargo xtask COMMAND
   page-pictures MODEL
                      the pictures of the page in docs/pictures, with the folder of a model that heedful demo trained
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths, dead links
-  wheel              the Python package as a wheel for this processor, in target/wheels; needs Python and a network
+  wheel              the Python package as a wheel for this CPU, in target/wheels; needs Python and a network
   dist               what is given to others: programs and wheels for x86-64 and ARM with glibc 2.17 or newer, checksums and
                      licences, in target/dist/heedful-VERSION; needs Python and a network
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
@@ -54,9 +54,9 @@ Usage: cargo xtask COMMAND
   bench-kit FOLDER [VERSION]
                      the bench translate with its peer for a machine without Rust and without a network; VERSION is that of
                      its Python (3.12), if it is not that of python3 here
-  card-kit [FOLDER]  a folder (target/card-kit) with tests, races and a script for a machine with a card and without Rust
+  gpu-kit [FOLDER]  a folder (target/gpu-kit) with tests, races and a script for a machine with a GPU and without Rust
   fuzz [ARGS]        broken inputs for everything that reads files, text and requests; --help lists ARGS
-  aarch64 [ARGS]     the tensor crate's tests and the bits of the release binary on an emulated ARM processor;
+  aarch64 [ARGS]     the tensor crate's tests and the bits of the release binary on an emulated ARM CPU;
                      ARGS: test [ARGUMENTS OF CARGO TEST], or bits [BEFORE]
   targets            compile for Linux, Windows and macOS: every target whose standard library is installed
   story [check]      run the commands of docs/story, and write what they print and draw into its chapters; check asks only
@@ -113,8 +113,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench-kit", folder] => bench_kit::run(folder, None),
         ["bench-kit", folder, python] => bench_kit::run(folder, Some(python)),
         ["bench-kit", ..] => bail!("usage: cargo xtask bench-kit FOLDER [VERSION]"),
-        ["card-kit"] => card_kit::run(None),
-        ["card-kit", folder] => card_kit::run(Some(folder)),
+        ["gpu-kit"] => gpu_kit::run(None),
+        ["gpu-kit", folder] => gpu_kit::run(Some(folder)),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["story"] => story::run(),
         ["story", "check"] => story::check_only(),

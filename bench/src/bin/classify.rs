@@ -29,7 +29,7 @@ fn main() -> Result<()> {
         batch: &batch,
         tokens: batch.source.len(),
         peer,
-        card_modes: "bf16 eager,bf16 graph,bf16 padded,f16 padded,f32 eager,f32 graph",
+        gpu_modes: "bf16 eager,bf16 graph,bf16 padded,f16 padded,f32 eager,f32 graph",
     };
     race_training(&race, || Ok(EncoderClassifier::new(config(), 1)?))
 }

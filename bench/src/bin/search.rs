@@ -1,11 +1,11 @@
-//! Beam search on a card: seconds for a file of sentences, and the latency of single ones.
+//! Beam search on a GPU: seconds for a file of sentences, and the latency of single ones.
 //!
 //! ```text
 //! search MODEL FILE [--beam N] [--rounds R] [--alone N] [--device cuda|cpu] [--peer PYTHON] [--modes eager:2000,graph:2000,graph:512,compile:512]
 //! ```
 //!
 //! A mode of the peer is how PyTorch runs the model and how many sentences it decodes together, or `ctranslate2` and how many; with an
-//! interpreter that has them it is a race, in which each side has its turn in every round. With `HEEDFUL_CUDA_PROFILE=1` it says where the card's time goes.
+//! interpreter that has them it is a race, in which each side has its turn in every round. With `HEEDFUL_CUDA_PROFILE=1` it says where the GPU's time goes.
 
 use std::path::PathBuf;
 use std::process::Command;

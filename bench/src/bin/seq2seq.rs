@@ -24,7 +24,7 @@ fn main() -> Result<()> {
         batch: &batch,
         tokens: batch.target_tokens(),
         peer,
-        card_modes: "bf16 eager,bf16 graph,bf16 compiled,f32 eager,f32 graph",
+        gpu_modes: "bf16 eager,bf16 graph,bf16 compiled,f32 eager,f32 graph",
     };
     race_training(&race, || Ok(Seq2Seq::new(config(), 1)?))
 }

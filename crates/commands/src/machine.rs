@@ -63,7 +63,7 @@ fn thread_count(value: &str) -> Result<ThreadCount, String> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Compute {
-    /// Operands rounded to bf16, sums in f32; faster on processors with AMX
+    /// Operands rounded to bf16, sums in f32; faster on CPUs with AMX
     Bf16,
     /// Operands and sums in f32
     F32,
@@ -81,11 +81,11 @@ pub(crate) struct DeviceName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Name {
-    /// The processor
+    /// The CPU
     Cpu,
-    /// The NVIDIA card
+    /// The NVIDIA GPU
     Cuda,
-    /// The card if there is one, else the processor
+    /// The GPU if there is one, else the CPU
     Auto,
 }
 
@@ -99,10 +99,10 @@ impl DeviceName {
         }
     }
 
-    /// For work that is done on the processor: an error if a card is asked for, a line on standard error if it is left open.
+    /// For work that is done on the CPU: an error if a GPU is asked for, a line on standard error if it is left open.
     /// To be called before anything is read or written.
     pub(crate) fn only_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
-        let why = format!("{work} runs on the processor");
+        let why = format!("{work} runs on the CPU");
         match self.device {
             Name::Cuda => bail!("{why}: use --device cpu or auto"),
             Name::Auto if verbosity == Verbosity::Normal => eprintln!("heedful: {why}"),
@@ -111,12 +111,12 @@ impl DeviceName {
         Ok(())
     }
 
-    /// What computes, to be asked for before anything is read or written: a card that is asked for is there. A line on standard error
+    /// What computes, to be asked for before anything is read or written: a GPU that is asked for is there. A line on standard error
     /// says so if the choice is open and there is none.
     pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<Device> {
-        let ChosenDevice { device, why_not_card } = self.chosen()?;
-        if let (Some(why), Verbosity::Normal) = (why_not_card, verbosity) {
-            eprintln!("heedful: uses the processor: {why}");
+        let ChosenDevice { device, why_not_gpu } = self.chosen()?;
+        if let (Some(why), Verbosity::Normal) = (why_not_gpu, verbosity) {
+            eprintln!("heedful: uses the CPU: {why}");
         }
         Ok(device)
     }
@@ -127,7 +127,7 @@ impl DeviceName {
 }
 
 impl Machine {
-    /// Sets the machine up for work that is done on the processor only, before anything is read or written.
+    /// Sets the machine up for work that is done on the CPU only, before anything is read or written.
     pub(crate) fn set_up_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
         self.device.only_processor(work, verbosity)?;
         self.threads.set_up();
@@ -136,10 +136,8 @@ impl Machine {
 
     /// Sets the machine up, as [`DeviceName::set_up`].
     pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<()> {
-        if self.compute == Some(Compute::Int8) && (self.device.device == Name::Cuda || self.is_card()) {
-            bail!(
-                "integers of eight bits are computed on the processor: use --compute bf16, or --device cpu"
-            );
+        if self.compute == Some(Compute::Int8) && (self.device.device == Name::Cuda || self.is_gpu()) {
+            bail!("integers of eight bits are computed on the CPU: use --compute bf16, or --device cpu");
         }
         self.device.set_up(verbosity)?;
         self.threads.set_up();
@@ -151,11 +149,11 @@ impl Machine {
         OpenOptions::new().device(self.choice()).compute(self.precision())
     }
 
-    fn is_card(&self) -> bool {
+    fn is_gpu(&self) -> bool {
         match self.device.device {
             Name::Cpu => false,
             Name::Cuda => true,
-            Name::Auto => cuda::card().is_ok(),
+            Name::Auto => cuda::gpu().is_ok(),
         }
     }
 

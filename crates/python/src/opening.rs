@@ -43,9 +43,7 @@ impl Opening {
             Some("f32") => Some(Precision::F32),
             Some("int8") if device.has_int8() => Some(Precision::Int8),
             Some("int8") => {
-                return Err(value(
-                    "integers of eight bits are computed on the processor: use compute=\"bf16\"",
-                ));
+                return Err(value("integers of eight bits are computed on the CPU: use compute=\"bf16\""));
             }
             Some(other) => return Err(wrong("compute", other, "bf16, f32 or int8")),
         };

@@ -1,7 +1,7 @@
 """How fast the package translates a file beside the command: HEEDFUL_PROGRAM=heedful python speed.py MODEL FILE [ROUNDS].
 
 Both open the model, read the file and write one; they take turns, so that both see the same phases of the machine. Each is a
-process of its own; the seconds of its processors say more than those of the clock where others compute too.
+process of its own; the seconds of its CPUs say more than those of the clock where others compute too.
 """
 
 import os
@@ -25,7 +25,7 @@ def by_package(model, file, output, way):
 
 
 def seconds_of(arguments):
-    """By the clock, and of the processors."""
+    """By the clock, and of the CPUs."""
     before, begin = os.times(), time.perf_counter()
     subprocess.run(arguments, check=True)
     wall, after = time.perf_counter() - begin, os.times()
@@ -70,7 +70,7 @@ def main(model, file, rounds="5"):
         wall, used = (median(column) for column in zip(*measured))
         ratios = [[ours / theirs for ours, theirs in zip(*pair)] for pair in zip(measured, seconds["command"])]
         by_clock, by_processor = (median(column) for column in zip(*ratios))
-        print(f"{name:20} {wall:7.2f} s ({by_clock:.3f})   processors {used:7.2f} s ({by_processor:.3f})")
+        print(f"{name:20} {wall:7.2f} s ({by_clock:.3f})   CPUs {used:7.2f} s ({by_processor:.3f})")
     alone, together = by_two_threads(model, file)
     print(f"two calls: {alone:.2f} s one after the other, {together:.2f} s at the same time")
 

@@ -7,10 +7,10 @@ use crate::cuda::OutOfMemory;
 /// The machine part that owns a tensor's memory and runs its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Device {
-    /// The processor, with whatever instruction set [`crate::cpu::isa`] found on it.
+    /// The CPU, with whatever instruction set [`crate::cpu::isa`] found on it.
     #[default]
     Cpu,
-    /// The NVIDIA GPU that [`crate::cuda::card`] found; in a build without the feature `cuda`, one that no machine has.
+    /// The NVIDIA GPU that [`crate::cuda::gpu`] found; in a build without the feature `cuda`, one that no machine has.
     Cuda,
 }
 
@@ -19,7 +19,7 @@ impl Device {
     pub fn memory(self) -> Option<usize> {
         match self {
             Device::Cpu => None,
-            Device::Cuda => Some(crate::cuda::card().map_or(0, |card| card.memory())),
+            Device::Cuda => Some(crate::cuda::gpu().map_or(0, |gpu| gpu.memory())),
         }
     }
 
@@ -63,7 +63,7 @@ impl Device {
         }
     }
 
-    /// The number of rows that a step of decoding with `rows` of them computes: on a card some more, which see nothing and which
+    /// The number of rows that a step of decoding with `rows` of them computes: on a GPU some more, which see nothing and which
     /// nobody reads, so that many steps are of one size and can be replayed.
     pub fn rows_of_step(self, rows: usize) -> usize {
         match self {
@@ -83,7 +83,7 @@ impl Device {
         }
     }
 
-    /// Does `work` as one step: a card gets all of it at once, replays it if it is one that it has seen, and is not waited for.
+    /// Does `work` as one step: a GPU gets all of it at once, replays it if it is one that it has seen, and is not waited for.
     pub fn send_step<R>(self, work: impl FnOnce() -> R) -> R {
         match self {
             Device::Cpu => work(),
@@ -102,16 +102,16 @@ impl Device {
         }
     }
 
-    /// What the last bits of its results depend on: the instruction set, or the card, its driver and NVIDIA's libraries.
+    /// What the last bits of its results depend on: the instruction set, or the GPU, its driver and NVIDIA's libraries.
     pub fn fingerprint(self) -> String {
         match self {
             Device::Cpu => self.to_string(),
-            Device::Cuda => match crate::cuda::card() {
-                Ok(card) => {
+            Device::Cuda => match crate::cuda::gpu() {
+                Ok(gpu) => {
                     let ((driver, driver_minor), (compiler, compiler_minor)) =
-                        (card.driver(), card.compiler_version());
-                    let (name, architecture) = (card.name(), card.architecture());
-                    let products = card.products_version();
+                        (gpu.driver(), gpu.compiler_version());
+                    let (name, architecture) = (gpu.name(), gpu.architecture());
+                    let products = gpu.products_version();
                     format!(
                         "cuda ({name}, {architecture}, driver {driver}.{driver_minor}, cuBLASLt {products}, NVRTC \
                          {compiler}.{compiler_minor})"
@@ -127,15 +127,15 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Device::Cpu => write!(f, "cpu ({})", crate::cpu::isa::current()),
-            Device::Cuda => match crate::cuda::card() {
-                Ok(card) => write!(f, "cuda ({})", card.name()),
+            Device::Cuda => match crate::cuda::gpu() {
+                Ok(gpu) => write!(f, "cuda ({})", gpu.name()),
                 Err(_) => f.write_str("cuda"),
             },
         }
     }
 }
 
-/// A step that a device has got. A processor is done with it already.
+/// A step that a device has got. A CPU is done with it already.
 #[derive(Debug)]
 pub struct StepHandle(Option<crate::cuda::Ticket>);
 

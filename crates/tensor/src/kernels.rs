@@ -32,7 +32,7 @@ pub(crate) fn all() -> [&'static Module; 28] {
         &ops::moving_average::cuda::MODULE,
         &ops::cached_attention::cuda::MODULE,
         &ops::top_k::cuda::MODULE,
-        &collective::cards::MODULE,
+        &collective::gpus::MODULE,
         &cuda::FEED,
     ]
 }

@@ -11,7 +11,7 @@
 //! 6. [`Compute`] is how a pass computes: in what numbers, and for how many rows.
 //! 7. `flops` counts what [`ops`] compute.
 //! 8. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
-//! 9. `cpu` and `cuda` are the machinery below: threads, instruction sets, matrix products; a card's memory, kernels,
+//! 9. `cpu` and `cuda` are the machinery below: threads, instruction sets, matrix products; a GPU's memory, kernels,
 //!    matrix products.
 //!
 //! This crate is the only place in the project where `unsafe` code is allowed.

@@ -39,8 +39,8 @@ impl Ragged {
         Arc::ptr_eq(&self.offsets, &other.offsets)
     }
 
-    /// A copy of the offsets (u32) in the card's memory. Empty sequences follow, so that there are [`Ragged::rooms`] of them.
-    pub(crate) fn on_card(&self) -> cuda::Buffer {
+    /// A copy of the offsets (u32) in the GPU's memory. Empty sequences follow, so that there are [`Ragged::rooms`] of them.
+    pub(crate) fn on_gpu(&self) -> cuda::Buffer {
         let rows = self.offsets.rows.iter().map(|&row| row as u32);
         let ends = std::iter::repeat(self.tokens() as u32);
         cuda::upload(&rows.chain(ends).take(self.rooms() + 1).collect::<Vec<u32>>())

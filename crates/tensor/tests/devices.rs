@@ -1,4 +1,4 @@
-//! What has no gradient, on a GPU beside the processor.
+//! What has no gradient, on a GPU beside the CPU.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
-//! Every kernel for cards compiles and none spills registers, for the oldest architecture and for the newest; whichever begins early
+//! Every kernel for GPUs compiles and none spills registers, for the oldest architecture and for the newest; whichever begins early
 //! waits before it ends. Needs NVRTC, a
-//! library of CUDA, and no card.
+//! library of CUDA, and no GPU.
 
 use heedful_tensor::cuda;
 

@@ -4,7 +4,7 @@ use crate::support::{Workplace, names, text};
 use heedful::tensor::cuda;
 use heedful::train::checkpoint::{self, Checkpoints, Keep};
 
-/// Commands that compute on the processor; none of the files exists.
+/// Commands that compute on the CPU; none of the files exists.
 const ON_THE_PROCESSOR: [&str; 7] = [
     "evaluate no-text --ref no-text",
     "explain no-model text -o out.html",
@@ -15,8 +15,8 @@ const ON_THE_PROCESSOR: [&str; 7] = [
     "compare layers --out out",
 ];
 
-/// Commands that a card can compute, if there is one; none of the files exists.
-const ON_A_CARD: [&str; 7] = [
+/// Commands that a GPU can compute, if there is one; none of the files exists.
+const ON_A_GPU: [&str; 7] = [
     "translate no-model no-text -o out",
     "generate no-model",
     "score no-model --src no-text --tgt no-text",
@@ -27,12 +27,12 @@ const ON_A_CARD: [&str; 7] = [
 ];
 
 #[test]
-fn a_command_that_computes_on_the_processor_refuses_cards_before_anything_is_read_or_written() {
+fn a_command_that_computes_on_the_processor_refuses_gpus_before_anything_is_read_or_written() {
     let place = Workplace::empty();
     for command in ON_THE_PROCESSOR {
         let error = place.bad(&format!("{command} --device cuda"));
         assert!(
-            error.contains("runs on the processor")
+            error.contains("runs on the CPU")
                 && error.contains("--device cpu or auto")
                 && error.lines().count() == 1,
             "{command}: {error}"
@@ -42,11 +42,11 @@ fn a_command_that_computes_on_the_processor_refuses_cards_before_anything_is_rea
 }
 
 #[test]
-fn a_card_that_is_not_there_is_an_error_before_anything_is_read_or_written() {
+fn a_gpu_that_is_not_there_is_an_error_before_anything_is_read_or_written() {
     let place = Workplace::empty();
-    for command in ON_A_CARD {
+    for command in ON_A_GPU {
         let error = place.bad(&format!("{command} --device cuda"));
-        if cuda::card().is_err() {
+        if cuda::gpu().is_err() {
             assert!(
                 error.contains(": use --device cpu or auto") && error.lines().count() == 1,
                 "{command}: {error}"
@@ -59,10 +59,10 @@ fn a_card_that_is_not_there_is_an_error_before_anything_is_read_or_written() {
 }
 
 #[test]
-fn a_perplexity_on_a_card_that_is_not_there_is_an_error_before_anything_is_read() {
+fn a_perplexity_on_a_gpu_that_is_not_there_is_an_error_before_anything_is_read() {
     let place = Workplace::empty();
     let error = place.bad("evaluate no-text --model no-model --metric perplexity --device cuda");
-    if cuda::card().is_err() {
+    if cuda::gpu().is_err() {
         assert!(error.contains(": use --device cpu or auto") && error.lines().count() == 1, "{error}");
     }
 }
@@ -76,15 +76,15 @@ fn auto_says_in_one_line_that_the_processor_is_used_and_nothing_when_quiet() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stderr)
     };
-    assert_eq!(evaluate("--device auto"), "heedful: evaluation runs on the processor\n");
+    assert_eq!(evaluate("--device auto"), "heedful: evaluation runs on the CPU\n");
     assert_eq!(evaluate("--device auto --quiet"), "");
     assert_eq!(evaluate("--device cpu"), "");
     assert_eq!(evaluate(""), "");
 }
 
 #[test]
-fn auto_trains_and_translates_on_the_processor_where_there_is_no_card_and_says_why() {
-    if cuda::card().is_ok() {
+fn auto_trains_and_translates_on_the_processor_where_there_is_no_gpu_and_says_why() {
+    if cuda::gpu().is_ok() {
         return;
     }
     let place = Workplace::new(50);
@@ -96,14 +96,14 @@ fn auto_trains_and_translates_on_the_processor_where_there_is_no_card_and_says_w
             let output = place.run(&command);
             let talk = text(&output.stderr);
             assert!(output.status.success(), "{talk}");
-            assert_eq!(talk.matches("heedful: uses the processor: ").count(), expected, "{command}: {talk}");
+            assert_eq!(talk.matches("heedful: uses the CPU: ").count(), expected, "{command}: {talk}");
         }
     }
 }
 
 #[test]
-fn training_on_a_card_that_is_not_there_writes_nothing() {
-    if cuda::card().is_ok() {
+fn training_on_a_gpu_that_is_not_there_writes_nothing() {
+    if cuda::gpu().is_ok() {
         return;
     }
     let place = Workplace::new(50);
@@ -117,7 +117,7 @@ fn training_on_a_card_that_is_not_there_writes_nothing() {
     ];
     for command in commands {
         let error = place.bad(&command);
-        let (_, why) = error.split_once("cannot train on a card: ").expect("a reason");
+        let (_, why) = error.split_once("cannot train on a GPU: ").expect("a reason");
         let why = why.split(';').next().expect("text before the remedy");
         assert_eq!(error.matches(why).count(), 1, "{command} says it twice: {error}");
         assert_eq!(names(&place.path("")), before, "{command}");

@@ -1,4 +1,4 @@
-//! `heedful doctor`, and what `--device cuda` does on a machine without a card.
+//! `heedful doctor`, and what `--device cuda` does on a machine without a GPU.
 
 use std::process::Output;
 
@@ -9,15 +9,15 @@ fn heedful(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_machine_is_described_and_a_missing_card_is_an_error_that_leaves_nothing() {
+fn the_machine_is_described_and_a_missing_gpu_is_an_error_that_leaves_nothing() {
     let doctor = heedful(&["doctor"]);
     let text = String::from_utf8(doctor.stdout).expect("UTF-8");
     assert!(doctor.status.success());
-    for part in ["instruction sets", "threads", "card", "training", "inference"] {
+    for part in ["instruction sets", "threads", "GPU", "training", "inference"] {
         assert!(text.contains(part), "{part} is missing in:\n{text}");
     }
     if !text.contains("none: ") {
-        eprintln!("not tested without a card: there is one");
+        eprintln!("not tested without a GPU: there is one");
         return;
     }
     let place = tempfile::tempdir().expect("a folder");
@@ -35,9 +35,6 @@ fn the_machine_is_described_and_a_missing_card_is_an_error_that_leaves_nothing()
         heedful(&["train", "--device", "cuda", "--src", &files[0], "--tgt", &files[1], "--out", run_name]);
     let complaint = String::from_utf8(failed.stderr).expect("UTF-8");
     assert!(!failed.status.success());
-    assert!(
-        complaint.contains("cannot train on a card") && complaint.contains("--device cpu"),
-        "{complaint}"
-    );
+    assert!(complaint.contains("cannot train on a GPU") && complaint.contains("--device cpu"), "{complaint}");
     assert!(!run.exists());
 }

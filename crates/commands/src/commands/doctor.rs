@@ -7,7 +7,7 @@ use heedful::tensor::collective::mpi;
 use heedful::tensor::cpu::{isa, threads};
 use heedful::tensor::cuda;
 
-/// Show what this machine can compute with: instruction sets, threads, memory, NVIDIA card, MPI
+/// Show what this machine can compute with: instruction sets, threads, memory, NVIDIA GPU, MPI
 #[derive(clap::Args)]
 #[command(after_long_help = "Example:\n  heedful doctor")]
 pub(crate) struct Arguments {}
@@ -21,24 +21,24 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
     if let Some(bytes) = heedful::system::memory() {
         text += &format!("memory            {} GiB\n", bytes >> 30);
     }
-    match cuda::card() {
-        Ok(card) => {
-            let (major, minor) = card.driver();
+    match cuda::gpu() {
+        Ok(gpu) => {
+            let (major, minor) = gpu.driver();
             text += &format!(
-                "card              {}, {}, {} GiB\n",
-                card.name(),
-                card.architecture(),
-                card.memory() >> 30
+                "GPU              {}, {}, {} GiB\n",
+                gpu.name(),
+                gpu.architecture(),
+                gpu.memory() >> 30
             );
             text += &format!("driver            CUDA {major}.{minor}\n");
-            text += &format!("cuBLASLt          {}\n", card.products_version());
+            text += &format!("cuBLASLt          {}\n", gpu.products_version());
             text += "training          --device cuda or cpu\n";
-            text += "inference         --device cuda or cpu; int8 on the processor\n";
+            text += "inference         --device cuda or cpu; int8 on the CPU\n";
         }
         Err(reason) => {
-            text += &format!("card              none: {reason}\n");
-            text += "training          on the processor\n";
-            text += "inference         on the processor\n";
+            text += &format!("GPU              none: {reason}\n");
+            text += "training          on the CPU\n";
+            text += "inference         on the CPU\n";
         }
     }
     text += &match mpi::library() {

@@ -131,7 +131,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     machine: Machine,
     /// Source tokens (times hypotheses) decoded side by side; affects speed and memory, never a translation
-    /// [default: 8192; on a card up to 262144, as its memory allows]
+    /// [default: 8192; on a GPU up to 262144, as its memory allows]
     #[arg(long, value_name = "N", help_heading = "Machine")]
     batch_tokens: Option<usize>,
     /// Maximum time in milliseconds that an idle model waits to fill a batch; a single client never waits, and later

@@ -1,4 +1,4 @@
-//! Batches filled up with tokens that do not count, for cards.
+//! Batches filled up with tokens that do not count, for GPUs.
 
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::IGNORED;
@@ -8,7 +8,7 @@ use super::batch::Batch;
 
 impl Batch {
     /// The same with tokens at the end that do not count, so that batches of almost the same size have the same size: a
-    /// card replays what it has seen. About one token in a hundred is added on each side that the batch has.
+    /// GPU replays what it has seen. About one token in a hundred is added on each side that the batch has.
     pub fn filled_up(&self) -> Batch {
         let sides = [&self.source_sequences, &self.target_sequences];
         let there: Vec<&Ragged> = sides.into_iter().filter(|side| side.tokens() > 0).collect();

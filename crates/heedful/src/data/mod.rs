@@ -4,7 +4,7 @@
 //! files ──corpus──► pairs of lines ──tokenizer──► pairs of ids ──encoded──► corpus.bin ──batches──► Batch, Batch, …
 //! ```
 //!
-//! 1. [`batch`] lays the sentences of a batch end to end, without padding; on cards it is filled up to a size that repeats.
+//! 1. [`batch`] lays the sentences of a batch end to end, without padding; on GPUs it is filled up to a size that repeats.
 //! 2. [`special`] has the four special tokens that every vocabulary begins with.
 //! 3. [`corpus`] reads line pairs from plain, tab-separated and compressed files, and counts what it filters.
 //! 4. [`labels`] are the names of the classes that texts are classified into.

@@ -9,7 +9,7 @@
 //!
 //! With few rows, all threads share every operation of a step: they read the model's weights once, and meet after each
 //! operation. With many rows each thread has sentences of its own, a [`Group`], and takes them through the whole step: threads
-//! meet once a step, and what a sentence has cached stays in the caches of one core. A card computes for one group while the
+//! meet once a step, and what a sentence has cached stays in the caches of one core. A GPU computes for one group while the
 //! host is at another: see [`turns`]. A sentence's result is the same either way.
 //!
 //! The engine knows nothing of beam search or sampling: that is the plan's part.
@@ -66,7 +66,7 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
     }
 
     /// An engine without sentences, with a decoding for each of the threads that may have sentences of their own, or for each group
-    /// of a card. The weights of the open ones sum to at most `capacity`, unless there is only one.
+    /// of a GPU. The weights of the open ones sum to at most `capacity`, unless there is only one.
     fn new(
         decodings: Vec<Box<dyn Decoding + 'm>>,
         device: Device,

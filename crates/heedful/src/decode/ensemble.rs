@@ -69,9 +69,7 @@ impl<'m> Ensemble<'m> {
     ) -> Result<(), DecodeError> {
         let refuse = |reason| Err(DecodeError::Shortlist { reason });
         if !self.device().takes_shortlists() {
-            return refuse(
-                "a card computes the scores of all tokens: search without it, or on the processor",
-            );
+            return refuse("a GPU computes the scores of all tokens: search without it, or on the CPU");
         }
         match self.start(options)?.as_restrict() {
             None => refuse("only a single Transformer can use one: search without it"),
@@ -117,7 +115,7 @@ impl<'m> Ensemble<'m> {
     pub(super) fn start(&self, options: &SearchOptions) -> Result<Box<dyn Decoding + 'm>, DecodeError> {
         let (compute, without_heads) = (self.precision(options), &options.without_heads);
         if compute == Precision::Int8 && !self.device().has_int8() {
-            let reason = "integers of eight bits are computed on the processor: use bf16 on a card";
+            let reason = "integers of eight bits are computed on the CPU: use bf16 on a GPU";
             return Err(DecodeError::Ensemble { reason });
         }
         if let [only] = self.members[..] {

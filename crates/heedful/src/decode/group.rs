@@ -33,8 +33,8 @@ pub(super) struct Group<'m, P: ?Sized> {
     generated: usize,
 }
 
-/// A step that a device has got, and the logits that it computes if all are wanted. Nobody has to wait for its end: what a card still
-/// writes for a group that is gone is memory that later steps of the card write and read in their order.
+/// A step that a device has got, and the logits that it computes if all are wanted. Nobody has to wait for its end: what a GPU still
+/// writes for a group that is gone is memory that later steps of the GPU write and read in their order.
 struct InFlight {
     sent: StepHandle,
     logits: Option<Tensor>,
@@ -219,7 +219,7 @@ impl<'m, P: Plan + ?Sized> Group<'m, P> {
         self.release()
     }
 
-    /// Lets the plans of all sentences choose. The threads share them where a card has computed for all; on the processor each
+    /// Lets the plans of all sentences choose. The threads share them where a GPU has computed for all; on the CPU each
     /// thread has a group of its own.
     fn advance(&mut self, logits: Option<&Tensor>) {
         let best = &self.best;

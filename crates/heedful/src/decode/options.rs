@@ -155,18 +155,18 @@ impl Default for Sampling {
     }
 }
 
-/// Tokens that a processor decodes together.
+/// Tokens that a CPU decodes together.
 const BATCH_TOKENS: usize = 8192;
 
-/// Tokens that a card decodes together: at least, and at most.
-const CARD_BATCH_TOKENS: [usize; 2] = [1 << 10, 1 << 18];
+/// Tokens that a GPU decodes together: at least, and at most.
+const GPU_BATCH_TOKENS: [usize; 2] = [1 << 10, 1 << 18];
 /// Bytes that it must have for each of them: keys and values, and two rows of scores as wide as the vocabulary.
-const CARD_BYTES_OF_A_TOKEN: usize = 1 << 18;
-const CARD_BYTES_OF_A_SCORE: usize = 8;
+const GPU_BYTES_OF_A_TOKEN: usize = 1 << 18;
+const GPU_BYTES_OF_A_SCORE: usize = 8;
 
-fn card_capacity(memory: usize, vocabulary: usize) -> usize {
-    let [least, most] = CARD_BATCH_TOKENS;
-    let bytes = CARD_BYTES_OF_A_TOKEN.max(vocabulary.saturating_mul(CARD_BYTES_OF_A_SCORE));
+fn gpu_capacity(memory: usize, vocabulary: usize) -> usize {
+    let [least, most] = GPU_BATCH_TOKENS;
+    let bytes = GPU_BYTES_OF_A_TOKEN.max(vocabulary.saturating_mul(GPU_BYTES_OF_A_SCORE));
     (memory / bytes).clamp(least, most)
 }
 
@@ -175,7 +175,7 @@ impl SearchOptions {
     pub(super) fn capacity(&self, model: &Params) -> usize {
         self.batch_tokens.unwrap_or_else(|| {
             let memory = model.device().memory();
-            memory.map_or(BATCH_TOKENS, |memory| card_capacity(memory, model.widest()))
+            memory.map_or(BATCH_TOKENS, |memory| gpu_capacity(memory, model.widest()))
         })
     }
 
@@ -188,7 +188,7 @@ impl SearchOptions {
     pub fn one_of(mut self, searches: usize, model: &Params) -> SearchOptions {
         if model.device().has_own_memory() && self.batch_tokens.is_none() {
             let share = self.capacity(model) / searches.max(1);
-            self.batch_tokens = Some(share.max(CARD_BATCH_TOKENS[0]));
+            self.batch_tokens = Some(share.max(GPU_BATCH_TOKENS[0]));
         }
         self
     }
@@ -279,12 +279,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_card_decodes_as_much_at_a_time_as_its_memory_allows() {
+    fn a_gpu_decodes_as_much_at_a_time_as_its_memory_allows() {
         let gib = 1 << 30;
-        assert_eq!(card_capacity(139 * gib, 32_000), 1 << 18);
-        assert_eq!(card_capacity(8 * gib, 32_000), 1 << 15);
-        assert_eq!(card_capacity(8 * gib, 250_000), 8 * gib / 2_000_000);
-        assert_eq!(card_capacity(0, usize::MAX), 1 << 10);
+        assert_eq!(gpu_capacity(139 * gib, 32_000), 1 << 18);
+        assert_eq!(gpu_capacity(8 * gib, 32_000), 1 << 15);
+        assert_eq!(gpu_capacity(8 * gib, 250_000), 8 * gib / 2_000_000);
+        assert_eq!(gpu_capacity(0, usize::MAX), 1 << 10);
         let model = Params::new(1);
         model.add("embedding", 250_000, 4, Init::Constant(0.0));
         assert_eq!(model.widest(), 250_000);

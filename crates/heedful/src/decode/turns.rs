@@ -1,7 +1,7 @@
-//! Groups of a card take turns: it computes a step of one while the host lets the plans of the other choose.
+//! Groups of a GPU take turns: it computes a step of one while the host lets the plans of the other choose.
 //!
 //! ```text
-//! card    step of A | step of B | step of A | step of B | …
+//! GPU    step of A | step of B | step of A | step of B | …
 //! host                choose A  | choose B  | choose A  | …
 //! ```
 //!
@@ -13,10 +13,10 @@
 use super::group::{Group, Outcome, Sentence};
 use super::plan::Plan;
 
-/// Groups of a card.
+/// Groups of a GPU.
 pub(super) const GROUPS: usize = 2;
 
-/// With fewer rows than this the host is done sooner than the card with a second step.
+/// With fewer rows than this the host is done sooner than the GPU with a second step.
 const ROWS_WORTH_DIVIDING: usize = 2048;
 
 /// A group of no more rows is worth no step of its own: the other group's takes hardly longer with them.

@@ -62,7 +62,7 @@ pub struct BatchStatistics {
 }
 
 impl BatchStatistics {
-    /// `running ← (1 − m) running + m batch`; frozen statistics stay as they are. On a card all queued work is waited for.
+    /// `running ← (1 − m) running + m batch`; frozen statistics stay as they are. On a GPU all queued work is waited for.
     pub fn apply(&self) {
         for (running, batch) in self.pairs() {
             let mut values = running.to_vec();
@@ -73,9 +73,9 @@ impl BatchStatistics {
         }
     }
 
-    /// The same as part of a step on a card, whose update the guard has decided on: nothing is waited for, and nothing changes
+    /// The same as part of a step on a GPU, whose update the guard has decided on: nothing is waited for, and nothing changes
     /// if the update was refused.
-    pub fn apply_on_card(&self, guard: &Guard) {
+    pub fn apply_on_gpu(&self, guard: &Guard) {
         for (running, batch) in self.pairs() {
             ops::follow_statistic(running, batch, MOMENTUM, guard);
         }

@@ -1,6 +1,6 @@
 //! The keys and values of the sources of a decoding, once for all hypotheses and steps.
 //!
-//! In the host's memory they stay where they were computed. On a card those of all sentences lie in one table for each layer: a
+//! In the host's memory they stay where they were computed. On a GPU those of all sentences lie in one table for each layer: a
 //! step then reads from the same places as the one before, and can be replayed.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::models::Row;
 pub(crate) enum CachedSources {
     /// Of each group that was read together.
     OnHost(Sources<Vec<Tensor>>),
-    OnCard(Tables),
+    OnGpu(Tables),
 }
 
 /// The tables of all layers, which have the same rows.
@@ -35,7 +35,7 @@ impl CachedSources {
         if !device.has_own_memory() {
             return CachedSources::OnHost(Sources::new());
         }
-        CachedSources::OnCard(Tables {
+        CachedSources::OnGpu(Tables {
             layers: (0..layers).map(|_| KeyValueStore::new(device, dtype, width)).collect(),
             space: RowSpace::default(),
             sources: Sources::new(),
@@ -47,7 +47,7 @@ impl CachedSources {
     pub(crate) fn add(&mut self, key_values: Vec<Tensor>, sequences: &Ragged) {
         match self {
             CachedSources::OnHost(sources) => sources.add(key_values, sequences),
-            CachedSources::OnCard(Tables { layers, space, sources, .. }) => {
+            CachedSources::OnGpu(Tables { layers, space, sources, .. }) => {
                 let rows = space.take(sequences.tokens());
                 for (layer, key_values) in layers.iter_mut().zip(&key_values) {
                     layer.reserve(space.capacity());
@@ -74,7 +74,7 @@ impl CachedSources {
                 let sequences = Ragged::from_lengths(places.iter().map(|(_, rows)| rows.len()));
                 ((0..layers).map(of_layer).collect(), sequences)
             }
-            CachedSources::OnCard(Tables { layers, sources, .. }) => {
+            CachedSources::OnGpu(Tables { layers, sources, .. }) => {
                 let ranges = || sentences.iter().map(|&sentence| rows_of(sources, sentence));
                 let rows: Vec<usize> = ranges().flatten().collect();
                 let sequences = Ragged::from_lengths(ranges().map(|range| range.len()));
@@ -87,7 +87,7 @@ impl CachedSources {
     pub(crate) fn contains(&self, sentence: usize) -> bool {
         match self {
             CachedSources::OnHost(sources) => sources.contains(sentence),
-            CachedSources::OnCard(tables) => tables.sources.contains(sentence),
+            CachedSources::OnGpu(tables) => tables.sources.contains(sentence),
         }
     }
 
@@ -95,7 +95,7 @@ impl CachedSources {
     pub(crate) fn begin_step(&mut self, rows: &[Row], filled: usize) {
         match self {
             CachedSources::OnHost(sources) => drop(sources.forget_finished(rows)),
-            CachedSources::OnCard(Tables { space, sources, seen, .. }) => {
+            CachedSources::OnGpu(Tables { space, sources, seen, .. }) => {
                 sources.forget_finished(rows).into_iter().for_each(|freed| space.give_back(freed));
                 let range_of = |row: &Row| rows_of(sources, row.sentence);
                 let none = std::iter::repeat_n(0..0, filled - rows.len());
@@ -114,15 +114,15 @@ impl CachedSources {
                 };
                 Seen::Each(rows.iter().map(source_of).collect())
             }
-            CachedSources::OnCard(Tables { layers, seen, .. }) => {
+            CachedSources::OnGpu(Tables { layers, seen, .. }) => {
                 Seen::Listed(layers[layer].array(), seen.as_ref().expect("a step has begun"))
             }
         }
     }
 
-    /// The step is over, and with it what was given to the card for it.
+    /// The step is over, and with it what was given to the GPU for it.
     pub(crate) fn end_step(&mut self) {
-        if let CachedSources::OnCard(tables) = self {
+        if let CachedSources::OnGpu(tables) = self {
             tables.seen = None;
         }
     }

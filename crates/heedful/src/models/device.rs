@@ -9,12 +9,12 @@ use crate::error::Cause;
 /// What is to compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The processor.
+    /// The CPU.
     #[default]
     Cpu,
-    /// The NVIDIA card; an error where there is none.
+    /// The NVIDIA GPU; an error where there is none.
     Cuda,
-    /// The card if there is one, else the processor.
+    /// The GPU if there is one, else the CPU.
     Auto,
 }
 
@@ -23,8 +23,8 @@ pub enum DeviceChoice {
 pub struct ChosenDevice {
     /// The device.
     pub device: Device,
-    /// Why it is not the card, if the choice was left to the program.
-    pub why_not_card: Option<String>,
+    /// Why it is not the GPU, if the choice was left to the program.
+    pub why_not_gpu: Option<String>,
 }
 
 /// Why a model cannot be where it is to compute.
@@ -57,14 +57,14 @@ pub(crate) fn default_precision<'p>(models: impl IntoIterator<Item = &'p Params>
 impl DeviceChoice {
     /// What computes.
     pub fn choose(self) -> Result<ChosenDevice, Unavailable> {
-        let on = |device| ChosenDevice { device, why_not_card: None };
+        let on = |device| ChosenDevice { device, why_not_gpu: None };
         if self == DeviceChoice::Cpu {
             return Ok(on(Device::Cpu));
         }
-        match cuda::card() {
+        match cuda::gpu() {
             Ok(_) => Ok(on(Device::Cuda)),
             Err(why) if self == DeviceChoice::Cuda => Err(why),
-            Err(why) => Ok(ChosenDevice { device: Device::Cpu, why_not_card: Some(why.to_string()) }),
+            Err(why) => Ok(ChosenDevice { device: Device::Cpu, why_not_gpu: Some(why.to_string()) }),
         }
     }
 

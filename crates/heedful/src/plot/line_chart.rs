@@ -245,7 +245,7 @@ impl Frame {
         let word = if series.mark == Mark::Peak { "peak" } else { "best" };
         let _ = write!(
             svg,
-            r#"<circle cx="{}" cy="{}" r="4" fill="var(--card,#fff)" stroke="{colour}" stroke-width="2"><title>{}: {word} {} at {}</title></circle>"#,
+            r#"<circle cx="{}" cy="{}" r="4" fill="var(--panel,#fff)" stroke="{colour}" stroke-width="2"><title>{}: {word} {} at {}</title></circle>"#,
             length(px),
             length(py),
             escape(&series.name),

@@ -19,7 +19,7 @@ use crate::registry::{for_each_family, for_each_task};
 pub enum Preset {
     /// For experiments that take seconds.
     Tiny,
-    /// For a few processor cores.
+    /// For a few CPU cores.
     #[default]
     Small,
     /// For corpora of some hundred thousand sentences.

@@ -1,4 +1,4 @@
-//! How large a batch may be for the memory of a card.
+//! How large a batch may be for the memory of a GPU.
 
 /// How many of `all` sentences fit, which together do not: the largest number found by halving, to about a thirtieth of what
 /// does not fit.

@@ -56,7 +56,7 @@ impl Optimizer {
     }
 
     /// As [`Optimizer::step`], unless the guard rejects the gradients or a loss: then no parameter changes. Returns the
-    /// update's learning rate, and what it came to, which a card tells later.
+    /// update's learning rate, and what it came to, which a GPU tells later.
     pub(super) fn submit(
         &mut self,
         params: &Params,

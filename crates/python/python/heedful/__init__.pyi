@@ -40,7 +40,7 @@ class Translator:
     """A translation model, or several of one vocabulary that translate together.
 
     ``compute`` is the number type of the matrix products (bf16, or int8 for a model of integers, as on the command line);
-    ``device`` is what computes: the processor, or an NVIDIA card;
+    ``device`` is what computes: the CPU, or an NVIDIA GPU;
     ``max_tokens`` the most tokens of a text. Calls let other threads run, and Ctrl-C ends them. Pickled, it is its paths.
     """
 

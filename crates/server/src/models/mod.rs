@@ -183,7 +183,7 @@ fn load(spec: &ModelSpec, options: &ServerOptions) -> Result<Engine, String> {
         }
         if !engine.model().params().device().takes_shortlists() {
             let remedy = "serve without --shortlist, or with --device cpu";
-            return Err(format!("shortlists are for the processor: {remedy}"));
+            return Err(format!("shortlists are for the CPU: {remedy}"));
         }
     }
     options.limits.text_tokens.map_or(Ok(()), |tokens| engine.set_max_tokens(tokens))?;

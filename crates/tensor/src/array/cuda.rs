@@ -1,4 +1,4 @@
-//! Changes of type, sums of arrays and sums over rows on the card.
+//! Changes of type, sums of arrays and sums over rows on the GPU.
 
 use std::sync::Arc;
 

@@ -25,15 +25,15 @@ pub struct Array {
     dtype: DType,
     rows: usize,
     width: usize,
-    /// What a card's kernel summed while it wrote the numbers.
+    /// What a GPU's kernel summed while it wrote the numbers.
     sums: Option<KnownSums>,
 }
 
 /// The memory of one device.
 enum Memory {
-    /// The processor's.
+    /// The CPU's.
     Host(Buffer),
-    /// The card's.
+    /// The GPU's.
     Cuda(CudaBuffer),
 }
 
@@ -183,16 +183,16 @@ impl Array {
         bytemuck::cast_slice_mut(&mut self.host_mut().bytes_mut()[..bytes])
     }
 
-    /// Where the numbers are in the card's memory.
+    /// Where the numbers are in the GPU's memory.
     #[inline]
     pub(crate) fn pointer(&self) -> Pointer {
         match &self.memory {
-            Memory::Host(_) => panic!("{self:?} is in the host's memory, not on the card"),
+            Memory::Host(_) => panic!("{self:?} is in the host's memory, not on the GPU"),
             Memory::Cuda(buffer) => buffer.pointer(),
         }
     }
 
-    /// Partial sums over the rows, if whoever wrote the numbers on the card made them.
+    /// Partial sums over the rows, if whoever wrote the numbers on the GPU made them.
     pub(crate) fn known_sums(&self) -> Option<KnownSums> {
         self.sums.clone()
     }
@@ -207,14 +207,14 @@ impl Array {
         self.sums = None;
     }
 
-    /// This matrix as a factor of the card's products.
+    /// This matrix as a factor of the GPU's products.
     pub(crate) fn operand(&self) -> Operand {
         let (rows, width) = (self.rows, self.width);
         let (pointer, dtype) = (self.pointer(), self.dtype);
         Operand { pointer, dtype, rows, width, stride: width, transposed: false }
     }
 
-    /// A copy of the numbers in the host's memory, widened. On a card all queued work is waited for.
+    /// A copy of the numbers in the host's memory, widened. On a GPU all queued work is waited for.
     pub fn to_vec(&self) -> Vec<f32> {
         self.part_to_vec(0..self.len())
     }
@@ -298,7 +298,7 @@ impl Array {
     fn host(&self) -> &Buffer {
         match &self.memory {
             Memory::Host(buffer) => buffer,
-            Memory::Cuda(_) => panic!("{self:?} is on the card: copy it with to_vec"),
+            Memory::Cuda(_) => panic!("{self:?} is on the GPU: copy it with to_vec"),
         }
     }
 
@@ -306,7 +306,7 @@ impl Array {
     fn host_mut(&mut self) -> &mut Buffer {
         match &mut self.memory {
             Memory::Host(buffer) => buffer,
-            Memory::Cuda(_) => panic!("an array on the card was written as if it were in the host's memory"),
+            Memory::Cuda(_) => panic!("an array on the GPU was written as if it were in the host's memory"),
         }
     }
 

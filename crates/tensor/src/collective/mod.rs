@@ -22,7 +22,7 @@ mod threads;
 mod division;
 mod tree;
 
-pub(crate) mod cards;
+pub(crate) mod gpus;
 mod reduce;
 mod share;
 

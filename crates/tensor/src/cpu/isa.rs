@@ -1,4 +1,4 @@
-//! Which instructions this processor has, found once at start.
+//! Which instructions this CPU has, found once at start.
 //!
 //! `HEEDFUL_ISA=amx|avx512|avx2|neon|portable` lowers the choice, so that one machine can test every path.
 

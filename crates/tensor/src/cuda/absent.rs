@@ -13,15 +13,15 @@ pub(crate) use operand::{Epilogue, Operand, Part, Pointer, Product};
 pub(crate) use unavailable::Refusal;
 pub use unavailable::{KernelReport, OutOfMemory, Unavailable};
 pub(crate) use values::{Buffer, Function, Pinned};
-pub use values::{Card, Cards, Ticket};
+pub use values::{Gpu, Gpus, Ticket};
 
-/// Who gets here has named the device without asking for its [`card`].
+/// Who gets here has named the device without asking for its [`gpu`].
 fn absent() -> ! {
     panic!("{}", Unavailable::NotBuilt)
 }
 
 /// Says that there is none.
-pub fn card() -> Result<&'static Card, Unavailable> {
+pub fn gpu() -> Result<&'static Gpu, Unavailable> {
     Err(Unavailable::NotBuilt)
 }
 
@@ -41,7 +41,7 @@ impl Pinned {
     }
 }
 
-impl Cards {
+impl Gpus {
     pub(crate) fn are_possible() -> Result<(), Refusal> {
         Err(Refusal { call: "NCCL", error: Unavailable::NotBuilt.to_string() })
     }
@@ -50,7 +50,7 @@ impl Cards {
         absent()
     }
 
-    pub(crate) fn with_id(_: &[u8], _: [usize; 2]) -> Result<Cards, Refusal> {
+    pub(crate) fn with_id(_: &[u8], _: [usize; 2]) -> Result<Gpus, Refusal> {
         absent()
     }
 }
@@ -184,7 +184,7 @@ mod values {
 
     without_values! {
         /// A GPU.
-        pub struct Card {
+        pub struct Gpu {
             /// What the maker calls it.
             pub fn name() -> &str;
             /// Its compute capability.
@@ -207,14 +207,14 @@ mod values {
 
         /// A step that has been sent.
         pub struct Ticket {
-            /// Whether the card is through with it.
+            /// Whether the GPU is through with it.
             pub fn is_done() -> bool;
             /// Waits until it is.
             pub fn wait();
         }
 
         /// The GPUs of a group.
-        pub struct Cards {
+        pub struct Gpus {
             /// The number of this rank.
             pub fn rank() -> usize;
             /// How many there are.

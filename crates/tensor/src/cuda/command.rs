@@ -1,4 +1,4 @@
-//! Work for the card as plain values: done at once, or collected in a list that can be compared, run and recorded.
+//! Work for the GPU as plain values: done at once, or collected in a list that can be compared, run and recorded.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
-use super::card::{LANES, expect, present};
+use super::gpu::{LANES, expect, present};
 use super::launch::Blocks;
 use super::module::Function;
 use super::nccl::exchange_now;
@@ -30,13 +30,13 @@ pub(super) enum Command {
         start: Pointer,
         bytes: usize,
     },
-    /// A copy within the card's memory.
+    /// A copy within the GPU's memory.
     Copy {
         from: Pointer,
         to: Pointer,
         bytes: usize,
     },
-    /// Bytes to and from other cards.
+    /// Bytes to and from other GPUs.
     Exchange {
         communicator: usize,
         parts: Vec<Part>,
@@ -105,7 +105,7 @@ impl List {
         }
     }
 
-    /// Sends everything to the card. A profile has it one after the other, to tell what takes which time.
+    /// Sends everything to the GPU. A profile has it one after the other, to tell what takes which time.
     pub(super) fn run(&self) {
         self.send_to(&present().lanes);
     }
@@ -127,7 +127,7 @@ impl List {
                 Command::Switch { .. } | Command::Reach { .. } | Command::Await { .. }
                     if profile::is_on() => {}
                 Command::Switch { lane: next } => lane = *next,
-                // SAFETY: marks and streams live as long as the card.
+                // SAFETY: marks and streams live as long as the GPU.
                 Command::Reach { mark } => unsafe {
                     expect("cuEventRecord", driver::cuEventRecord(marks()[*mark].0, stream));
                 },

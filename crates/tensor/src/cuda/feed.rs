@@ -1,6 +1,6 @@
 //! What the host gives to a step: token numbers, offsets, lists of work, draws. All of it goes over in one copy.
 //!
-//! A step writes into pinned memory and names the place that the bytes will have on the card. The places follow from the
+//! A step writes into pinned memory and names the place that the bytes will have on the GPU. The places follow from the
 //! sizes alone, so a step with the same sizes has the same places, which is what replaying it needs. The steps before it may
 //! still read what is there: so the bytes go over ahead, in a stream of their own, to where they wait for their step.
 
@@ -9,8 +9,8 @@ use std::ptr;
 
 use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
-use super::card::{expect, present};
 use super::command::{launch_now, new_event};
+use super::gpu::{expect, present};
 use super::launch::Blocks;
 use super::memory::Buffer;
 use super::module::Module;
@@ -24,7 +24,7 @@ const BLOCK: usize = 1 << 20;
 /// Pieces begin at multiples of this.
 const ALIGNMENT: usize = 16;
 
-/// The places on the card; for every step that may be on its way, memory of the host, and where its bytes wait on the card.
+/// The places on the GPU; for every step that may be on its way, memory of the host, and where its bytes wait on the GPU.
 pub(super) struct Feed {
     blocks: Vec<Block>,
     /// The block and the bytes of it that the current step has used.
@@ -41,7 +41,7 @@ pub(super) struct Feed {
 
 struct Block {
     /// What steps read, then what waits for each of them: as many bytes each.
-    card: Buffer,
+    gpu: Buffer,
     bytes: usize,
     hosts: Vec<Pinned>,
 }
@@ -72,7 +72,7 @@ impl Feed {
         (!is_there).then(|| room.max(BLOCK) * (1 + self.ways))
     }
 
-    /// Takes some bytes; there is room for `room` bytes where they will be on the card. What was
+    /// Takes some bytes; there is room for `room` bytes where they will be on the GPU. What was
     /// [missing](Self::missing) is given.
     pub(super) fn take(&mut self, way: usize, bytes: &[u8], room: usize, more: Option<Buffer>) -> Pointer {
         let room = room.max(bytes.len()).next_multiple_of(ALIGNMENT);
@@ -81,14 +81,14 @@ impl Feed {
             (self.block, self.used, self.sent) = (self.block + 1, 0, 0);
         }
         if self.block == self.blocks.len() {
-            let card = more.expect("given where none has room");
-            let bytes = card.bytes() / (1 + self.ways);
+            let gpu = more.expect("given where none has room");
+            let bytes = gpu.bytes() / (1 + self.ways);
             let hosts = (0..self.ways).map(|_| Pinned::new(bytes)).collect();
-            self.blocks.push(Block { card, bytes, hosts });
+            self.blocks.push(Block { gpu, bytes, hosts });
         }
         let block = &mut self.blocks[self.block];
         block.hosts[way].write(self.used, bytes);
-        let place = block.card.pointer().offset(self.used);
+        let place = block.gpu.pointer().offset(self.used);
         self.used += room;
         place
     }
@@ -100,12 +100,12 @@ impl Feed {
         if bytes == 0 {
             return;
         }
-        let mut to = block.card.pointer().offset(self.sent);
-        let mut waiting = block.card.pointer().offset((1 + way) * block.bytes + self.sent);
+        let mut to = block.gpu.pointer().offset(self.sent);
+        let mut waiting = block.gpu.pointer().offset((1 + way) * block.bytes + self.sent);
         let from = block.hosts[way].pointer().offset(self.sent);
         let main = present().stream;
         // SAFETY: all sides have these bytes; the host's, and those that wait, stay until an event says that the step is
-        // done. Streams and event live as long as the card.
+        // done. Streams and event live as long as the GPU.
         unsafe {
             let copied = driver::cuMemcpyHtoDAsync_v2(waiting.0, from.0 as *const _, bytes, self.stream);
             expect("cuMemcpyHtoDAsync", copied);

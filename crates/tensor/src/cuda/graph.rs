@@ -1,4 +1,4 @@
-//! Lists of work that the card has seen before, replayed as one graph.
+//! Lists of work that the GPU has seen before, replayed as one graph.
 //!
 //! Two steps are the same if their lists are: every kernel with its arguments and blocks, every product with its addresses.
 //! So nothing can be replayed that is not what was asked for; numbers that change from step to step are not arguments but
@@ -11,8 +11,8 @@ use std::ptr;
 
 use cudarc::driver::sys::{self as driver, CUgraph, CUgraphExec};
 
-use super::card::{expect, present};
 use super::command::List;
+use super::gpu::{expect, present};
 
 /// Lists that are remembered; beyond that the one that has not been used for the longest time is forgotten.
 const KEPT: usize = 512;
@@ -31,7 +31,7 @@ struct Known {
 }
 
 impl Graphs {
-    /// Sends the list to the card.
+    /// Sends the list to the GPU.
     pub(super) fn run(&mut self, list: &List) {
         self.time += 1;
         let mut hasher = DefaultHasher::new();
@@ -69,7 +69,7 @@ impl Graph {
     fn of(list: &List) -> Graph {
         let stream = present().recorder;
         let (mut graph, mut executable): (CUgraph, CUgraphExec) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: every pointer is to a local; the stream lives as long as the card.
+        // SAFETY: every pointer is to a local; the stream lives as long as the GPU.
         unsafe {
             let mode = driver::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
             expect("cuStreamBeginCapture", driver::cuStreamBeginCapture_v2(stream, mode));

@@ -24,7 +24,7 @@ impl Blocks {
     }
 }
 
-/// Dropout as kernels take it: in the card's memory, because the key is another one at every step.
+/// Dropout as kernels take it: in the GPU's memory, because the key is another one at every step.
 pub(crate) struct DropoutArgument(Option<Buffer>);
 
 impl DropoutArgument {
@@ -50,13 +50,13 @@ fn words(dropout: Dropout) -> [u32; 4] {
 }
 
 /// A number of blocks or bytes that many steps have room in: rounded up by an eighth at most. Steps of almost the same
-/// size are then replays of one; a kernel reads in the card's memory how many of its blocks have something to do.
+/// size are then replays of one; a kernel reads in the GPU's memory how many of its blocks have something to do.
 pub(crate) fn roomy(n: usize) -> usize {
     let step = (n.next_power_of_two() / 16).max(8);
     n.next_multiple_of(step)
 }
 
-/// Launches a kernel in the card's stream: `launch!(MODULE.function("name"), blocks, argument, …)`. The arguments must be
+/// Launches a kernel in the GPU's stream: `launch!(MODULE.function("name"), blocks, argument, …)`. The arguments must be
 /// what the kernel declares, in its order, each as large as there.
 macro_rules! launch {
     ($function:expr, $blocks:expr, $($argument:expr),+ $(,)?) => {

@@ -11,7 +11,7 @@ pub(super) const COMPILER: &[&str] =
 pub(super) const PRODUCTS: &[&str] =
     &["libcublasLt.so.13", "libcublasLt.so.12", "cublasLt64_13.dll", "cublasLt64_12.dll"];
 
-/// Loads the driver, which is always where the system's loader looks: a machine without a card knows at once.
+/// Loads the driver, which is always where the system's loader looks: a machine without a GPU knows at once.
 pub(super) fn load_driver() -> bool {
     DRIVER.iter().any(|name| open_for_good(Path::new(name)))
 }

@@ -1,4 +1,4 @@
-//! The card's memory: regions of the driver's, in which buffers lie side by side as they do on the host (`crate::regions`).
+//! The GPU's memory: regions of the driver's, in which buffers lie side by side as they do on the host (`crate::regions`).
 //! A step that asks for the same sizes gets the same places, which is what replaying recorded work needs.
 
 use std::cell::Cell;
@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use bytemuck::NoUninit;
 use cudarc::driver::sys::{self as driver, CUresult};
 
-use super::card::{expect, present};
 use super::command::{self, Command};
+use super::gpu::{expect, present};
 use super::launch::roomy;
 use super::operand::Pointer;
 use super::step;
@@ -54,7 +54,7 @@ fn unwind(full: OutOfMemory) -> ! {
     panic::resume_unwind(Box::new(full))
 }
 
-/// A piece of the card's memory. What it holds at first is unspecified.
+/// A piece of the GPU's memory. What it holds at first is unspecified.
 pub(crate) struct Buffer {
     pointer: Pointer,
     bytes: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// # Panics
-    /// If the card has no memory left, which [`crate::Device::fitting`] turns into an error.
+    /// If the GPU has no memory left, which [`crate::Device::fitting`] turns into an error.
     pub(crate) fn new(bytes: usize) -> Buffer {
         if step::is_ahead() {
             return Buffer::untouched(bytes);
@@ -140,14 +140,14 @@ impl Buffer {
             return;
         }
         step::flush();
-        let (card, from) = (present(), self.pointer.offset(offset));
+        let (gpu, from) = (present(), self.pointer.offset(offset));
         // SAFETY: both sides have these bytes, and the copy is waited for.
         unsafe {
             let result =
-                driver::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), from.0, bytes.len(), card.stream);
+                driver::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), from.0, bytes.len(), gpu.stream);
             expect("cuMemcpyDtoHAsync", result);
         }
-        card.wait();
+        gpu.wait();
     }
 }
 
@@ -167,14 +167,14 @@ pub(crate) fn clear(start: Pointer, bytes: usize) {
     }
 }
 
-/// Copies bytes from one place of the card's memory to another.
+/// Copies bytes from one place of the GPU's memory to another.
 pub(crate) fn copy(from: Pointer, to: Pointer, bytes: usize) {
     if bytes > 0 && !step::record(Command::Copy { from, to, bytes }) {
         command::copy_now(present().stream, from, to, bytes);
     }
 }
 
-/// A copy of some numbers in the card's memory. Within a step it is there until the step's end, and only kernels may use it.
+/// A copy of some numbers in the GPU's memory. Within a step it is there until the step's end, and only kernels may use it.
 pub(crate) fn upload<T: NoUninit>(values: &[T]) -> Buffer {
     upload_with_room(bytemuck::cast_slice(values), size_of_val(values))
 }
@@ -210,7 +210,7 @@ pub fn trim() {
     step::outside_of_others(|| memory().trim());
 }
 
-/// The most bytes that are taken from the driver: `HEEDFUL_CUDA_MEMORY`, for a card that is shared with others, or all.
+/// The most bytes that are taken from the driver: `HEEDFUL_CUDA_MEMORY`, for a GPU that is shared with others, or all.
 fn limit() -> usize {
     static LIMIT: OnceLock<usize> = OnceLock::new();
     *LIMIT.get_or_init(|| {
@@ -254,7 +254,7 @@ impl Region {
                 Ok(Region { start: Pointer(start), capacity })
             }
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(capacity),
-            other => panic!("cuMemAlloc: the card reports {other:?}"),
+            other => panic!("cuMemAlloc: the GPU reports {other:?}"),
         }
     }
 }
@@ -276,5 +276,5 @@ impl Drop for Region {
 static MEMORY: Mutex<Regions<Region>> = Mutex::new(Regions::new(GROWTH));
 
 fn memory() -> MutexGuard<'static, Regions<Region>> {
-    MEMORY.lock().expect("card memory lock")
+    MEMORY.lock().expect("GPU memory lock")
 }

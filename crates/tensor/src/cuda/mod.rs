@@ -1,7 +1,7 @@
-//! The machinery for NVIDIA cards: the card itself, its memory, kernels, products.
+//! The machinery for NVIDIA GPUs: the GPU itself, its memory, kernels, products.
 //!
-//! Everything is loaded at run time. A machine without a card has none of the libraries, finds out in a few microseconds
-//! when it asks for `card`, and uses the processor.
+//! Everything is loaded at run time. A machine without a GPU has none of the libraries, finds out in a few microseconds
+//! when it asks for `gpu`, and uses the CPU.
 
 #[macro_use]
 mod launch;
@@ -20,7 +20,7 @@ mod graph;
 
 mod step;
 
-mod card;
+mod gpu;
 
 mod memory;
 
@@ -33,17 +33,17 @@ mod profile;
 
 mod nccl;
 
-pub use card::{Card, card};
 pub(crate) use command::launch;
 #[doc(hidden)]
 pub(crate) use feed::MODULE as FEED;
+pub use gpu::{Gpu, gpu};
 pub(crate) use launch::{Blocks, DropoutArgument, roomy};
 pub(crate) use memory::fitting;
 pub(crate) use memory::{Buffer, clear, copy, upload, upload_doubled, upload_list};
 pub use memory::{bytes_reserved, most_bytes_held, trim};
 pub(crate) use module::Module;
 pub use module::compile_for;
-pub use nccl::Cards;
+pub use nccl::Gpus;
 pub(crate) use operand::{Epilogue, Operand, Part, Pointer, Product};
 pub(crate) use pinned::Pinned;
 pub(crate) use product::multiply;

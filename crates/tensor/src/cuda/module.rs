@@ -1,6 +1,6 @@
-//! Kernels: compiled by NVRTC for the card at first use, all of them at once by all cores, and kept on disk.
+//! Kernels: compiled by NVRTC for the GPU at first use, all of them at once by all cores, and kept on disk.
 //!
-//! The name of a kept file is a hash of the source, the options, the card's architecture and the versions of compiler and
+//! The name of a kept file is a hash of the source, the options, the GPU's architecture and the versions of compiler and
 //! driver: a change of any of them compiles anew.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use cudarc::driver::sys::{self as driver, CUfunction, CUmodule};
 use cudarc::nvrtc::sys as compiler;
 use cudarc::nvrtc::sys::nvrtcResult::NVRTC_SUCCESS;
 
-use super::card::{expect, present};
+use super::gpu::{expect, present};
 use super::library::{self, COMPILER};
 use super::unavailable::{KernelReport, Unavailable};
 
@@ -117,15 +117,15 @@ impl Module {
     }
 
     fn load(&self) -> Loaded {
-        let card = present();
-        let file = self.kept(&card.architecture(), card.driver());
+        let gpu = present();
+        let file = self.kept(&gpu.architecture(), gpu.driver());
         let kept = file.as_ref().and_then(|file| std::fs::read(file).ok());
         let binary = kept.unwrap_or_else(|| match compiled_now().get(self.name) {
             Some(Ok(binary)) => binary.clone(),
             Some(Err(log)) => panic!("{log}"),
             // Its file was there a moment ago.
             None => {
-                compile(self.name, self.source, &card.architecture())
+                compile(self.name, self.source, &gpu.architecture())
                     .unwrap_or_else(|log| panic!("{log}"))
                     .binary
             }
@@ -150,12 +150,12 @@ impl Module {
 fn compiled_now() -> &'static HashMap<&'static str, Result<Vec<u8>, String>> {
     static COMPILED: OnceLock<HashMap<&'static str, Result<Vec<u8>, String>>> = OnceLock::new();
     COMPILED.get_or_init(|| {
-        let card = present();
-        let architecture = card.architecture();
+        let gpu = present();
+        let architecture = gpu.architecture();
         let missing: Vec<(&Module, Option<PathBuf>)> = crate::kernels::all()
             .into_iter()
             .filter(|module| module.is_for(&architecture))
-            .map(|module| (module, module.kept(&architecture, card.driver())))
+            .map(|module| (module, module.kept(&architecture, gpu.driver())))
             .filter(|(_, file)| file.as_ref().is_none_or(|file| !file.exists()))
             .collect();
         let modules: Vec<&Module> = missing.iter().map(|&(module, _)| module).collect();
@@ -203,7 +203,7 @@ struct Compiled {
 /// No contraction across statements of one element would change bits between versions of the compiler only: it stays on.
 const OPTIONS: [&str; 4] = ["--std=c++17", "-default-device", "--ptxas-options=-v", "-lineinfo"];
 
-/// Compiles modules for an architecture, without a card, as many at a time as there are cores.
+/// Compiles modules for an architecture, without a GPU, as many at a time as there are cores.
 fn compile_all(modules: &[&Module], architecture: &str) -> Vec<Result<Compiled, String>> {
     let next = AtomicUsize::new(0);
     let compiled: Vec<_> = modules.iter().map(|_| OnceLock::new()).collect();
@@ -219,7 +219,7 @@ fn compile_all(modules: &[&Module], architecture: &str) -> Vec<Result<Compiled, 
     compiled.into_iter().map(|compiled| compiled.into_inner().expect("a thread has compiled it")).collect()
 }
 
-/// Compiles one source for an architecture, without a card. The error is the compiler's log.
+/// Compiles one source for an architecture, without a GPU. The error is the compiler's log.
 fn compile(name: &str, source: &str, architecture: &str) -> Result<Compiled, String> {
     let text = CString::new(format!("{PRELUDE}\n{source}")).expect("no zero bytes in a source");
     let file = CString::new(format!("{name}.cu")).expect("a plain name");
@@ -283,7 +283,7 @@ fn without_waiting(assembly: &str) -> Vec<String> {
     impatient.map(|kernel| kernel.split('(').next().unwrap_or_default().to_owned()).collect()
 }
 
-/// Compiles the kernels that an architecture such as `sm_90a` has for every operation, without a card.
+/// Compiles the kernels that an architecture such as `sm_90a` has for every operation, without a GPU.
 ///
 /// # Errors
 /// If NVRTC is not there.
@@ -291,7 +291,7 @@ pub fn compile_for(architecture: &str) -> Result<Vec<KernelReport>, Unavailable>
     library::load(COMPILER).ok_or(Unavailable::Library { name: COMPILER[0] })?;
     let mut modules = crate::kernels::all().to_vec();
     modules.retain(|module| module.is_for(architecture));
-    // Older cards begin no kernel early.
+    // Older GPUs begin no kernel early.
     let number = architecture.trim_matches(|letter: char| !letter.is_ascii_digit()).parse::<u32>();
     let can_be_early = number.is_ok_and(|number| number >= 90);
     let report = |(module, found): (&&Module, Result<Compiled, String>)| {

@@ -1,6 +1,6 @@
-//! NCCL, found at run time: bytes from card to card. Sums are ours (`collective::cards`), in the order of one card.
+//! NCCL, found at run time: bytes from GPU to GPU. Sums are ours (`collective::gpus`), in the order of one GPU.
 //!
-//! The ranks find each other by an id: one of them draws it, and the others get it from there (`collective::cards`).
+//! The ranks find each other by an id: one of them draws it, and the others get it from there (`collective::gpus`).
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::CUstream;
 use libloading::{Library, Symbol};
 
-use super::card::present;
 use super::command::Command;
+use super::gpu::present;
 use super::library;
 use super::operand::Part;
 use super::step;
@@ -90,20 +90,20 @@ fn calls() -> Result<&'static Calls, Refusal> {
     CALLS.get_or_init(load).as_ref().map_err(Clone::clone)
 }
 
-/// The cards of a group, one for each rank, until the process ends: to destroy a communicator NCCL waits for the graphs that have
+/// The GPUs of a group, one for each rank, until the process ends: to destroy a communicator NCCL waits for the graphs that have
 /// recorded it, and those are kept.
-pub struct Cards {
+pub struct Gpus {
     communicator: Communicator,
     rank: usize,
     size: usize,
 }
 
 // SAFETY: NCCL has locks of its own, and all work goes into one stream.
-unsafe impl Send for Cards {}
+unsafe impl Send for Gpus {}
 // SAFETY: as above.
-unsafe impl Sync for Cards {}
+unsafe impl Sync for Gpus {}
 
-impl Cards {
+impl Gpus {
     /// Whether the library is there.
     pub(crate) fn are_possible() -> Result<(), Refusal> {
         calls().map(drop)
@@ -118,15 +118,15 @@ impl Cards {
         Ok(id.0.map(|byte| byte as u8))
     }
 
-    /// Joins the cards of ranks that have the same id. All ranks call it.
-    pub(crate) fn with_id(id: &[u8], [rank, size]: [usize; 2]) -> Result<Cards, Refusal> {
+    /// Joins the GPUs of ranks that have the same id. All ranks call it.
+    pub(crate) fn with_id(id: &[u8], [rank, size]: [usize; 2]) -> Result<Gpus, Refusal> {
         let calls = calls()?;
         let id = UniqueId(std::array::from_fn(|byte| id[byte] as c_char));
         let mut communicator: Communicator = ptr::null_mut();
-        // SAFETY: the card is current on this thread; all ranks call with the same id.
+        // SAFETY: the GPU is current on this thread; all ranks call with the same id.
         let code = unsafe { (calls.init_rank)(&mut communicator, size as c_int, id, rank as c_int) };
         calls.check("ncclCommInitRank", code)?;
-        Ok(Cards { communicator, rank, size })
+        Ok(Gpus { communicator, rank, size })
     }
 
     /// The number of this rank.
@@ -153,7 +153,7 @@ pub(super) fn exchange_now(stream: CUstream, communicator: usize, parts: &[Part]
     let calls = calls().expect("whoever exchanges has joined");
     let communicator = communicator as Communicator;
     let check = |call, code| calls.check(call, code).unwrap_or_else(|failure| panic!("{failure:?}"));
-    // SAFETY: what is sent and received lies in memory of the card that is in use until the stream has passed.
+    // SAFETY: what is sent and received lies in memory of the GPU that is in use until the stream has passed.
     unsafe {
         check("ncclGroupStart", (calls.group_start)());
         for part in parts {

@@ -1,10 +1,10 @@
-//! What the work of a card is made of, as plain values: addresses, matrices, products, exchanges.
+//! What the work of a GPU is made of, as plain values: addresses, matrices, products, exchanges.
 
 use bytemuck::{NoUninit, Zeroable};
 
 use crate::DType;
 
-/// An address in the card's memory, as kernels take it.
+/// An address in the GPU's memory, as kernels take it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit, Zeroable)]
 #[repr(transparent)]
 pub(crate) struct Pointer(pub(crate) u64);
@@ -19,7 +19,7 @@ impl Pointer {
     }
 }
 
-/// A matrix in the card's memory, row after row.
+/// A matrix in the GPU's memory, row after row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Operand {
     pub(crate) pointer: Pointer,

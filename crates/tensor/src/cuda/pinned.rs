@@ -1,14 +1,14 @@
-//! Memory of the host that the card reads and writes by itself.
+//! Memory of the host that the GPU reads and writes by itself.
 
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys as driver;
 
-use super::card::expect;
+use super::gpu::expect;
 use super::operand::Pointer;
 
-/// Pinned memory, at one address for host and card. Zeros at first.
+/// Pinned memory, at one address for host and GPU. Zeros at first.
 pub(crate) struct Pinned {
     start: *mut u8,
     bytes: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Pinned {
 /// Pieces that were pooled and are free. Asking the system takes longer than decoding a token.
 static FREE: Mutex<Vec<Pinned>> = Mutex::new(Vec::new());
 
-// SAFETY: plain memory with one owner; what the card does with it is ordered by events.
+// SAFETY: plain memory with one owner; what the GPU does with it is ordered by events.
 unsafe impl Send for Pinned {}
 // SAFETY: as above; shared access only reads.
 unsafe impl Sync for Pinned {}
@@ -59,14 +59,14 @@ impl Pinned {
         Pointer(self.start as u64)
     }
 
-    /// Copies some bytes into it; the card does not use this part at the moment.
+    /// Copies some bytes into it; the GPU does not use this part at the moment.
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
         // SAFETY: within the memory, and nobody else has it.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(offset), bytes.len()) };
     }
 
-    /// A copy of some bytes, which the card has finished writing.
+    /// A copy of some bytes, which the GPU has finished writing.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
         // SAFETY: within the memory, which the caller has waited for with a call that the compiler cannot see through.
@@ -80,7 +80,7 @@ impl Drop for Pinned {
             let piece = Pinned { start: self.start, bytes: self.bytes, is_pooled: true };
             return FREE.lock().unwrap_or_else(PoisonError::into_inner).push(piece);
         }
-        // SAFETY: it came from cuMemHostAlloc; whoever drops it has waited for the card.
+        // SAFETY: it came from cuMemHostAlloc; whoever drops it has waited for the GPU.
         expect("cuMemFreeHost", unsafe { driver::cuMemFreeHost(self.start.cast()) });
     }
 }

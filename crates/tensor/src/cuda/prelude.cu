@@ -12,7 +12,7 @@ struct bf16 { u16 bits; };
 __device__ __forceinline__ float widen(float x) { return x; }
 __device__ __forceinline__ float widen(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
 
-// Rounds to nearest even, as on the processor.
+// Rounds to nearest even, as on the CPU.
 __device__ __forceinline__ bf16 to_bf16(float x) {
     bf16 y;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));

@@ -14,8 +14,8 @@ use cudarc::cublaslt::sys::{
 
 use cudarc::driver::sys::CUstream;
 
-use super::card::present;
 use super::command::Command;
+use super::gpu::present;
 use super::memory::Buffer;
 use super::operand::{Epilogue, Operand, Pointer, Product};
 use super::plan::{Key, Layout, Plan, layout, set};
@@ -28,7 +28,7 @@ pub(super) const WORKSPACE: usize = 32 << 20;
 /// Numbers of tokens up to a multiple of this have one plan.
 const TOKENS: usize = 256;
 
-/// All plans of a card.
+/// All plans of a GPU.
 pub(super) struct Plans {
     handle: cublasLtHandle_t,
     /// One for each lane that has products.
@@ -99,8 +99,8 @@ fn queue(to: (CUstream, usize), product: &Product, shape: &Product) -> bool {
 /// Queues a product by a plan; false if it does not suit the product.
 fn send((stream, lane): (CUstream, usize), product: &Product, plan: &Plan) -> bool {
     let Product { left, right, out, add, epilogue } = *product;
-    let card = present();
-    let workspace = card.plans.workspace(lane);
+    let gpu = present();
+    let workspace = gpu.plans.workspace(lane);
     let (alpha, beta) = (1.0_f32, if add { 1.0_f32 } else { 0.0 });
     let mut layouts = [left, right, out].map(layout);
     let [left_layout, right_layout, out_layout] = layouts.each_mut().map(Layout::pointer);
@@ -116,7 +116,7 @@ fn send((stream, lane): (CUstream, usize), product: &Product, plan: &Plan) -> bo
             set(plan.operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
         }
         status = blas::cublasLtMatmul(
-            card.plans.handle,
+            gpu.plans.handle,
             plan.operation,
             ptr::from_ref(&alpha).cast(),
             right.pointer.0 as *const c_void,

@@ -1,4 +1,4 @@
-//! Where the card's time goes: with `HEEDFUL_CUDA_PROFILE=1` every launch and product is timed on the card by two events.
+//! Where the GPU's time goes: with `HEEDFUL_CUDA_PROFILE=1` every launch and product is timed on the GPU by two events.
 //! Costs time on the host, so nothing else is to be measured in such a run.
 
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex};
 
 use cudarc::driver::sys::{self as driver, CUevent};
 
-use super::card::{expect, present};
+use super::gpu::{expect, present};
 
 /// The events of one piece of work.
 struct Timed {

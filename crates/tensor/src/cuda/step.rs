@@ -1,6 +1,6 @@
-//! A step: work that is collected while the host goes through it, sent to the card at its end, and not waited for.
+//! A step: work that is collected while the host goes through it, sent to the GPU at its end, and not waited for.
 //!
-//! Outside a step everything is sent at once. Within one the host only writes down what is to be done, while the card still
+//! Outside a step everything is sent at once. Within one the host only writes down what is to be done, while the GPU still
 //! works on the step before; a list that has been seen before is replayed as a graph.
 
 use std::any::Any;
@@ -11,9 +11,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use cudarc::driver::sys::{self as driver, CUevent, CUresult};
 
-use super::card::{expect, present};
 use super::command::{Command, List, MARKS, new_event};
 use super::feed::Feed;
+use super::gpu::{expect, present};
 use super::graph::Graphs;
 use super::launch::Blocks;
 use super::memory::Buffer;
@@ -111,9 +111,9 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         if let Some(recording) = CURRENT.take() {
             let steps = recording.steps.as_ref().expect("made at the beginning");
-            // Part of it may be on its way, and reads what was given to it until its end. An error of the card is no news here.
+            // Part of it may be on its way, and reads what was given to it until its end. An error of the GPU is no news here.
             let end = steps.ends[recording.number as usize % WAYS];
-            // SAFETY: events and stream live as long as the card.
+            // SAFETY: events and stream live as long as the GPU.
             let _ = unsafe { driver::cuEventRecord(end, present().stream) };
         }
         IS_IN_STEP.set(false);
@@ -160,7 +160,7 @@ fn end() -> Ticket {
     }
     steps.list = recording.list;
     let end = steps.ends[number as usize % WAYS];
-    // SAFETY: events and stream live as long as the card.
+    // SAFETY: events and stream live as long as the GPU.
     expect("cuEventRecord", unsafe { driver::cuEventRecord(end, present().stream) });
     drop(recording.steps);
     IS_IN_STEP.set(false);
@@ -168,17 +168,17 @@ fn end() -> Ticket {
 }
 
 impl Ticket {
-    /// Whether the card is through with the step.
+    /// Whether the GPU is through with the step.
     pub fn is_done(&self) -> bool {
         if self.number < DONE.load(Ordering::Acquire) {
             return true;
         }
         present();
-        // SAFETY: the event lives as long as the card.
+        // SAFETY: the event lives as long as the GPU.
         match unsafe { driver::cuEventQuery(self.end) } {
             CUresult::CUDA_SUCCESS => true,
             CUresult::CUDA_ERROR_NOT_READY => false,
-            other => panic!("step {}: the card reports {other:?}", self.number),
+            other => panic!("step {}: the GPU reports {other:?}", self.number),
         }
     }
 
@@ -192,7 +192,7 @@ impl Ticket {
 }
 
 fn wait_for(event: CUevent) {
-    // SAFETY: the event lives as long as the card; one that was never recorded is done.
+    // SAFETY: the event lives as long as the GPU; one that was never recorded is done.
     expect("cuEventSynchronize", unsafe { driver::cuEventSynchronize(event) });
 }
 
@@ -201,7 +201,7 @@ pub(super) fn is_in_step() -> bool {
     IS_IN_STEP.get()
 }
 
-/// The number of this thread's step, if it is in one. What was copied to the card for a step is gone after it.
+/// The number of this thread's step, if it is in one. What was copied to the GPU for a step is gone after it.
 pub(crate) fn current() -> Option<u64> {
     CURRENT.with_borrow(|current| current.as_ref().map(|recording| recording.number))
 }
@@ -216,7 +216,7 @@ pub(super) fn record_launch(function: Function, blocks: Blocks, arguments: &[&[u
     with(|recording| recording.list.push_launch(function, blocks, arguments)).is_some()
 }
 
-/// Gives bytes to the step, with so much room on the card; `None` outside a step.
+/// Gives bytes to the step, with so much room on the GPU; `None` outside a step.
 pub(super) fn feed(bytes: &[u8], room: usize) -> Option<Pointer> {
     let room = room.max(bytes.len());
     // Beforehand: where there is no memory, what is written down so far is sent, for which it must be at hand.

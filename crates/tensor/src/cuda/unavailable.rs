@@ -1,6 +1,6 @@
-//! What a card cannot do, and what its compiler says.
+//! What a GPU cannot do, and what its compiler says.
 
-/// Why there is no card to use.
+/// Why there is no GPU to use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
     /// The program was built for machines without one.
@@ -29,10 +29,10 @@ pub enum Unavailable {
         /// The answer.
         error: String,
     },
-    /// The card is too old.
+    /// The GPU is too old.
     #[error("{name} has compute capability {major}.{minor}; 8.0 or newer is needed")]
     TooOld {
-        /// The card's name.
+        /// The GPU's name.
         name: String,
         /// First number of its compute capability.
         major: i32,
@@ -41,9 +41,9 @@ pub enum Unavailable {
     },
 }
 
-/// The card has no room for a buffer.
+/// The GPU has no room for a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the card has no room for {wanted} more bytes beside {held} that are in use")]
+#[error("the GPU has no room for {wanted} more bytes beside {held} that are in use")]
 pub struct OutOfMemory {
     /// Bytes that were asked for.
     pub wanted: usize,

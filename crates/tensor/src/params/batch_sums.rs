@@ -4,18 +4,18 @@
 //! g = tree(g₁, g₂, …)        in one order, whatever the number of ranks: `collective::tree`
 //! ```
 //!
-//! Sums that wait for later batches are whole gradients: for `n` batches there are up to `log₂ n` of them. On the processors of several
+//! Sums that wait for later batches are whole gradients: for `n` batches there are up to `log₂ n` of them. On the CPUs of several
 //! ranks the buckets of the last sum leave while its backward pass goes on, as soon as it has written them.
 
 use super::departure::Departure;
 use super::{Params, in_order};
 use crate::collective::{Failure, Group, Reduced, Reduction, additions_after};
-use crate::cuda::Cards;
+use crate::cuda::Gpus;
 use crate::{Array, Device};
 
 /// The gradients of some batches, taken out of their place.
 pub(crate) struct GradientSum {
-    /// By segment; on a card one for all.
+    /// By segment; on a GPU one for all.
     pub(super) parts: Vec<Array>,
 }
 
@@ -36,7 +36,7 @@ pub enum Peers<'a> {
     /// Those that compute on CPUs; each gets the sums that it owns.
     Cpus(&'a Group),
     /// Those that compute on GPUs; each gets all sums.
-    Gpus(&'a Cards),
+    Gpus(&'a Gpus),
 }
 
 /// The sums over all ranks, of which each has those that it owns.
@@ -82,8 +82,8 @@ impl BatchSums<'_> {
         assert_eq!(self.done, self.batches, "BatchSums: batches that were added");
         let group = match self.peers {
             Peers::None => return Ok(StepGradients(None)),
-            Peers::Gpus(cards) => {
-                self.params.sum_over_cards(cards);
+            Peers::Gpus(gpus) => {
+                self.params.sum_over_gpus(gpus);
                 return Ok(StepGradients(None));
             }
             Peers::Cpus(group) => group,
@@ -118,11 +118,11 @@ impl Params {
         gradients.add(sum);
     }
 
-    fn sum_over_cards(&self, cards: &Cards) {
+    fn sum_over_gpus(&self, gpus: &Gpus) {
         let flat = self.store.flat();
         let mut gradients = in_order(flat.gradients.lock());
         gradients.complete(&flat.entries, |index| flat.is_frozen(index));
-        gradients.sum_over_cards(cards);
+        gradients.sum_over_gpus(gpus);
     }
 
     fn begin_departure(&self, reduction: Reduction, sums: Vec<GradientSum>) {

@@ -1,4 +1,4 @@
-//! What the processor keeps beside parameters in its own memory: weights packed in the order in which its products read them.
+//! What the CPU keeps beside parameters in its own memory: weights packed in the order in which its products read them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};

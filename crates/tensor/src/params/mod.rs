@@ -4,10 +4,10 @@
 //! are announced with [`Params::add`] while a model is built; the vectors are laid out at first use.
 
 mod batch_sums;
-mod card;
 mod departure;
 mod entry;
 mod frozen;
+mod gpu;
 mod gradients;
 mod host;
 mod init;
@@ -25,8 +25,8 @@ use crate::random::Stream;
 use crate::{Array, Channels, Device, OutOfMemory};
 
 pub use batch_sums::{BatchSums, Peers, StepGradients};
-use card::NarrowCopy;
 use entry::{Entry, Kind};
+use gpu::NarrowCopy;
 pub(crate) use gradients::{FlatGradients, GradientSlot};
 use host::PackedCopies;
 pub use init::Init;
@@ -305,7 +305,7 @@ impl Store {
     }
 }
 
-/// What a lock guards. A batch that does not fit on a card unwinds with locks held: values and copies are as they were, and
+/// What a lock guards. A batch that does not fit on a GPU unwinds with locks held: values and copies are as they were, and
 /// whoever catches it calls [`Params::abandon_step`].
 fn in_order<G>(locked: LockResult<G>) -> G {
     locked.unwrap_or_else(PoisonError::into_inner)

@@ -142,7 +142,7 @@ pub(crate) fn cases() -> Vec<Case> {
             }
         }
     }
-    // Around the blocks of queries and the pieces of long sequences into which the processor cuts its work.
+    // Around the blocks of queries and the pieces of long sequences into which the CPU cuts its work.
     for lengths in [vec![31, 32, 33, 65], vec![257]] {
         for (number, sees) in all.into_iter().enumerate() {
             let dropout = dropouts()[number % 2];
@@ -171,7 +171,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let (queries, keys) = (vec![1, 3], vec![9, 40]);
     let setting = Setting { queries, keys, heads: 1, sees: Sees::Causal, dropout: dropouts()[0] };
     cases.push(cross_attention("causal attention to cached keys".to_owned(), setting, 16, 16));
-    // Widths and lengths that a card has fast kernels for: within a warp, several warps, several blocks.
+    // Widths and lengths that a GPU has fast kernels for: within a warp, several warps, several blocks.
     for (sees, dropout) in
         [(Sees::All, dropouts()[1]), (Sees::Causal, dropouts()[1]), (Sees::CausalWindow(5), dropouts()[0])]
     {
@@ -182,7 +182,7 @@ pub(crate) fn cases() -> Vec<Case> {
             cases.push(self_attention(name, setting, 2 * head, 2 * head));
         }
     }
-    // Heads that are wider than the tiles of a card's kernels.
+    // Heads that are wider than the tiles of a GPU's kernels.
     for (sees, dropout) in [(Sees::All, dropouts()[1]), (Sees::CausalWindow(5), dropouts()[0])] {
         let setting = Setting { queries: vec![1, 40], keys: vec![9, 45], heads: 1, sees, dropout };
         cases.push(cross_attention(
@@ -198,7 +198,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// One query for each sequence. A card has kernels for it: for rows that begin at multiples of 16 bytes and for any, and with
+/// One query for each sequence. A GPU has kernels for it: for rows that begin at multiples of 16 bytes and for any, and with
 /// more keys than it keeps the weights of.
 fn single_queries() -> Vec<Case> {
     let mut cases = Vec::new();

@@ -60,7 +60,7 @@ pub(crate) fn cases() -> Vec<Case> {
             }
         }
     }
-    // Widths that a card's tensor cores take.
+    // Widths that a GPU's tensor cores take.
     for (cell, score, key_width) in [
         (Cell::Gru, AttentionScore::Additive, 40),
         (Cell::Simple, AttentionScore::ScaledDot, 40),

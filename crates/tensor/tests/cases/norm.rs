@@ -7,7 +7,7 @@ use crate::support::{Case, Values};
 pub(crate) fn cases() -> Vec<Case> {
     let epsilon = 1e-5;
     let mut cases = Vec::new();
-    // The last are wider than a warp of a card can hold.
+    // The last are wider than a warp of a GPU can hold.
     for [rows, width] in SHAPES.into_iter().chain([[3, 1030], [5, 2048]]) {
         let case = Case::new(
             format!("layer_norm {rows}×{width}"),

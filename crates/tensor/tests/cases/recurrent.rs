@@ -39,7 +39,7 @@ pub(crate) fn cases() -> Vec<Case> {
             lengths,
             d: 140,
         }));
-        // Widths that a card's tensor cores take, and more rows than they take at a time.
+        // Widths that a GPU's tensor cores take, and more rows than they take at a time.
         for (lengths, d) in [((1..=20).map(|i| i % 3).collect(), 40), (vec![2, 3, 1], 264), (vec![1, 2], 520)]
         {
             let (direction, begin) = (Direction::Backward, Begin::Given);

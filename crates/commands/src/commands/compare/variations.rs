@@ -262,8 +262,8 @@ impl Watcher for ComparisonProgress {
             Event::Step(pace) => self.bar.show(self.done, pace.progress.unwrap_or(0.0), || {
                 format!("{}: step {}, loss {:.3}", self.name, pace.step, pace.loss)
             }),
-            Event::NotOnCard { why } => {
-                self.bar.println(&format!("heedful: {} uses the processor: {why}", self.name));
+            Event::NotOnGpu { why } => {
+                self.bar.println(&format!("heedful: {} uses the CPU: {why}", self.name));
             }
             Event::Ready(Ready { device, .. }) => match device {
                 Device::Cpu => {}

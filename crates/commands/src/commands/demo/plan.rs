@@ -102,7 +102,7 @@ impl Plan {
         (vocabulary.kind, vocabulary.size) = (VocabularyKind::Word, VOCABULARY);
         (model.d_model, model.d_ff, model.heads) = (self.d_model, self.d_ff, self.heads);
         (model.encoder_layers, model.decoder_layers) = (self.encoder_layers, self.decoder_layers);
-        // bf16 where the processor multiplies it in tiles, else f32.
+        // bf16 where the CPU multiplies it in tiles, else f32.
         training.compute = if isa::current() == Isa::Amx { DType::Bf16 } else { DType::F32 };
         training.seed = seed;
         training.batch_tokens = self.batch_tokens;

@@ -108,7 +108,7 @@ impl Args for Arguments {
                     .value_name("WAY")
                     .help(
                         "Train with all processes that a launcher has started, as in `mpirun -n 4 heedful train … --distributed mpi`: \
-                         each computes some of the batches of a step (--accumulate), on its processor or its card, and the weights have the same bits on any number",
+                         each computes some of the batches of a step (--accumulate), on its CPU or its GPU, and the weights have the same bits on any number",
                     )
                     .value_parser(value_parser!(Distributed))
                     .help_heading("Machine"),

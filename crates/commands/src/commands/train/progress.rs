@@ -96,7 +96,7 @@ impl TrainingProgress {
 impl Watcher for TrainingProgress {
     fn observe(&mut self, event: &Event<'_>) {
         match event {
-            Event::NotOnCard { why } => self.bar.println(&format!("heedful: uses the processor: {why}")),
+            Event::NotOnGpu { why } => self.bar.println(&format!("heedful: uses the CPU: {why}")),
             Event::LearningVocabulary { pairs } => {
                 self.lines = *pairs;
                 self.prepare("learning the vocabulary", None, || format!("{} lines", thousands(*pairs)));

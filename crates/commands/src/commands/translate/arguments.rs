@@ -108,7 +108,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) machine: Machine,
     /// Source tokens (times hypotheses) decoded side by side; affects speed and memory, never a translation
-    /// [default: 8192; on a card up to 262144, as its memory allows]
+    /// [default: 8192; on a GPU up to 262144, as its memory allows]
     #[arg(long, value_name = "N", help_heading = "Machine")]
     batch_tokens: Option<usize>,
 }

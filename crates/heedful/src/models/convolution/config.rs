@@ -3,7 +3,7 @@
 //! ```text
 //! base    20+20 layers, d_model 512, 3 taps, dropout 0.2     the paper's for English–Romanian
 //! iwslt     4+3 layers, d_model 256, 3 taps, dropout 0.2     for small corpora
-//! small     4+3 layers, d_model 256, 3 taps, dropout 0.1     for a few processor cores
+//! small     4+3 layers, d_model 256, 3 taps, dropout 0.1     for a few CPU cores
 //! tiny      2+2 layers, d_model  64, 3 taps, no dropout      for the demo and for tests
 //! ```
 
@@ -93,7 +93,7 @@ impl ConvolutionalConfig {
         }
     }
 
-    /// For corpora from some ten thousand sentences on, and a few processor cores.
+    /// For corpora from some ten thousand sentences on, and a few CPU cores.
     pub fn small(vocabulary: usize) -> ConvolutionalConfig {
         ConvolutionalConfig { dropout: 0.1, ..ConvolutionalConfig::iwslt(vocabulary) }
     }

@@ -14,7 +14,7 @@ pub struct StepPasts<'a> {
     newest: &'a [u32],
     /// A row sees only tokens at this distance or nearer.
     window: Option<usize>,
-    /// On a card, what each row sees: given to it once for all blocks.
+    /// On a GPU, what each row sees: given to it once for all blocks.
     lists: Option<KeyLists>,
     filled: usize,
 }
@@ -24,7 +24,7 @@ pub struct BlockCache<'a> {
     /// The block's keys and values of the target so far; the block adds the newest.
     store: &'a mut KeyValueStore,
     rows: &'a StepPasts<'a>,
-    /// On a card, what is new until it is attended to.
+    /// On a GPU, what is new until it is attended to.
     newest: Option<Part>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> BlockCache<'a> {
         BlockCache { store, rows, newest: None }
     }
 
-    /// Adds the keys and values of each row's newest token. On a card they are stored on the way, when they are attended to.
+    /// Adds the keys and values of each row's newest token. On a GPU they are stored on the way, when they are attended to.
     pub fn add(&mut self, from: &Tensor, columns: Range<usize>) {
         match &self.rows.lists {
             None => self.store.write(from, columns, self.rows.newest),

@@ -89,7 +89,7 @@ impl TransformerConfig {
         TransformerConfig::preset(Preset::Iwslt, vocabulary)
     }
 
-    /// For corpora from some ten thousand sentences on, and a few processor cores.
+    /// For corpora from some ten thousand sentences on, and a few CPU cores.
     pub fn small(vocabulary: usize) -> TransformerConfig {
         TransformerConfig::preset(Preset::Small, vocabulary)
     }

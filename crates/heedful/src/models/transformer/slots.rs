@@ -38,7 +38,7 @@ impl Parent<'_> {
 }
 
 impl Slots {
-    /// For a KV cache on a device: a card has more of them at first, since a cache that grows moves, and steps that read it elsewhere
+    /// For a KV cache on a device: a GPU has more of them at first, since a cache that grows moves, and steps that read it elsewhere
     /// are no replays.
     pub(crate) fn on(device: Device) -> Slots {
         let least = if device.replays_steps() { 4096 } else { 64 };

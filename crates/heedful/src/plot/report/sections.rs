@@ -25,7 +25,7 @@ pub(super) fn results(report: &Report) -> String {
 }
 
 pub(super) fn curves(report: &Report) -> String {
-    let figure = |chart| format!(r#"<figure class="card">{}</figure>"#, line_chart_svg(chart));
+    let figure = |chart| format!(r#"<figure class="panel">{}</figure>"#, line_chart_svg(chart));
     wrapped(r#"<div class="curves">"#, report.curves.iter().map(figure), "</div>")
 }
 
@@ -34,7 +34,7 @@ pub(super) fn samples(report: &Report) -> String {
 }
 
 fn sample(sample: &SampleHistory) -> String {
-    let mut card = format!(r#"<article class="card"><p class="source">{}</p>"#, escape(&sample.source));
+    let mut card = format!(r#"<article class="panel"><p class="source">{}</p>"#, escape(&sample.source));
     if !sample.reference.is_empty() {
         let _ =
             write!(card, r#"<p class="reference"><span>reference</span>{}</p>"#, escape(&sample.reference));
@@ -61,7 +61,7 @@ fn grid(grid: &AttentionGrid) -> String {
         format!("<figure>{}</figure>", heat_map_svg(weights, &grid.rows, &grid.columns, &options))
     };
     let heads = grid.heads.iter().enumerate().map(head);
-    let title = format!(r#"<div class="card"><h3>{}</h3><div class="heads">"#, escape(&grid.title));
+    let title = format!(r#"<div class="panel"><h3>{}</h3><div class="heads">"#, escape(&grid.title));
     wrapped(&title, heads, "</div></div>")
 }
 
@@ -74,7 +74,7 @@ pub(super) fn pictures(report: &Report) -> String {
         };
         let title = escape(&group.title);
         let open = format!(
-            r#"<div class="card" id="{}"><h3>{title}{note}</h3><div class="heads">"#,
+            r#"<div class="panel" id="{}"><h3>{title}{note}</h3><div class="heads">"#,
             anchor(&group.title)
         );
         wrapped(&open, group.pictures.iter().map(figure), "</div></div>")
@@ -113,7 +113,7 @@ fn table(table: &Table, pictures: &[PictureGroup]) -> String {
         _ => format!("<tr>{}</tr>", cells(row, "td")),
     };
     let rows: String = table.rows.iter().map(row).collect();
-    let class = if table.columns.len() > NARROW { "card full" } else { "card" };
+    let class = if table.columns.len() > NARROW { "panel full" } else { "panel" };
     format!(
         r#"<div class="{class}"><h3>{}</h3><div class="wide"><table class="numbers"><thead><tr>{}</tr></thead><tbody>{rows}</tbody></table></div></div>"#,
         escape(&table.title),
@@ -125,7 +125,7 @@ pub(super) fn settings(report: &Report) -> String {
     let groups = report.settings.iter().map(|group| {
         let rows = group.values.iter().map(|(key, value)| row(key, value, ""));
         format!(
-            r#"<div class="card"><h3>{}</h3>{}</div>"#,
+            r#"<div class="panel"><h3>{}</h3>{}</div>"#,
             escape(&group.name),
             wrapped(r#"<table class="pairs">"#, rows, "</table>")
         )
@@ -135,7 +135,7 @@ pub(super) fn settings(report: &Report) -> String {
 
 pub(super) fn environment(report: &Report) -> String {
     let rows = report.environment.iter().map(|fact| row(&fact.name, &fact.value, &fact.note));
-    wrapped(r#"<div class="card"><table class="pairs">"#, rows, "</table></div>")
+    wrapped(r#"<div class="panel"><table class="pairs">"#, rows, "</table></div>")
 }
 
 fn row(name: &str, value: &str, note: &str) -> String {

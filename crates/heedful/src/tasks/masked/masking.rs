@@ -93,7 +93,7 @@ impl MaskedText {
         masked
     }
 
-    /// The same with predictions at the end that do not count, so that texts of almost as many have as many: a card replays
+    /// The same with predictions at the end that do not count, so that texts of almost as many have as many: a GPU replays
     /// what it has seen.
     pub(super) fn filled_up(mut self) -> MaskedText {
         let count = self.rows.len().next_multiple_of(size_step(self.rows.len()));

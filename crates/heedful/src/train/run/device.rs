@@ -6,9 +6,8 @@ use crate::{Error, Result};
 impl DeviceChoice {
     /// What trains: known before anything is read or written.
     pub fn for_training(self) -> Result<ChosenDevice> {
-        let why = |error| {
-            Error::new(format!("cannot train on a card: {error}; --device cpu trains on the processor"))
-        };
+        let why =
+            |error| Error::new(format!("cannot train on a GPU: {error}; --device cpu trains on the CPU"));
         self.choose().map_err(why)
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Diverged {
 
 impl Cause for Diverged {}
 
-/// A batch does not fit on the card; all steps before it are kept.
+/// A batch does not fit on the GPU; all steps before it are kept.
 pub(super) fn does_not_fit(error: &TrainError, kept: Option<u64>) -> Error {
     Error::new(format!("{error}{}", kept_checkpoint(kept)))
 }
@@ -60,9 +60,9 @@ pub(super) fn unreachable_ranks(failure: Failure) -> Error {
     ))
 }
 
-/// The model with what its optimizer keeps does not fit on the card.
-pub(super) fn large_for_card(why: OutOfMemory) -> Error {
+/// The model with what its optimizer keeps does not fit on the GPU.
+pub(super) fn large_for_gpu(why: OutOfMemory) -> Error {
     Error::new(format!(
-        "the model with its optimizer does not fit into the memory of the card ({why}): choose a smaller model, or --device cpu"
+        "the model with its optimizer does not fit into the memory of the GPU ({why}): choose a smaller model, or --device cpu"
     ))
 }

@@ -23,7 +23,7 @@ pub fn follow(team: &Team) -> Result<()> {
     let unreadable = |why: RecipeError| other("recipe cannot be read", &why);
     let unbuildable = |why: ConfigError| other("model cannot be built", &why);
     let large = |why: OutOfMemory| {
-        let what = "the model with its optimizer does not fit into the memory of this rank's card";
+        let what = "the model with its optimizer does not fit into the memory of this rank's GPU";
         Error::new(format!("{what} ({why})"))
     };
     let mut trainer = None;

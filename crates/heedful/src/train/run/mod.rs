@@ -56,7 +56,7 @@ pub use trainer::Trainer;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
 use self::clock::Timing;
-use self::error::{large_for_card, unreachable_ranks};
+use self::error::{large_for_gpu, unreachable_ranks};
 use crate::models::{ChosenDevice, DeviceChoice};
 use crate::recipe::Recipe;
 use crate::system::is_same_file;
@@ -81,7 +81,7 @@ pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result
     train_on(DeviceChoice::Cpu, recipe, start, watcher)
 }
 
-/// As [`train`] on another device. Checkpoints move freely between devices. Validation runs on the processor.
+/// As [`train`] on another device. Checkpoints move freely between devices. Validation runs on the CPU.
 pub fn train_on(
     device: DeviceChoice,
     recipe: &Recipe,
@@ -140,9 +140,9 @@ fn run(
         original.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
         original.adopt(&mut recipe);
     }
-    let ChosenDevice { device, why_not_card } = device.for_training()?;
-    if let Some(why) = &why_not_card {
-        watcher.observe(&Event::NotOnCard { why });
+    let ChosenDevice { device, why_not_gpu } = device.for_training()?;
+    if let Some(why) = &why_not_gpu {
+        watcher.observe(&Event::NotOnGpu { why });
     }
     if !recipe.fits_time() {
         // What follows the number of steps is settled, and the folder's recipe says it.
@@ -161,7 +161,7 @@ fn run(
         let built = device.fitting(build).map_err(JoinError::from).flatten();
         built.map_err(|error| match error {
             JoinError::Ranks(failure) => unreachable_ranks(failure),
-            JoinError::OutOfMemory(full) => large_for_card(full),
+            JoinError::OutOfMemory(full) => large_for_gpu(full),
         })
     };
     let mut plan = None;

@@ -231,7 +231,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Waits for the reports of all steps: a card's arrive late.
+    /// Waits for the reports of all steps: a GPU's arrive late.
     fn settle(&mut self) -> Result<()> {
         let reports = self.trainer.drain().map_err(|error| self.ended_by(error))?;
         self.take_in(&reports);

@@ -21,8 +21,8 @@ pub trait Watcher {
 /// An event of a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The device was left to the program, and it is not the card.
-    NotOnCard {
+    /// The device was left to the program, and it is not the GPU.
+    NotOnGpu {
         /// The reason.
         why: &'a str,
     },

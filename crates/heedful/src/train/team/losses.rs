@@ -45,7 +45,7 @@ pub(in crate::train) fn gather_losses(
     Ok((all_losses, all_statistics))
 }
 
-/// What a step of several cards came to, given what it came to on this rank's: each has the losses of its own batches, and all
+/// What a step of several GPUs came to, given what it came to on this rank's: each has the losses of its own batches, and all
 /// have decided by the same gradient whether to make it.
 pub(in crate::train) fn add_results(
     group: &Group,

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use heedful_tensor::collective::{Failure, Group, is_divisible, mpi};
 use heedful_tensor::cpu::threads;
-use heedful_tensor::cuda::Cards;
+use heedful_tensor::cuda::Gpus;
 
 use crate::system::{allowed_cores, host_name};
 
@@ -31,8 +31,8 @@ pub(crate) use order::{Beginning, Order, Place};
 #[derive(Clone)]
 pub struct Team {
     group: Group,
-    /// The cards of all ranks, once they are used.
-    cards: Arc<OnceLock<Cards>>,
+    /// The GPUs of all ranks, once they are used.
+    gpus: Arc<OnceLock<Gpus>>,
     _end: Arc<End>,
 }
 
@@ -75,21 +75,21 @@ impl Team {
 
     /// The processes of a group.
     pub fn new(group: Group) -> Team {
-        Team { _end: Arc::new(End { group: group.clone() }), cards: Arc::default(), group }
+        Team { _end: Arc::new(End { group: group.clone() }), gpus: Arc::default(), group }
     }
 
-    /// The cards of all ranks, which all of them join at the first call.
-    pub(super) fn join_cards(&self) -> Result<&Cards, Failure> {
-        if self.cards.get().is_none() {
-            let joined = Cards::join(&self.group)?;
-            self.cards.get_or_init(|| joined);
+    /// The GPUs of all ranks, which all of them join at the first call.
+    pub(super) fn join_gpus(&self) -> Result<&Gpus, Failure> {
+        if self.gpus.get().is_none() {
+            let joined = Gpus::join(&self.group)?;
+            self.gpus.get_or_init(|| joined);
         }
-        Ok(self.cards.get().expect("they were just joined"))
+        Ok(self.gpus.get().expect("they were just joined"))
     }
 
-    /// The cards of all ranks, if they are used.
-    pub(super) fn cards(&self) -> Option<&Cards> {
-        self.cards.get()
+    /// The GPUs of all ranks, if they are used.
+    pub(super) fn gpus(&self) -> Option<&Gpus> {
+        self.gpus.get()
     }
 
     /// The batches of a step that this rank computes.

@@ -45,15 +45,15 @@ pub(crate) struct Beginning {
 /// What a rank trains on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Place {
-    Processor,
-    Card,
+    Cpu,
+    Gpu,
 }
 
 impl From<Device> for Place {
     fn from(device: Device) -> Place {
         match device {
-            Device::Cpu => Place::Processor,
-            Device::Cuda => Place::Card,
+            Device::Cpu => Place::Cpu,
+            Device::Cuda => Place::Gpu,
         }
     }
 }
@@ -61,8 +61,8 @@ impl From<Device> for Place {
 impl From<Place> for Device {
     fn from(place: Place) -> Device {
         match place {
-            Place::Processor => Device::Cpu,
-            Place::Card => Device::Cuda,
+            Place::Cpu => Device::Cpu,
+            Place::Gpu => Device::Cuda,
         }
     }
 }
@@ -139,7 +139,7 @@ mod tests {
         let recipe = Recipe::default();
         let config = recipe.model_config([50; 2], 2).expect("a model");
         for order in [
-            Order::Begin(Box::new(Beginning { config, recipe: recipe.to_toml(), place: Place::Card })),
+            Order::Begin(Box::new(Beginning { config, recipe: recipe.to_toml(), place: Place::Gpu })),
             Order::Step(vec![batch(7), batch(8)].into()),
             Order::State,
             Order::Average,

@@ -23,7 +23,7 @@ fn recipe(change: impl FnOnce(&mut Recipe)) -> Recipe {
 }
 
 fn trainer(model: Box<dyn Model>, team: Team) -> StepTrainer<Box<dyn Model>> {
-    StepTrainer::in_team(model, options(), team, Place::Processor).expect("threads")
+    StepTrainer::in_team(model, options(), team, Place::Cpu).expect("threads")
 }
 
 fn options() -> TrainerOptions {

@@ -38,8 +38,8 @@ impl<M: Model> StepTrainer<M> {
         StepTrainer::in_team(model, recipe.trainer_options(), team.clone(), device.into())
     }
 
-    /// A trainer whose steps a team computes; all get the leader's parameters. Processors own a part of the optimizer's state
-    /// each, cards have all of it.
+    /// A trainer whose steps a team computes; all get the leader's parameters. CPUs own a part of the optimizer's state
+    /// each, GPUs have all of it.
     pub(crate) fn in_team(
         model: M,
         options: TrainerOptions,
@@ -48,8 +48,8 @@ impl<M: Model> StepTrainer<M> {
     ) -> Result<StepTrainer<M>, JoinError> {
         let params = model.params();
         params.set_from_first(team.group())?;
-        if place == Place::Card {
-            team.join_cards()?;
+        if place == Place::Gpu {
+            team.join_gpus()?;
             params.move_to(place.into())?;
             return Ok(StepTrainer { team: Some(team), ..StepTrainer::new(model, options) });
         }

@@ -19,7 +19,7 @@
 //!
 //! It is half the paper's loss, which changes no update of Adam. A step computes twice as much as one without.
 
-mod card;
+mod gpu;
 mod state;
 
 mod divided;
@@ -58,7 +58,7 @@ pub struct StepTrainer<M = Arc<dyn Model>> {
     team: Option<Team>,
 }
 
-/// A step that was given to a card, or one that is done.
+/// A step that was given to a GPU, or one that is done.
 struct Pending {
     ticket: Option<cuda::Ticket>,
     step: u64,
@@ -135,9 +135,9 @@ pub enum TrainError {
     /// The other ranks cannot be reached.
     #[error("the other ranks cannot be reached: {0}")]
     Ranks(#[from] Failure),
-    /// A batch does not fit on the card.
+    /// A batch does not fit on the GPU.
     #[error(
-        "step {step}: a batch of {tokens} tokens does not fit into the memory of the card; {}",
+        "step {step}: a batch of {tokens} tokens does not fit into the memory of the GPU; {}",
         largest.map_or_else(
             || "not even one sentence of it would: leave long sentences out (--max-tokens), or choose a smaller model".to_owned(),
             |largest| format!("the largest that fits is --batch-tokens {largest}"),
@@ -207,7 +207,7 @@ impl<M: Model> StepTrainer<M> {
         self.learn(slice::from_ref(batch), pass)
     }
 
-    /// As [`StepTrainer::step_over`] without waiting: a card goes on with the steps that it was given, and its reports arrive
+    /// As [`StepTrainer::step_over`] without waiting: a GPU goes on with the steps that it was given, and its reports arrive
     /// some steps later. Returns those that have arrived. After an error, which may be an earlier step's, the model is as it
     /// was before the step that was rejected.
     pub fn submit(&mut self, batches: &[Batch]) -> Result<Vec<StepReport>, TrainError> {
@@ -232,7 +232,7 @@ impl<M: Model> StepTrainer<M> {
         Ok(*self.drain()?.last().expect("the report of the step that was just sent"))
     }
 
-    /// Computes the step, or gives it to the card.
+    /// Computes the step, or gives it to the GPU.
     fn send(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<(), TrainError> {
         batches.iter().try_for_each(|batch| self.model.check(batch))?;
         let given = batches;
@@ -250,7 +250,7 @@ impl<M: Model> StepTrainer<M> {
                 let filled: Option<Vec<Batch>> =
                     self.fills_up(pass).then(|| batches.iter().map(Batch::filled_up).collect());
                 let batches = filled.as_deref().unwrap_or(batches);
-                let sent = self.send_to_card(batches, tokens, pass);
+                let sent = self.send_to_gpu(batches, tokens, pass);
                 let (submitted, ticket) = sent.map_err(|_| self.does_not_fit(given, pass))?;
                 (Some(ticket), submitted)
             }
@@ -274,17 +274,17 @@ impl<M: Model> StepTrainer<M> {
         }
     }
 
-    /// The step of a process that has all of the optimizer's state: alone, or with other cards.
+    /// The step of a process that has all of the optimizer's state: alone, or with other GPUs.
     fn compute_alone(&mut self, batches: &[Batch], tokens: usize, pass: &mut Pass) -> (f32, PendingStep) {
         let own = self.team.as_ref().map_or(0..batches.len(), |team| team.own(batches.len()));
         let computed = self.gradients(batches, own, tokens, pass);
-        let (losses, _) = computed.expect("what others do is only sent to the card");
+        let (losses, _) = computed.expect("what others do is only sent to the GPU");
         let losses: Vec<_> = losses.iter().map(|(found, share)| (found, *share)).collect();
         let (params, average) = (self.model.params(), self.average.as_mut());
         let submitted = self.optimizer.submit(params, &mut self.guard, &losses, average);
-        // Of several cards each has seen other batches: their statistics are gathered when the step is done.
+        // Of several GPUs each has seen other batches: their statistics are gathered when the step is done.
         if self.model.params().device().is_asynchronous() && self.team.is_none() {
-            pass.take_statistics().iter().for_each(|statistics| statistics.apply_on_card(&self.guard));
+            pass.take_statistics().iter().for_each(|statistics| statistics.apply_on_gpu(&self.guard));
         }
         submitted
     }
@@ -299,7 +299,7 @@ impl<M: Model> StepTrainer<M> {
     ) -> Result<(Vec<(CrossEntropy, f32)>, StepGradients), Failure> {
         let others = match &self.team {
             None => Peers::None,
-            Some(team) => team.cards().map_or(Peers::Cpus(team.group()), Peers::Gpus),
+            Some(team) => team.gpus().map_or(Peers::Cpus(team.group()), Peers::Gpus),
         };
         let mut sums = BatchSums::new(self.model.params(), own.len(), others);
         let mut losses = Vec::with_capacity(own.len());
@@ -322,7 +322,7 @@ impl<M: Model> StepTrainer<M> {
             let Pending { step, tokens, learning_rate, result, mut statistics, .. } = pending;
             let mut result =
                 result.read(&mut self.guard).expect("only steps after a rejected one are not made");
-            if let Some(team) = self.team.as_ref().filter(|team| team.cards().is_some()) {
+            if let Some(team) = self.team.as_ref().filter(|team| team.gpus().is_some()) {
                 result = add_results(team.group(), result)?;
                 if self.model.params().has_statistics() {
                     (_, statistics) = gather_losses(team.group(), &[], statistics, 0)?;
@@ -337,7 +337,7 @@ impl<M: Model> StepTrainer<M> {
         Ok(reports)
     }
 
-    /// Goes back to before a step that was rejected. The card has not made those after it either.
+    /// Goes back to before a step that was rejected. The GPU has not made those after it either.
     fn rewind(&mut self, step: u64, why: Divergence) -> TrainError {
         self.pending.drain(..).for_each(|pending| pending.wait());
         self.optimizer.rewind(step - 1);

@@ -35,7 +35,7 @@ impl<M: Model> StepTrainer<M> {
 
     /// The team, if each of its ranks has a part of the state.
     fn divided(&self) -> Option<&Team> {
-        self.team.as_ref().filter(|team| team.cards().is_none())
+        self.team.as_ref().filter(|team| team.gpus().is_none())
     }
 
     fn state_with(&self, [mean, square]: [Vec<f32>; 2], average: Option<Vec<f32>>) -> TrainerState {
@@ -93,7 +93,7 @@ impl<M: Model> StepTrainer<M> {
         params.clear_gradients();
         let moments = parts.as_ref().map(|parts| parts.moments);
         let average = parts.and_then(|parts| parts.average);
-        if team.cards().is_some() {
+        if team.gpus().is_some() {
             let [mean, square] =
                 [0, 1].map(|moment| group.broadcast_numbers(moments.map(|both| both[moment])));
             self.optimizer.restore(step, &mean?, &square?);

@@ -30,7 +30,7 @@ pub use product::{multiply, multiply_transposed};
 /// Columns of one packed strip of `B`, in every layout.
 pub(crate) const PANEL: usize = 32;
 
-/// True when the processor has AMX for bf16 and the kernel lets us use it.
+/// True when the CPU has AMX for bf16 and the kernel lets us use it.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn amx_is_permitted() -> bool {
     tiles::is_permitted()

@@ -2,7 +2,7 @@
 // number reads it until it is there. Such memory is zero at first, and no number that is handed over is: +0 becomes -0, which
 // products cannot tell apart. Every number has a place of its own at every step, so nothing is ever overwritten.
 //
-// All blocks of such a launch must be on the card at once: there are no more of them than multiprocessors.
+// All blocks of such a launch must be on the GPU at once: there are no more of them than multiprocessors.
 
 __device__ __forceinline__ float handed(float x) { return __float_as_uint(x) == 0 ? -0.0f : x; }
 __device__ __forceinline__ bf16 handed(bf16 x) {

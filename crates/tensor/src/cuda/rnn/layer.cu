@@ -25,7 +25,7 @@ struct Layer {
 };
 
 // Rows of states are sequences, the longest first: x is the first token, y the length, z the number of the sequence. How many
-// there are is a number in the card's memory, as all of this is other for every batch.
+// there are is a number in the GPU's memory, as all of this is other for every batch.
 typedef const uint4* Rows;
 
 __device__ __forceinline__ u32 token_of(uint4 row, u32 step, u32 is_reversed) {

@@ -90,7 +90,7 @@ extern "C" __global__ void root(const double* sums, float* norm, u32 count) {
     if (threadIdx.x == 0) norm[0] = found;
 }
 
-// What guard.rs keeps, on the card.
+// What guard.rs keeps, on the GPU.
 struct Guard {
     u32 is_refused;     // an update was refused: so are all after it
     u32 count, next;    // norms that are known, and where the next one goes

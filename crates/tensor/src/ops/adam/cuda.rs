@@ -1,4 +1,4 @@
-//! The update on the card: one pass over everything, which also writes the bf16 copy that the next products read and the
+//! The update on the GPU: one pass over everything, which also writes the bf16 copy that the next products read and the
 //! moving average. Whether the gradients are good is decided there, and told to the host later.
 
 use std::sync::Arc;
@@ -67,8 +67,8 @@ struct Report {
     correct: f64,
 }
 
-/// The guard on the card.
-pub(super) struct CardGuard {
+/// The guard on the GPU.
+pub(super) struct GpuGuard {
     /// A flag, the number of norms, the place of the next one, a word that is not used; the norms; the latest decision.
     state: Array,
     reports: Arc<Pinned>,
@@ -108,23 +108,23 @@ pub(super) fn apply_guarded(
     arrays: Arrays<'_>,
 ) -> PendingReport {
     let (factor, norms) = (guard.factor.unwrap_or(0.0), guard.norms());
-    let card = guard.card.get_or_insert_with(|| CardGuard::new(&norms));
-    let slot = card.next;
-    card.next += 1;
+    let gpu = guard.gpu.get_or_insert_with(|| GpuGuard::new(&norms));
+    let slot = gpu.next;
+    gpu.next += 1;
     let of_batch = |&(found, share): &(&CrossEntropy, f32)| match found.totals() {
-        Totals::OnCard(totals) => Loss { totals: totals.pointer(), share, tokens: found.tokens as u32 },
-        Totals::Known(_) => unreachable!("losses of parameters on the card are there"),
+        Totals::OnGpu(totals) => Loss { totals: totals.pointer(), share, tokens: found.tokens as u32 },
+        Totals::Known(_) => unreachable!("losses of parameters on the GPU are there"),
     };
     let losses = upload(&losses.iter().map(of_batch).collect::<Vec<_>>());
     let (sums, slot_word) = (squares(arrays.gradients), upload(&[(slot % REPORTS) as u32]));
     let numbers = upload(&[update]);
-    let decision = card.decision();
+    let decision = gpu.decision();
     let job = Judged {
         sums: sums.pointer(),
-        guard: card.state.pointer(),
+        guard: gpu.state.pointer(),
         decision,
         losses: losses.pointer(),
-        reports: card.reports.pointer(),
+        reports: gpu.reports.pointer(),
         slot: slot_word.pointer(),
         parts: sums.rows() as u32,
         batches: losses.bytes() as u32 / size_of::<Loss>() as u32,
@@ -133,17 +133,17 @@ pub(super) fn apply_guarded(
     };
     launch!(MODULE.function("judge"), Blocks::of(1, 256), job);
     apply_decided(numbers.pointer(), decision, arrays);
-    PendingReport { reports: card.reports.clone(), slot: slot % REPORTS }
+    PendingReport { reports: gpu.reports.clone(), slot: slot % REPORTS }
 }
 
-impl CardGuard {
-    fn new(norms: &[f32]) -> CardGuard {
+impl GpuGuard {
+    fn new(norms: &[f32]) -> GpuGuard {
         let mut state = vec![0.0; 4 + WINDOW + 2];
         state[1] = f32::from_bits(norms.len() as u32);
         state[2] = f32::from_bits((norms.len() % WINDOW) as u32);
         state[4..4 + norms.len()].copy_from_slice(norms);
         let bytes = REPORTS as usize * size_of::<Report>();
-        CardGuard {
+        GpuGuard {
             state: Array::from_f32_on(Device::Cuda, 1, state.len(), &state),
             reports: Arc::new(Pinned::new(bytes)),
             next: 0,

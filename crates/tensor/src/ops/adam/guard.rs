@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::cuda::CardGuard;
+use super::cuda::GpuGuard;
 use crate::cuda::Pointer;
 
 /// Number of gradient norms that the median is taken over.
@@ -38,22 +38,22 @@ pub struct Guard {
     /// The maximum ratio of a norm to the median; `None` for no limit.
     pub(super) factor: Option<f32>,
     norms: VecDeque<f32>,
-    /// The same on the card, which decides by itself and tells later.
-    pub(super) card: Option<CardGuard>,
+    /// The same on the GPU, which decides by itself and tells later.
+    pub(super) gpu: Option<GpuGuard>,
 }
 
 impl Guard {
     /// Without norms yet.
     pub fn new(factor: Option<f32>) -> Guard {
-        Guard { factor, norms: VecDeque::with_capacity(WINDOW), card: None }
+        Guard { factor, norms: VecDeque::with_capacity(WINDOW), gpu: None }
     }
 
-    /// Where the card says whether the latest update was refused: a word that is not 0 then.
+    /// Where the GPU says whether the latest update was refused: a word that is not 0 then.
     ///
     /// # Panics
-    /// If no update was submitted to a card.
+    /// If no update was submitted to a GPU.
     pub(in crate::ops) fn refusal(&self) -> Pointer {
-        self.card.as_ref().expect("an update was submitted to the card").refusal()
+        self.gpu.as_ref().expect("an update was submitted to the GPU").refusal()
     }
 
     /// Rejects a loss that is not finite.
@@ -91,7 +91,7 @@ impl Guard {
     /// Goes on from these norms; a refusal is forgotten.
     pub fn restore(&mut self, norms: &[f32]) {
         self.norms = norms.iter().copied().collect();
-        self.card = None;
+        self.gpu = None;
     }
 
     fn usual(&self) -> Option<f32> {

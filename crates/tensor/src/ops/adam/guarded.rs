@@ -1,4 +1,4 @@
-//! An update that is made only if loss and gradients are good. Whoever has the parameters decides: a card does so by itself,
+//! An update that is made only if loss and gradients are good. Whoever has the parameters decides: a GPU does so by itself,
 //! and the host learns of it when the step is done.
 
 use super::cuda::{Arrays, PendingReport, apply_guarded};
@@ -64,7 +64,7 @@ pub struct PendingStep(Kind);
 
 enum Kind {
     Done(Result<StepResult, Divergence>),
-    OnCard(PendingReport),
+    OnGpu(PendingReport),
 }
 
 impl Adam {
@@ -88,7 +88,7 @@ impl Adam {
                 params.clear_gradients();
                 Kind::Done(result)
             }
-            Device::Cuda => Kind::OnCard(self.submit_to_card(params, learning_rate, guard, losses, average)),
+            Device::Cuda => Kind::OnGpu(self.submit_to_gpu(params, learning_rate, guard, losses, average)),
         })
     }
 
@@ -108,7 +108,7 @@ impl Adam {
         Ok(result)
     }
 
-    fn submit_to_card(
+    fn submit_to_gpu(
         &mut self,
         params: &Params,
         learning_rate: f32,
@@ -126,7 +126,7 @@ impl Adam {
         let (mean, square) = (&mut self.mean, &mut self.square);
         let pending = params.with_gradients(|gradients| {
             let narrow = params.narrow_to_write(&values);
-            let (gradients, values) = (gradients.on_card(), &mut *values);
+            let (gradients, values) = (gradients.on_gpu(), &mut *values);
             let arrays = Arrays { gradients, values, mean, square, spared, narrow, average };
             apply_guarded(update, clip_norm, guard, losses, arrays)
         });
@@ -151,7 +151,7 @@ impl PendingStep {
     pub fn read(self, guard: &mut Guard) -> Option<Result<StepResult, Divergence>> {
         match self.0 {
             Kind::Done(result) => Some(result),
-            Kind::OnCard(report) => {
+            Kind::OnGpu(report) => {
                 let result = report.read()?;
                 if let Ok(StepResult { norm, .. }) = result {
                     guard.record(norm);

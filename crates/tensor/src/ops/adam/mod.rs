@@ -90,7 +90,7 @@ pub struct Adam {
 enum Spared {
     /// Their places in the flat vector, in order.
     Ranges(Vec<Range<usize>>),
-    /// On the card: 1 for every sixteen numbers that are theirs, else 0; none if there are none.
+    /// On the GPU: 1 for every sixteen numbers that are theirs, else 0; none if there are none.
     Flags(Option<Array>),
 }
 
@@ -103,9 +103,9 @@ impl Adam {
     /// Fresh moments for the part of `params` that this rank owns.
     ///
     /// # Panics
-    /// If the parameters are on a card.
+    /// If the parameters are on a GPU.
     pub fn divided(params: &Params, options: AdamOptions, group: &Group) -> Adam {
-        assert_eq!(params.device(), Device::Cpu, "Adam::divided: ranks divide a processor's work");
+        assert_eq!(params.device(), Device::Cpu, "Adam::divided: ranks divide a CPU's work");
         Adam::over(params, options, Division::new(params.flat_len(), group.size(), group.rank()))
     }
 
@@ -153,7 +153,7 @@ impl Adam {
     /// One update with the gradients at hand, which are forgotten afterwards. Returns their global norm, as it was
     /// before clipping.
     pub fn step(&mut self, params: &Params, learning_rate: f32) -> f32 {
-        // The processor's pass over everything finds the norm on the way; the card's does not.
+        // The CPU's pass over everything finds the norm on the way; the GPU's does not.
         let is_needed = self.options.clip_norm.is_finite() || params.device() != Device::Cpu;
         let known = is_needed.then(|| gradient_norm(params));
         let updated = self.update(params, learning_rate, known.map_or(1.0, |norm| self.scale_at(norm)));
@@ -180,7 +180,7 @@ impl Adam {
             Device::Cuda => {
                 let (narrow, average) = (params.narrow_to_write(&values), Pointer::NULL);
                 let values = &mut values;
-                let gradients = gradients.on_card();
+                let gradients = gradients.on_gpu();
                 let spared = spared.flags();
                 let arrays = cuda::Arrays { gradients, values, mean, square, spared, narrow, average };
                 cuda::apply(update, gradient_scale, arrays);
@@ -240,7 +240,7 @@ impl Spared {
     fn flags(&self) -> Pointer {
         match self {
             Spared::Flags(flags) => flags.as_ref().map_or(Pointer::NULL, Array::pointer),
-            Spared::Ranges(_) => unreachable!("the moments are on the card"),
+            Spared::Ranges(_) => unreachable!("the moments are on the GPU"),
         }
     }
 }
@@ -254,11 +254,11 @@ pub fn gradient_norm(params: &Params) -> f32 {
             let chunks = Division::whole(gradients.len()).own_chunks();
             cpu::norm(cpu::square_sums(cpu::Gradients::Whole(gradients), &chunks).f32())
         }
-        Device::Cuda => cuda::norm_of(gradients.on_card()),
+        Device::Cuda => cuda::norm_of(gradients.on_gpu()),
     })
 }
 
-/// The numbers of one update that are the same for every element, as in the card's kernels.
+/// The numbers of one update that are the same for every element, as in the GPU's kernels.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct Update {

@@ -130,7 +130,7 @@ pub fn attention(
     attend([queries, keys, values], [query_sequences, key_sequences], Queries::Any, options)
 }
 
-/// As [`attention`] where every sequence has one query, which is what pooling is. A card has kernels for it, which sum in
+/// As [`attention`] where every sequence has one query, which is what pooling is. A GPU has kernels for it, which sum in
 /// another order.
 ///
 /// # Panics
@@ -176,7 +176,7 @@ fn attend(
         Device::Cuda => cuda::forward(&problem, options.weights),
     };
     let weights = weights.map(|mut weights| {
-        // The card's kernels hand out all or nothing.
+        // The GPU's kernels hand out all or nothing.
         for (number, weights) in weights.iter_mut().enumerate() {
             let sequence = number / options.heads;
             let rows = options.weights.rows(query_sequences.length(sequence));

@@ -106,7 +106,7 @@ impl Wanted {
     }
 }
 
-/// So many weights are kept for the backward pass on the processor, 16 MiB: computing them again would take longer than the memory is worth.
+/// So many weights are kept for the backward pass on the CPU, 16 MiB: computing them again would take longer than the memory is worth.
 const KEPT_WEIGHTS: usize = 4 << 20;
 
 /// What [`attention_rnn()`] gives.
@@ -118,7 +118,7 @@ pub struct AttentionRnn {
     /// tokens × 2 for hard attention: the logarithm of the weight that was taken, and the entropy of all weights. Their
     /// gradients are how a score-function estimator teaches the weights.
     pub choices: Tensor,
-    /// The position that each token took in its source; none where it was the weighted sum. On a card they are known only if
+    /// The position that each token took in its source; none where it was the weighted sum. On a GPU they are known only if
     /// weights were asked for: looking takes time.
     pub taken: Arc<[Option<usize>]>,
     /// What every token attended to, if that was asked for or takes little memory.
@@ -270,13 +270,13 @@ struct Kept {
     gates: Array,
     c: Array,
     queries: Array,
-    /// On a card: the positions that hard attention took, −1 where it took none.
+    /// On a GPU: the positions that hard attention took, −1 where it took none.
     taken: Option<Array>,
 }
 
 /// All that the backward pass needs of the forward pass.
 struct Remembered {
-    /// The initial states, in the schedule's order (on a card: by sequence); `c` has no width for a cell without memory.
+    /// The initial states, in the schedule's order (on a GPU: by sequence); `c` has no width for a cell without memory.
     h: Array,
     c: Array,
     states: Arc<Array>,
@@ -303,9 +303,9 @@ struct DecoderGradients {
     /// source tokens × widths, f32.
     dk: Array,
     dv: Array,
-    /// sequences × key width (on a card: source tokens): each one's part of the additive score's gradient.
+    /// sequences × key width (on a GPU: source tokens): each one's part of the additive score's gradient.
     d_score_weight: Array,
-    /// Of the initial states, in the schedule's order (on a card: by sequence).
+    /// Of the initial states, in the schedule's order (on a GPU: by sequence).
     dh: Array,
     dc: Array,
 }

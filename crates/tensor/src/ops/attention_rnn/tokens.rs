@@ -110,7 +110,7 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
         edges: [queries, keys, values].map(|part| (part.edge(), part.dtype())),
         weights: weights.clone(),
         taken: taken.clone(),
-        taken_on_card: found.taken_on_card,
+        taken_on_gpu: found.taken_on_gpu,
         late: late.clone(),
     };
     let contexts = Tensor::from_parameters(found.contexts, move |gradient, gradients| {
@@ -154,15 +154,15 @@ pub(super) struct TokensForward {
     pub(super) taken: Vec<Option<usize>>,
     /// If they are wanted.
     pub(super) scores: Option<Array>,
-    /// On a card: positions, −1 where none was taken.
-    pub(super) taken_on_card: Option<Array>,
+    /// On a GPU: positions, −1 where none was taken.
+    pub(super) taken_on_gpu: Option<Array>,
 }
 
 /// What the backward pass is given.
 pub(super) struct TokensGiven<'a> {
     pub(super) weights: Option<&'a Array>,
     pub(super) taken: &'a [Option<usize>],
-    pub(super) taken_on_card: Option<&'a Array>,
+    pub(super) taken_on_gpu: Option<&'a Array>,
     pub(super) d_contexts: &'a Array,
     pub(super) d_choices: Option<&'a Array>,
 }
@@ -172,7 +172,7 @@ pub(super) struct TokensGradients {
     pub(super) dq: Array,
     pub(super) dk: Array,
     pub(super) dv: Array,
-    /// sequences × key width (on a card: source tokens): each one's part of the additive score's gradient.
+    /// sequences × key width (on a GPU: source tokens): each one's part of the additive score's gradient.
     pub(super) d_score_weight: Array,
 }
 
@@ -183,7 +183,7 @@ struct Backward {
     edges: [(Edge, DType); 3],
     weights: Option<Arc<Array>>,
     taken: Arc<[Option<usize>]>,
-    taken_on_card: Option<Array>,
+    taken_on_gpu: Option<Array>,
     late: Arc<Mutex<Late>>,
 }
 
@@ -193,7 +193,7 @@ impl Backward {
         let given = TokensGiven {
             weights: self.weights.as_deref(),
             taken: &self.taken,
-            taken_on_card: self.taken_on_card.as_ref(),
+            taken_on_gpu: self.taken_on_gpu.as_ref(),
             d_contexts,
             d_choices: choices.as_ref(),
         };

@@ -76,11 +76,11 @@ pub fn batch_norm_by(
     })
 }
 
-/// `running += share (batch − running)` on the card, in the step whose update the guard has just decided on: where it was
+/// `running += share (batch − running)` on the GPU, in the step whose update the guard has just decided on: where it was
 /// refused, nothing changes. The bf16 copy of the parameters does not follow; no product reads a statistic.
 ///
 /// # Panics
-/// If the shapes differ, or the guard has not decided on a card.
+/// If the shapes differ, or the guard has not decided on a GPU.
 pub fn follow_statistic(running: &Param, batch: &Tensor, share: f32, guard: &Guard) {
     assert_eq!(running.shape(), batch.shape(), "follow_statistic: {} and {batch:?}", running.name());
     cuda::follow(running, batch.array(), share, guard.refusal());

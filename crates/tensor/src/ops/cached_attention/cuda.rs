@@ -1,4 +1,4 @@
-//! Attention to stored rows on the card. What queries see is given to the card once a step, for all layers.
+//! Attention to stored rows on the GPU. What queries see is given to the GPU once a step, for all layers.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ const TOGETHER: usize = 8;
 const MOST: usize = 256;
 const MOST_WIDE: usize = 1024;
 
-/// For each query of a step the stored rows that it sees, in the card's memory until the step ends.
+/// For each query of a step the stored rows that it sees, in the GPU's memory until the step ends.
 pub struct KeyLists {
     queries: usize,
     spans: Buffer,
@@ -102,7 +102,7 @@ pub(super) fn check(queries: &Part, stored: &Array, lists: &KeyLists) {
         "cached attention: a query of {tensor:?} sees row {} of {stored:?}",
         end - 1
     );
-    assert!(stored.dtype() == dtype, "cached attention: queries of {dtype} and {stored:?} on a card");
+    assert!(stored.dtype() == dtype, "cached attention: queries of {dtype} and {stored:?} on a GPU");
 }
 
 fn start_of(part: &Part) -> Pointer {
@@ -127,10 +127,7 @@ pub(super) fn attend(
     let (rows, heads) = (tensor.rows(), options.heads);
     let (d_k, d_v) = (options.key_width / heads, value_width / heads);
     let widest = d_k.max(d_v);
-    assert!(
-        widest <= MOST_WIDE,
-        "cached attention: heads of {widest} numbers on a card, at most {MOST_WIDE}"
-    );
+    assert!(widest <= MOST_WIDE, "cached attention: heads of {widest} numbers on a GPU, at most {MOST_WIDE}");
     let fits = d_k == d_v && matches!(d_k, 32 | 64 | 128) && is_aligned(queries);
     let is_fast = fits && tensor.dtype() == DType::Bf16;
     // The fast kernels store what is new themselves, where lists say to which slots.

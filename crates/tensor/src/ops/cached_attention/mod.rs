@@ -89,7 +89,7 @@ impl<'a> KeyValueRows<'a> {
 pub enum Seen<'a> {
     /// Each its own rows, in the host's memory.
     Each(Vec<KeyValueRows<'a>>),
-    /// Rows of one array on the card.
+    /// Rows of one array on the GPU.
     Listed(&'a Array, &'a KeyLists),
     /// The same, where the last row that each query sees is not stored yet: it is a row of the part, and is stored on the way.
     WithNewest(&'a KeyValueStore, &'a KeyLists, &'a Part),

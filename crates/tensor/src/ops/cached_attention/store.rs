@@ -37,13 +37,13 @@ impl KeyValueStore {
         cpu::write_rows(from.array(), columns, &mut self.array, rows);
     }
 
-    /// As [`KeyValueStore::write`] on a card, to the last of the rows that each row sees; a row that sees none is left out.
+    /// As [`KeyValueStore::write`] on a GPU, to the last of the rows that each row sees; a row that sees none is left out.
     pub fn write_newest(&mut self, from: &Tensor, columns: Range<usize>, seen: &KeyLists) {
         self.check(from, &columns, from.rows());
         cuda::keep(from, &columns, &self.array, seen);
     }
 
-    /// Writes rows to the consecutive ones from `first` on, on a card.
+    /// Writes rows to the consecutive ones from `first` on, on a GPU.
     ///
     /// # Panics
     /// As [`KeyValueStore::write`].

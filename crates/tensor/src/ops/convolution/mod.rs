@@ -21,7 +21,7 @@
 //! dx_s = [dy_{s−(k−1−before)·δ} ; … ; dy_{s+before·δ}] W′
 //! ```
 //!
-//! Each of the three is one product. Windows exist for some rows at a time, in a near cache on the processor: memory never holds x
+//! Each of the three is one product. Windows exist for some rows at a time, in a near cache on the CPU: memory never holds x
 //! k times. Kept for backward: `x` in the compute type.
 
 mod cpu;

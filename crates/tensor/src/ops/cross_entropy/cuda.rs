@@ -17,7 +17,7 @@ use crate::{Array, DType, Device, Param, Tensor};
 pub(crate) static MODULE: Module =
     Module::new("cross_entropy", concat!(include_str!("cuda.cu"), include_str!("cuda/pairs.cu")));
 
-/// Rows of logits at a time: enough to fill the card.
+/// Rows of logits at a time: enough to fill the GPU.
 const ROWS: usize = 4096;
 
 /// As in the kernels' source.
@@ -126,7 +126,7 @@ fn totals_of(by_token: &Array, counted: Pointer) -> (Array, Totals) {
     let (function, blocks, n) = (MODULE.function("totals"), Blocks::of(3, 1024), by_token.width() as u32);
     let (sums, mean) = (totals.pointer(), loss.pointer());
     launch!(function, blocks, by_token.pointer(), sums, mean, counted, n);
-    (loss, Totals::OnCard(totals))
+    (loss, Totals::OnGpu(totals))
 }
 
 /// Waits for the totals.
@@ -152,7 +152,7 @@ pub(super) fn scale(array: &mut Array, factor: &Array) {
 /// `factor · from` into the gradient of `weight`.
 pub(super) fn add_scaled(weight: &Param, from: &Array, factor: &Array) {
     let mut slot = weight.gradient_slot();
-    let (out, write) = slot.on_card();
+    let (out, write) = slot.on_gpu();
     let add = u32::from(write == Write::Add);
     let (function, n) = (MODULE.function("add_scaled"), from.len());
     let blocks = Blocks::for_each(n.div_ceil(4));

@@ -76,12 +76,12 @@ impl CrossEntropy {
         }
     }
 
-    /// Sum over the tokens of −log p(label), without smoothing. On a card all queued work is waited for.
+    /// Sum over the tokens of −log p(label), without smoothing. On a GPU all queued work is waited for.
     pub fn negative_log_likelihood(&self) -> f64 {
         self.totals.read()[1]
     }
 
-    /// Tokens whose label no other class beats. On a card all queued work is waited for.
+    /// Tokens whose label no other class beats. On a GPU all queued work is waited for.
     pub fn correct(&self) -> usize {
         self.totals.read()[2] as usize
     }
@@ -205,15 +205,15 @@ struct Forward {
 pub(crate) enum Totals {
     Known([f64; 3]),
     /// Three f64 numbers.
-    OnCard(Array),
+    OnGpu(Array),
 }
 
 impl Totals {
-    /// Waits for them if they are on the card.
+    /// Waits for them if they are on the GPU.
     fn read(&self) -> [f64; 3] {
         match self {
             Totals::Known(totals) => *totals,
-            Totals::OnCard(totals) => cuda::read_totals(totals),
+            Totals::OnGpu(totals) => cuda::read_totals(totals),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rows gathered from a table on the card, and gradients summed back into it.
+//! Rows gathered from a table on the GPU, and gradients summed back into it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,7 +91,7 @@ pub(super) fn forward(
     (y, narrow)
 }
 
-/// The sinusoidal encodings of the first positions, on the card. They are kept: every step asks for them.
+/// The sinusoidal encodings of the first positions, on the GPU. They are kept: every step asks for them.
 fn waves(kind: Waves, width: usize, positions: usize) -> Arc<Buffer> {
     /// By kind and width: how many positions there are, and their encodings.
     type Kept = HashMap<(Waves, usize), (usize, Arc<Buffer>)>;
@@ -131,7 +131,7 @@ pub(super) fn scatter(g: &Arc<Array>, rows: &[usize], scale: f32, dropout: Dropo
 fn scatter_in_order(g: &Array, partial: &Array, order: &Order, scale: f32, dropout: Dropout, param: &Param) {
     let [height, width] = param.shape();
     let mut slot = param.gradient_slot();
-    let (out, write) = slot.on_card();
+    let (out, write) = slot.on_gpu();
     if write == Write::Over {
         crate::cuda::clear(out, height * width * 4);
     }

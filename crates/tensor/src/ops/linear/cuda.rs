@@ -1,10 +1,10 @@
-//! The products of a linear map on the card, and what happens around them element by element.
+//! The products of a linear map on the GPU, and what happens around them element by element.
 
 use std::sync::Arc;
 
 use super::{Activation, Forward, LinearOptions, Projection, few};
 use crate::array::Write;
-use crate::cuda::{Blocks, Card, DropoutArgument, Epilogue, Module, Operand, Product, card, multiply};
+use crate::cuda::{Blocks, DropoutArgument, Epilogue, Gpu, Module, Operand, Product, gpu, multiply};
 use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::{Array, Compute, DType, Device, Param, Tensor};
@@ -132,7 +132,7 @@ pub(super) fn input_gradient(
 /// `leftᵀ · right` into the gradient of `weight`.
 pub(super) fn weight_gradient(left: &Array, right: &Array, weight: &Param) {
     let mut slot = weight.gradient_slot();
-    let (out, write) = slot.on_card();
+    let (out, write) = slot.on_gpu();
     let (left, right) = (left.operand().transposed(), right.operand());
     let [rows, width] = weight.shape();
     let out = Operand { pointer: out, dtype: DType::F32, rows, width, stride: width, transposed: false };
@@ -167,7 +167,7 @@ impl Parts {
 
     fn of_shape(rows: usize, width: usize) -> Parts {
         let beside = width.div_ceil(256);
-        let blocks = (2 * card().map_or(1, Card::processors)).div_ceil(beside);
+        let blocks = (2 * gpu().map_or(1, Gpu::processors)).div_ceil(beside);
         let part = rows.div_ceil(blocks).next_multiple_of(8).clamp(16, 512);
         let parts = rows.div_ceil(part);
         Parts {

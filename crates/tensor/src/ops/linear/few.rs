@@ -1,4 +1,4 @@
-//! Products on the card for one row as for thousands, in which a row has the same bits among any others.
+//! Products on the GPU for one row as for thousands, in which a row has the same bits among any others.
 //!
 //! cuBLASLt chooses its way by the number of rows, and its ways round differently. Decoding promises that a sentence alone has
 //! the result that it has in any batch, so it has kernels of its own: every sum is one chain along `k`, in all sizes of tiles. On
@@ -7,7 +7,7 @@
 use bytemuck::NoUninit;
 
 use super::{Activation, Projection, hopper};
-use crate::cuda::{Blocks, Module, Operand, Pointer, card};
+use crate::cuda::{Blocks, Module, Operand, Pointer, gpu};
 use crate::ops::top_k::marks;
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Device, Param, Rows, Tensor, tape};
@@ -181,7 +181,7 @@ const UNEVEN: Tile =
 impl Tile {
     /// The largest of which there are enough to give every multiprocessor work.
     fn for_shape(rows: usize, outputs: usize) -> Tile {
-        let processors = card().map_or(1, |card| card.processors());
+        let processors = gpu().map_or(1, |gpu| gpu.processors());
         let is_enough = |tile: &Tile| {
             let [x, y, _] = tile.blocks(rows, outputs).grid;
             x * y >= processors * 3 / 4

@@ -1,4 +1,4 @@
-// y = f(x W + b) for one row as for thousands, as in few.cu, for cards with products of warpgroups.
+// y = f(x W + b) for one row as for thousands, as in few.cu, for GPUs with products of warpgroups.
 //
 // In every tile a warpgroup has 64 outputs, which are the rows of its product, and the rows of x are its columns: a multiple of 8,
 // so that few rows cost little. A sum is one chain of products of 16 numbers of k each, in order, from the first slab of 64 to the

@@ -1,7 +1,7 @@
-//! The products of `few` on cards with products of warpgroups, in tiles that all have the same order of summation.
+//! The products of `few` on GPUs with products of warpgroups, in tiles that all have the same order of summation.
 
 use super::few::{Job, oriented};
-use crate::cuda::{Blocks, Card, Module, card};
+use crate::cuda::{Blocks, Gpu, Module, gpu};
 
 pub(crate) static MODULE: Module = Module::early(
     "hopper",
@@ -16,14 +16,14 @@ pub(crate) static MODULE: Module = Module::early(
 )
 .only_for("sm_90a");
 
-/// Whether the card has the instructions. A newer one does not: they are Hopper's alone.
+/// Whether the GPU has the instructions. A newer one does not: they are Hopper's alone.
 pub(super) fn is_present() -> bool {
-    card().is_ok_and(|card| card.capability() == (9, 0))
+    gpu().is_ok_and(|gpu| gpu.capability() == (9, 0))
 }
 
 /// Computes a product of bf16 matrices whose widths are multiples of eight.
 pub(super) fn multiply(job: Job, is_turned: bool) {
-    let processors = card().map_or(1, Card::processors);
+    let processors = gpu().map_or(1, Gpu::processors);
     Tile::for_shape(job.rows as usize, job.outputs as usize, processors).multiply(job, is_turned);
 }
 
@@ -86,13 +86,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_fit_the_card_and_grow_with_the_rows() {
+    fn tiles_fit_the_gpu_and_grow_with_the_rows() {
         for tile in TILES {
             assert!(tile.shared() <= 227 << 10, "{tile:?}");
             // Where an operand begins must be a multiple of 1024 bytes.
             assert!(tile.shared().is_multiple_of(tile.stages << 10), "{tile:?}");
         }
-        // What tests/card_decoding multiplies takes every tile.
+        // What tests/gpu_decoding multiplies takes every tile.
         let chosen = |rows, outputs| Tile::for_shape(rows, outputs, 132);
         let shapes = [(1, 512), (200, 512), (450, 512), (1000, 512), (2000, 512), (5000, 304)];
         let found = shapes.map(|(rows, outputs)| chosen(rows, outputs));

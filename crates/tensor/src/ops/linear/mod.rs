@@ -163,7 +163,7 @@ pub fn project_wide<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compu
     wide(x, projection, Orientation::Transposed, compute.precision)
 }
 
-/// As [`project_wide`] on a card, with the marks of the scores where they are made on the way.
+/// As [`project_wide`] on a GPU, with the marks of the scores where they are made on the way.
 pub(super) fn project_marked(
     x: &Tensor,
     projection: Projection<'_>,

@@ -1,4 +1,4 @@
-//! The average over the flat vector, on the card.
+//! The average over the flat vector, on the GPU.
 
 use crate::Array;
 use crate::array::cuda::convert;

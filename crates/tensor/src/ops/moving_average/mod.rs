@@ -42,9 +42,9 @@ impl MovingAverage {
     /// That of the part that this rank owns.
     ///
     /// # Panics
-    /// As [`MovingAverage::new`], and if the parameters are on a card.
+    /// As [`MovingAverage::new`], and if the parameters are on a GPU.
     pub fn divided(params: &Params, decay: f32, group: &Group) -> MovingAverage {
-        assert_eq!(params.device(), Device::Cpu, "MovingAverage: ranks divide a processor's work");
+        assert_eq!(params.device(), Device::Cpu, "MovingAverage: ranks divide a CPU's work");
         let division = Division::new(params.flat_len(), group.size(), group.rank());
         let mut average = MovingAverage::new(params, decay);
         let chunks = division.own_chunks();

@@ -255,7 +255,7 @@ template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ voi
 }
 
 // QUADS times 128 columns for a warp, and how they are divided in the backward pass. Three blocks on a multiprocessor are as
-// many as there are registers for, where rows that are read ahead are bf16; compilers for older cards need more.
+// many as there are registers for, where rows that are read ahead are bf16; compilers for older GPUs need more.
 #define KERNELS(S, T, QUADS, SHARE, WARPS, BLOCKS, name) \
     extern "C" __global__ void forward_##name##_##QUADS(NormForward a) { forward<S, T, QUADS>(a); } \
     extern "C" __global__ void __launch_bounds__(256, BLOCKS) backward_##name##_##QUADS(NormBackward a) { \

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytemuck::NoUninit;
 
 use super::{Forward, Inputs, Keep, Kept, NormOptions};
-use crate::cuda::{Blocks, Card, DropoutArgument, Module, Pointer, card};
+use crate::cuda::{Blocks, DropoutArgument, Gpu, Module, Pointer, gpu};
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param, Tensor};
 
@@ -28,7 +28,7 @@ fn teams(width: usize) -> usize {
 /// none for a second round.
 fn rows_of_a_part(rows: usize, width: usize, dtype: DType) -> usize {
     let room = if dtype == DType::Bf16 && width > 256 { 3 } else { 2 };
-    let blocks = room * card().map_or(1, Card::processors);
+    let blocks = room * gpu().map_or(1, Gpu::processors);
     rows.div_ceil(blocks).next_multiple_of(teams(width))
 }
 

@@ -75,7 +75,7 @@ pub struct Recurrent {
     pub last: RecurrentState,
 }
 
-/// The directions of one layer, which have one width: as [`recurrent`] for each of them, and on a card side by side.
+/// The directions of one layer, which have one width: as [`recurrent`] for each of them, and on a GPU side by side.
 ///
 /// # Panics
 /// As [`recurrent`], or if there is no direction, or their widths differ.
@@ -203,7 +203,7 @@ pub fn recurrent_step(
     RecurrentState { h: Tensor::new(h), c: cell.has_memory().then(|| Tensor::new(c)) }
 }
 
-/// tokens × d in `dtype` on the processor: the state before each token, the left side of the weight's gradient.
+/// tokens × d in `dtype` on the CPU: the state before each token, the left side of the weight's gradient.
 pub(crate) fn states_before(schedule: &Schedule, initial: &Array, outputs: &Array, dtype: DType) -> Array {
     cpu::states_before(schedule, initial, outputs, dtype)
 }
@@ -305,7 +305,7 @@ pub(crate) fn also_given(
     })
 }
 
-/// What the tape keeps of a layer on the processor.
+/// What the tape keeps of a layer on the CPU.
 struct Backward {
     layer: Layer,
     x: (Edge, DType),

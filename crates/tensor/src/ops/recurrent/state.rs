@@ -46,7 +46,7 @@ impl RecurrentState {
     }
 }
 
-/// Row `order[i]` of a state as row i, in f32. On the processor, as the two below: on a card the kernels know the order.
+/// Row `order[i]` of a state as row i, in f32. On the CPU, as the two below: on a GPU the kernels know the order.
 pub(crate) fn gather(state: &Array, order: &[usize]) -> Array {
     cpu::gather(state, order)
 }

@@ -10,7 +10,7 @@ pub(super) fn forward(x: &Array, sequences: &Ragged, initial: Option<&Array>) ->
     let d = x.width() / 2;
     let c = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), d);
     let function = MODULE.function(format!("ssru_{}", x.dtype()));
-    let offsets = sequences.on_card();
+    let offsets = sequences.on_gpu();
     let (blocks, initial) = (blocks(sequences, d), initial.map_or(Pointer::NULL, Array::pointer));
     launch!(function, blocks, x.pointer(), initial, c.pointer(), offsets.pointer(), d as u32);
     c
@@ -21,7 +21,7 @@ pub(super) fn backward(x: &Array, c: &Array, g: &Array, sequences: &Ragged) -> A
     let d = x.width() / 2;
     let dx = Array::scratch_on(Device::Cuda, x.dtype(), x.rows(), 2 * d);
     let function = MODULE.function(format!("ssru_backward_{}", x.dtype()));
-    let offsets = sequences.on_card();
+    let offsets = sequences.on_gpu();
     let (blocks, x, c) = (blocks(sequences, d), x.pointer(), c.pointer());
     launch!(function, blocks, x, c, g.pointer(), dx.pointer(), offsets.pointer(), d as u32);
     dx

@@ -97,7 +97,7 @@ pub fn project_chosen(x: &Tensor, parts: &[ChosenPart<'_>]) -> Tensor {
 }
 
 fn check(x: &Tensor, parts: &[ChosenPart<'_>]) {
-    assert_eq!(x.device(), Device::Cpu, "chosen columns: their scores are computed on the processor");
+    assert_eq!(x.device(), Device::Cpu, "chosen columns: their scores are computed on the CPU");
     let mut end = 0;
     for ChosenPart { rows, columns } in parts {
         let (k, width) = (columns.weight.k(), columns.width);

@@ -1,4 +1,4 @@
-//! Top-k on the card. What is found is written into memory of the host, where it can be read once the step is done.
+//! Top-k on the GPU. What is found is written into memory of the host, where it can be read once the step is done.
 
 use bytemuck::NoUninit;
 
@@ -12,9 +12,9 @@ pub(crate) static MODULE: Module =
 /// More best columns than this are found on the host.
 pub(super) const MOST: usize = 64;
 
-/// Results of the card, and which search they will be of.
+/// Results of the GPU, and which search they will be of.
 #[derive(Default)]
-pub(super) struct FromCard {
+pub(super) struct FromGpu {
     memory: Option<Pinned>,
     /// Where each kind of result begins, while results are on their way.
     pending: Option<Layout>,
@@ -49,7 +49,7 @@ const ROWS: usize = 8;
 /// Marks that a block makes.
 const MARKS: usize = 16;
 
-impl FromCard {
+impl FromGpu {
     /// Memory for so many bytes; it stays where it is while it suffices, so that steps can be replayed.
     fn memory(&mut self, bytes: usize) -> Pointer {
         if self.memory.as_ref().is_none_or(|memory| memory.bytes() < bytes) {
@@ -66,7 +66,7 @@ pub(super) fn find(scores: &Array, marks: Option<Array>, found: &mut TopK) {
     assert!(count <= MOST, "top_k: the {count} best are found on the host");
     let others: Vec<[u32; 2]> = found.others.iter().map(|&(row, column, _)| [row as u32, column]).collect();
     let layout = Layout { best: 8 * rows, others: 8 * rows * (1 + count) };
-    let start = found.from_card.memory(layout.others + 4 * roomy(others.len()));
+    let start = found.from_gpu.memory(layout.others + 4 * roomy(others.len()));
     let (list, other_count) = (upload_list(&others), upload(&[others.len() as u32]));
     let is_marked = marks.is_some();
     let marks = marks.unwrap_or_else(|| marks::room(rows, scores.width()));
@@ -90,14 +90,14 @@ pub(super) fn find(scores: &Array, marks: Option<Array>, found: &mut TopK) {
     }
     let blocks_of_others = roomy(others.len()).div_ceil(32 * ROWS);
     launch!(MODULE.function("top_k"), Blocks::of(blocks_of_rows + blocks_of_others, 32 * ROWS), job);
-    found.from_card.pending = Some(layout);
+    found.from_gpu.pending = Some(layout);
 }
 
-/// Takes what the card has found; it is through with it.
+/// Takes what the GPU has found; it is through with it.
 pub(super) fn collect(found: &mut TopK) {
-    let TopK { normalizers, best, others, from_card, .. } = found;
-    let Some(layout) = from_card.pending.take() else { return };
-    let memory = from_card.memory.as_ref().expect("it was given to the card");
+    let TopK { normalizers, best, others, from_gpu, .. } = found;
+    let Some(layout) = from_gpu.pending.take() else { return };
+    let memory = from_gpu.memory.as_ref().expect("it was given to the GPU");
     memory.read(0, bytemuck::cast_slice_mut(normalizers));
     memory.read(layout.best, bytemuck::cast_slice_mut(best));
     let mut scores = vec![0.0_f32; others.len()];

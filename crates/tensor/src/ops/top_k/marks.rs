@@ -1,4 +1,4 @@
-//! Marks of scores on a card: for every 64 neighbours of a row the largest, and the sum of their powers (`marks.cu`).
+//! Marks of scores on a GPU: for every 64 neighbours of a row the largest, and the sum of their powers (`marks.cu`).
 
 use crate::{Array, DType, Device};
 

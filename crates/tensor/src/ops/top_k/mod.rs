@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Shapes: scores are `rows × classes`, f32. A row is read three times while it is in the first cache: for the largest
-//! score of each block of it, for the sum, and then only the blocks whose largest score is among the best. A card finds both for
+//! score of each block of it, for the sum, and then only the blocks whose largest score is among the best. A GPU finds both for
 //! every 64 scores, where it can when it computes them. No row is sorted and no row of probabilities is written. There is no gradient.
 
 mod chosen;
@@ -19,7 +19,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::linear::Projection;
 use super::linear::{project_marked, project_wide};
-use crate::cuda::{card, current_step};
+use crate::cuda::{current_step, gpu};
 use crate::{Array, Compute, Device, Precision, Rounding, Tensor};
 
 /// A column of a row and its score.
@@ -40,7 +40,7 @@ pub struct TopK {
     count: usize,
     /// Scores that were asked for by row and column, in that order.
     others: Vec<(usize, u32, f32)>,
-    from_card: cuda::FromCard,
+    from_gpu: cuda::FromGpu,
 }
 
 impl TopK {
@@ -49,7 +49,7 @@ impl TopK {
         self.find_and(scores, count, &[], rounding);
     }
 
-    /// As [`TopK::find`]; also keeps the scores of some columns of some rows, for [`TopK::other`]. In a step on a card they are
+    /// As [`TopK::find`]; also keeps the scores of some columns of some rows, for [`TopK::other`]. In a step on a GPU they are
     /// there after [`TopK::collect`].
     pub fn find_and(&mut self, scores: &Tensor, count: usize, others: &[(usize, u32)], rounding: Rounding) {
         let [rows, width] = scores.shape();
@@ -67,22 +67,22 @@ impl TopK {
                     *score = values[*row * width + *column as usize];
                 }
             }
-            Device::Cuda => self.find_on_card(scores.array(), None, count, others),
+            Device::Cuda => self.find_on_gpu(scores.array(), None, count, others),
         }
     }
 
-    /// As [`TopK::find_and`] on a card, for scores that may have [marks] already.
-    fn find_on_card(&mut self, scores: &Array, marks: Option<Array>, count: usize, others: &[(usize, u32)]) {
+    /// As [`TopK::find_and`] on a GPU, for scores that may have [marks] already.
+    fn find_on_gpu(&mut self, scores: &Array, marks: Option<Array>, count: usize, others: &[(usize, u32)]) {
         self.clear(scores.rows(), count.min(scores.width()));
         self.want(others);
         cuda::find(scores, marks, self);
         if current_step().is_none() {
-            card().expect("the scores are on it").wait();
+            gpu().expect("the scores are on it").wait();
             self.collect();
         }
     }
 
-    /// Takes what was found in a step on a card, which is done. Nothing to do on the host.
+    /// Takes what was found in a step on a GPU, which is done. Nothing to do on the host.
     pub fn collect(&mut self) {
         cuda::collect(self);
     }
@@ -106,7 +106,7 @@ impl TopK {
         }
         if x.device() == Device::Cuda {
             let (scores, marks) = project_marked(x, projection, compute);
-            self.find_on_card(&scores, marks, count, others);
+            self.find_on_gpu(&scores, marks, count, others);
             return true;
         }
         if compute.precision != Precision::Int8 || count > MOST_IN_PRODUCT {

@@ -14,7 +14,7 @@ use super::batch_sums::GradientSum;
 use super::departure::Departure;
 use crate::array::cuda::{Sums, join};
 use crate::collective::CHUNK;
-use crate::collective::cards::sum_over_cards;
+use crate::collective::gpus::sum_over_gpus;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::cuda;
 use crate::{Array, DType, Device};
@@ -28,12 +28,12 @@ const SEGMENT: usize = 4 << 20;
 /// As long as the flat vector of values, though seldom all there.
 pub(crate) struct FlatGradients {
     segments: Vec<Segment>,
-    /// On the card they are all there from their first use on: a recorded step must find them where they were. A model that
+    /// On the GPU they are all there from their first use on: a recorded step must find them where they were. A model that
     /// only searches has none.
-    card: Option<OnceLock<Array>>,
-    /// Sums over rows that the card has not joined yet, and the parameters that they belong to.
+    gpu: Option<OnceLock<Array>>,
+    /// Sums over rows that the GPU has not joined yet, and the parameters that they belong to.
     sums: Vec<(usize, Sums)>,
-    /// What was joined already, because a parameter got more than one sum: the card may still read it, aside.
+    /// What was joined already, because a parameter got more than one sum: the GPU may still read it, aside.
     joined: Vec<Sums>,
     /// Per parameter: false until backward has written it since the last update. The first writer overwrites, so
     /// nothing needs to be cleared.
@@ -70,7 +70,7 @@ impl FlatGradients {
         }
         FlatGradients {
             segments,
-            card: None,
+            gpu: None,
             sums: Vec::new(),
             joined: Vec::new(),
             written: vec![false; entries.len()],
@@ -103,25 +103,25 @@ impl FlatGradients {
     /// Forgets all gradients and prepares for those of a device.
     pub(super) fn move_to(&mut self, device: Device) {
         self.clear();
-        self.card = match device {
+        self.gpu = match device {
             Device::Cpu => None,
             Device::Cuda => Some(OnceLock::new()),
         };
     }
 
-    /// The gradients on the card.
-    pub(crate) fn on_card(&self) -> &Array {
-        self.card().expect("parameters on the card have their gradients there")
+    /// The gradients on the GPU.
+    pub(crate) fn on_gpu(&self) -> &Array {
+        self.gpu().expect("parameters on the GPU have their gradients there")
     }
 
-    fn card(&self) -> Option<&Array> {
+    fn gpu(&self) -> Option<&Array> {
         let zeros = || cuda::ahead(|| Array::lasting_zeros_on(Device::Cuda, self.len()));
-        self.card.as_ref().map(|card| card.get_or_init(zeros))
+        self.gpu.as_ref().map(|gpu| gpu.get_or_init(zeros))
     }
 
-    fn card_mut(&mut self) -> Option<&mut Array> {
-        self.card();
-        self.card.as_mut().and_then(OnceLock::get_mut)
+    fn gpu_mut(&mut self) -> Option<&mut Array> {
+        self.gpu();
+        self.gpu.as_mut().and_then(OnceLock::get_mut)
     }
 
     /// Makes everything readable: what nobody has written since the last update is zero, and so is what lies between
@@ -135,10 +135,10 @@ impl FlatGradients {
             let was_written = std::mem::replace(&mut self.written[i], true) && !is_frozen(i);
             let start = if was_written { entry.range().end } else { entry.offset };
             let end = entries.get(i + 1).map_or(len, |next| next.offset);
-            if let Some(card) = self.card() {
+            if let Some(gpu) = self.gpu() {
                 // What lies between parameters is zero from the start.
                 if !was_written {
-                    cuda::clear(card.pointer().offset(start * 4), (end - start) * 4);
+                    cuda::clear(gpu.pointer().offset(start * 4), (end - start) * 4);
                 }
                 continue;
             }
@@ -149,7 +149,7 @@ impl FlatGradients {
 
     /// Joins the sums that wait, all at once.
     fn join_sums(&mut self) {
-        if self.card.is_some() {
+        if self.gpu.is_some() {
             cuda::await_aside();
         }
         if !self.sums.is_empty() {
@@ -177,8 +177,8 @@ impl FlatGradients {
 
     /// Copies the numbers of `range`.
     pub(super) fn copy(&self, range: Range<usize>, to: &mut [f32]) {
-        if let Some(card) = self.card() {
-            return to.copy_from_slice(&card.part_to_vec(range));
+        if let Some(gpu) = self.gpu() {
+            return to.copy_from_slice(&gpu.part_to_vec(range));
         }
         let first = range.start;
         self.for_each_part(range, |segment, part| {
@@ -189,8 +189,8 @@ impl FlatGradients {
 
     /// Takes the gradients, which are complete, out of their place.
     pub(super) fn take(&mut self) -> GradientSum {
-        let parts = match self.card() {
-            Some(card) => vec![card.clone()],
+        let parts = match self.gpu() {
+            Some(gpu) => vec![gpu.clone()],
             None => self.segments.iter_mut().filter_map(|segment| segment.array.take()).collect(),
         };
         self.begin_pass();
@@ -199,8 +199,8 @@ impl FlatGradients {
 
     /// Adds others to the gradients, which are complete.
     pub(super) fn add(&mut self, sum: &GradientSum) {
-        match self.card_mut() {
-            Some(card) => card.add(&sum.parts[0]),
+        match self.gpu_mut() {
+            Some(gpu) => gpu.add(&sum.parts[0]),
             None => {
                 let segments = self.segments.iter_mut().filter_map(|segment| segment.array.as_mut());
                 segments.zip(&sum.parts).for_each(|(array, part)| array.add(part));
@@ -208,9 +208,9 @@ impl FlatGradients {
         }
     }
 
-    /// Adds those of other cards to the gradients, which are complete.
-    pub(super) fn sum_over_cards(&mut self, cards: &cuda::Cards) {
-        sum_over_cards(cards, self.card_mut().expect("parameters on the card have their gradients there"));
+    /// Adds those of other GPUs to the gradients, which are complete.
+    pub(super) fn sum_over_gpus(&mut self, gpus: &cuda::Gpus) {
+        sum_over_gpus(gpus, self.gpu_mut().expect("parameters on the GPU have their gradients there"));
     }
 
     /// From here on buckets leave as soon as they are written.

@@ -35,8 +35,8 @@ impl GradientSlot<'_> {
         copy
     }
 
-    /// Where the numbers are on the card, and how to write them. From here on they count as written.
-    pub(crate) fn on_card(&mut self) -> (cuda::Pointer, Write) {
+    /// Where the numbers are on the GPU, and how to write them. From here on they count as written.
+    pub(crate) fn on_gpu(&mut self) -> (cuda::Pointer, Write) {
         if self.guard.sums.iter().any(|(index, _)| *index == self.index) {
             self.guard.join_sums();
         }
@@ -44,14 +44,14 @@ impl GradientSlot<'_> {
         if was_written {
             cuda::await_aside();
         }
-        let pointer = self.guard.on_card().pointer().offset(self.range.start * 4);
+        let pointer = self.guard.on_gpu().pointer().offset(self.range.start * 4);
         (pointer, if was_written { Write::Add } else { Write::Over })
     }
 
     /// Writes sums over rows, a row of numbers: the partial ones are given, from column `column` on. They are joined with
     /// those of other parameters, before anybody reads them.
     pub(crate) fn sum_later(&mut self, partial: Arc<Array>, column: usize) {
-        let (out, write) = self.on_card();
+        let (out, write) = self.on_gpu();
         self.guard.sums.push((self.index, Sums { partial, column, width: self.range.len(), out, write }));
     }
 

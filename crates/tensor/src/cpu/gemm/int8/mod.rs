@@ -48,7 +48,7 @@ pub(crate) const BLOCK: usize = 32;
 /// The largest integer on either side.
 pub(crate) const LARGEST: f32 = 127.0;
 
-/// Adding 1.5 · 2²³ rounds as the processor's own conversion does, and leaves the integer in the last bits.
+/// Adding 1.5 · 2²³ rounds as the CPU's own conversion does, and leaves the integer in the last bits.
 const ROUND: f32 = 12_582_912.0;
 
 /// The scale of numbers of which `largest` is the greatest in magnitude, and what they are multiplied with to become

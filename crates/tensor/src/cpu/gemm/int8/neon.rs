@@ -1,4 +1,4 @@
-//! NEON: four products of bytes and their sum in one instruction where the processor has it, else products of 16 bits that
+//! NEON: four products of bytes and their sum in one instruction where the CPU has it, else products of 16 bits that
 //! are summed in pairs.
 
 use std::arch::aarch64::*;
@@ -16,7 +16,7 @@ pub(super) fn multiply(left: Left<'_>, strip: &[Tile], sums: &mut Sums) {
     for (row, sums) in sums.0.iter_mut().enumerate().take(left.rows) {
         let integers = &left.integers[row * left.stride..][..strip.len() / 2 * 64];
         if has_dot {
-            // SAFETY: the processor has the instruction.
+            // SAFETY: the CPU has the instruction.
             unsafe { dot_row(integers, strip, sums) };
         } else {
             plain_row(integers, strip, sums);
@@ -39,7 +39,7 @@ fn dot_row(integers: &[i8], strip: &[Tile], out: &mut [i32; STRIP]) {
 
 fn plain_row(integers: &[i8], strip: &[Tile], out: &mut [i32; STRIP]) {
     walk(integers, strip, out, |sum, columns, four| {
-        // SAFETY: every processor of this architecture has these.
+        // SAFETY: every CPU of this architecture has these.
         unsafe {
             let low = vpaddlq_s16(vmull_s8(vget_low_s8(columns), vget_low_s8(four)));
             let high = vpaddlq_s16(vmull_high_s8(columns, four));
@@ -56,7 +56,7 @@ fn walk(
     out: &mut [i32; STRIP],
     add: impl Fn(int32x4_t, int8x16_t, int8x16_t) -> int32x4_t,
 ) {
-    // SAFETY: every processor of this architecture has these; a line has 64 bytes, and there are eight vectors of sums.
+    // SAFETY: every CPU of this architecture has these; a line has 64 bytes, and there are eight vectors of sums.
     unsafe {
         let mut sums = [vdupq_n_s32(0); VECTORS];
         for (integers, tiles) in integers.as_chunks::<64>().0.iter().zip(strip.as_chunks::<2>().0) {

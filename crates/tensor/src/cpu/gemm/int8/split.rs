@@ -1,4 +1,4 @@
-//! Products of bytes for processors that multiply bytes without a sign and bytes with one, and sum two products in 16 bits.
+//! Products of bytes for CPUs that multiply bytes without a sign and bytes with one, and sum two products in 16 bits.
 //!
 //! ```text
 //! q w = |q| · (w xor s) + |q|·[q < 0]        s = −1 where q < 0, else 0, since −w = (w xor −1) + 1

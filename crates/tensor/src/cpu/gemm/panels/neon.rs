@@ -1,4 +1,4 @@
-//! The blocks of sums in NEON, which every 64-bit ARM processor has: 32 registers of four numbers.
+//! The blocks of sums in NEON, which every 64-bit ARM CPU has: 32 registers of four numbers.
 //!
 //! The widest cores start four multiply-adds at a time and take four cycles for each, so a block has about sixteen registers
 //! of sums, however few rows it has. The plain loop of [`super::portable`] has eight, and computes four rows for one.
@@ -18,7 +18,7 @@ pub(super) fn walk(parts: &[Part<'_>], rows: Range<usize>, strips: Range<usize>,
 
 /// Adds the products of up to [`HEIGHT`] rows to `sums`.
 fn add(a: Left<'_>, b: &[f32], rows: usize, sums: &mut [f32; TALLEST * PANEL]) {
-    // SAFETY: every 64-bit ARM processor has NEON.
+    // SAFETY: every 64-bit ARM CPU has NEON.
     unsafe {
         match rows {
             HEIGHT if [a.row_stride, a.k_stride] == [1, HEIGHT] => block::<HEIGHT, 2, true>(a, b, sums),

@@ -98,7 +98,7 @@ fn whole<T>(values: &[T], start: usize, end: usize) -> *const T {
 /// inside, a block stays in registers.
 ///
 /// # Safety
-/// `load` must be able to read 32 numbers at `start` and at the 31 rows behind it, and the processor must have AVX-512.
+/// `load` must be able to read 32 numbers at `start` and at the 31 rows behind it, and the CPU must have AVX-512.
 #[inline(always)]
 unsafe fn arrange<T>(
     start: *const T,
@@ -204,7 +204,7 @@ unsafe fn pair_and_transpose<T>(
 }
 
 /// # Safety
-/// The processor must have AVX-512.
+/// The CPU must have AVX-512.
 #[inline(always)]
 pub(super) unsafe fn store(vector: __m512i, out: &mut [bf16; STEP], row: usize) {
     let out = &mut out[row * DEPTH..(row + 1) * DEPTH];
@@ -213,7 +213,7 @@ pub(super) unsafe fn store(vector: __m512i, out: &mut [bf16; STEP], row: usize) 
 }
 
 /// # Safety
-/// 32 words must be readable, and the processor must have AVX-512.
+/// 32 words must be readable, and the CPU must have AVX-512.
 #[inline(always)]
 unsafe fn load_words(words: *const u16) -> __m512i {
     // SAFETY: the caller's promise.
@@ -224,7 +224,7 @@ unsafe fn load_words(words: *const u16) -> __m512i {
 /// anyway.)
 ///
 /// # Safety
-/// 32 singles must be readable, and the processor must have AVX-512 with bf16.
+/// 32 singles must be readable, and the CPU must have AVX-512 with bf16.
 #[inline(always)]
 unsafe fn load_part(singles: *const f32, part: Part) -> __m512i {
     // SAFETY: the caller's promise; both register types are plain bits.

@@ -102,7 +102,7 @@ const STEPS_PER_TASK: usize = 4;
 /// Fills some steps of some strips; `out` begins with the first of these strips.
 ///
 /// # Safety
-/// No other thread may fill the same steps of the same strips, and the processor must have AVX-512 with bf16.
+/// No other thread may fill the same steps of the same strips, and the CPU must have AVX-512 with bf16.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
 unsafe fn fill(
     operand: Operand<'_>,

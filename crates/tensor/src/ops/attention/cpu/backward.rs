@@ -1,4 +1,4 @@
-//! Backward on the processor. Of forward nothing is kept but two numbers a row: the weights are recomputed.
+//! Backward on the CPU. Of forward nothing is kept but two numbers a row: the weights are recomputed.
 
 use super::layout::{BLOCK, Block, Pair};
 use super::parts::Parts;

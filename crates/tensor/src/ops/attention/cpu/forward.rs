@@ -1,4 +1,4 @@
-//! Forward on the processor: `O = dropout(softmax(scale · Q Kᵀ)) V` for every head of every sequence.
+//! Forward on the CPU: `O = dropout(softmax(scale · Q Kᵀ)) V` for every head of every sequence.
 
 use super::layout::{BLOCK, Block, Pair, Piece};
 use super::parts::Parts;

@@ -1,4 +1,4 @@
-//! Attention on the processor: pairs of sequence and head in tasks, blocks of 32 queries within them.
+//! Attention on the CPU: pairs of sequence and head in tasks, blocks of 32 queries within them.
 
 mod layout;
 mod parts;

@@ -1,4 +1,4 @@
-//! Attention on the card. Fast kernels for bf16 heads of 32, 64 or 128 numbers keep a head's weights in registers and shared
+//! Attention on the GPU. Fast kernels for bf16 heads of 32, 64 or 128 numbers keep a head's weights in registers and shared
 //! memory and use the tensor cores; generic ones do everything else, in f32, and are what the fast ones are tested against.
 //! Those of `single` take the generic ones' place where sequences have one query each.
 //! All compute the weights anew in the backward pass, and no sum depends on the order of blocks.

@@ -1,4 +1,4 @@
-//! What the blocks of a launch do: lists of items in the card's memory. For the generic kernels an item is (sequence, first
+//! What the blocks of a launch do: lists of items in the GPU's memory. For the generic kernels an item is (sequence, first
 //! row); for the fast ones all there is to know of it, so that no block has to look it up in yet another list.
 
 use std::cell::{OnceCell, RefCell};
@@ -119,8 +119,8 @@ impl Work {
         };
         Work {
             step,
-            query_offsets: queries.on_card(),
-            key_offsets: keys.on_card(),
+            query_offsets: queries.on_gpu(),
+            key_offsets: keys.on_gpu(),
             generic: [const { OnceCell::new() }; 2],
             fast: List::new(&[in_parts(1, 0)]),
             fast_queries: List::new(&[long(0), whole(65, LONG), whole(33, 64), whole(1, 32)]),

@@ -1,4 +1,4 @@
-//! A recurrent decoder with attention on the processor, in two compute types.
+//! A recurrent decoder with attention on the CPU, in two compute types.
 
 mod attend;
 

@@ -29,7 +29,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
         choices: Array::scratch(DType::F32, tokens, 2),
         taken: vec![None; tokens],
         scores: None,
-        taken_on_card: None,
+        taken_on_gpu: None,
     };
     let score_weight = attention.score_weight.as_ref().map(Param::values);
     let pass = Forward {

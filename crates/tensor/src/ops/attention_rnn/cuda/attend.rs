@@ -62,7 +62,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
         choices,
         taken: positions,
         scores,
-        taken_on_card: Some(taken),
+        taken_on_gpu: Some(taken),
     }
 }
 
@@ -82,7 +82,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
         values: values.pointer(),
         queries: queries.pointer(),
         weights: pointer(given.weights),
-        taken: pointer(given.taken_on_card),
+        taken: pointer(given.taken_on_gpu),
         d_contexts: given.d_contexts.pointer(),
         d_choices: pointer(given.d_choices),
         de: de.pointer(),
@@ -100,7 +100,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
 
 fn launch(name: String, argument: Argument, targets: &Ragged, shared: usize, rules: &Rules<'_>) {
     check_shared(shared, rules.longest);
-    let (offsets, count) = (targets.on_card(), upload(&[targets.sequences() as u32]));
+    let (offsets, count) = (targets.on_gpu(), upload(&[targets.sequences() as u32]));
     let blocks = Blocks { grid: [targets.tokens(), 1, 1], threads: 256, shared };
     let function = ATTEND.function_with_shared(name, shared);
     launch!(function, blocks, argument, offsets.pointer(), count.pointer());
@@ -120,7 +120,7 @@ pub(super) fn source_gradients(
     let dv = scratch(DType::F32, rows, values.width());
     let is_additive = score.form() == ScoreForm::Additive;
     let dw = scratch(DType::F32, rows, if is_additive { key_width } else { 0 });
-    let (offsets, count) = (targets.on_card(), upload(&[targets.sequences() as u32]));
+    let (offsets, count) = (targets.on_gpu(), upload(&[targets.sequences() as u32]));
     let function = ATTEND.function(format!("attend_sources_{}", keys.dtype()));
     let (targets, count) = (offsets.pointer(), count.pointer());
     let blocks = Blocks::of(rows, 256);

@@ -6,7 +6,7 @@ use super::attend::source_gradients;
 use super::{
     Argument, FAST, GENERIC, Places, Rules, check_shared, most_shared, pointer, scratch, to_positions, zeros,
 };
-use crate::cuda::{Blocks, Card, Pointer, card};
+use crate::cuda::{Blocks, Gpu, Pointer, gpu};
 use crate::ops::attention_rnn::{
     Decoder, DecoderGradients, Forward, Kept, Remembered, ResultGradients, Selection, Wanted,
 };
@@ -80,7 +80,7 @@ impl Decoder {
 
     /// The fast kernel, if it can do this. A block has some times eight columns of queries.
     fn fast(&self, way: Way) -> Option<Fast> {
-        let processors = card().map_or(1, Card::processors);
+        let processors = gpu().map_or(1, Gpu::processors);
         let (d, [key_width, value_width]) = (self.width(), [self.keys.width(), self.values.width()]);
         let slices = d.div_ceil(UNITS);
         let queries = self.weights.query.as_ref().map_or(0, |_| key_width.div_ceil(8 * slices));
@@ -103,9 +103,9 @@ impl Decoder {
         self.fast(way).map(|_| places.zeros())
     }
 
-    /// Goes through all steps. All blocks must be on the card at once.
+    /// Goes through all steps. All blocks must be on the GPU at once.
     fn launch(&self, way: Way, whole: Whole, argument: Argument, targets: &Ragged) {
-        let processors = card().map_or(1, Card::processors);
+        let processors = gpu().map_or(1, Gpu::processors);
         let (rows, rules, d) = (Rows::of(targets), self.rules(), self.width());
         let (list, count) = (rows.list(), rows.count());
         if let Some(fast) = self.fast(way) {

@@ -1,4 +1,4 @@
-//! Recurrent decoders with attention on the card, and attention alone. All steps of a decoder are one launch, as those of a
+//! Recurrent decoders with attention on the GPU, and attention alone. All steps of a decoder are one launch, as those of a
 //! recurrent layer are (`recurrent::cuda`); the gradients of keys and values are summed after the last one, by all
 //! multiprocessors. The weights of all steps are kept.
 
@@ -8,7 +8,7 @@ mod decoder;
 use bytemuck::{NoUninit, Zeroable};
 
 use super::{Estimator, Selection};
-use crate::cuda::{Buffer, Card, Module, Pointer, card, roomy, upload, upload_list};
+use crate::cuda::{Buffer, Gpu, Module, Pointer, gpu, roomy, upload, upload_list};
 use crate::ops::{AttentionScore, Mask};
 use crate::{Array, DType, Device, Param, Ragged};
 
@@ -143,20 +143,20 @@ impl Rules<'_> {
 fn check_shared(shared: usize, longest: usize) {
     assert!(
         shared <= most_shared(),
-        "attention_rnn: a source of {longest} tokens is too long for this card: use --device cpu"
+        "attention_rnn: a source of {longest} tokens is too long for this GPU: use --device cpu"
     );
 }
 
 /// Bytes of shared memory that a block may have.
 fn most_shared() -> usize {
-    match card().map(Card::capability) {
+    match gpu().map(Gpu::capability) {
         Ok((8, 0 | 7)) => 163 << 10,
         Ok((8, _)) => 99 << 10,
         _ => 227 << 10,
     }
 }
 
-/// Sequences and masks in the card's memory.
+/// Sequences and masks in the GPU's memory.
 struct Places {
     sources: Buffer,
     starts: Buffer,
@@ -170,7 +170,7 @@ impl Places {
         let starts: Vec<u64> =
             super::weight_starts(targets, sources).iter().map(|&start| start as u64).collect();
         Places {
-            sources: sources.on_card(),
+            sources: sources.on_gpu(),
             pairs: roomy(starts.last().map_or(0, |&end| end as usize)),
             starts: upload_list(&starts),
             mask: mask.has_booleans().then(|| upload_list(&mask.booleans(targets, sources).0)),

@@ -195,7 +195,7 @@ fn softmax(weights: &mut [f32]) {
     }
 }
 
-/// `e^x`, and 0 from e^-87 on: below that the processor takes a detour for each number too small for it, which the
+/// `e^x`, and 0 from e^-87 on: below that the CPU takes a detour for each number too small for it, which the
 /// lanes past the last position would all do.
 #[inline]
 #[target_feature(enable = "avx512f")]

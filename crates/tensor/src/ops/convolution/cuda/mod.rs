@@ -1,4 +1,4 @@
-//! The three products of a convolution on the card, over windows that are gathered for some rows at a time.
+//! The three products of a convolution on the GPU, over windows that are gathered for some rows at a time.
 
 mod slide;
 
@@ -16,7 +16,7 @@ pub(super) use slide::{slide, tapped};
 pub(crate) static MODULE: Module =
     Module::new("convolution", concat!(include_str!("windows.cu"), include_str!("slide.cu")));
 
-/// Bytes of windows at a time: enough rows to fill the card, and little beside what a step keeps.
+/// Bytes of windows at a time: enough rows to fill the GPU, and little beside what a step keeps.
 const WINDOW_BYTES: usize = 128 << 20;
 /// Rows of windows come in multiples of this.
 const ROWS: usize = 256;
@@ -82,7 +82,7 @@ pub(super) fn input_gradient(
 /// `Σ_t w_tᵀ dy_t` into the gradient of `weight`.
 pub(super) fn weight_gradient(windows: &Windows<'_>, gradient: &Array, weight: &Param) {
     let mut slot = weight.gradient_slot();
-    let (pointer, write) = slot.on_card();
+    let (pointer, write) = slot.on_gpu();
     let [rows, width] = weight.shape();
     if windows.of.rows() == 0 && write == Write::Over {
         return crate::cuda::clear(pointer, rows * width * 4);
@@ -129,15 +129,15 @@ impl Windows<'_> {
         let most = WINDOW_BYTES / (width * dtype.bytes()).max(1) / ROWS * ROWS;
         let most = most.max(ROWS).min(rows);
         let windows = Array::scratch_on(Device::Cuda, dtype, most, width);
-        let offsets = self.sequences.on_card();
+        let offsets = self.sequences.on_gpu();
         for first in (0..rows).step_by(most.max(1)) {
             let part = Part { first, rows: most.min(rows - first) };
-            self.gather_on_card(part, &windows, offsets.pointer());
+            self.gather_on_gpu(part, &windows, offsets.pointer());
             work(Operand { rows: part.rows, ..windows.operand() }, part);
         }
     }
 
-    fn gather_on_card(&self, part: Part, windows: &Array, offsets: Pointer) {
+    fn gather_on_gpu(&self, part: Part, windows: &Array, offsets: Pointer) {
         let bytes = self.of.width() * self.of.dtype().bytes();
         let unit = unit_of([bytes as u64]);
         let job = Gathered {

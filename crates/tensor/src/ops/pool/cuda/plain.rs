@@ -18,7 +18,7 @@ pub(in crate::ops::pool) fn max(values: &Array, sequences: &Ragged) -> Array {
 pub(in crate::ops::pool) fn mean_backward(g: &Array, sequences: &Ragged) -> Array {
     let dv = Array::scratch_on(Device::Cuda, g.dtype(), sequences.tokens(), g.width());
     let function = MODULE.function(format!("mean_pool_backward_{}", g.dtype()));
-    let (offsets, width) = (sequences.on_card(), g.width() as u32);
+    let (offsets, width) = (sequences.on_gpu(), g.width() as u32);
     let blocks = blocks(sequences, g.width());
     launch!(function, blocks, g.pointer(), dv.pointer(), offsets.pointer(), width);
     dv
@@ -28,7 +28,7 @@ pub(in crate::ops::pool) fn mean_backward(g: &Array, sequences: &Ragged) -> Arra
 pub(in crate::ops::pool) fn max_backward(values: &Array, g: &Array, sequences: &Ragged) -> Array {
     let dv = Array::scratch_on(Device::Cuda, g.dtype(), sequences.tokens(), g.width());
     let function = MODULE.function(format!("max_pool_backward_{}", g.dtype()));
-    let (offsets, width) = (sequences.on_card(), g.width() as u32);
+    let (offsets, width) = (sequences.on_gpu(), g.width() as u32);
     let blocks = blocks(sequences, g.width());
     launch!(function, blocks, values.pointer(), g.pointer(), dv.pointer(), offsets.pointer(), width);
     dv
@@ -37,7 +37,7 @@ pub(in crate::ops::pool) fn max_backward(values: &Array, g: &Array, sequences: &
 fn pooled(values: &Array, sequences: &Ragged, name: String) -> Array {
     let width = values.width();
     let pooled = Array::scratch_on(Device::Cuda, values.dtype(), sequences.sequences(), width);
-    let (offsets, blocks) = (sequences.on_card(), blocks(sequences, width));
+    let (offsets, blocks) = (sequences.on_gpu(), blocks(sequences, width));
     let function = MODULE.function(name);
     launch!(function, blocks, values.pointer(), pooled.pointer(), offsets.pointer(), width as u32);
     pooled

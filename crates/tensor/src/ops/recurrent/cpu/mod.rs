@@ -1,4 +1,4 @@
-//! Recurrent steps on the processor, in two compute types.
+//! Recurrent steps on the CPU, in two compute types.
 
 pub(crate) mod cell;
 

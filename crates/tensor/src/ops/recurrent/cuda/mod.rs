@@ -1,4 +1,4 @@
-//! Recurrent layers on the card: all steps of a layer, in all its directions, are one launch. Blocks hand states to each other
+//! Recurrent layers on the GPU: all steps of a layer, in all its directions, are one launch. Blocks hand states to each other
 //! through memory (`exchange.cu`), so a step costs little more than it takes a number to get there and back.
 //!
 //! Fast kernels for bf16 keep the weights in registers and use the tensor cores; generic ones do everything else.
@@ -12,7 +12,7 @@ use bytemuck::{NoUninit, Zeroable};
 
 use super::Cell;
 use super::state::RecurrentState;
-use crate::cuda::{Blocks, Card, Module, Pointer, card, roomy};
+use crate::cuda::{Blocks, Gpu, Module, Pointer, gpu, roomy};
 use crate::{Array, DType, Device, Param, Ragged, Tensor};
 
 pub(super) use layers::layers;
@@ -126,7 +126,7 @@ impl Kind {
     /// Goes through all steps of layers of this kind that read the same sequences. All blocks must be on the
     /// GPU at once.
     pub(super) fn launch(self, way: Way, layers: &[Argument], sequences: &Ragged) {
-        let processors = card().map_or(1, Card::processors);
+        let processors = gpu().map_or(1, Gpu::processors);
         let chunks = sequences.sequences().div_ceil(ROWS);
         let rows = Rows::of(sequences);
         let (list, count, d) = (rows.list(), rows.count(), self.d as u32);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::Ragged;
 use crate::cuda::{Buffer, Pointer, current_step, upload, upload_list};
 
-/// Where rows lie in the card's memory.
+/// Where rows lie in the GPU's memory.
 pub(crate) struct Rows {
     /// The step that they belong to, if any.
     step: Option<u64>,

@@ -150,7 +150,7 @@ pub(super) fn softmax(
 }
 
 /// [`softmax`] for `ROWS` rows of 32, which stay in registers: the same operations in the same order, but one row
-/// after the other would leave the processor waiting for each result.
+/// after the other would leave the CPU waiting for each result.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 fn short_rows<const ROWS: usize>(

@@ -41,7 +41,7 @@ template <int D> __device__ __forceinline__ void backward_whole(const Attention&
 
 }  // namespace fast
 
-// Blocks per multiprocessor: as many as there are registers for, or room in shared memory, which has less on older cards.
+// Blocks per multiprocessor: as many as there are registers for, or room in shared memory, which has less on older GPUs.
 #define FAST(D, forward_threads, forward_blocks, small_blocks, long_blocks)                                            \
     extern "C" __global__ void __launch_bounds__(forward_threads, forward_blocks)                                      \
         attention_fast_forward_##D(Attention a) {                                                                      \

@@ -1,0 +1,87 @@
+//! A training step on a GPU: target tokens a second of the base model (25,600 tokens a side, 32,000 subwords) and of the IWSLT
+//! model (4,096 tokens, 10,000 subwords), for equal and for log-normal lengths.
+//!
+//! ```text
+//! GPU [SECONDS] [CELL]
+//! GPU [--seconds S] [--rounds R] [--cell CELL] [--peer PYTHON] [--modes eager,compile,reduce-overhead,packed]
+//! GPU --about        which GPU it is
+//! ```
+//!
+//! CELL is a part of a cell's name. With an interpreter that has PyTorch it is a race.
+
+mod ours;
+mod race;
+mod work;
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use heedful::tensor::cuda;
+use race::Rules;
+use work::cells;
+
+/// A training step on a GPU, alone or beside PyTorch's
+#[derive(Parser)]
+struct Options {
+    /// Seconds of a turn [default: 3 alone, 1 in a race]
+    #[arg(long)]
+    seconds: Option<f64>,
+    #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Cells with this in their name
+    #[arg(long, default_value = "")]
+    cell: String,
+    /// Python with PyTorch: race against it
+    #[arg(long)]
+    peer: Option<String>,
+    /// How PyTorch trains
+    #[arg(long, value_delimiter = ',', default_value = "eager,compile,reduce-overhead,packed")]
+    modes: Vec<String>,
+    /// Only say which GPU there is
+    #[arg(long)]
+    about: bool,
+    /// Train this cell as a race asks
+    #[arg(long, hide = true)]
+    serve: Option<String>,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    if let Some(cell) = &options.serve {
+        return ours::serve(cells(cell).first().with_context(|| format!("there is no cell {cell}"))?);
+    }
+    if options.about {
+        return about();
+    }
+    let chosen = cells(&options.cell);
+    if chosen.is_empty() {
+        bail!("no cell has {} in its name", options.cell);
+    }
+    if let Some(python) = options.peer {
+        let seconds = options.seconds.unwrap_or(1.0);
+        let rules = Rules { python, modes: options.modes, rounds: options.rounds as usize, seconds };
+        return chosen.iter().try_for_each(|work| race::run(work.name, &rules));
+    }
+    let seconds = options.seconds.unwrap_or(3.0);
+    if let [work] = &chosen[..] {
+        about()?;
+        return ours::print(work, seconds);
+    }
+    // Memory is counted per process.
+    for work in &chosen {
+        let program = std::env::current_exe().context("this program has no path")?;
+        let status =
+            Command::new(program).args(["--seconds", &seconds.to_string(), "--cell", work.name]).status()?;
+        if !status.success() {
+            bail!("{} failed ({status})", work.name);
+        }
+    }
+    Ok(())
+}
+
+fn about() -> Result<()> {
+    let gpu = cuda::gpu()?;
+    println!("{} {}", gpu.name(), gpu.architecture());
+    Ok(())
+}

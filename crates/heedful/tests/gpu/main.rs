@@ -1,0 +1,337 @@
+//! Whole models on a GPU beside the same ones on the CPU.
+
+mod families;
+
+use heedful::data::batch::Batch;
+use heedful::decode::{DecodeError, SearchOptions, search};
+use heedful::layers::Pass;
+use heedful::models::Model;
+use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
+use heedful::tensor::ops::{AdamOptions, Decayed};
+use heedful::tensor::{DType, Device, cuda, tape};
+use heedful::train::{Optimizer, Schedule, StepTrainer, TrainError, TrainerOptions};
+
+fn config() -> TransformerConfig {
+    TransformerConfig {
+        d_model: 128,
+        heads: 2,
+        d_ff: 256,
+        encoder_layers: 2,
+        decoder_layers: 2,
+        dropout: DropoutRates { residual: 0.1, attention: 0.1, feed_forward: 0.1 },
+        ..TransformerConfig::tiny(500)
+    }
+}
+
+fn model() -> Transformer {
+    Transformer::new(config(), 7).expect("a good configuration")
+}
+
+fn batch(seed: u32) -> Batch {
+    batch_of(24, seed)
+}
+
+fn batch_of(sentences: u32, seed: u32) -> Batch {
+    let sentence = |i: u32, salt: u32| -> Vec<u32> {
+        let length = 1 + (i * 37 + salt * 11 + seed * 5) % 40;
+        (0..length).map(|t| 4 + (t * 131 + i * 17 + salt * 29 + seed * 7) % 490).collect()
+    };
+    let pairs: Vec<_> = (0..sentences).map(|i| (sentence(i, 1), sentence(i, 2))).collect();
+    Batch::new(&pairs, 1, 2).expect("a good batch")
+}
+
+fn gradients(device: Device, compute: DType, r_drop: Option<f32>) -> (f32, Vec<f32>) {
+    let model = model();
+    model.params().move_to(device).expect("it fits");
+    let batch = if r_drop.is_some() { batch(1).doubled() } else { batch(1) };
+    let found = model.loss(&batch, &mut Pass::training(compute, 3, 1).with_r_drop(r_drop));
+    let loss = found.loss.item();
+    tape::backward(&found.loss);
+    (loss, model.params().gradients())
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    let apart: f64 = a.iter().zip(b).map(|(&a, &b)| f64::from(a - b).powi(2)).sum();
+    let length: f64 = b.iter().map(|&b| f64::from(b).powi(2)).sum();
+    (apart / length).sqrt()
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gradients_are_those_of_the_processor() {
+    for r_drop in [None, Some(5.0)] {
+        let gradients = |device, compute| gradients(device, compute, r_drop);
+        let (loss, expected) = gradients(Device::Cpu, DType::F32);
+        let (found_loss, found) = gradients(Device::Cuda, DType::F32);
+        let off = distance(&found, &expected);
+        eprintln!("R-Drop {r_drop:?}, f32: loss {found_loss} beside {loss}, gradients apart {off:e}");
+        assert!((loss - found_loss).abs() < 1e-5 * loss && off < 1e-4, "{loss} {found_loss} {off:e}");
+        let (_, narrow) = gradients(Device::Cpu, DType::Bf16);
+        let (_, gpu_narrow) = gradients(Device::Cuda, DType::Bf16);
+        let (ours, gpus) = (distance(&narrow, &expected), distance(&gpu_narrow, &expected));
+        eprintln!("bf16: {ours:e} from f32 on the CPU, {gpus:e} on the GPU");
+        assert!(gpus < 1.2 * ours, "{gpus:e} {ours:e}");
+        let (_, again) = gradients(Device::Cuda, DType::Bf16);
+        assert!(again == gpu_narrow, "two runs differ");
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn twenty_steps_are_those_of_the_processor() {
+    let losses = |device: Device| -> Vec<f32> {
+        let model = model();
+        model.params().move_to(device).expect("it fits");
+        let options = TrainerOptions {
+            average_decay: Some(0.9),
+            ..TrainerOptions::new(DType::F32, 5, Schedule::noam(128, 10))
+        };
+        let mut trainer = StepTrainer::new(model, options);
+        (0..20).map(|step| trainer.step(&batch(step)).expect("a good step").loss).collect()
+    };
+    let (expected, found) = (losses(Device::Cpu), losses(Device::Cuda));
+    for (step, (a, b)) in expected.iter().zip(&found).enumerate() {
+        assert!((a - b).abs() < 1e-4 * a.abs(), "step {step}: {a} and {b}");
+    }
+    eprintln!("losses {:?} and {:?}", &expected[18..], &found[18..]);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn several_batches_make_a_step_as_on_the_processor_and_the_same_one_again() {
+    // Six batches wait as three sums, five as two, which are kept beside the gradients.
+    for count in [6, 5] {
+        let trained = |device: Device, steps: u32| {
+            let mut trainer = trainer(device, DType::F32, None);
+            let step = |step: u32| -> f32 {
+                let batches: Vec<Batch> = (0..count).map(|index| batch(step * count + index)).collect();
+                trainer.step_over(&batches).expect("a good step").loss
+            };
+            let losses: Vec<f32> = (0..steps).map(step).collect();
+            (losses, trainer.state())
+        };
+        let (expected, found) = (trained(Device::Cpu, 1), trained(Device::Cuda, 1));
+        assert!((expected.0[0] - found.0[0]).abs() < 1e-5 * expected.0[0], "{count} batches");
+        // After one step the running mean is a tenth of the gradient.
+        for ((name, _, expected), (.., found)) in expected.1.mean.iter().zip(found.1.mean.iter()) {
+            let apart = distance(found, expected);
+            assert!(apart < 1e-4, "{count} batches, {name}: {apart:e}");
+        }
+        // From the second time on a step is replayed.
+        assert!(trained(Device::Cuda, 6) == trained(Device::Cuda, 6), "two runs differ");
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn a_step_that_is_given_much_is_that_of_the_processor() {
+    // What the second step is given has no room where the first one's was: more is taken in the middle of it.
+    let losses = |device: Device| {
+        let mut trainer = trainer(device, DType::F32, None);
+        [24, 4000, 4000].map(|sentences| trainer.step(&batch_of(sentences, 1)).expect("a good step").loss)
+    };
+    let (expected, found) = (losses(Device::Cpu), losses(Device::Cuda));
+    for (a, b) in expected.iter().zip(&found) {
+        assert!((a - b).abs() < 1e-4 * a.abs(), "{expected:?} and {found:?}");
+    }
+}
+
+fn trainer(device: Device, compute: DType, explosion_factor: Option<f32>) -> StepTrainer<Transformer> {
+    let model = model();
+    model.params().move_to(device).expect("it fits");
+    let schedule = Schedule::noam(128, 10);
+    let options = TrainerOptions {
+        average_decay: Some(0.9),
+        explosion_factor,
+        ..TrainerOptions::new(compute, 5, schedule)
+    };
+    StepTrainer::new(model, options)
+}
+
+fn train(trainer: &mut StepTrainer<Transformer>, batches: impl Iterator<Item = u32>) {
+    for number in batches {
+        trainer.step(&batch(number)).expect("a good step");
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn what_is_replayed_has_the_bits_of_what_is_sent() {
+    // Three sizes, seen again and again: sent, recorded, replayed. The second trainer finds the first one's graphs.
+    let run = || {
+        let mut trainer = trainer(Device::Cuda, DType::Bf16, None);
+        train(&mut trainer, (0..12).map(|step| step % 3));
+        trainer.state()
+    };
+    assert!(run() == run(), "two runs differ");
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn reports_that_arrive_late_are_those_of_single_steps() {
+    let mut one = trainer(Device::Cuda, DType::F32, Some(1000.0));
+    let expected: Vec<_> = (0..40).map(|step| one.step(&batch(step % 5)).expect("a good step")).collect();
+    let mut other = trainer(Device::Cuda, DType::F32, Some(1000.0));
+    let mut found = Vec::new();
+    for step in 0..40 {
+        found.extend(other.submit(std::slice::from_ref(&batch(step % 5))).expect("a good step"));
+        assert!(found.len() + 8 > step as usize, "{} reports after {} steps", found.len(), step + 1);
+    }
+    found.extend(other.drain().expect("good steps"));
+    assert_eq!(found, expected);
+    assert!(one.state() == other.state());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn a_bad_update_is_refused_on_the_gpu() {
+    // An explosion: both devices refuse the same step for the same reason.
+    let diverge = |device: Device| {
+        let mut trainer = trainer(device, DType::F32, Some(1.02));
+        for step in 0.. {
+            if let Err(error) = trainer.step(&batch(step)) {
+                return (trainer.state().step, error.to_string());
+            }
+        }
+        unreachable!("the norm never rises")
+    };
+    let (expected, found) = (diverge(Device::Cpu), diverge(Device::Cuda));
+    assert_eq!(expected.0, found.0, "{} beside {}", expected.1, found.1);
+    // What is not a number: steps that were on their way after it change nothing either.
+    let mut trainer = trainer(Device::Cuda, DType::Bf16, None);
+    train(&mut trainer, 0..3);
+    let before = trainer.state();
+    let weight = trainer.model().params().iter().nth(3).expect("a weight");
+    let mut values = weight.to_vec();
+    values[7] = f32::NAN;
+    weight.set(&values);
+    let error = (3..9).find_map(|step| trainer.submit(std::slice::from_ref(&batch(step))).err());
+    let error = error.or_else(|| trainer.drain().err()).expect("an error");
+    assert!(error.to_string().contains("step 4"), "{error}");
+    let after = trainer.state();
+    assert_eq!(after.step, 3);
+    assert!(after.mean == before.mean && after.norms == before.norms, "a refused update left a trace");
+    // And it goes on from a good state.
+    trainer.restore(&before).expect("the same model");
+    trainer.step(&batch(3)).expect("a good step");
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn a_state_moves_between_devices() {
+    let mut on_gpu = trainer(Device::Cuda, DType::F32, None);
+    let mut on_processor = trainer(Device::Cpu, DType::F32, None);
+    train(&mut on_gpu, 0..5);
+    on_processor.restore(&on_gpu.state()).expect("the same model");
+    assert!(on_gpu.state() == on_processor.state());
+    for step in 5..10 {
+        let [a, b] =
+            [&mut on_gpu, &mut on_processor].map(|it| it.step(&batch(step)).expect("a good step").loss);
+        assert!((a - b).abs() < 1e-4 * b, "step {step}: {a} and {b}");
+    }
+    on_gpu.restore(&on_processor.state()).expect("the same model");
+    assert!(on_gpu.state() == on_processor.state());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn what_is_spared_from_decay_is_the_same_on_both_devices() {
+    let after = |device: Device, decayed: Decayed| {
+        let model = model();
+        model.params().move_to(device).expect("it fits");
+        let adam = AdamOptions { weight_decay: 2.0, decayed, ..Optimizer::PAPER };
+        let options =
+            TrainerOptions { adam, ..TrainerOptions::new(DType::F32, 5, Schedule::Constant { rate: 1e-2 }) };
+        let mut trainer = StepTrainer::new(model, options);
+        train(&mut trainer, 0..5);
+        let norms = trainer.model().params().iter().filter(|param| param.name().ends_with("gamma"));
+        norms.flat_map(|param| param.to_vec()).collect::<Vec<f32>>()
+    };
+    for decayed in [Decayed::Matrices, Decayed::All] {
+        let apart = distance(&after(Device::Cuda, decayed), &after(Device::Cpu, decayed));
+        assert!(apart < 1e-2, "{decayed:?}: {apart}");
+    }
+    // Five decays by 2 % each.
+    let apart = distance(&after(Device::Cuda, Decayed::All), &after(Device::Cuda, Decayed::Matrices));
+    assert!(apart > 5e-2, "{apart}");
+}
+
+/// So many sentence pairs of 30 tokens, `<eos>` included.
+fn sentences(count: usize) -> Batch {
+    let sentence = |i: u32| -> Vec<u32> { (0..29).map(|t| 4 + (t * 131 + i * 17) % 490).collect() };
+    let pairs: Vec<_> = (0..count as u32).map(|i| (sentence(i), sentence(i + 1))).collect();
+    Batch::new(&pairs, 1, 2).expect("a good batch")
+}
+
+/// Bytes that the test below may take: far less than any GPU has, so that batches that do not fit are small.
+const LIMIT: usize = 512 << 20;
+
+/// In a process of its own: the memory of the GPU is that of all tests, and so is its limit.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
+    let variable = "HEEDFUL_CUDA_MEMORY";
+    if std::env::var_os(variable).is_none() {
+        let name = "a_batch_that_does_not_fit_is_an_error_that_names_one_that_does";
+        let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args([name, "--exact", "--ignored", "--nocapture"])
+            .env(variable, LIMIT.to_string())
+            .output()
+            .expect("this program starts");
+        let talk = String::from_utf8_lossy(&output.stderr);
+        eprintln!("{talk}");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(talk.contains("does not fit") && !talk.contains("panicked"), "{talk}");
+        return;
+    }
+    for (compute, r_drop) in [(DType::Bf16, None), (DType::F32, None), (DType::Bf16, Some(5.0))] {
+        let trainer = || {
+            let model = model();
+            model.params().move_to(Device::Cuda).expect("it fits");
+            let schedule = Schedule::noam(128, 10);
+            let options = TrainerOptions {
+                average_decay: Some(0.9),
+                r_drop,
+                ..TrainerOptions::new(compute, 5, schedule)
+            };
+            let mut trainer = StepTrainer::new(model, options);
+            // They are on their way while the next one turns out not to fit.
+            for seed in [1, 2, 3] {
+                trainer.submit(&[batch(seed)]).expect("a small batch");
+            }
+            trainer
+        };
+        let (mut tried, mut untried) = (trainer(), trainer());
+        let refused = tried.submit(&[sentences(10_000)]).expect_err("more than fits");
+        eprintln!("{compute}, R-Drop {r_drop:?}: {refused}");
+        let TrainError::DoesNotFit { step, tokens, largest: Some(largest) } = refused else {
+            panic!("another error: {refused}");
+        };
+        assert_eq!((step, tokens), (4, 10_000 * 30));
+        tried.drain().expect("good steps");
+        let state = tried.state();
+        let again = tried.submit(&[sentences(10_000)]).expect_err("more than fits");
+        assert!(matches!(again, TrainError::DoesNotFit { step: 4, .. }), "{again}");
+        assert!(tried.state() == state, "a step that does not fit changes nothing");
+        let fits = largest / 30;
+        untried.drain().expect("good steps");
+        let losses = [&mut tried, &mut untried]
+            .map(|trainer| trainer.step(&sentences(fits)).expect("as large as was promised").loss);
+        assert!((losses[0] - losses[1]).abs() < 1e-3 * losses[1], "{losses:?}");
+        let more = tried.step(&sentences(fits * 3 / 2)).expect_err("far more than was promised");
+        assert!(matches!(more, TrainError::DoesNotFit { step: 5, .. }), "{more}");
+        eprintln!("{fits} sentences fit; {} of {LIMIT} bytes are reserved", cuda::bytes_reserved());
+        assert!(cuda::bytes_reserved() <= LIMIT);
+    }
+    let model = model();
+    model.params().move_to(Device::Cuda).expect("it fits");
+    // No two of them are equal: those would be decoded once.
+    let source = |i: u32| (0..29).map(|t| 4 + (t * (131 + i / 490) + i * 17) % 490).collect();
+    let sources: Vec<Vec<u32>> = (0..10_000).map(source).collect();
+    let options =
+        |batch_tokens| SearchOptions { batch_tokens: Some(batch_tokens), ..SearchOptions::default() };
+    let refused = search(&model, &sources, &options(1 << 24)).expect_err("more than fits");
+    assert!(matches!(refused, DecodeError::OutOfMemory(_)), "{refused}");
+    cuda::trim();
+    search(&model, &sources[..20], &options(1 << 10)).expect("few fit");
+}

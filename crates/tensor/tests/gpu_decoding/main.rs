@@ -1,0 +1,50 @@
+//! What decoding needs on a GPU, beside the CPU: and a row has the same bits alone and among others.
+
+mod attention;
+mod products;
+mod top_k;
+
+use heedful_tensor::ops::TopK;
+use heedful_tensor::random::Stream;
+use heedful_tensor::{Compute, DType, Device, Init, Params, Tensor, tape};
+
+fn numbers(count: usize, stream: u64) -> Vec<f32> {
+    let stream = Stream::new(1, 2, stream);
+    (0..count as u32).map(|i| 2.0 * stream.uniform(i) - 1.0).collect()
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let apart: f64 = a.iter().zip(b).map(|(&a, &b)| f64::from(a - b).powi(2)).sum();
+    let length: f64 = b.iter().map(|&b| f64::from(b).powi(2)).sum();
+    (apart / length.max(1e-30)).sqrt()
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn a_step_that_is_replayed_finds_what_is_there_now() {
+    let params = Params::new(3);
+    let weight = params.add("weight", 900, 64, Init::Normal(0.5));
+    params.move_to(Device::Cuda).expect("it fits");
+    let mut found = TopK::default();
+    for round in 0..5 {
+        let values = numbers(8 * 64, 10 + round);
+        let compute = Compute::inference(DType::Bf16);
+        let others: Vec<(usize, u32)> = (0..round as usize).map(|row| (row, 7)).collect();
+        let find = |found: &mut TopK| {
+            tape::paused(|| {
+                let x = Tensor::from_f32_on(Device::Cuda, 8, 64, &values);
+                assert!(found.find_in_product(&x, &weight, compute, 4, &others));
+            });
+        };
+        let mut expected = TopK::default();
+        find(&mut expected);
+        Device::Cuda.begin_step(|| find(&mut found)).1.wait();
+        found.collect();
+        for row in 0..8 {
+            assert_eq!(found.best(row), expected.best(row), "round {round}");
+            assert_eq!(found.normalizer(row), expected.normalizer(row), "round {round}");
+        }
+        assert!(others.iter().all(|&(row, column)| found.other(row, column) == expected.other(row, column)));
+    }
+}
