@@ -14,22 +14,28 @@ use clap::{Command, CommandFactory, FromArgMatches};
 
 use crate::without_effect;
 
+mod hints;
+mod short_help;
+
 /// Words that flags abbreviate.
 const WORDS: [(&str, &str); 5] =
     [("src", "source"), ("tgt", "target"), ("ref", "reference"), ("valid", "validation"), ("out", "output")];
 
 /// Parses the arguments of the program; ends it with a message if they are wrong.
-pub(crate) fn parse<A: CommandFactory + FromArgMatches>() -> A {
+pub(crate) fn parse<A: CommandFactory + FromArgMatches>(long_version: &str) -> A {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let parsed = parse_from(&arguments);
+    let parsed = parse_from(A::command().long_version(long_version.to_owned()), &arguments);
     parsed.unwrap_or_else(|error| error.exit())
 }
 
-fn parse_from<A: CommandFactory + FromArgMatches>(arguments: &[OsString]) -> Result<A, clap::Error> {
-    let mut command = with_rules(A::command());
+fn parse_from<A: FromArgMatches>(command: Command, arguments: &[OsString]) -> Result<A, clap::Error> {
+    let mut command = with_rules(command);
     let matches = command.try_get_matches_from_mut(arguments).map_err(|error| {
         let (mut error, names) = (error, flags(&command, arguments));
-        if error.kind() == ErrorKind::UnknownArgument
+        if let Some(hint) = hints::find(&error, arguments) {
+            error.remove(ContextKind::SuggestedArg);
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+        } else if error.kind() == ErrorKind::UnknownArgument
             && let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg)
             && let Some(meant) = suggestion(unknown, &names)
         {
@@ -43,14 +49,28 @@ fn parse_from<A: CommandFactory + FromArgMatches>(arguments: &[OsString]) -> Res
     A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// The rules for negative numbers and repeated flags, in this command and all below it.
-fn with_rules(command: Command) -> Command {
+/// The rules for negative numbers, repeated flags, `-o` and the short help, in this command and all below it.
+pub(crate) fn with_rules(command: Command) -> Command {
     let takes_values = |argument: &clap::Arg| argument.get_action().takes_values();
     let command = command.args_override_self(true).mut_args(|argument| {
         if takes_values(&argument) { argument.allow_negative_numbers(true) } else { argument }
     });
+    let command = short_help::of(with_output_names(command));
     let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     names.iter().fold(command, |command, name| command.mut_subcommand(name, with_rules))
+}
+
+/// `-o`, `--output` and `--out` are the same in every command that has one output.
+fn with_output_names(command: Command) -> Command {
+    let has = |name| command.get_arguments().any(|argument| argument.get_long() == Some(name));
+    if has("out") && has("output") {
+        return command;
+    }
+    command.mut_args(|argument| match argument.get_long() {
+        Some("out") => argument.short('o').visible_alias("output"),
+        Some("output") => argument.alias("out"),
+        _ => argument,
+    })
 }
 
 /// The flags of the command that the arguments name.
@@ -112,7 +132,7 @@ mod tests {
 
     fn parsed(line: &str) -> Result<Program, clap::Error> {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        parse_from(&arguments)
+        parse_from(Program::command(), &arguments)
     }
 
     #[test]

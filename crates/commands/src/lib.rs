@@ -76,16 +76,17 @@ enum Command {
     Seal(commands::seal::Arguments),
     Vocab(commands::vocab::Arguments),
     Doctor(commands::doctor::Arguments),
+    Completions(commands::completions::Arguments),
 }
 
 /// All commands with their arguments, for tests and for documents that are made from them.
 pub fn command_line() -> clap::Command {
-    Arguments::command()
+    command_line::with_rules(Arguments::command())
 }
 
-/// Runs the command that the arguments of this process name.
-pub fn main() -> ExitCode {
-    match run(command_line::parse::<Arguments>().command) {
+/// Runs the command that the arguments of this process name. `commit` is what the program was built from, if that is known.
+pub fn main(commit: Option<&str>) -> ExitCode {
+    match run(command_line::parse::<Arguments>(&long_version(commit)).command) {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough, as in `heedful demo | head`, is no error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -102,6 +103,17 @@ pub fn main() -> ExitCode {
             }
         },
     }
+}
+
+/// The lines of `--version`: the version with its commit, the features, and the instruction set that computes here.
+fn long_version(commit: Option<&str>) -> String {
+    let features =
+        [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi")), ("png", cfg!(feature = "png"))];
+    let features: Vec<&str> = features.iter().filter(|(_, is_in)| *is_in).map(|(name, _)| *name).collect();
+    let commit = commit.map(|commit| format!(" ({commit})")).unwrap_or_default();
+    let features = if features.is_empty() { "none".to_owned() } else { features.join(", ") };
+    let isa = heedful::tensor::cpu::isa::current();
+    format!("{}{commit}\nfeatures: {features}\ninstruction set: {isa}", env!("CARGO_PKG_VERSION"))
 }
 
 fn run(command: Command) -> Result<()> {
@@ -132,6 +144,7 @@ fn run(command: Command) -> Result<()> {
         Command::Seal(arguments) => commands::seal::run(&arguments),
         Command::Vocab(arguments) => commands::vocab::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Completions(arguments) => commands::completions::run(&arguments),
     }
 }
 

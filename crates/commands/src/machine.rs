@@ -74,9 +74,9 @@ enum Compute {
 /// What computes.
 #[derive(clap::Args)]
 pub(crate) struct DeviceName {
-    /// Device that computes: models train and run on both
-    #[arg(long, value_enum, default_value = "cpu", value_name = "NAME", help_heading = HEADING)]
-    device: Name,
+    /// Device that computes: models train and run on both [default: auto]
+    #[arg(long, value_enum, value_name = "NAME", help_heading = HEADING)]
+    device: Option<Name>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -93,9 +93,9 @@ impl DeviceName {
     /// The choice, for training.
     pub(crate) fn choice(&self) -> DeviceChoice {
         match self.device {
-            Name::Cpu => DeviceChoice::Cpu,
-            Name::Cuda => DeviceChoice::Cuda,
-            Name::Auto => DeviceChoice::Auto,
+            Some(Name::Cpu) => DeviceChoice::Cpu,
+            Some(Name::Cuda) => DeviceChoice::Cuda,
+            Some(Name::Auto) | None => DeviceChoice::Auto,
         }
     }
 
@@ -104,19 +104,25 @@ impl DeviceName {
     pub(crate) fn only_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
         let why = format!("{work} runs on the CPU");
         match self.device {
-            Name::Cuda => bail!("{why}: use --device cpu or auto"),
-            Name::Auto if verbosity == Verbosity::Normal => eprintln!("heedful: {why}"),
-            Name::Auto | Name::Cpu => {}
+            Some(Name::Cuda) => bail!("{why}: use --device cpu or auto"),
+            Some(Name::Auto) if verbosity == Verbosity::Normal => eprintln!("heedful: {why}"),
+            Some(Name::Auto | Name::Cpu) | None => {}
         }
         Ok(())
     }
 
-    /// What computes, to be asked for before anything is read or written: a GPU that is asked for is there. A line on standard error
-    /// says so if the choice is open and there is none.
+    /// The device, to be asked for before anything is read or written: an error if `--device cuda` finds no GPU. A line on standard
+    /// error names a GPU that nobody asked for, and says why `--device auto` takes the CPU.
     pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<Device> {
         let ChosenDevice { device, why_not_gpu } = self.chosen()?;
-        if let (Some(why), Verbosity::Normal) = (why_not_gpu, verbosity) {
-            eprintln!("heedful: uses the CPU: {why}");
+        if verbosity == Verbosity::Normal {
+            match (self.device, why_not_gpu, cuda::gpu()) {
+                (Some(_), Some(why), _) => eprintln!("heedful: uses the CPU: {why}"),
+                (None, None, Ok(gpu)) => {
+                    eprintln!("heedful: uses the GPU, {}; --device cpu for the CPU", gpu.name())
+                }
+                _ => {}
+            }
         }
         Ok(device)
     }
@@ -136,10 +142,14 @@ impl Machine {
 
     /// Sets the machine up, as [`DeviceName::set_up`].
     pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<()> {
-        if self.compute == Some(Compute::Int8) && (self.device.device == Name::Cuda || self.is_gpu()) {
-            bail!("integers of eight bits are computed on the CPU: use --compute bf16, or --device cpu");
+        match self.device.device {
+            // Without --device, int8 is computed where it can be.
+            None if self.compute == Some(Compute::Int8) => {}
+            Some(Name::Cuda | Name::Auto) if self.compute == Some(Compute::Int8) && self.is_gpu() => {
+                bail!("int8 is computed on the CPU: use --compute bf16, or --device cpu")
+            }
+            _ => drop(self.device.set_up(verbosity)?),
         }
-        self.device.set_up(verbosity)?;
         self.threads.set_up();
         Ok(())
     }
@@ -150,16 +160,19 @@ impl Machine {
     }
 
     fn is_gpu(&self) -> bool {
-        match self.device.device {
-            Name::Cpu => false,
-            Name::Cuda => true,
-            Name::Auto => cuda::gpu().is_ok(),
+        match self.device.choice() {
+            DeviceChoice::Cpu => false,
+            DeviceChoice::Cuda => true,
+            DeviceChoice::Auto => cuda::gpu().is_ok(),
         }
     }
 
     /// What is to compute.
     pub(crate) fn choice(&self) -> DeviceChoice {
-        self.device.choice()
+        match (self.device.device, self.compute) {
+            (None, Some(Compute::Int8)) => DeviceChoice::Cpu,
+            _ => self.device.choice(),
+        }
     }
 
     /// Whether a number type was named.

@@ -1,5 +1,6 @@
 //! One module for each command, in groups: learn, use, measure, explain, serve.
 
+pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 

@@ -23,16 +23,17 @@ use crate::progress::{Bar, Verbosity};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folder of a model or of a training run, or a package (`heedful pack`); or use --model
-    folder: Option<PathBuf>,
+    /// Folders of models or of training runs, or packages (`heedful pack`); or use --model
+    #[arg(value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
     /// Serve a folder under a name, for example en-de=runs/multi30k; repeatable
     #[arg(long, value_name = "NAME=FOLDER", value_parser = ModelSpec::parse)]
     model: Vec<ModelSpec>,
     /// Source language of FOLDER, for example en
-    #[arg(long, value_name = "CODE", requires = "folder")]
+    #[arg(long, value_name = "CODE", requires = "folders")]
     source: Option<String>,
     /// Target language of FOLDER, for example de
-    #[arg(long, value_name = "CODE", requires = "folder")]
+    #[arg(long, value_name = "CODE", requires = "folders")]
     target: Option<String>,
     /// Show the training runs below this folder on the web page
     #[arg(long, value_name = "FOLDER")]
@@ -148,6 +149,9 @@ Examples:
   heedful serve --model en-de=runs/multi30k --model zh-en=heedful-demo --keys keys.json --watch
       two translators, with API keys; a model is reloaded when its weights change
 
+  heedful serve runs/en-de runs/de-en
+      two models, each under the name of its folder
+
   curl http://127.0.0.1:5000/translate -d 'q=A dog runs.' -d source=en -d target=de
       a request";
 
@@ -177,7 +181,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 impl Arguments {
     fn options(&self) -> Result<ServerOptions> {
         let mut models = Vec::new();
-        if let Some(folder) = &self.folder {
+        if let [_, another, ..] = self.folders.as_slice()
+            && (self.source.is_some() || self.target.is_some())
+        {
+            bail!(
+                "--source and --target are those of one FOLDER, and {} is another: use --model SOURCE-TARGET=FOLDER for each",
+                another.display()
+            );
+        }
+        for folder in &self.folders {
             let mut spec = ModelSpec::folder(folder);
             spec.source = self.source.clone().unwrap_or(spec.source);
             spec.target = self.target.clone().unwrap_or(spec.target);
