@@ -17,6 +17,7 @@ mod matrix;
 mod product;
 mod public_items;
 mod python;
+mod site;
 mod step;
 mod story;
 mod targets;
@@ -61,6 +62,8 @@ Usage: cargo xtask COMMAND
   targets            compile for Linux, Windows and macOS: every target whose standard library is installed
   story [check]      run the commands of docs/story, and write what they print and draw into its chapters; check asks only
                      whether the commands of all documentation exist
+  site               write docs/reference from the sources, and make the guide a static site, target/site; installs mdBook
+                     below target/ if the machine has none
   zoo ENGLISH
                      fetch the models that heedful models lists, import them and compare them with their originals on a file of
                      sentences; needs a network
@@ -105,6 +108,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["page-pictures", ..] => {
             bail!("page-pictures takes the folder of a model that `heedful demo` trained")
         }
+        ["site"] => site::run(),
         ["tidy"] => tidy::run(),
         ["bits"] => bits::run(None),
         ["bits", before] => bits::run(Some(before)),
@@ -123,7 +127,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["aarch64", rest @ ..] => aarch64::run(rest),
         ["targets"] => targets::run(),
         [] => bail!("no command given\n\n{HELP}"),
-        [known @ ("check" | "page" | "tidy" | "wheel" | "dist" | "golden" | "targets"), ..] => {
+        [known @ ("check" | "page" | "site" | "tidy" | "wheel" | "dist" | "golden" | "targets"), ..] => {
             bail!("{known} takes no arguments")
         }
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),

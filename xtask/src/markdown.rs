@@ -60,6 +60,20 @@ pub(crate) fn links(text: &str) -> Vec<Link<'_>> {
     links
 }
 
+/// The path of `target` as seen from the file at `path`; `None` if it leaves the project.
+pub(crate) fn joined(path: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "." | "" => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
 /// The anchors of a text's headings, as GitHub makes them.
 pub(crate) fn anchors(text: &str) -> Vec<String> {
     let mut anchors: Vec<String> = Vec::new();

@@ -38,7 +38,7 @@ impl Places {
             Some((file, anchor)) => (file, Some(anchor)),
             None => (target, None),
         };
-        let file = if file.is_empty() { Some(path.to_owned()) } else { joined(path, file) };
+        let file = if file.is_empty() { Some(path.to_owned()) } else { markdown::joined(path, file) };
         let found = file.as_ref().and_then(|file| Some((file, self.files.get(file)?)));
         match (found, anchor) {
             (None, None) if file.as_ref().is_some_and(|file| self.is_folder(file)) => None,
@@ -52,20 +52,6 @@ impl Places {
     fn is_folder(&self, path: &str) -> bool {
         path.is_empty() || self.files.keys().any(|file| file.starts_with(&format!("{path}/")))
     }
-}
-
-/// The path of `target` as seen from the file at `path`; `None` if it leaves the project.
-fn joined(path: &str, target: &str) -> Option<String> {
-    let mut parts: Vec<&str> = path.split('/').collect();
-    parts.pop();
-    for part in target.split('/') {
-        match part {
-            "." | "" => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 #[cfg(test)]
