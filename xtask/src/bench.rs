@@ -6,10 +6,16 @@ use crate::python::Environment;
 use crate::workspace::{cargo, root};
 use crate::{python, step};
 
+/// Not a race: writes the tables of bench/README.md.
+const PAGE: &str = "page";
+
 pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<()> {
     let known = names()?;
     if !known.iter().any(|known| known == name) {
         bail!("there is no bench `{name}`; there are: {}", known.join(", "));
+    }
+    if name == PAGE {
+        return step::command(&mut cargo(["run", "--quiet", "--package", "heedful-bench", "--bin", PAGE]));
     }
     let python = match std::env::var_os("HEEDFUL_BENCH_PYTHON") {
         Some(python) => python.into(),

@@ -38,7 +38,7 @@ pub(crate) fn pictures(model: &str) -> Result<()> {
 fn node(program: &Path, model: &Path) -> Result<Command> {
     let browser = tools()?;
     let mut node = Command::new("node");
-    node.current_dir(packages()?);
+    node.current_dir(packages(TESTS, "browser")?);
     node.env("HEEDFUL_BINARY", program).env("HEEDFUL_MODEL", model).env("CHROMIUM", browser);
     Ok(node)
 }
@@ -88,9 +88,9 @@ fn on_path(program: &str) -> Option<PathBuf> {
     env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// Copies the tests, brings their packages up to date, and returns the folder that holds both.
-fn packages() -> Result<PathBuf> {
-    let (from, folder) = (root().join(TESTS), target().join("browser"));
+/// Copies a folder of scripts below target/, installs the packages of its lock file there, and returns that folder.
+pub(crate) fn packages(scripts: &str, name: &str) -> Result<PathBuf> {
+    let (from, folder) = (root().join(scripts), target().join(name));
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for entry in fs::read_dir(&from).with_context(|| format!("cannot read {}", from.display()))? {
         let file = entry?.path();
@@ -100,12 +100,12 @@ fn packages() -> Result<PathBuf> {
     // The stamp is the list that was installed, whole: what differs can be read off with `diff`.
     let stamp = folder.join("installed-packages.json");
     let wanted =
-        fs::read_to_string(folder.join("package-lock.json")).context("the tests have no lock file")?;
+        fs::read_to_string(folder.join("package-lock.json")).context("the scripts have no lock file")?;
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(folder);
     }
     step::within(MINUTES, Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))
-        .context("npm could not fetch the packages of the tests; they need the network once")?;
+        .context("npm could not fetch the packages of the scripts; they need the network once")?;
     // Written last: an interrupted installation is repeated next time.
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(folder)

@@ -24,9 +24,11 @@ mod targets;
 mod test;
 mod tidy;
 mod wheel;
+mod workflows;
 mod workspace;
 mod zoo;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -48,8 +50,12 @@ Usage: cargo xtask COMMAND
                      the pictures of the page in docs/pictures, with the folder of a model that heedful demo trained
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths, dead links
   wheel              the Python package as a wheel for this CPU, in target/wheels; needs Python and a network
-  dist               what is given to others: programs and wheels for x86-64 and ARM with glibc 2.17 or newer, checksums and
-                     licences, in target/dist/heedful-VERSION; needs Python and a network
+  dist               programs and wheels for x86-64 and ARM (on Linux for glibc 2.17 or newer) with manual pages, completions,
+                     checksums and licences, in target/dist/heedful-VERSION; needs Python and a network
+  dist image         the container image heedful:VERSION, by docker or podman
+  dist site          the guide as an archive
+  dist models        train the demo's models and pack them
+  dist sums FOLDER   write SHA256SUMS of the files in FOLDER
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  measure heedful against its peers; without NAME, list the benches; ARGS are passed to the bench
   bench-kit FOLDER [VERSION]
@@ -103,6 +109,11 @@ fn run(arguments: &[String]) -> Result<()> {
         ["matrix", ..] => bail!("usage: cargo xtask matrix [--all]"),
         ["wheel"] => wheel::run(),
         ["dist"] => dist::run(),
+        ["dist", "image"] => dist::image(),
+        ["dist", "site"] => dist::site(),
+        ["dist", "models"] => dist::models(),
+        ["dist", "sums", folder] => dist::sums(Path::new(folder)),
+        ["dist", ..] => bail!("usage: cargo xtask dist [image|site|models|sums FOLDER]"),
         ["page"] => test::demo_and_page(),
         ["page-pictures", model] => browser::pictures(model),
         ["page-pictures", ..] => {
@@ -127,7 +138,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["aarch64", rest @ ..] => aarch64::run(rest),
         ["targets"] => targets::run(),
         [] => bail!("no command given\n\n{HELP}"),
-        [known @ ("check" | "page" | "site" | "tidy" | "wheel" | "dist" | "golden" | "targets"), ..] => {
+        [known @ ("check" | "page" | "site" | "tidy" | "wheel" | "golden" | "targets"), ..] => {
             bail!("{known} takes no arguments")
         }
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),

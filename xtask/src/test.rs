@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::matrix::Extent;
 use crate::python::Environment;
 use crate::workspace::{cargo, release_program, root, target};
-use crate::{browser, check, matrix, product, python, step, story, wheel};
+use crate::{browser, check, matrix, product, python, site, step, story, wheel, workflows};
 
 /// For each step, on the slowest machine, with the compilation. What the tests themselves wait for has shorter limits.
 const MINUTES: u64 = 180;
@@ -39,7 +39,9 @@ pub(crate) fn run() -> Result<()> {
         step::within(MINUTES, &mut kernels)?;
     }
     wheel::test()?;
+    site::check()?;
     demo_and_page()?;
+    workflows::check()?;
     // The release program and the Python package are there.
     matrix::of_built(Extent::Pairs)
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask wheel`: the Python package as a wheel, and its tests.
 
-use std::env::consts::{ARCH, DLL_PREFIX, DLL_SUFFIX, EXE_SUFFIX};
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX, EXE_SUFFIX};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::dist::platform::GLIBC;
+use crate::dist::platform::{GLIBC, host};
 use crate::python::Environment;
 use crate::workspace::{cargo, root, target};
 use crate::{dist, python, step};
@@ -20,40 +20,37 @@ const FILES: [&str; 3] = ["test_package.py", "test_sharing.py", "test_documents.
 
 /// Builds the wheel for this machine, and says where it lies.
 pub(crate) fn run() -> Result<()> {
-    let wheel = build(&format!("{ARCH}-unknown-linux-gnu"), &target().join("wheels"))?;
+    let wheel = build(&host(), &target().join("wheels"))?;
     println!("{}", wheel.display());
     Ok(())
 }
 
-/// Builds the wheel of a target into a folder, which then has no other of it.
+/// Builds the wheel of a target, and moves it to a folder.
 pub(crate) fn build(for_target: &str, folder: &Path) -> Result<PathBuf> {
     let tools = python::environment(Environment::Release)?;
-    let architecture = for_target.split('-').next().unwrap_or(for_target);
-    let of_target = |name: &str| name.ends_with(&format!("{architecture}.whl"));
-    for old in wheels(folder)?.into_iter().filter(|name| of_target(name)) {
-        fs::remove_file(folder.join(&old)).with_context(|| format!("cannot remove {old}"))?;
-    }
     let licences = root().join("crates/python/LICENSE-THIRD-PARTY.txt");
     fs::write(&licences, dist::licences_of("heedful-python", for_target)?)
         .with_context(|| format!("cannot write {}", licences.display()))?;
+    let new = target().join("new-wheel");
+    if new.exists() {
+        fs::remove_dir_all(&new).with_context(|| format!("cannot remove {}", new.display()))?;
+    }
     let mut maturin = Command::new(&tools);
     maturin.current_dir(root().join("crates/python")).env("PATH", path_with(&tools)?);
-    maturin.args(["-m", "maturin", "build", "--locked", "--profile", "dist", "--out"]).arg(folder);
+    maturin.args(["-m", "maturin", "build", "--locked", "--profile", "dist", "--target", for_target]);
+    maturin.arg("--out").arg(&new);
     if cfg!(target_os = "linux") {
         let compatibility = format!("manylinux_{}", GLIBC.replace('.', "_"));
-        // It reads the symbols of what it has built, and refuses newer ones.
-        maturin.args(["--zig", "--target", for_target, "--compatibility", &compatibility]);
+        // It refuses symbols of a newer C library.
+        maturin.args(["--zig", "--compatibility", &compatibility]);
     }
     step::command(&mut maturin)?;
-    let built = wheels(folder)?.into_iter().find(|name| of_target(name));
-    Ok(folder.join(built.with_context(|| format!("maturin left no wheel for {for_target}"))?))
-}
-
-fn wheels(folder: &Path) -> Result<Vec<String>> {
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
-    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-    let names = names.collect::<Result<Vec<_>>>()?;
-    Ok(names.into_iter().filter(|name| name.ends_with(".whl")).collect())
+    let entry = fs::read_dir(&new).ok().and_then(|mut entries| entries.next());
+    let built = entry.with_context(|| format!("maturin left no wheel for {for_target}"))??;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let wheel = folder.join(built.file_name());
+    fs::rename(built.path(), &wheel).with_context(|| format!("cannot move {}", wheel.display()))?;
+    Ok(wheel)
 }
 
 /// The search path with the programs of an environment before all others.
@@ -92,7 +89,7 @@ pub(crate) fn assemble() -> Result<PathBuf> {
 
 /// The wheel in an environment that has nothing else, and with Ray and Spark: both need a network, and some gigabytes.
 pub(crate) fn test_wheel() -> Result<()> {
-    let wheel = build(&format!("{ARCH}-unknown-linux-gnu"), &target().join("wheels"))?;
+    let wheel = build(&host(), &target().join("wheels"))?;
     step::within(MINUTES, &mut cargo(["build", "--profile", "dist", "-p", "heedful-cli"]))?;
     let program = target().join("dist").join(format!("heedful{EXE_SUFFIX}"));
     let empty = python::empty_environment("wheel-venv")?;

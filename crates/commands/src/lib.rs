@@ -12,6 +12,7 @@ mod interrupt;
 mod output;
 
 mod results;
+mod text_input;
 
 mod long_text;
 

@@ -1,13 +1,15 @@
-//! `cargo xtask dist`: what is given to others.
+//! `cargo xtask dist`: what a release consists of.
 //!
 //! ```text
 //! target/dist/heedful-VERSION/
-//!   heedful-VERSION-TARGET.tar.gz         program, licences of what it contains, README
+//!   heedful-VERSION-TARGET.tar.gz         program, manual pages, completions, licences of what it contains, README
 //!   heedful-VERSION-cp310-abi3-….whl      the Python package
-//!   SHA256SUMS
+//!   heedful-VERSION-site.tar.gz           the guide (`dist site`)
+//!   demo-zh-en.zip, demo-en-zh.zip        the demo's models (`dist models`)
+//!   SHA256SUMS                            of all files (`dist sums`)
 //! ```
 //!
-//! Every program and library is stripped, and refused if it needs a newer glibc than [`platform::GLIBC`].
+//! On Linux every program and library is refused if it needs a newer glibc than [`platform::GLIBC`].
 
 mod licences;
 mod packages;
@@ -21,30 +23,28 @@ use anyhow::{Context, Result, ensure};
 
 use self::platform::{GLIBC, TARGETS, check_glibc};
 use crate::python::{self, Environment};
-use crate::workspace::{cargo, root, target};
-use crate::{step, targets, wheel};
+use crate::workspace::{cargo, release_program, root, target};
+use crate::{site, step, targets, wheel};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PROGRAM: &str = "heedful-cli";
 /// What lies beside the program.
 const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
+/// Programs and wheels for all targets of this system that have a standard library here.
 pub(crate) fn run() -> Result<()> {
-    ensure!(cfg!(target_os = "linux"), "dist builds programs for Linux, on Linux");
     let available = TARGETS.into_iter().map(|name| Ok((name, targets::is_installed(name)?)));
     let (built, left): (Vec<_>, Vec<_>) =
         available.collect::<Result<Vec<_>>>()?.into_iter().partition(|(_, is_installed)| *is_installed);
-    let folder = target().join("dist").join(format!("heedful-{VERSION}"));
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let folder = folder()?;
     for (name, _) in &built {
         program(name, &folder)?;
         let wheel = wheel::build(name, &folder)?;
         println!("{}", wheel.display());
     }
-    sums(&folder)?;
+    if cfg!(target_os = "linux") {
+        sums(&folder)?;
+    }
     println!("{}", folder.display());
     for (name, _) in left {
         println!("left out, no standard library is installed: rustup target add {name}");
@@ -52,32 +52,86 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
+/// The container image `heedful:VERSION`, by docker or podman, whichever is there.
+pub(crate) fn image() -> Result<()> {
+    step::command(&mut cargo(["build", "--release"]))?;
+    let has = |program: &&str| Command::new(program).arg("--version").output().is_ok();
+    let program = ["docker", "podman"].into_iter().find(has).context("docker or podman is needed")?;
+    let name = format!("heedful:{VERSION}");
+    let mut build = Command::new(program);
+    build.current_dir(root()).args(["build", "--file", "deploy/Dockerfile", "--tag", &name, "."]);
+    step::command(&mut build)
+}
+
+/// The guide as an archive.
+pub(crate) fn site() -> Result<()> {
+    site::check()?;
+    archive(&target(), "site", &folder()?.join(format!("heedful-{VERSION}-site.tar.gz")))
+}
+
+/// The demo's models, trained here and packed.
+pub(crate) fn models() -> Result<()> {
+    step::command(&mut cargo(["build", "--release"]))?;
+    let (work, folder) = (target().join("dist/models"), folder()?);
+    for direction in ["zh-en", "en-zh"] {
+        let model = work.join(direction);
+        let mut demo = Command::new(release_program());
+        step::command(demo.args(["demo", "--direction", direction, "--out"]).arg(&model))?;
+        let mut pack = Command::new(release_program());
+        pack.arg("pack").arg(&model).arg("--out").arg(folder.join(format!("demo-{direction}.zip")));
+        step::command(pack.arg("--force"))?;
+    }
+    Ok(())
+}
+
+/// The folder of a release.
+fn folder() -> Result<PathBuf> {
+    let folder = target().join("dist").join(format!("heedful-{VERSION}"));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}
+
 /// Builds the program for a target, and packs it with what has to go along.
 fn program(name: &str, folder: &Path) -> Result<()> {
-    let tools = python::environment(Environment::Release)?;
-    let with_glibc = format!("{name}.{GLIBC}");
-    let build = ["zigbuild", "--locked", "--profile", "dist", "-p", PROGRAM, "--target", &with_glibc];
-    step::command(cargo(build).env("PATH", wheel::path_with(&tools)?))?;
-    let program = target().join(name).join("dist/heedful");
-    check_glibc(&program)?;
-
+    if cfg!(target_os = "linux") {
+        let tools = python::environment(Environment::Release)?;
+        let with_glibc = format!("{name}.{GLIBC}");
+        let build = ["zigbuild", "--locked", "--profile", "dist", "-p", PROGRAM, "--target", &with_glibc];
+        step::command(cargo(build).env("PATH", wheel::path_with(&tools)?))?;
+    } else {
+        let build = ["build", "--locked", "--profile", "dist", "-p", PROGRAM, "--target", name];
+        step::command(&mut cargo(build))?;
+    }
+    let file = format!("heedful{}", std::env::consts::EXE_SUFFIX);
+    let program = target().join(name).join("dist").join(&file);
+    if cfg!(target_os = "linux") {
+        check_glibc(&program)?;
+    }
     let title = format!("heedful-{VERSION}-{name}");
     let inside = folder.join(&title);
     fs::create_dir_all(&inside).with_context(|| format!("cannot make {}", inside.display()))?;
-    copy(&program, &inside.join("heedful"))?;
+    copy(&program, &inside.join(file))?;
     for text in TEXTS {
         copy(&root().join(text), &inside.join(text))?;
     }
+    site::manual(&inside)?;
     let packages = packages::of_program(PROGRAM, name)?;
     write(&inside.join("THIRD-PARTY-LICENSES.txt"), &licences::text(&packages)?)?;
-    // Without names, times and order of this machine: the same files are the same archive.
-    let plain =
-        ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "--mode=u+w,go-w,a+rX"];
-    let mut tar = Command::new("tar");
-    tar.args(plain).args(["--use-compress-program=gzip --no-name --best", "--create", "--file"]);
-    tar.arg(folder.join(format!("{title}.tar.gz"))).arg("--directory").arg(folder).arg(&title);
-    step::command(&mut tar)?;
+    archive(folder, &title, &folder.join(format!("{title}.tar.gz")))?;
     fs::remove_dir_all(&inside).with_context(|| format!("cannot remove {}", inside.display()))
+}
+
+/// Packs the folder `name` that lies in `folder`.
+fn archive(folder: &Path, name: &str, file: &Path) -> Result<()> {
+    let mut tar = Command::new("tar");
+    if cfg!(target_os = "linux") {
+        // Without names, times and order of this machine: the same files are the same archive.
+        tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
+        tar.args(["--mode=u+w,go-w,a+rX", "--use-compress-program=gzip --no-name --best", "-cf"]);
+    } else {
+        tar.arg("-czf");
+    }
+    step::command(tar.arg(file).arg("-C").arg(folder).arg(name))
 }
 
 /// The licences of what a crate of ours contains, for a target.
@@ -85,12 +139,13 @@ pub(crate) fn licences_of(package: &str, name: &str) -> Result<String> {
     licences::text(&packages::of_program(package, name)?)
 }
 
-/// Writes the checksums of all files, in the form that `sha256sum --check` reads.
-fn sums(folder: &Path) -> Result<()> {
+/// Writes `SHA256SUMS` of all files in a folder, for `sha256sum --check`.
+pub(crate) fn sums(folder: &Path) -> Result<()> {
     let mut names: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         names.push(entry?.file_name().into());
     }
+    names.retain(|name| name != Path::new("SHA256SUMS"));
     names.sort();
     let output = Command::new("sha256sum").args(&names).current_dir(folder).output();
     let output = output.context("sha256sum is missing: install coreutils")?;

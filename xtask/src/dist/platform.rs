@@ -8,8 +8,26 @@ use anyhow::{Context, Result, ensure};
 /// The oldest C library that what is given away runs with: that of CentOS 7, and of wheels for `manylinux_2_17`.
 pub(crate) const GLIBC: &str = "2.17";
 
-/// What programs and wheels are built for.
-pub(super) const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
+/// The targets of programs and wheels on each system. The first is the one that tests ask about.
+pub(super) const TARGETS: [&str; 2] = if cfg!(target_os = "macos") {
+    ["aarch64-apple-darwin", "x86_64-apple-darwin"]
+} else if cfg!(windows) {
+    ["x86_64-pc-windows-msvc", "aarch64-pc-windows-msvc"]
+} else {
+    ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"]
+};
+
+/// The target of this machine.
+pub(crate) fn host() -> String {
+    let system = if cfg!(target_os = "macos") {
+        "apple-darwin"
+    } else if cfg!(windows) {
+        "pc-windows-msvc"
+    } else {
+        "unknown-linux-gnu"
+    };
+    format!("{}-{system}", std::env::consts::ARCH)
+}
 
 /// Fails if a program or a library asks for a newer C library.
 pub(super) fn check_glibc(file: &Path) -> Result<()> {

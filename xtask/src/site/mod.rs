@@ -75,17 +75,49 @@ fn empty(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// Puts manual pages (`man`) and completions for shells (`completions`) into a folder.
+pub(crate) fn manual(folder: &Path) -> Result<()> {
+    let work = empty("manual")?;
+    build_programs()?;
+    step::within(MINUTES, Command::new(debug_program("examples/reference")).arg(&work))?;
+    let (pages, completions) = (folder.join("man"), folder.join("completions"));
+    fs::create_dir_all(&pages)?;
+    for entry in fs::read_dir(work.join("man"))? {
+        let entry = entry?;
+        fs::copy(entry.path(), pages.join(entry.file_name()))?;
+    }
+    fs::create_dir_all(&completions)?;
+    for (shell, name) in SHELLS {
+        let output = Command::new(debug_program("heedful")).args(["completions", shell]).output()?;
+        ensure!(output.status.success(), "heedful completions {shell} failed");
+        fs::write(completions.join(name), output.stdout)?;
+    }
+    Ok(())
+}
+
+/// Shells, and the names under which they look for a program's completions.
+const SHELLS: [(&str, &str); 4] =
+    [("bash", "heedful"), ("zsh", "_heedful"), ("fish", "heedful.fish"), ("powershell", "heedful.ps1")];
+
+fn debug_program(name: &str) -> PathBuf {
+    target().join("debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The program, and the example that writes what it says of itself.
+fn build_programs() -> Result<()> {
+    // The same selection of packages and features as that of the tests: nothing is compiled twice.
+    let build = ["build", "--workspace", "--all-features", "--bin", "heedful", "--example", "reference"];
+    step::within(MINUTES, &mut cargo(build))
+}
+
 /// The generated pages with their names.
 fn reference(work: &Path) -> Result<Vec<(&'static str, String)>> {
     let model = work.join("model");
-    // The same selection of packages and features as that of the tests: nothing is compiled twice.
-    let build = ["build", "--workspace", "--all-features", "--bin", "heedful", "--example", "reference"];
-    step::within(MINUTES, &mut cargo(build))?;
-    let program = |name: &str| target().join("debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    let mut import = Command::new(program("heedful"));
+    build_programs()?;
+    let mut import = Command::new(debug_program("heedful"));
     import.arg("import").arg(root().join(MODEL)).arg("-o").arg(&model).arg("--quiet");
     step::within(MINUTES, &mut import)?;
-    step::within(MINUTES, Command::new(program("examples/reference")).arg(work).arg(&model))?;
+    step::within(MINUTES, Command::new(debug_program("examples/reference")).arg(work).arg(&model))?;
     let pages = REFERENCE.map(|name| {
         let text = match name {
             "api.md" => api::page(&fs::read_to_string(work.join("openapi.json"))?)?,
@@ -115,7 +147,7 @@ fn mdbook() -> Result<PathBuf> {
     let arguments =
         ["install", "mdbook", "--version", VERSION, "--locked", "--debug", "--no-default-features"];
     let mut install = cargo(arguments);
-    install.args(["--features", "search", "--root"]).arg(&tools);
+    install.args(["--features", "search", "--root"]).arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "false");
     step::within(MINUTES, &mut install)?;
     ensure!(installed.is_file(), "cargo install left no {}", installed.display());
     Ok(installed)

@@ -4,6 +4,7 @@ mod arrows;
 mod devices;
 mod links;
 mod rules;
+mod words;
 
 use std::fs;
 
@@ -50,11 +51,13 @@ fn complaints() -> Result<Vec<String>> {
     let places = links::Places::new(&texts);
     for (path, text) in &texts {
         rules::check(path, text, &mut complaints);
+        words::check(path, text, &mut complaints);
         for (sources, order) in &orders {
             arrows::check(path, text, (sources, order), &mut complaints);
         }
         places.check(path, text, &mut complaints);
     }
+    words::check_types(&texts, &mut complaints);
     devices::check(&texts, &mut complaints);
     story::check(&texts, &mut complaints);
     if golden_bytes > GOLDEN_BYTES {

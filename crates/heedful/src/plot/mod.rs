@@ -14,6 +14,7 @@ mod heat_map;
 mod colour_scale;
 
 mod axis;
+mod bar_chart;
 mod legend;
 mod line_chart;
 mod row;
@@ -25,6 +26,7 @@ mod report;
 
 pub use alignment::alignment_svg;
 pub use axis::Scale;
+pub use bar_chart::{Bar, BarChart, BarGroup, bar_chart_svg};
 pub use colour_scale::with_colour_scale;
 pub use heat_map::ColourScale;
 pub use heat_map::{HeatMapOptions, heat_map_svg};

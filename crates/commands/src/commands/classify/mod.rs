@@ -24,6 +24,7 @@ use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet, line_count};
 use crate::results::Results;
+use crate::text_input;
 
 /// Classify texts: one line in, one label out, in order
 ///
@@ -88,6 +89,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         anyhow::bail!("--report is about labelled texts: add --label-text FILE");
     }
     let verbosity = arguments.quiet.verbosity();
+    if arguments.text.is_empty() && arguments.label_text.is_none() {
+        text_input::check(arguments.file.as_deref(), verbosity)?;
+    }
     arguments.machine.set_up(verbosity)?;
     let inputs: Vec<&Path> =
         iter::once(&arguments.model).chain(&arguments.file).map(PathBuf::as_path).collect();

@@ -28,6 +28,7 @@ use crate::attention_file::AttendedTokens;
 use crate::long_text::{Long, LongTexts, refused};
 use crate::progress::{Bar, Verbosity, line_count};
 use crate::results::Results;
+use crate::text_input;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
@@ -35,6 +36,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut options = arguments.search_options();
     options.check()?;
     arguments.check()?;
+    if arguments.text.is_empty() {
+        text_input::check(arguments.file(), verbosity)?;
+    }
     let long = arguments.long()?;
     let results = Results::open(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let mut attention =

@@ -11,6 +11,8 @@ use heedful::data::{Input, Tokenizer};
 use heedful::tasks::folder::{ModelFolder, is_package};
 
 use crate::long_text::LONGEST_LINE;
+use crate::progress::Verbosity;
+use crate::text_input;
 
 /// How `--encode` prints tokens.
 pub(super) enum TokenForm {
@@ -69,6 +71,7 @@ fn load(path: &Path) -> Result<Arc<Tokenizer>> {
 
 /// Writes one line for every line of standard input, without waiting for the next.
 fn for_each_line(mut answer: impl FnMut(&str, u64) -> Result<String>) -> Result<()> {
+    text_input::announce(Verbosity::Normal);
     let mut lines = Lines::open(&Input::Standard)?.bounded(LONGEST_LINE, LongLines::Refused);
     let mut number = 0;
     let mut out = io::stdout().lock();
