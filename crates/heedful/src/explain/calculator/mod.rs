@@ -9,8 +9,8 @@
 //! result   weights V;   for several heads Concat(result_1 … result_h), then · W_o + b_o if given
 //! ```
 //!
-//! Everything is computed in f64 from the formulas, not with the kernels of the models, so every displayed
-//! digit is exact. Tests compare the results with NumPy and with the kernels.
+//! Everything is computed in f64 from the formulas, not with the kernels of the models, so results are
+//! accurate beyond the displayed digits. Tests compare them with NumPy and with the kernels.
 
 mod fields;
 mod matrix;
