@@ -19,9 +19,9 @@
 //! | model | source | outputs | their tokens |
 //! |---|---|---|---|
 //! | translator | the text | translations | of the translation, and `<eos>` |
-//! | classifier | the text with the special tokens that the model adds, such as a `<bos>` that represents the text | labels | the label |
+//! | classifier | the text with the model's special tokens, such as `<bos>` | labels | the label |
 //! | language model | empty | the text itself | of the text, and `<eos>` where texts end with it |
-//! | masked language model | the text with the special tokens that the model adds | the text with its gaps filled | the best prediction for each `<mask>` |
+//! | masked LM | the text with the model's special tokens | the text with its gaps filled | the best prediction per `<mask>` |
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

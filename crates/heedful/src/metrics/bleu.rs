@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! BLEU = BP · exp(1/N Σ_{n=1..N} ln p_n)
-//! p_n  = 100 · matching n-grams / n-grams of the hypothesis     summed over the corpus, smoothed where nothing matches
+//! p_n  = 100 · matching n-grams / n-grams of the hypothesis     summed over the corpus, smoothed if 0
 //! BP   = exp(1 − len_ref / len_hyp) if the hypothesis is shorter, else 1
 //! ```
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! accuracy       correctly labelled texts / texts
-//! precision_l    correct share of the texts predicted as l        recall_l   correct share of the texts labelled l
+//! precision_l    correct share of texts predicted as l   recall_l   correct share of texts labelled l
 //! F1_l           2 · precision_l · recall_l / (precision_l + recall_l)
 //! macro F1       mean of F1_l over the labels that occur, actual or predicted
 //! weighted F1    mean of F1_l over the texts, with l the label of each text

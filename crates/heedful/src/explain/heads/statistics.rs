@@ -1,7 +1,7 @@
 //! Statistics of a head's attention, averaged over all queries of a corpus.
 //!
 //! ```text
-//! entropy      −Σ_j w_j log₂ w_j          bits; 0 if all weight is on one token, log₂ n if it is uniform over n
+//! entropy      −Σ_j w_j log₂ w_j          bits; 0: all weight on one token, log₂ n: uniform over n tokens
 //! confidence   max_j w_j
 //! distance     Σ_j w_j |i − j|
 //! previous     w_{i−1}     same  w_i     next  w_{i+1}      over the queries that can attend to such a key
