@@ -1,10 +1,11 @@
-//! Layers and models compared: two tables of "Attention Is All You Need", measured on this machine.
+//! Compares layers and models: two tables of "Attention Is All You Need", measured on this machine.
 //!
-//! 1. [`layers`] is table 1: self attention, restricted self attention, recurrence and convolution, plain and dilated, with the time and the
-//!    memory that they take on this machine as sequences grow.
-//! 2. [`variations`] is table 3: one recipe trained with more and fewer heads, layers, widths and so on, on any corpus.
+//! 1. [`layers`] is table 1: time and memory of self attention, restricted self attention, recurrence,
+//!    convolution and dilated convolution on this machine, by sequence length.
+//! 2. [`variations`] is table 3: one recipe trained with varied numbers of heads and layers, widths and so on,
+//!    on any corpus.
 //!
-//! Both end as Markdown, CSV and a page ([`ComparisonFiles`]).
+//! Both produce Markdown, CSV and an HTML report ([`ComparisonFiles`]).
 
 pub mod layers;
 pub mod variations;
@@ -17,19 +18,19 @@ use std::path::Path;
 use crate::plot::{Report, Table};
 use crate::store::durable::{self, WriteError};
 
-/// A comparison as the files that report it.
+/// The result files of a comparison.
 #[derive(Clone, Debug)]
 pub struct ComparisonFiles {
-    /// Markdown: printed, and saved as `compare.md`.
+    /// Markdown for the terminal, saved as `compare.md`.
     pub markdown: String,
-    /// CSV, for programs: `compare.csv`.
+    /// CSV, saved as `compare.csv`.
     pub csv: String,
-    /// A report with curves: `report.html`.
+    /// A report with charts, saved as `report.html`.
     pub report: Report,
 }
 
 impl ComparisonFiles {
-    /// Writes all three into `folder`, which is created if it is missing.
+    /// Writes all three files into `folder`, creating it if needed.
     pub fn save(&self, folder: &Path) -> Result<(), WriteError> {
         fs::create_dir_all(folder).map_err(|cause| WriteError::Failed { path: folder.to_owned(), cause })?;
         durable::write_bytes(&folder.join("compare.md"), self.markdown.as_bytes())?;
@@ -38,7 +39,7 @@ impl ComparisonFiles {
     }
 }
 
-/// A table from headings and rows.
+/// A table with these headings and rows.
 fn table(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
     let columns = columns.iter().map(|&column| column.to_owned()).collect();
     Table { title: title.to_owned(), columns, rows }

@@ -5,29 +5,29 @@ use std::fmt::Write;
 use crate::plot::Table;
 use crate::plot::markup::is_wide;
 
-/// Shown where there is no number.
-pub(super) const NOTHING: &str = "–";
+/// Shown for a missing value.
+pub(super) const MISSING: &str = "–";
 
-/// A heading and the table, its columns padded to one width; numbers are aligned to the right.
+/// A heading and the table, with padded columns; columns of numbers are right-aligned.
 pub(super) fn markdown(table: &Table) -> String {
     let cell = |text: &String| text.replace('|', "\\|");
     let lines: Vec<Vec<String>> =
         [&table.columns].into_iter().chain(&table.rows).map(|line| line.iter().map(cell).collect()).collect();
     let width = |column: usize| {
-        lines.iter().filter_map(|line| line.get(column)).map(|cell| columns_of(cell)).max().unwrap_or(0)
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| terminal_width(cell)).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..table.columns.len()).map(|column| width(column).max(3)).collect();
     let is_number = |cell: &String| {
         let number = cell.strip_suffix(" %").unwrap_or(cell);
-        number == NOTHING || number == "−∞" || number.parse::<f64>().is_ok()
+        number == MISSING || number == "−∞" || number.parse::<f64>().is_ok()
     };
-    let numbers: Vec<bool> = (0..table.columns.len())
+    let is_numeric: Vec<bool> = (0..table.columns.len())
         .map(|column| table.rows.iter().filter_map(|row| row.get(column)).all(is_number))
         .collect();
     let mut text = format!("## {}\n\n", table.title);
     for (number, line) in lines.iter().enumerate() {
-        for ((cell, &width), is_number) in line.iter().zip(&widths).zip(&numbers) {
-            let space = " ".repeat(width - columns_of(cell));
+        for ((cell, &width), is_number) in line.iter().zip(&widths).zip(&is_numeric) {
+            let space = " ".repeat(width - terminal_width(cell));
             let _ = match is_number {
                 true => write!(text, "| {space}{cell} "),
                 false => write!(text, "| {cell}{space} "),
@@ -35,7 +35,7 @@ pub(super) fn markdown(table: &Table) -> String {
         }
         text += "|\n";
         if number == 0 {
-            for (&width, is_number) in widths.iter().zip(&numbers) {
+            for (&width, is_number) in widths.iter().zip(&is_numeric) {
                 let end = if *is_number { ':' } else { '-' };
                 let _ = write!(text, "| {}{end} ", "-".repeat(width - 1));
             }
@@ -45,8 +45,8 @@ pub(super) fn markdown(table: &Table) -> String {
     text
 }
 
-/// How many columns of a terminal a text takes: Chinese characters take two.
-fn columns_of(text: &str) -> usize {
+/// The number of terminal columns of a text: full-width characters take two.
+fn terminal_width(text: &str) -> usize {
     text.chars().map(|c| if is_wide(c) { 2 } else { 1 }).sum()
 }
 
@@ -57,7 +57,7 @@ impl Table {
     }
 }
 
-/// The headings and the rows, commas between the cells.
+/// Headings and rows as CSV.
 pub(super) fn csv(columns: &[&str], rows: &[Vec<String>]) -> String {
     let line = |cells: Vec<String>| cells.join(",") + "\n";
     let heading = line(columns.iter().map(|column| quoted(column)).collect());
@@ -78,13 +78,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_is_aligned_and_keeps_bars() {
+    fn markdown_is_aligned_and_bars_are_escaped() {
         let rows = vec![vec!["a|b".to_owned(), "1".to_owned()], vec!["c".to_owned(), "12345".to_owned()]];
         let table = super::super::table("title", &["name", "number"], rows);
         let expected =
             "## title\n\n| name | number |\n| ---- | -----: |\n| a\\|b |      1 |\n| c    |  12345 |\n";
         assert_eq!(markdown(&table), expected);
-        // Chinese characters are two columns wide, and shares are numbers.
+        // Chinese characters are two columns wide, and percentages count as numbers.
         let rows =
             vec![vec!["动物".to_owned(), "5.0 %".to_owned()], vec!["cat".to_owned(), "10.0 %".to_owned()]];
         let expected =

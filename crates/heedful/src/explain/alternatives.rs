@@ -1,4 +1,4 @@
-//! What could have stood in the place of each token of an output: the most probable tokens given all before it.
+//! Alternatives to each token of an output: the most probable tokens given its prefix.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,17 +10,18 @@ use crate::models::Generate;
 use crate::tasks::language::Generator;
 use crate::tasks::translate::{Translation, Translator};
 
-/// A token that could have stood in a token's place.
+/// A candidate token at a position of the output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alternative {
-    /// The token in readable form: spaces as `▁`.
+    /// The token in readable form, with spaces as `▁`.
     pub piece: String,
     /// Its log-probability given all tokens before it.
     pub log_probability: f64,
 }
 
 impl Explanation {
-    /// Gives each token of the outputs its `count` most probable alternatives, itself among them if it is one.
+    /// Adds the `count` most probable tokens at the position of every output token; the chosen token may be
+    /// among them.
     #[doc(hidden)]
     pub fn add_alternatives(
         &mut self,
@@ -43,8 +44,8 @@ impl Explanation {
     }
 }
 
-/// The tokens that a language model has generated after a prompt, each with its probability and its `count` most probable
-/// alternatives.
+/// The tokens that a language model generated after a prompt, each with its log-probability and its `count`
+/// most probable alternatives.
 pub fn generated_tokens(
     generator: &Generator,
     prompt: &[u32],

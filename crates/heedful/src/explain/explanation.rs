@@ -1,5 +1,6 @@
-//! The explanation of what a model did with one text, as numbers: pieces, probabilities, alignment, every attention weight
-//! and, if asked for, every score. The server sends it, `heedful explain` writes it, and the page draws it.
+//! The data that explains one output of a model: tokens, probabilities, alignment, all attention weights and,
+//! on request, the scores before the softmax. The server sends it, `heedful explain` writes it, and the page
+//! draws it.
 //!
 //! ```text
 //! {"source": {"text", "tokens": [{"piece", "word"}, …]},
@@ -11,16 +12,16 @@
 //! | kind | queries (rows) | keys (columns) |
 //! |---|---|---|
 //! | encoder | the source's tokens | the source's tokens |
-//! | decoder | the output's tokens, each when it is predicted | `<bos>` and the output's tokens without the last |
+//! | decoder | the output's tokens, as predicted | `<bos>` and the output's tokens except the last |
 //! | cross | the output's tokens | the source's tokens |
 //! | pooling | the output's one token, a label | the source's tokens |
 //!
 //! | model | source | outputs | their tokens |
 //! |---|---|---|---|
 //! | translator | the text | translations | of the translation, and `<eos>` |
-//! | classifier | the text, and what the model reads around it: `<bos>` where the first token stands for the text | labels | the label |
+//! | classifier | the text with the model's special tokens, such as `<bos>` | labels | the label |
 //! | language model | empty | the text itself | of the text, and `<eos>` where texts end with it |
-//! | masked language model | the text, and what the model reads around it | the text with its gaps filled | the best prediction for each `<mask>` |
+//! | masked LM | the text with the model's special tokens | the text with its gaps filled | the best prediction per `<mask>` |
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -41,9 +42,9 @@ pub struct Explanation {
 /// The source sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExplainedSource {
-    /// The text as it was given.
+    /// The text as given.
     pub text: String,
-    /// The tokens that the model reads.
+    /// The input tokens of the model.
     pub tokens: Vec<ExplainedToken>,
 }
 
@@ -56,25 +57,25 @@ pub struct ExplainedOutput {
     pub score: f64,
     /// The sum of the log-probabilities of all tokens.
     pub log_probability: f64,
-    /// The tokens that the model predicted; those of a translation with `<eos>` at the end.
+    /// The predicted tokens; a translation's end with `<eos>`.
     pub tokens: Vec<ExplainedToken>,
-    /// Pairs of source word and target word, in the order of target words.
+    /// Pairs of source word and target word, ordered by target word.
     pub alignment: Vec<(usize, usize)>,
-    /// One for each attention layer, in the order of computation; empty if it was not requested.
+    /// One entry per attention layer, in the order of computation; empty unless requested.
     pub attention: Vec<ExplainedLayer>,
 }
 
 /// One token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExplainedToken {
-    /// The token in readable form: spaces as `▁`.
+    /// The token in readable form, with spaces as `▁`.
     pub piece: String,
-    /// The index of the word that it belongs to; `None` for special tokens, and for white space that no word follows.
+    /// The index of its word; `None` for special tokens, and for white space that no word follows.
     pub word: Option<usize>,
     /// Its log-probability given all tokens before it; only tokens of outputs have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_probability: Option<f64>,
-    /// What could have stood in its place, most probable first; only if it was asked for.
+    /// The most probable tokens at this position, most probable first; empty unless requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Alternative>,
 }
@@ -87,13 +88,13 @@ pub struct ExplainedLayer {
     pub name: LayerName,
     /// What attends to what.
     pub kind: ExplainedKind,
-    /// Rows of each head's matrix.
+    /// The number of rows of each head's matrix.
     pub queries: usize,
-    /// Columns of each head's matrix.
+    /// The number of columns of each head's matrix.
     pub keys: usize,
     /// One matrix for each head.
     pub heads: HeadWeights,
-    /// Their scores before the softmax, if they were asked for.
+    /// The scores before the softmax, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<HeadScores>,
 }
@@ -116,10 +117,10 @@ pub enum ExplainedKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum HeadWeights {
-    /// Rows of numbers, exactly as the model computed them.
+    /// Rows of weights, exactly as the model computed them.
     Rows(Vec<Vec<Vec<f32>>>),
-    /// Base 64 of each weight as a 16-bit integer (low byte first), 65535 for 1, row after row: a long sentence has
-    /// millions of weights.
+    /// Base64 of 16-bit integers, little-endian, row-major, where 65535 is a weight of 1. It is compact: a
+    /// long sentence has millions of weights.
     Packed(Vec<String>),
 }
 
@@ -127,13 +128,13 @@ pub enum HeadWeights {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum HeadScores {
-    /// Rows of numbers; `None` (null) where a mask hides the key, whose score is −∞.
+    /// Rows of scores; `None` (null) for masked keys, whose score is −∞.
     Rows(Vec<Vec<Vec<Option<f32>>>>),
-    /// Base 64 of each score as a 32-bit float (low byte first), row after row; −∞ where a mask hides the key.
+    /// Base64 of f32 values, little-endian, row-major; −∞ for masked keys.
     Packed(Vec<String>),
 }
 
-/// Whether and how an explanation holds attention weights.
+/// Whether an explanation contains attention weights, and in which form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightForm {
@@ -147,20 +148,20 @@ pub enum WeightForm {
 }
 
 impl Explanation {
-    /// How many attention weights and scores it holds.
+    /// The number of attention weights and scores that it contains.
     #[doc(hidden)]
-    pub fn numbers(&self) -> usize {
+    pub fn value_count(&self) -> usize {
         let layers = self.outputs.iter().flat_map(|output| &output.attention);
         let of_layer = |layer: &ExplainedLayer| {
-            let kinds = if layer.scores.is_some() { 2 } else { 1 };
-            kinds * layer.head_count() * layer.queries * layer.keys
+            let matrices_per_head = if layer.scores.is_some() { 2 } else { 1 };
+            matrices_per_head * layer.head_count() * layer.queries * layer.keys
         };
         layers.map(of_layer).sum()
     }
 }
 
 impl ExplainedLayer {
-    /// A layer's weights, and its scores if they were recorded, for the only sequence of a pass.
+    /// A layer's weights, and its scores if they were recorded, of a pass over one sequence.
     pub(super) fn new(map: &AttentionMap, form: WeightForm) -> ExplainedLayer {
         let (queries, keys) = (map.queries.tokens(), map.keys.tokens());
         let heads = match form {
@@ -211,7 +212,7 @@ fn score_rows(scores: &[f32], keys: usize) -> Vec<Vec<Option<f32>>> {
     scores.chunks_exact(keys.max(1)).map(|row| row.iter().map(finite).collect()).collect()
 }
 
-/// The form of [`HeadWeights::Packed`].
+/// Encodes weights as [`HeadWeights::Packed`] describes.
 pub(crate) fn packed(weights: &[f32]) -> String {
     let bytes: Vec<u8> = weights
         .iter()
@@ -232,13 +233,13 @@ mod tests {
     use crate::layers::AttentionSite;
 
     #[test]
-    fn packed_weights_are_sixteen_bit_numbers_low_byte_first() {
+    fn packed_weights_are_little_endian_u16() {
         let bytes = STANDARD.decode(packed(&[0.0, 1.0, 0.5])).expect("base 64");
         assert_eq!(bytes, [0, 0, 255, 255, 0, 128]);
     }
 
     #[test]
-    fn scores_of_hidden_keys_are_null_and_come_back() {
+    fn scores_of_masked_keys_are_null_in_json_and_survive_a_round_trip() {
         let two = Ragged::from_lengths([2]);
         let map = AttentionMap {
             site: AttentionSite::new("decoder.1.self_attention", 1, AttentionRole::DecoderSelf),
@@ -255,8 +256,8 @@ mod tests {
         let packed = ExplainedLayer::new(&map, WeightForm::Packed);
         let Some(HeadScores::Packed(heads)) = &packed.scores else { panic!("{packed:?}") };
         let bytes = STANDARD.decode(&heads[0]).expect("base 64");
-        let numbers: Vec<f32> = bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
-        assert_eq!(numbers, [-0.25, f32::NEG_INFINITY, 3.0, 3.0]);
+        let scores: Vec<f32> = bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+        assert_eq!(scores, [-0.25, f32::NEG_INFINITY, 3.0, 3.0]);
         let unscored = ExplainedLayer::new(&AttentionMap { scores: None, ..map }, WeightForm::Rows);
         assert!(!serde_json::to_string(&unscored).expect("plain data").contains("scores"));
     }

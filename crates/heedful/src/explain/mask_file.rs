@@ -1,4 +1,4 @@
-//! A boolean mask in a file: rows of 0 and 1, as text or as JSON.
+//! Reads a boolean attention mask from a file: rows of 0 and 1, as text or as JSON.
 //!
 //! ```text
 //! 1 0 0        [[1, 0, 0],
@@ -6,8 +6,8 @@
 //! 1,1,1         [1, 1, 1]]
 //! ```
 //!
-//! A row is a query, a column a key; 1 lets the query see the key. In text, white space and commas between digits are ignored
-//! and so are blank lines and what follows a `#`.
+//! Rows are queries, columns are keys; 1 lets the query attend to the key. Text files may have white space
+//! and commas between digits, blank lines, and comments after `#`.
 
 use crate::layers::{AttentionMask, AttentionRole};
 
@@ -17,29 +17,29 @@ pub struct MaskRows {
     rows: Vec<Vec<bool>>,
 }
 
-/// What is wrong with a mask file. Rows count from 1.
+/// Errors in a mask file. Rows are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MaskFileError {
-    /// It has no row.
+    /// The file has no rows.
     #[error("the mask has no row: give a row of 0 and 1 for each query")]
     Empty,
-    /// It is no JSON of rows.
-    #[error("the mask is no JSON array of rows such as [[1,0],[1,1]]: {reason}")]
+    /// The file begins like JSON but is not an array of rows.
+    #[error("the mask is not a JSON array of rows such as [[1,0],[1,1]]: {reason}")]
     Json {
-        /// Why.
+        /// The parser's message.
         reason: String,
     },
-    /// Something else than 0 and 1.
+    /// An element that is neither 0 nor 1.
     #[error("row {row} of the mask has “{found}”: only 0 and 1 are allowed")]
     Digit {
         /// The row.
         row: usize,
-        /// What stands there.
+        /// The element.
         found: String,
     },
-    /// Rows of different lengths.
+    /// Rows have different lengths.
     #[error(
-        "row {row} of the mask has {length} numbers, and the first has {first}: all rows need one for each key"
+        "row {row} of the mask has {length} elements, but the first row has {first}: every row needs one element per key"
     )]
     Ragged {
         /// The row.
@@ -49,7 +49,7 @@ pub enum MaskFileError {
         /// The length of the first.
         first: usize,
     },
-    /// A row without a 1.
+    /// A row has no 1.
     #[error("row {row} of the mask has no 1: every query needs at least one key")]
     NoKey {
         /// The row.
@@ -122,37 +122,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_and_json_say_the_same() {
-        let wanted = MaskRows { rows: vec![vec![true, false], vec![true, true]] };
+    fn text_and_json_give_the_same_mask() {
+        let expected = MaskRows { rows: vec![vec![true, false], vec![true, true]] };
         for text in [
             "10\n11",
-            "# who sees what\n1 0\n\n1,1 # all\n",
+            "# a comment\n1 0\n\n1,1 # all\n",
             "[[1,0],[1,1]]",
             " [[true, false],\n [1, true]]\n",
             "\u{feff}10\n11",
         ] {
-            assert_eq!(MaskRows::parse(text).as_ref(), Ok(&wanted), "{text}");
+            assert_eq!(MaskRows::parse(text).as_ref(), Ok(&expected), "{text}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_row() {
-        for (text, wanted) in [
+    fn errors_name_the_row() {
+        for (text, expected) in [
             ("", "no row"),
             ("# nothing", "no row"),
             ("[]", "no row"),
             ("10\n12", "row 2 of the mask has “2”"),
-            ("1 0\n1", "row 2 of the mask has 1 numbers, and the first has 2"),
+            ("1 0\n1", "row 2 of the mask has 1 elements, but the first row has 2"),
             ("11\n\n00", "row 2 of the mask has no 1"),
             ("[[1,0],[0.5,1]]", "row 2 of the mask has “0.5”"),
             ("[[1,0],[\"1\",1]]", "row 2"),
-            ("[[1,0],[]]", "row 2 of the mask has 0 numbers"),
-            ("[1,0]", "no JSON array of rows"),
-            ("[[1,0]", "no JSON array of rows"),
+            ("[[1,0],[]]", "row 2 of the mask has 0 elements"),
+            ("[1,0]", "not a JSON array of rows"),
+            ("[[1,0]", "not a JSON array of rows"),
             ("[[]]", "row 1 of the mask has no 1"),
         ] {
             let error = MaskRows::parse(text).expect_err(text).to_string();
-            assert!(error.contains(wanted), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What a model attends to, as numbers and as pictures: for one sentence ([`Explanation`] and its views), and for a
-//! model's heads over a corpus ([`heads`]), with the page that shows explanations. [`calculator`] has no model at all: the
-//! user's own numbers.
+//! Attention weights of a model as data and pictures: for one sentence ([`Explanation`] and its views) and
+//! per head over a corpus ([`heads`]), with an HTML page that shows explanations. [`calculator`] needs no
+//! model: it computes attention from matrices that the user gives.
 
 mod alternatives;
 pub mod calculator;
@@ -23,7 +23,7 @@ pub use explanation::{
 };
 pub use mask_file::MaskFileError;
 pub use mask_file::MaskRows;
-pub use options::{ExplainOptions, ScoresKept};
+pub use options::{ExplainOptions, RawScores};
 pub use pictures::position_table_svg;
 pub use viewer::{FILES as VIEWER_FILES, page};
 pub use views::{AttentionMatrix, Granularity, LayerChoice, NamedHead, grid_svg, words_svg};

@@ -1,4 +1,4 @@
-//! How texts are explained, and why one cannot be.
+//! Options for explanations.
 
 use heedful_tensor::Precision;
 
@@ -9,44 +9,46 @@ use crate::layers::{AttentionMask, AttentionRole, Pass};
 /// How a text is explained.
 #[derive(Clone, Debug, Default)]
 pub struct ExplainOptions {
-    /// Whether and how attention weights are held.
+    /// Whether attention weights are included, and in which form.
     pub form: WeightForm,
-    /// Whether their scores are held too.
-    pub scores: ScoresKept,
-    /// Masks under which the model reads the text. Outputs are searched without them; their probabilities and their
-    /// attention are those under the masks.
+    /// Whether the scores before the softmax are included.
+    pub scores: RawScores,
+    /// Attention masks. The search ignores them; probabilities and attention of its outputs are computed with
+    /// them.
     pub masks: Vec<AttentionMask>,
-    /// How outputs are searched; of all tasks the type that is computed in.
+    /// Search options. Tasks without a search use only `compute`.
     pub search: SearchOptions,
 }
 
-/// Whether an explanation holds the scores that the weights are made of.
+/// Whether an explanation contains the attention scores before the softmax.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ScoresKept {
-    /// No.
+pub enum RawScores {
+    /// Leave them out.
     #[default]
-    No,
-    /// Yes, in the form of the weights. They count towards the most numbers that are recorded.
-    Yes,
+    Omit,
+    /// Include them, in the form of the weights. They count towards the limit on recorded values.
+    Include,
 }
 
 impl ExplainOptions {
-    /// Weights in this form, with a search of its own, without scores and masks.
+    /// Weights in the given form, without scores and masks, with the given search options.
     pub fn new(form: WeightForm, search: &SearchOptions) -> ExplainOptions {
         ExplainOptions { form, search: search.clone(), ..ExplainOptions::default() }
     }
 
-    /// A pass that records what these options ask for, of a model that computes in this type unless they name another.
+    /// A pass that records what these options request; `compute` is the model's type, which the options may
+    /// override.
     pub(super) fn pass(&self, compute: Precision) -> Pass {
         let pass = Pass::inference(self.search.compute.unwrap_or(compute)).with_masks(&self.masks);
         match (self.form, self.scores) {
             (WeightForm::None, _) => pass,
-            (_, ScoresKept::No) => pass.recording(),
-            (_, ScoresKept::Yes) => pass.recording_scores(),
+            (_, RawScores::Omit) => pass.recording(),
+            (_, RawScores::Include) => pass.recording_scores(),
         }
     }
 
-    /// As [`ExplainOptions::pass`] for a translator, whose cross attention gives the alignment.
+    /// Like [`ExplainOptions::pass`], but always records cross attention: a translator derives its alignment
+    /// from it.
     pub(super) fn aligning_pass(&self, compute: Precision) -> Pass {
         let pass = match self.form {
             WeightForm::None => self.pass(compute).recording_role(AttentionRole::Cross),

@@ -1,10 +1,10 @@
-//! A picture of the sinusoidal position encoding.
+//! A heat map of the sinusoidal position encoding.
 
 use heedful_tensor::ops::sinusoid;
 
 use crate::plot::{ColourScale, HeatMapOptions, heat_map_svg};
 
-/// `positions` rows of the sinusoidal table at width `d_model`, in [−1, 1].
+/// Draws `positions` rows of the sinusoidal encoding of width `d_model`, in [−1, 1].
 pub fn position_table_svg(positions: usize, d_model: usize) -> String {
     let mut table = vec![0.0; positions * d_model];
     for (position, row) in table.chunks_mut(d_model.max(1)).enumerate() {
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_positions_has_signs() {
+    fn the_position_table_is_drawn_with_a_diverging_scale() {
         let svg = position_table_svg(50, 128);
         assert!(svg.contains("--heat-below") && svg.contains("50 positions × 128 dimensions"));
     }

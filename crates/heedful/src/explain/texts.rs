@@ -1,4 +1,4 @@
-//! The explanations of models that read one text: classifiers, language models, masked language models.
+//! Explanations for models with a single input text: classifiers, language models, masked language models.
 
 use super::explanation::{ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, WeightForm};
 use super::options::ExplainOptions;
@@ -13,7 +13,8 @@ use crate::tasks::language::Generator;
 use crate::tasks::masked::{Filler, Guess};
 
 impl Explanation {
-    /// The `n_best` most probable labels of a text, given as its tokens too; a text without tokens has no output.
+    /// Explains the `n_best` most probable labels of a text whose tokens are `ids`; a text without tokens has
+    /// no output.
     #[doc(hidden)]
     pub fn of_class(
         classifier: &Classifier,
@@ -26,15 +27,15 @@ impl Explanation {
             return Ok(Explanation::blank(text));
         }
         let (probabilities, maps) = classifier.attend_in(&mut options.pass(classifier.compute()), ids)?;
-        // Every label has its copy of them.
+        // Every label gets its own copy of the weights.
         let copies = n_best.min(probabilities.len());
-        let kept = if options.form == WeightForm::None { 0 } else { copies };
-        let numbers: usize = maps.iter().map(AttentionMap::numbers).sum();
-        TooManyWeights::check([ids.len(); 2], numbers.saturating_mul(kept))?;
+        let copies = if options.form == WeightForm::None { 0 } else { copies };
+        let weights: usize = maps.iter().map(AttentionMap::numbers).sum();
+        TooManyWeights::check([ids.len(); 2], weights.saturating_mul(copies))?;
         let mut order: Vec<usize> = (0..probabilities.len()).collect();
         order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
         let output = |&label: &usize| {
-            // A probability may have vanished; its logarithm must not.
+            // A probability may underflow to 0, whose logarithm is −∞.
             let log_probability = f64::from(probabilities[label].max(f32::MIN_POSITIVE)).ln();
             let name = classifier.labels().name(label as u32).to_owned();
             let token = predicted(name.clone(), Some(0), log_probability);
@@ -52,7 +53,7 @@ impl Explanation {
         Ok(Explanation { source, outputs: order.iter().take(n_best).map(output).collect() })
     }
 
-    /// How probable a language model finds every token of a text, given as its tokens, and what it attends to.
+    /// Explains the log-probability and attention of every token of a text under a language model.
     #[doc(hidden)]
     pub fn of_text(generator: &Generator, ids: &[u32], options: &ExplainOptions) -> Result<Explanation> {
         let text = generator.decode(&[], ids);
@@ -61,20 +62,20 @@ impl Explanation {
         }
         let (log_probabilities, maps) = generator.attend_in(&mut options.pass(generator.compute()), ids)?;
         let log_probability = log_probabilities.iter().sum();
-        let mut said = tokens(generator.tokenizer(), ids, &log_probabilities);
+        let mut scored = tokens(generator.tokenizer(), ids, &log_probabilities);
         if generator.ends_texts() {
-            said.push(end(log_probabilities.last().copied()));
+            scored.push(end(log_probabilities.last().copied()));
         }
-        let score = log_probability / options.search.penalty(said.len());
+        let score = log_probability / options.search.penalty(scored.len());
         let attention = layers(&maps, options.form);
         let alignment = Vec::new();
-        let output = ExplainedOutput { text, score, log_probability, tokens: said, alignment, attention };
+        let output = ExplainedOutput { text, score, log_probability, tokens: scored, alignment, attention };
         let source = ExplainedSource { text: String::new(), tokens: Vec::new() };
         Ok(Explanation { source, outputs: vec![output] })
     }
 
-    /// What a masked language model puts into the gaps of a text, given as its tokens too, and what it attends to. A text
-    /// without a gap is read, and its output says what it says.
+    /// Explains how a masked language model fills the `<mask>` gaps of a text whose tokens are `ids`. The
+    /// output of a text without gaps is the text itself.
     #[doc(hidden)]
     pub fn of_gaps(
         filler: &Filler,
@@ -110,7 +111,7 @@ impl Explanation {
         Ok(Explanation { source, outputs: vec![output] })
     }
 
-    /// A text without tokens, of which there is nothing to explain.
+    /// The explanation of a text without tokens, which has no outputs.
     #[doc(hidden)]
     pub fn blank(text: &str) -> Explanation {
         let source = ExplainedSource { text: text.to_owned(), tokens: Vec::new() };
@@ -122,14 +123,15 @@ fn predicted(piece: String, word: Option<usize>, log_probability: f64) -> Explai
     ExplainedToken { piece, word, log_probability: Some(log_probability), alternatives: Vec::new() }
 }
 
-/// The tokens of a text and what the model reads around it.
+/// The tokens of a text with the special tokens that the model adds around it.
 fn surrounded(tokenizer: &Tokenizer, ids: &[u32], special: &SpecialTokens) -> Vec<ExplainedToken> {
-    let mark = |&id: &u32| ExplainedToken {
+    let special_token = |&id: &u32| ExplainedToken {
         piece: tokenizer.piece(id),
         word: None,
         log_probability: None,
         alternatives: Vec::new(),
     };
-    let (before, after) = (special.text_first.iter().map(mark), special.text_last.iter().map(mark));
+    let (before, after) =
+        (special.text_first.iter().map(special_token), special.text_last.iter().map(special_token));
     before.chain(tokens(tokenizer, ids, &[])).chain(after).collect()
 }

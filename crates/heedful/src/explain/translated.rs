@@ -11,7 +11,8 @@ use crate::layers::AttentionMap;
 use crate::tasks::translate::{Output, Translation, Translator};
 
 impl Explanation {
-    /// Runs the model once more over a sentence and its outputs, and records probabilities, alignment and attention.
+    /// Runs the model again over a sentence and its outputs, recording probabilities, alignment and
+    /// attention.
     pub fn new(
         translator: &Translator,
         text: &str,
@@ -22,7 +23,7 @@ impl Explanation {
         Explanation::of_translation(translator, text, translation, &ExplainOptions::new(form, options))
     }
 
-    /// As [`Explanation::new`], also with scores and masks.
+    /// Like [`Explanation::new`], but also supports scores and masks.
     #[doc(hidden)]
     pub fn of_translation(
         translator: &Translator,
@@ -56,8 +57,8 @@ fn explain(
         generated,
     )?;
     let (log_probabilities, score, log_probability) = if options.masks.is_empty() {
-        let stepped = translator.token_scores(source_ids, generated, &options.search)?.tokens;
-        (stepped, output.hypothesis.score, output.hypothesis.log_probability)
+        let unmasked = translator.token_scores(source_ids, generated, &options.search)?.tokens;
+        (unmasked, output.hypothesis.score, output.hypothesis.log_probability)
     } else {
         let sum: f64 = masked.iter().sum();
         (masked, sum / options.search.penalty(generated.len() + 1), sum)
@@ -81,7 +82,7 @@ pub(super) fn end(log_probability: Option<f64>) -> ExplainedToken {
     ExplainedToken { piece: "<eos>".to_owned(), word: None, log_probability, alternatives: Vec::new() }
 }
 
-/// The layers that were recorded; none if they were not asked for.
+/// The recorded layers; empty if no weights were requested.
 pub(super) fn layers(maps: &[AttentionMap], form: WeightForm) -> Vec<ExplainedLayer> {
     match form {
         WeightForm::None => Vec::new(),

@@ -1,9 +1,9 @@
 //! Exact match: the share of outputs that equal their targets.
 
-/// The share of `outputs` that equal their `targets`, from 0 to 1; 0 if there are none.
+/// The share of `outputs` that equal their `targets`, from 0 to 1; 0 without outputs.
 ///
 /// # Panics
-/// If there are not as many outputs as targets.
+/// If the numbers of outputs and targets differ.
 pub fn exact_match<T: PartialEq>(outputs: &[T], targets: &[T]) -> f64 {
     assert_eq!(
         outputs.len(),
@@ -12,8 +12,8 @@ pub fn exact_match<T: PartialEq>(outputs: &[T], targets: &[T]) -> f64 {
         outputs.len(),
         targets.len()
     );
-    let right = outputs.iter().zip(targets).filter(|(output, target)| output == target).count();
-    if outputs.is_empty() { 0.0 } else { right as f64 / outputs.len() as f64 }
+    let correct = outputs.iter().zip(targets).filter(|(output, target)| output == target).count();
+    if outputs.is_empty() { 0.0 } else { correct as f64 / outputs.len() as f64 }
 }
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_two_is_right() {
+    fn the_score_is_the_share_of_equal_outputs() {
         assert_eq!(exact_match(&["a", "b"], &["a", "c"]), 0.5);
         assert_eq!(exact_match(&[vec![1, 2]], &[vec![1, 2]]), 1.0);
         assert_eq!(exact_match::<u32>(&[], &[]), 0.0);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! BLEU = BP · exp(1/N Σ_{n=1..N} ln p_n)
-//! p_n  = 100 · matching n-grams / n-grams of the hypothesis     summed over the corpus, smoothed where nothing matches
+//! p_n  = 100 · matching n-grams / n-grams of the hypothesis     summed over the corpus, smoothed if 0
 //! BP   = exp(1 − len_ref / len_hyp) if the hypothesis is shorter, else 1
 //! ```
 
@@ -18,9 +18,9 @@ use super::tokenize::BleuTokenizer;
 /// How BLEU is computed. The default is sacreBLEU's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BleuOptions {
-    /// How text becomes tokens.
+    /// The tokenizer.
     pub tokenize: BleuTokenizer,
-    /// What a precision is when no n-gram matches.
+    /// The smoothing of precisions without matches.
     pub smoothing: BleuSmoothing,
     /// Whether case matters.
     pub case: Case,
@@ -43,22 +43,24 @@ impl Default for BleuOptions {
 }
 
 impl BleuOptions {
-    /// The options for scores of single sentences: orders longer than the sentence are left out.
+    /// The options for sentence-level scores, which ignore orders longer than the sentence.
     pub fn for_sentences(self) -> BleuOptions {
         BleuOptions { orders: Orders::Effective, ..self }
     }
 }
 
-/// What a precision is when no n-gram matches (Chen and Cherry 2014).
+/// The smoothing of precisions without matching n-grams (Chen and Cherry 2014).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BleuSmoothing {
-    /// 0, and so is BLEU.
+    /// No smoothing: the precision and BLEU are 0.
     None,
     /// This many matches instead of 0. The paper's value is [`Self::FLOOR`].
     Floor(f64),
-    /// From n = 2 on, this number is always added to matches and n-grams. The paper's value is [`Self::ADD_K`].
+    /// For n ≥ 2, this value is added to both the matches and the n-grams. The paper's value is
+    /// [`Self::ADD_K`].
     AddK(f64),
-    /// 1/2 match, 1/4 match at the next such order, and so on: NIST's `mteval-v13a`.
+    /// 1/2 match at the first order without matches, 1/4 at the second, and so on, as in NIST's
+    /// `mteval-v13a`.
     Exponential,
 }
 
@@ -83,9 +85,9 @@ impl fmt::Display for BleuSmoothing {
 /// Which n-gram orders are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orders {
-    /// All orders: for corpora.
+    /// All orders, for corpora.
     All,
-    /// The orders for which the hypothesis has an n-gram: for sentences.
+    /// The orders for which the hypothesis has an n-gram, for sentences.
     Effective,
 }
 
@@ -100,9 +102,9 @@ pub struct Bleu {
     pub brevity_penalty: f64,
     /// The number of tokens in the hypotheses.
     pub hypothesis_length: u64,
-    /// The number of tokens in the references; of several references, the closest in length counts.
+    /// The number of tokens in the references; for several references, the closest in length counts.
     pub reference_length: u64,
-    /// What the score depends on.
+    /// The signature: everything that the score depends on.
     pub signature: String,
 }
 
@@ -136,7 +138,8 @@ pub fn corpus_bleu(hypotheses: &[String], references: &[Vec<String>], options: &
     Bleu { signature: signature.to_string(), ..options.bleu_of(&evaluation.sums()) }
 }
 
-// The numbers of a sentence: its length, the closest reference's length, matches for each order, n-grams for each order.
+// The statistics of a sentence: its length, the closest reference length, matches per order, n-grams per
+// order.
 impl Metric for BleuOptions {
     fn name(&self) -> String {
         "BLEU".to_owned()
@@ -159,8 +162,8 @@ impl Metric for BleuOptions {
         2 + 2 * self.max_order
     }
 
-    fn measure(&self, hypothesis: &str, references: &[&str], numbers: &mut [f64]) {
-        count_matches(self.tokenize, self.case, hypothesis, references, numbers);
+    fn measure(&self, hypothesis: &str, references: &[&str], statistics: &mut [f64]) {
+        count_matches(self.tokenize, self.case, hypothesis, references, statistics);
     }
 
     fn score(&self, sums: &[f64]) -> f64 {
@@ -201,7 +204,7 @@ impl BleuOptions {
         if matches.iter().all(|&count| count == 0.0) {
             return (precisions, orders);
         }
-        let mut halving = 1.0;
+        let mut denominator = 1.0;
         for (n, precision) in precisions.iter_mut().enumerate() {
             let added = match self.smoothing {
                 BleuSmoothing::AddK(k) if n > 0 => k,
@@ -217,8 +220,8 @@ impl BleuOptions {
             *precision = match self.smoothing {
                 _ if matches != 0.0 => 100.0 * matches / total,
                 BleuSmoothing::Exponential => {
-                    halving *= 2.0;
-                    100.0 / (halving * total)
+                    denominator *= 2.0;
+                    100.0 / (denominator * total)
                 }
                 BleuSmoothing::Floor(value) => 100.0 * value / total,
                 BleuSmoothing::None | BleuSmoothing::AddK(_) => 0.0,
@@ -239,40 +242,40 @@ pub(super) fn brevity_penalty(hypothesis: f64, reference: f64) -> f64 {
     }
 }
 
-/// A logarithm whose value at 0 is finite, but so low that one precision of 0 makes BLEU 0.
+/// The logarithm, with a finite value at 0 that is low enough for a single precision of 0 to make BLEU 0.
 fn floored_ln(x: f64) -> f64 {
     if x == 0.0 { -9_999_999_999.0 } else { x.ln() }
 }
 
-/// Writes the counts that every form of BLEU is computed from: see [`BleuOptions`]' implementation of [`Metric`].
+/// Writes the statistics of a sentence for BLEU: see the implementation of [`Metric`] for [`BleuOptions`].
 pub(super) fn count_matches(
     tokenize: BleuTokenizer,
     case: Case,
     hypothesis: &str,
     references: &[&str],
-    numbers: &mut [f64],
+    statistics: &mut [f64],
 ) {
     let prepare = |text: &str| tokenize.apply(trim_end(&case.apply(text)));
     let texts: Vec<String> =
         std::iter::once(&hypothesis).chain(references).map(|text| prepare(text)).collect();
     let mut lexicon = Lexicon::default();
     let sequences: Vec<Vec<u32>> =
-        texts.iter().map(|text| words(text).map(|word| lexicon.number(word)).collect()).collect();
+        texts.iter().map(|text| words(text).map(|word| lexicon.id(word)).collect()).collect();
     let lengths = sequences[1..].iter().map(Vec::len);
-    numbers[0] = sequences[0].len() as f64;
-    numbers[1] = closest(sequences[0].len(), lengths) as f64;
+    statistics[0] = sequences[0].len() as f64;
+    statistics[1] = closest(sequences[0].len(), lengths) as f64;
 
-    let orders = (numbers.len() - 2) / 2;
-    let (matches, totals) = numbers[2..].split_at_mut(orders);
+    let orders = (statistics.len() - 2) / 2;
+    let (matches, totals) = statistics[2..].split_at_mut(orders);
     let mut ngrams = NGrams::new(sequences.iter().map(Vec::as_slice).collect());
     for (matches, total) in matches.iter_mut().zip(totals) {
-        ngrams.lengthen();
+        ngrams.next_order();
         *matches = ngrams.matches(0, 1..sequences.len()) as f64;
         *total = ngrams.count(0) as f64;
     }
 }
 
-/// The reference length closest to the hypothesis; of two equally close, the shorter.
+/// The reference length closest to that of the hypothesis; the shorter one in a tie.
 fn closest(hypothesis: usize, references: impl Iterator<Item = usize>) -> usize {
     references.min_by_key(|&length| (hypothesis.abs_diff(length), length)).unwrap_or(0)
 }
@@ -282,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_two_lengths_equally_close_the_shorter_counts() {
+    fn of_two_equally_close_lengths_the_shorter_counts() {
         assert_eq!(closest(5, [7, 3, 9].into_iter()), 3);
         assert_eq!(closest(5, [9, 6].into_iter()), 6);
     }

@@ -1,4 +1,5 @@
-//! chrF and chrF++ (Popović 2015, 2017) as sacreBLEU computes them: an F-score over n-grams of characters, and of words.
+//! chrF and chrF++ (Popović 2015, 2017) as sacreBLEU computes them: an F-score over character n-grams and
+//! word n-grams.
 //!
 //! ```text
 //! chrF_β = 100 · (1 + β²) · P · R / (β² · P + R)     P, R: precision and recall, averaged over the orders
@@ -13,9 +14,9 @@ use super::spaces::{is_space, words};
 /// How chrF is computed. The default is sacreBLEU's chrF2; [`ChrfOptions::plus_plus`] is chrF2++.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChrfOptions {
-    /// The longest n-gram of characters.
+    /// The longest character n-gram.
     pub char_order: usize,
-    /// The longest n-gram of words: 0 for chrF, 1 for chrF+, 2 for chrF++.
+    /// The longest word n-gram: 0 for chrF, 1 for chrF+, 2 for chrF++.
     pub word_order: usize,
     /// Recall weighs `β` times as much as precision.
     pub beta: u32,
@@ -23,7 +24,7 @@ pub struct ChrfOptions {
     pub case: Case,
     /// Whether white space counts as characters.
     pub whitespace: Whitespace,
-    /// What happens to orders without n-grams.
+    /// How orders without n-grams are handled.
     pub smoothing: ChrfSmoothing,
 }
 
@@ -41,7 +42,7 @@ impl Default for ChrfOptions {
 }
 
 impl ChrfOptions {
-    /// The same with word unigrams and bigrams.
+    /// The same options with word unigrams and bigrams.
     pub fn plus_plus(self) -> ChrfOptions {
         ChrfOptions { word_order: 2, ..self }
     }
@@ -56,13 +57,13 @@ pub enum Whitespace {
     Counted,
 }
 
-/// What happens to orders without n-grams.
+/// How orders without n-grams are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChrfSmoothing {
-    /// They are left out of the averages.
+    /// They are excluded from the averages.
     EffectiveOrder,
-    /// The F-scores of all orders are averaged, a tiny one for an order without n-grams: as in `chrF++.py`, Moses and
-    /// NLTK.
+    /// The F-scores of all orders are averaged, with a tiny value for orders without n-grams, as in
+    /// `chrF++.py`, Moses and NLTK.
     Epsilon,
 }
 
@@ -74,8 +75,8 @@ pub fn corpus_chrf(hypotheses: &[String], references: &[Vec<String>], options: &
     Evaluation::new(options, hypotheses, &References::new(references)).score()
 }
 
-// The numbers of a sentence: for each order the n-grams of hypothesis and reference and how many match, against the
-// reference with the best score.
+// The statistics of a sentence: for each order the number of n-grams in the hypothesis, in the reference and
+// in both, for the reference with the best score.
 impl Metric for ChrfOptions {
     fn name(&self) -> String {
         format!("chrF{}{}", self.beta, "+".repeat(self.word_order))
@@ -103,14 +104,14 @@ impl Metric for ChrfOptions {
         3 * (self.char_order + self.word_order)
     }
 
-    fn measure(&self, hypothesis: &str, references: &[&str], numbers: &mut [f64]) {
+    fn measure(&self, hypothesis: &str, references: &[&str], statistics: &mut [f64]) {
         let texts: Vec<_> =
             std::iter::once(&hypothesis).chain(references).map(|text| self.case.apply(text)).collect();
         let characters: Vec<Vec<u32>> = texts.iter().map(|text| self.characters(text)).collect();
         let mut lexicon = Lexicon::default();
         let words: Vec<Vec<u32>> = texts
             .iter()
-            .map(|text| words_and_punctuation(text).map(|word| lexicon.number(word)).collect())
+            .map(|text| words_and_punctuation(text).map(|word| lexicon.id(word)).collect())
             .collect();
 
         let width = self.width();
@@ -119,7 +120,7 @@ impl Metric for ChrfOptions {
         for (sequences, first, orders) in kinds {
             let mut ngrams = NGrams::new(sequences.iter().map(Vec::as_slice).collect());
             for order in first..first + orders {
-                ngrams.lengthen();
+                ngrams.next_order();
                 for (reference, row) in candidates.chunks_exact_mut(width).enumerate() {
                     row[3 * order..][..3].copy_from_slice(&counts(&ngrams, 1 + reference));
                 }
@@ -130,7 +131,7 @@ impl Metric for ChrfOptions {
             let score = self.score(row);
             if score > best {
                 best = score;
-                numbers.copy_from_slice(row);
+                statistics.copy_from_slice(row);
             }
         }
     }
@@ -144,8 +145,8 @@ impl Metric for ChrfOptions {
             let (ours, theirs, matches) = (counts[0], counts[1], counts[2]);
             let precision = if ours > 0.0 { matches / ours } else { EPSILON };
             let recall = if theirs > 0.0 { matches / theirs } else { EPSILON };
-            let something = factor * precision + recall > 0.0;
-            smoothed += if something { f_score(precision, recall) } else { EPSILON };
+            let is_defined = factor * precision + recall > 0.0;
+            smoothed += if is_defined { f_score(precision, recall) } else { EPSILON };
             if ours > 0.0 && theirs > 0.0 {
                 precisions += precision;
                 recalls += recall;
@@ -162,12 +163,12 @@ impl Metric for ChrfOptions {
 
 impl ChrfOptions {
     fn characters(&self, text: &str) -> Vec<u32> {
-        let counts = |c: &char| self.whitespace == Whitespace::Counted || !is_space(*c);
-        text.chars().filter(counts).map(u32::from).collect()
+        let is_counted = |c: &char| self.whitespace == Whitespace::Counted || !is_space(*c);
+        text.chars().filter(is_counted).map(u32::from).collect()
     }
 }
 
-/// The number of n-grams of the hypothesis (0 if the reference has none), of a reference, and of their matches.
+/// The number of n-grams of the hypothesis (0 if the reference has none), of the reference, and of matches.
 fn counts(ngrams: &NGrams<'_>, reference: usize) -> [f64; 3] {
     let theirs = ngrams.count(reference);
     let ours = if theirs == 0 { 0 } else { ngrams.count(0) };
@@ -175,15 +176,16 @@ fn counts(ngrams: &NGrams<'_>, reference: usize) -> [f64; 3] {
     [ours as f64, theirs as f64, matches as f64]
 }
 
-/// Words, with one ASCII punctuation mark separated from each: the last character, or else the first.
+/// Words, with at most one ASCII punctuation character split off from each: the last character, else the
+/// first.
 fn words_and_punctuation(text: &str) -> impl Iterator<Item = &str> {
     words(text).flat_map(|word| {
-        let punctuation = |c: char| c.is_ascii_punctuation();
+        let is_punctuation = |c: char| c.is_ascii_punctuation();
         let mut characters = word.chars();
         let (first, last) = (characters.next(), characters.next_back());
         let (one, other) = match (first, last) {
-            (_, Some(last)) if punctuation(last) => word.split_at(word.len() - 1),
-            (Some(first), Some(_)) if punctuation(first) => word.split_at(1),
+            (_, Some(last)) if is_punctuation(last) => word.split_at(word.len() - 1),
+            (Some(first), Some(_)) if is_punctuation(first) => word.split_at(1),
             _ => (word, ""),
         };
         [one, other].into_iter().filter(|part| !part.is_empty())
@@ -195,14 +197,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_punctuation_mark_leaves_each_word() {
+    fn one_punctuation_character_is_split_off_each_word() {
         let parts: Vec<&str> = words_and_punctuation("(hi) \"so\" ! 'x 漢。 -- a.").collect();
         assert_eq!(parts, ["(hi", ")", "\"so", "\"", "!", "'", "x", "漢。", "-", "-", "a", "."]);
     }
 
     #[test]
-    fn nothing_against_nothing_scores_zero() {
-        let nothing = [String::new()];
-        assert_eq!(corpus_chrf(&nothing, &[nothing.to_vec()], &ChrfOptions::default()).score, 0.0);
+    fn empty_texts_score_zero() {
+        let empty = [String::new()];
+        assert_eq!(corpus_chrf(&empty, &[empty.to_vec()], &ChrfOptions::default()).score, 0.0);
     }
 }

@@ -1,11 +1,11 @@
-//! Metrics of classification, from a confusion matrix.
+//! Classification metrics from a confusion matrix.
 //!
 //! ```text
 //! accuracy       correctly labelled texts / texts
-//! precision_l    correct among those predicted as l               recall_l   correct among those that are l
+//! precision_l    correct share of texts predicted as l   recall_l   correct share of texts labelled l
 //! F1_l           2 · precision_l · recall_l / (precision_l + recall_l)
 //! macro F1       mean of F1_l over the labels that occur, actual or predicted
-//! weighted F1    mean of F1_l over the texts, l being the label of each
+//! weighted F1    mean of F1_l over the texts, with l the label of each text
 //! ```
 //!
 //! 0 / 0 is 0, as in scikit-learn.
@@ -21,13 +21,13 @@ pub struct ConfusionMatrix {
 /// Precision, recall and F1 of one label.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LabelScore {
-    /// The correct share of the texts that were predicted to have it.
+    /// The correct share of the texts that were predicted to have the label.
     pub precision: f64,
-    /// The correct share of the texts that have it.
+    /// The correct share of the texts that have the label.
     pub recall: f64,
     /// Their harmonic mean.
     pub f1: f64,
-    /// The number of texts that have it.
+    /// The number of texts that have the label.
     pub texts: u64,
 }
 
@@ -37,10 +37,10 @@ impl ConfusionMatrix {
         ConfusionMatrix { labels, counts: vec![0; labels * labels] }
     }
 
-    /// Counts a text with the label `actual` for which `predicted` was predicted.
+    /// Counts a text with the label `actual` that was predicted as `predicted`.
     ///
     /// # Panics
-    /// If there is no such label.
+    /// If a label is out of range.
     pub fn add(&mut self, actual: u32, predicted: u32) {
         let (actual, predicted) = (actual as usize, predicted as usize);
         assert!(
@@ -51,7 +51,7 @@ impl ConfusionMatrix {
         self.counts[actual * self.labels + predicted] += 1;
     }
 
-    /// How many texts with the label `actual` were predicted to have the label `predicted`.
+    /// The number of texts with the label `actual` that were predicted as `predicted`.
     pub fn count(&self, actual: usize, predicted: usize) -> u64 {
         self.counts[actual * self.labels + predicted]
     }
@@ -84,8 +84,8 @@ impl ConfusionMatrix {
         }
     }
 
-    /// The mean of F1 over the labels that occur at least once, actual or predicted: rare labels count as much as
-    /// frequent ones.
+    /// The mean F1 over the labels that occur, actual or predicted: rare labels count as much as frequent
+    /// ones.
     pub fn macro_f1(&self) -> f64 {
         let occurs = |label: &usize| {
             (0..self.labels).any(|other| self.count(*label, other) + self.count(other, *label) > 0)
@@ -94,7 +94,7 @@ impl ConfusionMatrix {
         if scores.is_empty() { 0.0 } else { scores.iter().sum::<f64>() / scores.len() as f64 }
     }
 
-    /// The mean of F1 over the texts, each with that of its label: frequent labels count most.
+    /// The mean over the texts of the F1 of their label: frequent labels count most.
     pub fn weighted_f1(&self) -> f64 {
         let of_label = |label: usize| {
             let score = self.score(label);
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_are_those_of_scikit_learn() {
+    fn scores_match_scikit_learn() {
         // f1_score([0, 1, 2, 2, 0, 1], [0, 2, 1, 2, 0, 0], average="macro") = 0.43333…
         let mut confusion = ConfusionMatrix::new(4);
         for (actual, predicted) in [(0, 0), (1, 2), (2, 1), (2, 2), (0, 0), (1, 0)] {

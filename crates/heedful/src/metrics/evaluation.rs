@@ -1,4 +1,5 @@
-//! What all metrics have in common: sufficient statistics of each sentence that can be summed, and a score from sums.
+//! The common interface of all metrics: sufficient statistics per sentence that can be summed, and a score
+//! from the sums.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -9,29 +10,29 @@ use super::references::References;
 use super::signature::{ReferenceCount, SACREBLEU_VERSION, Signature};
 use super::significance::Confidence;
 
-/// A metric: compares hypotheses with references.
+/// A metric that compares hypotheses with references.
 pub trait Metric: Sync {
     /// The name that precedes the score: `BLEU`, `chrF2++`, `TER`.
     fn name(&self) -> String;
 
-    /// The settings that a score depends on, with the names and in the order of the signature.
+    /// The settings that the score depends on, with the names and in the order of the signature.
     fn settings(&self) -> Vec<(&'static str, String)>;
 
-    /// The version of the implementation: the signature's last field.
+    /// The version of the implementation, the last field of the signature.
     fn version(&self) -> String {
         SACREBLEU_VERSION.to_owned()
     }
 
-    /// How many numbers describe a sentence.
+    /// The number of statistics per sentence.
     fn width(&self) -> usize;
 
-    /// Writes the numbers of one sentence.
-    fn measure(&self, hypothesis: &str, references: &[&str], numbers: &mut [f64]);
+    /// Writes the statistics of one sentence.
+    fn measure(&self, hypothesis: &str, references: &[&str], statistics: &mut [f64]);
 
-    /// The score for sums of such numbers, from 0 to 100; TER may exceed 100.
+    /// The score for summed statistics, from 0 to 100; TER may exceed 100.
     fn score(&self, sums: &[f64]) -> f64;
 
-    /// Details to display after the score.
+    /// Details that are displayed after the score.
     fn detail(&self, _sums: &[f64]) -> Option<String> {
         None
     }
@@ -42,24 +43,24 @@ pub struct Evaluation<'m> {
     metric: &'m dyn Metric,
     references: Vec<ReferenceCount>,
     count: ReferenceCount,
-    /// A row of [`Metric::width`] numbers for each sentence.
-    numbers: Vec<f64>,
+    /// A row of [`Metric::width`] values for each sentence.
+    statistics: Vec<f64>,
 }
 
-/// Sentences measured by one task: enough to be worth a task, few enough to balance.
+/// Sentences per task: enough to amortise the overhead, few enough to balance the load.
 const SENTENCES_PER_TASK: usize = 64;
 
 impl<'m> Evaluation<'m> {
     /// Measures every sentence, on all threads.
     ///
     /// # Panics
-    /// If there are not as many hypotheses as sentences with references.
+    /// If the number of hypotheses differs from the number of sentences with references.
     pub fn new(metric: &'m dyn Metric, hypotheses: &[String], references: &References<'_>) -> Evaluation<'m> {
         let (ours, theirs) = (hypotheses.len(), references.len());
         assert_eq!(ours, theirs, "{}: {ours} hypotheses, references for {theirs} sentences", metric.name());
         let width = metric.width();
-        let mut numbers = vec![0.0; ours * width];
-        let tasks: Vec<_> = numbers.chunks_mut(SENTENCES_PER_TASK * width).map(Mutex::new).collect();
+        let mut statistics = vec![0.0; ours * width];
+        let tasks: Vec<_> = statistics.chunks_mut(SENTENCES_PER_TASK * width).map(Mutex::new).collect();
         parallel(tasks.len(), |task| {
             let mut rows = tasks[task].lock().expect("each task has its own rows");
             for (i, row) in rows.chunks_exact_mut(width).enumerate() {
@@ -70,7 +71,7 @@ impl<'m> Evaluation<'m> {
         drop(tasks);
         let of_sentence = |i| ReferenceCount::Fixed(references.of(i).len());
         let (references, count) = ((0..theirs).map(of_sentence).collect(), references.count());
-        Evaluation { metric, references, count, numbers }
+        Evaluation { metric, references, count, statistics }
     }
 
     /// The score of the whole corpus.
@@ -88,12 +89,12 @@ impl<'m> Evaluation<'m> {
     }
 
     pub(super) fn rows(&self) -> impl ExactSizeIterator<Item = &[f64]> {
-        self.numbers.chunks_exact(self.metric.width())
+        self.statistics.chunks_exact(self.metric.width())
     }
 
     pub(super) fn row(&self, sentence: usize) -> &[f64] {
         let width = self.metric.width();
-        &self.numbers[sentence * width..][..width]
+        &self.statistics[sentence * width..][..width]
     }
 
     pub(super) fn sums(&self) -> Vec<f64> {
@@ -122,8 +123,8 @@ impl<'m> Evaluation<'m> {
 }
 
 pub(super) fn add(sums: &mut [f64], row: &[f64]) {
-    for (sum, number) in sums.iter_mut().zip(row) {
-        *sum += number;
+    for (sum, value) in sums.iter_mut().zip(row) {
+        *sum += value;
     }
 }
 
@@ -136,7 +137,7 @@ pub struct MetricScore {
     pub score: f64,
     /// BLEU's precisions and lengths.
     pub detail: Option<String>,
-    /// What the score depends on.
+    /// Everything that the score depends on.
     pub signature: Signature,
     /// The confidence interval, if it was requested.
     pub confidence: Option<Confidence>,

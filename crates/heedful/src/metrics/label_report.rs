@@ -1,11 +1,11 @@
-//! How well labels were predicted, as numbers, text, JSON and tables.
+//! A report on predicted labels, as values, text, JSON and tables.
 //!
 //! ```text
 //! accuracy, macro, micro and weighted F1; precision, recall and F1 of each label; the confusion matrix
 //! ```
 //!
-//! With one label for each text, micro F1 is the accuracy. Weighted F1 is the mean of the labels' F1, each as often as the label
-//! occurs. All are those of scikit-learn, over the labels that occur, actual or predicted.
+//! With one label per text, micro F1 equals the accuracy. Weighted F1 is the mean of the labels' F1, weighted
+//! by their frequency. All values match scikit-learn's, over the labels that occur, actual or predicted.
 
 use std::collections::BTreeSet;
 
@@ -14,50 +14,51 @@ use serde_json::{Value, json};
 use super::classification::ConfusionMatrix;
 use crate::plot::Table;
 
-/// The most labels of a report: its matrix has the square of them.
-const MOST_LABELS: usize = 2048;
-/// The most labels whose confusion matrix is shown as a table.
-const MOST_SHOWN: usize = 24;
+/// The maximum number of labels: the matrix grows with its square.
+const MAX_LABELS: usize = 2048;
+/// The maximum number of labels for which the confusion matrix is shown as a table.
+const MAX_LABELS_SHOWN: usize = 24;
 
-/// Labels and how they were predicted.
+/// Labels with the confusion matrix of their predictions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelReport {
     names: Vec<String>,
     confusion: ConfusionMatrix,
 }
 
-/// Labels that cannot be reported on.
+/// Labels for which no report can be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelReportError {
-    /// There is no text.
-    #[error("there is no label to compare: give at least one")]
+    /// There are no texts.
+    #[error("there are no labels to compare: give at least one")]
     Empty,
-    /// Not as many predictions as labels.
-    #[error("{predicted} predictions for {actual} labels: give one for each")]
+    /// The numbers of predictions and labels differ.
+    #[error("{predicted} predictions for {actual} labels: give one prediction per label")]
     Lengths {
-        /// How many labels there are.
+        /// The number of labels.
         actual: usize,
-        /// How many predictions.
+        /// The number of predictions.
         predicted: usize,
     },
     /// There are too many different labels.
-    #[error("there are more than {MOST_LABELS} different labels: are these labels, or texts?")]
+    #[error("there are more than {MAX_LABELS} different labels: are these labels, or texts?")]
     TooMany,
 }
 
 impl crate::error::Cause for LabelReportError {}
 
 impl LabelReport {
-    /// Of a matrix over the labels with these names.
+    /// The report of a confusion matrix over the labels with these names.
     ///
     /// # Panics
-    /// If the matrix has another number of labels.
+    /// If the matrix has a different number of labels.
     pub fn new(names: &[String], confusion: ConfusionMatrix) -> LabelReport {
-        assert_eq!(names.len(), confusion.labels(), "LabelReport: names of all labels");
+        assert_eq!(names.len(), confusion.labels(), "LabelReport: one name per label is needed");
         LabelReport { names: names.to_vec(), confusion }
     }
 
-    /// Compares predictions with labels, text by text. An empty prediction is a text without one, and wrong.
+    /// Compares predictions with labels, text by text. An empty string means that nothing was predicted,
+    /// which is wrong.
     pub fn of<S: AsRef<str>>(actual: &[S], predicted: &[S]) -> Result<LabelReport, LabelReportError> {
         if actual.is_empty() {
             return Err(LabelReportError::Empty);
@@ -68,7 +69,7 @@ impl LabelReport {
         let mut known: BTreeSet<&str> = BTreeSet::new();
         for label in actual.iter().chain(predicted) {
             known.insert(label.as_ref());
-            if known.len() > MOST_LABELS {
+            if known.len() > MAX_LABELS {
                 return Err(LabelReportError::TooMany);
             }
         }
@@ -86,12 +87,12 @@ impl LabelReport {
         &self.names
     }
 
-    /// How often each was predicted for each.
+    /// The confusion matrix.
     pub fn confusion(&self) -> &ConfusionMatrix {
         &self.confusion
     }
 
-    /// The numbers as JSON, in per cent with so many decimals.
+    /// The report as JSON, in per cent with the given number of decimals.
     pub fn to_json(&self, digits: usize) -> Value {
         let percent = |share: f64| rounded(100.0 * share, digits);
         let labels: Vec<Value> = (0..self.names.len())
@@ -122,7 +123,7 @@ impl LabelReport {
         })
     }
 
-    /// The lines of a report as text.
+    /// The report as text.
     pub fn to_text(&self, digits: usize) -> String {
         let percent = |share: f64| format!("{:.digits$}", 100.0 * share);
         let mut text = format!(
@@ -138,13 +139,14 @@ impl LabelReport {
         text
     }
 
-    /// Scores by label, and the confusion matrix if it is small enough to be read; `set` says whose they are.
+    /// Scores by label, and the confusion matrix if it is small enough; `set` describes the texts, for the
+    /// titles.
     pub fn tables(&self, set: &str, digits: usize) -> Vec<Table> {
         let count = self.names.len();
         let scores = (0..count).map(|label| {
             let score = self.confusion.score(label);
             let share = |value: f64| format!("{:.digits$} %", 100.0 * value);
-            let name = self.shown(label);
+            let name = self.display_name(label);
             vec![name, score.texts.to_string(), share(score.precision), share(score.recall), share(score.f1)]
         });
         let mut tables = vec![Table {
@@ -152,12 +154,12 @@ impl LabelReport {
             columns: ["label", "texts", "precision", "recall", "F1"].map(str::to_owned).to_vec(),
             rows: scores.collect(),
         }];
-        if count <= MOST_SHOWN {
+        if count <= MAX_LABELS_SHOWN {
             let row = |actual: usize| {
                 let counts = (0..count).map(|predicted| self.confusion.count(actual, predicted).to_string());
-                [self.shown(actual)].into_iter().chain(counts).collect()
+                [self.display_name(actual)].into_iter().chain(counts).collect()
             };
-            let predicted = (0..count).map(|label| format!("predicted {}", self.shown(label)));
+            let predicted = (0..count).map(|label| format!("predicted {}", self.display_name(label)));
             tables.push(Table {
                 title: format!("Confusion matrix {set}"),
                 columns: ["true label".to_owned()].into_iter().chain(predicted).collect(),
@@ -167,13 +169,13 @@ impl LabelReport {
         tables
     }
 
-    /// A label's name; that of a text without a prediction is empty.
-    fn shown(&self, label: usize) -> String {
+    /// A label's name, or `(none)` for the empty label of texts without a prediction.
+    fn display_name(&self, label: usize) -> String {
         if self.names[label].is_empty() { "(none)".to_owned() } else { self.names[label].clone() }
     }
 }
 
-/// Rounded as text is.
+/// Rounded as formatting rounds.
 fn rounded(value: f64, digits: usize) -> f64 {
     format!("{value:.digits$}").parse().expect("a number that was just written")
 }
@@ -182,9 +184,9 @@ fn rounded(value: f64, digits: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// `tests/golden/labels.py` made these with scikit-learn 1.9.
+    /// `tests/golden/labels.py` computed the expected values with scikit-learn 1.9.
     #[test]
-    fn numbers_are_those_of_scikit_learn() {
+    fn scores_match_scikit_learn() {
         let golden: Value =
             serde_json::from_str(include_str!("../../tests/golden/labels.json")).expect("JSON");
         for case in golden.as_array().expect("cases") {
@@ -194,24 +196,24 @@ mod tests {
             };
             let report = LabelReport::of(&labels("actual"), &labels("predicted")).expect("labels");
             let close = |found: f64, key: &str| {
-                let wanted = case[key].as_f64().expect("a number");
-                assert!((found - wanted).abs() < 1e-12, "{key}: {found}, not {wanted}");
+                let expected = case[key].as_f64().expect("a number");
+                assert!((found - expected).abs() < 1e-12, "{key}: {found}, not {expected}");
             };
             let confusion = report.confusion();
             close(confusion.accuracy(), "accuracy");
             close(confusion.macro_f1(), "macro_f1");
             close(confusion.accuracy(), "micro_f1");
             close(confusion.weighted_f1(), "weighted_f1");
-            for (label, wanted) in case["labels"].as_array().expect("labels").iter().enumerate() {
-                assert_eq!(wanted["label"], report.names()[label].as_str());
+            for (label, expected) in case["labels"].as_array().expect("labels").iter().enumerate() {
+                assert_eq!(expected["label"], report.names()[label].as_str());
                 let score = confusion.score(label);
                 for (found, key) in
                     [(score.precision, "precision"), (score.recall, "recall"), (score.f1, "f1")]
                 {
-                    let wanted = wanted[key].as_f64().expect("a number");
-                    assert!((found - wanted).abs() < 1e-12, "{key} of {label}: {found}, not {wanted}");
+                    let expected = expected[key].as_f64().expect("a number");
+                    assert!((found - expected).abs() < 1e-12, "{key} of {label}: {found}, not {expected}");
                 }
-                assert_eq!(wanted["texts"], score.texts);
+                assert_eq!(expected["texts"], score.texts);
             }
             let counts = report.to_json(2)["confusion"]["counts"].clone();
             assert_eq!(counts, case["confusion"]);
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_refused() {
+    fn unusable_labels_are_errors() {
         assert_eq!(LabelReport::of::<&str>(&[], &[]), Err(LabelReportError::Empty));
         let lengths = LabelReportError::Lengths { actual: 2, predicted: 1 };
         assert_eq!(LabelReport::of(&["a", "b"], &["a"]), Err(lengths));

@@ -1,10 +1,10 @@
-//! The numbers that a training run records, by name.
+//! The values that a training run records, by name.
 
 use std::fmt;
 
 macro_rules! measures {
     ($($(#[$doc:meta])* $Name:ident = $key:literal,)+) => {
-        /// A number that is recorded during training.
+        /// A value that is recorded during training.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Measure {
             $($(#[$doc])* $Name,)+
@@ -16,7 +16,7 @@ macro_rules! measures {
                 match self { $(Measure::$Name => $key,)+ }
             }
 
-            /// The measure of this name.
+            /// The measure with this name.
             pub fn from_key(key: &str) -> Option<Measure> {
                 match key {
                     $($key => Some(Measure::$Name),)+
@@ -38,7 +38,8 @@ measures! {
     GradientNorm = "gradient_norm",
     /// Training speed in tokens per second.
     TokensPerSecond = "tokens_per_second",
-    /// Floating point operations of the run so far: three times those of its forward passes (`heedful_tensor::flops`).
+    /// Floating point operations of the run so far: three times those of the forward passes
+    /// (`heedful_tensor::flops`).
     Flops = "flops",
     /// Loss on the validation set.
     ValidLoss = "valid_loss",
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_as_it_is_written() {
+    fn keys_survive_a_round_trip() {
         for measure in [Measure::Loss, Measure::ValidBleu, Measure::ValidBytePerplexity] {
             assert_eq!(Measure::from_key(measure.key()), Some(measure));
         }

@@ -1,12 +1,13 @@
-//! Metrics of translation and classification: strings or labels in, numbers out.
+//! Metrics for translation and classification.
 //!
-//! [`BleuOptions`], [`ChrfOptions`] and [`TerOptions`] compute BLEU, chrF, chrF++ and TER as sacreBLEU does, to the last
-//! printed digit and with its signature, so that scores are comparable with published ones. [`TeachingOptions`] is the
-//! form of BLEU that textbooks introduce, under a name of its own.
+//! [`BleuOptions`], [`ChrfOptions`] and [`TerOptions`] compute BLEU, chrF, chrF++ and TER as sacreBLEU does,
+//! to the last printed digit and with its signature, so that scores are comparable with published ones.
+//! [`TeachingOptions`] is the simplified BLEU of textbooks, under a different name.
 //!
-//! A metric is defined by its options: it turns a sentence and its references into a few numbers that may be summed
-//! over a corpus, and sums into a score. An [`Evaluation`] keeps those numbers for every sentence, and so gives the
-//! score of the corpus, of each sentence, and of any resampling of it ([`Confidence`], [`Comparison`]).
+//! A metric is defined by its options: it computes sufficient statistics for a sentence and its references,
+//! which can be summed over a corpus, and a score from the sums. An [`Evaluation`] stores the statistics of
+//! every sentence, so it can score the corpus, each sentence, and any resampling of the corpus
+//! ([`Confidence`], [`Comparison`]).
 //!
 //! ```
 //! use heedful::metrics::{BleuOptions, corpus_bleu};

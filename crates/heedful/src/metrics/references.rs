@@ -1,8 +1,8 @@
-//! The references of a corpus: one or several for each sentence.
+//! Reference translations: one or several per sentence.
 
 use super::signature::ReferenceCount;
 
-/// The references of a corpus, sentence by sentence.
+/// The references of every sentence of a corpus.
 #[derive(Clone, Debug)]
 pub struct References<'a> {
     sentences: Vec<Vec<&'a str>>,
@@ -17,10 +17,10 @@ impl<'a> References<'a> {
         References::collect(translations, |line| Some(line.as_str()))
     }
 
-    /// Translations with gaps: `None` where one of them lacks a sentence.
+    /// Translations with gaps: `None` where a translation lacks a sentence.
     ///
     /// # Panics
-    /// If there is no translation, they differ in length, or a sentence has no reference at all.
+    /// If there is no translation, they differ in length, or a sentence has no reference.
     pub fn with_gaps(translations: &'a [Vec<Option<String>>]) -> References<'a> {
         References::collect(translations, Option::as_deref)
     }
@@ -34,8 +34,8 @@ impl<'a> References<'a> {
         let of =
             |i: usize| -> Vec<&str> { translations.iter().filter_map(|lines| text(&lines[i])).collect() };
         let sentences: Vec<Vec<&str>> = (0..first.len()).map(of).collect();
-        if let Some(bare) = sentences.iter().position(Vec::is_empty) {
-            panic!("references: sentence {bare} has none");
+        if let Some(sentence) = sentences.iter().position(Vec::is_empty) {
+            panic!("references: sentence {sentence} has none");
         }
         References { sentences }
     }

@@ -5,17 +5,17 @@ use std::fmt;
 /// The release of sacreBLEU whose scores and signatures are reproduced; the golden files were made with it.
 pub const SACREBLEU_VERSION: &str = "2.6.0";
 
-/// How many references a sentence has.
+/// The number of references per sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReferenceCount {
     Fixed(usize),
     Varying,
 }
 
-/// How often and from which seed a corpus was resampled.
+/// The number of resamplings and their seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resampling {
-    /// Samples drawn with replacement.
+    /// Bootstrap samples.
     pub bootstrap: Option<usize>,
     /// Trials of approximate randomisation.
     pub randomisation: Option<usize>,
@@ -23,11 +23,11 @@ pub struct Resampling {
     pub seed: u64,
 }
 
-/// `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`
+/// A signature such as `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     pub(super) references: ReferenceCount,
-    /// Follows `nrefs` if the result depends on resampling.
+    /// Written after `nrefs` if the result depends on resampling.
     pub resampling: Option<Resampling>,
     pub(super) settings: Vec<(&'static str, String)>,
     pub(super) version: String,
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_stand_between_references_and_settings() {
+    fn resampling_is_written_between_references_and_settings() {
         let signature = Signature {
             references: ReferenceCount::Varying,
             resampling: Some(Resampling { bootstrap: Some(1000), randomisation: None, seed: 12345 }),

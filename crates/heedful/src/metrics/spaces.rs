@@ -1,4 +1,5 @@
-//! White space as Python's `str.split` defines it: Unicode's, and the four ASCII separators that Unicode leaves out.
+//! White space as in Python's `str.split`: Unicode white space and four ASCII separators that Unicode does
+//! not include.
 
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
@@ -17,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn separators_and_wide_spaces_divide_words() {
+    fn ascii_separators_and_unicode_spaces_separate_words() {
         let text = "a\u{1c}b\u{3000}c\u{a0}\u{85}d\u{200b}e \t";
         assert_eq!(words(text).collect::<Vec<_>>(), ["a", "b", "c", "d\u{200b}e"]);
         assert_eq!(trim_end("a \u{1f}\r"), "a");

@@ -1,11 +1,11 @@
-//! BLEU as textbooks introduce it. It has a name of its own, because its scores are not comparable with BLEU.
+//! The simplified BLEU of textbooks. It has a different name because its scores are not comparable with BLEU.
 //!
 //! ```text
 //! exp(min(0, 1 − len_ref / len_hyp)) · Π_{n=1..k} p_n^(1 / 2^n)
 //! ```
 //!
-//! Longer n-grams have smaller weights, there is no smoothing, and orders longer than the hypothesis are left out. Over
-//! a corpus, matches, n-grams and lengths are summed first, as in BLEU.
+//! Longer n-grams have smaller weights, there is no smoothing, and orders longer than the hypothesis are
+//! skipped. For a corpus, matches, n-grams and lengths are summed first, as in BLEU.
 
 use super::bleu::{brevity_penalty, count_matches};
 use super::case::Case;
@@ -13,10 +13,10 @@ use super::evaluation::{Evaluation, Metric, MetricScore};
 use super::references::References;
 use super::tokenize::BleuTokenizer;
 
-/// How the teaching form of BLEU is computed.
+/// Options of the simplified BLEU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeachingOptions {
-    /// How text becomes tokens.
+    /// The tokenizer.
     pub tokenize: BleuTokenizer,
     /// Whether case matters.
     pub case: Case,
@@ -30,7 +30,7 @@ impl Default for TeachingOptions {
     }
 }
 
-/// The teaching form of BLEU of a corpus, from 0 to 100; `references[r][sentence]`.
+/// The simplified BLEU of a corpus, from 0 to 100; `references[r][sentence]`.
 ///
 /// # Panics
 /// If there is no reference, or the numbers of sentences differ.
@@ -63,8 +63,8 @@ impl Metric for TeachingOptions {
         2 + 2 * self.max_order
     }
 
-    fn measure(&self, hypothesis: &str, references: &[&str], numbers: &mut [f64]) {
-        count_matches(self.tokenize, self.case, hypothesis, references, numbers);
+    fn measure(&self, hypothesis: &str, references: &[&str], statistics: &mut [f64]) {
+        count_matches(self.tokenize, self.case, hypothesis, references, statistics);
     }
 
     fn score(&self, sums: &[f64]) -> f64 {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_formula_worked_by_hand() {
+    fn scores_match_the_formula_computed_by_hand() {
         // p_1 = 4/5, p_2 = 3/4, p_3 = 1/3, p_4 = 0; the lengths are 5 and 6.
         let brevity = (1.0_f64 - 6.0 / 5.0).exp();
         let (hypothesis, reference) = ("a b b c d", "a b c d e f");

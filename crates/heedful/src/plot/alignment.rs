@@ -8,16 +8,16 @@ const FONT_SIZE: f64 = 15.0;
 const GAP: f64 = 18.0;
 const SOURCE_LINE: f64 = 22.0;
 const TARGET_LINE: f64 = 150.0;
-/// The least weight that is drawn: weaker lines would only be grey noise.
-const WEAKEST: f32 = 0.05;
+/// Smaller weights are not drawn: their lines would be grey noise.
+const MIN_WEIGHT: f32 = 0.05;
 
-/// Draws the source above the target. `weights` is target × source, row after row.
+/// Draws the source above the target. `weights` is target × source, row-major.
 ///
 /// # Panics
-/// If there are not as many weights as target × source tokens.
+/// If the number of weights is not target × source tokens.
 pub fn alignment_svg(weights: &[f32], target: &[String], source: &[String]) -> String {
     assert_eq!(weights.len(), target.len() * source.len(), "alignment: {} × {}", target.len(), source.len());
-    let (above, below) = (Line::new(source), Line::new(target));
+    let (above, below) = (TokenRow::new(source), TokenRow::new(target));
     let width = above.width.max(below.width);
     let (above_shift, below_shift) = ((width - above.width) / 2.0, (width - below.width) / 2.0);
     let (width, height) = (length(width), length(TARGET_LINE + 14.0));
@@ -29,7 +29,7 @@ pub fn alignment_svg(weights: &[f32], target: &[String], source: &[String]) -> S
         for (j, from) in source.iter().enumerate() {
             let weight = weights[i * source.len() + j];
             // False for NaN.
-            if weight >= WEAKEST {
+            if weight >= MIN_WEIGHT {
                 let _ = write!(
                     svg,
                     r#"<line x1="{}" y1="{}" x2="{}" y2="{}" stroke-opacity="{weight:.2}" stroke-width="{}"><title>{} → {}: {weight:.3}</title></line>"#,
@@ -56,23 +56,23 @@ pub fn alignment_svg(weights: &[f32], target: &[String], source: &[String]) -> S
     svg
 }
 
-/// A row of tokens.
-struct Line {
+/// The layout of a row of tokens.
+struct TokenRow {
     middles: Vec<f64>,
     width: f64,
 }
 
-impl Line {
-    fn new(tokens: &[String]) -> Line {
+impl TokenRow {
+    fn new(tokens: &[String]) -> TokenRow {
         let mut width = GAP / 2.0;
         let middle = |token: &String| {
-            let own = (text_width(token) * FONT_SIZE).max(10.0);
-            let middle = width + own / 2.0;
-            width += own + GAP;
+            let token_width = (text_width(token) * FONT_SIZE).max(10.0);
+            let middle = width + token_width / 2.0;
+            width += token_width + GAP;
             middle
         };
         let middles = tokens.iter().map(middle).collect();
-        Line { middles, width }
+        TokenRow { middles, width }
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strong_links_are_lines_and_weak_ones_are_not() {
+    fn strong_weights_are_drawn_and_weak_ones_are_not() {
         let target = ["an".to_owned(), "<b>".to_owned()];
         let source = ["一".to_owned(), "自动驾驶".to_owned()];
         let svg = alignment_svg(&[0.01, 0.99, f32::NAN, 0.5], &target, &source);

@@ -1,16 +1,16 @@
-//! Axes: from numbers to coordinates, and the ticks beside them.
+//! Axes: mapping of values to coordinates, and ticks.
 
 /// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal steps.
+    /// Linear.
     #[default]
     Linear,
-    /// Equal factors; only for positive numbers.
+    /// Logarithmic; only for positive values.
     Log,
 }
 
-/// An axis over a range of numbers.
+/// An axis over a range of values.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     low: f64,
@@ -20,8 +20,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis that covers all `values` (those that are finite and fit the scale) with about `count` ticks. `None`
-    /// if there are no such values.
+    /// An axis with about `count` ticks that covers all `values` that can be drawn on the scale. `None` if
+    /// there are no such values.
     pub(super) fn around(values: impl Iterator<Item = f64>, scale: Scale, count: usize) -> Option<Axis> {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|&value| is_drawable(value, scale)) {
@@ -37,31 +37,31 @@ impl Axis {
         })
     }
 
-    /// The same axis from exactly `low` to `high`, without the round numbers at its ends.
+    /// The same axis from exactly `low` to `high`, without extending to round numbers.
     pub(super) fn tight(self, low: f64, high: f64) -> Axis {
         let ticks = self.ticks.into_iter().filter(|&tick| (low..=high).contains(&tick)).collect();
         Axis { low, high, scale: self.scale, ticks }
     }
 
-    /// The position of a value: 0 at the low end, 1 at the high end.
+    /// The position of a value, from 0 at the low end to 1 at the high end.
     pub(super) fn position(&self, value: f64) -> f64 {
-        let along = |value: f64| if self.scale == Scale::Log { value.ln() } else { value };
-        let (low, high) = (along(self.low), along(self.high));
-        if high > low { (along(value) - low) / (high - low) } else { 0.5 }
+        let scaled = |value: f64| if self.scale == Scale::Log { value.ln() } else { value };
+        let (low, high) = (scaled(self.low), scaled(self.high));
+        if high > low { (scaled(value) - low) / (high - low) } else { 0.5 }
     }
 
-    /// The numbers to label.
+    /// The values to label.
     pub(super) fn ticks(&self) -> &[f64] {
         &self.ticks
     }
 }
 
-/// Whether a value has a position on an axis of this scale.
+/// Whether a value can be drawn on an axis of this scale.
 pub(super) fn is_drawable(value: f64, scale: Scale) -> bool {
     value.is_finite() && (scale == Scale::Linear || value > 0.0)
 }
 
-/// A number for people: four digits at most, `12k`, `3.4M`, `2e-5`.
+/// Formats a value with at most four digits and an SI suffix: `12k`, `3.4M`, `2e-5`.
 pub(super) fn human(value: f64) -> String {
     let size = value.abs();
     let short = |value: f64, digits: usize| {
@@ -90,7 +90,7 @@ pub(super) fn human(value: f64) -> String {
 }
 
 fn linear(low: f64, high: f64, count: usize) -> Axis {
-    // A flat line gets space around it.
+    // A constant line gets space above and below.
     let (low, high) = if high > low {
         (low, high)
     } else {
@@ -102,23 +102,24 @@ fn linear(low: f64, high: f64, count: usize) -> Axis {
     Axis { low: first * step, high: last * step, scale: Scale::Linear, ticks }
 }
 
-/// An axis that ends at 1, 2 or 5 times a power of ten. Its ticks are whole powers, or all three if there are few.
+/// An axis that ends at 1, 2 or 5 times a power of ten. Ticks are powers of ten, and also their double and
+/// fivefold if the range is small.
 fn logarithmic(low: f64, high: f64) -> Axis {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let factors: &[f64] = if last - first <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let all: Vec<f64> = (first..=last.max(first + 1))
-        .flat_map(|power| factors.iter().map(move |factor| factor * 10_f64.powi(power)))
+        .flat_map(|exponent| factors.iter().map(move |factor| factor * 10_f64.powi(exponent)))
         .collect();
     let start = all.iter().rposition(|&tick| tick <= low * (1.0 + 1e-9)).unwrap_or(0);
     let end = all.iter().position(|&tick| tick >= high * (1.0 - 1e-9)).unwrap_or(all.len() - 1);
     let end = if end > start { end } else { (start + 1).min(all.len() - 1) };
-    // A dozen decades are too many labels.
+    // Skip labels if there are many decades.
     let every = (end - start).div_ceil(7).max(1);
     let ticks = all[start..=end].iter().copied().step_by(every).collect();
     Axis { low: all[start], high: all[end], scale: Scale::Log, ticks }
 }
 
-/// 1, 2 or 5 times a power of ten, not below `step`.
+/// The smallest 1, 2 or 5 times a power of ten that is not below `step`.
 fn nice(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     [1.0, 2.0, 5.0, 10.0]
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_and_hold_all_values() {
+    fn ticks_are_round_and_cover_all_values() {
         assert_eq!(ticks(&[0.0, 8000.0], Scale::Linear), ["0", "2000", "4000", "6000", "8000"]);
         assert_eq!(ticks(&[1.3, 4.4], Scale::Linear), ["1", "2", "3", "4", "5"]);
         assert_eq!(ticks(&[0.9, 60.0], Scale::Log), ["0.5", "1", "2", "5", "10", "20", "50", "100"]);
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn flat_lines_single_points_and_nothing() {
+    fn constant_lines_have_an_axis_and_undrawable_values_have_none() {
         assert!(ticks(&[3.0, 3.0], Scale::Linear).len() >= 2);
         assert!(ticks(&[1.0], Scale::Log).len() >= 2);
         assert!(Axis::around([f64::NAN].into_iter(), Scale::Linear, 5).is_none());
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_for_people() {
+    fn values_are_formatted_with_si_suffixes() {
         let cases = [
             (0.0, "0"),
             (0.00021, "2.1e-4"),

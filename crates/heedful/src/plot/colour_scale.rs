@@ -1,4 +1,4 @@
-//! What the colours of a heat map mean, below it: a picture that leaves its page takes the explanation with it.
+//! A colour scale below a heat map, for pictures that are saved without the page around them.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use super::markup::{FONT, length};
 
 const WIDTH: f64 = 160.0;
 const HEIGHT: f64 = 40.0;
-const PARTS: usize = 32;
+const STEPS: usize = 32;
 
-/// A heat map, drawn with these options, and its colours below it.
+/// Adds a colour scale below a heat map that was drawn with these options.
 ///
 /// # Panics
-/// If `svg` is not a picture of this crate.
+/// If `svg` was not drawn by this crate.
 pub fn with_colour_scale(svg: &str, options: &HeatMapOptions) -> String {
     let (width, height) = size(svg).expect("a picture of this crate has a view box");
     let (width, full) = (width.max(WIDTH + 8.0), f64::from(options.full));
@@ -22,7 +22,7 @@ pub fn with_colour_scale(svg: &str, options: &HeatMapOptions) -> String {
         h = length(height + HEIGHT),
         top = length(height + 10.0),
     );
-    let least = match options.colours {
+    let min = match options.colours {
         ColourScale::Sequential => 0.0,
         ColourScale::Diverging => -full,
     };
@@ -30,20 +30,20 @@ pub fn with_colour_scale(svg: &str, options: &HeatMapOptions) -> String {
         picture,
         r#"<rect width="{WIDTH}" height="9" fill="currentColor" fill-opacity=".04"/><g stroke="none">"#
     );
-    for part in 0..PARTS {
-        let value = least + (full - least) * (part as f64 + 0.5) / PARTS as f64;
+    for step in 0..STEPS {
+        let value = min + (full - min) * (step as f64 + 0.5) / STEPS as f64;
         let colour = if value < 0.0 { "var(--heat-below,#c2570c)" } else { "var(--heat,#0b5c8a)" };
         let _ = write!(
             picture,
             r#"<rect x="{}" width="{}" height="9" fill="{colour}" fill-opacity="{:.2}"/>"#,
-            length(part as f64 * WIDTH / PARTS as f64),
-            length(WIDTH / PARTS as f64),
+            length(step as f64 * WIDTH / STEPS as f64),
+            length(WIDTH / STEPS as f64),
             value.abs() / full
         );
     }
     picture += r#"</g><g fill="currentColor" fill-opacity=".8">"#;
     for (x, anchor, value) in
-        [(0.0, "start", least), (WIDTH / 2.0, "middle", (least + full) / 2.0), (WIDTH, "end", full)]
+        [(0.0, "start", min), (WIDTH / 2.0, "middle", (min + full) / 2.0), (WIDTH, "end", full)]
     {
         let _ = write!(
             picture,
@@ -55,13 +55,13 @@ pub fn with_colour_scale(svg: &str, options: &HeatMapOptions) -> String {
     picture + "</g></g></svg>"
 }
 
-/// Three digits at most behind the point, and none that is 0.
+/// At most three decimals, without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Width and height from the view box of one of our pictures.
+/// Width and height from the view box of a picture of this crate.
 fn size(svg: &str) -> Option<(f64, f64)> {
     let (_, rest) = svg.split_once(r#"viewBox="0 0 "#)?;
     let (width, height) = rest.split_once('"')?.0.split_once(' ')?;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_grows_by_its_scale() {
+    fn a_picture_grows_by_the_height_of_its_scale() {
         let labels = ["a".to_owned(), "b".to_owned()];
         let options = HeatMapOptions { full: 0.5, ..HeatMapOptions::default() };
         let map = heat_map_svg(&[0.1, 0.2, 0.3, 0.4], &labels, &labels, &options);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn two_hues_go_from_below_zero() {
+    fn a_diverging_scale_begins_below_zero() {
         let labels = ["a".to_owned()];
         let options =
             HeatMapOptions { full: 1.0, colours: ColourScale::Diverging, ..HeatMapOptions::default() };

@@ -1,26 +1,26 @@
-//! A heat map: one cell for each number of a matrix, with its value in a tooltip.
+//! Heat maps: one cell per matrix element, with its value in a tooltip.
 
 use std::fmt::Write;
 
 use super::markup::{FONT, escape, length, shortened, text_width};
 
-/// How a heat map is drawn.
+/// Options of a heat map.
 #[derive(Clone, Debug)]
 pub struct HeatMapOptions {
     /// The title above the picture; empty for none.
     pub title: String,
-    /// The number that gets the full colour. For attention weights it is 1.
+    /// The value drawn in full colour; 1 for attention weights.
     pub full: f32,
-    /// How numbers become colours.
+    /// The colour scale.
     pub colours: ColourScale,
 }
 
-/// How numbers become colours.
+/// How values map to colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColourScale {
-    /// One hue: 0 is the background, larger numbers are stronger.
+    /// One hue: 0 is the background, larger values are stronger.
     Sequential,
-    /// Two hues: 0 is the background, positive numbers are blue, negative ones orange.
+    /// Two hues: 0 is the background, positive values are blue, negative values are orange.
     Diverging,
 }
 
@@ -30,16 +30,16 @@ impl Default for HeatMapOptions {
     }
 }
 
-/// With more cells than this, invisible ones are left out: a picture of 150 tokens stays small.
-const DENSE: usize = 4096;
-/// Opacities below this cannot be seen.
-const VISIBLE: f64 = 0.01;
+/// In maps with more cells, invisible cells are left out, which keeps a picture of 150 tokens small.
+const MAX_CELLS_DRAWN_IN_FULL: usize = 4096;
+/// Lower opacities are invisible.
+const MIN_VISIBLE_OPACITY: f64 = 0.01;
 const LABEL_LIMIT: f64 = 12.0;
 
-/// Draws `weights`, row after row, with a label for each row and column; empty labels are not drawn.
+/// Draws row-major `weights` with a label for each row and column; empty labels are not drawn.
 ///
 /// # Panics
-/// If there are not as many weights as rows × columns.
+/// If the number of weights is not rows × columns.
 pub fn heat_map_svg(
     weights: &[f32],
     rows: &[String],
@@ -63,7 +63,7 @@ pub fn heat_map_svg(
         for (j, column) in columns.iter().enumerate() {
             let weight = weights[i * columns.len() + j];
             let opacity = opacity(weight, options.full);
-            if opacity < VISIBLE && weights.len() > DENSE {
+            if opacity < MIN_VISIBLE_OPACITY && weights.len() > MAX_CELLS_DRAWN_IN_FULL {
                 continue;
             }
             let size = length(layout.cell - layout.gap);
@@ -93,7 +93,7 @@ fn colour(weight: f32, colours: ColourScale) -> &'static str {
     }
 }
 
-/// Sizes and positions of the parts.
+/// Sizes and positions of the elements.
 struct Layout {
     cell: f64,
     gap: f64,
@@ -119,15 +119,15 @@ impl Layout {
             let widths = labels.iter().map(|label| text_width(&shortened(label, LABEL_LIMIT)));
             widths.fold(0.0, f64::max) * font
         };
-        let across = widest(columns);
-        // Labels wider than their space are rotated by 60 degrees.
-        let rotated = across > cell * spacing(columns) + 1.0;
-        let head = if rotated { across * 0.87 + font * 0.8 } else { font + 3.0 };
+        let column_label_width = widest(columns);
+        // Labels that are too wide are rotated by 60 degrees.
+        let rotated = column_label_width > cell * spacing(columns) + 1.0;
+        let head = if rotated { column_label_width * 0.87 + font * 0.8 } else { font + 3.0 };
         let title = if options.title.is_empty() { 0.0 } else { 20.0 };
         let left = widest(rows) + 8.0;
         let top = title + head + 4.0;
         let overhang = if rotated { overhang(columns, cell, font) } else { 2.0 };
-        // Bold letters are wider.
+        // Bold text is wider.
         let title_width = text_width(&options.title) * 14.0;
         let width = (left + columns.len() as f64 * cell + overhang).max(title_width);
         Layout {
@@ -175,31 +175,31 @@ impl Layout {
         let y = length(self.top - 5.0);
         for (j, column) in columns.iter().enumerate().filter(|(_, column)| !column.is_empty()) {
             let middle = self.left + (j as f64 + 0.5) * self.cell - self.gap / 2.0;
-            let place = if self.rotated {
+            let position = if self.rotated {
                 let x = length(middle + self.font * 0.3);
                 format!(r#"transform="translate({x} {y}) rotate(-60)""#)
             } else {
                 format!(r#"x="{}" y="{y}" text-anchor="middle""#, length(middle))
             };
-            let _ = write!(svg, "<text {place}>{}</text>", label(column));
+            let _ = write!(svg, "<text {position}>{}</text>", label(column));
         }
         *svg += "</g>";
     }
 }
 
-/// How far rotated labels reach beyond the last cell.
+/// How far rotated labels extend beyond the last cell.
 fn overhang(columns: &[String], cell: f64, font: f64) -> f64 {
-    let reach = |(j, label): (usize, &String)| {
+    let beyond = |(j, label): (usize, &String)| {
         let right = (columns.len() - j) as f64 - 0.5;
         text_width(&shortened(label, LABEL_LIMIT)) * font * 0.5 + font - right * cell
     };
-    columns.iter().enumerate().map(reach).fold(2.0, f64::max)
+    columns.iter().enumerate().map(beyond).fold(2.0, f64::max)
 }
 
-/// The distance of the closest labels, in cells.
+/// The smallest distance between labels, in cells.
 fn spacing(labels: &[String]) -> f64 {
-    let written: Vec<usize> = (0..labels.len()).filter(|&i| !labels[i].is_empty()).collect();
-    written.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(1) as f64
+    let labelled: Vec<usize> = (0..labels.len()).filter(|&i| !labels[i].is_empty()).collect();
+    labelled.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(1) as f64
 }
 
 #[cfg(test)]
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_never_markup() {
+    fn labels_are_escaped() {
         let evil = labels(&["<script>alert(1)</script>"]);
         let options = HeatMapOptions { title: "</svg><script>".to_owned(), ..HeatMapOptions::default() };
         let svg = heat_map_svg(&[1.0], &evil, &evil, &options);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn hundred_and_fifty_tokens_stay_small() {
+    fn a_map_of_150_tokens_stays_small() {
         let tokens: Vec<String> = (0..150).map(|i| format!("token{i}")).collect();
         let weights: Vec<f32> = (0..150 * 150).map(|i| if i % 151 == 0 { 0.9 } else { 0.0007 }).collect();
         let svg = heat_map_svg(&weights, &tokens, &tokens, &HeatMapOptions::default());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_broken_numbers_are_drawn_without_harm() {
+    fn empty_maps_and_nan_are_drawn() {
         assert!(heat_map_svg(&[], &[], &[], &HeatMapOptions::default()).ends_with("</svg>"));
         let one = labels(&["x"]);
         let svg = heat_map_svg(&[f32::NAN], &one, &one, &HeatMapOptions::default());

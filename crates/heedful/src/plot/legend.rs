@@ -13,13 +13,13 @@ const COLOURS: [&str; 6] = [
     "var(--line-5,#8a6d00)",
     "var(--line-6,#5b6674)",
 ];
-/// More than six hues are hard to distinguish: from the seventh line on, the same ones are dashed.
+/// More than six hues are hard to distinguish, so from the seventh line on the colours repeat with dashes.
 const DASHES: [&str; 4] = ["", "5 3", "1.5 3", "8 3 1.5 3"];
 const ROW: f64 = 16.0;
 const SAMPLE: f64 = 14.0;
 const GAP: f64 = 5.0;
 
-/// How one line is drawn.
+/// Colour and dashes of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stroke {
     pub(super) colour: &'static str,
@@ -34,7 +34,7 @@ impl Stroke {
         }
     }
 
-    /// The dash attribute of an SVG path, with a space before it; empty for a solid line.
+    /// The dash attribute of an SVG path with a leading space; empty for a solid line.
     pub(super) fn dashes(self) -> String {
         if self.dashes.is_empty() {
             return String::new();
@@ -43,13 +43,13 @@ impl Stroke {
     }
 }
 
-/// The names of the lines, each beside a sample of its stroke, in as many rows as they need.
+/// The names of the lines with samples of their strokes, in one or more rows.
 pub(super) struct Legend<'a> {
     rows: Vec<Vec<(Stroke, &'a str, f64)>>,
 }
 
 impl<'a> Legend<'a> {
-    /// `None` for a single line, which needs no legend.
+    /// `None` if there are fewer than two lines: they need no legend.
     pub(super) fn new(series: &'a [Series]) -> Option<Legend<'a>> {
         if series.len() < 2 {
             return None;
@@ -68,7 +68,7 @@ impl<'a> Legend<'a> {
         Some(Legend { rows })
     }
 
-    /// The height of all rows but the first, which every chart of several lines has space for.
+    /// The height of all rows but the first, for which every chart with several lines reserves space.
     pub(super) fn extra_height(&self) -> f64 {
         (self.rows.len() - 1) as f64 * ROW
     }

@@ -1,4 +1,4 @@
-//! Line charts: numbers over steps.
+//! Line charts: values over steps.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::axis::{Axis, Scale, human, is_drawable};
 use super::legend::{Legend, Stroke};
 use super::markup::{FONT, escape, length, text_width};
 
-/// Lines over a common axis.
+/// Lines over common axes.
 #[derive(Clone, Debug, Default)]
 pub struct LineChart {
     /// The title above the chart.
@@ -17,7 +17,7 @@ pub struct LineChart {
     pub x_scale: Scale,
     /// The scale of the vertical axis.
     pub scale: Scale,
-    /// The lines: six colours, then the same ones dashed in three ways.
+    /// The lines. There are six colours; further lines repeat them with three kinds of dashes.
     pub series: Vec<Series>,
 }
 
@@ -26,40 +26,42 @@ pub struct LineChart {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// From left to right. A number without a position (NaN, or not positive on a logarithmic axis) leaves a gap.
+    /// The points from left to right. Values that cannot be drawn (NaN, or not positive on a logarithmic
+    /// axis) leave a gap.
     pub points: Vec<(f64, f64)>,
-    /// Which point is marked.
-    pub mark: Mark,
+    /// Which point is highlighted.
+    pub highlight: Highlight,
 }
 
-/// Which point of a line is marked.
+/// Which point of a line is highlighted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mark {
+pub enum Highlight {
     /// No point.
     #[default]
-    Nothing,
-    /// The lowest is the best, as for a loss.
+    None,
+    /// The lowest as the best, as for a loss.
     Lowest,
-    /// The highest is the best, as for an accuracy.
+    /// The highest as the best, as for an accuracy.
     Highest,
-    /// The highest, for a number that is not better when it is higher.
+    /// The highest as the peak, for values for which higher is not better.
     Peak,
 }
 
 pub(super) const WIDTH: f64 = 380.0;
-/// With one row of legend; every further row makes the picture higher, the plot area stays.
+/// The height with one legend row. Further rows make the picture higher and leave the plot area unchanged.
 const HEIGHT: f64 = 236.0;
 const BOTTOM: f64 = 38.0;
-/// The least room for the last values, which stand right of their lines.
+/// The minimum space for the last values, which are written to the right of the lines.
 const RIGHT: f64 = 48.0;
-/// Between the end of a line and its last value.
+/// The space between the end of a line and its last value.
 const GAP: f64 = 5.0;
 pub(super) const FONT_SIZE: f64 = 12.0;
 const LINE_HEIGHT: f64 = 13.0;
-/// More points than pixels show no more detail: of each bucket only the lowest and the highest are drawn.
+/// Longer lines are thinned: more points than pixels show no detail, so only the minimum and maximum of each
+/// bucket are drawn.
 const BUCKETS: usize = 240;
 
-/// Draws the chart; without any number to draw, it shows "no numbers yet".
+/// Draws the chart; without any drawable point it shows "no data yet".
 pub(crate) fn line_chart_svg(chart: &LineChart) -> String {
     let legend = Legend::new(&chart.series);
     let height = HEIGHT + legend.as_ref().map_or(0.0, Legend::extra_height);
@@ -67,13 +69,13 @@ pub(crate) fn line_chart_svg(chart: &LineChart) -> String {
         r#"<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" aria-label="{title}" font-family="{FONT}" font-size="{FONT_SIZE}"><text x="0" y="14" font-size="14" font-weight="600" fill="currentColor">{title}</text>"#,
         title = escape(&chart.title)
     );
-    match Frame::new(chart, height) {
-        Some(frame) => {
-            frame.write_axes(&mut svg, chart);
+    match PlotArea::new(chart, height) {
+        Some(area) => {
+            area.write_axes(&mut svg, chart);
             for (index, series) in chart.series.iter().enumerate() {
-                frame.write_series(&mut svg, series, Stroke::of(index));
+                area.write_series(&mut svg, series, Stroke::of(index));
             }
-            frame.write_last_values(&mut svg, &chart.series);
+            area.write_last_values(&mut svg, &chart.series);
             if let Some(legend) = legend {
                 svg += &legend.svg();
             }
@@ -81,7 +83,7 @@ pub(crate) fn line_chart_svg(chart: &LineChart) -> String {
         None => {
             let _ = write!(
                 svg,
-                r#"<text x="{}" y="{}" text-anchor="middle" fill="currentColor" fill-opacity=".6">no numbers yet</text>"#,
+                r#"<text x="{}" y="{}" text-anchor="middle" fill="currentColor" fill-opacity=".6">no data yet</text>"#,
                 WIDTH / 2.0,
                 height / 2.0
             );
@@ -91,7 +93,7 @@ pub(crate) fn line_chart_svg(chart: &LineChart) -> String {
     svg
 }
 
-/// Whether there are several lines: then there is a legend, and labels avoid the other lines.
+/// Whether there are several lines; if so, there is a legend and labels avoid the other lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineCount {
     One,
@@ -99,20 +101,20 @@ enum LineCount {
 }
 
 /// The plot area.
-struct Frame {
+struct PlotArea {
     x: Axis,
     y: Axis,
     left: f64,
     right: f64,
     top: f64,
-    /// The height of the picture, whose bottom is that of the plot area.
+    /// The height of the picture.
     height: f64,
     scales: [Scale; 2],
     line_count: LineCount,
 }
 
-impl Frame {
-    fn new(chart: &LineChart, height: f64) -> Option<Frame> {
+impl PlotArea {
+    fn new(chart: &LineChart, height: f64) -> Option<PlotArea> {
         let scales = [chart.x_scale, chart.scale];
         let drawable = |point: &&(f64, f64)| can_be_drawn(point, scales);
         let points = || chart.series.iter().flat_map(|series| &series.points).filter(drawable);
@@ -123,14 +125,14 @@ impl Frame {
         let x = if high > low { x.tight(low, high) } else { x };
         let y = Axis::around(points().map(|point| point.1), chart.scale, 4)?;
         let line_count = if chart.series.len() > 1 { LineCount::Several } else { LineCount::One };
-        let widest = y.ticks().iter().map(|&tick| text_width(&human(tick))).fold(0.0, f64::max);
+        let widest_tick = y.ticks().iter().map(|&tick| text_width(&human(tick))).fold(0.0, f64::max);
         let last_values = chart.series.iter().filter_map(|series| series.points.iter().rfind(drawable));
         let widest_last = last_values.map(|last| text_width(&human(last.1))).fold(0.0, f64::max);
-        Some(Frame {
+        Some(PlotArea {
             x,
             y,
-            left: widest * FONT_SIZE + 8.0,
-            // They are bold, so a little wider than the estimate.
+            left: widest_tick * FONT_SIZE + 8.0,
+            // Last values are bold, which is wider than the estimate.
             right: RIGHT.max(1.1 * widest_last * FONT_SIZE + GAP),
             top: if line_count == LineCount::Several { 52.0 + height - HEIGHT } else { 38.0 },
             height,
@@ -192,7 +194,7 @@ impl Frame {
         );
         let drawable: Vec<(f64, f64)> =
             series.points.iter().copied().filter(|point| can_be_drawn(point, self.scales)).collect();
-        // A line of one point has no length, so it is drawn as a dot.
+        // A line with one point is drawn as a dot.
         if let [only] = drawable[..] {
             let _ = write!(
                 svg,
@@ -201,13 +203,13 @@ impl Frame {
                 length(self.y(only.1))
             );
         }
-        if let Some(best) = best(&drawable, series.mark) {
-            self.write_best(svg, best, series, colour);
+        if let Some(point) = highlighted(&drawable, series.highlight) {
+            self.write_highlight(svg, point, series, colour);
         }
     }
 
-    /// The last value of each line at its end, moved apart where lines end close together. If there is no space for
-    /// all of them, none is written.
+    /// Writes the last value of each line at its end, spread out where lines end close together. If there is
+    /// not enough space for all of them, none are written.
     fn write_last_values(&self, svg: &mut String, series: &[Series]) {
         if series.len() as f64 * LINE_HEIGHT > self.height - BOTTOM - self.top {
             return;
@@ -220,15 +222,15 @@ impl Frame {
             }
         }
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // Half of the missing space is taken above, the rest below.
-        let lacking: f64 =
+        // Half of the missing space is taken above, half below.
+        let missing: f64 =
             labels.windows(2).map(|pair| (LINE_HEIGHT - (pair[1].0 - pair[0].0)).max(0.0)).sum();
-        let mut free = labels.first().map_or(0.0, |first| first.0 - lacking / 2.0);
+        let mut free = labels.first().map_or(0.0, |first| first.0 - missing / 2.0);
         for label in &mut labels {
-            label.0 = if lacking > 0.0 { free.max(label.0 - lacking / 2.0) } else { label.0 };
+            label.0 = if missing > 0.0 { free.max(label.0 - missing / 2.0) } else { label.0 };
             free = label.0 + LINE_HEIGHT;
         }
-        // Below the plot area are the numbers of the horizontal axis.
+        // Labels must stay above the tick labels of the horizontal axis.
         let excess = labels.last().map_or(0.0, |last| (last.0 - (self.height - BOTTOM)).max(0.0));
         for (y, x, value, colour) in labels {
             let (x, y) = (length(x + GAP), length(y - excess + 4.0));
@@ -240,9 +242,9 @@ impl Frame {
         }
     }
 
-    fn write_best(&self, svg: &mut String, (x, y): (f64, f64), series: &Series, colour: &str) {
+    fn write_highlight(&self, svg: &mut String, (x, y): (f64, f64), series: &Series, colour: &str) {
         let (px, py) = (self.x(x), self.y(y));
-        let word = if series.mark == Mark::Peak { "peak" } else { "best" };
+        let word = if series.highlight == Highlight::Peak { "peak" } else { "best" };
         let _ = write!(
             svg,
             r#"<circle cx="{}" cy="{}" r="4" fill="var(--panel,#fff)" stroke="{colour}" stroke-width="2"><title>{}: {word} {} at {}</title></circle>"#,
@@ -252,10 +254,10 @@ impl Frame {
             human(y),
             human(x)
         );
-        // Near the right edge the label of the last point already shows it.
+        // Near the right edge the label of the last point shows the value.
         if px < WIDTH - self.right - 30.0 {
             let fits = py < self.height - BOTTOM - 22.0;
-            let below = series.mark == Mark::Lowest && self.line_count == LineCount::One && fits;
+            let below = series.highlight == Highlight::Lowest && self.line_count == LineCount::One && fits;
             let label = format!("{word} {}", human(y));
             let half = text_width(&label) * FONT_SIZE / 2.0;
             let _ = write!(
@@ -273,15 +275,16 @@ fn can_be_drawn(&(x, y): &(f64, f64), [x_scale, y_scale]: [Scale; 2]) -> bool {
     is_drawable(x, x_scale) && is_drawable(y, y_scale)
 }
 
-fn best(points: &[(f64, f64)], mark: Mark) -> Option<(f64, f64)> {
+fn highlighted(points: &[(f64, f64)], highlight: Highlight) -> Option<(f64, f64)> {
     let points = points.iter().copied();
-    match mark {
-        Mark::Nothing => None,
-        Mark::Lowest => points.min_by(|a, b| a.1.total_cmp(&b.1)),
-        Mark::Highest | Mark::Peak => points.max_by(|a, b| a.1.total_cmp(&b.1)),
+    match highlight {
+        Highlight::None => None,
+        Highlight::Lowest => points.min_by(|a, b| a.1.total_cmp(&b.1)),
+        Highlight::Highest | Highlight::Peak => points.max_by(|a, b| a.1.total_cmp(&b.1)),
     }
 }
 
+/// At most two points per bucket: its minimum and its maximum.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if points.len() <= 2 * BUCKETS {
         return points.to_vec();
@@ -303,7 +306,7 @@ mod tests {
     use super::*;
 
     fn chart(points: Vec<(f64, f64)>, scale: Scale) -> LineChart {
-        let series = Series { name: "<loss>".to_owned(), points, mark: Mark::Lowest };
+        let series = Series { name: "<loss>".to_owned(), points, highlight: Highlight::Lowest };
         LineChart {
             title: "a & b".to_owned(),
             x_label: "step".to_owned(),
@@ -314,36 +317,37 @@ mod tests {
     }
 
     #[test]
-    fn the_best_point_is_marked_and_text_is_text() {
+    fn the_best_point_is_highlighted_and_text_is_escaped() {
         let svg = line_chart_svg(&chart(vec![(1.0, 4.0), (2.0, 1.5), (3.0, 2.0)], Scale::Linear));
         assert!(svg.contains("best 1.5 at 2"), "{svg}");
         assert!(svg.contains("&lt;loss&gt;") && svg.contains("a &amp; b") && !svg.contains("<loss>"));
     }
 
     #[test]
-    fn gaps_and_nothing_are_drawn_without_harm() {
+    fn gaps_and_empty_charts_are_drawn() {
         let svg =
             line_chart_svg(&chart(vec![(1.0, 1.0), (2.0, f64::NAN), (3.0, -1.0), (4.0, 2.0)], Scale::Log));
         assert!(!svg.contains("NaN"), "{svg}");
-        assert!(line_chart_svg(&chart(Vec::new(), Scale::Linear)).contains("no numbers yet"));
+        assert!(line_chart_svg(&chart(Vec::new(), Scale::Linear)).contains("no data yet"));
         assert!(!line_chart_svg(&chart(vec![(5.0, 5.0)], Scale::Linear)).contains("NaN"));
     }
 
     #[test]
-    fn equal_factors_are_equally_far_apart_on_a_logarithmic_axis() {
+    fn powers_of_ten_are_equally_spaced_on_a_logarithmic_axis() {
         let points = vec![(1.0, 1.0), (10.0, 1.0), (100.0, 1.0)];
-        let frame = |x_scale| {
-            Frame::new(&LineChart { x_scale, ..chart(points.clone(), Scale::Log) }, HEIGHT).expect("points")
+        let area = |x_scale| {
+            PlotArea::new(&LineChart { x_scale, ..chart(points.clone(), Scale::Log) }, HEIGHT)
+                .expect("points")
         };
-        let gaps = |frame: Frame| (frame.x(10.0) - frame.x(1.0), frame.x(100.0) - frame.x(10.0));
-        let (near, far) = gaps(frame(Scale::Log));
+        let gaps = |area: PlotArea| (area.x(10.0) - area.x(1.0), area.x(100.0) - area.x(10.0));
+        let (near, far) = gaps(area(Scale::Log));
         assert!((near - far).abs() < 1e-9, "{near} {far}");
-        let (near, far) = gaps(frame(Scale::Linear));
+        let (near, far) = gaps(area(Scale::Linear));
         assert!(near < far);
     }
 
     #[test]
-    fn many_lines_have_a_higher_legend_and_distinct_strokes() {
+    fn many_lines_get_more_legend_rows_and_distinct_strokes() {
         let one = chart(vec![(1.0, 1.0), (2.0, 3.0)], Scale::Linear).series.remove(0);
         let named = |index: usize| Series { name: format!("variation number {index}"), ..one.clone() };
         let svg = line_chart_svg(&LineChart {
@@ -355,14 +359,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_values_of_lines_that_end_at_the_bottom_stay_above_the_numbers_of_the_axis() {
+    fn last_values_at_the_bottom_stay_above_the_tick_labels() {
         let line = |last: f64| Series { points: vec![(1.0, 8.0), (300.0, last)], ..Series::default() };
         let series = vec![line(0.053), line(0.108), line(0.02)];
         let svg = line_chart_svg(&LineChart { series, ..chart(Vec::new(), Scale::Linear) });
         let bold: Vec<f64> = svg
             .split("<text ")
             .filter(|text| text.contains("font-weight=\"600\">0."))
-            .map(|text| text.split("y=\"").nth(1).and_then(|y| y.split('"').next()).expect("a place"))
+            .map(|text| text.split("y=\"").nth(1).and_then(|y| y.split('"').next()).expect("a y attribute"))
             .map(|y| y.parse().expect("a number"))
             .collect();
         assert_eq!(bold.len(), 3);

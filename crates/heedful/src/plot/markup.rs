@@ -1,4 +1,4 @@
-//! Text inside markup, and its estimated width.
+//! Escapes text for markup and estimates its width.
 
 use std::borrow::Cow;
 
@@ -30,8 +30,8 @@ fn is_forbidden(c: char) -> bool {
     matches!(c, '\u{0}'..='\u{8}' | '\u{B}' | '\u{C}' | '\u{E}'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// The estimated width of a text in multiples of the font size; rather too wide than too narrow, since the font is
-/// unknown.
+/// The estimated width of a text in multiples of the font size. The font is unknown, so the estimate is
+/// generous.
 pub(crate) fn text_width(text: &str) -> f64 {
     text.chars().map(character_width).sum()
 }
@@ -46,7 +46,7 @@ fn character_width(c: char) -> f64 {
     }
 }
 
-/// `text`, cut with an ellipsis where it would be wider than `limit` times the font size.
+/// `text`, truncated with an ellipsis if it is wider than `limit` times the font size.
 pub(crate) fn shortened(text: &str, limit: f64) -> Cow<'_, str> {
     if text_width(text) <= limit {
         return Cow::Borrowed(text);
@@ -59,13 +59,14 @@ pub(crate) fn shortened(text: &str, limit: f64) -> Cow<'_, str> {
     Cow::Owned(text.chars().take_while(fits).chain(['…']).collect())
 }
 
-/// Chinese, Japanese, Korean and their punctuation, full-width forms, and pictures.
+/// Whether a character is full-width: Chinese, Japanese, Korean and their punctuation, full-width forms,
+/// emoji.
 pub(crate) fn is_wide(c: char) -> bool {
     matches!(u32::from(c), 0x1100..=0x115F | 0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFE30..=0xFE6F
         | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6 | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFD)
 }
 
-/// A length in a picture, rounded to what can be seen.
+/// Formats a length in a picture, rounded to a tenth.
 pub(crate) fn length(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markup_becomes_text() {
+    fn markup_is_escaped() {
         assert_eq!(
             escape("<script>alert('1 & \"2\"')</script>"),
             "&lt;script&gt;alert(&#39;1 &amp; &quot;2&quot;&#39;)&lt;/script&gt;"
@@ -86,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn long_labels_are_cut() {
+    fn long_labels_are_truncated() {
         assert_eq!(shortened("autonomous", 20.0), "autonomous");
         assert_eq!(shortened("自动驾驶解决方案", 4.0), "自动驾…");
     }
 
     #[test]
-    fn lengths_are_short() {
+    fn lengths_have_at_most_one_decimal() {
         assert_eq!(
             (length(3.0), length(2.26), length(-0.04)),
             ("3".to_owned(), "2.3".to_owned(), "-0".to_owned())

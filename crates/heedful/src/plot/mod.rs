@@ -1,9 +1,9 @@
-//! Plots: SVG written by hand, PNG rendered from it (feature `png`), and `report.html`, one file that needs no network. Nothing here
-//! depends on models.
+//! Plots as handwritten SVG, PNG rendered from it (feature `png`), and `report.html`, a single file that
+//! needs no network. Nothing here depends on models.
 //!
-//! Pictures take the colour of the text around them (`currentColor`) and a handful of CSS variables with fallbacks, so
-//! the same SVG works on a light page, on a dark one and as a file of its own. Magnitude is always one hue over the
-//! background, never a rainbow: it reads the same with every kind of colour vision.
+//! Pictures use `currentColor` and a few CSS variables with fallbacks, so the same SVG works on a light page,
+//! on a dark page and as a standalone file. Magnitude is always shown as one hue over the background, never
+//! as a rainbow, so it is readable with every kind of colour vision.
 
 pub(crate) mod markup;
 mod numbers;
@@ -31,7 +31,7 @@ pub use colour_scale::with_colour_scale;
 pub use heat_map::ColourScale;
 pub use heat_map::{HeatMapOptions, heat_map_svg};
 pub(crate) use line_chart::line_chart_svg;
-pub use line_chart::{LineChart, Mark, Series};
+pub use line_chart::{Highlight, LineChart, Series};
 pub use numbers::thousands;
 #[cfg(feature = "png")]
 pub use png::{Png, PngError, png};

@@ -1,6 +1,6 @@
-//! Numbers for people.
+//! Formats numbers.
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();

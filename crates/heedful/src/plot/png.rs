@@ -1,7 +1,7 @@
-//! SVG to PNG, with a font of its own; the fonts of the system have what that lacks.
+//! Renders SVG to PNG with a bundled font; characters that it lacks come from system fonts.
 //!
-//! Pictures name their colours for a page: `currentColor`, and CSS variables with a fallback. A PNG has no page around
-//! it, so the fallbacks are substituted and the background is white.
+//! Pictures use the colours of their page: `currentColor`, and CSS variables with fallbacks. A PNG has no
+//! page, so the fallbacks are substituted and the background is white.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -10,25 +10,25 @@ use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::{FontResolver, Options, Tree, fontdb};
 
 /// The colour of text.
-const INK: &str = "#1c232c";
-/// Chinese, Japanese kana, Latin, Greek, Cyrillic: a picture looks the same on every machine.
+const TEXT_COLOUR: &str = "#1c232c";
+/// Covers Chinese, Japanese kana, Latin, Greek and Cyrillic, so pictures look the same on every machine.
 const FONT: &[u8] = include_bytes!("font/HeedfulSans.otf");
 const FAMILY: &str = "Heedful Sans";
-/// White border around the picture, in its units: text at an edge is hard to read.
+/// The white border around the picture in its units: text at an edge is hard to read.
 const MARGIN: f32 = 10.0;
-/// The most pixels that a picture may have.
-const MOST_PIXELS: f64 = 2.5e8;
+/// The maximum number of pixels.
+const MAX_PIXELS: f64 = 2.5e8;
 
 /// A picture as a PNG file.
 #[derive(Clone, Debug)]
 pub struct Png {
     /// The contents of the file.
     pub bytes: Vec<u8>,
-    /// What could not be drawn correctly; a sentence for each.
+    /// Warnings about anything that could not be drawn correctly, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// A PNG cannot be made.
+/// A picture cannot be rendered as PNG.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
     /// The input is not valid SVG, which is a bug in the code that drew it.
@@ -51,7 +51,7 @@ pub enum PngError {
 
 impl crate::error::Cause for PngError {}
 
-/// Renders an SVG of this crate with `scale` pixels for each of its units, on white.
+/// Renders an SVG of this crate on white, with `scale` pixels per unit.
 pub fn png(svg: &str, scale: f32) -> Result<Png, PngError> {
     let mut fonts = fontdb::Database::new();
     fonts.load_font_data(FONT.to_vec());
@@ -76,7 +76,7 @@ fn png_with_fonts(svg: &str, scale: f32, mut fonts: fontdb::Database) -> Result<
     let size = tree.size();
     let [width, height] =
         [size.width(), size.height()].map(|side| f64::from((side + 2.0 * MARGIN) * scale).ceil());
-    let pixmap = Some(width * height).filter(|&pixels| pixels <= MOST_PIXELS);
+    let pixmap = Some(width * height).filter(|&pixels| pixels <= MAX_PIXELS);
     let mut pixmap = pixmap
         .and_then(|_| Pixmap::new(width as u32, height as u32))
         .ok_or(PngError::TooLarge { width, height })?;
@@ -84,34 +84,34 @@ fn png_with_fonts(svg: &str, scale: f32, mut fonts: fontdb::Database) -> Result<
     let transform = Transform::from_scale(scale, scale).pre_translate(MARGIN, MARGIN);
     resvg::render(&tree, transform, &mut pixmap.as_mut());
     let bytes = pixmap.encode_png().map_err(|error| PngError::Encoding(error.to_string()))?;
-    let missing = missing.lock().expect("nobody panics with it").iter().collect::<String>();
+    let missing = missing.lock().expect("no thread panics while holding it").iter().collect::<String>();
     if !missing.is_empty() {
         warnings.push(format!(
-            "neither the font of pictures nor one of this system has {missing}: install one that does, or write an .svg file"
+            "neither the bundled font nor a system font has {missing}: install a font that does, or write an .svg file"
         ));
     }
     Ok(Png { bytes, warnings })
 }
 
-/// The default search for a font that has a character, which also records the characters that no font has.
+/// The default search for a fallback font, which also records the characters that no font has.
 fn recording_fallback(missing: Arc<Mutex<BTreeSet<char>>>) -> resvg::usvg::FallbackSelectionFn<'static> {
     let default = FontResolver::default_fallback_selector();
     Box::new(move |character, tried, fonts| {
         let found = default(character, tried, fonts);
         if found.is_none() {
-            missing.lock().expect("nobody panics with it").insert(character);
+            missing.lock().expect("no thread panics while holding it").insert(character);
         }
         found
     })
 }
 
-/// The picture in our own font instead of the fonts that a page may have.
+/// Replaces the page's font stack by the bundled font.
 fn with_font(svg: &str) -> String {
     svg.replace(&format!("font-family=\"{}\"", super::markup::FONT), "font-family=\"sans-serif\"")
 }
 
-/// The picture with plain colours. Only whole attributes are replaced: text escapes quotation marks as `&quot;`, so it
-/// cannot contain one.
+/// Replaces `currentColor` and CSS variables by plain colours. Only whole attributes are replaced: text
+/// escapes quotation marks as `&quot;`, so it cannot contain an attribute.
 fn with_colours(svg: &str) -> String {
     const VARIABLE: &str = "=\"var(";
     let mut plain = String::with_capacity(svg.len());
@@ -119,13 +119,13 @@ fn with_colours(svg: &str) -> String {
     while let Some(start) = rest.find(VARIABLE) {
         let (before, variable) = rest.split_at(start);
         plain += before;
-        let end = variable.find(")\"").expect("our pictures close their brackets");
-        let fallback = variable[..end].split_once(',').map_or(INK, |(_, fallback)| fallback.trim());
+        let end = variable.find(")\"").expect("pictures of this crate close their brackets");
+        let fallback = variable[..end].split_once(',').map_or(TEXT_COLOUR, |(_, fallback)| fallback.trim());
         plain += &format!("=\"{fallback}\"");
         rest = &variable[end + 2..];
     }
     plain += rest;
-    plain.replace("=\"currentColor\"", &format!("=\"{INK}\""))
+    plain.replace("=\"currentColor\"", &format!("=\"{TEXT_COLOUR}\""))
 }
 
 #[cfg(test)]
@@ -149,8 +149,8 @@ mod tests {
         assert_eq!(colour(11, 5), [255, 255, 255, 255]);
     }
 
-    /// A word as a picture, by our own font alone.
-    fn written(word: &str) -> Png {
+    /// A word drawn with the bundled font only.
+    fn drawn_word(word: &str) -> Png {
         let font = super::super::markup::FONT;
         let svg = format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 80 20" width="80" height="20" font-family="{font}"><text x="0" y="15" fill="currentColor">{word}</text></svg>"#
@@ -161,32 +161,35 @@ mod tests {
     }
 
     #[test]
-    fn chinese_latin_and_cyrillic_need_no_font_of_the_system() {
-        let empty = written("").bytes;
+    fn chinese_latin_and_cyrillic_need_no_system_font() {
+        let empty = drawn_word("").bytes;
         let mut pictures = Vec::new();
         for word in ["自动驾驶", "自动行车", "Wörter", "слова", "かな", "→ ▁ …"] {
-            let drawn = written(word);
+            let drawn = drawn_word(word);
             assert!(drawn.warnings.is_empty(), "{word}: {:?}", drawn.warnings);
-            assert!(drawn.bytes != empty && !pictures.contains(&drawn.bytes), "{word} is drawn, not boxes");
+            assert!(
+                drawn.bytes != empty && !pictures.contains(&drawn.bytes),
+                "{word} is drawn as glyphs, not as boxes"
+            );
             pictures.push(drawn.bytes);
         }
     }
 
     #[test]
-    fn characters_that_no_font_has_are_named() {
-        let drawn = written("\u{1F600}");
+    fn characters_missing_from_all_fonts_are_named_in_a_warning() {
+        let drawn = drawn_word("\u{1F600}");
         assert!(drawn.warnings[0].contains('\u{1F600}'), "{:?}", drawn.warnings);
     }
 
     #[test]
-    fn words_that_look_like_colours_stay_words() {
+    fn text_that_looks_like_a_colour_is_unchanged() {
         let text = r#"<text aria-label="=&quot;var(--x,red)">var(--heat,#000) currentColor</text>"#;
         assert_eq!(with_colours(text), text);
     }
 
     #[test]
-    fn a_picture_beyond_measure_is_an_error() {
-        let complaint = png_with_fonts(SVG, 1e5, fontdb::Database::new()).expect_err("too large").to_string();
-        assert!(complaint.contains("too large"), "{complaint}");
+    fn a_picture_with_too_many_pixels_is_an_error() {
+        let error = png_with_fonts(SVG, 1e5, fontdb::Database::new()).expect_err("too large").to_string();
+        assert!(error.contains("too large"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! The layers that are compared, each with its own parameters.
+//! Builds the layers to compare, each with its own parameters.
 
 use heedful_tensor::ops::{Cell, Direction, Mask, Reach};
 use heedful_tensor::{Init, Params, Ragged, Tensor};
@@ -9,16 +9,16 @@ use crate::models::convolution::{Convolution, ConvolutionShape};
 use crate::models::recurrent::RecurrentLayer;
 use crate::models::transformer::{SelfAttention, TransformerConfig};
 
-/// The paper's width of a head.
-const HEAD: usize = 64;
+/// The paper's head width.
+const HEAD_WIDTH: usize = 64;
 
-/// One layer from n vectors of width d to as many.
+/// A layer that maps n vectors of width d to n vectors of width d.
 pub(super) struct Layer {
     pub(super) params: Params,
-    body: Body,
+    body: LayerBody,
 }
 
-enum Body {
+enum LayerBody {
     Attention(SelfAttention),
     Recurrence(RecurrentLayer),
     Convolution(Convolution),
@@ -30,14 +30,19 @@ impl Layer {
         let taps = settings.taps;
         let convolution = |dilation: usize| {
             let shape = ConvolutionShape { input: d, output: d, taps, dilation, reach: Reach::Same };
-            Body::Convolution(Convolution::new(&params, "layer", shape, Init::Xavier))
+            LayerBody::Convolution(Convolution::new(&params, "layer", shape, Init::Xavier))
         };
         let body = match kind {
-            LayerKind::SelfAttention => Body::Attention(attention(&params, d, None)),
-            LayerKind::Restricted => Body::Attention(attention(&params, d, Some(settings.window))),
-            LayerKind::Recurrence => {
-                Body::Recurrence(RecurrentLayer::new(&params, "layer", Cell::Lstm, Direction::Forward, d, d))
-            }
+            LayerKind::SelfAttention => LayerBody::Attention(attention(&params, d, None)),
+            LayerKind::Restricted => LayerBody::Attention(attention(&params, d, Some(settings.window))),
+            LayerKind::Recurrence => LayerBody::Recurrence(RecurrentLayer::new(
+                &params,
+                "layer",
+                Cell::Lstm,
+                Direction::Forward,
+                d,
+                d,
+            )),
             LayerKind::Convolution => convolution(1),
             LayerKind::Dilated => {
                 let layers = kind.longest_path(n, settings);
@@ -49,16 +54,16 @@ impl Layer {
 
     pub(super) fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
         match &self.body {
-            Body::Attention(layer) => layer.forward(x, sequences, pass),
-            Body::Recurrence(layer) => layer.forward(x, sequences, None, pass).outputs,
-            Body::Convolution(layer) => layer.forward(x, sequences, pass),
+            LayerBody::Attention(layer) => layer.forward(x, sequences, pass),
+            LayerBody::Recurrence(layer) => layer.forward(x, sequences, None, pass).outputs,
+            LayerBody::Convolution(layer) => layer.forward(x, sequences, pass),
         }
     }
 }
 
 fn attention(params: &Params, d: usize, window: Option<usize>) -> SelfAttention {
-    let heads = (1..=(d / HEAD).max(1)).rev().find(|heads| d.is_multiple_of(*heads)).unwrap_or(1);
-    // Tiny has no dropout, which would take time that the paper's formulas do not count.
+    let heads = (1..=(d / HEAD_WIDTH).max(1)).rev().find(|heads| d.is_multiple_of(*heads)).unwrap_or(1);
+    // The tiny preset has no dropout, whose time the paper's formulas do not count.
     let config = TransformerConfig { d_model: d, heads, window, ..TransformerConfig::tiny(2) };
     SelfAttention::new(
         params,

@@ -10,30 +10,31 @@ use super::build::Layer;
 use super::{LayerError, LayerKind, LayerSettings, path};
 use crate::layers::Pass;
 
-/// The layers take turns in several rounds, so that other load on the machine affects all of them alike.
+/// Layers are measured in interleaved rounds, so that other load on the machine affects all of them equally.
 const ROUNDS: usize = 5;
 
 /// The cost of one layer at one size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// Which layer.
+    /// The layer.
     pub kind: LayerKind,
-    /// Tokens of the sequence.
+    /// The sequence length.
     pub n: usize,
-    /// Width of their vectors.
+    /// The vector width.
     pub d: usize,
     /// Median seconds of a forward pass without gradients.
     pub forward: f64,
-    /// Median seconds of a forward and a backward pass, with the gradients of parameters and input. It includes packing
-    /// the weights for the kernels, once per update: with few tokens that is most of it.
+    /// Median seconds of a forward and a backward pass, with gradients of parameters and input. This includes
+    /// packing the weights for the kernels once per update, which dominates with few tokens.
     pub training: f64,
-    /// The peak memory of the forward and the backward pass in bytes, besides parameters and input.
+    /// Peak memory of the forward and backward pass in bytes, excluding parameters and input.
     pub peak: usize,
-    /// Bytes that are kept for the backward pass after the forward pass, including the output.
+    /// Bytes saved for the backward pass after the forward pass, including the output.
     pub kept: usize,
-    /// The maximum path length between two tokens: measured for dilated convolutions, else [`LayerKind::longest_path`].
+    /// The maximum path length between two tokens: measured for dilated convolutions, else
+    /// [`LayerKind::longest_path`].
     pub longest_path: usize,
-    /// How often each pass was timed, at least.
+    /// The minimum number of timed runs of each pass.
     pub(crate) repetitions: usize,
 }
 
@@ -46,24 +47,24 @@ pub fn measure(
     let mut measurements = Vec::with_capacity(settings.count());
     for &d in &settings.widths {
         for &n in &settings.lengths {
-            let mut benches = LayerKind::ALL.map(|kind| Workbench::new(kind, n, d, settings));
+            let mut benches = LayerKind::ALL.map(|kind| LayerBench::new(kind, n, d, settings));
             for round in 0..ROUNDS {
                 benches.iter_mut().for_each(|bench| bench.time(round));
             }
             for bench in benches {
-                let measurement = bench.conclude();
+                let measurement = bench.finish();
                 on_measured(&measurement);
                 measurements.push(measurement);
             }
         }
     }
-    // The next sizes cannot reuse the memory of these.
+    // Return the memory: later measurements have other sizes.
     memory::trim();
     Ok(measurements)
 }
 
-/// One layer with its input, and the times so far.
-struct Workbench<'a> {
+/// A layer with its input and the times measured so far.
+struct LayerBench<'a> {
     kind: LayerKind,
     layer: Layer,
     x: Tensor,
@@ -74,16 +75,16 @@ struct Workbench<'a> {
     trainings: Vec<f64>,
 }
 
-impl Workbench<'_> {
-    fn new(kind: LayerKind, n: usize, d: usize, settings: &LayerSettings) -> Workbench<'_> {
-        let draws = Stream::new(1, 0, 0);
-        let numbers: Vec<f32> = (0..n * d).map(|i| draws.normal(i as u32)).collect();
-        Workbench {
+impl LayerBench<'_> {
+    fn new(kind: LayerKind, n: usize, d: usize, settings: &LayerSettings) -> LayerBench<'_> {
+        let stream = Stream::new(1, 0, 0);
+        let values: Vec<f32> = (0..n * d).map(|i| stream.normal(i as u32)).collect();
+        LayerBench {
             kind,
             layer: Layer::new(kind, [n, d], settings),
-            x: Tensor::variable(Array::from_f32(n, d, &numbers)),
+            x: Tensor::variable(Array::from_f32(n, d, &values)),
             sequence: Ragged::from_lengths([n]),
-            gradient: Array::from_f32(n, d, &numbers),
+            gradient: Array::from_f32(n, d, &values),
             settings,
             forwards: Vec::new(),
             trainings: Vec::new(),
@@ -98,8 +99,9 @@ impl Workbench<'_> {
         self.trainings.extend(trainings);
     }
 
-    /// Measures memory after the timing, when parameters, gradients and the input's bf16 form exist.
-    fn conclude(mut self) -> Measurement {
+    /// Measures memory after the timing, when parameters, gradients and the bf16 copy of the input have been
+    /// allocated.
+    fn finish(mut self) -> Measurement {
         let [n, d] = self.x.shape();
         Measurement {
             kind: self.kind,
@@ -138,7 +140,7 @@ impl Workbench<'_> {
     }
 
     fn kept(&self) -> usize {
-        // From the second time on, the packed weights of the forward pass exist beforehand and do not count.
+        // After the first pass, the packed weights are already allocated and do not count.
         drop(self.forward_to_train());
         drop(self.forward_to_train());
         let before = memory::bytes_held();
@@ -149,10 +151,10 @@ impl Workbench<'_> {
     }
 }
 
-/// The times of `work`, repeated for this many seconds.
+/// Repeats `work` for this many seconds and returns its times.
 fn repeated(round: usize, seconds: f64, work: impl Fn()) -> Vec<f64> {
-    // The first run allocates memory from the system and has cold caches. In later rounds it has the memory, and caches
-    // do not matter to what takes longer than a round.
+    // The first run is a warm-up: it allocates memory and has cold caches. In later rounds memory is
+    // allocated already, and caches do not matter for work that takes longer than the round.
     let began = Instant::now();
     work();
     let first = began.elapsed().as_secs_f64();

@@ -9,9 +9,10 @@
 //! restricted self attention    O(r·n·d)       O(1)               O(n/r)
 //! ```
 //!
-//! Layers are measured as models use them, including their projections: for attention these cost another n·d², which
-//! the paper's formulas leave out. The dilated convolution is the widest that n tokens need: with dilations 1, k, k², … and
-//! taps that look back, as in a decoder, the number of layers that they need is measured too.
+//! Layers are measured as models use them, including projections, which add n·d² to attention that the
+//! paper's formulas leave out. The dilated convolution has the largest dilation that n tokens need. The
+//! number of layers needed with dilations 1, k, k², … is measured as well, with causal convolutions as in a
+//! decoder.
 
 mod build;
 mod measure;
@@ -35,48 +36,48 @@ pub enum LayerKind {
     Restricted,
     /// An LSTM, from the first token to the last.
     Recurrence,
-    /// Every output depends on the k tokens around it.
+    /// Every output depends on k adjacent tokens.
     Convolution,
-    /// Every output depends on k tokens around it that lie far apart: a power of k, the highest that the length needs.
+    /// Every output depends on k tokens that are a power of k apart, the largest power that the length needs.
     Dilated,
 }
 
-/// What is measured.
+/// The settings of the measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerSettings {
-    /// Lengths of the one sequence, ascending: n.
+    /// The sequence lengths n, ascending.
     pub lengths: Vec<usize>,
-    /// Widths of its vectors: d.
+    /// The vector widths d.
     pub widths: Vec<usize>,
-    /// How far restricted self attention reaches: r.
+    /// The window r of restricted self attention.
     pub window: usize,
-    /// The kernel width of the convolution: k.
+    /// The kernel size k of the convolution.
     pub taps: usize,
-    /// Seconds for each measurement, in several rounds.
+    /// Seconds per measurement, over all rounds.
     pub seconds: f64,
-    /// The compute type of matrix products.
+    /// The data type of matrix products.
     pub compute: DType,
 }
 
-/// Settings that cannot be measured.
+/// Errors in the settings.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LayerError {
-    /// A number is 0 that must be positive.
+    /// A value that must be positive is 0.
     #[error("{what} must be at least 1")]
     Zero {
-        /// The name of the number.
+        /// The name of the setting.
         what: &'static str,
     },
-    /// The kernel width is even, or 1.
+    /// The kernel size is even, or 1.
     #[error(
-        "a convolution of {taps} taps cannot be measured: it needs an odd number of 3 or more, such as 3 or 5"
+        "a convolution of {taps} taps cannot be measured: use an odd number of 3 or more, such as 3 or 5"
     )]
     Taps {
-        /// Their number.
+        /// The kernel size.
         taps: usize,
     },
     /// The seconds are not a positive number.
-    #[error("each measurement is repeated for some seconds: {seconds} is not above 0")]
+    #[error("the seconds for each measurement must be positive: {seconds} is not above 0")]
     Seconds {
         /// The requested seconds.
         seconds: f64,
@@ -86,7 +87,7 @@ pub enum LayerError {
 impl crate::error::Cause for LayerError {}
 
 impl LayerKind {
-    /// All of them, in the order of the tables.
+    /// All layers, in the order of the tables.
     pub const ALL: [LayerKind; 5] = [
         LayerKind::SelfAttention,
         LayerKind::Restricted,
@@ -110,19 +111,21 @@ impl LayerKind {
         if self == LayerKind::Recurrence { n } else { 1 }
     }
 
-    /// The maximum path length: how many layers, or recurrent steps, a signal passes from the first token to the last.
+    /// The maximum path length: the number of layers or recurrent steps from the first token to the last.
     pub fn longest_path(self, n: usize, settings: &LayerSettings) -> usize {
-        let in_leaps_of = |reach: usize| n.saturating_sub(1).div_ceil(reach).max(1);
+        let steps_of = |distance: usize| n.saturating_sub(1).div_ceil(distance).max(1);
         match self {
             LayerKind::SelfAttention => 1,
-            LayerKind::Restricted => in_leaps_of(settings.window),
+            LayerKind::Restricted => steps_of(settings.window),
             LayerKind::Recurrence => n,
-            // Both convolutions as in a decoder, where taps look back: to both sides, a leap may end outside of the sequence.
-            LayerKind::Convolution => in_leaps_of(settings.taps.saturating_sub(1).max(1)),
-            // With dilations 1, k, k², … they reach back any distance of as many digits in base k.
+            // Both convolutions are causal, as in a decoder: with centred ones, a step could end outside the
+            // sequence.
+            LayerKind::Convolution => steps_of(settings.taps.saturating_sub(1).max(1)),
+            // With dilations 1, k, k², …, m layers reach back every distance that has at most m digits in
+            // base k.
             LayerKind::Dilated => {
-                let reaches = |layers: &usize| settings.taps.saturating_pow(*layers as u32) >= n;
-                (1..).find(reaches).expect("powers of k grow beyond any length")
+                let is_enough = |layers: &usize| settings.taps.saturating_pow(*layers as u32) >= n;
+                (1..).find(is_enough).expect("powers of k grow beyond any length")
             }
         }
     }

@@ -1,10 +1,10 @@
-//! The measurements as tables and pictures.
+//! The measurements as tables and charts.
 
 use heedful_tensor::cpu::{isa, threads};
 
 use super::super::{ComparisonFiles, table, text};
 use super::{LayerKind, LayerSettings, Measurement};
-use crate::plot::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
+use crate::plot::{Fact, Highlight, LineChart, Report, Scale, Series, Status, Table};
 
 const MILLI: f64 = 1e3;
 const MEBI: f64 = 1.0 / (1 << 20) as f64;
@@ -22,10 +22,10 @@ const COLUMNS: [&str; 11] = [
     "repetitions",
 ];
 
-/// The comparison as files.
+/// The result files of the comparison.
 pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> ComparisonFiles {
-    let mut tables = vec![paper(settings)];
-    tables.extend(settings.widths.iter().map(|&d| measured(measurements, d)));
+    let mut tables = vec![paper_table(settings)];
+    tables.extend(settings.widths.iter().map(|&d| measured_table(measurements, d)));
     let subtitle = format!(
         "one sequence, {} on {}, {}",
         settings.compute,
@@ -36,7 +36,7 @@ pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> Comparis
         }
     );
     let markdown: Vec<String> = tables.iter().map(text::markdown).collect();
-    let rows: Vec<Vec<String>> = measurements.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = measurements.iter().map(csv_row).collect();
     ComparisonFiles {
         markdown: format!("# Why self attention: table 1, measured\n\n{subtitle}\n\n{}", markdown.join("\n")),
         csv: text::csv(&COLUMNS, &rows),
@@ -53,7 +53,7 @@ pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> Comparis
                 Fact::new("threads", threads::thread_count()),
                 Fact::new("matrix products in", settings.compute),
                 Fact::new("window r", settings.window),
-                Fact::new("taps k", settings.taps),
+                Fact::new("kernel size k", settings.taps),
                 Fact::new("seconds for each measurement", settings.seconds),
             ],
             ..Report::default()
@@ -62,7 +62,7 @@ pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> Comparis
 }
 
 /// The paper's own table.
-fn paper(settings: &LayerSettings) -> Table {
+fn paper_table(settings: &LayerSettings) -> Table {
     let row = |kind: LayerKind| {
         let (steps, path) = match kind {
             LayerKind::SelfAttention => ("O(1)", "O(1)"),
@@ -81,7 +81,7 @@ fn paper(settings: &LayerSettings) -> Table {
 }
 
 /// The measurements at one width.
-fn measured(measurements: &[Measurement], d: usize) -> Table {
+fn measured_table(measurements: &[Measurement], d: usize) -> Table {
     let row = |found: &Measurement| {
         let Measurement { kind, n, forward, training, peak, kept, .. } = *found;
         vec![
@@ -114,8 +114,8 @@ fn measured(measurements: &[Measurement], d: usize) -> Table {
 }
 
 /// A line of the CSV file, in the order of [`COLUMNS`].
-fn row(found: &Measurement) -> Vec<String> {
-    let &Measurement { kind, n, d, forward, training, peak, kept, longest_path, repetitions } = found;
+fn csv_row(measurement: &Measurement) -> Vec<String> {
+    let &Measurement { kind, n, d, forward, training, peak, kept, longest_path, repetitions } = measurement;
     vec![
         kind.to_string(),
         n.to_string(),
@@ -131,11 +131,11 @@ fn row(found: &Measurement) -> Vec<String> {
     ]
 }
 
-/// Self attention against recurrence, where sequences are shortest and longest.
+/// Self attention compared with recurrence, for the shortest and the longest sequences.
 fn results(settings: &LayerSettings, measurements: &[Measurement]) -> Vec<Fact> {
     let time = |kind, n, d| {
-        let is_it = |found: &&Measurement| (found.kind, found.n, found.d) == (kind, n, d);
-        measurements.iter().find(is_it).map(|found| found.training)
+        let matches = |found: &&Measurement| (found.kind, found.n, found.d) == (kind, n, d);
+        measurements.iter().find(matches).map(|found| found.training)
     };
     let mut facts = Vec::new();
     for &d in &settings.widths {
@@ -145,7 +145,7 @@ fn results(settings: &LayerSettings, measurements: &[Measurement]) -> Vec<Fact> 
             if let (Some(attention), Some(recurrence)) = (attention, recurrence) {
                 let name = format!("n = {n}, d = {d}");
                 let note = "time of recurrence relative to self attention, forward and backward";
-                facts.push(Fact::new(&name, format!("{:.2} ×", recurrence / attention)).noted(note));
+                facts.push(Fact::new(&name, format!("{:.2} ×", recurrence / attention)).with_note(note));
             }
         }
     }
@@ -162,7 +162,7 @@ fn charts(settings: &LayerSettings, measurements: &[Measurement], d: usize) -> V
                 .filter(|found| (found.kind, found.d) == (kind, d))
                 .map(|found| (found.n as f64, value(found)))
                 .collect(),
-            mark: Mark::Nothing,
+            highlight: Highlight::None,
         };
         LineChart {
             title: format!("{title}, d = {d}"),

@@ -12,7 +12,7 @@ fn settings() -> LayerSettings {
 }
 
 #[test]
-fn paths_are_as_long_as_the_reach_of_a_layer_makes_them() {
+fn path_lengths_follow_from_the_reach_of_a_layer() {
     let path = |kind: LayerKind, n| kind.longest_path(n, &settings());
     assert_eq!(LayerKind::ALL.map(|kind| path(kind, 9)), [1, 2, 9, 2, 2]);
     assert_eq!(LayerKind::ALL.map(|kind| path(kind, 10)), [1, 3, 10, 3, 2]);
@@ -20,7 +20,7 @@ fn paths_are_as_long_as_the_reach_of_a_layer_makes_them() {
 }
 
 #[test]
-fn the_measured_path_through_dilated_convolutions_is_the_logarithm_that_the_paper_says() {
+fn the_measured_path_through_dilated_convolutions_is_logarithmic_as_in_the_paper() {
     for taps in [3, 5, 7] {
         let settings = LayerSettings { taps, ..settings() };
         for n in [1, 2, 3, 4, 5, 14, 15, 100, 1000] {
@@ -37,9 +37,9 @@ fn the_measured_path_through_dilated_convolutions_is_the_logarithm_that_the_pape
 
 #[test]
 fn every_layer_is_measured_at_every_size_and_reported() {
-    let mut seen = 0;
-    let measurements = measure(&settings(), &mut |_| seen += 1).expect("good settings");
-    assert_eq!((seen, measurements.len()), (20, settings().count()));
+    let mut calls = 0;
+    let measurements = measure(&settings(), &mut |_| calls += 1).expect("valid settings");
+    assert_eq!((calls, measurements.len()), (20, settings().count()));
     for measurement in &measurements {
         assert!(measurement.forward > 0.0 && measurement.training > 0.0, "{measurement:?}");
         assert!(measurement.repetitions >= 5, "{measurement:?}");
@@ -51,7 +51,7 @@ fn every_layer_is_measured_at_every_size_and_reported() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn invalid_settings_are_errors() {
     let error = |change: fn(&mut LayerSettings)| {
         let mut settings = settings();
         change(&mut settings);

@@ -1,4 +1,5 @@
-//! What is varied: the rows of the paper's table 3, in proportion to the base recipe, and the choices that came before and after it.
+//! The variations: the rows of the paper's table 3, scaled to the base recipe, and design choices from other
+//! papers.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use crate::recipe::{AttentionKind, Family, Pooling, PositionKind, Recipe};
 /// A group of variations of one hyperparameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariationGroup {
-    /// Number of heads, at a constant total width.
+    /// The number of heads, at a constant total width.
     Heads,
     /// Width of the keys.
     KeyWidth,
@@ -16,7 +17,7 @@ pub enum VariationGroup {
     Layers,
     /// Width of the model.
     Width,
-    /// Width inside the feed-forward layers.
+    /// The inner width of the feed-forward layers.
     FeedForward,
     /// Dropout.
     Dropout,
@@ -30,13 +31,13 @@ pub enum VariationGroup {
     Norm,
     /// Restricted self attention.
     Window,
-    /// What the model is made of.
+    /// The family of the model.
     Family,
-    /// How a classifier pools a text into one vector.
+    /// The pooling of a classifier.
     Pooling,
 }
 
-/// A change of the base recipe.
+/// A change to the base recipe.
 pub(super) struct Change {
     pub(super) name: String,
     /// Assignments as for `--set`.
@@ -44,7 +45,7 @@ pub(super) struct Change {
 }
 
 impl VariationGroup {
-    /// All of them: first those of the paper.
+    /// All groups, those of the paper first.
     pub const ALL: [VariationGroup; 13] = [
         VariationGroup::Heads,
         VariationGroup::KeyWidth,
@@ -61,10 +62,10 @@ impl VariationGroup {
         VariationGroup::Pooling,
     ];
 
-    /// Those of the paper's table 3, in its order.
+    /// The groups of the paper's table 3, in its order.
     pub const PAPER: &[VariationGroup] = VariationGroup::ALL.split_at(8).0;
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             VariationGroup::Heads => "heads",
@@ -83,16 +84,16 @@ impl VariationGroup {
         }
     }
 
-    /// The group of that name.
+    /// The group with this name.
     pub fn named(name: &str) -> Option<VariationGroup> {
         VariationGroup::ALL.into_iter().find(|group| group.name() == name)
     }
 
-    /// What has to be known to read its results.
+    /// A remark that is needed to interpret the results.
     pub(super) fn remark(self) -> Option<&'static str> {
         match self {
             VariationGroup::Norm => Some(
-                "Batch norm takes mean and variance over all tokens of a batch. No batch is padded here, so these are real tokens",
+                "Batch norm computes mean and variance over all tokens of a batch. Batches are not padded here, so all of them are real tokens",
             ),
             _ => None,
         }
@@ -106,8 +107,8 @@ impl VariationGroup {
             VariationGroup::Heads => sizes("heads", "model.heads", &[1, 2, 4, 8, 16], model.heads),
             VariationGroup::KeyWidth => sizes("key-width", "model.key_width", &[keys / 4, keys / 2], keys),
             VariationGroup::Layers => layers(model.encoder_layers, model.decoder_layers),
-            VariationGroup::Width => around("d-model", "model.d_model", model.d_model),
-            VariationGroup::FeedForward => around("d-ff", "model.d_ff", model.d_ff),
+            VariationGroup::Width => half_and_twice("d-model", "model.d_model", model.d_model),
+            VariationGroup::FeedForward => half_and_twice("d-ff", "model.d_ff", model.d_ff),
             VariationGroup::Dropout => rates("dropout", "training.dropout", base.training.dropout),
             VariationGroup::LabelSmoothing => {
                 rates("label-smoothing", "training.label_smoothing", base.training.label_smoothing)
@@ -135,11 +136,11 @@ fn sizes(name: &str, key: &str, sizes: &[usize], base: usize) -> Vec<Change> {
 }
 
 /// Half and twice the base's size.
-fn around(name: &str, key: &str, base: usize) -> Vec<Change> {
+fn half_and_twice(name: &str, key: &str, base: usize) -> Vec<Change> {
     sizes(name, key, &[base / 2, base.saturating_mul(2)], base)
 }
 
-/// A third, two thirds and four thirds of the base's depth, as the paper's 2, 4 and 8 are of its 6.
+/// A third, two thirds and four thirds of the base's depth, like the paper's 2, 4 and 8 relative to 6.
 fn layers(encoder: usize, decoder: usize) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for thirds in [1, 2, 4] {
@@ -176,7 +177,7 @@ fn positions(base: PositionKind) -> Vec<Change> {
     named("positions", "model.positions", &kinds, base)
 }
 
-/// A change for each named value but the base's.
+/// A change for each named value except the base's.
 fn named<T: Copy + PartialEq>(group: &str, key: &str, values: &[(T, &str)], base: T) -> Vec<Change> {
     let change = |(_, name): &(T, &str)| Change {
         name: format!("{group}-{name}"),
@@ -208,27 +209,31 @@ fn windows(base: Option<usize>) -> Vec<Change> {
     named("window", "model.window", &values, base)
 }
 
-/// The models of the field's history, with the values that each family starts from.
+/// Model families that preceded or rival the Transformer, with suitable values for each.
 fn families(base: Family, base_attention: AttentionKind) -> Vec<Change> {
     let recurrent = ["model.family=recurrent", "model.score=additive", "training.clip_norm=1.0"];
-    let with = |sets: &[&str], more: &[&str]| sets.iter().chain(more).map(|&set| set.to_owned()).collect();
-    let plain = base_attention == AttentionKind::None;
+    let joined = |sets: &[&str], more: &[&str]| sets.iter().chain(more).map(|&set| set.to_owned()).collect();
+    let has_no_attention = base_attention == AttentionKind::None;
     let all: [(bool, &str, Vec<String>); 4] = [
         (
-            base == Family::Recurrent && plain,
+            base == Family::Recurrent && has_no_attention,
             "recurrent-without-attention",
-            with(&recurrent, &["model.attention=none"]),
+            joined(&recurrent, &["model.attention=none"]),
         ),
-        (base == Family::Recurrent && !plain, "recurrent", with(&recurrent, &["model.attention=soft"])),
+        (
+            base == Family::Recurrent && !has_no_attention,
+            "recurrent",
+            joined(&recurrent, &["model.attention=soft"]),
+        ),
         (
             base == Family::Convolutional,
             "convolutional",
-            with(&["model.family=convolutional", "model.score=scaled-dot"], &[]),
+            joined(&["model.family=convolutional", "model.score=scaled-dot"], &[]),
         ),
         (
             base == Family::Transformer,
             "transformer",
-            with(&["model.family=transformer", "model.score=scaled-dot"], &[]),
+            joined(&["model.family=transformer", "model.score=scaled-dot"], &[]),
         ),
     ];
     let others = all.into_iter().filter(|(is_base, ..)| !is_base);

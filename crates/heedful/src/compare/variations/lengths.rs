@@ -1,4 +1,5 @@
-//! How often a classifier is right, by the length of the text: one vector may hold a short text and not a long one.
+//! Accuracy of a classifier by text length: a single vector may represent a short text well and a long text
+//! badly.
 
 use heedful_tensor::Precision;
 use serde::{Deserialize, Serialize};
@@ -11,25 +12,26 @@ use crate::recipe::Task;
 use crate::tasks::OpenOptions;
 use crate::tasks::classify::{Classified, Classifier};
 
-/// Texts are compared in so many groups of equal size, from the shortest to the longest.
+/// The number of groups of equal size that texts are divided into by length.
 const GROUPS: usize = 4;
-/// Texts that are classified at a time.
+/// The number of texts per batch.
 const BATCH: usize = 32;
 
-/// The texts of one group.
+/// The accuracy on one group of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LengthAccuracy {
-    /// Tokens of the shortest.
+    /// The length of the shortest text in tokens.
     pub shortest: usize,
-    /// Tokens of the longest.
+    /// The length of the longest text in tokens.
     pub longest: usize,
-    /// How many there are.
+    /// The number of texts.
     pub texts: usize,
-    /// How many of them got their label.
+    /// The number of texts that were classified correctly.
     pub correct: usize,
 }
 
-/// Classifies the validation set with the model that a run has left; empty for other tasks, and where there is no model.
+/// Classifies the validation set with the trained model of a run; empty for other tasks, or if there is no
+/// model.
 pub(super) fn by_length(variation: &Variation) -> Result<Vec<LengthAccuracy>> {
     let (recipe, folder) = (&variation.recipe, &variation.recipe.output.out);
     let (Task::Classify, Some(folder)) = (recipe.data.task, folder) else { return Ok(Vec::new()) };
@@ -47,14 +49,14 @@ pub(super) fn by_length(variation: &Variation) -> Result<Vec<LengthAccuracy>> {
     let mut groups = Vec::new();
     for texts in texts.chunks(texts.len().div_ceil(GROUPS).max(1)) {
         let mut correct = 0;
-        for part in texts.chunks(BATCH) {
-            let tokens: Vec<Vec<u32>> = part.iter().map(|(tokens, _)| tokens.clone()).collect();
-            // A model without finite scores has nothing to compare; its run says so.
+        for batch in texts.chunks(BATCH) {
+            let tokens: Vec<Vec<u32>> = batch.iter().map(|(tokens, _)| tokens.clone()).collect();
+            // A model with non-finite scores has no accuracy; its run reports the divergence.
             let found = classifier.classify_tokens(&tokens);
             let Ok(found) = found else { return Ok(Vec::new()) };
-            let is_right =
+            let is_correct =
                 |(found, (_, truth)): &(&Classified, &(_, Option<u32>))| Some(found.label()) == *truth;
-            correct += found.iter().zip(part).filter(is_right).count();
+            correct += found.iter().zip(batch).filter(is_correct).count();
         }
         let [shortest, longest] = [0, texts.len() - 1].map(|i| texts[i].0.len());
         groups.push(LengthAccuracy { shortest, longest, texts: texts.len(), correct });

@@ -1,13 +1,13 @@
-//! Table 3 of the paper as one command: a base recipe and variations that differ from it in one hyperparameter, each
-//! trained as by `heedful train`, in a folder of its own.
+//! Table 3 of the paper in one command: a base recipe and variations that differ from it in one
+//! hyperparameter, each trained like `heedful train` in its own folder.
 //!
 //! ```text
-//! FOLDER/base  FOLDER/heads-1  FOLDER/dropout-0.2 …     runs, each with an outcome.json once it is over
-//! FOLDER/base-seed-2  FOLDER/heads-1-seed-2 …           the same with other seeds, if there are several
+//! FOLDER/base  FOLDER/heads-1  FOLDER/dropout-0.2 …     runs, each with an outcome.json when it has ended
+//! FOLDER/base-seed-2  FOLDER/heads-1-seed-2 …           the same runs with other seeds, if requested
 //! FOLDER/compare.md  compare.csv  report.html           the results so far
 //! ```
 //!
-//! A finished run is not repeated, an interrupted one is resumed.
+//! Finished runs are not repeated; interrupted runs are resumed.
 
 mod change;
 mod lengths;
@@ -30,12 +30,12 @@ use crate::{Error, Result};
 /// The variations to train.
 #[derive(Clone, Debug)]
 pub struct VariationPlan {
-    /// The base first. With several seeds, the runs of a variation follow each other.
+    /// The runs, the base first. With several seeds, the runs of a variation are adjacent.
     pub variations: Vec<Variation>,
-    /// How many seeds each is trained with.
+    /// The number of seeds per variation.
     pub seeds: usize,
     /// Variations that cannot be built, or equal the base.
-    pub left_out: Vec<SkippedVariation>,
+    pub skipped: Vec<SkippedVariation>,
 }
 
 /// One training run of a comparison.
@@ -43,7 +43,7 @@ pub struct VariationPlan {
 pub struct Variation {
     /// Its group; `None` for the base.
     pub group: Option<VariationGroup>,
-    /// Its name, which with the first seed is that of its folder: `heads-2`.
+    /// Its name: `heads-2`. With the first seed it is also the name of its folder.
     pub name: String,
     /// What differs from the base: `heads = 2`.
     pub changes: String,
@@ -56,23 +56,23 @@ pub struct Variation {
 pub struct SkippedVariation {
     /// Its name.
     pub name: String,
-    /// Why it is skipped.
+    /// The reason.
     pub reason: String,
 }
 
-/// Plans the base and the variations of some groups, in folders below the base recipe's.
+/// Plans the base and the variations of the given groups, in folders inside the base recipe's folder.
 pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan> {
     let folder = base.output.out.clone().ok_or_else(no_folder)?;
     check(base)?;
-    // Absolute, as in the recipes in the runs' folders, with which it is compared.
+    // Absolute, like the paths in the recipes of the runs' folders, which it is compared with.
     let mut base = with_absolute_paths(base);
     if base.fits_time() {
-        // All variations have one schedule, that of the preset: the time only ends them.
+        // All variations use the schedule of the preset; the time limit only ends them.
         base.training.steps = Recipe::preset(base.model.preset).training.steps;
     }
     base.open.clear();
     let folder = base.output.out.clone().unwrap_or(folder);
-    let mut plan = VariationPlan { variations: Vec::new(), seeds: 1, left_out: Vec::new() };
+    let mut plan = VariationPlan { variations: Vec::new(), seeds: 1, skipped: Vec::new() };
     plan.variations.push(Variation {
         group: None,
         name: "base".to_owned(),
@@ -81,7 +81,7 @@ pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan> {
     });
     for &group in groups {
         for change in group.changes(&base) {
-            let varied = varied(&base, &change.sets).and_then(|recipe| match plan.same_as(&recipe) {
+            let varied = varied(&base, &change.sets).and_then(|recipe| match plan.duplicate_of(&recipe) {
                 Some(other) => Err(format!("it is the same model as {other}")),
                 None => Ok(recipe),
             });
@@ -92,7 +92,7 @@ pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan> {
                     recipe: in_folder(&recipe, &folder, &change.name),
                     name: change.name,
                 }),
-                Err(reason) => plan.left_out.push(SkippedVariation { name: change.name, reason }),
+                Err(reason) => plan.skipped.push(SkippedVariation { name: change.name, reason }),
             }
         }
     }
@@ -108,7 +108,7 @@ impl Variation {
 }
 
 impl VariationPlan {
-    /// The same variations, each with this many seeds: that of the recipe and those after it.
+    /// The same variations, each with this many consecutive seeds, starting at the recipe's.
     pub fn with_seeds(&self, seeds: usize) -> VariationPlan {
         let with_seed = |variation: &Variation, number: usize| {
             let mut variation = variation.clone();
@@ -123,23 +123,24 @@ impl VariationPlan {
         let runs = self.variations.iter().flat_map(|variation| {
             (0..seeds).map(move |number| with_seed(variation, number)).collect::<Vec<_>>()
         });
-        VariationPlan { variations: runs.collect(), seeds, left_out: self.left_out.clone() }
+        VariationPlan { variations: runs.collect(), seeds, skipped: self.skipped.clone() }
     }
 
-    /// The variation of the base, if there is one, that a recipe is in all that decides its weights.
-    fn same_as(&self, recipe: &Recipe) -> Option<&str> {
+    /// The planned variation whose weights would equal those of this recipe, if there is one.
+    fn duplicate_of(&self, recipe: &Recipe) -> Option<&str> {
         let is_same = |other: &&Variation| {
-            built(&other.recipe) == built(recipe) && differences(&other.recipe, recipe).is_empty()
+            model_config(&other.recipe) == model_config(recipe)
+                && differences(&other.recipe, recipe).is_empty()
         };
         self.variations.iter().skip(1).find(is_same).map(|other| other.name.as_str())
     }
 }
 
-/// The base with some keys set, or the reason why that is skipped.
+/// The base with some keys set, or the reason why it is skipped.
 fn varied(base: &Recipe, sets: &[String]) -> Result<Recipe, String> {
     let attempt = || {
         let mut overrides = Overrides::new();
-        // A table of several families has changes that one of them does not know.
+        // The changes are generated for all families, so some keys may not apply to this one.
         overrides.written_by(Author::Program);
         overrides.text(&base.to_toml(), Path::new("recipe.toml"))?;
         sets.iter().try_for_each(|set| overrides.set(set))?;
@@ -149,7 +150,7 @@ fn varied(base: &Recipe, sets: &[String]) -> Result<Recipe, String> {
         RecipeError::Model(error) => error.to_string(),
         other => other.to_string(),
     })?;
-    let (ours, theirs) = (built(&recipe), built(base));
+    let (ours, theirs) = (model_config(&recipe), model_config(base));
     match (ours, theirs) {
         (Some(ours), Some(theirs)) if ours == theirs => {
             Err(format!("it changes nothing in a {} model", theirs.family()))
@@ -158,8 +159,9 @@ fn varied(base: &Recipe, sets: &[String]) -> Result<Recipe, String> {
     }
 }
 
-/// The configuration of the model without vocabulary and labels, which are the same for all.
-fn built(recipe: &Recipe) -> Option<ModelConfig> {
+/// The model's configuration with placeholder sizes for vocabulary and labels, which are equal for all
+/// variations.
+fn model_config(recipe: &Recipe) -> Option<ModelConfig> {
     recipe.model_config([recipe.vocabulary.size; 2], 2).ok()
 }
 
@@ -169,26 +171,28 @@ fn in_folder(recipe: &Recipe, folder: &Path, name: &str) -> Recipe {
     recipe
 }
 
-/// `heads = 2, key_width = 64`: the keys of `other` that differ and that determine its weights, however long it is trained.
+/// `heads = 2, key_width = 64`: the keys of `other` that differ and determine its weights, except the length
+/// of training.
 fn differences(base: &Recipe, other: &Recipe) -> String {
-    differences_of(base, other, |key| decides(key) && !["steps", "time"].contains(&key.name))
+    differences_of(base, other, |key| affects_weights(key) && !["steps", "time"].contains(&key.name))
 }
 
-/// The same; how long it is trained, if nothing else differs: with a schedule that ends, a run cannot simply go on.
-fn what_differs(base: &Recipe, other: &Recipe) -> String {
+/// Like [`differences`], or the length of training if nothing else differs: a run with a schedule of fixed
+/// length cannot be extended.
+fn differences_or_length(base: &Recipe, other: &Recipe) -> String {
     let texts = differences(base, other);
-    if texts.is_empty() { differences_of(base, other, decides) } else { texts }
+    if texts.is_empty() { differences_of(base, other, affects_weights) } else { texts }
 }
 
-fn decides(key: &Key) -> bool {
+fn affects_weights(key: &Key) -> bool {
     ["data", "vocabulary", "model", "training"].contains(&key.section)
 }
 
-fn differences_of(base: &Recipe, other: &Recipe, counts: impl Fn(&Key) -> bool) -> String {
+fn differences_of(base: &Recipe, other: &Recipe, is_relevant: impl Fn(&Key) -> bool) -> String {
     let differs = base.differences(other);
     let texts = differs
         .iter()
-        .filter(|(key, ..)| counts(key))
+        .filter(|(key, ..)| is_relevant(key))
         .map(|(key, _, theirs)| format!("{} = {}", key.name, theirs.to_string().trim_matches('"')));
     texts.collect::<Vec<_>>().join(", ")
 }
@@ -196,17 +200,17 @@ fn differences_of(base: &Recipe, other: &Recipe, counts: impl Fn(&Key) -> bool) 
 fn check(base: &Recipe) -> Result<()> {
     if !base.data.task.has_validation(&base.data) {
         let flags = base.data.task.validation_flags();
-        let why = format!("variations are compared by their validation: name a validation set ({flags})");
+        let why = format!("variations are compared on a validation set: give one ({flags})");
         return Err(Error::new(why));
     }
     let standard_input = Literal::Text("-".to_owned());
     if base.named_files().any(|(_, files)| files.contains(&standard_input)) {
-        let why = "every variation reads the text, but standard input can be read only once: name files instead of -";
+        let why = "every variation reads the text, but standard input can be read only once: give files instead of -";
         return Err(Error::new(why));
     }
     if base.model.init_from.is_some() {
         return Err(Error::new(
-            "a model that starts from another model has that model's sizes: variations need a recipe without model.init_from",
+            "a model initialised from another one has that model's sizes: variations need a recipe without model.init_from",
         ));
     }
     Ok(())

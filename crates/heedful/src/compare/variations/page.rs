@@ -1,12 +1,12 @@
-//! The variations as tables and pictures.
+//! The results of the variations as tables and charts.
 
 use super::super::{ComparisonFiles, table, text};
 use super::{LengthAccuracy, SkippedVariation, VariationGroup, VariationPlan, VariationResult};
 use crate::metrics::Measure;
-use crate::plot::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
+use crate::plot::{Fact, Highlight, LineChart, Report, Scale, Series, Status, Table};
 use crate::train::run::{environment, settings};
 
-/// A column of results: what was measured, heading, and what the number is multiplied by.
+/// A column of results: the measure, its heading, and a factor for display.
 type Column = (Measure, &'static str, f64);
 
 const PERPLEXITY: Column = (Measure::ValidPerplexity, "perplexity", 1.0);
@@ -27,20 +27,20 @@ const CSV: [&str; 11] = [
     "ending",
 ];
 
-/// The runs of one variation, which differ in their seeds.
+/// The runs of one variation with different seeds.
 type Runs<'a> = &'a [VariationResult];
 
-/// All variations, in the order of the plan.
+/// The results grouped by variation, in the order of the plan.
 fn by_variation(entries: &[VariationResult]) -> impl Iterator<Item = Runs<'_>> {
     entries.chunk_by(|one, next| one.name == next.name)
 }
 
 /// The comparison so far, as files.
 pub fn files(plan: &VariationPlan, entries: &[VariationResult]) -> ComparisonFiles {
-    let mut tables = vec![variations(entries)];
+    let mut tables = vec![variations_table(entries)];
     tables.extend(by_length(entries));
-    if !plan.left_out.is_empty() {
-        tables.push(left_out(&plan.left_out));
+    if !plan.skipped.is_empty() {
+        tables.push(skipped_table(&plan.skipped));
     }
     let (done, of) = (entries.len(), plan.variations.len());
     let subtitle = subtitle(plan);
@@ -51,7 +51,7 @@ pub fn files(plan: &VariationPlan, entries: &[VariationResult]) -> ComparisonFil
             "# Variations of a model ({done} of {of} trained)\n\n{subtitle}\n\n{}",
             markdown.join("\n")
         ),
-        csv: text::csv(&CSV, &entries.iter().map(row).collect::<Vec<_>>()),
+        csv: text::csv(&CSV, &entries.iter().map(csv_row).collect::<Vec<_>>()),
         report: Report {
             title: "Variations of a model".to_owned(),
             subtitle,
@@ -67,12 +67,12 @@ pub fn files(plan: &VariationPlan, entries: &[VariationResult]) -> ComparisonFil
 }
 
 fn subtitle(plan: &VariationPlan) -> String {
-    let times = match (plan.variations.len() / plan.seeds.max(1)).saturating_sub(1) {
-        1 => "once".to_owned(),
-        count => format!("{count} times"),
+    let count = match (plan.variations.len() / plan.seeds.max(1)).saturating_sub(1) {
+        1 => "one variation".to_owned(),
+        count => format!("{count} variations"),
     };
     let mut text = format!(
-        "one recipe, {times} with something changed, as in the paper's table 3; values of the best validation of each"
+        "one recipe and {count} of it, as in the paper's table 3; values are those of each run's best validation"
     );
     if plan.seeds > 1 {
         text += &format!("; mean ± standard deviation of {} seeds", plan.seeds);
@@ -86,47 +86,47 @@ fn subtitle(plan: &VariationPlan) -> String {
     text
 }
 
-fn variations(entries: &[VariationResult]) -> Table {
-    let judged = columns(entries);
+fn variations_table(entries: &[VariationResult]) -> Table {
+    let measured = columns(entries);
     let mut headings = vec!["variation", "what differs", "parameters, M"];
-    headings.extend(judged.iter().map(|(_, heading, _)| *heading));
+    headings.extend(measured.iter().map(|(_, heading, _)| *heading));
     headings.extend(["steps", "time, min", "ended because"]);
     let line = |runs: Runs<'_>| {
         let first = &runs[0];
         let mut cells = vec![
             first.name.clone(),
-            if first.group.is_none() { "the recipe as it is".to_owned() } else { first.changes.clone() },
+            if first.group.is_none() { "the recipe unchanged".to_owned() } else { first.changes.clone() },
             format!("{:.2}", first.parameters as f64 / 1e6),
         ];
-        cells.extend(judged.iter().map(|&column| value(runs, column)));
+        cells.extend(measured.iter().map(|&column| value(runs, column)));
         let seconds: f64 = runs.iter().map(|run| run.seconds).sum();
-        cells.extend([different(runs, |run| run.step.to_string()), format!("{:.1}", seconds / 60.0)]);
-        cells.push(different(runs, |run| run.ending.clone()));
+        cells.extend([distinct(runs, |run| run.step.to_string()), format!("{:.1}", seconds / 60.0)]);
+        cells.push(distinct(runs, |run| run.ending.clone()));
         cells
     };
     table("Variations", &headings, by_variation(entries).map(line).collect())
 }
 
-/// A text of every run, each once.
-fn different(runs: Runs<'_>, text: impl Fn(&VariationResult) -> String) -> String {
+/// A text of every run, without repeating equal ones.
+fn distinct(runs: Runs<'_>, text: impl Fn(&VariationResult) -> String) -> String {
     let mut texts: Vec<String> = runs.iter().map(text).collect();
     texts.dedup();
     texts.join("; ")
 }
 
-/// The accuracy of classifiers by the length of the text, over all seeds; none for other tasks.
+/// The accuracy of classifiers by text length, over all seeds; `None` for other tasks.
 fn by_length(entries: &[VariationResult]) -> Option<Table> {
     let groups = &entries.iter().find(|entry| !entry.by_length.is_empty())?.by_length;
     let heading = |group: &LengthAccuracy| format!("{} to {} tokens", group.shortest, group.longest);
     let headings: Vec<String> = groups.iter().map(heading).collect();
     let columns: Vec<&str> =
         std::iter::once("variation").chain(headings.iter().map(String::as_str)).collect();
-    // A model with fewer positions reads fewer texts, and is not compared by others.
+    // A model with fewer positions accepts fewer texts, so it cannot be compared.
     let texts = |group: &LengthAccuracy| (group.shortest, group.longest, group.texts);
     let is_measured = |run: &VariationResult| run.by_length.iter().map(texts).eq(groups.iter().map(texts));
     let line = |runs: Runs<'_>| -> Vec<String> {
-        let percent = |number: usize| {
-            let of_length = || runs.iter().map(|run| &run.by_length[number]);
+        let percent = |index: usize| {
+            let of_length = || runs.iter().map(|run| &run.by_length[index]);
             let correct: usize = of_length().map(|group| group.correct).sum();
             let texts: usize = of_length().map(|group| group.texts).sum();
             format!("{:.1}", 100.0 * correct as f64 / texts.max(1) as f64)
@@ -137,13 +137,13 @@ fn by_length(entries: &[VariationResult]) -> Option<Table> {
     Some(table("Accuracy by the length of the text, %", &columns, measured.map(line).collect()))
 }
 
-fn left_out(left_out: &[SkippedVariation]) -> Table {
-    let line = |left_out: &SkippedVariation| vec![left_out.name.clone(), left_out.reason.clone()];
-    table("Left out", &["variation", "why"], left_out.iter().map(line).collect())
+fn skipped_table(skipped: &[SkippedVariation]) -> Table {
+    let line = |variation: &SkippedVariation| vec![variation.name.clone(), variation.reason.clone()];
+    table("Left out", &["variation", "reason"], skipped.iter().map(line).collect())
 }
 
 /// A line of the CSV file, in the order of [`CSV`].
-fn row(entry: &VariationResult) -> Vec<String> {
+fn csv_row(entry: &VariationResult) -> Vec<String> {
     let plain = |measure: Measure| entry.value(measure).map_or_else(String::new, |value| value.to_string());
     vec![
         entry.name.clone(),
@@ -160,7 +160,7 @@ fn row(entry: &VariationResult) -> Vec<String> {
     ]
 }
 
-/// Perplexity, and the other metrics of the task.
+/// Perplexity and the other metrics of the task.
 fn columns(entries: &[VariationResult]) -> Vec<Column> {
     let has = |(measure, ..): Column| entries.iter().any(|entry| !entry.curve(measure).is_empty());
     let mut columns = vec![PERPLEXITY];
@@ -172,7 +172,7 @@ fn columns(entries: &[VariationResult]) -> Vec<Column> {
     columns
 }
 
-/// The mean of a number of the best validations, and the standard deviation of several.
+/// The mean over the best validations of all runs, and the standard deviation if there are several runs.
 fn spread(runs: Runs<'_>, (measure, _, factor): Column) -> Option<(f64, Option<f64>)> {
     let values: Vec<f64> = runs.iter().filter_map(|run| Some(factor * run.value(measure)?)).collect();
     let count = values.len() as f64;
@@ -183,7 +183,7 @@ fn spread(runs: Runs<'_>, (measure, _, factor): Column) -> Option<(f64, Option<f
 
 fn value(runs: Runs<'_>, column: Column) -> String {
     match spread(runs, column) {
-        None => text::NOTHING.to_owned(),
+        None => text::MISSING.to_owned(),
         Some((mean, None)) => format!("{mean:.2}"),
         Some((mean, Some(deviation))) => {
             let digits = digits(mean);
@@ -192,20 +192,20 @@ fn value(runs: Runs<'_>, column: Column) -> String {
     }
 }
 
-/// Digits behind the point that a mean is known to by its spread: more for perplexities near 1.
+/// The number of decimals of a mean with a deviation: one more for small values, such as perplexities near 1.
 fn digits(mean: f64) -> usize {
     if mean.abs() < 10.0 { 3 } else { 2 }
 }
 
-/// A mean, with what it is of.
+/// A mean, with its deviation and the name of the variation as a note.
 fn fact(name: &str, runs: Runs<'_>, column: Column) -> Option<Fact> {
     let (mean, deviation) = spread(runs, column)?;
     let digits = deviation.map_or(2, |_| digits(mean));
     let spread = deviation.map_or_else(String::new, |deviation| format!("± {deviation:.digits$}, "));
-    Some(Fact::new(name, format!("{mean:.digits$}")).noted(format!("{spread}{}", runs[0].name)))
+    Some(Fact::new(name, format!("{mean:.digits$}")).with_note(format!("{spread}{}", runs[0].name)))
 }
 
-/// The results of the base, and the best ones.
+/// The results of the base and of the best variations.
 fn results(entries: &[VariationResult]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for column in columns(entries) {
@@ -214,8 +214,8 @@ fn results(entries: &[VariationResult]) -> Vec<Fact> {
             facts.extend(fact(heading, base, column));
         }
         let sign = if column == PERPLEXITY { -1.0 } else { 1.0 };
-        let judged = by_variation(entries).filter_map(|runs| Some((sign * spread(runs, column)?.0, runs)));
-        if let Some((_, best)) = judged.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        let scored = by_variation(entries).filter_map(|runs| Some((sign * spread(runs, column)?.0, runs)));
+        if let Some((_, best)) = scored.max_by(|a, b| a.0.total_cmp(&b.0)) {
             facts.extend(fact(&format!("best {heading}"), best, column));
         }
     }
@@ -238,17 +238,17 @@ fn charts(entries: &[VariationResult]) -> Vec<LineChart> {
 }
 
 fn chart<'a>(
-    what: &str,
+    title: &str,
     (measure, heading, factor): Column,
     variations: impl Iterator<Item = Runs<'a>>,
 ) -> LineChart {
     let line = |runs: Runs<'_>| Series {
         name: runs[0].name.clone(),
         points: mean_curve(runs, measure).into_iter().map(|(step, value)| (step, factor * value)).collect(),
-        mark: Mark::Nothing,
+        highlight: Highlight::None,
     };
     LineChart {
-        title: format!("Validation {heading}: {what}"),
+        title: format!("Validation {heading}: {title}"),
         x_label: "step".to_owned(),
         scale: if measure == PERPLEXITY.0 { Scale::Log } else { Scale::Linear },
         series: variations.map(line).collect(),
@@ -256,7 +256,7 @@ fn chart<'a>(
     }
 }
 
-/// The mean of the runs at the steps that all of them have.
+/// The mean curve of the runs, at the steps that all of them have.
 fn mean_curve(runs: Runs<'_>, measure: Measure) -> Vec<(f64, f64)> {
     let curves: Vec<Vec<(f64, f64)>> = runs.iter().map(|run| run.curve(measure)).collect();
     let at =
@@ -293,17 +293,17 @@ mod tests {
     }
 
     #[test]
-    fn seeds_are_one_line_with_mean_and_spread() {
+    fn runs_with_several_seeds_are_one_row_with_mean_and_deviation() {
         let entries = [
             result("base", 1, [9.0, 3.0]),
             result("base", 2, [7.0, 5.0]),
             result("norm-pre-layer", 1, [8.0, 6.0]),
         ];
-        let table = variations(&entries);
+        let table = variations_table(&entries);
         let cells: Vec<&str> = table.rows.iter().map(|row| row[3].as_str()).collect();
         assert_eq!(cells, ["4.000 ± 1.414", "6.00"]);
-        assert_eq!(table.rows[0][5], "2.0", "the time of both");
+        assert_eq!(table.rows[0][5], "2.0", "the total time of both runs");
         assert_eq!(mean_curve(&entries[..2], Measure::ValidPerplexity), [(1.0, 8.0), (2.0, 4.0)]);
-        assert_eq!(results(&entries)[1], Fact::new("best perplexity", "4.000").noted("± 1.414, base"));
+        assert_eq!(results(&entries)[1], Fact::new("best perplexity", "4.000").with_note("± 1.414, base"));
     }
 }

@@ -16,7 +16,7 @@ fn names(plan: &VariationPlan) -> Vec<&str> {
 }
 
 #[test]
-fn the_base_model_has_the_rows_of_the_paper() {
+fn the_base_preset_gives_the_rows_of_the_paper() {
     let plan = plan(&base(Preset::Base), VariationGroup::PAPER).expect("a plan");
     let expected = [
         "base",
@@ -41,7 +41,7 @@ fn the_base_model_has_the_rows_of_the_paper() {
         "positions-none",
     ];
     assert_eq!(names(&plan), expected);
-    assert_eq!(plan.left_out, []);
+    assert_eq!(plan.skipped, []);
     let layers = &plan.variations[7];
     assert_eq!(layers.changes, "encoder_layers = 2, decoder_layers = 2");
     let folder = layers.recipe.output.out.as_ref().expect("a folder");
@@ -51,19 +51,19 @@ fn the_base_model_has_the_rows_of_the_paper() {
 }
 
 #[test]
-fn a_variation_differs_in_nothing_but_its_keys_and_its_folder() {
+fn a_variation_differs_only_in_its_keys_and_its_folder() {
     let plan = plan(&base(Preset::Small), &[VariationGroup::Heads, VariationGroup::Dropout]).expect("a plan");
-    let whole = &plan.variations[0].recipe;
+    let base = &plan.variations[0].recipe;
     for variation in &plan.variations[1..] {
         let differs: Vec<String> =
-            whole.differences(&variation.recipe).iter().map(|(key, ..)| key.path()).collect();
+            base.differences(&variation.recipe).iter().map(|(key, ..)| key.path()).collect();
         assert_eq!(differs.len(), 2, "{}: {differs:?}", variation.name);
         assert_eq!(differs[1], "output.out");
     }
 }
 
 #[test]
-fn every_seed_is_a_run_of_its_own() {
+fn every_seed_is_a_separate_run() {
     let plan = plan(&base(Preset::Small), &[VariationGroup::Dropout]).expect("a plan").with_seeds(3);
     assert_eq!(names(&plan)[..4], ["base", "base", "base", "dropout-0.0"]);
     let of = |number: usize| (plan.variations[number].run(), plan.variations[number].recipe.training.seed);
@@ -72,25 +72,25 @@ fn every_seed_is_a_run_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_built_or_changes_nothing_is_named() {
+fn variations_that_are_invalid_or_change_nothing_are_skipped() {
     let mut odd = base(Preset::Tiny);
     odd.model.d_model = 36;
     let plan = plan(&odd, &[VariationGroup::Heads]).expect("a plan");
     assert_eq!(names(&plan), ["base", "heads-1", "heads-4"]);
-    let left_out: Vec<&str> = plan.left_out.iter().map(|left_out| left_out.name.as_str()).collect();
-    assert_eq!(left_out, ["heads-8", "heads-16"]);
-    assert!(plan.left_out[0].reason.contains("8 heads do not divide d_model 36"), "{:?}", plan.left_out);
+    let skipped: Vec<&str> = plan.skipped.iter().map(|variation| variation.name.as_str()).collect();
+    assert_eq!(skipped, ["heads-8", "heads-16"]);
+    assert!(plan.skipped[0].reason.contains("8 heads do not divide d_model 36"), "{:?}", plan.skipped);
 
     let mut recurrent = base(Preset::Tiny);
     recurrent.model.family = Family::Recurrent;
     recurrent.model.score = crate::layers::AttentionScore::Additive;
     let plan = super::plan(&recurrent, &[VariationGroup::Heads, VariationGroup::Layers]).expect("a plan");
     assert_eq!(names(&plan), ["base", "layers-2"]);
-    assert_eq!(plan.left_out[0].reason, "it changes nothing in a recurrent model");
+    assert_eq!(plan.skipped[0].reason, "it changes nothing in a recurrent model");
 }
 
 #[test]
-fn a_recipe_that_cannot_be_compared_is_refused() {
+fn recipes_without_out_validation_or_files_are_errors() {
     let error = |change: fn(&mut Recipe)| {
         let mut recipe = base(Preset::Tiny);
         change(&mut recipe);
@@ -103,7 +103,7 @@ fn a_recipe_that_cannot_be_compared_is_refused() {
 }
 
 #[test]
-fn the_choices_around_the_paper_have_groups_of_their_own() {
+fn choices_beyond_the_paper_have_their_own_groups() {
     let of = |base: &Recipe, group: VariationGroup| plan(base, &[group]).expect("a plan");
     let transformer = base(Preset::Tiny);
     let norm = of(&transformer, VariationGroup::Norm);
@@ -112,18 +112,18 @@ fn the_choices_around_the_paper_have_groups_of_their_own() {
     let window = of(&transformer, VariationGroup::Window);
     assert_eq!(names(&window), ["base", "window-1", "window-2", "window-4", "window-8"]);
     let score = of(&transformer, VariationGroup::Score);
-    assert_eq!((names(&score), score.left_out.len()), (vec!["base", "score-dot"], 2));
+    assert_eq!((names(&score), score.skipped.len()), (vec!["base", "score-dot"], 2));
     let family = of(&transformer, VariationGroup::Family);
     let expected = ["base", "family-recurrent-without-attention", "family-recurrent", "family-convolutional"];
     assert_eq!(names(&family), expected);
     assert_eq!(family.variations[2].recipe.model.score, crate::layers::AttentionScore::Additive);
     let pooling = of(&transformer, VariationGroup::Pooling);
-    assert_eq!((names(&pooling), pooling.left_out.len()), (vec!["base"], 4));
+    assert_eq!((names(&pooling), pooling.skipped.len()), (vec!["base"], 4));
 
     let mut recurrent = base(Preset::Tiny);
     recurrent.start_from_family(Family::Recurrent);
     let score = of(&recurrent, VariationGroup::Score);
-    assert_eq!(score.variations.len(), 4, "{:?}", score.left_out);
+    assert_eq!(score.variations.len(), 4, "{:?}", score.skipped);
     let family = of(&recurrent, VariationGroup::Family);
     let expected =
         ["base", "family-recurrent-without-attention", "family-convolutional", "family-transformer"];
@@ -139,9 +139,9 @@ fn the_choices_around_the_paper_have_groups_of_their_own() {
     let family = of(&classifier, VariationGroup::Family);
     assert_eq!(names(&family), ["base", "family-recurrent-without-attention", "family-convolutional"]);
     assert!(
-        family.left_out[0].reason.contains("the same model as family-recurrent-without"),
+        family.skipped[0].reason.contains("the same model as family-recurrent-without"),
         "{:?}",
-        family.left_out
+        family.skipped
     );
 }
 

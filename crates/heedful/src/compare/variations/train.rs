@@ -1,4 +1,4 @@
-//! Trains one variation, resumes it, or reads its outcome.
+//! Trains or resumes a variation, or reads the result of a finished one.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::lengths::by_length;
-use super::{LengthAccuracy, Variation, VariationGroup, what_differs};
+use super::{LengthAccuracy, Variation, VariationGroup, differences_or_length};
 use crate::metrics::Measure;
 use crate::models::DeviceChoice;
 use crate::recipe::{Author, Key, Overrides, Recipe};
@@ -17,7 +17,7 @@ use crate::train::log::{Record, read_metrics, series};
 use crate::train::run::{self, Diverged, Ending, Event, Start, Watcher};
 use crate::{Error, Result};
 
-/// The result of a variation whose training has ended.
+/// The result of a variation after its training has ended.
 #[derive(Clone, Debug)]
 pub struct VariationResult {
     /// Its group; `None` for the base.
@@ -34,22 +34,22 @@ pub struct VariationResult {
     pub parameters: usize,
     /// The number of updates.
     pub step: u64,
-    /// Seconds of training, over all sessions.
+    /// Training time in seconds, over all sessions.
     pub seconds: f64,
-    /// Why it ended.
+    /// Why training ended.
     pub ending: String,
-    /// The best validation by the recipe's `best_by`; none if the run diverged before one.
+    /// The best validation by the recipe's `best_by`; `None` if the run diverged before a validation.
     pub best: Option<Record>,
     /// All validations.
     pub validations: Vec<Record>,
-    /// A classifier's results by the length of the text; empty for other tasks.
+    /// A classifier's accuracy by text length; empty for other tasks.
     pub by_length: Vec<LengthAccuracy>,
 }
 
-/// `outcome.json`: what the run's other files do not record.
+/// `outcome.json`: the data that the run's other files do not contain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Outcome {
-    /// The limits of the run; with other limits it is resumed.
+    /// The limits of the run; if they change, the run is resumed.
     budget: String,
     parameters: usize,
     step: u64,
@@ -72,9 +72,9 @@ pub fn train(
     let failed = |error: Error| Error::new(format!("{}: {error}", variation.run()));
     let recipe = &variation.recipe;
     let start = if run::is_run(&folder(variation)) { Start::Resume } else { Start::Fresh };
-    let mut watcher = Counting { watcher, parameters: 0, step: 0, seconds: 0.0 };
+    let mut watcher = RecordingWatcher { watcher, parameters: 0, step: 0, seconds: 0.0 };
     let outcome = run::train_on(device, recipe, start, &mut watcher);
-    let Counting { parameters, step, seconds, .. } = watcher;
+    let RecordingWatcher { parameters, step, seconds, .. } = watcher;
     let budget = budget(recipe);
     let outcome = match outcome {
         Ok(outcome) if outcome.ending == Ending::Interrupted => return Ok(None),
@@ -87,7 +87,7 @@ pub fn train(
             best_step: outcome.best.map(|(_, step)| step),
             by_length: by_length(variation).map_err(failed)?,
         },
-        // Divergence is a result too: the other variations are still trained.
+        // Divergence is a result too, so the other variations are still trained.
         Err(error) if error.cause::<Diverged>().is_some() => Outcome {
             budget,
             parameters,
@@ -104,13 +104,13 @@ pub fn train(
     entry(variation, outcome).map(Some)
 }
 
-/// The result of a variation that was trained to its end; `None` if it was not.
+/// The result of a variation that was trained to its end; `None` if it has not been.
 pub fn finished(variation: &Variation) -> Result<Option<VariationResult>> {
     check_recipe(variation)?;
     let path = path(variation);
     let unreadable = |reason: String| {
         Error::new(format!(
-            "{} does not describe how the run ended ({reason}): remove the file, and it is written anew",
+            "{} does not describe how the run ended ({reason}): remove the file to have it written again",
             path.display()
         ))
     };
@@ -135,11 +135,11 @@ fn check_recipe(variation: &Variation) -> Result<()> {
     let mut overrides = Overrides::new();
     overrides.written_by(Author::Program);
     overrides.file(&folder.join("recipe.toml"))?;
-    let there = tasks::resolve(overrides)?;
-    if there.fingerprint() == variation.recipe.fingerprint() {
+    let existing = tasks::resolve(overrides)?;
+    if existing.fingerprint() == variation.recipe.fingerprint() {
         return Ok(());
     }
-    let differences = what_differs(&variation.recipe, &there);
+    let differences = differences_or_length(&variation.recipe, &existing);
     Err(Error::new(format!(
         "{} was trained with other settings ({differences}): choose another --out, or remove that folder",
         folder.display()
@@ -169,7 +169,7 @@ fn entry(variation: &Variation, outcome: Outcome) -> Result<VariationResult> {
 }
 
 impl VariationResult {
-    /// A number of the best validation.
+    /// A value of the best validation.
     pub fn value(&self, measure: Measure) -> Option<f64> {
         self.best.as_ref()?.value(measure)
     }
@@ -196,15 +196,15 @@ fn budget(recipe: &Recipe) -> String {
     limits.map(|key| format!("{} = {}", key.path(), key.value(recipe))).collect::<Vec<_>>().join(", ")
 }
 
-/// A watcher that forwards events, and records what an outcome does not contain.
-struct Counting<'a> {
+/// A watcher that forwards events and records what training's own outcome does not always contain.
+struct RecordingWatcher<'a> {
     watcher: &'a mut dyn Watcher,
     parameters: usize,
     step: u64,
     seconds: f64,
 }
 
-impl Watcher for Counting<'_> {
+impl Watcher for RecordingWatcher<'_> {
     fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Ready(ready) => (self.parameters, self.step) = (ready.parameters, ready.step),

@@ -1,12 +1,12 @@
-//! What is computed: the numbers of a file, checked.
+//! An exercise: the matrices and settings of a file, validated.
 
 use serde_json::Value;
 
-use super::fields::{ExerciseError, Fields, MOST_ROWS, array, short, wrong};
+use super::fields::{ExerciseError, Fields, MAX_ROWS, array, short, wrong};
 use super::matrix::Matrix;
 use crate::layers::AttentionScore;
 
-/// An exercise whose sizes fit.
+/// An exercise whose shapes are consistent.
 #[derive(Clone, Debug)]
 pub struct Exercise {
     /// One label for each query.
@@ -20,7 +20,7 @@ pub struct Exercise {
     pub(super) output: Option<Projection>,
 }
 
-/// Where queries, keys and values come from.
+/// The source of queries, keys and values.
 #[derive(Clone, Debug)]
 pub(super) enum Input {
     Given { q: Matrix, k: Matrix, v: Matrix },
@@ -34,7 +34,7 @@ pub(super) struct Projection {
     pub(super) bias: Option<Vec<f64>>,
 }
 
-/// A score with its matrices.
+/// A score function with its parameters.
 #[derive(Clone, Debug)]
 pub(super) enum Score {
     Dot,
@@ -43,29 +43,30 @@ pub(super) enum Score {
     Additive { query: Matrix, key: Matrix, bias: Option<Vec<f64>>, vector: Vec<f64> },
 }
 
-/// Which keys a query may see. Positions are counted from the end: the last query stands at the last key.
+/// Which keys a query may attend to. Sequences are aligned at their ends: the last query is at the position
+/// of the last key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MaskRule {
-    /// No key at a later position.
+    /// No keys at later positions.
     Causal,
-    /// Only keys at most so far away.
+    /// Only keys within this distance.
     Window(usize),
     /// `allowed[query][key]`.
     Table(Vec<Vec<bool>>),
 }
 
-/// What replaces keys of the file.
+/// Values that replace those of the file.
 #[derive(Clone, Debug, Default)]
-pub struct Keys {
-    /// Instead of `score`.
+pub struct ExerciseOverrides {
+    /// Replaces `score`.
     pub score: Option<AttentionScore>,
-    /// Instead of `mask`: causal, or no mask at all.
+    /// Replaces `mask`; `Some(None)` removes it.
     pub mask: Option<Option<MaskRule>>,
-    /// Instead of `window`.
+    /// Replaces `window`.
     pub window: Option<usize>,
 }
 
-const KNOWN: [&str; 24] = [
+const KEYS: [&str; 24] = [
     "tokens",
     "memory_tokens",
     "x",
@@ -91,19 +92,20 @@ const KNOWN: [&str; 24] = [
     "w_o",
     "b_o",
 ];
-/// The keys of scores that have matrices.
-const OF_SCORES: [&str; 5] = ["score_matrix", "score_query", "score_key", "score_bias", "score_vector"];
-const MOST_HEADS: u64 = 16;
+/// The keys of score parameters.
+const SCORE_KEYS: [&str; 5] = ["score_matrix", "score_query", "score_key", "score_bias", "score_vector"];
+const MAX_HEADS: u64 = 16;
 
 impl Exercise {
-    /// Reads an exercise. Everything in the file must have an effect.
+    /// Reads an exercise. Keys without effect are errors.
     pub fn parse(text: &str) -> Result<Exercise, ExerciseError> {
-        Exercise::parse_with(text, &Keys::default())
+        Exercise::parse_with(text, &ExerciseOverrides::default())
     }
 
-    /// As [`Exercise::parse`], with other keys. With another score, the matrices of the file's score may be left unread.
-    pub fn parse_with(text: &str, keys: &Keys) -> Result<Exercise, ExerciseError> {
-        let mut fields = Fields::parse(text, &KNOWN)?;
+    /// Like [`Exercise::parse`], with overrides. If the score is overridden, parameters of the file's score
+    /// are ignored.
+    pub fn parse_with(text: &str, overrides: &ExerciseOverrides) -> Result<Exercise, ExerciseError> {
+        let mut fields = Fields::parse(text, &KEYS)?;
         let input = input(&mut fields)?;
         let [queries, query_width, n_keys, key_width, value_width] = input.sizes();
         let name = if matches!(input, Input::Given { .. }) { "q" } else { "x" };
@@ -112,21 +114,21 @@ impl Exercise {
             true => fields.labels("memory_tokens", "the memory", n_keys)?,
             false => tokens.clone(),
         };
-        let name = score_name(&mut fields, keys.score)?;
+        let name = score_name(&mut fields, overrides.score)?;
         let heads = heads(&mut fields, name, [query_width, value_width])?;
         let score = score(&mut fields, name, [query_width, key_width])?;
-        let mask = masks(&mut fields, keys, [queries, n_keys])?;
+        let mask = masks(&mut fields, overrides, [queries, n_keys])?;
         let output = projection(&mut fields, ["w_o", "b_o"], value_width, "the result")?;
-        if keys.score.is_some() {
-            OF_SCORES.iter().for_each(|key| drop(fields.take(key)));
+        if overrides.score.is_some() {
+            SCORE_KEYS.iter().for_each(|key| drop(fields.take(key)));
         }
-        if let Some(key) = fields.any_unread() {
-            return wrong(format!("{key} has no effect here: {}", without_effect(key)));
+        if let Some(key) = fields.any_unused() {
+            return wrong(format!("{key} has no effect here: {}", why_unused(key)));
         }
-        let numbered = |count: usize| (1..=count).map(|number| number.to_string()).collect();
+        let indices = |count: usize| (1..=count).map(|number| number.to_string()).collect();
         Ok(Exercise {
-            tokens: tokens.unwrap_or_else(|| numbered(queries)),
-            key_tokens: key_tokens.unwrap_or_else(|| numbered(n_keys)),
+            tokens: tokens.unwrap_or_else(|| indices(queries)),
+            key_tokens: key_tokens.unwrap_or_else(|| indices(n_keys)),
             input,
             score,
             mask,
@@ -137,7 +139,7 @@ impl Exercise {
 }
 
 impl Input {
-    /// Queries, their width, keys, their width, and that of the values.
+    /// The number of queries, their width, the number of keys, their width, and the width of the values.
     fn sizes(&self) -> [usize; 5] {
         match self {
             Input::Given { q, k, v } => [q.height(), q.width(), k.height(), k.width(), v.width()],
@@ -149,7 +151,7 @@ impl Input {
         }
     }
 
-    /// Whether keys are of another sequence than queries.
+    /// Whether keys come from a different sequence than queries.
     pub(super) fn is_cross(&self) -> bool {
         !matches!(self, Input::Projected { memory: None, .. })
     }
@@ -165,7 +167,7 @@ fn input(fields: &mut Fields) -> Result<Input, ExerciseError> {
         };
         if k.height() != v.height() {
             return wrong(format!(
-                "k has {} rows and v has {}: each key has a value",
+                "k has {} rows and v has {}: every key needs a value",
                 k.height(),
                 v.height()
             ));
@@ -183,7 +185,7 @@ fn input(fields: &mut Fields) -> Result<Input, ExerciseError> {
     Ok(Input::Projected { x, memory, w })
 }
 
-/// A weight for vectors of `width`, and its bias.
+/// A weight matrix with `width` rows, and its bias.
 fn projection(
     fields: &mut Fields,
     [weight_key, bias_key]: [&str; 2],
@@ -193,7 +195,7 @@ fn projection(
     let Some(weight) = fields.weight(weight_key)? else { return Ok(None) };
     if weight.height() != width {
         return wrong(format!(
-            "{weight_key} has {} rows and {source} has {width} columns: {source} × {weight_key} needs as many",
+            "{weight_key} has {} rows and {source} has {width} columns: {source} × {weight_key} the two must be equal",
             weight.height()
         ));
     }
@@ -201,7 +203,7 @@ fn projection(
     Ok(Some(Projection { weight, bias }))
 }
 
-/// A vector with one number for each column of a weight.
+/// A vector with one element for each column of a weight.
 fn vector(fields: &mut Fields, key: &str, of: &str, width: usize) -> Result<Option<Vec<f64>>, ExerciseError> {
     let vector = fields.vector(key)?;
     match &vector {
@@ -213,8 +215,11 @@ fn vector(fields: &mut Fields, key: &str, of: &str, width: usize) -> Result<Opti
     }
 }
 
-/// The score that was chosen, or that of the file.
-fn score_name(fields: &mut Fields, chosen: Option<AttentionScore>) -> Result<AttentionScore, ExerciseError> {
+/// The overriding score, or that of the file.
+fn score_name(
+    fields: &mut Fields,
+    overriding: Option<AttentionScore>,
+) -> Result<AttentionScore, ExerciseError> {
     let of_file = match fields.take("score") {
         None => AttentionScore::default(),
         Some(value) => value.as_str().and_then(AttentionScore::from_name).map_or_else(
@@ -225,7 +230,7 @@ fn score_name(fields: &mut Fields, chosen: Option<AttentionScore>) -> Result<Att
             Ok,
         )?,
     };
-    Ok(chosen.unwrap_or(of_file))
+    Ok(overriding.unwrap_or(of_file))
 }
 
 fn score(
@@ -235,15 +240,16 @@ fn score(
 ) -> Result<Score, ExerciseError> {
     if score.requires_equal_widths() && query != key {
         return wrong(format!(
-            "queries have {query} columns and keys have {key}: {} needs as many, general and additive do not",
+            "queries have {query} columns and keys have {key}: {} needs equal widths, general and additive do not",
             score.name()
         ));
     }
     let mut needed = |key: &str, rows: usize, what: &str| match fields.weight(key)? {
         None => wrong(format!("the score {} needs {key}", score.name())),
-        Some(matrix) if matrix.height() != rows => {
-            wrong(format!("{key} has {} rows and {what} have {rows} columns: give as many", matrix.height()))
-        }
+        Some(matrix) if matrix.height() != rows => wrong(format!(
+            "{key} has {} rows and {what} have {rows} columns: the two must be equal",
+            matrix.height()
+        )),
         Some(matrix) => Ok(matrix),
     };
     match score {
@@ -253,7 +259,7 @@ fn score(
             let matrix = needed("score_matrix", query, "queries")?;
             if matrix.width() != key {
                 return wrong(format!(
-                    "score_matrix has {} columns and keys have {key}: give as many",
+                    "score_matrix has {} columns and keys have {key}: the two must be equal",
                     matrix.width()
                 ));
             }
@@ -263,7 +269,7 @@ fn score(
             let (query, key) = (needed("score_query", query, "queries")?, needed("score_key", key, "keys")?);
             if query.width() != key.width() {
                 return wrong(format!(
-                    "score_query has {} columns and score_key has {}: they are added, give as many",
+                    "score_query has {} columns and score_key has {}: they are added, so the two must be equal",
                     query.width(),
                     key.width()
                 ));
@@ -279,7 +285,7 @@ fn score(
 
 fn masks(
     fields: &mut Fields,
-    keys: &Keys,
+    overrides: &ExerciseOverrides,
     [queries, n_keys]: [usize; 2],
 ) -> Result<Vec<MaskRule>, ExerciseError> {
     let of_file = match fields.take("mask") {
@@ -294,13 +300,14 @@ fn masks(
             ));
         }
     };
-    let window = fields.count("window", 0, MOST_ROWS as u64)?;
-    let rules = [keys.mask.clone().unwrap_or(of_file), keys.window.or(window).map(MaskRule::Window)];
+    let window = fields.count("window", 0, MAX_ROWS as u64)?;
+    let rules =
+        [overrides.mask.clone().unwrap_or(of_file), overrides.window.or(window).map(MaskRule::Window)];
     let rules: Vec<MaskRule> = rules.into_iter().flatten().collect();
-    let sees = |query: usize| {
+    let has_key = |query: usize| {
         (0..n_keys).any(|key| rules.iter().all(|rule| rule.allows([query, key], [queries, n_keys])))
     };
-    match (0..queries).find(|&query| !sees(query)) {
+    match (0..queries).find(|&query| !has_key(query)) {
         Some(query) => {
             wrong(format!("the mask hides every key from query {}: let it see at least one", query + 1))
         }
@@ -308,9 +315,9 @@ fn masks(
     }
 }
 
-/// A boolean mask; 1 and 0 are true and false.
+/// A boolean mask; 1 and 0 are accepted for true and false.
 fn table(value: &Value, [queries, n_keys]: [usize; 2]) -> Result<Vec<Vec<bool>>, ExerciseError> {
-    let rows = array(value, "mask", MOST_ROWS, "rows of true and false")?;
+    let rows = array(value, "mask", MAX_ROWS, "rows of true and false")?;
     if rows.len() != queries {
         return wrong(format!(
             "mask has {} rows and there are {queries} queries: give one for each",
@@ -319,7 +326,7 @@ fn table(value: &Value, [queries, n_keys]: [usize; 2]) -> Result<Vec<Vec<bool>>,
     }
     let row = |(number, value): (usize, &Value)| {
         let place = format!("mask, row {}", number + 1);
-        let cells = array(value, &place, MOST_ROWS, "true and false")?;
+        let cells = array(value, &place, MAX_ROWS, "true and false")?;
         if cells.len() != n_keys {
             return wrong(format!(
                 "{place} has {} elements and there are {n_keys} keys: give one for each",
@@ -351,13 +358,14 @@ impl MaskRule {
     }
 }
 
-/// Refused before the matrices of a score are asked for: no matrix makes several heads of such a score.
+/// The number of heads. It is checked before the score's parameters: scores with parameters do not support
+/// several heads.
 fn heads(
     fields: &mut Fields,
     score: AttentionScore,
     [keys, values]: [usize; 2],
 ) -> Result<usize, ExerciseError> {
-    let heads = fields.count("heads", 1, MOST_HEADS)?.unwrap_or(1);
+    let heads = fields.count("heads", 1, MAX_HEADS)?.unwrap_or(1);
     if heads > 1 && !matches!(score, AttentionScore::Dot | AttentionScore::ScaledDot) {
         return wrong(format!(
             "heads is {heads} and the score is {}: several heads need the score dot or scaled-dot",
@@ -372,13 +380,13 @@ fn heads(
     Ok(heads)
 }
 
-/// Why a known key is not read.
-fn without_effect(key: &str) -> &'static str {
+/// Why a key has no effect.
+fn why_unused(key: &str) -> &'static str {
     match key {
         "q" | "k" | "v" => "q, k and v are computed from x; leave out x to give them",
-        "memory" | "w_q" | "w_k" | "w_v" | "b_q" | "b_k" | "b_v" => "it is for x, and q, k and v are given",
-        "memory_tokens" => "without a memory, keys have the tokens of x",
-        "b_o" => "it is for w_o, which is not given",
-        _ => "the score has no such matrix",
+        "memory" | "w_q" | "w_k" | "w_v" | "b_q" | "b_k" | "b_v" => "it requires x, but q, k and v are given",
+        "memory_tokens" => "without a memory, the keys are labelled with the tokens of x",
+        "b_o" => "it requires w_o, which is not given",
+        _ => "the score has no such parameter",
     }
 }

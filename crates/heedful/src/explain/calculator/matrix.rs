@@ -1,4 +1,4 @@
-//! Matrices of f64, row after row.
+//! Row-major f64 matrices.
 
 use std::ops::Range;
 
@@ -10,28 +10,28 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// The matrix of these rows.
+    /// The matrix with these rows.
     ///
     /// # Panics
-    /// If there is no number, or rows differ in length.
+    /// If there are no elements, or rows differ in length.
     pub(crate) fn from_rows(rows: &[Vec<f64>]) -> Matrix {
         let width = rows.first().map_or(0, Vec::len);
         assert!(width > 0 && rows.iter().all(|row| row.len() == width), "Matrix: rows of one length");
         Matrix { width, values: rows.concat() }
     }
 
-    /// The matrix whose number at (row, column) is `number(row, column)`.
-    pub(super) fn of(rows: usize, width: usize, number: impl Fn(usize, usize) -> f64) -> Matrix {
-        let values = (0..rows * width).map(|i| number(i / width, i % width)).collect();
+    /// The matrix whose element at (row, column) is `element(row, column)`.
+    pub(super) fn from_fn(rows: usize, width: usize, element: impl Fn(usize, usize) -> f64) -> Matrix {
+        let values = (0..rows * width).map(|i| element(i / width, i % width)).collect();
         Matrix { width, values }
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     pub fn height(&self) -> usize {
         self.values.len() / self.width
     }
 
-    /// How many columns it has.
+    /// The number of columns.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -46,55 +46,58 @@ impl Matrix {
         self.values.chunks(self.width)
     }
 
-    /// The largest absolute value that is finite.
+    /// The largest finite absolute value.
     pub fn largest(&self) -> f64 {
         self.values.iter().map(|value| value.abs()).filter(|value| value.is_finite()).fold(0.0, f64::max)
     }
 
-    /// Row after row, as f32.
+    /// The elements as f32, row-major.
     pub fn to_f32(&self) -> Vec<f32> {
         self.values.iter().map(|&value| value as f32).collect()
     }
 
-    pub(super) fn times(&self, other: &Matrix) -> Matrix {
-        Matrix::of(self.height(), other.width, |i, j| {
+    pub(super) fn matmul(&self, other: &Matrix) -> Matrix {
+        Matrix::from_fn(self.height(), other.width, |i, j| {
             self.row(i).iter().enumerate().map(|(k, value)| value * other.row(k)[j]).sum()
         })
     }
 
-    pub(super) fn times_transposed(&self, other: &Matrix) -> Matrix {
-        Matrix::of(self.height(), other.height(), |i, j| dot(self.row(i), other.row(j)))
+    /// `self · otherᵀ`.
+    pub(super) fn matmul_transposed(&self, other: &Matrix) -> Matrix {
+        Matrix::from_fn(self.height(), other.height(), |i, j| dot(self.row(i), other.row(j)))
     }
 
-    pub(super) fn plus_row(self, row: Option<&[f64]>) -> Matrix {
+    /// Adds a row, such as a bias, to every row.
+    pub(super) fn add_row(self, row: Option<&[f64]>) -> Matrix {
         let Some(row) = row else { return self };
-        Matrix::of(self.height(), self.width, |i, j| self.row(i)[j] + row[j])
+        Matrix::from_fn(self.height(), self.width, |i, j| self.row(i)[j] + row[j])
     }
 
     pub(super) fn scaled(&self, factor: f64) -> Matrix {
-        Matrix::of(self.height(), self.width, |i, j| self.row(i)[j] * factor)
+        Matrix::from_fn(self.height(), self.width, |i, j| self.row(i)[j] * factor)
     }
 
-    pub(super) fn columns(&self, range: Range<usize>) -> Matrix {
-        Matrix::of(self.height(), range.len(), |i, j| self.row(i)[range.start + j])
+    pub(super) fn column_range(&self, range: Range<usize>) -> Matrix {
+        Matrix::from_fn(self.height(), range.len(), |i, j| self.row(i)[range.start + j])
     }
 
-    pub(super) fn beside(parts: &[&Matrix]) -> Matrix {
-        let rows: Vec<Vec<f64>> = (0..parts[0].height())
-            .map(|row| parts.iter().flat_map(|part| part.row(row)).copied().collect())
+    /// Concatenates matrices along the columns.
+    pub(super) fn concat_columns(matrices: &[&Matrix]) -> Matrix {
+        let rows: Vec<Vec<f64>> = (0..matrices[0].height())
+            .map(|row| matrices.iter().flat_map(|matrix| matrix.row(row)).copied().collect())
             .collect();
         Matrix::from_rows(&rows)
     }
 
-    /// The softmax of each row, in which −∞ becomes exactly 0. Each row has a finite number.
+    /// The softmax of each row; −∞ becomes exactly 0. Each row must have a finite element.
     pub(super) fn softmax(&self) -> Matrix {
         let rows: Vec<Vec<f64>> = self
             .rows()
             .map(|row| {
-                let highest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let powers: Vec<f64> = row.iter().map(|score| (score - highest).exp()).collect();
-                let sum: f64 = powers.iter().sum();
-                powers.iter().map(|power| power / sum).collect()
+                let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let exponentials: Vec<f64> = row.iter().map(|score| (score - max).exp()).collect();
+                let sum: f64 = exponentials.iter().sum();
+                exponentials.iter().map(|x| x / sum).collect()
             })
             .collect();
         Matrix::from_rows(&rows)

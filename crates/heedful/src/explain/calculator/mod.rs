@@ -1,16 +1,16 @@
-//! The attention exercise with the user's own numbers: every table from the input to the result.
+//! Computes attention for matrices that the user gives and shows every intermediate table.
 //!
 //! ```text
-//! Q = X W_q + b_q,   K = M W_k + b_k,   V = M W_v + b_v        M is the memory; without one it is X
-//! scores   Q Kᵀ, or Q W Kᵀ, or tanh(q W_q + k W_k + b) · w     by the score
+//! Q = X W_q + b_q,   K = M W_k + b_k,   V = M W_v + b_v        M is the memory, or X if there is none
+//! scores   Q Kᵀ, or Q W Kᵀ, or tanh(q W_q + k W_k + b) · w     depending on the score
 //! scaled   scores / √d_k                                       for scaled-dot
-//! masked   scaled, and −∞ where a query may not see a key
+//! masked   scaled, with −∞ where the mask hides a key from a query
 //! weights  softmax of each row of masked
-//! result   weights V;   for several heads Concat(result_1 … result_h), then W_o + b_o if they are given
+//! result   weights V;   for several heads Concat(result_1 … result_h), then · W_o + b_o if given
 //! ```
 //!
-//! All of it is computed in f64, by the formulas and not by the kernels of a model: what is shown has more digits than anybody
-//! reads. The tests compare it with numpy and with the kernels.
+//! Everything is computed in f64 from the formulas, not with the kernels of the models, so results are
+//! accurate beyond the displayed digits. Tests compare them with NumPy and with the kernels.
 
 mod fields;
 mod matrix;
@@ -20,13 +20,13 @@ mod solution;
 
 mod tables;
 
-pub use exercise::{Exercise, Keys, MaskRule};
+pub use exercise::{Exercise, ExerciseOverrides, MaskRule};
 pub use fields::ExerciseError;
 pub use matrix::Matrix;
 pub use solution::HeadSolution;
 pub use solution::Solution;
 
-/// Exercises to begin with: their names, what they show, and the file.
+/// Example exercises: name, description and file.
 pub const EXAMPLES: [(&str, &str, &str); 4] = [
     ("self", "self attention of three words, with a causal mask", include_str!("examples/self.json")),
     ("cross", "cross attention: two target words to a memory of three", include_str!("examples/cross.json")),

@@ -1,4 +1,4 @@
-//! The computation, step by step.
+//! Computes all tables of an exercise.
 
 use super::exercise::{Exercise, Input, Projection, Score};
 use super::matrix::{Matrix, dot};
@@ -6,7 +6,7 @@ use super::matrix::{Matrix, dot};
 /// Every table of an exercise.
 #[derive(Clone, Debug)]
 pub struct Solution {
-    /// What was solved.
+    /// The exercise.
     pub(super) exercise: Exercise,
     /// Queries of all heads.
     pub q: Matrix,
@@ -14,7 +14,7 @@ pub struct Solution {
     pub k: Matrix,
     /// Values of all heads.
     pub v: Matrix,
-    /// What each head computes.
+    /// The tables of each head.
     pub heads: Vec<HeadSolution>,
     /// The results of all heads side by side.
     pub result: Matrix,
@@ -22,18 +22,18 @@ pub struct Solution {
     pub output: Option<Matrix>,
 }
 
-/// The tables of one head, queries × keys but for the result.
+/// The tables of one head; all but the result are queries × keys.
 #[derive(Clone, Debug)]
 pub struct HeadSolution {
-    /// How well each key answers each query.
+    /// The score of each key for each query.
     pub scores: Matrix,
-    /// The scores divided by √d_k, where the score does that.
+    /// The scores divided by √d_k, for scaled-dot; otherwise equal to `scores`.
     pub scaled: Matrix,
-    /// The same with −∞ where a query may not see a key.
+    /// The scaled scores, with −∞ where the mask hides a key from a query.
     pub masked: Matrix,
     /// The softmax of each row.
     pub weights: Matrix,
-    /// The values, averaged by the weights: queries × width of the values.
+    /// The weighted sum of the values: queries × width of the values.
     pub result: Matrix,
 }
 
@@ -49,11 +49,11 @@ impl Exercise {
         };
         let block = |matrix: &Matrix, head: usize| {
             let width = matrix.width() / self.heads;
-            matrix.columns(head * width..(head + 1) * width)
+            matrix.column_range(head * width..(head + 1) * width)
         };
         let of_head = |head| self.head([block(&q, head), block(&k, head), block(&v, head)]);
         let heads: Vec<HeadSolution> = (0..self.heads).map(of_head).collect();
-        let result = Matrix::beside(&heads.iter().map(|head| &head.result).collect::<Vec<_>>());
+        let result = Matrix::concat_columns(&heads.iter().map(|head| &head.result).collect::<Vec<_>>());
         let output = self.output.as_ref().map(|output| output.of(&result));
         Solution { exercise: self, q, k, v, heads, result, output }
     }
@@ -65,31 +65,31 @@ impl Exercise {
             _ => scores.clone(),
         };
         let sizes = [scaled.height(), scaled.width()];
-        let masked = Matrix::of(sizes[0], sizes[1], |query, key| {
-            let is_seen = self.mask.iter().all(|rule| rule.allows([query, key], sizes));
-            if is_seen { scaled.row(query)[key] } else { f64::NEG_INFINITY }
+        let masked = Matrix::from_fn(sizes[0], sizes[1], |query, key| {
+            let is_allowed = self.mask.iter().all(|rule| rule.allows([query, key], sizes));
+            if is_allowed { scaled.row(query)[key] } else { f64::NEG_INFINITY }
         });
         let weights = masked.softmax();
-        let result = weights.times(&v);
+        let result = weights.matmul(&v);
         HeadSolution { scores, scaled, masked, weights, result }
     }
 }
 
 impl Projection {
     fn of(&self, x: &Matrix) -> Matrix {
-        x.times(&self.weight).plus_row(self.bias.as_deref())
+        x.matmul(&self.weight).add_row(self.bias.as_deref())
     }
 }
 
 impl Score {
-    /// queries × keys.
+    /// The scores, queries × keys.
     fn of(&self, q: &Matrix, k: &Matrix) -> Matrix {
         match self {
-            Score::Dot | Score::ScaledDot => q.times_transposed(k),
-            Score::General { matrix } => q.times(matrix).times_transposed(k),
+            Score::Dot | Score::ScaledDot => q.matmul_transposed(k),
+            Score::General { matrix } => q.matmul(matrix).matmul_transposed(k),
             Score::Additive { query, key, bias, vector } => {
-                let (q, k) = (q.times(query).plus_row(bias.as_deref()), k.times(key));
-                Matrix::of(q.height(), k.height(), |i, j| {
+                let (q, k) = (q.matmul(query).add_row(bias.as_deref()), k.matmul(key));
+                Matrix::from_fn(q.height(), k.height(), |i, j| {
                     let inner: Vec<f64> =
                         q.row(i).iter().zip(k.row(j)).map(|(q, k)| (q + k).tanh()).collect();
                     dot(&inner, vector)

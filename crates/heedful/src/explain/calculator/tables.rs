@@ -1,4 +1,4 @@
-//! A solution as text, JSON, a page and a picture.
+//! Shows a solution as text, JSON, HTML report and picture.
 
 use serde_json::{Value, json};
 
@@ -9,22 +9,22 @@ use crate::plot::{
     ColourScale, Fact, HeatMapOptions, Picture, PictureGroup, Report, Status, Table, heat_map_svg, row_svg,
 };
 
-/// A table with its formula.
+/// A table titled with its formula.
 struct Step<'a> {
     title: String,
     rows: &'a [String],
     columns: Vec<String>,
-    numbers: &'a Matrix,
+    values: &'a Matrix,
 }
 
 impl Solution {
-    /// Every table as text, with so many digits after the point.
+    /// All tables as text, with the given number of decimals.
     pub fn to_text(&self, digits: usize) -> String {
         let tables = self.tables(digits);
         tables.iter().map(|table| table.to_markdown()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Every table as JSON, with all digits; a masked score is null.
+    /// All tables as JSON in full precision; masked scores are null.
     pub fn to_json(&self) -> Value {
         let head = |head: &HeadSolution| {
             json!({
@@ -39,7 +39,7 @@ impl Solution {
             "tokens": self.exercise.tokens,
             "key_tokens": self.exercise.key_tokens,
             "score": self.exercise.score.name(),
-            "mask": self.mask_in_words(),
+            "mask": self.describe_mask(),
             "q": rows(&self.q),
             "k": rows(&self.k),
             "v": rows(&self.v),
@@ -49,7 +49,7 @@ impl Solution {
         })
     }
 
-    /// A page with pictures of scores and weights, and every table.
+    /// A report with pictures of scores and weights, and all tables.
     pub fn report(&self, title: &str, digits: usize) -> Report {
         let group = |title: &str, pictures: Vec<String>| PictureGroup {
             title: title.to_owned(),
@@ -61,12 +61,12 @@ impl Solution {
             subtitle: "attention, step by step, in f64".to_owned(),
             status: Status::Absent,
             results: vec![
-                Fact::new("score", self.exercise.score.name()).noted(self.exercise.score.formula()),
-                Fact::new("mask", self.mask_in_words()),
+                Fact::new("score", self.exercise.score.name()).with_note(self.exercise.score.formula()),
+                Fact::new("mask", self.describe_mask()),
                 Fact::new("heads", self.heads.len()),
             ],
             pictures: vec![
-                group("What the softmax takes: rows are queries, columns are keys", self.score_pictures()),
+                group("Inputs of the softmax: rows are queries, columns are keys", self.score_pictures()),
                 group("Weights: every row sums to 1", self.weight_pictures()),
             ],
             tables: self.tables(digits),
@@ -74,7 +74,7 @@ impl Solution {
         }
     }
 
-    /// The weights of every head, as one picture.
+    /// The weights of all heads in one picture.
     pub fn weights_svg(&self) -> String {
         row_svg(&self.weight_pictures())
     }
@@ -84,8 +84,8 @@ impl Solution {
     }
 
     fn score_pictures(&self) -> Vec<String> {
-        let options = |numbers: &Matrix| HeatMapOptions {
-            full: (numbers.largest() as f32).clamp(f32::MIN_POSITIVE, f32::MAX),
+        let options = |scores: &Matrix| HeatMapOptions {
+            full: (scores.largest() as f32).clamp(f32::MIN_POSITIVE, f32::MAX),
             colours: ColourScale::Diverging,
             ..HeatMapOptions::default()
         };
@@ -94,33 +94,33 @@ impl Solution {
 
     fn pictures(
         &self,
-        what: &str,
-        of: impl Fn(&HeadSolution) -> &Matrix,
+        name: &str,
+        matrix_of: impl Fn(&HeadSolution) -> &Matrix,
         options: impl Fn(&Matrix) -> HeatMapOptions,
     ) -> Vec<String> {
         let picture = |(number, head): (usize, &HeadSolution)| {
-            let numbers = of(head);
+            let matrix = matrix_of(head);
             let title =
-                if self.heads.len() == 1 { what.to_owned() } else { format!("{what}, head {}", number + 1) };
-            // A masked score has no colour; one beyond f32 has the strongest.
-            let colour = |&value: &f64| if value.is_finite() { value as f32 } else { 0.0 };
-            let most = f32::MAX;
+                if self.heads.len() == 1 { name.to_owned() } else { format!("{name}, head {}", number + 1) };
+            // Masked scores have no colour; scores beyond the range of f32 have the strongest.
+            let to_f32 = |&value: &f64| if value.is_finite() { value as f32 } else { 0.0 };
+            let max = f32::MAX;
             let values: Vec<f32> =
-                numbers.rows().flatten().map(colour).map(|value| value.clamp(-most, most)).collect();
-            let options = HeatMapOptions { title, ..options(numbers) };
+                matrix.rows().flatten().map(to_f32).map(|value| value.clamp(-max, max)).collect();
+            let options = HeatMapOptions { title, ..options(matrix) };
             heat_map_svg(&values, &self.exercise.tokens, &self.exercise.key_tokens, &options)
         };
         self.heads.iter().enumerate().map(picture).collect()
     }
 
-    /// One table for each step that does something.
+    /// One table for each step of the computation.
     fn tables(&self, digits: usize) -> Vec<Table> {
         self.steps().iter().map(|step| step.table(digits)).collect()
     }
 
     fn steps(&self) -> Vec<Step<'_>> {
         let (tokens, key_tokens) = (&self.exercise.tokens, &self.exercise.key_tokens);
-        let step = |title: &str, rows, numbers| Step::new(title, rows, numbers);
+        let step = |title: &str, rows, values| Step::new(title, rows, values);
         let mut steps = Vec::new();
         let titles = match &self.exercise.input {
             Input::Given { .. } => ["Q (given)", "K (given)", "V (given)"].map(str::to_owned),
@@ -140,12 +140,12 @@ impl Solution {
                 [title("Q", "X", "q", b[0]), title("K", m, "k", b[1]), title("V", m, "v", b[2])]
             }
         };
-        for (title, rows, numbers) in [
+        for (title, rows, values) in [
             (&titles[0], tokens, &self.q),
             (&titles[1], key_tokens, &self.k),
             (&titles[2], key_tokens, &self.v),
         ] {
-            steps.push(step(title, rows, numbers));
+            steps.push(step(title, rows, values));
         }
         for (number, head) in self.heads.iter().enumerate() {
             steps.extend(self.head_steps(number, head));
@@ -166,13 +166,13 @@ impl Solution {
         let (score, tokens) = (&self.exercise.score, &self.exercise.tokens);
         let name = if self.heads.len() == 1 { String::new() } else { format!("head {}: ", number + 1) };
         let d_k = self.k.width() / self.heads.len();
-        let by_key = |title: String, numbers| Step {
+        let by_key = |title: String, values| Step {
             title: format!("{name}{title}"),
             rows: tokens,
             columns: self.exercise.key_tokens.clone(),
-            numbers,
+            values,
         };
-        let mut steps = vec![by_key(format!("scores = {}", score.raw_formula()), &head.scores)];
+        let mut steps = vec![by_key(format!("scores = {}", score.unscaled_formula()), &head.scores)];
         let mut last = "scores";
         if matches!(score, Score::ScaledDot) {
             steps.push(by_key(format!("scaled = scores / √{d_k}"), &head.scaled));
@@ -180,7 +180,7 @@ impl Solution {
         }
         if !self.exercise.mask.is_empty() {
             steps.push(by_key(
-                format!("masked = {last}, −∞ where hidden ({})", self.mask_in_words()),
+                format!("masked = {last}, −∞ where hidden ({})", self.describe_mask()),
                 &head.masked,
             ));
             last = "masked";
@@ -190,7 +190,7 @@ impl Solution {
         steps
     }
 
-    fn mask_in_words(&self) -> String {
+    fn describe_mask(&self) -> String {
         let rule = |rule: &MaskRule| match rule {
             MaskRule::Causal => "causal".to_owned(),
             MaskRule::Window(reach) => format!("window {reach}"),
@@ -203,20 +203,20 @@ impl Solution {
 
 impl<'a> Step<'a> {
     /// A table whose columns are dimensions.
-    fn new(title: &str, rows: &'a [String], numbers: &'a Matrix) -> Step<'a> {
-        let columns = (1..=numbers.width()).map(|column| column.to_string()).collect();
-        Step { title: title.to_owned(), rows, columns, numbers }
+    fn new(title: &str, rows: &'a [String], values: &'a Matrix) -> Step<'a> {
+        let columns = (1..=values.width()).map(|column| column.to_string()).collect();
+        Step { title: title.to_owned(), rows, columns, values }
     }
 
     fn table(&self, digits: usize) -> Table {
-        let row = |(label, numbers): (&String, &[f64])| {
-            let numbers = numbers.iter().map(|&number| written(number, digits));
-            [label.clone()].into_iter().chain(numbers).collect()
+        let row = |(label, values): (&String, &[f64])| {
+            let values = values.iter().map(|&value| format_value(value, digits));
+            [label.clone()].into_iter().chain(values).collect()
         };
         Table {
             title: self.title.clone(),
             columns: [String::new()].into_iter().chain(self.columns.iter().cloned()).collect(),
-            rows: self.rows.iter().zip(self.numbers.rows()).map(row).collect(),
+            rows: self.rows.iter().zip(self.values.rows()).map(row).collect(),
         }
     }
 }
@@ -233,11 +233,11 @@ impl Score {
     }
 
     fn formula(&self) -> &'static str {
-        if matches!(self, Score::ScaledDot) { "Q Kᵀ / √d_k" } else { self.raw_formula() }
+        if matches!(self, Score::ScaledDot) { "Q Kᵀ / √d_k" } else { self.unscaled_formula() }
     }
 
     /// The formula before scaling.
-    fn raw_formula(&self) -> &'static str {
+    fn unscaled_formula(&self) -> &'static str {
         match self {
             Score::Dot | Score::ScaledDot => "Q Kᵀ",
             Score::General { .. } => "Q W Kᵀ",
@@ -249,22 +249,22 @@ impl Score {
     }
 }
 
-/// A number with so many digits after the point; in powers of ten if it is very large.
-fn written(number: f64, digits: usize) -> String {
-    if number == f64::NEG_INFINITY {
+/// A value with the given number of decimals; in scientific notation if it is very large.
+fn format_value(value: f64, digits: usize) -> String {
+    if value == f64::NEG_INFINITY {
         "−∞".to_owned()
-    } else if number.abs() >= 1e7 {
-        format!("{number:.digits$e}")
+    } else if value.abs() >= 1e7 {
+        format!("{value:.digits$e}")
     } else {
-        // No negative zero.
+        // Avoid "-0.00".
         format!(
             "{:.digits$}",
-            if format!("{number:.digits$}").trim_matches(['-', '0', '.']).is_empty() { 0.0 } else { number }
+            if format!("{value:.digits$}").trim_matches(['-', '0', '.']).is_empty() { 0.0 } else { value }
         )
     }
 }
 
-/// Rows of numbers; null for −∞, which JSON does not have.
+/// The rows as JSON; −∞, which JSON cannot represent, becomes null.
 fn rows(matrix: &Matrix) -> Value {
-    matrix.rows().map(|row| row.iter().map(|&number| json!(number)).collect::<Value>()).collect()
+    matrix.rows().map(|row| row.iter().map(|&value| json!(value)).collect::<Value>()).collect()
 }

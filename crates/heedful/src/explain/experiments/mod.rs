@@ -1,43 +1,44 @@
-//! Experiments that show why: why scores are divided by √d_k, why positions are added, why one vector is not enough, what a head
-//! is for. Each ends in an [`Experiment`]: what was found, in words, numbers and pictures.
+//! Experiments that explain design choices: why scores are divided by √d_k, why positions are added, why one
+//! vector is not enough, what a head is for. Each returns an [`Experiment`] with findings, tables and
+//! pictures.
 
+mod ablation;
 mod deciding;
 mod order;
-mod removal;
 mod scaling;
 
-pub use deciding::MOST_DECIDING;
+pub use ablation::AblationResults;
+pub use ablation::ChangeCounts;
+pub use ablation::{Ablation, join_head_names};
+pub use deciding::MAX_DECIDING_HEADS;
 pub use order::{OrderSettings, Permutation, order_of_model, order_of_random_model};
-pub use removal::Changed;
-pub use removal::Removals;
-pub use removal::{Probe, listed};
 pub use scaling::{ScalingSettings, scaling};
 
 use serde_json::Value;
 
 use crate::plot::{LineChart, Picture, PictureGroup, Report, Status, Table, line_chart_svg, row_svg};
 
-/// What an experiment has found.
+/// The results of an experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// What it asks: "Why are scores divided by √d_k?".
+    /// Its question: "Why are scores divided by √d_k?".
     pub title: String,
-    /// What was run: sizes, seed, model.
+    /// Its settings: sizes, seed, model.
     pub setting: String,
-    /// What it found, one sentence each.
+    /// Its findings, one sentence each.
     pub findings: Vec<String>,
-    /// The numbers.
+    /// Its tables.
     pub tables: Vec<Table>,
     /// Curves.
     pub curves: Vec<LineChart>,
-    /// Pictures that are no curves.
+    /// Other pictures, as SVG.
     pub pictures: Vec<String>,
-    /// All numbers, with all digits.
+    /// All values in full precision.
     pub json: Value,
 }
 
 impl Experiment {
-    /// Findings and tables, for the terminal.
+    /// Findings and tables as text for the terminal.
     pub fn to_text(&self) -> String {
         let tables = self.tables.iter().map(|table| format!("\n{}", table.to_markdown()));
         let findings = self.findings.iter().map(|finding| format!("{finding}\n"));
@@ -50,7 +51,7 @@ impl Experiment {
         )
     }
 
-    /// Several experiments on one page; `None` without any.
+    /// Merges several experiments into one; `None` if there are none.
     pub fn joined(mut all: Vec<Experiment>) -> Option<Experiment> {
         if all.len() <= 1 {
             return all.pop();
@@ -67,23 +68,23 @@ impl Experiment {
         })
     }
 
-    /// Curves and pictures in one, side by side.
+    /// All curves and pictures side by side in one SVG.
     pub fn to_svg(&self) -> String {
         row_svg(&self.all_pictures())
     }
 
-    /// A page.
+    /// The experiment as a report page.
     pub fn report(&self) -> Report {
         let group = PictureGroup {
             title: String::new(),
             note: String::new(),
             pictures: self.all_pictures().into_iter().map(Picture::from).collect(),
         };
-        let table = |finding: &String| vec![finding.clone()];
+        let row = |finding: &String| vec![finding.clone()];
         let findings = Table {
-            title: "Found".to_owned(),
+            title: "Findings".to_owned(),
             columns: vec![String::new()],
-            rows: self.findings.iter().map(table).collect(),
+            rows: self.findings.iter().map(row).collect(),
         };
         Report {
             title: self.title.clone(),

@@ -4,9 +4,9 @@
 //! q, k ~ N(0, 1)^{d_k}   ⇒   Var(q · k) = d_k,   Var(q · k / √d_k) = 1
 //! ```
 //!
-//! Queries and keys are drawn, and go through the operations of the models: product, scale, softmax and its gradient. As d_k
-//! grows, plain products grow with √d_k, the softmax puts nearly all its weight on one key, and for most queries no gradient is
-//! left.
+//! Random queries and keys go through the operations of the models: dot product, scaling, softmax and its
+//! gradient. As d_k grows, unscaled dot products grow with √d_k, the softmax puts nearly all its weight on
+//! one key, and for most queries the gradient vanishes.
 
 use heedful_tensor::ops;
 use heedful_tensor::random::Stream;
@@ -15,18 +15,18 @@ use heedful_tensor::{Array, Rows, Tensor};
 use serde_json::json;
 
 use super::Experiment;
-use crate::plot::{LineChart, Mark, Scale, Series, Table};
+use crate::plot::{Highlight, LineChart, Scale, Series, Table};
 
 /// The sizes of the experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalingSettings {
-    /// Widths of queries and keys go in powers of two up to this.
+    /// The largest d_k; the experiment covers all powers of two up to it.
     pub widest: usize,
-    /// Keys that a query chooses from.
+    /// The number of keys per query.
     pub keys: usize,
-    /// Queries that are averaged over.
+    /// The number of queries to average over.
     pub queries: usize,
-    /// Of the draws.
+    /// The random seed.
     pub seed: u64,
 }
 
@@ -36,16 +36,16 @@ impl Default for ScalingSettings {
     }
 }
 
-/// What was measured for one d_k and one factor on the scores.
+/// Measurements for one d_k and one scale factor.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     variance: f64,
     /// The mean over queries of the largest weight.
     largest: f64,
-    /// The mean entropy of the weights, as a share of log(keys): 1 is uniform, 0 one key.
+    /// The mean entropy of the weights divided by log(keys): 1 is uniform, 0 is one key.
     entropy: f64,
-    /// The median over queries of ‖∂L/∂e‖ / ‖∂L/∂p‖, for random ∂L/∂p. A mean would be that of the few queries with two keys
-    /// nearly alike.
+    /// The median over queries of ‖∂L/∂e‖ / ‖∂L/∂p‖, for random ∂L/∂p. A few queries with two nearly equal
+    /// scores would dominate a mean.
     gradient: f64,
 }
 
@@ -60,7 +60,7 @@ struct Row {
 /// # Panics
 /// If a size is 0.
 pub fn scaling(settings: &ScalingSettings) -> Experiment {
-    let widths = (0..).map(|power| 1 << power).take_while(|&d_k| d_k <= settings.widest);
+    let widths = (0..).map(|exponent| 1 << exponent).take_while(|&d_k| d_k <= settings.widest);
     let rows: Vec<Row> = widths.map(|d_k| measure(d_k, settings)).collect();
     let last = rows.last().expect("a width of at least 1");
     let first = &rows[0];
@@ -76,7 +76,7 @@ pub fn scaling(settings: &ScalingSettings) -> Experiment {
                     .iter()
                     .map(|row| (row.d_k as f64, of(if is_scaled { &row.scaled } else { &row.plain })))
                     .collect(),
-                mark: Mark::Nothing,
+                highlight: Highlight::None,
             })
             .to_vec(),
     };
@@ -100,7 +100,7 @@ pub fn scaling(settings: &ScalingSettings) -> Experiment {
                 1.0 / settings.keys as f64
             ),
             if last.plain.gradient >= last.scaled.gradient {
-                format!("At so small a d_k as {} its gradient does not vanish yet.", last.d_k)
+                format!("With d_k as small as {} its gradient does not vanish yet.", last.d_k)
             } else {
                 format!(
                     "And its gradient vanishes: at d_k {} half of the queries get less than {:.1e} of the gradient that comes to the weights, with scaling {:.1e}.",
@@ -126,8 +126,8 @@ pub fn scaling(settings: &ScalingSettings) -> Experiment {
     }
 }
 
-/// Queries that are compared with the same keys.
-const SHARING: usize = 16;
+/// The number of queries that share a set of keys.
+const QUERIES_PER_KEY_SET: usize = 16;
 
 fn measure(d_k: usize, settings: &ScalingSettings) -> Row {
     let ScalingSettings { keys, queries, seed, .. } = *settings;
@@ -135,14 +135,15 @@ fn measure(d_k: usize, settings: &ScalingSettings) -> Row {
         let stream = Stream::new(seed, d_k as u64, operation);
         Array::from_f32(rows, width, &(0..rows * width).map(|i| stream.normal(i as u32)).collect::<Vec<_>>())
     };
-    // Few queries share their keys: the lengths of the same few keys would decide what is measured at small d_k.
+    // Only a few queries share a set of keys: with one set for all, its norms would dominate the result at
+    // small d_k.
     let of_group = |group: usize| {
         let [of_queries, of_keys] = [1, 2].map(|side| 2 * group as u64 + side);
-        let rows = SHARING.min(queries - group * SHARING);
+        let rows = QUERIES_PER_KEY_SET.min(queries - group * QUERIES_PER_KEY_SET);
         let [q, k] = [draw(of_queries, rows, d_k), draw(of_keys, d_k, keys)].map(Tensor::new);
         ops::matmul(&q, &k, Rows::Many).to_vec()
     };
-    let scores: Vec<f32> = (0..queries.div_ceil(SHARING)).flat_map(of_group).collect();
+    let scores: Vec<f32> = (0..queries.div_ceil(QUERIES_PER_KEY_SET)).flat_map(of_group).collect();
     let scores = Tensor::new(Array::from_f32(queries, keys, &scores));
     let upstream = draw(0, queries, keys);
     let of = |factor: f32| Measured::of(&ops::scale(&scores, factor), &upstream);
@@ -152,14 +153,14 @@ fn measure(d_k: usize, settings: &ScalingSettings) -> Row {
 impl Measured {
     fn of(scores: &Tensor, upstream: &Array) -> Measured {
         let [queries, keys] = scores.shape();
-        let numbers = scores.to_vec();
-        let mean = numbers.iter().map(|&x| f64::from(x)).sum::<f64>() / numbers.len() as f64;
+        let values = scores.to_vec();
+        let mean = values.iter().map(|&x| f64::from(x)).sum::<f64>() / values.len() as f64;
         let variance =
-            numbers.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / numbers.len() as f64;
+            values.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / values.len() as f64;
         let variable = Tensor::variable(scores.array().to(scores.dtype()));
         let weights = ops::softmax(&variable);
-        let found = backward_from(&weights, upstream.to(upstream.dtype()));
-        let gradient = found.of(&variable).expect("the softmax has a gradient").f32().to_vec();
+        let gradients = backward_from(&weights, upstream.to(upstream.dtype()));
+        let gradient = gradients.of(&variable).expect("the softmax has a gradient").f32().to_vec();
         let share =
             |row: usize| norm(&gradient[row * keys..][..keys]) / norm(&upstream.f32()[row * keys..][..keys]);
         let weights = weights.to_vec();
@@ -167,7 +168,7 @@ impl Measured {
         let mean_of = |of: &dyn Fn(&[f32]) -> f64| rows().map(of).sum::<f64>() / queries as f64;
         Measured {
             variance,
-            largest: mean_of(&|row| row.iter().fold(0.0_f32, |most, &weight| most.max(weight)).into()),
+            largest: mean_of(&|row| row.iter().fold(0.0_f32, |largest, &weight| largest.max(weight)).into()),
             entropy: mean_of(&entropy) / (keys as f64).ln().max(f64::MIN_POSITIVE),
             gradient: median((0..queries).map(share).collect()),
         }
@@ -184,10 +185,10 @@ fn entropy(weights: &[f32]) -> f64 {
     weights.iter().map(term).sum()
 }
 
-/// The number in the middle; the larger one of two.
-fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers[numbers.len() / 2]
+/// The median; the upper one of an even number of values.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn norm(vector: &[f32]) -> f64 {
@@ -219,7 +220,7 @@ fn table(rows: &[Row]) -> Table {
         [d_k.to_string()].into_iter().chain(numbers).chain(gradients).collect()
     };
     Table {
-        title: "q · k beside q · k / √d_k; entropy as a share of that of equal weights".to_owned(),
+        title: "q · k and q · k / √d_k; entropy relative to that of uniform weights".to_owned(),
         columns: columns.map(|name| name.trim_end().to_owned()).to_vec(),
         rows: rows.iter().map(row).collect(),
     }
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_scores_have_variance_d_k_and_scaled_ones_variance_1() {
+    fn unscaled_scores_have_variance_d_k_and_scaled_scores_variance_1() {
         let settings = ScalingSettings { widest: 256, queries: 512, ..ScalingSettings::default() };
         let measured = scaling(&settings).json;
         for row in measured["rows"].as_array().expect("rows") {
@@ -248,12 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_the_formula() {
+    fn the_gradient_matches_the_formula() {
         let scores = Tensor::from_f32(1, 3, &[0.5, -1.0, 2.0]);
         let upstream = Array::from_f32(1, 3, &[1.0, 2.0, -1.0]);
         let measured = Measured::of(&scores, &upstream);
-        let powers = [0.5_f64, -1.0, 2.0].map(f64::exp);
-        let p = powers.map(|power| power / powers.iter().sum::<f64>());
+        let exponentials = [0.5_f64, -1.0, 2.0].map(f64::exp);
+        let p = exponentials.map(|x| x / exponentials.iter().sum::<f64>());
         let g = [1.0, 2.0, -1.0];
         let mean: f64 = p.iter().zip(g).map(|(p, g)| p * g).sum();
         let expected =

@@ -4,8 +4,8 @@
 //! precision = |A ∩ P| / |A|      recall = |A ∩ S| / |S|      AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 //! ```
 //!
-//! A are the predicted links, S the sure and P the possible reference links (S ⊆ P), over the whole corpus (Och and Ney
-//! 2003).
+//! A are the predicted links, S the sure and P the possible reference links (S ⊆ P), over the whole corpus
+//! (Och and Ney 2003).
 
 use serde::Serialize;
 
@@ -22,34 +22,34 @@ pub struct Agreement {
     pub aer: f64,
 }
 
-/// Counts on the way to [`Agreement`].
+/// Running counts for [`Agreement`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Matches {
-    found: u64,
+    predicted: u64,
     sure: u64,
-    found_sure: u64,
-    found_possible: u64,
+    predicted_sure: u64,
+    predicted_possible: u64,
 }
 
 impl Matches {
-    /// Adds a pair of sentences.
-    pub(super) fn add(&mut self, found: &[(usize, usize)], links: &ReferenceAlignment) {
-        let among = |list: &[(usize, usize)]| {
-            found.iter().filter(|link| list.binary_search(link).is_ok()).count() as u64
+    /// Adds the predicted links of a sentence pair.
+    pub(super) fn add(&mut self, predicted: &[(usize, usize)], links: &ReferenceAlignment) {
+        let count_in = |list: &[(usize, usize)]| {
+            predicted.iter().filter(|link| list.binary_search(link).is_ok()).count() as u64
         };
-        self.found += found.len() as u64;
+        self.predicted += predicted.len() as u64;
         self.sure += links.sure.len() as u64;
-        self.found_sure += among(&links.sure);
-        self.found_possible += among(&links.possible);
+        self.predicted_sure += count_in(&links.sure);
+        self.predicted_possible += count_in(&links.possible);
     }
 
     pub(super) fn agreement(&self) -> Agreement {
-        // 0 / 0 counts as 1: nothing was wrong.
+        // 0 / 0 counts as 1: there was nothing to get wrong.
         let share = |part: u64, whole: u64| if whole == 0 { 1.0 } else { part as f64 / whole as f64 };
         Agreement {
-            precision: share(self.found_possible, self.found),
-            recall: share(self.found_sure, self.sure),
-            aer: 1.0 - share(self.found_sure + self.found_possible, self.found + self.sure),
+            precision: share(self.predicted_possible, self.predicted),
+            recall: share(self.predicted_sure, self.sure),
+            aer: 1.0 - share(self.predicted_sure + self.predicted_possible, self.predicted + self.sure),
         }
     }
 }
@@ -59,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_rate_is_that_computed_by_hand() {
+    fn the_error_rate_matches_one_computed_by_hand() {
         let mut matches = Matches::default();
         matches.add(&[(0, 0), (1, 1), (2, 2)], &"0-0 1?1 2-3".parse().expect("links"));
         // A = 3, S = 2, A∩S = 1, A∩P = 2.
-        let found = matches.agreement();
-        assert_eq!(found, Agreement { precision: 2.0 / 3.0, recall: 0.5, aer: 1.0 - 3.0 / 5.0 });
-        // A second sentence: A = 1, S = 1, both the same.
+        let agreement = matches.agreement();
+        assert_eq!(agreement, Agreement { precision: 2.0 / 3.0, recall: 0.5, aer: 1.0 - 3.0 / 5.0 });
+        // A second sentence: A = S = 1, and they are equal.
         matches.add(&[(5, 0)], &"5-0".parse().expect("links"));
         assert_eq!(
             matches.agreement(),
@@ -74,11 +74,11 @@ mod tests {
     }
 
     #[test]
-    fn perfect_is_zero_and_nothing_right_is_one() {
+    fn the_error_rate_is_0_if_all_links_are_right_and_1_if_none_is() {
         let links: ReferenceAlignment = "0-0 1-1".parse().expect("links");
-        let rate = |found: &[(usize, usize)]| {
+        let rate = |predicted: &[(usize, usize)]| {
             let mut matches = Matches::default();
-            matches.add(found, &links);
+            matches.add(predicted, &links);
             matches.agreement().aer
         };
         assert_eq!(rate(&[(0, 0), (1, 1)]), 0.0);

@@ -1,4 +1,5 @@
-//! Reference alignments, in the format of the Pharaoh decoder: `0-0 1?2 1p3`, source before target, words counted from
+//! Reference alignments, in the format of the Pharaoh decoder: `0-0 1?2 1p3`, source before target, words
+//! counted from
 //! 0. A dash is a sure link, `?` or `p` a possible one.
 
 use std::str::FromStr;
@@ -8,11 +9,11 @@ use std::str::FromStr;
 pub struct ReferenceAlignment {
     /// Sure links, as sorted pairs of source word and target word.
     pub(crate) sure: Vec<(usize, usize)>,
-    /// Possible links, the sure ones among them; sorted.
+    /// Possible links, which include the sure ones; sorted.
     pub possible: Vec<(usize, usize)>,
 }
 
-/// A text is not an alignment.
+/// A line is not an alignment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "“{text}” is not a link: write SOURCE-TARGET for a sure one and SOURCE?TARGET for a possible one, words counted from 0"
@@ -31,8 +32,8 @@ impl FromStr for ReferenceAlignment {
         let mut links = ReferenceAlignment::default();
         for text in line.split_whitespace() {
             let bad = || ReferenceAlignmentError { text: text.to_owned() };
-            let place = text.find(['-', '?', 'p']).ok_or_else(bad)?;
-            let (source, rest) = text.split_at(place);
+            let separator = text.find(['-', '?', 'p']).ok_or_else(bad)?;
+            let (source, rest) = text.split_at(separator);
             let pair = (source.parse().map_err(|_| bad())?, rest[1..].parse().map_err(|_| bad())?);
             if rest.starts_with('-') {
                 links.sure.push(pair);
@@ -60,11 +61,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_link_is_named() {
+    fn errors_quote_what_is_not_a_link() {
         for bad in ["1", "a-0", "1-", "-1", "1-2-3", "1:2"] {
-            let complaint =
-                format!("0-0 {bad}").parse::<ReferenceAlignment>().expect_err("no link").to_string();
-            assert!(complaint.starts_with(&format!("“{bad}” is not a link")), "{complaint}");
+            let error =
+                format!("0-0 {bad}").parse::<ReferenceAlignment>().expect_err("not a link").to_string();
+            assert!(error.starts_with(&format!("“{bad}” is not a link")), "{error}");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What the heads of a model do, over a corpus: how concentrated their attention is and how far it reaches, whether
-//! they attend to adjacent tokens or to separators, and how well they agree with reference alignments.
+//! Statistics of a model's heads over a corpus: how concentrated their attention is and how far it reaches,
+//! whether they attend to adjacent tokens or to separators, and how well they agree with reference
+//! alignments.
 
 mod agreement;
 mod examples;

@@ -1,11 +1,11 @@
-//! Heat maps of layers × heads, one for each statistic.
+//! Heat maps over layers × heads, one per statistic.
 
 use super::examples::HeadExample;
 use super::report::{HeadReport, HeadRow};
 use crate::layers::{AttentionRole, LayerName};
 use crate::plot::{HeatMapOptions, Picture, PictureGroup, heat_map_svg};
 
-/// The name of a statistic, and its value for a head.
+/// The name of a statistic and a function that reads it from a row.
 type Statistic = (&'static str, fn(&HeadRow) -> Option<f64>);
 
 const STATISTICS: [Statistic; 8] = [
@@ -20,13 +20,13 @@ const STATISTICS: [Statistic; 8] = [
 ];
 
 impl HeadReport {
-    /// One group of heat maps for each kind of attention in the model; then one for each head, with its best sentences, whose
-    /// title is its name.
+    /// One group of heat maps per kind of attention, then one group per head with its example sentences,
+    /// titled with the head's name.
     pub fn pictures(&self) -> Vec<PictureGroup> {
         let kinds = [
-            (AttentionRole::EncoderSelf, "Encoder: the source at itself"),
-            (AttentionRole::DecoderSelf, "Decoder: the output at its own past"),
-            (AttentionRole::Cross, "Cross: the output at the source"),
+            (AttentionRole::EncoderSelf, "Encoder: from the source to itself"),
+            (AttentionRole::DecoderSelf, "Decoder: from the output to its prefix"),
+            (AttentionRole::Cross, "Cross: from the output to the source"),
         ];
         let group = |(kind, title): (AttentionRole, &str)| {
             let rows: Vec<&HeadRow> = self.of_kind(kind).collect();
@@ -43,24 +43,24 @@ impl HeadReport {
     }
 }
 
-/// `None` if no head has this statistic.
+/// The heat map of one statistic; `None` if no head has it.
 fn picture(rows: &[&HeadRow], (title, statistic): &Statistic) -> Option<String> {
     let values: Vec<f32> =
         rows.iter().map(|row| statistic(row).map_or(f32::NAN, |value| value as f32)).collect();
     let largest = values.iter().copied().filter(|value| !value.is_nan()).reduce(f32::max)?;
-    let last = |number: fn(&HeadRow) -> usize| rows.iter().map(|row| number(row) + 1).max().unwrap_or(0);
-    let (layers, heads) = (last(|row| row.name.layer), last(|row| row.name.head));
-    let mut weights = vec![f32::NAN; layers * heads];
+    let count = |index: fn(&HeadRow) -> usize| rows.iter().map(|row| index(row) + 1).max().unwrap_or(0);
+    let (layers, heads) = (count(|row| row.name.layer), count(|row| row.name.head));
+    let mut cells = vec![f32::NAN; layers * heads];
     for (row, value) in rows.iter().zip(values) {
-        weights[row.name.layer * heads + row.name.head] = value;
+        cells[row.name.layer * heads + row.name.head] = value;
     }
     let role = rows.first()?.name.role;
     let row_labels: Vec<String> = (0..layers).map(|layer| LayerName { role, layer }.to_string()).collect();
     let column_labels: Vec<String> = (0..heads).map(|head| head.to_string()).collect();
-    // The full colour is 1 for shares, and the largest value for unbounded statistics.
+    // Full colour means 1 for shares and the largest value for unbounded statistics.
     let full = if largest > 1.0 { largest } else { 1.0 };
     let options = HeatMapOptions { title: (*title).to_owned(), full, ..HeatMapOptions::default() };
-    Some(heat_map_svg(&weights, &row_labels, &column_labels, &options))
+    Some(heat_map_svg(&cells, &row_labels, &column_labels, &options))
 }
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
     use super::super::report::tests::example;
 
     #[test]
-    fn each_kind_has_a_picture_of_each_measure_that_it_has() {
+    fn each_kind_of_attention_has_a_picture_of_each_of_its_statistics() {
         let groups = example().pictures();
         assert_eq!(groups.len(), 2);
         assert!(groups[0].title.starts_with("Encoder"));

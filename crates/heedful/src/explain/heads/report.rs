@@ -1,4 +1,4 @@
-//! The result of a survey: as a table for people, as CSV and as JSON.
+//! The result of a survey, as a text table, CSV and JSON.
 
 use serde::{Serialize, Serializer};
 
@@ -14,7 +14,7 @@ use crate::plot::Table;
 pub struct HeadReport {
     /// The number of sentence pairs.
     pub sentences: u64,
-    /// Every head: encoder self attention, decoder self attention, cross attention.
+    /// All heads: encoder self attention, decoder self attention, cross attention.
     pub heads: Vec<HeadRow>,
     /// The cross attention layers, if reference alignments were given.
     pub layers: Vec<LayerRow>,
@@ -26,13 +26,13 @@ pub struct HeadRow {
     /// `encoder.0.self.3`.
     #[serde(rename = "head", serialize_with = "as_text")]
     pub name: HeadName,
-    /// How it attends.
+    /// Its attention statistics.
     #[serde(flatten)]
     pub statistics: HeadStatistics,
-    /// How well it agrees with the reference alignments; only for cross attention.
+    /// Agreement with the reference alignments; only for cross attention.
     #[serde(flatten)]
     pub agreement: Option<Agreement>,
-    /// Sentences in which it shows best what it does, the best first.
+    /// The sentences in which it attends most sharply, sharpest first.
     pub examples: Vec<HeadExample>,
 }
 
@@ -41,13 +41,13 @@ pub struct HeadRow {
 pub struct LayerRow {
     /// `decoder.0.cross`.
     pub layer: LayerName,
-    /// How well it agrees with the reference alignments.
+    /// Agreement with the reference alignments.
     #[serde(flatten)]
     pub agreement: Agreement,
 }
 
 impl HeadReport {
-    /// The report as a table of text.
+    /// The report as a text table.
     pub fn table(&self) -> Table {
         let is_aligned = self.heads.iter().any(|row| row.agreement.is_some());
         let mut columns =
@@ -91,7 +91,7 @@ impl HeadReport {
         }
     }
 
-    /// The report as CSV, with full precision and a heading; statistics that a head lacks are empty.
+    /// The report as CSV with a header line, in full precision; missing statistics are empty.
     pub fn to_csv(&self) -> String {
         let mut csv =
             "head,queries,entropy,confidence,distance,previous,same,next,separator,precision,recall,aer\n"
@@ -100,7 +100,7 @@ impl HeadReport {
         for HeadRow { name, statistics, agreement, .. } in &self.heads {
             let HeadStatistics { queries, entropy, confidence, distance, previous, same, next, separator } =
                 *statistics;
-            let numbers = [
+            let values = [
                 Some(entropy),
                 Some(confidence),
                 Some(distance),
@@ -112,7 +112,7 @@ impl HeadReport {
                 agreement.map(|agreement| agreement.recall),
                 agreement.map(|agreement| agreement.aer),
             ];
-            csv += &format!("{name},{queries},{}\n", numbers.map(maybe).join(","));
+            csv += &format!("{name},{queries},{}\n", values.map(maybe).join(","));
         }
         for LayerRow { layer, agreement: Agreement { precision, recall, aer } } in &self.layers {
             csv += &format!("{layer},,,,,,,,,{precision},{recall},{aer}\n");
@@ -120,7 +120,7 @@ impl HeadReport {
         csv
     }
 
-    /// The rows of one kind.
+    /// The rows of one kind of attention.
     pub(super) fn of_kind(&self, kind: AttentionRole) -> impl Iterator<Item = &HeadRow> {
         self.heads.iter().filter(move |row| row.name.role == kind)
     }
@@ -156,7 +156,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn tables_have_as_many_cells_as_columns() {
+    fn every_table_row_has_a_cell_for_each_column() {
         let table = example().table();
         assert_eq!(table.columns.len(), 11);
         assert!(table.rows.iter().all(|row| row.len() == 11), "{table:?}");
@@ -167,7 +167,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn programs_read_one_flat_object_for_each_head() {
+    fn json_has_one_flat_object_per_head() {
         let json = serde_json::to_value(example()).expect("numbers and text");
         assert_eq!(json["heads"][1]["head"], "decoder.0.cross.0");
         assert_eq!(json["layers"][0]["layer"], "decoder.0.cross");

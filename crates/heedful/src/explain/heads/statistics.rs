@@ -1,22 +1,22 @@
-//! How a head spreads its attention, averaged over every query of a corpus.
+//! Statistics of a head's attention, averaged over all queries of a corpus.
 //!
 //! ```text
-//! entropy      −Σ_j w_j log₂ w_j          bits; 0: attends to one token, log₂ n: to all n equally
+//! entropy      −Σ_j w_j log₂ w_j          bits; 0: all weight on one token, log₂ n: uniform over n tokens
 //! confidence   max_j w_j
 //! distance     Σ_j w_j |i − j|
-//! previous     w_{i−1}     same  w_i     next  w_{i+1}      over the queries that see such a key
+//! previous     w_{i−1}     same  w_i     next  w_{i+1}      over the queries that can attend to such a key
 //! separator    Σ w_j over punctuation, <bos> and <eos>
 //! ```
 //!
-//! i counts the queries and j the keys from 0. In self attention both are positions in one sequence: a decoder's query
-//! i reads its i-th input, of which `<bos>` is the first, and predicts the next token. In cross attention query i
-//! predicts target token i and key j is source token j, so `same` is the diagonal.
+//! Queries i and keys j are counted from 0. In self attention both are positions in the same sequence: query
+//! i of a decoder is its input i, where `<bos>` is input 0, and predicts the next token. In cross attention
+//! query i predicts target token i and key j is source token j, so `same` is the diagonal.
 
 use serde::Serialize;
 
 use crate::layers::AttentionRole;
 
-/// How one head attends on average.
+/// Average attention statistics of one head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HeadStatistics {
     /// The number of queries in the average.
@@ -25,15 +25,15 @@ pub struct HeadStatistics {
     pub entropy: f64,
     /// The largest weight.
     pub confidence: f64,
-    /// The mean distance of the keys, in tokens.
+    /// The mean distance to the attended tokens.
     pub distance: f64,
-    /// The weight of the previous token; `None` if no query has one.
+    /// The mean weight of the previous token; `None` if no query has one.
     pub previous: Option<f64>,
-    /// The weight of the token itself; `None` if no query has one.
+    /// The mean weight of the token itself; `None` if no query has one.
     pub same: Option<f64>,
-    /// The weight of the next token; `None` if no query attends to one, as in a decoder.
+    /// The mean weight of the next token; `None` if no query can attend to it, as in a decoder.
     pub next: Option<f64>,
-    /// The weight of punctuation and special tokens.
+    /// The mean weight of punctuation and special tokens.
     pub separator: f64,
 }
 
@@ -45,26 +45,26 @@ pub(super) struct Tally {
     confidence: f64,
     distance: f64,
     separator: f64,
-    previous: Share,
-    same: Share,
-    next: Share,
+    previous: RunningMean,
+    same: RunningMean,
+    next: RunningMean,
 }
 
-/// A sum over the queries that can attend to such a key.
+/// The mean weight of a key, over the queries that can attend to it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+struct RunningMean {
     sum: f64,
     count: u64,
 }
 
-impl Share {
+impl RunningMean {
     fn mean(self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64)
     }
 }
 
 impl Tally {
-    /// Adds a matrix of queries × keys; `is_separator` tells it for each key.
+    /// Adds a matrix of queries × keys; `is_separator` has one element per key.
     pub(super) fn add(&mut self, kind: AttentionRole, weights: &[f32], is_separator: &[bool]) {
         let keys = is_separator.len();
         for (i, row) in weights.chunks_exact(keys.max(1)).enumerate() {
@@ -88,10 +88,10 @@ impl Tally {
                 (&mut self.same, Some(i)),
                 (&mut self.next, Some(i + 1).filter(|_| attends_to_future)),
             ];
-            for (share, key) in keys_of_interest {
+            for (mean, key) in keys_of_interest {
                 if let Some(weight) = key.and_then(|key| row.get(key)) {
-                    share.sum += f64::from(*weight);
-                    share.count += 1;
+                    mean.sum += f64::from(*weight);
+                    mean.count += 1;
                 }
             }
         }
@@ -120,11 +120,12 @@ mod tests {
         assert!((found - expected).abs() < 1e-7, "{found} is not {expected}");
     }
 
-    /// Rows: all at itself; half at the first and half at the third; a quarter, a quarter and a half.
+    /// Row 0: all on itself; row 1: half on the first and half on the third token; row 2: a quarter, a
+    /// quarter and a half.
     const WEIGHTS: [f32; 9] = [1.0, 0.0, 0.0, 0.5, 0.0, 0.5, 0.25, 0.25, 0.5];
 
     #[test]
-    fn numbers_are_those_computed_by_hand() {
+    fn statistics_match_those_computed_by_hand() {
         let mut tally = Tally::default();
         tally.add(AttentionRole::EncoderSelf, &WEIGHTS, &[false, false, true]);
         let found = tally.mean();
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decoder_has_no_next_token_and_sequences_are_averaged_by_queries() {
+    fn a_decoder_has_no_next_token_and_every_query_weighs_the_same() {
         let mut tally = Tally::default();
         tally.add(AttentionRole::DecoderSelf, &[1.0, 0.0, 1.0, 0.0], &[true, false]);
         tally.add(AttentionRole::DecoderSelf, &[1.0], &[true]);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_longer_than_its_source_has_queries_without_partners() {
+    fn a_target_longer_than_its_source_has_queries_without_a_same_token() {
         let mut tally = Tally::default();
         tally.add(AttentionRole::Cross, &[1.0, 1.0, 1.0], &[false]);
         let found = tally.mean();

@@ -1,8 +1,9 @@
-//! The page that draws explanations, in the browser and without any server: [`page`] is one file that needs no network.
+//! The page that draws explanations in the browser. [`page`] makes a single file that needs neither server
+//! nor network.
 //!
-//! The modules are written by hand and served as they are. For the offline page they are concatenated, each in a scope
-//! of its own, which works because they use a small part of the language: an import is one line, and an export precedes
-//! a `function`, `class` or `const` at the beginning of a line.
+//! The JavaScript modules are handwritten and served unchanged. For the offline page they are concatenated,
+//! each in its own scope. This works because they use a restricted syntax: every import is one line, and
+//! every export precedes a `function`, `class` or `const` at the beginning of a line.
 
 use super::Explanation;
 use crate::plot::markup::escape;
@@ -11,7 +12,7 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!($name))),*] };
 }
 
-/// Every file that a page in the browser loads: names and contents. A module comes after those that it imports.
+/// Names and contents of all files that a page loads. A module comes after the modules that it imports.
 pub const FILES: &[(&str, &str)] = files![
     "viewer.css",
     "elements.js",
@@ -37,50 +38,52 @@ pub const FILES: &[(&str, &str)] = files![
     "offline.js",
 ];
 
-const FRAME: &str = include_str!("offline.html");
+const TEMPLATE: &str = include_str!("offline.html");
 
-/// Explanations as one HTML file with everything in it. [`WeightForm::Packed`](super::WeightForm::Packed) keeps it small.
+/// Explanations as one self-contained HTML file. [`WeightForm::Packed`](super::WeightForm::Packed) keeps it
+/// small.
 pub fn page(explanations: &[Explanation], title: &str) -> String {
     let json = serde_json::to_string(explanations).expect("explanations are plain data with text as keys");
     let style =
         FILES.iter().filter(|(name, _)| name.ends_with(".css")).map(|(_, text)| *text).collect::<String>();
-    let slots: [(&str, &str); 4] = [
+    let values: [(&str, &str); 4] = [
         ("title", &escape(title)),
         ("style", &style),
         ("script", &bundle()),
         ("explanations", &embedded(&json)),
     ];
-    filled(FRAME, &slots)
+    render(TEMPLATE, &values)
 }
 
-/// The frame with its slots filled, in one pass: the contents of a slot are never searched for slots.
-fn filled(frame: &str, slots: &[(&str, &str)]) -> String {
+/// Replaces the `{{name}}` placeholders of a template in one pass: inserted values are never searched for
+/// placeholders.
+fn render(template: &str, values: &[(&str, &str)]) -> String {
     let mut page = String::new();
-    let mut parts = frame.split("{{");
+    let mut parts = template.split("{{");
     page += parts.next().unwrap_or_default();
     for part in parts {
-        let (name, rest) = part.split_once("}}").expect("every slot of the frame is closed");
+        let (name, rest) = part.split_once("}}").expect("every placeholder of the template is closed");
         let (_, value) =
-            slots.iter().find(|(known, _)| *known == name).expect("every slot of the frame is known");
+            values.iter().find(|(known, _)| *known == name).expect("every placeholder has a value");
         page += value;
         page += rest;
     }
     page
 }
 
-/// Equivalent JSON that can neither end the element that contains it nor open a comment.
+/// Equivalent JSON that can neither close its `<script>` element nor open a comment.
 fn embedded(json: &str) -> String {
-    let mut safe = String::with_capacity(json.len());
+    let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => safe += &format!("\\u{:04x}", u32::from(c)),
-            c => safe.push(c),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => escaped += &format!("\\u{:04x}", u32::from(c)),
+            c => escaped.push(c),
         }
     }
-    safe
+    escaped
 }
 
-/// All modules as one script that starts the page.
+/// All modules in one script, which starts the page.
 fn bundle() -> String {
     let modules = FILES.iter().filter(|(name, _)| name.ends_with(".js"));
     let mut script: String = modules.map(|(name, text)| scoped(name, text)).collect();
@@ -88,7 +91,7 @@ fn bundle() -> String {
     script
 }
 
-/// A module as a constant of the same name that holds its exports.
+/// A module as a constant of the same name whose properties are its exports.
 fn scoped(name: &str, text: &str) -> String {
     let mut body = String::new();
     let mut exports = Vec::new();
@@ -112,11 +115,12 @@ fn import(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("import {")?.strip_suffix("';")?.split_once("} from './")
 }
 
+/// The name of a module's constant.
 fn variable(file: &str) -> String {
     file.trim_end_matches(".js").replace('-', "_")
 }
 
-/// The name in `function name(…`, `async function name(…`, `class Name {`, `const NAME = …`.
+/// The declared name in `function name(…`, `async function name(…`, `class Name {`, `const NAME = …`.
 fn declared(declaration: &str) -> &str {
     let mut words = declaration
         .split([' ', '('])
@@ -134,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn every_module_keeps_to_what_can_be_put_into_one_file() {
+    fn every_module_uses_only_syntax_that_can_be_bundled() {
         let mut earlier = Vec::new();
         for (name, text) in modules() {
             for line in text.lines() {
                 if line.starts_with("import") {
                     let (_, file) = import(line).unwrap_or_else(|| panic!("{name}: {line}"));
-                    assert!(earlier.contains(&file), "{name} imports {file}, which does not stand before it");
+                    assert!(earlier.contains(&file), "{name} imports {file}, which does not precede it");
                 }
                 if let Some(rest) = line.strip_prefix("export ") {
                     let known = ["function ", "async function ", "class ", "const "];
@@ -148,7 +152,7 @@ mod tests {
                     assert_ne!(
                         declared(rest),
                         variable(name),
-                        "{name} would hide itself where it is imported"
+                        "{name} exports its own name and would be shadowed where it is imported"
                     );
                 }
             }
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn no_module_makes_markup_of_text_or_style_of_attributes() {
+    fn no_module_turns_text_into_markup_or_attributes_into_style() {
         for (name, text) in modules() {
             for forbidden in
                 ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "style:"]
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_names_nothing_outside_itself() {
+    fn a_page_refers_to_no_other_file() {
         let page = page(&[], "attention");
         for outside in [" src=", "<link", "@import", "url(", "fetch("] {
             assert!(!page.contains(outside), "{outside}");

@@ -5,16 +5,17 @@ use std::str::FromStr;
 use super::super::explanation::{ExplainedKind, ExplainedLayer, ExplainedOutput};
 use crate::layers::{HeadName, LayerName};
 
-/// A layer, in any spelling that [`LayerName`] understands, or all layers of a kind: `encoder`, `decoder`, `cross`.
+/// One layer, in any spelling that [`LayerName`] accepts, or all layers of a kind: `encoder`, `decoder`,
+/// `cross`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerChoice {
     /// The kind of attention.
     pub kind: ExplainedKind,
-    /// The index of the layer; without it any layer.
+    /// The index of the layer; `None` for all layers of the kind.
     pub layer: Option<usize>,
 }
 
-/// One head or the mean of all.
+/// One head or the mean of all heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadChoice {
     /// All heads of the layer, averaged.
@@ -24,21 +25,21 @@ pub enum HeadChoice {
     One(usize),
 }
 
-/// A head, and its layer if it is named with it: `3`, `mean`, `decoder.1.cross.3`.
+/// A head, optionally with its layer: `3`, `mean`, `decoder.1.cross.3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamedHead {
     /// The head.
     pub head: HeadChoice,
-    /// Its layer.
+    /// Its layer, if given.
     pub layer: Option<LayerChoice>,
 }
 
-/// A view of an explanation cannot be made.
+/// A view of an explanation cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// The text does not name a layer.
     #[error(
-        "“{text}” names no layer: write encoder, decoder, cross or pooling, or one layer of them counted from 0, such as decoder.1.cross"
+        "“{text}” is not a layer: write encoder, decoder, cross or pooling, or a single layer, counted from 0, such as decoder.1.cross"
     )]
     BadLayer {
         /// The text.
@@ -46,19 +47,19 @@ pub enum ViewError {
     },
     /// The text does not name a head.
     #[error(
-        "“{text}” names no head: write a number counted from 0, mean, or a head with its layer such as decoder.1.cross.2"
+        "“{text}” is not a head: write a number counted from 0, mean, or a head with its layer such as decoder.1.cross.2"
     )]
     BadHead {
         /// The text.
         text: String,
     },
-    /// The model does not attend.
-    #[error("the model has no attention to show: it was trained without")]
+    /// The model has no attention.
+    #[error("the model has no attention to show: it was trained without attention")]
     NoAttention,
     /// The model has no such layer.
     #[error("the model has no such attention layer: it has {known}")]
     NoLayer {
-        /// The layers that it has.
+        /// The layers of the model.
         known: String,
     },
     /// The layer has no such head.
@@ -80,7 +81,8 @@ impl LayerChoice {
     #[cfg(test)]
     pub(crate) const CROSS: LayerChoice = LayerChoice { kind: ExplainedKind::Cross, layer: None };
 
-    /// The layers that say most of an output: those of its cross attention or its pooling, else its self attention.
+    /// The most informative kind of layer for an output: cross attention or pooling if there is any, else
+    /// self attention.
     pub fn of(output: &ExplainedOutput) -> LayerChoice {
         let kinds =
             [ExplainedKind::Cross, ExplainedKind::Pooling, ExplainedKind::Decoder, ExplainedKind::Encoder];
@@ -93,11 +95,11 @@ impl LayerChoice {
         layer.kind == self.kind && self.layer.is_none_or(|number| number == layer.name.layer)
     }
 
-    /// The chosen layer; of several, the one whose weights are most concentrated, which is also the one that alignments
-    /// are read from.
+    /// The chosen layer. If several match, the one with the lowest entropy, which is also the one that
+    /// alignments come from.
     pub fn find(self, output: &ExplainedOutput) -> Result<&ExplainedLayer, ViewError> {
-        let meant = output.attention.iter().filter(|layer| self.includes(layer));
-        let sharpest = meant.min_by(|a, b| entropy(a).total_cmp(&entropy(b)));
+        let matching = output.attention.iter().filter(|layer| self.includes(layer));
+        let sharpest = matching.min_by(|a, b| entropy(a).total_cmp(&entropy(b)));
         sharpest.ok_or_else(|| {
             let names: Vec<String> = output.attention.iter().map(|layer| layer.name.to_string()).collect();
             if names.is_empty() {
@@ -171,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layers_are_understood_by_short_and_by_full_names() {
+    fn layers_parse_from_short_and_full_names() {
         let choice = |text: &str| text.parse::<LayerChoice>();
         let some = |kind, layer| Ok(LayerChoice { kind, layer });
         assert_eq!(choice("cross"), some(ExplainedKind::Cross, None));
@@ -188,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_numbers_or_the_mean() {
+    fn a_head_is_an_index_or_the_mean() {
         assert_eq!("mean".parse(), Ok(HeadChoice::Mean));
         assert_eq!("3".parse(), Ok(HeadChoice::One(3)));
         assert!("all".parse::<HeadChoice>().is_err());
     }
 
     #[test]
-    fn a_head_may_be_named_with_its_layer_in_one_spelling_everywhere() {
+    fn a_head_with_its_layer_parses_like_a_head_name() {
         let layer = |kind, number| Some(LayerChoice { kind, layer: Some(number) });
         for (text, head, layer) in [
             ("3", 3, None),

@@ -1,4 +1,4 @@
-//! A grid of small maps, one for every head of every layer: an overview.
+//! An overview: a grid with a small heat map for every head of every layer.
 
 use std::fmt::Write;
 
@@ -6,21 +6,22 @@ use super::super::explanation::{ExplainedLayer, ExplainedOutput};
 use super::choice::LayerChoice;
 use crate::plot::markup::{FONT, escape, length, text_width};
 
-/// The longer side of a small map.
+/// The length of a map's longer side.
 const SIDE: f64 = 112.0;
 const GAP: f64 = 14.0;
 const LEFT: f64 = 104.0;
 const TOP: f64 = 44.0;
-/// The most cells on a side. In maps of long sentences each cell is the strongest of several weights.
-const MOST_CELLS: usize = 48;
-/// Steps of opacity: the cells of one step are one path, so that a picture of 150 tokens stays small.
-const STEPS: usize = 12;
+/// The maximum number of cells per side. Maps of longer sentences are max-pooled.
+const MAX_CELLS: usize = 48;
+/// Opacity levels. All cells of one level form a single path, which keeps a picture of 150 tokens small.
+const OPACITY_LEVELS: usize = 12;
 
-/// Draws the layers that `choice` includes, or all layers without one.
+/// Draws the layers that `choice` includes, or all layers if it is `None`.
 pub fn grid_svg(output: &ExplainedOutput, choice: Option<LayerChoice>, title: &str) -> String {
     let is_shown = |layer: &&ExplainedLayer| choice.is_none_or(|choice| choice.includes(layer));
     let mut layers: Vec<&ExplainedLayer> = output.attention.iter().filter(is_shown).collect();
-    // A decoder's layers alternate between self and cross attention; readers compare layers of one kind.
+    // Decoder layers alternate between self and cross attention; group them by kind so that they can be
+    // compared.
     layers.sort_by_key(|layer| (layer.kind as u8, layer.name.layer));
     let heads = layers.iter().map(|layer| layer.head_count()).max().unwrap_or(0);
     let heights: Vec<f64> = layers.iter().map(|layer| size(layer).1).collect();
@@ -72,21 +73,22 @@ fn write_map(svg: &mut String, layer: &ExplainedLayer, head: usize, [x, y]: [f64
         length(width),
         length(height),
     );
-    for step in 1..=STEPS {
-        let of_step = |(_, weight): &(usize, &f32)| (**weight * STEPS as f32).round() as usize == step;
+    for level in 1..=OPACITY_LEVELS {
+        let has_level =
+            |(_, weight): &(usize, &f32)| (**weight * OPACITY_LEVELS as f32).round() as usize == level;
         let mut path = String::new();
-        for (index, _) in cells.iter().enumerate().filter(of_step) {
+        for (index, _) in cells.iter().enumerate().filter(has_level) {
             let _ = write!(path, "M{} {}h1v1h-1z", index % columns, index / columns);
         }
         if !path.is_empty() {
-            let opacity = step as f64 / STEPS as f64;
+            let opacity = level as f64 / OPACITY_LEVELS as f64;
             let _ = write!(svg, r#"<path fill-opacity="{opacity:.2}" d="{path}"/>"#);
         }
     }
     svg.push_str("</g></g>");
 }
 
-/// Max-pooled weights: each cell is the strongest of a square of weights.
+/// Weights max-pooled over squares of `block` × `block`.
 struct Pooled {
     cells: Vec<f32>,
     columns: usize,
@@ -96,7 +98,7 @@ struct Pooled {
 impl Pooled {
     fn of(weights: &[f32], layer: &ExplainedLayer) -> Pooled {
         let (queries, keys) = (layer.queries, layer.keys);
-        let block = queries.max(keys).div_ceil(MOST_CELLS).max(1);
+        let block = queries.max(keys).div_ceil(MAX_CELLS).max(1);
         let [rows, columns] = [queries.div_ceil(block), keys.div_ceil(block)];
         let mut cells = vec![0.0_f32; rows * columns];
         for (index, &weight) in weights.iter().enumerate() {
@@ -115,7 +117,7 @@ mod tests {
     use crate::layers::{AttentionRole, LayerName};
 
     #[test]
-    fn every_head_of_every_layer_has_its_map() {
+    fn every_head_of_every_layer_has_a_map() {
         let output = &example().outputs[0];
         let svg = grid_svg(output, None, "a & b");
         for name in
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_and_fifty_tokens_stay_small() {
+    fn a_grid_of_150_tokens_stays_small() {
         let mut output = example().outputs.remove(0);
         let head = vec![vec![1.0 / 20.0_f32; 150]; 150];
         output.attention = (0..6)

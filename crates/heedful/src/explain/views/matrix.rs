@@ -14,7 +14,7 @@ pub enum Granularity {
     /// Tokens, as the model reads and generates them.
     #[default]
     Token,
-    /// Words; special tokens are kept separate.
+    /// Words; each special token stays on its own.
     Word,
 }
 
@@ -27,14 +27,14 @@ pub struct AttentionMatrix {
     pub rows: Vec<String>,
     /// The labels of the keys.
     pub columns: Vec<String>,
-    /// Rows × columns.
+    /// Rows × columns, row-major.
     pub weights: Vec<f32>,
-    /// The log-probability of each query's token; `None` for source tokens.
+    /// The log-probability of each query token; `None` for source tokens.
     pub log_probabilities: Vec<Option<f64>>,
 }
 
-/// Tokens that form one row or column.
-struct Group {
+/// The tokens of one row or column.
+struct TokenGroup {
     label: String,
     tokens: std::ops::Range<usize>,
     log_probability: Option<f64>,
@@ -61,7 +61,7 @@ impl AttentionMatrix {
                 return Err(ViewError::NoHead { layer: layer.name, head, last });
             }
         };
-        let [rows, columns] = sides(&explanation.source, output, layer.kind);
+        let [rows, columns] = query_and_key_tokens(&explanation.source, output, layer.kind);
         Ok(grouped(name, &weights, &groups(&rows, level), &groups(&columns, level), layer.keys))
     }
 }
@@ -75,10 +75,10 @@ impl ExplainedLayer {
         }
     }
 
-    /// The weights of one head, row after row.
+    /// The weights of one head, row-major.
     ///
     /// # Panics
-    /// If there is no such head.
+    /// If `head` is out of range.
     pub fn head(&self, head: usize) -> Vec<f32> {
         match &self.heads {
             HeadWeights::Rows(heads) => heads[head].concat(),
@@ -86,7 +86,7 @@ impl ExplainedLayer {
         }
     }
 
-    /// The mean over its heads.
+    /// The mean over all heads.
     pub fn mean(&self) -> Vec<f32> {
         let count = self.head_count();
         let mut mean = vec![0.0; self.queries * self.keys];
@@ -99,46 +99,46 @@ impl ExplainedLayer {
     }
 }
 
-/// The tokens of the rows and of the columns of a layer.
-pub(super) fn sides(
+/// The query tokens and the key tokens of a layer.
+pub(super) fn query_and_key_tokens(
     source: &ExplainedSource,
     output: &ExplainedOutput,
     kind: ExplainedKind,
 ) -> [Vec<ExplainedToken>; 2] {
-    let (read, generated) = (source.tokens.clone(), output.tokens.clone());
+    let (input, generated) = (source.tokens.clone(), output.tokens.clone());
     match kind {
-        ExplainedKind::Encoder => [read.clone(), read],
-        ExplainedKind::Cross | ExplainedKind::Pooling => [generated, read],
+        ExplainedKind::Encoder => [input.clone(), input],
+        ExplainedKind::Cross | ExplainedKind::Pooling => [generated, input],
         ExplainedKind::Decoder => {
-            let begin = ExplainedToken {
+            let bos = ExplainedToken {
                 piece: "<bos>".to_owned(),
                 word: None,
                 log_probability: None,
                 alternatives: Vec::new(),
             };
-            let past = generated[..generated.len().saturating_sub(1)].iter().cloned();
-            let past = [begin].into_iter().chain(past).collect();
-            [generated, past]
+            let previous = generated[..generated.len().saturating_sub(1)].iter().cloned();
+            let keys = [bos].into_iter().chain(previous).collect();
+            [generated, keys]
         }
     }
 }
 
-fn groups(tokens: &[ExplainedToken], level: Granularity) -> Vec<Group> {
+fn groups(tokens: &[ExplainedToken], level: Granularity) -> Vec<TokenGroup> {
     let words = match level {
         Granularity::Token => vec![None; tokens.len()],
         Granularity::Word => words(tokens),
     };
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<TokenGroup> = Vec::new();
     let mut last = None;
     for (index, (token, word)) in tokens.iter().zip(words).enumerate() {
         match groups.last_mut() {
             Some(group) if word.is_some() && word == last => {
                 group.label += &token.piece;
                 group.tokens.end = index + 1;
-                // The probability of a word is the product of those of its tokens.
+                // A word's probability is the product of its tokens' probabilities.
                 group.log_probability = group.log_probability.zip(token.log_probability).map(|(a, b)| a + b);
             }
-            _ => groups.push(Group {
+            _ => groups.push(TokenGroup {
                 label: match word {
                     Some(_) => token.piece.trim_start_matches('▁').to_owned(),
                     None => token.piece.clone(),
@@ -152,7 +152,7 @@ fn groups(tokens: &[ExplainedToken], level: Granularity) -> Vec<Group> {
     groups
 }
 
-/// The word of each token; white space that is a token of its own belongs to the word after it.
+/// The word of each token; a token of white space belongs to the following word.
 fn words(tokens: &[ExplainedToken]) -> Vec<Option<usize>> {
     let mut words: Vec<Option<usize>> = tokens.iter().map(|token| token.word).collect();
     for index in (1..tokens.len()).rev() {
@@ -167,8 +167,8 @@ fn words(tokens: &[ExplainedToken]) -> Vec<Option<usize>> {
 fn grouped(
     title: String,
     weights: &[f32],
-    rows: &[Group],
-    columns: &[Group],
+    rows: &[TokenGroup],
+    columns: &[TokenGroup],
     keys: usize,
 ) -> AttentionMatrix {
     let mut sums = Vec::with_capacity(rows.len() * columns.len());
@@ -178,7 +178,7 @@ fn grouped(
             sums.push(row.tokens.clone().map(of_token).sum::<f32>() / row.tokens.len() as f32);
         }
     }
-    let labels = |groups: &[Group]| groups.iter().map(|group| group.label.clone()).collect();
+    let labels = |groups: &[TokenGroup]| groups.iter().map(|group| group.label.clone()).collect();
     AttentionMatrix {
         title,
         rows: labels(rows),
@@ -188,11 +188,12 @@ fn grouped(
     }
 }
 
-/// Invalid text yields zeros: explanations may come from elsewhere.
+/// Decodes [`HeadWeights::Packed`]. Invalid text yields zeros: the explanation may come from an untrusted
+/// file.
 fn unpacked(text: &str, count: usize) -> Vec<f32> {
     let bytes = STANDARD.decode(text).unwrap_or_default();
-    let numbers = bytes.as_chunks::<2>().0.iter().map(|&pair| f32::from(u16::from_le_bytes(pair)) / 65535.0);
-    let mut weights: Vec<f32> = numbers.collect();
+    let values = bytes.as_chunks::<2>().0.iter().map(|&pair| f32::from(u16::from_le_bytes(pair)) / 65535.0);
+    let mut weights: Vec<f32> = values.collect();
     weights.resize(count, 0.0);
     weights
 }
@@ -228,7 +229,7 @@ pub(super) mod tests {
             vec![vec![1.0, 0.0], vec![0.2, 0.8], vec![0.4, 0.6], vec![0.0, 1.0]],
             vec![vec![0.5, 0.5], vec![0.5, 0.5], vec![0.5, 0.5], vec![0.5, 0.5]],
         ];
-        let own: Vec<Vec<f32>> = (0..4_usize)
+        let causal: Vec<Vec<f32>> = (0..4_usize)
             .map(|i| (0..4_usize).map(|j| if j <= i { 1.0 / (i + 1) as f32 } else { 0.0 }).collect())
             .collect();
         let output = ExplainedOutput {
@@ -243,7 +244,7 @@ pub(super) mod tests {
             ],
             alignment: vec![(0, 0), (1, 1)],
             attention: vec![
-                layer("decoder.0.self", ExplainedKind::Decoder, vec![own]),
+                layer("decoder.0.self", ExplainedKind::Decoder, vec![causal]),
                 layer("decoder.0.cross", ExplainedKind::Cross, cross),
             ],
         };
@@ -260,7 +261,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn words_look_as_their_tokens_do_on_average() {
+    fn rows_of_words_are_averages_and_columns_are_sums() {
         let words = matrix(HeadChoice::One(0), Granularity::Word);
         assert_eq!(words.rows, ["a", "car", "<eos>"]);
         assert_eq!(words.columns, ["自动", "车"]);
@@ -273,27 +274,27 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_space_of_its_own_goes_with_the_word_after_it() {
-        let spelled = ["a", "▁", "b", "c", "▁", "<eos>"];
+    fn a_token_of_white_space_joins_the_following_word() {
+        let pieces = ["a", "▁", "b", "c", "▁", "<eos>"];
         let words = [Some(0), None, Some(1), Some(1), None, None];
         let tokens: Vec<ExplainedToken> =
-            spelled.iter().zip(words).map(|(piece, word)| token(piece, word, Some(0.5))).collect();
+            pieces.iter().zip(words).map(|(piece, word)| token(piece, word, Some(0.5))).collect();
         let labels: Vec<String> =
             groups(&tokens, Granularity::Word).into_iter().map(|group| group.label).collect();
         assert_eq!(labels, ["a", "bc", "▁", "<eos>"]);
     }
 
     #[test]
-    fn a_decoder_attends_to_its_own_output() {
+    fn decoder_self_attention_has_its_inputs_as_columns() {
         let example = example();
         let choice = "decoder.0".parse().expect("a layer");
-        let own =
+        let matrix =
             AttentionMatrix::of(&example, &example.outputs[0], choice, HeadChoice::Mean, Granularity::Token);
-        assert_eq!(own.expect("it is there").columns, ["<bos>", "▁a", "▁ca", "r"]);
+        assert_eq!(matrix.expect("it is there").columns, ["<bos>", "▁a", "▁ca", "r"]);
     }
 
     #[test]
-    fn the_mean_and_packed_weights_are_those_of_the_rows() {
+    fn mean_and_packed_weights_agree_with_rows() {
         let mean = matrix(HeadChoice::Mean, Granularity::Token);
         assert_eq!(mean.weights[..2], [0.75, 0.25]);
         assert_eq!(mean.title, "decoder.0.cross, mean of all heads");
@@ -302,17 +303,17 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn errors_name_the_missing_layer_or_head() {
         let example = example();
         let output = &example.outputs[0];
         let of = |layer: &str, head| {
             let layer = layer.parse().expect("a layer");
             AttentionMatrix::of(&example, output, layer, head, Granularity::Token)
-                .expect_err("not there")
+                .expect_err("an error")
                 .to_string()
         };
-        let complaint = of("encoder.3", HeadChoice::Mean);
-        assert!(complaint.contains("it has decoder.0.self, decoder.0.cross"), "{complaint}");
+        let error = of("encoder.3", HeadChoice::Mean);
+        assert!(error.contains("it has decoder.0.self, decoder.0.cross"), "{error}");
         assert!(of("cross.0", HeadChoice::One(2)).ends_with("its heads are 0 to 1"));
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! matrix   one layer, one head or their mean: queries × keys
-//! lines    the same as lines between two rows of words
-//! words    the same as text: the source once for each word of the output, shaded by that word's attention
-//! grid     every layer × every head, small
+//! lines    the same weights as lines between two rows of words
+//! words    the source text once per output word, shaded by that word's attention
+//! grid     a small matrix for every layer and head
 //! ```
 //!
-//! For words of several tokens, rows are averaged and columns are summed over the tokens: rows still sum to 1.
+//! For words of several tokens, rows are averaged and columns are summed over the tokens, so rows still sum
+//! to 1.
 
 mod choice;
 mod grid;

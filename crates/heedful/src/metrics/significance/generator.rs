@@ -1,5 +1,5 @@
-//! NumPy's default generator, so that a seed gives the same draws as in sacreBLEU: PCG64 (O'Neill 2014, XSL-RR output
-//! over a 128-bit state), whose state is derived from the seed by `SeedSequence`.
+//! NumPy's default random generator, so that a seed gives the same draws as in sacreBLEU: PCG64 (O'Neill
+//! 2014, XSL-RR output over a 128-bit state), seeded by `SeedSequence`.
 
 const MULTIPLIER: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
 
@@ -7,22 +7,22 @@ const MULTIPLIER: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
 pub(super) struct Generator {
     state: u128,
     increment: u128,
-    /// The upper half of a draw whose lower half has been returned.
+    /// The upper half of the last 64-bit draw, if only its lower half has been returned.
     upper: Option<u32>,
 }
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Generator {
         let [a, b, c, d] = seed_words(seed);
-        let both = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
-        let mut generator = Generator { state: 0, increment: both(c, d) << 1 | 1, upper: None };
+        let join = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
+        let mut generator = Generator { state: 0, increment: join(c, d) << 1 | 1, upper: None };
         generator.step();
-        generator.state = generator.state.wrapping_add(both(a, b));
+        generator.state = generator.state.wrapping_add(join(a, b));
         generator.step();
         generator
     }
 
-    /// A uniform draw below `end`: `Generator.choice` and `Generator.integers` (Lemire 2019).
+    /// A uniform draw below `end`, as in `Generator.choice` and `Generator.integers` (Lemire 2019).
     pub(super) fn below(&mut self, end: usize) -> usize {
         let end = u32::try_from(end).expect("fewer than 2^32 sentences");
         if end == 1 {
@@ -30,15 +30,15 @@ impl Generator {
         }
         let mut product = u64::from(self.next_u32()) * u64::from(end);
         if (product as u32) < end {
-            let uneven = end.wrapping_neg() % end;
-            while (product as u32) < uneven {
+            let threshold = end.wrapping_neg() % end;
+            while (product as u32) < threshold {
                 product = u64::from(self.next_u32()) * u64::from(end);
             }
         }
         (product >> 32) as usize
     }
 
-    /// Single bits: `Generator.integers(2, dtype=bool)`.
+    /// Random bits, as in `Generator.integers(2, dtype=bool)`.
     pub(super) fn bits(&mut self) -> Bits<'_> {
         Bits { generator: self, word: 0, left: 0 }
     }
@@ -78,8 +78,8 @@ impl Bits<'_> {
     }
 }
 
-/// `SeedSequence(seed).generate_state(4, uint64)`: the seed's words, hashed into a pool of four, each of which is then mixed
-/// into all others; the pool, hashed twice over, is the result.
+/// `SeedSequence(seed).generate_state(4, uint64)`: hashes the seed's words into a pool of four words, mixes
+/// each word into all others, and hashes the pool twice to get the result.
 fn seed_words(seed: u64) -> [u64; 4] {
     let mut absorb = Hash { constant: 0x43b0_d7e5, multiplier: 0x931e_8875 };
     let mut pool = [seed as u32, (seed >> 32) as u32, 0, 0].map(|word| absorb.next(word));
@@ -98,7 +98,7 @@ fn seed_words(seed: u64) -> [u64; 4] {
     std::array::from_fn(|i| u64::from(halves[2 * i + 1]) << 32 | u64::from(halves[2 * i]))
 }
 
-/// A hash whose constant changes from word to word.
+/// A hash whose constant changes with every word.
 struct Hash {
     constant: u32,
     multiplier: u32,
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_are_numpy_s() {
+    fn draws_match_numpy() {
         // numpy.random.default_rng(seed).choice(1000, size=6), .choice(3_000_000_000, size=4)
         let cases = [
             (12345, [699, 227, 788, 316, 204, 797], [2_097_645_094, 682_008_066, 2_365_940_964, 950_275_018]),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_numpy_s() {
+    fn bits_match_numpy() {
         // numpy.random.default_rng(12345).integers(2, size=40, dtype=bool)
         let expected = "1011100110000011111111110100110110110001";
         let mut generator = Generator::new(12345);

@@ -1,7 +1,8 @@
-//! Confidence intervals of scores, and significance of differences between systems.
+//! Confidence intervals of scores, and significance tests for differences between systems.
 //!
-//! sacreBLEU's three procedures, with its draws: the generator is NumPy's, and the same seed draws the same sentences.
-//! sacreBLEU sums and scores resamples in f32, heedful in f64, so the last printed digit may differ.
+//! These are sacreBLEU's three procedures. The random generator is NumPy's, so a seed draws the same
+//! sentences as in sacreBLEU. sacreBLEU sums and scores resamples in f32, heedful in f64, so the last printed
+//! digit may differ.
 
 mod generator;
 
@@ -12,13 +13,13 @@ use generator::Generator;
 /// The default seed of sacreBLEU.
 pub const SACREBLEU_SEED: u64 = 12345;
 
-/// The confidence interval of a score by bootstrap resampling (Koehn 2004): corpora of the same size are drawn from
-/// this one with replacement, and scored.
+/// The confidence interval of a score by bootstrap resampling (Koehn 2004): corpora of the same size are
+/// sampled from the corpus with replacement and scored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Confidence {
     /// The mean score of the resampled corpora.
     pub mean: f64,
-    /// Half the width of the interval that 95 % of them lie in.
+    /// Half the width of the 95 % interval.
     pub margin: f64,
     /// The interval's lower end.
     pub low: f64,
@@ -37,17 +38,17 @@ pub struct Comparison {
     pub baseline: f64,
     /// The second system's score.
     pub other: f64,
-    /// The p-value of the difference by paired bootstrap resampling: both systems are scored on the same resampled
-    /// corpora.
+    /// The p-value of the difference by paired bootstrap resampling: both systems are scored on the same
+    /// resampled corpora.
     pub bootstrap_p: f64,
     /// The p-value by approximate randomisation: the outputs of each sentence are swapped at random.
     pub randomisation_p: f64,
-    /// The numbers of samples and trials, and the seed.
+    /// The number of samples and trials, and the seed.
     pub resampling: Resampling,
 }
 
 impl Evaluation<'_> {
-    /// Resamples the corpus.
+    /// Computes a confidence interval by resampling the corpus.
     ///
     /// # Panics
     /// If there is no sentence, or `resamples` is 0.
@@ -66,7 +67,7 @@ impl Evaluation<'_> {
     /// The score of the corpus with a [`Confidence`], and a signature that includes it.
     ///
     /// # Panics
-    /// As [`Self::confidence`].
+    /// See [`Self::confidence`].
     pub fn score_with_confidence(&self, resamples: usize, seed: u64) -> MetricScore {
         let mut score = self.score();
         score.confidence = Some(self.confidence(resamples, seed));
@@ -75,11 +76,11 @@ impl Evaluation<'_> {
         score
     }
 
-    /// Compares two systems; `self` is the baseline. A procedure that is `None` in `resampling` is skipped, and its
-    /// p-value is 1.
+    /// Compares two systems; `self` is the baseline. A procedure that is `None` in `resampling` is skipped,
+    /// and its p-value is 1.
     ///
     /// # Panics
-    /// If the two were not measured by the same metric on the same number of sentences, or there is no sentence.
+    /// If the metrics or the numbers of sentences differ, or there is no sentence.
     pub fn compare(&self, other: &Evaluation<'_>, resampling: Resampling) -> Comparison {
         let (ours, theirs) = (self.rows().len(), other.rows().len());
         assert_eq!(ours, theirs, "compare: one system has {ours} sentences, the other {theirs}");
@@ -110,7 +111,8 @@ impl Evaluation<'_> {
         self.metric().score(&sums)
     }
 
-    /// The absolute resampled differences minus their mean: the differences that occur by chance.
+    /// The absolute differences on resampled corpora minus their mean: the distribution under the null
+    /// hypothesis.
     fn bootstrapped_differences(&self, other: &Evaluation<'_>, resamples: usize, seed: u64) -> Vec<f64> {
         let mut differences = Vec::with_capacity(resamples);
         for_each_resample(self.rows().len(), resamples, seed, |sentences| {
@@ -120,14 +122,15 @@ impl Evaluation<'_> {
         differences.iter().map(|difference| difference - mean).collect()
     }
 
-    /// The differences after outputs were swapped between the systems at random.
+    /// The differences after swapping outputs between the systems at random.
     fn shuffled_differences(&self, other: &Evaluation<'_>, trials: usize, seed: u64) -> Vec<f64> {
         let mut generator = Generator::new(seed);
         let mut bits = generator.bits();
         let (ours, theirs) = (self.sums(), other.sums());
         let mut differences = Vec::with_capacity(trials);
         for _ in 0..trials {
-            // One pseudo system takes this system's row where the bit is set, the other takes the remaining one.
+            // One shuffled system takes this system's row where the bit is set; the other one takes the
+            // remaining row.
             let mut gain = vec![0.0; ours.len()];
             for (our_row, their_row) in self.rows().zip(other.rows()) {
                 let weight = f64::from(bits.next_bit());
@@ -135,22 +138,23 @@ impl Evaluation<'_> {
                     *gain += weight * (a - b);
                 }
             }
-            let one: Vec<f64> = theirs.iter().zip(&gain).map(|(sum, gain)| sum + gain).collect();
-            let rest: Vec<f64> = ours.iter().zip(&gain).map(|(sum, gain)| sum - gain).collect();
-            differences.push((self.metric().score(&one) - self.metric().score(&rest)).abs());
+            let first: Vec<f64> = theirs.iter().zip(&gain).map(|(sum, gain)| sum + gain).collect();
+            let second: Vec<f64> = ours.iter().zip(&gain).map(|(sum, gain)| sum - gain).collect();
+            differences.push((self.metric().score(&first) - self.metric().score(&second)).abs());
         }
         differences
     }
 }
 
-/// Draws `resamples` lists of as many sentences as there are, with replacement.
+/// Calls `act` with `resamples` lists of sentence indices, each as long as the corpus and drawn with
+/// replacement.
 fn for_each_resample(sentences: usize, resamples: usize, seed: u64, mut act: impl FnMut(&[usize])) {
     assert!(sentences > 0, "resampling: there is no sentence to draw");
     let mut generator = Generator::new(seed);
     let mut drawn = vec![0; sentences];
     for _ in 0..resamples {
-        for place in &mut drawn {
-            *place = generator.below(sentences);
+        for index in &mut drawn {
+            *index = generator.below(sentences);
         }
         act(&drawn);
     }
@@ -160,9 +164,9 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The share of `differences` larger than the `real` one, which counts as one of them.
-fn p_value(differences: &[f64], real: f64) -> f64 {
-    let larger = differences.iter().filter(|&&difference| difference > real).count();
+/// The share of `differences` larger than the `observed` one, which counts as one of them.
+fn p_value(differences: &[f64], observed: f64) -> f64 {
+    let larger = differences.iter().filter(|&&difference| difference > observed).count();
     (larger + 1) as f64 / (differences.len() + 1) as f64
 }
 
@@ -171,11 +175,11 @@ mod tests {
     use super::super::{BleuOptions, References, TerOptions};
     use super::*;
 
-    /// `wrong` of 10 words are wrong, in a way that differs from sentence to sentence.
+    /// Sentences of 10 words in which about `wrong` words are wrong, at positions that vary.
     fn system(sentences: usize, wrong: usize) -> Vec<String> {
-        let word = |sentence: usize, place: usize| {
-            let error = (place * 7 + sentence * 3) % 10 < wrong && !(sentence + place).is_multiple_of(3);
-            if error { "wrong".to_owned() } else { format!("word{}", (sentence * 31 + place * 17) % 97) }
+        let word = |sentence: usize, index: usize| {
+            let error = (index * 7 + sentence * 3) % 10 < wrong && !(sentence + index).is_multiple_of(3);
+            if error { "wrong".to_owned() } else { format!("word{}", (sentence * 31 + index * 17) % 97) }
         };
         (0..sentences).map(|i| (0..10).map(|j| word(i, j)).collect::<Vec<_>>().join(" ")).collect()
     }
@@ -184,7 +188,7 @@ mod tests {
         Resampling { bootstrap: Some(300), randomisation: Some(600), seed: SACREBLEU_SEED };
 
     #[test]
-    fn the_interval_holds_the_score_and_narrows_with_more_sentences() {
+    fn the_interval_contains_the_score_and_narrows_with_more_sentences() {
         let margin = |sentences: usize| {
             let references = [system(sentences, 0)];
             let options = BleuOptions::default();
@@ -195,13 +199,13 @@ mod tests {
             assert_eq!(confidence, evaluation.confidence(1000, 1));
             confidence.margin
         };
-        // As one over the square root of the number of sentences.
+        // The margin shrinks with the square root of the number of sentences.
         let ratio = margin(50) / margin(800);
         assert!((2.5..6.5).contains(&ratio), "{ratio}");
     }
 
     #[test]
-    fn a_clear_difference_is_significant_and_none_is_not() {
+    fn a_clear_difference_is_significant() {
         let references = [system(200, 0)];
         let references = References::new(&references);
         let options = TerOptions::default();
@@ -216,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_by_chance_are_found_to_be_chance() {
+    fn a_difference_by_chance_is_not_significant() {
         // Two systems of equal quality: the second makes the first one's errors one sentence later.
         let references = [(0..400).map(|_| "a b c d e f g h".to_owned()).collect::<Vec<_>>()];
         let references = References::new(&references);

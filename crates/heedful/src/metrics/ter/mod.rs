@@ -4,8 +4,8 @@
 //! TER = 100 · edits / words of the reference
 //! ```
 //!
-//! An edit inserts, deletes or replaces a word, or shifts a phrase. The best shifts are searched greedily, within
-//! limits; scores depend on those limits, so they are the same here.
+//! An edit inserts, deletes or replaces a word, or shifts a phrase. Shifts are found by a greedy search with
+//! limits; the scores depend on the limits, so this implementation uses sacreBLEU's.
 
 mod edit_distance;
 mod shift;
@@ -23,11 +23,11 @@ pub use super::tokenize::tercom::{AsianText, Punctuation, TercomNormalization};
 pub struct TerOptions {
     /// Whether text is tokenized.
     pub normalization: TercomNormalization,
-    /// What happens to punctuation.
+    /// How punctuation is treated.
     pub punctuation: Punctuation,
     /// How East Asian characters are treated.
     pub asian: AsianText,
-    /// Whether case matters: by default it does not.
+    /// Whether case matters; by default it does not.
     pub case: Case,
 }
 
@@ -42,7 +42,7 @@ impl Default for TerOptions {
     }
 }
 
-/// The TER of a corpus; `references[r][sentence]`. Less is better.
+/// The TER of a corpus; `references[r][sentence]`. Lower is better.
 ///
 /// # Panics
 /// If there is no reference, or the numbers of sentences differ.
@@ -50,20 +50,20 @@ pub fn corpus_ter(hypotheses: &[String], references: &[Vec<String>], options: &T
     Evaluation::new(options, hypotheses, &References::new(references)).score()
 }
 
-// The numbers of a sentence: the edits to its nearest reference, and the mean length of its references.
+// The statistics of a sentence: the number of edits to the closest reference, and the mean reference length.
 impl Metric for TerOptions {
     fn name(&self) -> String {
         "TER".to_owned()
     }
 
     fn settings(&self) -> Vec<(&'static str, String)> {
-        let yes = |condition: bool| if condition { "yes" } else { "no" }.to_owned();
+        let yes_no = |condition: bool| if condition { "yes" } else { "no" }.to_owned();
         vec![
             ("case", self.case.name().to_owned()),
             ("tok", "tercom".to_owned()),
-            ("norm", yes(self.normalization == TercomNormalization::On)),
-            ("punct", yes(self.punctuation == Punctuation::Kept)),
-            ("asian", yes(self.asian == AsianText::Split)),
+            ("norm", yes_no(self.normalization == TercomNormalization::On)),
+            ("punct", yes_no(self.punctuation == Punctuation::Kept)),
+            ("asian", yes_no(self.asian == AsianText::Split)),
         ]
     }
 
@@ -71,7 +71,7 @@ impl Metric for TerOptions {
         2
     }
 
-    fn measure(&self, hypothesis: &str, references: &[&str], numbers: &mut [f64]) {
+    fn measure(&self, hypothesis: &str, references: &[&str], statistics: &mut [f64]) {
         let tercom = Tercom {
             normalization: self.normalization,
             punctuation: self.punctuation,
@@ -79,30 +79,31 @@ impl Metric for TerOptions {
             case: self.case,
         };
         let hypothesis = tercom.apply(trim_end(hypothesis));
-        // sacreBLEU tokenizes references twice. The second time may split more (`a.,5`), and scores depend on it.
-        let twice = |text: &&str| {
+        // sacreBLEU tokenizes references twice. The second pass may split more (`a.,5`), which affects
+        // scores.
+        let tokenize_twice = |text: &&str| {
             let once = tercom.apply(trim_end(text));
             let once: Vec<&str> = words(&once).collect();
             tercom.apply(&once.join(" "))
         };
-        let references: Vec<String> = references.iter().map(twice).collect();
+        let references: Vec<String> = references.iter().map(tokenize_twice).collect();
 
         let mut lexicon = Lexicon::default();
-        let hypothesis: Vec<u32> = words(&hypothesis).map(|word| lexicon.number(word)).collect();
+        let hypothesis: Vec<u32> = words(&hypothesis).map(|word| lexicon.id(word)).collect();
         let (mut fewest, mut length) = (usize::MAX, 0);
         for reference in &references {
-            let reference: Vec<u32> = words(reference).map(|word| lexicon.number(word)).collect();
+            let reference: Vec<u32> = words(reference).map(|word| lexicon.id(word)).collect();
             fewest = fewest.min(shift::edits(&hypothesis, &reference));
             length += reference.len();
         }
-        numbers[0] = fewest as f64;
-        numbers[1] = length as f64 / references.len() as f64;
+        statistics[0] = fewest as f64;
+        statistics[1] = length as f64 / references.len() as f64;
     }
 
     fn score(&self, sums: &[f64]) -> f64 {
         let (edits, length) = (sums[0], sums[1]);
         if length > 0.0 {
-            // This order of operations gives sacreBLEU's last digits.
+            // This order of operations reproduces sacreBLEU's last digits.
             100.0 * (edits / length)
         } else if edits > 0.0 {
             100.0
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_phrase_is_one_edit() {
+    fn a_shifted_phrase_is_one_edit() {
         assert_eq!(score("d e a b c", "a b c d e"), 20.0);
         assert_eq!(score("a b x d", "a b c d"), 25.0);
     }

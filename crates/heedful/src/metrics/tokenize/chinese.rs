@@ -1,18 +1,18 @@
-//! `zh`: Chinese characters one by one, the rest as in `13a`.
+//! `zh`: every Chinese character is a token; the rest as in `13a`.
 
 use super::super::spaces::is_space;
-use super::{around_each, western};
+use super::{space_around, western};
 
 pub(super) fn tokenize(line: &str) -> String {
-    let spaced = around_each(line.trim_matches(is_space), is_chinese);
+    let spaced = space_around(line.trim_matches(is_space), is_chinese);
     western::separate_numbers(western::separate_symbols(spaced))
 }
 
-/// The characters that sacreBLEU treats as Chinese, which are more than Unicode's.
+/// The characters that sacreBLEU treats as Chinese, which include more than Unicode's.
 ///
-/// Two of its ranges, meant for the supplementary planes, are written with too few digits. They cover U+2001 to U+2A6D
-/// instead: dashes, quotation marks, arrows, currency and mathematics. No character of a supplementary plane is covered
-/// at all. Scores depend on it, so it is the same here.
+/// Two of its ranges, meant for the supplementary planes, are written with too few digits. They cover U+2001
+/// to U+2A6D instead: dashes, quotation marks, arrows, currency and mathematics. No character of a
+/// supplementary plane is covered. Scores depend on this, so it is reproduced here.
 fn is_chinese(c: char) -> bool {
     matches!(u32::from(c),
         0x2001..=0x2a6d

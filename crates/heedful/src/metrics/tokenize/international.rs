@@ -1,25 +1,25 @@
-//! `intl`: NIST's `mteval-v14` with its option for all scripts.
+//! `intl`: NIST's `mteval-v14` with its option for international tokenization.
 
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-use super::around_each;
+use super::space_around;
 
 /// Tokenizes a line.
 ///
-/// The first two rules go over the text once and consume characters in pairs. A point after a number at the very end of
-/// a line stays with the number: no character follows it that the rule could match.
+/// The first two rules scan the text once and consume characters in pairs. A point after a number at the end
+/// of a line stays with the number, because the rule needs a character after the point.
 pub(super) fn tokenize(line: &str) -> String {
-    let after_other = over_pairs(line, |one, other| {
+    let after_other = replace_pairs(line, |one, other| {
         (class(one) != Class::Number && class(other) == Class::Punctuation).then_some([one, ' ', other, ' '])
     });
-    let before_other = over_pairs(&after_other, |one, other| {
+    let before_other = replace_pairs(&after_other, |one, other| {
         (class(one) == Class::Punctuation && class(other) != Class::Number).then_some([' ', one, ' ', other])
     });
-    around_each(&before_other, |c| class(c) == Class::Symbol)
+    space_around(&before_other, |c| class(c) == Class::Symbol)
 }
 
 /// Replaces pairs of adjacent characters that the rule matches, from left to right, without overlap.
-fn over_pairs(text: &str, rule: impl Fn(char, char) -> Option<[char; 4]>) -> String {
+fn replace_pairs(text: &str, rule: impl Fn(char, char) -> Option<[char; 4]>) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     let mut characters = text.chars();
     let mut pending = characters.next();
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ascii_has_unicode_s_classes() {
+    fn ascii_characters_have_their_unicode_classes() {
         for c in '\0'..='\x7f' {
             let expected = match c.general_category_group() {
                 GeneralCategoryGroup::Number => Class::Number,

@@ -1,4 +1,4 @@
-//! sacreBLEU's tokenizers: text in, text with spaces between the tokens out.
+//! sacreBLEU's tokenizers, which insert spaces between tokens.
 
 mod chinese;
 mod international;
@@ -12,7 +12,7 @@ use super::spaces::is_space;
 /// sacreBLEU's tokenizers for BLEU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BleuTokenizer {
-    /// `13a`, WMT's choice: ASCII punctuation is split off, except points and commas inside numbers.
+    /// `13a`, the tokenizer of WMT: ASCII punctuation is split off, except points and commas inside numbers.
     #[default]
     V13a,
     /// `intl`: punctuation and symbols of all scripts are split off, except punctuation between digits.
@@ -46,13 +46,13 @@ impl BleuTokenizer {
         }
     }
 
-    /// The tokenizer of that name.
+    /// The tokenizer with this name.
     pub fn named(name: &str) -> Option<BleuTokenizer> {
         BleuTokenizer::ALL.into_iter().find(|tokenize| tokenize.name() == name)
     }
 
-    /// The default tokenizer for such texts: Chinese and Japanese have no spaces between words, so their characters are
-    /// the tokens.
+    /// The default tokenizer for these texts: Chinese and Japanese are tokenized by character, because they
+    /// have no spaces between words.
     pub fn suited_to<'t>(texts: impl Iterator<Item = &'t str>) -> BleuTokenizer {
         match UnspacedScript::of(texts) {
             Some(UnspacedScript::Chinese | UnspacedScript::Japanese) => BleuTokenizer::Chinese,
@@ -66,17 +66,17 @@ impl BleuTokenizer {
             BleuTokenizer::V13a => western::tokenize(text),
             BleuTokenizer::International => international::tokenize(text),
             BleuTokenizer::Chinese => chinese::tokenize(text),
-            BleuTokenizer::Character => around_each(text, |c| !is_space(c)),
+            BleuTokenizer::Character => space_around(text, |c| !is_space(c)),
             BleuTokenizer::None => text.to_owned(),
         }
     }
 }
 
-/// Puts a space before and after each character that is `chosen`.
-fn around_each(text: &str, chosen: impl Fn(char) -> bool) -> String {
+/// Inserts spaces around each character for which `is_token` is true.
+fn space_around(text: &str, is_token: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for c in text.chars() {
-        if chosen(c) {
+        if is_token(c) {
             out.extend([' ', c, ' ']);
         } else {
             out.push(c);
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chinese_texts_are_counted_by_characters() {
+    fn chinese_texts_are_tokenized_by_character() {
         for (text, suited) in [
             ("一辆 SUV 汽车停在路边", BleuTokenizer::Chinese),
             ("the word 车 means car", BleuTokenizer::V13a),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_back_to_their_tokenizers() {
+    fn names_survive_a_round_trip() {
         for tokenize in BleuTokenizer::ALL {
             assert_eq!(BleuTokenizer::named(tokenize.name()), Some(tokenize));
         }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_their_points() {
+    fn numbers_keep_points_and_commas() {
         let text = "It's 1,234.5 (or -3.0), i.e. ,,5 5-6 &amp;lt;";
         assert_eq!(
             tokens(BleuTokenizer::V13a, text).join(" "),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn punctuation_of_all_scripts_is_set_apart() {
+    fn punctuation_of_all_scripts_is_split_off() {
         assert_eq!(
             tokens(BleuTokenizer::International, "3.5 €, «так»। 2019."),
             ["3.5", "€", ",", "«", "так", "»", "।", "2019."]

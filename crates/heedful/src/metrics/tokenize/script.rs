@@ -1,6 +1,6 @@
-//! Scripts that put no spaces between words.
+//! Scripts without spaces between words.
 
-/// What most letters of a text belong to, if words are not separated by spaces there.
+/// The script of most letters of a text, if it has no spaces between words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnspacedScript {
     /// Ideographs.
@@ -12,7 +12,7 @@ pub enum UnspacedScript {
 }
 
 impl UnspacedScript {
-    /// The script of more than half of the letters; `None` if it has spaces.
+    /// The unspaced script of more than half of the letters, if there is one.
     pub fn of<'t>(texts: impl Iterator<Item = &'t str>) -> Option<UnspacedScript> {
         let (mut letters, mut ideographs, mut kana, mut southeast) = (0_usize, 0_usize, 0_usize, 0_usize);
         for c in texts.flat_map(str::chars).filter(|c| c.is_alphabetic()) {
@@ -25,7 +25,7 @@ impl UnspacedScript {
             }
         }
         if 2 * (ideographs + kana) > letters {
-            // Chinese texts quote a Japanese name here and there.
+            // Chinese texts may contain a few Japanese names.
             let is_japanese = 20 * kana > ideographs + kana;
             Some(if is_japanese { UnspacedScript::Japanese } else { UnspacedScript::Chinese })
         } else if 2 * southeast > letters {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_without_spaces_are_told_apart() {
+    fn scripts_without_spaces_are_recognised() {
         for (text, script) in [
             ("一辆 SUV 汽车停在路边", Some(UnspacedScript::Chinese)),
             ("今日は良い天気ですね", Some(UnspacedScript::Japanese)),

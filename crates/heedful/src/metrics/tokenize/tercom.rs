@@ -1,7 +1,7 @@
 //! Tercom's tokenizer, which TER uses.
 
 use super::super::case::Case;
-use super::{around_each, western};
+use super::{space_around, western};
 
 /// The settings of the tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub(in super::super) struct Tercom {
 /// Whether text is tokenized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TercomNormalization {
-    /// Words are separated by spaces.
+    /// Text is split at white space only.
     Off,
-    /// Punctuation is split off and entities become characters.
+    /// Punctuation is split off and entities are decoded.
     On,
 }
 
-/// What happens to punctuation.
+/// How punctuation is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Punctuation {
     /// It counts as words.
@@ -30,7 +30,7 @@ pub enum Punctuation {
     Removed,
 }
 
-/// Whether East Asian characters are treated specially, where text is normalized or punctuation removed.
+/// How East Asian characters are treated when text is normalized or punctuation is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsianText {
     /// They are treated as letters.
@@ -46,7 +46,7 @@ impl Tercom {
         if self.normalization == TercomNormalization::On {
             text = normalize(&text);
             if self.asian == AsianText::Split {
-                text = around_each(&text, |c| is_ideograph(c) || is_asian_punctuation(c));
+                text = space_around(&text, |c| is_ideograph(c) || is_asian_punctuation(c));
             }
         }
         if self.punctuation == Punctuation::Removed {
@@ -59,15 +59,15 @@ impl Tercom {
     }
 }
 
-/// As `13a`, but possessives are words of their own.
+/// Like `13a`, but possessives are separate words.
 fn normalize(text: &str) -> String {
     let joined = text.replace("\n-", "").replace('\n', " ");
     let separated = western::separate_symbols(format!(" {} ", western::unescape(joined)));
     western::separate_numbers(separated.replace("'s ", " 's "))
 }
 
-/// Kana is not among them: sacreBLEU's rules for kana never match, because they require a line that begins and ends
-/// with kana after a space was added at both ends.
+/// Kana is not included: sacreBLEU's rules for kana never match, because they require a line that begins and
+/// ends with kana after spaces were added at both ends.
 fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c),
         0x2e80..=0x2eff
@@ -82,7 +82,7 @@ fn is_ideograph(c: char) -> bool {
 fn is_asian_punctuation(c: char) -> bool {
     matches!(u32::from(c),
         0x3001 | 0x3002 | 0x3008..=0x3011 | 0x3014..=0x301f | 0x30fb | 0xff61..=0xff65
-        // Full width.
+        // Full-width forms.
         | 0xff01 | 0xff02 | 0xff08 | 0xff09 | 0xff0c | 0xff0e | 0xff1a | 0xff1b | 0xff1f
     )
 }

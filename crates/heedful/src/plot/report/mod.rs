@@ -1,37 +1,37 @@
-//! `report.html`: a training run, or a comparison, on one page, in one file, without scripts and without network.
+//! `report.html`: a training run or a comparison on one page, in one file, without scripts or network access.
 //!
-//! The training loop fills a [`Report`] and writes [`Report::to_html`] beside its checkpoints; empty parts are left
-//! out. Every text is escaped: a corpus may contain markup, the page shows it as text.
+//! The training loop fills a [`Report`] and writes [`Report::to_html`] next to its checkpoints; empty
+//! sections are omitted. All text is escaped: markup in a corpus is shown as text.
 
 mod page;
 mod sections;
 
 use super::line_chart::LineChart;
 
-/// Everything that is reported about a run.
+/// The contents of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What was trained: "Multi30k English → German".
+    /// The title, such as the data that was trained on: "Multi30k English → German".
     pub title: String,
     /// One line below the title: model, size, machine.
     pub subtitle: String,
     /// The state of the run.
     pub status: Status,
-    /// The most important numbers.
+    /// The most important results.
     pub results: Vec<Fact>,
     /// Losses, metrics and learning rates over the steps.
     pub curves: Vec<LineChart>,
-    /// The outputs for a few sentences during training.
+    /// The outputs of a few sentences during training.
     pub samples: Vec<SampleHistory>,
     /// The attention weights for one sentence.
     pub attention: Vec<AttentionGrid>,
     /// Other pictures.
     pub pictures: Vec<PictureGroup>,
-    /// Results that need rows and columns: exact match by length, corpus files read, kept and filtered.
+    /// Tables: exact match by length, or the pairs read, kept and filtered from each corpus file.
     pub tables: Vec<Table>,
     /// The recipe.
     pub settings: Vec<SettingsGroup>,
-    /// Version, processor, threads, compute type.
+    /// Version, CPU, threads, compute type.
     pub environment: Vec<Fact>,
 }
 
@@ -43,39 +43,39 @@ pub enum Status {
     Waiting,
     /// Training is in progress; the page reloads itself.
     Running {
-        /// Updates so far.
+        /// The number of updates so far.
         step: u64,
-        /// The completed share, in [0, 1], if it is known.
+        /// The completed share in [0, 1], if known.
         progress: Option<f64>,
     },
-    /// Training ended as planned, or stopped early because nothing improved.
+    /// Training ended as planned, or by early stopping.
     Finished {
-        /// Updates in all.
+        /// The number of updates.
         step: u64,
         /// Why it ended: "all steps done", "no better for 5 validations".
         reason: String,
     },
     /// Training was interrupted; it can be resumed.
     Stopped {
-        /// Updates so far.
+        /// The number of updates so far.
         step: u64,
-        /// What stopped it.
+        /// Why it stopped.
         reason: String,
     },
     /// Training diverged.
     Diverged {
         /// The step at which the divergence was detected.
         step: u64,
-        /// What was detected.
+        /// Why it counts as diverged.
         reason: String,
     },
-    /// The report has no status: it is not about a run.
+    /// No status: the report does not describe a run.
     Absent,
     /// The report compares several runs or measurements.
     Compared {
-        /// How many are done.
+        /// How many have been completed.
         done: usize,
-        /// How many there are in all.
+        /// The total number.
         of: usize,
     },
 }
@@ -98,7 +98,7 @@ pub struct SampleHistory {
     pub source: String,
     /// The reference translation; may be empty.
     pub reference: String,
-    /// Steps and the model's output at each, oldest first.
+    /// Pairs of a step and the model's output at that step, oldest first.
     pub outputs: Vec<(u64, String)>,
 }
 
@@ -107,7 +107,7 @@ pub struct SampleHistory {
 pub struct AttentionGrid {
     /// "decoder layer 1, cross attention".
     pub title: String,
-    /// `heads[head]` is a matrix of rows × columns, row after row.
+    /// One row-major matrix of rows × columns per head.
     pub heads: Vec<Vec<f32>>,
     /// The queries: target tokens.
     pub rows: Vec<String>,
@@ -116,21 +116,21 @@ pub struct AttentionGrid {
 }
 
 impl AttentionGrid {
-    /// The same grids with as many of their first rows and columns, at most `most_tokens`, as all heads together have at most
-    /// `most_cells` numbers. One token is always left.
-    pub fn bounded(grids: &[AttentionGrid], most_tokens: usize, most_cells: usize) -> Vec<AttentionGrid> {
+    /// Truncates all grids to their first n rows and columns, with the largest n ≤ `max_tokens` for which all
+    /// heads together have at most `max_cells` cells; n is at least 1.
+    pub fn bounded(grids: &[AttentionGrid], max_tokens: usize, max_cells: usize) -> Vec<AttentionGrid> {
         let cells = |tokens: usize| -> usize {
             let of_grid = |grid: &AttentionGrid| {
                 grid.heads.len() * grid.rows.len().min(tokens) * grid.columns.len().min(tokens)
             };
             grids.iter().map(of_grid).sum()
         };
-        let fits = (1..=most_tokens).rev().find(|&tokens| cells(tokens) <= most_cells).unwrap_or(1);
-        grids.iter().map(|grid| grid.first(fits)).collect()
+        let tokens = (1..=max_tokens).rev().find(|&tokens| cells(tokens) <= max_cells).unwrap_or(1);
+        grids.iter().map(|grid| grid.truncated(tokens)).collect()
     }
 
-    /// The first rows and columns.
-    fn first(&self, tokens: usize) -> AttentionGrid {
+    /// The first `tokens` rows and columns.
+    fn truncated(&self, tokens: usize) -> AttentionGrid {
         let width = self.columns.len().max(1);
         let (rows, columns) = (self.rows.len().min(tokens), self.columns.len().min(tokens));
         let cut = |head: &Vec<f32>| -> Vec<f32> {
@@ -148,9 +148,9 @@ impl AttentionGrid {
 /// Pictures that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PictureGroup {
-    /// The title above them.
+    /// The title.
     pub title: String,
-    /// What else is said beside the title; may be empty.
+    /// A remark next to the title; may be empty.
     pub note: String,
     /// The pictures.
     pub pictures: Vec<Picture>,
@@ -161,7 +161,7 @@ pub struct PictureGroup {
 pub struct Picture {
     /// SVG drawn by this crate: it is inserted into the page unescaped.
     pub svg: String,
-    /// A line below it; may be empty.
+    /// The caption below it; may be empty.
     pub caption: String,
 }
 
@@ -173,17 +173,17 @@ impl From<String> for Picture {
 
 #[cfg(test)]
 impl PictureGroup {
-    /// All pictures, one after the other.
+    /// All pictures, concatenated.
     pub(crate) fn svg(&self) -> String {
         self.pictures.iter().map(|picture| picture.svg.as_str()).collect()
     }
 }
 
-/// Rows and columns of text; all columns but the first are aligned to the right. A first cell that is the title of a group of
-/// pictures on the same page links to it.
+/// A table of text; all columns but the first are right-aligned. If the first cell of a row is the title of a
+/// picture group on the same page, it links to that group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The title above it.
+    /// The title.
     pub title: String,
     /// One heading for each column.
     pub columns: Vec<String>,
@@ -207,13 +207,13 @@ impl Fact {
     }
 
     /// The same fact with a note.
-    pub fn noted(self, note: impl ToString) -> Fact {
+    pub fn with_note(self, note: impl ToString) -> Fact {
         Fact { note: note.to_string(), ..self }
     }
 }
 
 impl Report {
-    /// The page.
+    /// The HTML page.
     pub fn to_html(&self) -> String {
         page::page(self)
     }

@@ -1,4 +1,4 @@
-//! The page around the sections.
+//! The HTML page around the sections.
 
 use std::fmt::Write;
 
@@ -6,11 +6,11 @@ use super::super::markup::escape;
 use super::{Report, Status, sections};
 
 const STYLE: &str = include_str!("report.css");
-/// Seconds after which the page of a running training reloads itself.
+/// Seconds after which the page of a run in progress reloads itself.
 const RELOAD: u32 = 30;
 
 pub(super) fn page(report: &Report) -> String {
-    let parts = [
+    let sections = [
         ("results", "Results", sections::results(report)),
         ("curves", "Curves", sections::curves(report)),
         ("samples", "Samples", sections::samples(report)),
@@ -20,9 +20,9 @@ pub(super) fn page(report: &Report) -> String {
         ("settings", "Settings", sections::settings(report)),
         ("environment", "Environment", sections::environment(report)),
     ];
-    let parts = parts.into_iter().filter(|(_, _, content)| !content.is_empty());
+    let sections = sections.into_iter().filter(|(_, _, content)| !content.is_empty());
     let (mut contents, mut body) = (String::new(), String::new());
-    for (id, title, content) in parts {
+    for (id, title, content) in sections {
         let _ = write!(contents, r##"<a href="#{id}">{title}</a>"##);
         let _ = writeln!(body, r#"<section id="{id}"><h2>{title}</h2>{content}</section>"#);
     }
@@ -35,7 +35,7 @@ pub(super) fn page(report: &Report) -> String {
         "" => String::new(),
         subtitle => format!("<p class=\"subtitle\">{}</p>\n", escape(subtitle)),
     };
-    // The policy guarantees that nothing runs and nothing is fetched, whatever a text contains.
+    // The policy guarantees that no script runs and nothing is fetched, whatever the texts contain.
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -69,7 +69,7 @@ fn status(status: &Status) -> String {
     format!(r#"<p class="status {class}"><b>{word}</b> at step {}{reason}</p>"#, human_step(step))
 }
 
-/// Steps are counted, not estimated: all digits, in groups of three.
+/// A step with all its digits, in groups of three.
 pub(super) fn human_step(step: u64) -> String {
     let digits = step.to_string();
     let mut grouped = String::new();

@@ -1,4 +1,4 @@
-//! The sections of the page; each returns an empty string when there is nothing to show.
+//! The sections of the page; a section without content is an empty string.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use super::super::markup::escape;
 use super::page::human_step;
 use super::{AttentionGrid, Fact, Picture, PictureGroup, Report, SampleHistory, Table};
 
-/// A table of more columns takes the full width of the page.
-const NARROW: usize = 5;
+/// Tables with more columns take the full width of the page.
+const MAX_NARROW_COLUMNS: usize = 5;
 
 pub(super) fn results(report: &Report) -> String {
     let tile = |fact: &Fact| {
@@ -34,19 +34,22 @@ pub(super) fn samples(report: &Report) -> String {
 }
 
 fn sample(sample: &SampleHistory) -> String {
-    let mut card = format!(r#"<article class="panel"><p class="source">{}</p>"#, escape(&sample.source));
+    let mut article = format!(r#"<article class="panel"><p class="source">{}</p>"#, escape(&sample.source));
     if !sample.reference.is_empty() {
-        let _ =
-            write!(card, r#"<p class="reference"><span>reference</span>{}</p>"#, escape(&sample.reference));
+        let _ = write!(
+            article,
+            r#"<p class="reference"><span>reference</span>{}</p>"#,
+            escape(&sample.reference)
+        );
     }
-    card += "<ol>";
+    article += "<ol>";
     for (step, output) in &sample.outputs {
-        let right = !sample.reference.is_empty() && *output == sample.reference;
-        let (class, mark) = if right { (r#" class="right""#, " ✓") } else { ("", "") };
+        let is_correct = !sample.reference.is_empty() && *output == sample.reference;
+        let (class, tick) = if is_correct { (r#" class="right""#, " ✓") } else { ("", "") };
         let text = if output.trim().is_empty() { "<i>nothing</i>".into() } else { escape(output) };
-        let _ = write!(card, "<li{class}><span>{}</span><q>{text}{mark}</q></li>", human_step(*step));
+        let _ = write!(article, "<li{class}><span>{}</span><q>{text}{tick}</q></li>", human_step(*step));
     }
-    card + "</ol></article>"
+    article + "</ol></article>"
 }
 
 pub(super) fn attention(report: &Report) -> String {
@@ -90,7 +93,7 @@ fn figure(picture: &Picture) -> String {
     }
 }
 
-/// Where links to a group of pictures lead.
+/// The HTML id of a picture group.
 fn anchor(title: &str) -> String {
     let name: String = title.chars().map(|c| if c.is_alphanumeric() || c == '.' { c } else { '-' }).collect();
     format!("pictures-{name}")
@@ -113,7 +116,7 @@ fn table(table: &Table, pictures: &[PictureGroup]) -> String {
         _ => format!("<tr>{}</tr>", cells(row, "td")),
     };
     let rows: String = table.rows.iter().map(row).collect();
-    let class = if table.columns.len() > NARROW { "panel full" } else { "panel" };
+    let class = if table.columns.len() > MAX_NARROW_COLUMNS { "panel full" } else { "panel" };
     format!(
         r#"<div class="{class}"><h3>{}</h3><div class="wide"><table class="numbers"><thead><tr>{}</tr></thead><tbody>{rows}</tbody></table></div></div>"#,
         escape(&table.title),
@@ -143,8 +146,8 @@ fn row(name: &str, value: &str, note: &str) -> String {
     format!("<tr><th>{}</th><td>{}{note}</td></tr>", escape(name), escape(value))
 }
 
-/// The parts between `open` and `close`; empty if there are no parts.
-fn wrapped(open: &str, parts: impl Iterator<Item = String>, close: &str) -> String {
-    let parts: String = parts.collect();
-    if parts.is_empty() { parts } else { format!("{open}{parts}{close}") }
+/// The items between `open` and `close`; empty if there are no items.
+fn wrapped(open: &str, items: impl Iterator<Item = String>, close: &str) -> String {
+    let items: String = items.collect();
+    if items.is_empty() { items } else { format!("{open}{items}{close}") }
 }

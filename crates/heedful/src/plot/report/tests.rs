@@ -1,14 +1,14 @@
-use super::super::{LineChart, Mark, Scale, Series};
+use super::super::{Highlight, LineChart, Scale, Series};
 use super::*;
 
-/// A run as the training loop would describe it.
+/// The report of a training run.
 fn example() -> Report {
     let steps = || (1..=160).map(|i| f64::from(i) * 50.0);
     let wobble = |step: f64| (step * 12.9898).sin() * 0.12;
-    let line = |name: &str, mark, value: &dyn Fn(f64) -> f64| Series {
+    let line = |name: &str, highlight, value: &dyn Fn(f64) -> f64| Series {
         name: name.to_owned(),
         points: steps().map(|step| (step, value(step))).collect(),
-        mark,
+        highlight,
     };
     let chart = |title: &str, scale, series| LineChart {
         title: title.to_owned(),
@@ -34,11 +34,11 @@ fn example() -> Report {
         subtitle: "Transformer 4+4, d 128, 2.9 M parameters · bf16 on 2 threads".to_owned(),
         status: Status::Finished { step: 8000, reason: "all steps done".to_owned() },
         results: vec![
-            Fact::new("test BLEU", "38.02").noted("13a, beam 5"),
-            Fact::new("validation loss", "1.62").noted("best, step 6 400"),
+            Fact::new("test BLEU", "38.02").with_note("13a, beam 5"),
+            Fact::new("validation loss", "1.62").with_note("best, step 6 400"),
             Fact::new("perplexity", "5.05"),
             Fact::new("accuracy", "68.4 %"),
-            Fact::new("speed", "14.2k").noted("target tokens a second"),
+            Fact::new("speed", "14.2k").with_note("target tokens a second"),
             Fact::new("time", "38 min"),
         ],
         curves: vec![
@@ -46,38 +46,40 @@ fn example() -> Report {
                 "loss",
                 Scale::Linear,
                 vec![
-                    line("training", Mark::Nothing, &|step| falling(step) + wobble(step)),
-                    line("validation", Mark::Lowest, &validation),
+                    line("training", Highlight::None, &|step| falling(step) + wobble(step)),
+                    line("validation", Highlight::Lowest, &validation),
                 ],
             ),
             chart(
                 "perplexity",
                 Scale::Log,
-                vec![line("validation", Mark::Lowest, &|step| validation(step).exp())],
+                vec![line("validation", Highlight::Lowest, &|step| validation(step).exp())],
             ),
             chart(
                 "BLEU",
                 Scale::Linear,
-                vec![line("validation", Mark::Highest, &|step| {
+                vec![line("validation", Highlight::Highest, &|step| {
                     38.0 * (1.0 - (-step / 1500.0).exp()) - (step / 8000.0).powi(4) + wobble(step)
                 })],
             ),
             chart(
                 "learning rate",
                 Scale::Linear,
-                vec![line("rate", Mark::Peak, &|step| 0.005 * (step / 1000.0).min((1000.0 / step).sqrt()))],
+                vec![line("rate", Highlight::Peak, &|step| {
+                    0.005 * (step / 1000.0).min((1000.0 / step).sqrt())
+                })],
             ),
             chart(
                 "gradient norm",
                 Scale::Log,
-                vec![line("norm", Mark::Nothing, &|step| {
+                vec![line("norm", Highlight::None, &|step| {
                     (2.0 * wobble(step)).exp() * (0.4 + 5.0 * (-step / 500.0).exp())
                 })],
             ),
             chart(
                 "tokens a second",
                 Scale::Linear,
-                vec![line("speed", Mark::Nothing, &|step| 14_000.0 + 2000.0 * wobble(step))],
+                vec![line("speed", Highlight::None, &|step| 14_000.0 + 2000.0 * wobble(step))],
             ),
         ],
         samples: vec![
@@ -138,19 +140,19 @@ fn example() -> Report {
         ],
         environment: vec![
             Fact::new("version", env!("CARGO_PKG_VERSION")),
-            Fact::new("instructions", "amx").noted("bf16 tiles"),
+            Fact::new("instructions", "amx").with_note("bf16 tiles"),
         ],
     }
 }
 
 #[test]
-fn no_text_becomes_markup_and_nothing_is_fetched() {
+fn text_is_escaped_and_nothing_is_fetched() {
     let evil = "<script src=\"http://x\">alert(1)</script><img src=x onerror=alert(1)>".to_owned();
     let mut report = example();
     report.title = evil.clone();
     report.subtitle = evil.clone();
     report.status = Status::Diverged { step: 3, reason: evil.clone() };
-    report.results.push(Fact::new(&evil, &evil).noted(&evil));
+    report.results.push(Fact::new(&evil, &evil).with_note(&evil));
     report.curves[0].series[0].name = evil.clone();
     report.samples[0].outputs.push((9, evil.clone()));
     report.attention[0].rows[0] = evil.clone();
@@ -165,7 +167,7 @@ fn no_text_becomes_markup_and_nothing_is_fetched() {
 }
 
 #[test]
-fn a_row_links_to_the_pictures_of_its_name() {
+fn a_table_row_links_to_the_picture_group_of_its_name() {
     let picture = Picture { svg: "<svg></svg>".to_owned(), caption: "c < d".to_owned() };
     let cells = |name: &str| vec![name.to_owned(), "0.5".to_owned()];
     let report = Report {
@@ -190,7 +192,7 @@ fn a_row_links_to_the_pictures_of_its_name() {
 }
 
 #[test]
-fn empty_parts_are_left_out() {
+fn empty_sections_are_omitted() {
     let html = Report { title: "a run".to_owned(), ..Report::default() }.to_html();
     assert!(!html.contains("<section") && html.contains("<h1>a run</h1>"), "{html}");
     assert!(example().to_html().matches("<section").count() == 8);
@@ -216,16 +218,16 @@ fn tags_are_balanced() {
     }
 }
 
-/// `HEEDFUL_REPORT=report.html cargo test -p heedful a_page_to_look_at -- --ignored`
+/// `HEEDFUL_REPORT=report.html cargo test -p heedful writes_an_example_page -- --ignored`
 #[test]
 #[ignore = "writes a page for people to look at"]
-fn a_page_to_look_at() {
-    let path = std::env::var_os("HEEDFUL_REPORT").expect("HEEDFUL_REPORT says where to");
+fn writes_an_example_page() {
+    let path = std::env::var_os("HEEDFUL_REPORT").expect("HEEDFUL_REPORT names the output file");
     std::fs::write(path, example().to_html()).expect("written");
 }
 
 #[test]
-fn grids_are_cut_until_all_of_their_heads_fit() {
+fn grids_are_truncated_until_all_heads_fit() {
     let text = |count: usize| (0..count).map(|i| i.to_string()).collect::<Vec<_>>();
     let grid = |rows: usize, columns: usize| AttentionGrid {
         title: String::new(),
@@ -234,12 +236,12 @@ fn grids_are_cut_until_all_of_their_heads_fit() {
         columns: text(columns),
     };
     let grids = [grid(1, 5), grid(4, 5)];
-    let whole = AttentionGrid::bounded(&grids, 48, 1000);
-    assert_eq!(whole[1].heads, grids[1].heads);
-    // 2 · (1 · 3 + 3 · 3) = 24 numbers.
-    let cut = AttentionGrid::bounded(&grids, 48, 24);
-    assert_eq!((cut[0].rows.len(), cut[0].columns.len()), (1, 3));
-    assert_eq!(cut[1].heads[1], [0.0, 1.0, 2.0, 5.0, 6.0, 7.0, 10.0, 11.0, 12.0]);
+    let untruncated = AttentionGrid::bounded(&grids, 48, 1000);
+    assert_eq!(untruncated[1].heads, grids[1].heads);
+    // 2 · (1 · 3 + 3 · 3) = 24 cells.
+    let truncated = AttentionGrid::bounded(&grids, 48, 24);
+    assert_eq!((truncated[0].rows.len(), truncated[0].columns.len()), (1, 3));
+    assert_eq!(truncated[1].heads[1], [0.0, 1.0, 2.0, 5.0, 6.0, 7.0, 10.0, 11.0, 12.0]);
     assert_eq!(AttentionGrid::bounded(&grids, 48, 0)[1].heads[0], [0.0]);
     assert_eq!(AttentionGrid::bounded(&grids, 2, 1000)[1].rows, ["0", "1"]);
 }
