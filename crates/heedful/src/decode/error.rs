@@ -34,19 +34,19 @@ pub enum DecodeError {
     Constraints {
         /// The index of the sentence.
         sentence: usize,
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         reason: &'static str,
     },
     /// Models that cannot decode together.
     #[error("the ensemble: {reason}")]
     Ensemble {
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         reason: &'static str,
     },
     /// A search cannot use the shortlist.
     #[error("the shortlist: {reason}")]
     Shortlist {
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         reason: &'static str,
     },
     /// The model has no such heads to remove.

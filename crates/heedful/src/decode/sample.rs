@@ -83,7 +83,7 @@ impl Samples {
     }
 }
 
-/// The candidate at the quantile `quantile` (from 0 to 1), after top-k and top-p.
+/// The candidate at this quantile (from 0 to 1) of the distribution, after top-k and top-p.
 fn pick(candidates: &mut Vec<Candidate>, sampling: Sampling, quantile: f64) -> u32 {
     let better = |a: &Candidate, b: &Candidate| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token));
     if let Some(k) = sampling.top_k

@@ -29,11 +29,11 @@ pub struct AttentionSite {
     pub prefix: Arc<str>,
     /// Counted from 0 within its stack.
     pub layer: usize,
-    /// What attends to what.
+    /// Which sequence attends to which.
     pub role: AttentionRole,
 }
 
-/// What attends to what.
+/// Which sequence attends to which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AttentionRole {
     /// The source to itself.

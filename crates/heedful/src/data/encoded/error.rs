@@ -31,7 +31,7 @@ pub enum EncodedError {
     Damaged {
         /// The name of the file.
         file: String,
-        /// What was found.
+        /// Description of the damage.
         reason: String,
     },
     /// The filters leave nothing to train on.

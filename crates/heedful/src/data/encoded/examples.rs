@@ -5,7 +5,7 @@
 //! Labels   (text ids, [label])
 //! Lines    ([], line ids)              one line, one example
 //! Texts    (text ids, [])
-//! Blocks   ([], ids) or (ids, [])      all lines end to end, line ends included, cut into blocks of equal length
+//! Blocks   ([], ids) or (ids, [])      all lines concatenated, line ends included, cut into blocks of equal length
 //! ```
 
 use super::EncodedPair;

@@ -31,7 +31,7 @@ pub(super) struct BlockEntry {
 pub(super) enum FooterError {
     /// The system's error.
     Read(io::Error),
-    /// What is wrong with the file.
+    /// Description of the damage.
     Damaged(String),
 }
 

@@ -35,7 +35,7 @@ pub enum TokenizerError {
     Foreign {
         /// The name of the file.
         file: String,
-        /// What differs.
+        /// The difference.
         difference: String,
     },
     /// The file is not a SentencePiece model, or one that heedful does not support.
@@ -43,7 +43,7 @@ pub enum TokenizerError {
     SentencePiece {
         /// The name of the file.
         file: String,
-        /// What is wrong with it, and what to do.
+        /// The problem, and the remedy.
         reason: String,
     },
     /// The file of tokens to add cannot be used.
@@ -51,7 +51,7 @@ pub enum TokenizerError {
     AddedTokens {
         /// The name of the file.
         file: String,
-        /// What is wrong with it, and what to do.
+        /// The problem, and the remedy.
         reason: String,
     },
     /// A token to add has the name of a special token.

@@ -2,7 +2,7 @@
 
 /// For each token, given as the bytes that it adds to the text, the index of the white-space separated word that its
 /// first visible character is part of.
-pub(super) fn of_tokens<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
+pub(super) fn word_indices<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
     numbered(tokens, |_| false)
 }
 
