@@ -1,4 +1,4 @@
-//! A batch of sentence pairs, laid end to end.
+//! A batch of sentence pairs, concatenated without padding.
 //!
 //! ```text
 //! pairs        (x_1 … x_n, y_1 … y_m)
@@ -7,8 +7,8 @@
 //! target_out   y_1 … y_m <eos>      what it predicts: the same shifted by one, so position i predicts token i + 1
 //! ```
 //!
-//! Other tasks use a part of it ([`BatchLayout`]): a label is a target of one token, a language model has no source, a
-//! masked language model has no target.
+//! Other tasks use other layouts ([`BatchLayout`]): a label is a target of one token, a language model has no
+//! source, a masked language model has no target.
 
 use std::fmt;
 
@@ -17,22 +17,22 @@ use serde::{Deserialize, Serialize};
 
 use super::SpecialTokens;
 
-/// Sentence pairs as a model reads them in training.
+/// A training batch of sentence pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Source tokens of all pairs, end to end.
+    /// Source tokens of all pairs, concatenated.
     pub source: Vec<u32>,
-    /// Where each source begins and ends.
+    /// The boundaries of the sources.
     pub source_sequences: Ragged,
-    /// `<bos>` and the target of every pair, end to end.
+    /// `<bos>` and the target of every pair, concatenated.
     pub target_in: Vec<u32>,
-    /// The target of every pair and `<eos>`, end to end.
+    /// The target of every pair and `<eos>`, concatenated.
     pub target_out: Vec<u32>,
-    /// Where each target begins and ends, in `target_in` and in `target_out` alike.
+    /// The boundaries of the targets, the same in `target_in` and `target_out`.
     pub target_sequences: Ragged,
 }
 
-/// How examples, which are pairs of token lists, are laid out in a batch.
+/// The layout of examples (pairs of token lists) in a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BatchLayout {
@@ -60,7 +60,7 @@ pub enum Side {
     Label,
 }
 
-/// Sentences cannot form a batch, or a model cannot read them.
+/// Sentences cannot form a batch, or a model cannot process them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
     /// The batch has no sentences.
@@ -72,13 +72,13 @@ pub enum BatchError {
         /// The index of the sentence.
         sentence: usize,
     },
-    /// A token id has no row in the embedding.
+    /// A token id is not in the embedding table.
     #[error(
         "{side} sentence {sentence} has token {id}, but the {side} vocabulary has {vocabulary} tokens: \
          encode the text with the vocabulary that the model was made for"
     )]
     OutOfVocabulary {
-        /// The side that it is on.
+        /// The side of the sentence.
         side: Side,
         /// The index of the sentence.
         sentence: usize,
@@ -93,13 +93,13 @@ pub enum BatchError {
          cut the sentence or use sinusoidal positions"
     )]
     TooLong {
-        /// The side that it is on.
+        /// The side of the sentence.
         side: Side,
         /// The index of the sentence.
         sentence: usize,
         /// Its length.
         length: usize,
-        /// The longest sentence that the model can read.
+        /// The maximum length of the model.
         longest: usize,
     },
 }
@@ -117,7 +117,7 @@ impl fmt::Display for Side {
 }
 
 impl BatchLayout {
-    /// The number of tokens by which training speed is measured: those of the targets, or those of the sources where
+    /// The number of tokens for the training speed: those of the targets, or those of the sources if the
     /// targets are not text.
     pub fn tokens(self, batch: &Batch) -> usize {
         match self {
@@ -128,8 +128,8 @@ impl BatchLayout {
 }
 
 impl BatchError {
-    /// The same error, for a sentence that was alone in its batch and has this index elsewhere.
-    pub(crate) fn of_sentence(mut self, number: usize) -> BatchError {
+    /// The same error for a sentence with another index: it was checked in a batch of its own.
+    pub(crate) fn with_sentence(mut self, number: usize) -> BatchError {
         match &mut self {
             BatchError::EmptySource { sentence }
             | BatchError::OutOfVocabulary { sentence, .. }
@@ -141,8 +141,8 @@ impl BatchError {
 }
 
 impl Batch {
-    /// Lays `(source, target)` pairs end to end and adds `bos` and `eos` to the targets. A target may be empty: the
-    /// model then learns to generate `<eos>` at once.
+    /// Concatenates `(source, target)` pairs and adds `bos` and `eos` to the targets. A target may be empty:
+    /// then the model learns to generate `<eos>` at once.
     pub fn new(pairs: &[(Vec<u32>, Vec<u32>)], bos: u32, eos: u32) -> Result<Batch, BatchError> {
         let (source, source_sequences) = lay_end_to_end(pairs.iter().map(|(source, _)| source.as_slice()))?;
         let target_tokens = pairs.iter().map(|(_, target)| target.len() + 1).sum();
@@ -158,11 +158,11 @@ impl Batch {
         Ok(Batch { source, source_sequences, target_in, target_out, target_sequences })
     }
 
-    /// Lays examples end to end.
+    /// A batch of examples in this layout.
     ///
     /// ```text
     /// Pairs    as [`Batch::new`]
-    /// Labels   source x_1 … x_n, target_out the label (target_in is not read)
+    /// Labels   source x_1 … x_n, target_out the label (target_in is unused)
     /// Lines    target_in <bos> y_1 … y_m, target_out y_1 … y_m <eos>
     /// Blocks   target_in <bos> y_1 … y_m−1, target_out y_1 … y_m
     /// Texts    source x_1 … x_n
@@ -195,7 +195,7 @@ impl Batch {
         Ok(Batch { source, source_sequences, target_in, target_out, target_sequences })
     }
 
-    /// Lays examples end to end as a model with these special tokens reads them: as [`Batch::of`], and sources with their end.
+    /// As [`Batch::of`], with the end-of-source token of a model with these special tokens, if it has one.
     pub fn for_model(
         layout: BatchLayout,
         examples: &[(Vec<u32>, Vec<u32>)],
@@ -209,8 +209,8 @@ impl Batch {
         Batch::of(layout, &examples.iter().map(read).collect::<Vec<_>>(), ends)
     }
 
-    /// Every sentence twice: all of them, and below them all of them again. The copies are further rows, so they draw
-    /// dropout masks of their own.
+    /// Every sentence twice: all sentences, then all of them again (for R-Drop). The copies are separate
+    /// rows, so they get their own dropout masks.
     pub fn doubled(&self) -> Batch {
         let twice = |ids: &[u32]| [ids, ids].concat();
         let sequences = |once: &Ragged| Ragged::from_lengths(once.lengths().chain(once.lengths()));
@@ -223,7 +223,7 @@ impl Batch {
         }
     }
 
-    /// Its first sentences, so many of them.
+    /// A batch of its first sentences.
     pub(crate) fn first(&self, sentences: usize) -> Batch {
         let of = |all: &Ragged| Ragged::from_lengths(all.lengths().take(sentences));
         let [source, target] = [&self.source_sequences, &self.target_sequences].map(of);
@@ -257,7 +257,7 @@ fn shifted(targets: &[u32], sequences: &Ragged, bos: u32) -> Vec<u32> {
     sequences.ranges().flat_map(begun).collect()
 }
 
-/// Lays source sentences end to end; none may be empty.
+/// Concatenates source sentences; none may be empty.
 pub(crate) fn lay_end_to_end<'a>(
     sentences: impl Iterator<Item = &'a [u32]> + Clone,
 ) -> Result<(Vec<u32>, Ragged), BatchError> {
@@ -271,7 +271,7 @@ pub(crate) fn lay_end_to_end<'a>(
     Ok((sentences.flatten().copied().collect(), sequences))
 }
 
-/// Whether a model can read the sentences of one side: every token in its vocabulary, none longer than `longest`.
+/// Checks the sentences of one side: every token is in the vocabulary, and none is longer than `longest`.
 pub(crate) fn check_side(
     side: Side,
     ids: &[u32],
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_has_its_own_sides() {
+    fn every_layout_has_its_own_sides() {
         let of = |layout, source: &[u32], target: &[u32]| {
             Batch::of(layout, &[(source.to_vec(), target.to_vec())], [1, 2]).expect("a good batch")
         };

@@ -1,4 +1,4 @@
-//! The names of labels. A label is any text; models use its index.
+//! Label names. A label is any text; models use its index.
 //!
 //! `labels.json` in a model folder is a list of names, in the order of their indices.
 
@@ -40,9 +40,9 @@ pub enum LabelsError {
         /// The system's error.
         cause: io::Error,
     },
-    /// The file has another number of labels than the model.
+    /// The file and the model have different numbers of labels.
     #[error(
-        "{path} has {found} labels, but the model has {wanted}: copy the file of the run that trained the model"
+        "{path} has {found} labels, but the model has {expected}: copy the file of the run that trained the model"
     )]
     WrongCount {
         /// The file.
@@ -50,7 +50,7 @@ pub enum LabelsError {
         /// How many the file has.
         found: usize,
         /// How many the model has.
-        wanted: usize,
+        expected: usize,
     },
     /// The label file cannot be written.
     #[error(transparent)]
@@ -60,7 +60,7 @@ pub enum LabelsError {
 impl crate::error::Cause for LabelsError {}
 
 impl Labels {
-    /// All labels of a corpus; their indices follow the order of their names.
+    /// All labels of a corpus, indexed in the order of their names.
     pub fn collect(files: &CorpusFiles) -> Result<Labels, LabelsError> {
         let mut names = BTreeSet::new();
         for pair in files.pairs() {
@@ -75,7 +75,7 @@ impl Labels {
         }
     }
 
-    /// Labels of these names, which are sorted and distinct; else `None`.
+    /// Labels with these names; `None` unless they are sorted, distinct and not empty.
     pub fn of(names: Vec<String>) -> Option<Labels> {
         let is_good = names.is_sorted_by(|a, b| a < b) && names.iter().all(|name| !name.is_empty());
         is_good.then_some(Labels { names })
@@ -101,25 +101,25 @@ impl Labels {
         Ok(Labels { names })
     }
 
-    /// Writes what [`Labels::load`] reads.
+    /// Writes `labels.json`, which [`Labels::load`] reads.
     #[doc(hidden)]
     pub fn save(&self, folder: &Path) -> Result<(), LabelsError> {
         Ok(durable::write_bytes(&folder.join(LABELS_FILE), self.to_json().as_bytes())?)
     }
 
-    /// What [`Labels::save`] writes.
+    /// The content that [`Labels::save`] writes.
     pub(crate) fn to_json(&self) -> String {
         serde_json::to_string_pretty(&self.names).expect("names are text") + "\n"
     }
 
-    /// Checks that there are as many labels as a model has; `folder` is where they were read from.
+    /// Checks that there are as many labels as the model has; `folder` is where they were read from.
     #[doc(hidden)]
-    pub fn expect(&self, wanted: usize, folder: &Path) -> Result<(), LabelsError> {
+    pub fn check_count(&self, expected: usize, folder: &Path) -> Result<(), LabelsError> {
         let found = self.names.len();
-        if found == wanted {
+        if found == expected {
             return Ok(());
         }
-        Err(LabelsError::WrongCount { path: folder.join(LABELS_FILE), found, wanted })
+        Err(LabelsError::WrongCount { path: folder.join(LABELS_FILE), found, expected })
     }
 
     /// The number of labels: at least two.
@@ -145,11 +145,12 @@ impl Labels {
         self.names.binary_search_by(|known| known.as_str().cmp(name)).ok().map(|index| index as u32)
     }
 
-    /// The index of a label that was read at `place`; a label that the training text does not have is an error.
+    /// The index of a label that was read at `location`; a label that the training text does not have is an
+    /// error.
     #[doc(hidden)]
-    pub fn known(&self, name: &str, place: impl FnOnce() -> String) -> Result<u32, CorpusError> {
+    pub fn require(&self, name: &str, location: impl FnOnce() -> String) -> Result<u32, CorpusError> {
         self.index(name).ok_or_else(|| CorpusError::UnknownLabel {
-            place: place(),
+            location: location(),
             label: name.to_owned(),
             known: listed(&self.names),
         })
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_any_text_and_come_back_from_their_file() {
+    fn labels_are_any_text_and_round_trip_through_their_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let text = folder.path().join("labelled.tsv");
         fs::write(&text, "体育\ta b\n\nnot so good\tc\n体育\td\n1\te\tf\n").expect("room enough");
@@ -179,16 +180,16 @@ mod tests {
         labels.save(folder.path()).expect("room enough");
         assert_eq!(Labels::load(folder.path()).expect("our own file"), labels);
         assert_eq!((labels.index("体育"), labels.index("Sport")), (Some(2), None));
-        let error = labels.known("Sport", || "x.tsv, line 7".to_owned()).expect_err("unknown").to_string();
+        let error = labels.require("Sport", || "x.tsv, line 7".to_owned()).expect_err("unknown").to_string();
         assert!(
             error.starts_with("x.tsv, line 7: the label `Sport`") && error.contains("not so good"),
             "{error}"
         );
-        assert!(labels.expect(4, folder.path()).is_err());
+        assert!(labels.check_count(4, folder.path()).is_err());
     }
 
     #[test]
-    fn one_label_is_no_choice() {
+    fn a_single_label_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let text = folder.path().join("labelled.tsv");
         fs::write(&text, "a\tb\na\tc\n").expect("room enough");

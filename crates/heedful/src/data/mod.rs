@@ -4,18 +4,18 @@
 //! files ──corpus──► pairs of lines ──tokenizer──► pairs of ids ──encoded──► corpus.bin ──batches──► Batch, Batch, …
 //! ```
 //!
-//! 1. [`batch`] lays the sentences of a batch end to end, without padding; on GPUs it is filled up to a size that repeats.
-//! 2. [`special`] has the four special tokens that every vocabulary begins with.
+//! 1. [`batch`] concatenates the sentences of a batch, without padding between them; on GPUs its size is padded to a bucket.
+//! 2. [`special`] defines the special tokens.
 //! 3. [`corpus`] reads line pairs from plain, tab-separated and compressed files, and counts what it filters.
-//! 4. [`labels`] are the names of the classes that texts are classified into.
+//! 4. [`labels`] are the class names of classifiers.
 //! 5. [`tokenizer`] splits text into pieces losslessly, and learns a vocabulary of pieces.
-//! 6. [`shortlist`] says which target tokens a source may need.
-//! 7. [`text_limit`] is how much text a model reads at a time.
-//! 8. [`encoded`] stores a corpus as token ids in one file: a corpus need not fit into memory.
+//! 6. [`shortlist`] restricts the output vocabulary to the target tokens that a source may need.
+//! 7. [`text_limit`] limits the length of a text for a model.
+//! 8. [`encoded`] stores a corpus as token ids in one file, so that it need not fit into memory.
 //! 9. [`batches`] reads that file in a shuffled order and forms batches with a limited number of tokens.
 
 pub mod batch;
-pub(crate) mod filling;
+pub(crate) mod padding;
 pub mod special;
 
 pub mod corpus;

@@ -1,4 +1,4 @@
-//! Chunks of work on several threads, with results in the order of reading.
+//! Processes chunks on several threads, with results in the order of reading.
 
 use std::panic;
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 /// The number of pairs in a chunk. Fixed: results must not depend on the number of threads.
 pub(crate) const CHUNK: usize = 8192;
 
-/// Reads a chunk for each of `states`, works on all of them in parallel while the next ones are read, and consumes
+/// Reads a chunk for each of `states`, processes them in parallel while the next ones are read, and consumes
 /// the results in order. The number of threads is the number of states.
 pub(crate) fn map_chunks<S: Send, T: Send, R: Send, E>(
     states: &mut [S],

@@ -1,12 +1,13 @@
-//! Vocabulary shortlists: which target tokens a translation of some source tokens may need.
+//! Vocabulary shortlists: the target tokens that the translation of a source may need.
 //!
 //! ```text
-//! list of a source = frequent target tokens ∪ ⋃ tokens that are linked to one of its tokens
+//! shortlist of a source = frequent target tokens ∪ ⋃ target tokens linked to one of its tokens
 //! ```
 //!
-//! `shortlist.bin` in a model's folder is a line with the version of the format and then numbers, u32, little-endian: tokens of
-//! the source and of the target vocabulary, how many target tokens are frequent, how many are linked to each source token;
-//! then the frequent ones, and those that are linked to each source token. All lists are sorted.
+//! `shortlist.bin` in a model's folder is a line with the format version, followed by little-endian u32
+//! values: source vocabulary size, target vocabulary size, number of frequent target tokens, number of links
+//! of each source token; then the frequent tokens, and the tokens linked to each source token. All lists are
+//! sorted.
 
 use std::path::{Path, PathBuf};
 
@@ -15,18 +16,18 @@ pub(crate) const SHORTLIST_FILE: &str = "shortlist.bin";
 
 const MAGIC: &[u8] = b"heedful shortlist 1\n";
 
-/// The target tokens that a source may need.
+/// The target tokens that each source token may need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortlist {
     target_vocabulary: usize,
-    /// Those of every source.
+    /// In the shortlist of every source.
     frequent: Vec<u32>,
-    /// Where the tokens of each source token begin in `linked`, and the end.
+    /// Offsets into `linked` for each source token, and the end.
     starts: Vec<usize>,
     linked: Vec<u32>,
 }
 
-/// The shortlist of a model's folder cannot be used.
+/// The shortlist in a model's folder cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the shortlist {path} cannot be used: {reason}; learn it again with heedful shortlist")]
 pub struct ShortlistError {
@@ -37,7 +38,7 @@ pub struct ShortlistError {
 impl crate::error::Cause for ShortlistError {}
 
 impl Shortlist {
-    /// From the target tokens of every source, and for each source token those that are linked to it.
+    /// From the frequent target tokens, and the target tokens linked to each source token.
     ///
     /// # Panics
     /// If a token is not in the target vocabulary.
@@ -58,7 +59,7 @@ impl Shortlist {
         Shortlist { target_vocabulary, frequent, starts, linked: all }
     }
 
-    /// The list of a source, sorted, with some more tokens.
+    /// The shortlist of a source, sorted, with additional tokens.
     pub fn tokens(&self, source: &[u32], more: impl IntoIterator<Item = u32>) -> Vec<u32> {
         let mut tokens: Vec<u32> = self.frequent.iter().copied().chain(more).collect();
         source.iter().for_each(|&token| tokens.extend(self.linked(token)));
@@ -76,22 +77,22 @@ impl Shortlist {
         }
     }
 
-    /// Tokens of the source vocabulary.
+    /// Size of the source vocabulary.
     pub fn source_vocabulary(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Tokens of the target vocabulary.
+    /// Size of the target vocabulary.
     pub fn target_vocabulary(&self) -> usize {
         self.target_vocabulary
     }
 
-    /// Links of all source tokens.
+    /// Number of links of all source tokens.
     pub fn links(&self) -> usize {
         self.linked.len()
     }
 
-    /// What a model's folder holds.
+    /// The content of the file in a model's folder.
     pub fn to_bytes(&self) -> Vec<u8> {
         let number = |count: usize| u32::try_from(count).expect("vocabularies have fewer tokens");
         let sizes = [self.source_vocabulary(), self.target_vocabulary, self.frequent.len()].map(number);
@@ -101,7 +102,7 @@ impl Shortlist {
         MAGIC.iter().copied().chain(numbers.flat_map(u32::to_le_bytes)).collect()
     }
 
-    /// As [`Shortlist::to_bytes`] wrote them, from the file at `path` and for vocabularies of these sizes.
+    /// Parses the output of [`Shortlist::to_bytes`], read from `path`, for vocabularies of these sizes.
     pub fn from_bytes(
         path: &Path,
         bytes: &[u8],
@@ -109,7 +110,7 @@ impl Shortlist {
     ) -> Result<Shortlist, ShortlistError> {
         let refuse = |reason: String| Err(ShortlistError { path: path.to_owned(), reason });
         let Some(shortlist) = parse(bytes) else {
-            return refuse("it is damaged or no shortlist of this version".to_owned());
+            return refuse("it is damaged or not a shortlist of this version".to_owned());
         };
         let found = [shortlist.source_vocabulary(), shortlist.target_vocabulary];
         if found != [source, target] {
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_what_its_tokens_are_linked_to_and_what_is_frequent() {
+    fn a_shortlist_has_the_linked_and_the_frequent_tokens() {
         let shortlist = example();
         assert_eq!(shortlist.tokens(&[3], []), [2, 5]);
         assert_eq!(shortlist.tokens(&[1, 2, 1], [7, 3]), [2, 3, 5, 7, 8]);
@@ -161,17 +162,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_comes_back_and_every_part_of_it_is_needed() {
+    fn files_round_trip_and_damage_is_detected() {
         let (shortlist, path) = (example(), Path::new("run/shortlist.bin"));
         let bytes = shortlist.to_bytes();
         assert_eq!(Shortlist::from_bytes(path, &bytes, [4, 9]), Ok(shortlist));
         for length in 0..bytes.len() {
             assert!(Shortlist::from_bytes(path, &bytes[..length], [4, 9]).is_err(), "{length} bytes");
         }
-        for (place, number) in [(0, 5), (1, 8), (1, 10), (2, 3), (4, 1), (7, 6), (8, 2), (9, 9)] {
+        for (index, number) in [(0, 5), (1, 8), (1, 10), (2, 3), (4, 1), (7, 6), (8, 2), (9, 9)] {
             let mut changed = bytes.clone();
-            changed[MAGIC.len() + 4 * place] = number;
-            let error = Shortlist::from_bytes(path, &changed, [4, 9]).expect_err("not as it was written");
+            changed[MAGIC.len() + 4 * index] = number;
+            let error = Shortlist::from_bytes(path, &changed, [4, 9]).expect_err("a damaged file");
             let message = error.to_string();
             assert!(message.starts_with("the shortlist run/shortlist.bin cannot be used: "), "{message}");
         }

@@ -1,19 +1,19 @@
-//! Special tokens: those that stand for no text. Encoding a text never yields one of them: `<eos>` in a line is five ordinary
-//! characters.
+//! Special tokens do not represent text. Encoding a text never yields one of them: `<eos>` in a line is five
+//! ordinary characters.
 //!
-//! Vocabularies that this crate learns begin with four of them. Which ones a model uses is part of its configuration
-//! ([`SpecialTokens`]), because the vocabularies of other projects have them elsewhere.
+//! Vocabularies that this crate learns begin with four special tokens. The special tokens of a model are part
+//! of its configuration ([`SpecialTokens`]), because vocabularies of other projects have other ids.
 
 use std::borrow::Cow;
 
 use heedful_tensor::Ragged;
 use serde::{Deserialize, Serialize};
 
-/// Padding, reserved for other programs; no model here ever reads it.
+/// Padding, reserved for other programs; no model of this crate reads it.
 pub const PAD: u32 = 0;
-/// Begin of sequence: what the decoder reads first.
+/// Beginning of sequence: the first input of the decoder.
 pub const BOS: u32 = 1;
-/// End of sequence: what the decoder generates last.
+/// End of sequence: the last output of the decoder.
 pub const EOS: u32 = 2;
 /// Unknown token, reserved for other programs: here unknown characters are encoded as bytes.
 pub const UNK: u32 = 3;
@@ -33,27 +33,27 @@ pub const NAMES: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SpecialTokens {
-    /// What the decoder reads first.
+    /// The first input of the decoder.
     pub bos: u32,
-    /// What the decoder generates last.
+    /// The last output of the decoder.
     pub eos: u32,
-    /// What is put after every source; nothing if not given.
+    /// Appended to every source, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_eos: Option<u32>,
-    /// Whether the decoder reads the vector 0 first, in the place of `bos`.
+    /// Whether the first input of the decoder is the zero vector instead of the embedding of `bos`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub start_from_zero: bool,
     /// Tokens that are never generated, in ascending order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suppressed: Vec<u32>,
-    /// What an encoder reads before every text, such as BERT's `[CLS]`; nothing if not given.
+    /// Prepended to every text for an encoder, if given, such as BERT's `[CLS]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text_first: Option<u32>,
-    /// What an encoder reads after every text, such as BERT's `[SEP]`; nothing if not given.
+    /// Appended to every text for an encoder, if given, such as BERT's `[SEP]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text_last: Option<u32>,
-    /// What stands in the place of a masked token. Characters that an own vocabulary does not know are encoded as bytes, so no
-    /// text ever has `<unk>`, and its id is free for this.
+    /// The mask token. By default the id of `<unk>`, which is unused otherwise: vocabularies of this crate
+    /// encode unknown characters as bytes.
     #[serde(skip_serializing_if = "is_unknown")]
     pub mask: u32,
     /// Padding.
@@ -87,19 +87,19 @@ fn is_first(pad: &u32) -> bool {
 }
 
 impl SpecialTokens {
-    /// Whether they are those of the vocabularies that this crate learns, used as by default.
+    /// Whether they are the default: those of the vocabularies that this crate learns.
     pub(crate) fn are_default(&self) -> bool {
         *self == SpecialTokens::default()
     }
 
-    /// Whether a token of a source or a target stands for no text.
+    /// Whether a token of a source or a target is special, i.e. does not represent text.
     pub fn contains(&self, token: u32) -> bool {
         [self.bos, self.eos, self.pad].contains(&token)
             || self.source_eos == Some(token)
             || self.suppressed.binary_search(&token).is_ok()
     }
 
-    /// The tokens that stand for no text in a masked language model, in ascending order: none of them is a prediction.
+    /// The special tokens of a masked language model, in ascending order: they are never predictions.
     pub(crate) fn not_text(&self) -> Vec<u32> {
         let single = [self.pad, self.bos, self.eos, self.mask];
         let around = self.text_first.into_iter().chain(self.text_last);
@@ -110,7 +110,7 @@ impl SpecialTokens {
         tokens
     }
 
-    /// A source as the encoder reads it: with its end, unless it is empty.
+    /// The encoder's input for a source: with `source_eos`, unless it is empty.
     pub fn source(&self, mut source: Vec<u32>) -> Vec<u32> {
         if !source.is_empty() {
             source.extend(self.source_eos);
@@ -118,17 +118,17 @@ impl SpecialTokens {
         source
     }
 
-    /// How many tokens are put around a text.
+    /// How many tokens are added around a text.
     pub(crate) fn around_text(&self) -> usize {
         usize::from(self.text_first.is_some()) + usize::from(self.text_last.is_some())
     }
 
-    /// One text as an encoder reads it.
+    /// The encoder's input for one text: with `text_first` and `text_last`.
     pub fn surrounded(&self, text: &[u32]) -> Vec<u32> {
         self.text_first.into_iter().chain(text.iter().copied()).chain(self.text_last).collect()
     }
 
-    /// Texts, laid end to end, as an encoder reads them.
+    /// The encoder's input for concatenated texts.
     pub fn surround<'t>(&self, text: &'t [u32], sequences: &Ragged) -> (Cow<'t, [u32]>, Ragged) {
         let around = self.around_text();
         if around == 0 {
@@ -138,7 +138,7 @@ impl SpecialTokens {
         (read.collect(), sequences.with_lengths(|length| length + around))
     }
 
-    /// Where the rows of texts stand among what an encoder reads; they ascend.
+    /// The indices of rows of texts in the encoder's input. `rows` must ascend.
     pub(crate) fn surrounded_rows(&self, rows: &[usize], sequences: &Ragged) -> Vec<usize> {
         let before = usize::from(self.text_first.is_some());
         let around = self.around_text();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_ends_as_the_model_says_and_an_empty_one_stays_empty() {
+    fn a_source_gets_its_end_token_and_an_empty_one_stays_empty() {
         let special = SpecialTokens { source_eos: Some(7), ..SpecialTokens::default() };
         assert_eq!(special.source(vec![5, 6]), [5, 6, 7]);
         assert!(special.source(Vec::new()).is_empty());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn own_vocabularies_begin_with_what_stands_for_no_text() {
+    fn default_vocabularies_begin_with_the_special_tokens() {
         assert_eq!(SpecialTokens::default().not_text(), [PAD, BOS, EOS, UNK]);
         let foreign = SpecialTokens { suppressed: vec![2, 100], mask: 103, ..surrounding() };
         assert_eq!(foreign.not_text(), [0, 1, 2, 90, 91, 100, 103]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_written() {
+    fn only_fields_that_differ_from_the_default_are_written() {
         let text = serde_json::to_string(&surrounding()).expect("JSON");
         assert_eq!(text, r#"{"bos":1,"eos":2,"text_first":90,"text_last":91}"#);
         assert_eq!(serde_json::from_str::<SpecialTokens>(&text).expect("as written"), surrounding());

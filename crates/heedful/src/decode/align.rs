@@ -7,7 +7,7 @@
 
 use crate::layers::{AttentionMap, AttentionRole};
 
-/// Which layer's attention is used; its heads are averaged.
+/// The layer whose attention is used; its heads are averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AlignmentLayer {
     /// The layer whose weights are most concentrated (least mean entropy).
@@ -19,9 +19,9 @@ pub enum AlignmentLayer {
     Average,
 }
 
-/// The source word of each target word, as `(source, target)` in the order of target words. `maps` are those of
-/// `attend`; `source_words` and `target_words` name the word that each token belongs to, `None` for tokens
-/// that belong to none. Empty if there is no such layer.
+/// The source word of each target word, as `(source, target)` in the order of target words. `maps` come from
+/// `attend`; `source_words` and `target_words` give the index of each token's word, `None` for tokens outside
+/// words. Empty if there is no such layer.
 ///
 /// # Panics
 /// If the numbers of words and tokens differ.
@@ -34,7 +34,7 @@ pub fn align(
     weights_of(maps, layer, 0).map_or_else(Vec::new, |weights| align_by(&weights, source_words, target_words))
 }
 
-/// As [`align`] by one matrix of target steps × source tokens: a head's, or a mean.
+/// As [`align`], for one matrix of target steps × source tokens: that of a head, or a mean.
 pub(crate) fn align_by(
     weights: &[f32],
     source_words: &[Option<usize>],
@@ -81,7 +81,7 @@ pub(super) fn weights_of(maps: &[AttentionMap], layer: AlignmentLayer, sequence:
         AlignmentLayer::Layer(number) => layers.find(|map| map.site.layer == number).map(mean),
         AlignmentLayer::Sharpest => layers.map(mean).min_by(|a, b| entropy(a).total_cmp(&entropy(b))),
         AlignmentLayer::Average => {
-            // The sum serves as well as the mean: only the largest entry matters.
+            // The sum instead of the mean: only the argmax matters.
             layers.map(mean).reduce(|mut sum, layer| {
                 sum.iter_mut().zip(layer).for_each(|(sum, weight)| *sum += weight);
                 sum
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_aligned_to_what_most_of_their_tokens_attend_to() {
+    fn words_are_aligned_to_the_word_with_the_most_attention() {
         // Three target tokens (words 0, 1, 1) and <eos>; three source tokens (words 0, 0, 1).
         let sharp = map(0, &[0.1, 0.1, 0.8, 0.0, 0.2, 0.8, 0.9, 0.1, 0.0, 0.0, 0.0, 1.0]);
         let even = map(1, &[0.4, 0.3, 0.3, 0.4, 0.3, 0.3, 0.4, 0.3, 0.3, 0.4, 0.3, 0.3]);

@@ -22,7 +22,7 @@ pub fn attend(
     Ok(maps)
 }
 
-/// As [`attend`] for the cross attention alone, which is all that an alignment needs.
+/// As [`attend`], for cross attention only, which is sufficient for alignments.
 pub fn attend_to_source(
     model: &dyn Generate,
     source: &[u32],
@@ -35,8 +35,8 @@ pub fn attend_to_source(
     Ok(maps)
 }
 
-/// What a pass records of one source and target, and the log-probability of each token of the target and of `<eos>`: a pass
-/// may have masks and lack heads, and both are computed so.
+/// The attention that a pass records for one source and target, and the log-probability of each target token
+/// and of `<eos>`. Masks and pruned heads of the pass apply to both.
 pub fn attend_in(
     pass: &mut Pass,
     model: &dyn Generate,

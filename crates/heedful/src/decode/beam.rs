@@ -11,7 +11,8 @@
 //! a token is never above 0. When that bound is no better than the worst of the `n_best` finished hypotheses, for every
 //! open one, the search ends.
 //!
-//! Constraints change what is expanded and which expansions are kept: see [`constraints`](super::constraints).
+//! Constraints change which tokens are expanded and which expansions are kept: see
+//! [`constraints`](super::constraints).
 //!
 //! At the maximum length `<eos>` is the only next token, so every finished hypothesis is complete and has a
 //! log-probability.
@@ -19,10 +20,10 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::constraints::{Constraints, Phrases, Placed, allocate};
-use super::hypothesis::{Hypothesis, Open, Tree};
+use super::constraints::{Constrained, Constraints, Phrases, allocate};
+use super::hypothesis::{Hypothesis, OpenHypothesis, Tree};
 use super::options::SearchOptions;
-use super::plan::{Continuation, Needs, Others, Plan, Scores};
+use super::strategy::{Continuation, ExtraScores, ScoreRequest, Scores, Strategy};
 use crate::data::SpecialTokens;
 
 /// The beam search of one sentence.
@@ -34,15 +35,15 @@ pub(super) struct Beam {
     prefix: Vec<u32>,
     phrases: Phrases,
     tree: Tree,
-    open: Vec<Open>,
-    /// Those of the step before, whose memory is reused.
-    parents: Vec<Open>,
+    open: Vec<OpenHypothesis>,
+    /// The open hypotheses of the previous step; their memory is reused.
+    parents: Vec<OpenHypothesis>,
     rows: Vec<Continuation>,
     /// The finished hypotheses, best first, at most `n_best`.
-    found: Vec<Hypothesis>,
+    finished: Vec<Hypothesis>,
     expansions: Vec<Expansion>,
-    /// The tokens whose scores it reads, among the best or not.
-    wanted: Vec<u32>,
+    /// Tokens whose scores are needed in addition to the top k (they may be among them).
+    extra_tokens: Vec<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -50,36 +51,36 @@ struct Expansion {
     row: usize,
     token: u32,
     log_probability: f64,
-    /// How many tokens of phrases it lacks.
+    /// Phrase tokens that it still lacks.
     missing: usize,
 }
 
 impl Expansion {
-    /// The more probable first.
+    /// By descending probability.
     fn order(&self, other: &Expansion) -> Ordering {
         let by_score = other.log_probability.total_cmp(&self.log_probability);
         by_score.then(self.row.cmp(&other.row)).then(self.token.cmp(&other.token))
     }
 }
 
-/// Adds an expansion to the best so far, of which there are at most `places`, in their order. False if it is less probable than
-/// all of them, and none is left to have.
-fn keep_best(best: &mut Vec<Expansion>, expansion: Expansion, places: usize) -> bool {
-    if best.len() == places
+/// Inserts an expansion into the sorted list of the `beam` best so far. Returns false if the list is full and
+/// the expansion is less probable than all of it: then no later, less probable expansion can enter either.
+fn keep_best(best: &mut Vec<Expansion>, expansion: Expansion, beam: usize) -> bool {
+    if best.len() == beam
         && let Some(worst) = best.last()
     {
         if expansion.order(worst).is_gt() {
-            // Of equals in the sum, one with a smaller score may still come before by its token.
+            // With equal sums, a later expansion may still rank higher because of its token.
             return expansion.log_probability >= worst.log_probability;
         }
         best.pop();
     }
-    let place = best.partition_point(|other| other.order(&expansion).is_lt());
-    best.insert(place, expansion);
+    let rank = best.partition_point(|other| other.order(&expansion).is_lt());
+    best.insert(rank, expansion);
     true
 }
 
-impl Placed for Expansion {
+impl Constrained for Expansion {
     fn missing(&self) -> usize {
         self.missing
     }
@@ -102,13 +103,13 @@ impl Beam {
             tree: Tree::default(),
             open: Vec::new(),
             parents: Vec::new(),
-            found: Vec::new(),
+            finished: Vec::new(),
             expansions: Vec::new(),
-            wanted: Vec::new(),
+            extra_tokens: Vec::new(),
         };
-        let first = beam.with_bans(Open::new(beam.phrases.start()));
+        let first = beam.with_bans(OpenHypothesis::new(beam.phrases.start()));
         beam.open.push(first);
-        beam.gather_wanted();
+        beam.gather_extra_tokens();
         beam
     }
 
@@ -133,7 +134,7 @@ impl Beam {
                 scores.best(row).filter(|&(token, log_p)| log_p > f64::NEG_INFINITY && open.allows(token));
             let mut allowed = allowed.take(self.options.beam).map(expansion);
             if self.phrases.is_empty() {
-                // Best first, so none is left that has a place when one has not.
+                // Best first: after the first expansion that does not enter the beam, no other does.
                 allowed.all(|expansion| keep_best(&mut self.expansions, expansion, self.options.beam));
                 continue;
             }
@@ -147,15 +148,15 @@ impl Beam {
             }
         }
         if !self.phrases.is_empty() {
-            self.leave_room_for_phrases();
+            self.drop_infeasible();
         }
         if self.expansions.is_empty() {
             self.end_all(scores);
         }
     }
 
-    /// Drops what cannot meet all phrases within the maximum length, unless nothing can.
-    fn leave_room_for_phrases(&mut self) {
+    /// Drops expansions that cannot meet all phrases within the maximum length, unless none can.
+    fn drop_infeasible(&mut self) {
         let length = |expansion: &Expansion| self.open[expansion.row].length + 1;
         let is_possible = |expansion: &Expansion| {
             expansion.token == self.special.eos || length(expansion) + expansion.missing <= self.limit
@@ -165,12 +166,13 @@ impl Beam {
         }
     }
 
-    /// The maximum length is reached, or no token is allowed: all hypotheses end here. Those that lack a phrase do so only
-    /// if there is no other, and the rest of them lack as much.
+    /// Ends all hypotheses, because the maximum length is reached or no token is allowed. A hypothesis that
+    /// lacks a phrase is ended only if nothing is finished yet and no other lacks less.
     fn end_all(&mut self, scores: &Scores<'_>) {
         let token = self.special.eos;
         let missing = |open: &Open| self.phrases.missing(&open.progress);
-        let least = if self.found.is_empty() { self.open.iter().map(missing).min().unwrap_or(0) } else { 0 };
+        let least =
+            if self.finished.is_empty() { self.open.iter().map(missing).min().unwrap_or(0) } else { 0 };
         for (row, open) in self.open.iter().enumerate().filter(|(_, open)| missing(open) <= least) {
             let log_probability = open.log_probability + scores.log_probability(row, token);
             self.expansions.push(Expansion { row, token, log_probability, missing: least });
@@ -200,53 +202,54 @@ impl Beam {
                 let last = Some(self.tree.add(parent.last, token));
                 let progress = self.phrases.after(&parent.progress, token);
                 let length = parent.length + 1;
-                let open = Open { last, length, log_probability, banned: Vec::new(), progress };
+                let open = OpenHypothesis { last, length, log_probability, banned: Vec::new(), progress };
                 let open = self.with_bans(open);
                 self.open.push(open);
                 self.rows.push(Continuation { parent: Some(row), token });
             }
         }
-        if self.is_certain() {
+        if self.is_done() {
             self.open.clear();
             self.rows.clear();
         }
-        self.gather_wanted();
+        self.gather_extra_tokens();
     }
 
-    fn gather_wanted(&mut self) {
-        self.wanted.clear();
-        self.wanted.push(self.special.eos);
+    fn gather_extra_tokens(&mut self) {
+        self.extra_tokens.clear();
+        self.extra_tokens.push(self.special.eos);
         for open in &self.open {
             match self.prefix.get(open.length) {
-                Some(&forced) => self.wanted.push(forced),
-                None => self.wanted.extend(self.phrases.next_tokens(&open.progress)),
+                Some(&forced) => self.extra_tokens.push(forced),
+                None => self.extra_tokens.extend(self.phrases.next_tokens(&open.progress)),
             }
         }
-        self.wanted.sort_unstable();
-        self.wanted.dedup();
+        self.extra_tokens.sort_unstable();
+        self.extra_tokens.dedup();
     }
 
-    /// Keeps a hypothesis that is finished, if it is one of the `n_best`. Of equal scores, the one that finished first ranks higher.
+    /// Keeps a finished hypothesis if it is one of the `n_best`. With equal scores, the one that finished
+    /// first ranks higher.
     fn keep(&mut self, last: Option<usize>, score: f64, log_probability: f64) {
-        let place = self.found.partition_point(|found| found.score >= score);
-        if place < self.options.n_best {
-            self.found.truncate(self.options.n_best - 1);
-            self.found.insert(place, Hypothesis { tokens: self.tree.tokens(last), score, log_probability });
+        let rank = self.finished.partition_point(|finished| finished.score >= score);
+        if rank < self.options.n_best {
+            self.finished.truncate(self.options.n_best - 1);
+            self.finished.insert(rank, Hypothesis { tokens: self.tree.tokens(last), score, log_probability });
         }
     }
 
     /// Whether no open hypothesis can still become one of the `n_best`.
-    fn is_certain(&self) -> bool {
-        let Some(worst) = self.found.get(self.options.n_best - 1) else { return false };
-        // All that are open have as many tokens.
-        let Some(Open { length, .. }) = self.open.first() else { return true };
+    fn is_done(&self) -> bool {
+        let Some(worst) = self.finished.get(self.options.n_best - 1) else { return false };
+        // All open hypotheses have the same length.
+        let Some(OpenHypothesis { length, .. }) = self.open.first() else { return true };
         // The penalty is monotonic in the length (the sign of α decides the direction): its maximum is at one of the ends.
         let [next, last] = [length + 1, self.limit + 1].map(|tokens| self.options.penalty(tokens));
         let largest = next.max(last);
         self.open.iter().all(|open| open.log_probability / largest <= worst.score)
     }
 
-    fn with_bans(&self, mut open: Open) -> Open {
+    fn with_bans(&self, mut open: OpenHypothesis) -> OpenHypothesis {
         if let Some(n) = self.options.no_repeat_ngram {
             open.banned = self.tree.repeats(open.last, n);
         }
@@ -256,23 +259,23 @@ impl Beam {
             open.banned.dedup();
         }
         let is_early = open.length < self.options.min_length || self.phrases.missing(&open.progress) > 0;
-        if is_early && let Err(place) = open.banned.binary_search(&self.special.eos) {
-            open.banned.insert(place, self.special.eos);
+        if is_early && let Err(index) = open.banned.binary_search(&self.special.eos) {
+            open.banned.insert(index, self.special.eos);
         }
         open
     }
 }
 
-impl Plan for Beam {
-    type Found = Vec<Hypothesis>;
+impl Strategy for Beam {
+    type Output = Vec<Hypothesis>;
 
     fn rows(&self) -> &[Continuation] {
         &self.rows
     }
 
-    fn needs(&self) -> Needs<'_> {
+    fn score_request(&self) -> ScoreRequest<'_> {
         let banned = self.open.iter().map(|open| open.banned.len()).max().unwrap_or(0);
-        Needs { best: self.options.beam + banned, others: Others::Tokens(&self.wanted) }
+        ScoreRequest { top_k: self.options.beam + banned, extra: ExtraScores::Tokens(&self.extra_tokens) }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {
@@ -281,12 +284,13 @@ impl Plan for Beam {
         self.finish();
     }
 
-    fn so_far(&self) -> Option<Vec<u32>> {
-        let better = |a: &&Open, b: &&Open| a.log_probability.total_cmp(&b.log_probability);
+    fn partial_output(&self) -> Option<Vec<u32>> {
+        let better =
+            |a: &&OpenHypothesis, b: &&OpenHypothesis| a.log_probability.total_cmp(&b.log_probability);
         self.open.iter().max_by(better).map(|best| self.tree.tokens(best.last))
     }
 
-    fn found(self: Box<Self>) -> Vec<Hypothesis> {
-        self.found
+    fn into_output(self: Box<Self>) -> Vec<Hypothesis> {
+        self.finished
     }
 }

@@ -1,18 +1,19 @@
 //! Batched decoding: many sentences together, one step at a time.
 //!
 //! ```text
-//! admit     waiting sentences are encoded while there is capacity; long ones go on being read, slice by slice
-//! step      all rows of all sentences that are read go through the model together
-//! advance   each sentence's plan chooses its next rows from the scores
-//! release   a sentence whose plan has no rows left is finished
+//! admit     waiting sentences are encoded while there is capacity; long ones are encoded chunk by chunk over several steps
+//! step      all rows of all encoded sentences go through the model together
+//! advance   each sentence's strategy chooses its next rows from the scores
+//! release   a sentence whose strategy has no rows left is finished
 //! ```
 //!
-//! With few rows, all threads share every operation of a step: they read the model's weights once, and meet after each
-//! operation. With many rows each thread has sentences of its own, a [`Group`], and takes them through the whole step: threads
-//! meet once a step, and what a sentence has cached stays in the caches of one core. A GPU computes for one group while the
-//! host is at another: see [`turns`]. A sentence's result is the same either way.
+//! With few rows, all threads share every operation of a step: they read the model's weights once, and
+//! synchronize after each operation. With many rows each thread has its own [`Group`] of sentences and takes
+//! it through the whole step: threads synchronize once per step, and the KV cache of a sentence stays in the
+//! caches of one core. A GPU computes for one group while the host processes the other: see [`pipeline`]. A
+//! sentence's result is the same either way.
 //!
-//! The engine knows nothing of beam search or sampling: that is the plan's part.
+//! The engine is independent of beam search and sampling: those are [strategies](Strategy).
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -25,48 +26,49 @@ use super::ensemble::Ensemble;
 use super::group::{Group, Outcome, Sentence};
 use super::input::SentenceId;
 use super::options::SearchOptions;
-use super::plan::Plan;
-use super::turns;
+use super::pipeline;
+use super::strategy::Strategy;
 use crate::models::Decoding;
 #[cfg(doc)]
 use crate::models::Restrict;
 
 /// Maximum number of steps that a sentence waits for others to be encoded with it.
-const MAX_WAIT: usize = 6;
+const MAX_WAIT_STEPS: usize = 6;
 
-/// Rows that a thread must have for it to take them through a step alone: with fewer, it waits for weights more often than for
-/// other threads.
-const ROWS_OF_A_THREAD: usize = 32;
+/// Minimum number of rows of a thread for it to process them alone: with fewer, loading the weights costs
+/// more than synchronizing with other threads.
+const MIN_ROWS_PER_THREAD: usize = 32;
 
-/// Decodes sentences, each by its own plan.
+/// Decodes sentences, each by its own strategy.
 pub(super) struct Engine<'m, P: ?Sized> {
     groups: Vec<Group<'m, P>>,
     device: Device,
     capacity: usize,
     waiting: VecDeque<Sentence<P>>,
     waiting_weight: usize,
-    /// How many of those that wait are in their order: the rest have come since the last step.
-    ordered: usize,
-    /// Steps since sentences were last encoded, while some were waiting.
+    /// How many of the waiting sentences are sorted: the rest have arrived since the last step.
+    sorted: usize,
+    /// Steps since sentences were last admitted, while some were waiting.
     waited: usize,
 }
 
-impl<'m, P: Plan + ?Sized> Engine<'m, P> {
-    /// An engine for sentences of some models, with the type of products and without the heads that the options say.
+impl<'m, P: Strategy + ?Sized> Engine<'m, P> {
+    /// An engine for an ensemble, with the matrix product type and the pruned heads of the options.
     pub(super) fn start(
         ensemble: &Ensemble<'m>,
         options: &SearchOptions,
     ) -> Result<Engine<'m, P>, DecodeError> {
         let device = ensemble.device();
-        let count = if device.is_asynchronous() { turns::GROUPS } else { thread_count() };
+        let count = if device.is_asynchronous() { pipeline::GROUPS } else { thread_count() };
         let start = || (0..count).map(|_| ensemble.start(options)).collect::<Result<_, _>>();
         let decodings = device.fitting(start)??;
         let capacity = options.capacity(ensemble.params());
         Ok(Engine::new(decodings, device, ensemble.precision(options).rounding(), capacity))
     }
 
-    /// An engine without sentences, with a decoding for each of the threads that may have sentences of their own, or for each group
-    /// of a GPU. The weights of the open ones sum to at most `capacity`, unless there is only one.
+    /// An engine without sentences. It has a decoding for each thread that may have its own sentences, or for
+    /// each group of a GPU. The weights of the open sentences sum to at most `capacity`, unless there is only
+    /// one.
     fn new(
         decodings: Vec<Box<dyn Decoding + 'm>>,
         device: Device,
@@ -80,45 +82,46 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
             capacity,
             waiting: VecDeque::new(),
             waiting_weight: 0,
-            ordered: 0,
+            sorted: 0,
             waited: 0,
         }
     }
 
-    /// Adds a sentence to the queue. The source is not empty, and the model has checked it; if it is
-    /// [restricted](Restrict) to some tokens, all others are so too, and the model can do that.
+    /// Adds a sentence to the queue. The source is not empty, and the model has checked it. If it is
+    /// [restricted](Restrict) to some tokens, all other sentences are too, and the model supports it.
     pub(super) fn push(&mut self, sentence: Sentence<P>) {
         self.waiting_weight += sentence.weight;
         self.waiting.push_back(sentence);
     }
 
-    /// Whether the engine can take one more sentence soon: the waiting ones do not fill the free capacity.
+    /// Whether there is capacity for one more sentence: the waiting ones do not fill the free capacity.
     pub(super) fn has_capacity(&self) -> bool {
         self.weight() + self.waiting_weight < self.capacity
     }
 
-    /// The plan of an open sentence.
-    pub(super) fn plan(&self, id: SentenceId) -> Option<&P> {
-        self.groups.iter().find_map(|group| group.plan(id))
+    /// The strategy of an open sentence.
+    pub(super) fn strategy(&self, id: SentenceId) -> Option<&P> {
+        self.groups.iter().find_map(|group| group.strategy(id))
     }
 
-    /// Cancels a sentence, waiting or open: its capacity is free at once, and the other sentences are not affected.
+    /// Cancels a sentence, waiting or open: its capacity is freed at once, and the other sentences are not
+    /// affected.
     pub(super) fn cancel(&mut self, id: SentenceId) {
-        if let Some(place) = self.waiting.iter().position(|waiting| waiting.id == id)
-            && let Some(cancelled) = self.waiting.remove(place)
+        if let Some(index) = self.waiting.iter().position(|waiting| waiting.id == id)
+            && let Some(cancelled) = self.waiting.remove(index)
         {
             self.waiting_weight -= cancelled.weight;
-            self.ordered -= usize::from(place < self.ordered);
+            self.sorted -= usize::from(index < self.sorted);
         }
         self.groups.iter_mut().for_each(|group| group.cancel(id));
     }
 
-    /// Tokens that were generated: one for each sentence and step.
+    /// Generated tokens: one per sentence and step.
     pub(super) fn generated(&self) -> usize {
         self.groups.iter().map(Group::generated).sum()
     }
 
-    /// Tokens that were generated for an open sentence.
+    /// Tokens generated for an open sentence.
     pub(super) fn generated_for(&self, id: SentenceId) -> Option<usize> {
         self.groups.iter().find_map(|group| group.generated_for(id))
     }
@@ -128,8 +131,9 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
         self.waiting.is_empty() && self.groups.iter().all(Group::is_empty)
     }
 
-    /// One step of all open sentences; returns the ids and results of those that finish with it. A sentence whose
-    /// scores are not finite finishes with an error; the others continue. Where the device has no memory for the step, nothing does.
+    /// One step of all open sentences; returns the ids and results of those that finish in it. A sentence
+    /// whose scores are not finite finishes with an error; the others continue. If the device runs out of
+    /// memory, none can continue.
     pub(super) fn step(&mut self) -> Result<Vec<Outcome<P>>, OutOfMemory> {
         self.device.fitting(|| self.step_all())
     }
@@ -137,35 +141,37 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
     fn step_all(&mut self) -> Vec<Outcome<P>> {
         let admitted = self.admit();
         if self.device.is_asynchronous() {
-            let shares = turns::divide(&self.groups, admitted);
-            return turns::take(&mut self.groups, shares);
+            let shares = pipeline::divide(&self.groups, admitted);
+            return pipeline::step_groups(&mut self.groups, shares);
         }
-        let shares = self.share_out(admitted, computations_at_once());
+        let shares = self.distribute(admitted, computations_at_once());
         let work = self.groups.iter_mut().zip(shares);
-        let work: Vec<_> = work.filter(|(group, more)| !group.is_empty() || !more.is_empty()).collect();
-        // A few groups, as many are left at the end, are done sooner one after the other with all threads.
+        let work: Vec<_> =
+            work.filter(|(group, admitted)| !group.is_empty() || !admitted.is_empty()).collect();
+        // Few groups, as at the end of a search, are faster one after the other with all threads.
         if work.len() == 1 || 4 * work.len() < computations_at_once() {
-            return work.into_iter().flat_map(|(group, more)| group.step(more)).collect();
+            return work.into_iter().flat_map(|(group, admitted)| group.step(admitted)).collect();
         }
         let work: Vec<_> = work.into_iter().map(|work| Mutex::new((Some(work), Vec::new()))).collect();
         side_by_side(work.len(), |number| {
-            let mut work = work[number].lock().expect("one thread has it");
-            if let Some((group, more)) = work.0.take() {
-                work.1 = group.step(more);
+            let mut work = work[number].lock().expect("only one thread locks it");
+            if let Some((group, admitted)) = work.0.take() {
+                work.1 = group.step(admitted);
             }
         });
-        work.into_iter().flat_map(|work| work.into_inner().expect("nobody has panicked").1).collect()
+        work.into_iter().flat_map(|work| work.into_inner().expect("no thread has panicked").1).collect()
     }
 
-    /// Waiting sentences that are to be encoded now, if it is worth it or they have waited long enough. Of those that have come
-    /// since the last step the longest are first, so that no long one is left to be decoded alone at the end.
+    /// The waiting sentences to encode now, if it is worth it or they have waited long enough. Sentences that
+    /// arrived since the last step are sorted longest first, so that no long one is left to be decoded alone
+    /// at the end.
     fn admit(&mut self) -> Vec<Sentence<P>> {
-        let arrived = &mut self.waiting.make_contiguous()[self.ordered..];
+        let arrived = &mut self.waiting.make_contiguous()[self.sorted..];
         arrived.sort_by_key(|sentence| std::cmp::Reverse(sentence.length));
-        self.ordered = self.waiting.len();
+        self.sorted = self.waiting.len();
         let mut weight = self.weight();
         let is_empty = weight == 0;
-        if !self.is_worth_reading(weight) {
+        if !self.is_worth_encoding(weight) {
             self.waited += usize::from(!self.waiting.is_empty());
             return Vec::new();
         }
@@ -178,18 +184,18 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
             self.waiting_weight -= next.weight;
             admitted.extend(self.waiting.pop_front());
         }
-        self.ordered = self.waiting.len();
+        self.sorted = self.waiting.len();
         admitted
     }
 
-    /// Divides sentences among the groups, of which so many threads may each have one.
-    fn share_out(&self, sentences: Vec<Sentence<P>>, threads: usize) -> Vec<Vec<Sentence<P>>> {
+    /// Divides sentences among the groups of at most `threads` threads.
+    fn distribute(&self, sentences: Vec<Sentence<P>>, threads: usize) -> Vec<Vec<Sentence<P>>> {
         let mut shares: Vec<Vec<Sentence<P>>> = self.groups.iter().map(|_| Vec::new()).collect();
         let threads = threads.min(self.groups.len());
-        let rows = self.groups.iter().map(Group::most_rows).sum::<usize>();
+        let rows = self.groups.iter().map(Group::max_rows).sum::<usize>();
         let rows = rows + sentences.iter().map(|sentence| sentence.rows).sum::<usize>();
-        let are_apart = self.groups[1..].iter().any(|group| !group.is_empty());
-        if threads == 1 || !are_apart && rows < threads * ROWS_OF_A_THREAD {
+        let are_divided = self.groups[1..].iter().any(|group| !group.is_empty());
+        if threads == 1 || !are_divided && rows < threads * MIN_ROWS_PER_THREAD {
             shares[0] = sentences;
             return shares;
         }
@@ -202,11 +208,12 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
         shares
     }
 
-    /// Encoding reads all of the encoder's weights, for one sentence as for many. So a quarter of the capacity must be free,
-    /// and the waiting sentences must weigh at least a quarter of the open ones; but none waits longer than [`MAX_WAIT`].
-    fn is_worth_reading(&self, open: usize) -> bool {
-        let are_many = || self.waiting_weight * 4 >= open || self.waited >= MAX_WAIT;
-        open == 0 || open <= self.capacity / 4 * 3 && are_many()
+    /// Encoding reads all of the encoder's weights, whether for one sentence or for many. So a quarter of the
+    /// capacity must be free, and the waiting sentences must weigh at least a quarter of the open ones. No
+    /// sentence waits longer than [`MAX_WAIT_STEPS`].
+    fn is_worth_encoding(&self, open: usize) -> bool {
+        let is_enough = || self.waiting_weight * 4 >= open || self.waited >= MAX_WAIT_STEPS;
+        open == 0 || open <= self.capacity / 4 * 3 && is_enough()
     }
 
     fn weight(&self) -> usize {
@@ -218,14 +225,14 @@ impl<'m, P: Plan + ?Sized> Engine<'m, P> {
 mod tests {
     use heedful_tensor::{Ragged, Tensor};
 
-    use super::super::plan::{Continuation, Needs, Others, Scores};
+    use super::super::strategy::{Continuation, ExtraScores, ScoreRequest, Scores};
     use super::*;
     use crate::models::Row;
 
-    /// Scores that do not matter.
-    struct Any;
+    /// A decoding with arbitrary scores.
+    struct ZeroScores;
 
-    impl Decoding for Any {
+    impl Decoding for ZeroScores {
         fn read(&mut self, _: &[u32], _: &Ragged) {}
 
         fn step(&mut self, rows: &[Row]) -> Tensor {
@@ -233,21 +240,21 @@ mod tests {
         }
     }
 
-    /// As many steps with as many rows.
-    struct Counted {
+    /// A fixed number of steps with a fixed number of rows.
+    struct CountedSteps {
         steps: usize,
         rows: Vec<Continuation>,
     }
 
-    impl Plan for Counted {
-        type Found = ();
+    impl Strategy for CountedSteps {
+        type Output = ();
 
         fn rows(&self) -> &[Continuation] {
             &self.rows
         }
 
-        fn needs(&self) -> Needs<'_> {
-            Needs { best: 1, others: Others::Tokens(&[]) }
+        fn score_request(&self) -> ScoreRequest<'_> {
+            ScoreRequest { top_k: 1, extra: ExtraScores::Tokens(&[]) }
         }
 
         fn advance(&mut self, _: &Scores<'_>) {
@@ -257,41 +264,41 @@ mod tests {
             }
         }
 
-        fn found(self: Box<Self>) {}
+        fn into_output(self: Box<Self>) {}
     }
 
-    fn sentence(id: usize, length: usize, rows: usize, steps: usize) -> Sentence<Counted> {
+    fn sentence(id: usize, length: usize, rows: usize, steps: usize) -> Sentence<CountedSteps> {
         let first = vec![Continuation { parent: None, token: 0 }; rows];
-        let plan = Box::new(Counted { steps, rows: first });
+        let strategy = Box::new(CountedSteps { steps, rows: first });
         let (id, source) = (SentenceId(id), vec![0; length]);
-        Sentence { id, source, tokens: None, length, weight: length * rows, rows, plan }
+        Sentence { id, source, tokens: None, length, weight: length * rows, rows, strategy }
     }
 
-    fn engine(groups: usize) -> Engine<'static, Counted> {
-        let decodings = (0..groups).map(|_| Box::new(Any) as Box<dyn Decoding>).collect();
+    fn engine(groups: usize) -> Engine<'static, CountedSteps> {
+        let decodings = (0..groups).map(|_| Box::new(ZeroScores) as Box<dyn Decoding>).collect();
         Engine::new(decodings, Device::Cpu, Rounding::Uniform, 1 << 20)
     }
 
     #[test]
-    fn few_rows_stay_together_and_many_are_divided_evenly() {
+    fn few_rows_stay_in_one_group_and_many_are_divided_evenly() {
         let engine = engine(3);
         let shares = |rows: usize, threads: usize| -> Vec<usize> {
             let sentences = (0..rows).map(|id| sentence(id, 5, 1, 1)).collect();
-            engine.share_out(sentences, threads).iter().map(Vec::len).collect()
+            engine.distribute(sentences, threads).iter().map(Vec::len).collect()
         };
-        assert_eq!(shares(3 * ROWS_OF_A_THREAD - 1, 3), [3 * ROWS_OF_A_THREAD - 1, 0, 0]);
-        assert_eq!(shares(3 * ROWS_OF_A_THREAD, 3), [ROWS_OF_A_THREAD; 3]);
-        assert_eq!(shares(3 * ROWS_OF_A_THREAD, 2), [48, 48, 0]);
+        assert_eq!(shares(3 * MIN_ROWS_PER_THREAD - 1, 3), [3 * MIN_ROWS_PER_THREAD - 1, 0, 0]);
+        assert_eq!(shares(3 * MIN_ROWS_PER_THREAD, 3), [MIN_ROWS_PER_THREAD; 3]);
+        assert_eq!(shares(3 * MIN_ROWS_PER_THREAD, 2), [48, 48, 0]);
         assert_eq!(shares(300, 1), [300, 0, 0]);
     }
 
     #[test]
-    fn of_those_that_have_come_the_longest_are_first_and_of_equals_the_first() {
+    fn arrived_sentences_are_admitted_longest_first_and_equally_long_ones_in_order() {
         let mut engine = engine(1);
         for (id, length) in [3, 1, 4, 1, 4].into_iter().enumerate() {
             engine.push(sentence(id, length, 1, 1));
         }
-        let admitted = |engine: &mut Engine<'_, Counted>| -> Vec<usize> {
+        let admitted = |engine: &mut Engine<'_, CountedSteps>| -> Vec<usize> {
             engine.admit().iter().map(|sentence| sentence.id.0).collect()
         };
         engine.capacity = 8;
@@ -305,11 +312,11 @@ mod tests {
     }
 
     #[test]
-    fn the_lightest_thread_takes_what_comes_while_others_have_sentences() {
+    fn new_sentences_go_to_the_lightest_thread_while_several_have_sentences() {
         let mut engine = engine(2);
         let _ = engine.groups[1].step(vec![sentence(1, 10, 4, 9)]);
         let shares =
-            engine.share_out(vec![sentence(2, 3, 4, 1), sentence(3, 9, 4, 1), sentence(4, 1, 4, 1)], 2);
+            engine.distribute(vec![sentence(2, 3, 4, 1), sentence(3, 9, 4, 1), sentence(4, 1, 4, 1)], 2);
         let ids: Vec<Vec<usize>> =
             shares.iter().map(|share| share.iter().map(|sentence| sentence.id.0).collect()).collect();
         assert_eq!(ids, [vec![2, 3], vec![4]]);
@@ -323,13 +330,13 @@ mod tests {
         }
         let mut done = Vec::new();
         while !engine.is_idle() {
-            done.extend(engine.step().expect("it fits").into_iter().map(|(id, found)| {
+            done.extend(engine.step().expect("enough memory").into_iter().map(|(id, found)| {
                 found.unwrap();
                 id.0
             }));
             let cancelled = SentenceId(50);
             engine.cancel(cancelled);
-            assert!(engine.plan(cancelled).is_none() && engine.generated_for(cancelled).is_none());
+            assert!(engine.strategy(cancelled).is_none() && engine.generated_for(cancelled).is_none());
         }
         done.sort_unstable();
         let expected: Vec<usize> = (0..100).filter(|&id| id != 50).collect();

@@ -1,12 +1,12 @@
-//! Several models that decode together.
+//! Ensembles: several models that decode together.
 //!
 //! ```text
 //! log p(y) = 1/M Σ_m log p_m(y) − log Z
 //! ```
 //!
-//! The arithmetic mean of log-probabilities, normalized again (`Z`), so that it is a distribution and a score is a
-//! log-probability. The normalizers of the members are constants of a row, so the mean of the logits says the same: a
-//! model with itself has exactly its own scores.
+//! The arithmetic mean of log-probabilities, renormalized (`Z`) to a distribution. The normalizers of the
+//! members are constants of a row, so the mean of the logits is equivalent. An ensemble of a model with
+//! itself has exactly the scores of the model.
 
 use heedful_tensor::{Device, Params, Precision, Ragged, Tensor};
 
@@ -38,7 +38,8 @@ impl<'m> From<&'m dyn Generate> for Ensemble<'m> {
 }
 
 impl<'m> Ensemble<'m> {
-    /// Models whose tokens mean the same. None at all, or other tokens for `<bos>` and `<eos>`, is an error.
+    /// Models with the same vocabulary. An empty list, or models with different `<bos>` or `<eos>`, is an
+    /// error.
     pub fn new(members: Vec<&'m dyn Generate>) -> Result<Ensemble<'m>, DecodeError> {
         let first =
             members.first().ok_or(DecodeError::Ensemble { reason: "it has no model: give at least one" })?;
@@ -53,15 +54,15 @@ impl<'m> Ensemble<'m> {
         Ok(Ensemble { members })
     }
 
-    /// Whether a search may have a [shortlist](super::SearchOptions::shortlist).
-    pub fn takes_shortlist(&self) -> bool {
-        let starts_one = || {
+    /// Whether a search can use a [shortlist](super::SearchOptions::shortlist).
+    pub fn supports_shortlist(&self) -> bool {
+        let supports_it = || {
             self.start(&SearchOptions::default()).is_ok_and(|mut decoding| decoding.as_restrict().is_some())
         };
-        self.device().takes_shortlists() && starts_one()
+        self.device().takes_shortlists() && supports_it()
     }
 
-    /// Whether searches with such options can use a shortlist.
+    /// Checks that searches with these options can use a shortlist.
     pub(super) fn check_shortlist(
         &self,
         list: &Shortlist,
@@ -92,17 +93,17 @@ impl<'m> Ensemble<'m> {
         self.members.iter().filter_map(|member| member.longest_target()).min()
     }
 
-    /// Where its models compute: all on one device.
+    /// The device of all its models.
     pub(super) fn device(&self) -> Device {
         self.params().device()
     }
 
-    /// In what numbers a search with these options multiplies.
+    /// Type of the matrix products of a search with these options.
     pub(super) fn precision(&self, options: &SearchOptions) -> Precision {
         options.precision(self.members.iter().map(|member| member.params()))
     }
 
-    /// The parameters of its first model, which the others are like.
+    /// The parameters of the first model, which represent all of them.
     pub(super) fn params(&self) -> &Params {
         self.members[0].params()
     }
@@ -111,11 +112,11 @@ impl<'m> Ensemble<'m> {
         self.members[0].special_tokens()
     }
 
-    /// Starts decoding, with the type of products and without the heads that the options say.
+    /// Starts decoding, with the matrix product type and the pruned heads of the options.
     pub(super) fn start(&self, options: &SearchOptions) -> Result<Box<dyn Decoding + 'm>, DecodeError> {
         let (compute, without_heads) = (self.precision(options), &options.without_heads);
         if compute == Precision::Int8 && !self.device().has_int8() {
-            let reason = "integers of eight bits are computed on the CPU: use bf16 on a GPU";
+            let reason = "int8 is computed on the CPU only: use bf16 on a GPU";
             return Err(DecodeError::Ensemble { reason });
         }
         if let [only] = self.members[..] {
@@ -123,22 +124,22 @@ impl<'m> Ensemble<'m> {
             return Ok(only.start_without(compute, without_heads));
         }
         if !without_heads.is_empty() {
-            let reason = "heads are removed from one model: search with one alone";
+            let reason = "heads can be pruned from a single model only: search with one model";
             return Err(DecodeError::Ensemble { reason });
         }
         let members = self.members.iter().map(|member| member.start(compute)).collect();
-        Ok(Box::new(Together { members, sums: Vec::new(), means: Vec::new() }))
+        Ok(Box::new(EnsembleDecoding { members, sums: Vec::new(), means: Vec::new() }))
     }
 }
 
-/// The decoding of several models: every row is one of each of them.
-struct Together<'m> {
+/// The decoding of several models: each decodes every row.
+struct EnsembleDecoding<'m> {
     members: Vec<Box<dyn Decoding + 'm>>,
     sums: Vec<f64>,
     means: Vec<f32>,
 }
 
-impl Decoding for Together<'_> {
+impl Decoding for EnsembleDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         self.members.iter_mut().for_each(|member| member.read(source, sequences));
     }
@@ -164,7 +165,7 @@ impl Decoding for Together<'_> {
         let members = logits.len() as f64;
         self.means.clear();
         for row in 0..count {
-            // In f64, sums of the same number divide without a remainder.
+            // In f64 the mean of equal f32 logits is exact.
             self.sums.clear();
             self.sums.resize(width, 0.0);
             for member in &logits {

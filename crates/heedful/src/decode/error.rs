@@ -29,24 +29,24 @@ pub enum DecodeError {
     /// A given mask cannot be applied.
     #[error(transparent)]
     Mask(#[from] MaskFault),
-    /// What an output must have is not possible.
+    /// The constraints cannot be met.
     #[error("the constraints of sentence {sentence}: {reason}")]
     Constraints {
         /// The index of the sentence.
         sentence: usize,
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         reason: &'static str,
     },
     /// Models that cannot decode together.
     #[error("the ensemble: {reason}")]
     Ensemble {
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         reason: &'static str,
     },
     /// A search cannot use the shortlist.
     #[error("the shortlist: {reason}")]
     Shortlist {
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         reason: &'static str,
     },
     /// The model has no such heads to remove.
@@ -58,7 +58,7 @@ pub enum DecodeError {
     /// The call needs more tokens than it may generate.
     #[error("the call needs more than {budget} tokens, its budget: give it more, or less text")]
     OverBudget {
-        /// How many it may generate.
+        /// The maximum number of tokens.
         budget: usize,
     },
     /// The thread that decodes has panicked.
@@ -66,7 +66,7 @@ pub enum DecodeError {
     Panicked,
 }
 
-// Not as a source: the message has it already, and a chain of causes would repeat it.
+// Not `#[source]`: the message contains it already, and a chain of causes would repeat it.
 impl From<OutOfMemory> for DecodeError {
     fn from(full: OutOfMemory) -> DecodeError {
         DecodeError::OutOfMemory(full)
@@ -76,17 +76,17 @@ impl From<OutOfMemory> for DecodeError {
 impl crate::error::Cause for DecodeError {}
 
 impl Error {
-    /// Whether a call has ended because another thread has [cancelled](super::Cancel) it.
+    /// Whether a call ended because another thread [cancelled](super::Cancel) it.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.cause(), Some(DecodeError::Cancelled))
     }
 }
 
 impl DecodeError {
-    /// The same of another sentence.
-    pub(crate) fn of_sentence(self, sentence: usize) -> DecodeError {
+    /// The same error for a sentence with another index.
+    pub(crate) fn with_sentence(self, sentence: usize) -> DecodeError {
         match self {
-            DecodeError::Batch(error) => error.of_sentence(sentence).into(),
+            DecodeError::Batch(error) => error.with_sentence(sentence).into(),
             DecodeError::Constraints { reason, .. } => DecodeError::Constraints { sentence, reason },
             DecodeError::Broken(_) => BrokenModel { sentence }.into(),
             other => other,

@@ -1,7 +1,7 @@
 //! `log p(y | x) = Σ log p(y_i | y_1 … y_i−1, x)` of a given target.
 //!
-//! Forced decoding: the target goes through the same engine, step by step, that a search uses. The arithmetic is the same,
-//! so the output of a search has exactly the log-probability that the search reported.
+//! Forced decoding: the target goes step by step through the same engine as a search. The arithmetic is the
+//! same, so the output of a search has exactly the log-probability that the search reported.
 
 use super::DecodeError;
 use super::engine::Engine;
@@ -9,7 +9,7 @@ use super::ensemble::Ensemble;
 use super::group::Sentence;
 use super::input::SentenceId;
 use super::options::SearchOptions;
-use super::plan::{Continuation, Needs, Others, Plan, Scores};
+use super::strategy::{Continuation, ExtraScores, ScoreRequest, Scores, Strategy};
 use crate::data::SpecialTokens;
 use crate::data::batch::Batch;
 use crate::models::Generate;
@@ -21,13 +21,13 @@ pub struct TargetScore {
     pub log_probability: f64,
     /// `log p` of each token, and of `<eos>` at the end.
     pub tokens: Vec<f64>,
-    /// For each token, and for `<eos>`, the tokens that were most probable in its place with their `log p`, best first: as many
-    /// as were asked for.
+    /// For each token, and for `<eos>`, the most probable tokens at its position with their `log p`, best
+    /// first: as many as requested.
     pub alternatives: Vec<Vec<(u32, f64)>>,
 }
 
-/// The log-probabilities of `(source, target)` pairs, in their order. Of the options only `compute`, `without_heads` and
-/// `batch_tokens` matter.
+/// The log-probabilities of `(source, target)` pairs, in their order. Only the options `compute`,
+/// `without_heads` and `batch_tokens` have an effect.
 pub fn score(
     model: &dyn Generate,
     pairs: &[(Vec<u32>, Vec<u32>)],
@@ -36,7 +36,7 @@ pub fn score(
     score_by(&model.into(), pairs, options)
 }
 
-/// As [`score`], by several models.
+/// As [`score`], with several models.
 pub fn score_by(
     ensemble: &Ensemble<'_>,
     pairs: &[(Vec<u32>, Vec<u32>)],
@@ -45,7 +45,7 @@ pub fn score_by(
     score_with_alternatives(ensemble, pairs, 0, options)
 }
 
-/// As [`score_by`], and for each token of a target the `alternatives` most probable ones in its place.
+/// As [`score_by`], with the `alternatives` most probable tokens at each position of a target.
 pub(crate) fn score_with_alternatives(
     ensemble: &Ensemble<'_>,
     pairs: &[(Vec<u32>, Vec<u32>)],
@@ -66,7 +66,7 @@ pub(crate) fn score_with_alternatives(
             length: target.len(),
             weight: source.len(),
             rows: 1,
-            plan: Box::new(Forced::new(target, &special, alternatives)),
+            strategy: Box::new(Forced::new(target, &special, alternatives)),
         });
     }
     let mut scores: Vec<Option<TargetScore>> = vec![None; pairs.len()];
@@ -84,40 +84,40 @@ struct Forced {
     target: Vec<u32>,
     rows: Vec<Continuation>,
     tokens: Vec<f64>,
-    /// How many are wanted for each token, and those of the tokens so far.
-    wanted: usize,
+    /// The number of alternatives per position, and the alternatives so far.
+    n_alternatives: usize,
     alternatives: Vec<Vec<(u32, f64)>>,
 }
 
 impl Forced {
-    fn new(target: &[u32], special: &SpecialTokens, wanted: usize) -> Forced {
+    fn new(target: &[u32], special: &SpecialTokens, n_alternatives: usize) -> Forced {
         Forced {
             target: target.iter().copied().chain([special.eos]).collect(),
             rows: vec![Continuation { parent: None, token: special.bos }],
             tokens: Vec::new(),
-            wanted,
+            n_alternatives,
             alternatives: Vec::new(),
         }
     }
 }
 
-impl Plan for Forced {
-    type Found = TargetScore;
+impl Strategy for Forced {
+    type Output = TargetScore;
 
     fn rows(&self) -> &[Continuation] {
         &self.rows
     }
 
-    fn needs(&self) -> Needs<'_> {
+    fn score_request(&self) -> ScoreRequest<'_> {
         let next = &self.target[self.tokens.len()..][..1];
-        Needs { best: self.wanted, others: Others::Tokens(next) }
+        ScoreRequest { top_k: self.n_alternatives, extra: ExtraScores::Tokens(next) }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {
         let token = self.target[self.tokens.len()];
         self.tokens.push(scores.log_probability(0, token));
-        if self.wanted > 0 {
-            self.alternatives.push(scores.best(0).take(self.wanted).collect());
+        if self.n_alternatives > 0 {
+            self.alternatives.push(scores.best(0).take(self.n_alternatives).collect());
         }
         self.rows.clear();
         if self.tokens.len() < self.target.len() {
@@ -125,8 +125,8 @@ impl Plan for Forced {
         }
     }
 
-    fn found(self: Box<Self>) -> TargetScore {
-        // Summed from the first to the last, as in a search.
+    fn into_output(self: Box<Self>) -> TargetScore {
+        // Summed in order, as in a search.
         TargetScore {
             log_probability: self.tokens.iter().fold(0.0, |sum, log_p| sum + log_p),
             tokens: self.tokens,

@@ -1,4 +1,4 @@
-//! Finished and open hypotheses of a search, and the tree of their tokens.
+//! Finished and open hypotheses of a search, and the prefix tree of their tokens.
 
 use super::constraints::Progress;
 
@@ -13,16 +13,16 @@ pub struct Hypothesis {
     pub log_probability: f64,
 }
 
-/// A hypothesis without `<eos>`.
+/// An unfinished hypothesis: it has no `<eos>` yet.
 #[derive(Clone, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenHypothesis {
     /// Its last token in the [`Tree`]; `None` before the first.
     pub(super) last: Option<usize>,
     pub(super) length: usize,
     pub(super) log_probability: f64,
     /// Tokens that must not come next, sorted.
     pub(super) banned: Vec<u32>,
-    /// How much of each phrase it has.
+    /// Matched tokens of each phrase.
     pub(super) progress: Progress,
 }
 
@@ -33,14 +33,14 @@ pub(super) struct Tree {
 }
 
 struct Node {
-    before: Option<usize>,
+    parent: Option<usize>,
     token: u32,
 }
 
-impl Open {
-    /// Without any token.
-    pub(super) fn new(progress: Progress) -> Open {
-        Open { last: None, length: 0, log_probability: 0.0, banned: Vec::new(), progress }
+impl OpenHypothesis {
+    /// The empty hypothesis.
+    pub(super) fn new(progress: Progress) -> OpenHypothesis {
+        OpenHypothesis { last: None, length: 0, log_probability: 0.0, banned: Vec::new(), progress }
     }
 
     pub(super) fn allows(&self, token: u32) -> bool {
@@ -49,9 +49,9 @@ impl Open {
 }
 
 impl Tree {
-    /// Adds `token` after the node `before`.
-    pub(super) fn add(&mut self, before: Option<usize>, token: u32) -> usize {
-        self.nodes.push(Node { before, token });
+    /// Adds `token` after the node `parent`.
+    pub(super) fn add(&mut self, parent: Option<usize>, token: u32) -> usize {
+        self.nodes.push(Node { parent, token });
         self.nodes.len() - 1
     }
 
@@ -60,7 +60,7 @@ impl Tree {
         let mut next = last;
         std::iter::from_fn(move || {
             let node = &self.nodes[next?];
-            next = node.before;
+            next = node.parent;
             Some(node.token)
         })
     }

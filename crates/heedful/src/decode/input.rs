@@ -1,13 +1,13 @@
-//! What a search is given: sentences with constraints, each under an id.
+//! The inputs of a search: sentences with constraints, each with an id.
 
 use super::constraints::Constraints;
 
-/// A source, and what its outputs must have.
+/// A source, and the constraints on its outputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SearchInput {
     /// The tokens of the source.
     pub source: Vec<u32>,
-    /// What the outputs must have.
+    /// The constraints on the outputs.
     pub constraints: Constraints,
 }
 
@@ -17,7 +17,7 @@ impl From<Vec<u32>> for SearchInput {
     }
 }
 
-/// The id of a sentence in its [`Scheduler`](super::Scheduler), counted from 0 in the order in which they were pushed. Errors
-/// name it.
+/// The id of a sentence in its [`Scheduler`](super::Scheduler), counted from 0 in the order of pushing.
+/// Errors name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SentenceId(pub usize);

@@ -1,9 +1,9 @@
-//! Learns a vocabulary shortlist from sentence pairs, by the model's own attention.
+//! Learns a vocabulary shortlist from sentence pairs, using the model's own attention.
 //!
 //! ```text
-//! A_ts     weights of the step that predicts target token t on source token s: means over the heads of one layer
-//! link     of s and t, if A_ts is at least a tenth of the largest in its row: attention is often spread over the
-//!          pieces of a word, or over neighbours
+//! A_ts     attention weight on source token s in the step that predicts target token t: the mean over the heads of one layer
+//! link     s and t are linked if A_ts is at least a tenth of the largest weight in its row: attention is often spread over
+//!          the pieces of a word, or over neighbours
 //! ```
 //!
 //! Links are counted for all pairs of a source token and a target token. Counts do not depend on the order of the sentences.
@@ -18,12 +18,12 @@ use crate::data::shortlist::Shortlist;
 use crate::layers::{AttentionRole, Pass};
 use crate::models::Generate;
 
-/// A weight of at least this part of the largest one links.
-const SHARE: f32 = 0.1;
+/// Minimum weight of a link, relative to the largest weight of its row.
+const MIN_SHARE: f32 = 0.1;
 
-/// Tokens of the pairs that are attended together, on a side.
+/// Maximum number of tokens per side in one batch.
 const BATCH_TOKENS: usize = 2048;
-/// Attention weights of a head for all of them.
+/// Maximum number of attention weights per head in one batch.
 const BATCH_WEIGHTS: usize = 1 << 18;
 
 /// How often source tokens are linked to target tokens.
@@ -37,20 +37,20 @@ pub struct Links {
 /// How a [`Shortlist`] is made from [`Links`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortlistOptions {
-    /// How many of the target tokens that are linked most often to a source token are in its list.
+    /// How many target tokens are in the list of a source token: those that are linked to it most often.
     pub per_token: usize,
     /// How many of the most frequent target tokens are in every list.
     pub frequent: usize,
-    /// Whether both sides have one vocabulary: then a source token is in its own list, for names and numbers.
+    /// Whether a source token is in its own list, for names and numbers. This needs a joint vocabulary.
     pub copies: Copies,
 }
 
 /// Whether source tokens may be copied to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copies {
-    /// Both sides have one vocabulary.
+    /// Yes: source and target share a vocabulary.
     SameToken,
-    /// The same number is another token.
+    /// No: the same id is another token on the target side.
     None,
 }
 
@@ -62,8 +62,8 @@ impl Links {
         pairs: &[(Vec<u32>, Vec<u32>)],
         options: &SearchOptions,
     ) -> Result<(), DecodeError> {
-        let filled = |(source, target): &&(Vec<u32>, Vec<u32>)| !source.is_empty() && !target.is_empty();
-        let mut pairs: Vec<&(Vec<u32>, Vec<u32>)> = pairs.iter().filter(filled).collect();
+        let is_nonempty = |(source, target): &&(Vec<u32>, Vec<u32>)| !source.is_empty() && !target.is_empty();
+        let mut pairs: Vec<&(Vec<u32>, Vec<u32>)> = pairs.iter().filter(is_nonempty).collect();
         pairs.sort_by_key(|(source, target)| source.len().max(target.len()));
         let mut rest = pairs.as_slice();
         while !rest.is_empty() {
@@ -101,7 +101,7 @@ impl Links {
         for (&token, row) in target.iter().zip(weights.chunks_exact(source.len().max(1))) {
             *self.targets.entry(token).or_default() += 1;
             let largest = row.iter().copied().fold(0.0, f32::max);
-            let linked = source.iter().zip(row).filter(|(_, weight)| **weight >= SHARE * largest);
+            let linked = source.iter().zip(row).filter(|(_, weight)| **weight >= MIN_SHARE * largest);
             for (&source, _) in linked.filter(|_| largest > 0.0) {
                 *self.counts.entry((source, token)).or_default() += 1;
             }
@@ -112,7 +112,7 @@ impl Links {
     pub fn shortlist(&self, [source, target]: [usize; 2], options: ShortlistOptions) -> Shortlist {
         let mut frequent: Vec<(u64, u32)> =
             self.targets.iter().map(|(&token, &count)| (count, token)).collect();
-        // The most frequent first; of equals the first token, whatever the order of the table.
+        // Most frequent first, ties by token id, whatever the order of the hash map.
         frequent.sort_unstable_by_key(|&(count, token)| (std::cmp::Reverse(count), token));
         let frequent = frequent.iter().take(options.frequent).map(|&(_, token)| token).collect();
 
@@ -130,7 +130,7 @@ impl Links {
     }
 }
 
-/// How many of the pairs, which are sorted by length, are attended together.
+/// The number of pairs in the next batch; pairs are sorted by length.
 fn batch_size(pairs: &[&(Vec<u32>, Vec<u32>)]) -> usize {
     let (mut tokens, mut weights) = (0, 0);
     let fits = |(source, target): &&&(Vec<u32>, Vec<u32>)| {
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(shortlist.tokens(&[4], []), [6, 7]);
         let one = links.shortlist([5, 8], ShortlistOptions { per_token: 1, ..OPTIONS });
         assert_eq!(one.tokens(&[4], []), [6], "the most frequent link");
-        assert_eq!(one.tokens(&[3], []), [5, 6], "of equals the first");
+        assert_eq!(one.tokens(&[3], []), [5, 6], "ties by token id");
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_have_a_pair_and_few_weights() {
+    fn batches_have_at_least_one_pair_and_a_limited_number_of_weights() {
         let pair = |source, target| (vec![3; source], vec![4; target]);
         let pairs = [pair(1, 1), pair(900, 20), pair(900, 20), pair(900, 20), pair(2000, 2000)];
         let pairs: Vec<_> = pairs.iter().collect();

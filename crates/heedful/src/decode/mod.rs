@@ -1,16 +1,17 @@
 //! Decoding: the model's own output is its next input, from `<bos>` until `<eos>`.
 //!
 //! ```text
-//! search    the best targets of a source (beam search; beam size 1 is greedy), or random ones (sampling)
-//!           with constraints: a forced prefix, phrases that an output must contain; by one model or an ensemble
-//! score     the log-probability of a given target: search reports the same number, to the bit
+//! search    the best targets of a source (beam search; beam size 1 is greedy), or random ones (sampling); optionally with
+//!           constraints: a forced prefix, phrases that an output must contain; by one model or an ensemble
+//! score     the log-probability of a given target: bit-identical to the one that search reports
 //! attend    the attention weights of every head for a given target; align: word alignments from them
-//! links     which target tokens a source token is attended for: a vocabulary shortlist is learned from them
+//! links     counts of source and target tokens aligned by attention: a vocabulary shortlist is learned from them
 //! ```
 //!
-//! All searches go through one [`Scheduler`]: a sentence is pushed, steps add a token to every sentence, and its result is
-//! polled. Search and score run on one engine with continuous batching: finished sentences leave the batch, and waiting ones
-//! join it. The result for a sentence does not depend on the others. Modules import from those above them alone.
+//! All searches go through one [`Scheduler`]: a sentence is pushed, each step adds a token to every sentence,
+//! and its result is polled. Search and score run on one engine with continuous batching: finished sentences
+//! leave the batch, and waiting ones join it. The result for a sentence does not depend on the others.
+//! Modules import only from those above them.
 
 mod options;
 
@@ -22,18 +23,18 @@ mod input;
 
 mod ensemble;
 mod hypothesis;
-mod plan;
+mod strategy;
 
 mod beam;
 mod sample;
 
 mod group;
 
-mod turns;
+mod pipeline;
 
 mod engine;
 
-mod equal;
+mod deduplication;
 mod scheduler;
 
 mod forced;

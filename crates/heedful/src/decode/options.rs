@@ -13,8 +13,8 @@ use crate::models::default_precision;
 pub struct SearchOptions {
     /// Beam size: hypotheses kept at every step; 1 is greedy search.
     pub beam: usize,
-    /// α of the length penalty: a hypothesis of `n` tokens (its `<eos>` counts) has the score
-    /// `log p / ((5 + n) / 6)^α`. 0 leaves the bare log-probability, which favours short outputs.
+    /// α of the length penalty: a hypothesis of `n` tokens (`<eos>` included) has the score
+    /// `log p / ((5 + n) / 6)^α`. With 0 the score is the log-probability, which favours short outputs.
     pub length_penalty: f64,
     /// Maximum length of an output.
     pub max_length: MaxLength,
@@ -26,14 +26,16 @@ pub struct SearchOptions {
     pub sampling: Option<Sampling>,
     /// No n-gram of this many tokens occurs twice in an output.
     pub no_repeat_ngram: Option<usize>,
-    /// Only the target tokens that a source may need have scores: the others have the probability 0. For one Transformer.
+    /// Restricts the output softmax to the target tokens that a source may need; all others have probability
+    /// 0. Only for a single Transformer.
     pub shortlist: Option<Arc<Shortlist>>,
-    /// Heads whose output is set to zero, to see what they are for. For one Transformer.
+    /// Attention heads to prune: their output is set to zero. Only for a single Transformer.
     pub without_heads: Vec<HeadName>,
-    /// Type of the matrix products; `None` for int8 if the model was stored in int8 and a CPU computes, else bf16.
+    /// Type of the matrix products; `None` selects int8 if the model is stored in int8 and runs on a CPU,
+    /// else bf16.
     pub compute: Option<Precision>,
-    /// Maximum of source tokens × hypotheses that are decoded together; `None` for as many as suit the device. Only speed and
-    /// memory depend on it.
+    /// Maximum of source tokens × hypotheses in a batch; `None` for a value that suits the device. Affects
+    /// only speed and memory.
     pub batch_tokens: Option<usize>,
 }
 
@@ -65,17 +67,17 @@ pub struct Sampling {
     pub seed: u64,
 }
 
-/// The most hypotheses, and outputs, of a source: every one has a row of logits and a past of its own, so nobody who can
-/// choose their number decides how much memory is taken.
-const MOST_HYPOTHESES: usize = 1000;
+/// Maximum number of hypotheses, and of outputs, of a source. Each has its own row of logits and KV cache, so
+/// the limit keeps a caller from exhausting the memory.
+const MAX_HYPOTHESES: usize = 1000;
 
-/// The most tokens of all hypotheses of a source together, which keep keys and values for each.
-const MOST_TOKENS: usize = 1 << 20;
+/// Maximum number of tokens of all hypotheses of a source together: each has an entry in the KV cache.
+const MAX_TOKENS: usize = 1 << 20;
 
 /// Options that are invalid or contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// A number is 0 that must be at least 1.
+    /// An option is 0 but must be at least 1.
     #[error("{what} is 0: set it to at least 1")]
     Zero {
         /// The option.
@@ -89,8 +91,8 @@ pub enum OptionsError {
         /// Hypotheses.
         beam: usize,
     },
-    /// More hypotheses than any search may have.
-    #[error("{what} is {value}: it may be at most {MOST_HYPOTHESES}")]
+    /// More hypotheses than the limit.
+    #[error("{what} is {value}: it may be at most {MAX_HYPOTHESES}")]
     TooMany {
         /// The option.
         what: &'static str,
@@ -99,17 +101,17 @@ pub enum OptionsError {
     },
     /// All hypotheses together may become too long.
     #[error(
-        "{hypotheses} hypotheses of up to {length} tokens are more than {MOST_TOKENS} tokens in all: set the maximum length \
+        "{hypotheses} hypotheses of up to {length} tokens are more than {MAX_TOKENS} tokens in all: set the maximum length \
          to at most {}",
-        MOST_TOKENS / hypotheses
+        MAX_TOKENS / hypotheses
     )]
     TooLong {
-        /// How many hypotheses a source has.
+        /// Hypotheses of a source.
         hypotheses: usize,
         /// The maximum length.
         length: usize,
     },
-    /// No output can be long enough.
+    /// The minimum length is above the maximum.
     #[error("the minimum length {min} is above the maximum length {max}")]
     NoLength {
         /// The minimum length.
@@ -155,19 +157,19 @@ impl Default for Sampling {
     }
 }
 
-/// Tokens that a CPU decodes together.
+/// Batch size in tokens on a CPU.
 const BATCH_TOKENS: usize = 8192;
 
-/// Tokens that a GPU decodes together: at least, and at most.
+/// Minimum and maximum batch size in tokens on a GPU.
 const GPU_BATCH_TOKENS: [usize; 2] = [1 << 10, 1 << 18];
-/// Bytes that it must have for each of them: keys and values, and two rows of scores as wide as the vocabulary.
-const GPU_BYTES_OF_A_TOKEN: usize = 1 << 18;
-const GPU_BYTES_OF_A_SCORE: usize = 8;
+/// GPU memory to reserve for each token: its KV cache, and two rows of logits over the vocabulary.
+const GPU_BYTES_PER_TOKEN: usize = 1 << 18;
+const GPU_BYTES_PER_LOGIT: usize = 8;
 
 fn gpu_capacity(memory: usize, vocabulary: usize) -> usize {
-    let [least, most] = GPU_BATCH_TOKENS;
-    let bytes = GPU_BYTES_OF_A_TOKEN.max(vocabulary.saturating_mul(GPU_BYTES_OF_A_SCORE));
-    (memory / bytes).clamp(least, most)
+    let [min, max] = GPU_BATCH_TOKENS;
+    let bytes = GPU_BYTES_PER_TOKEN.max(vocabulary.saturating_mul(GPU_BYTES_PER_LOGIT));
+    (memory / bytes).clamp(min, max)
 }
 
 impl SearchOptions {
@@ -179,13 +181,13 @@ impl SearchOptions {
         })
     }
 
-    /// Type of the matrix products of a search by these models together.
+    /// Type of the matrix products of a search with these models.
     pub(crate) fn precision<'p>(&self, models: impl IntoIterator<Item = &'p Params>) -> Precision {
         self.compute.unwrap_or_else(|| default_precision(models))
     }
 
-    /// These options for one of several searches that share the memory of the device which has this model.
-    pub fn one_of(mut self, searches: usize, model: &Params) -> SearchOptions {
+    /// These options for one of several searches that share the memory of the model's device.
+    pub fn sharing_device(mut self, searches: usize, model: &Params) -> SearchOptions {
         if model.device().has_own_memory() && self.batch_tokens.is_none() {
             let share = self.capacity(model) / searches.max(1);
             self.batch_tokens = Some(share.max(GPU_BATCH_TOKENS[0]));
@@ -193,7 +195,7 @@ impl SearchOptions {
         self
     }
 
-    /// Whether these options are valid.
+    /// Checks that these options are valid.
     pub fn check(&self) -> Result<(), OptionsError> {
         for (what, value) in [
             ("the beam", self.beam),
@@ -206,7 +208,7 @@ impl SearchOptions {
             }
         }
         for (what, value) in [("the beam", self.beam), ("the number of outputs", self.n_best)] {
-            if value > MOST_HYPOTHESES {
+            if value > MAX_HYPOTHESES {
                 return Err(OptionsError::TooMany { what, value });
             }
         }
@@ -216,7 +218,7 @@ impl SearchOptions {
                 return Err(OptionsError::NoLength { min: self.min_length, max });
             }
             MaxLength::Absolute(length) | MaxLength::Relative { plus: length, .. }
-                if length.saturating_mul(self.rows()) > MOST_TOKENS =>
+                if length.saturating_mul(self.rows()) > MAX_TOKENS =>
             {
                 return Err(OptionsError::TooLong { hypotheses: self.rows(), length });
             }
@@ -247,17 +249,18 @@ impl SearchOptions {
         Ok(())
     }
 
-    /// Maximum number of tokens of an output, for a source of this length and a model with this limit.
+    /// Maximum number of tokens of an output, for a source of this length and a model with this maximum
+    /// target length.
     pub(super) fn limit(&self, source: usize, longest_target: Option<usize>) -> usize {
-        let asked = match self.max_length {
+        let requested = match self.max_length {
             MaxLength::Relative { factor, plus } => ((factor * source as f64) as usize).saturating_add(plus),
             MaxLength::Absolute(length) => length,
         };
-        // The model reads <bos> and all tokens before it predicts <eos>.
-        longest_target.map_or(asked, |longest| asked.min(longest.saturating_sub(1)))
+        // To predict <eos> the model reads <bos> and all tokens.
+        longest_target.map_or(requested, |longest| requested.min(longest.saturating_sub(1)))
     }
 
-    /// The length penalty `((5 + n) / 6)^α`, by which the log-probability of `n` tokens is divided.
+    /// The length penalty `((5 + n) / 6)^α`: the divisor of the log-probability of `n` tokens.
     pub fn penalty(&self, tokens: usize) -> f64 {
         ((5.0 + tokens as f64) / 6.0).powf(self.length_penalty)
     }
@@ -279,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gpu_decodes_as_much_at_a_time_as_its_memory_allows() {
+    fn the_batch_size_of_a_gpu_follows_from_its_memory() {
         let gib = 1 << 30;
         assert_eq!(gpu_capacity(139 * gib, 32_000), 1 << 18);
         assert_eq!(gpu_capacity(8 * gib, 32_000), 1 << 15);
@@ -288,35 +291,35 @@ mod tests {
         let model = Params::new(1);
         model.add("embedding", 250_000, 4, Init::Constant(0.0));
         assert_eq!(model.widest(), 250_000);
-        assert_eq!(SearchOptions::default().one_of(6, &model).batch_tokens, None);
+        assert_eq!(SearchOptions::default().sharing_device(6, &model).batch_tokens, None);
         let chosen = SearchOptions { batch_tokens: Some(7), ..SearchOptions::default() };
-        assert_eq!(chosen.one_of(6, &model).batch_tokens, Some(7));
+        assert_eq!(chosen.sharing_device(6, &model).batch_tokens, Some(7));
     }
 
     #[test]
     fn contradictions_are_named() {
-        let complaint = |options: SearchOptions| options.check().expect_err("a contradiction").to_string();
+        let message = |options: SearchOptions| options.check().expect_err("a contradiction").to_string();
         let good = SearchOptions::default();
         assert_eq!(good.check(), Ok(()));
-        assert!(complaint(SearchOptions { beam: 0, ..good.clone() }).starts_with("the beam is 0"));
-        assert!(complaint(SearchOptions { n_best: 9, ..good.clone() }).contains("a beam of at least 9"));
-        assert!(complaint(SearchOptions { beam: 1001, ..good.clone() }).contains("at most 1000"));
+        assert!(message(SearchOptions { beam: 0, ..good.clone() }).starts_with("the beam is 0"));
+        assert!(message(SearchOptions { n_best: 9, ..good.clone() }).contains("a beam of at least 9"));
+        assert!(message(SearchOptions { beam: 1001, ..good.clone() }).contains("at most 1000"));
         let many = SearchOptions { n_best: 1_000_000, sampling: Some(Sampling::default()), ..good.clone() };
-        assert!(complaint(many).starts_with("the number of outputs is 1000000"));
+        assert!(message(many).starts_with("the number of outputs is 1000000"));
         assert!(
-            complaint(SearchOptions { batch_tokens: Some(0), ..good.clone() })
+            message(SearchOptions { batch_tokens: Some(0), ..good.clone() })
                 .contains("decoded together is 0")
         );
         let absolute =
             |max| SearchOptions { max_length: MaxLength::Absolute(max), min_length: 3, ..good.clone() };
-        assert!(complaint(absolute(0)).starts_with("the maximum length is 0"));
-        assert_eq!(complaint(absolute(2)), "the minimum length 3 is above the maximum length 2");
+        assert!(message(absolute(0)).starts_with("the maximum length is 0"));
+        assert_eq!(message(absolute(2)), "the minimum length 3 is above the maximum length 2");
         assert_eq!(absolute(3).check(), Ok(()));
-        let error = complaint(absolute(1_000_000_000_000));
+        let error = message(absolute(1_000_000_000_000));
         assert!(error.starts_with("4 hypotheses of up to 1000000000000 tokens are more than"), "{error}");
         assert!(error.ends_with("set the maximum length to at most 262144"), "{error}");
         let nan = SearchOptions { length_penalty: f64::NAN, ..good.clone() };
-        assert!(complaint(nan).starts_with("the length penalty is NaN"));
+        assert!(message(nan).starts_with("the length penalty is NaN"));
         for sampling in [
             Sampling { temperature: 0.0, ..Sampling::default() },
             Sampling { top_k: Some(0), ..Sampling::default() },

@@ -1,19 +1,20 @@
 //! Sampling: `y_i ~ softmax(logits / temperature)`, with top-k and top-p.
 //!
-//! Tokens of a forced prefix are taken as they are.
+//! Tokens of a forced prefix are not sampled.
 //!
-//! The random number for token `i` of output `s` of a source is a function of (seed, source, s, i): what else is decoded,
-//! and in which order, has no influence. The same source always has the same outputs; several outputs of one source differ.
+//! The random number for token `i` of output `s` of a source is a function of (seed, source, s, i): it does
+//! not depend on the rest of the batch or on the order. The same source always has the same outputs; several
+//! outputs of one source differ.
 
 use std::sync::Arc;
 
 use heedful_tensor::random::Stream;
 
 use super::constraints::Progress;
-use super::hypothesis::{Hypothesis, Open, Tree};
+use super::hypothesis::{Hypothesis, OpenHypothesis, Tree};
 use super::input::SearchInput;
 use super::options::{Sampling, SearchOptions};
-use super::plan::{Continuation, Needs, Others, Plan, Scores};
+use super::strategy::{Continuation, ExtraScores, ScoreRequest, Scores, Strategy};
 use crate::data::SpecialTokens;
 
 /// The sampled outputs of one sentence.
@@ -24,9 +25,9 @@ pub(super) struct Samples {
     prefix: Vec<u32>,
     limit: usize,
     tree: Tree,
-    open: Vec<(Open, Stream)>,
+    open: Vec<(OpenHypothesis, Stream)>,
     rows: Vec<Continuation>,
-    found: Vec<Hypothesis>,
+    finished: Vec<Hypothesis>,
     candidates: Vec<Candidate>,
 }
 
@@ -47,7 +48,7 @@ impl Samples {
     ) -> Samples {
         let source = fingerprint(&input.source);
         let open = |number: usize| {
-            (Open::new(Progress::default()), Stream::new(sampling.seed, source, number as u64))
+            (OpenHypothesis::new(Progress::default()), Stream::new(sampling.seed, source, number as u64))
         };
         Samples {
             open: (0..options.n_best).map(open).collect(),
@@ -58,12 +59,12 @@ impl Samples {
             prefix: input.constraints.prefix.clone(),
             limit,
             tree: Tree::default(),
-            found: Vec::new(),
+            finished: Vec::new(),
             candidates: Vec::new(),
         }
     }
 
-    fn draw(&mut self, open: &Open, stream: Stream, scores: &[f32]) -> u32 {
+    fn draw(&mut self, open: &OpenHypothesis, stream: Stream, scores: &[f32]) -> u32 {
         let eos = self.special.eos;
         let banned =
             self.options.no_repeat_ngram.map(|n| self.tree.repeats(open.last, n)).unwrap_or_default();
@@ -82,8 +83,8 @@ impl Samples {
     }
 }
 
-/// The candidate at the quantile `at` (from 0 to 1), after top-k and top-p.
-fn pick(candidates: &mut Vec<Candidate>, sampling: Sampling, at: f64) -> u32 {
+/// The candidate at this quantile (from 0 to 1) of the distribution, after top-k and top-p.
+fn pick(candidates: &mut Vec<Candidate>, sampling: Sampling, quantile: f64) -> u32 {
     let better = |a: &Candidate, b: &Candidate| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token));
     if let Some(k) = sampling.top_k
         && k < candidates.len()
@@ -91,7 +92,7 @@ fn pick(candidates: &mut Vec<Candidate>, sampling: Sampling, at: f64) -> u32 {
         candidates.select_nth_unstable_by(k - 1, better);
         candidates.truncate(k);
     }
-    // Selection leaves no order, and the quantile depends on the order.
+    // Selection leaves the candidates unsorted, and the quantile depends on their order.
     if sampling.top_k.is_some() || sampling.top_p.is_some() {
         candidates.sort_unstable_by(better);
     }
@@ -105,7 +106,7 @@ fn pick(candidates: &mut Vec<Candidate>, sampling: Sampling, at: f64) -> u32 {
         });
         candidates.truncate(kept.map_or(candidates.len(), |last| last + 1));
     }
-    let mut left = at * candidates.iter().map(weight).sum::<f64>();
+    let mut left = quantile * candidates.iter().map(weight).sum::<f64>();
     let drawn = candidates.iter().find(|c| {
         left -= weight(c);
         left < 0.0
@@ -121,15 +122,15 @@ fn fingerprint(source: &[u32]) -> u64 {
     })
 }
 
-impl Plan for Samples {
-    type Found = Vec<Hypothesis>;
+impl Strategy for Samples {
+    type Output = Vec<Hypothesis>;
 
     fn rows(&self) -> &[Continuation] {
         &self.rows
     }
 
-    fn needs(&self) -> Needs<'_> {
-        Needs { best: 0, others: Others::All }
+    fn score_request(&self) -> ScoreRequest<'_> {
+        ScoreRequest { top_k: 0, extra: ExtraScores::All }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {
@@ -141,22 +142,25 @@ impl Plan for Samples {
             if token == self.special.eos {
                 let score = log_probability / self.options.penalty(open.length + 1);
                 let tokens = self.tree.tokens(open.last);
-                self.found.push(Hypothesis { tokens, score, log_probability });
+                self.finished.push(Hypothesis { tokens, score, log_probability });
             } else {
                 let last = Some(self.tree.add(open.last, token));
-                self.open.push((Open { last, length: open.length + 1, log_probability, ..open }, stream));
+                self.open.push((
+                    OpenHypothesis { last, length: open.length + 1, log_probability, ..open },
+                    stream,
+                ));
                 self.rows.push(Continuation { parent: Some(row), token });
             }
         }
     }
 
-    fn so_far(&self) -> Option<Vec<u32>> {
+    fn partial_output(&self) -> Option<Vec<u32>> {
         self.open.first().map(|(open, _)| self.tree.tokens(open.last))
     }
 
-    fn found(mut self: Box<Self>) -> Vec<Hypothesis> {
-        self.found.sort_by(|a, b| b.score.total_cmp(&a.score));
-        self.found
+    fn into_output(mut self: Box<Self>) -> Vec<Hypothesis> {
+        self.finished.sort_by(|a, b| b.score.total_cmp(&a.score));
+        self.finished
     }
 }
 

@@ -1,4 +1,4 @@
-//! The search for the hypotheses of sources that are all there.
+//! Search over a complete list of sources.
 
 use heedful_tensor::Precision;
 
@@ -11,8 +11,8 @@ use super::options::{MaxLength, SearchOptions};
 use super::scheduler::Scheduler;
 use crate::models::Generate;
 
-/// For each source its `n_best` hypotheses, best first. The result for a source depends, to the bit, neither on the other
-/// sources nor on their order, nor on `batch_tokens`, nor on the number of threads. Equal sources are decoded once.
+/// For each source its `n_best` hypotheses, best first. The result for a source is bit-identical for any
+/// other sources, any order, any `batch_tokens` and any number of threads. Equal sources are decoded once.
 pub fn search(
     model: &dyn Generate,
     sources: &[Vec<u32>],
@@ -22,7 +22,7 @@ pub fn search(
     search_by(&model.into(), &inputs, options, &Limits::default())
 }
 
-/// As [`search`], by several models, with constraints and limits.
+/// As [`search`], with several models, constraints and limits.
 pub fn search_by(
     ensemble: &Ensemble<'_>,
     inputs: &[SearchInput],
@@ -53,7 +53,7 @@ pub fn search_by(
 /// The options of greedy decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GreedyOptions {
-    /// An output has at most as many tokens as its source and this many more.
+    /// The maximum length of an output is the length of its source plus this many tokens.
     pub beyond_source: usize,
     /// Type of the matrix products.
     pub compute: Precision,

@@ -1,4 +1,4 @@
-//! Attention in one call, for models of your own.
+//! Attention in one call, for custom models.
 
 use heedful_tensor::ops::{self, AttentionOptions, Mask, Part};
 use heedful_tensor::{Ragged, Tensor};
@@ -6,10 +6,10 @@ use heedful_tensor::{Ragged, Tensor};
 use super::{AttentionMap, AttentionRole, AttentionSite, Pass};
 
 /// `MultiHead(Q, K, V) = Concat(head_1 … head_h)`, `head_i = softmax(Q_i K_iᵀ / √d_k) V_i`: every row of sequence `n` of the
-/// queries sees all rows of sequence `n` of the keys. A pass that records keeps its weights.
+/// queries attends to all rows of sequence `n` of the keys. A recording pass records the weights.
 ///
 /// # Panics
-/// If shapes do not fit together, or if a query sees no key.
+/// If the shapes do not match, or if a query has no key to attend to.
 pub fn attention(
     q: &Tensor,
     k: &Tensor,

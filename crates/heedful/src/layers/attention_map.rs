@@ -1,4 +1,4 @@
-//! The weights of an attention layer, and where in the model it is.
+//! The weights of an attention layer, and its location in the model.
 
 use std::sync::Arc;
 
@@ -11,34 +11,34 @@ use super::LayerName;
 pub struct AttentionMap {
     /// The attention layer.
     pub site: AttentionSite,
-    /// Where the sequences of queries begin and end.
+    /// The boundaries of the query sequences.
     pub queries: Ragged,
-    /// Where the sequences of keys begin and end.
+    /// The boundaries of the key sequences.
     pub keys: Ragged,
-    /// `weights[sequence][head]` is a matrix of queries × keys, row after row; each row sums to 1.
+    /// `weights[sequence][head]` is a row-major matrix of queries × keys; each row sums to 1.
     pub weights: Vec<Vec<Vec<f32>>>,
-    /// The scores before the softmax, in the same form, −∞ where a mask hides the key; only a pass that records scores has
-    /// them.
+    /// The scores before the softmax, in the same layout, −∞ where a mask hides the key; `None` unless the
+    /// pass records scores.
     pub scores: Option<Vec<Vec<Vec<f32>>>>,
 }
 
-/// An attention layer's place in its model.
+/// An attention layer's location in its model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttentionSite {
-    /// Its parameters' prefix: `decoder.0.cross_attention`.
+    /// The prefix of its parameters: `decoder.0.cross_attention`.
     pub prefix: Arc<str>,
     /// Counted from 0 within its stack.
     pub layer: usize,
-    /// What attends to what.
+    /// Which sequence attends to which.
     pub role: AttentionRole,
 }
 
-/// What attends to what.
+/// Which sequence attends to which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AttentionRole {
     /// The source to itself.
     EncoderSelf,
-    /// The target to its own past.
+    /// The target to its own prefix.
     DecoderSelf,
     /// The target to the source.
     Cross,
@@ -52,10 +52,10 @@ impl AttentionMap {
         self.weights.first().map_or(0, Vec::len)
     }
 
-    /// How many weights and scores it has.
-    pub(crate) fn numbers(&self) -> usize {
-        let of = |heads: &Vec<Vec<Vec<f32>>>| heads.iter().flatten().map(Vec::len).sum::<usize>();
-        of(&self.weights) + self.scores.as_ref().map_or(0, of)
+    /// The number of its weights and scores.
+    pub(crate) fn value_count(&self) -> usize {
+        let count = |heads: &Vec<Vec<Vec<f32>>>| heads.iter().flatten().map(Vec::len).sum::<usize>();
+        count(&self.weights) + self.scores.as_ref().map_or(0, count)
     }
 
     /// The weights of one sequence averaged over its heads: queries × keys.
@@ -72,7 +72,7 @@ impl AttentionMap {
 }
 
 impl AttentionSite {
-    /// Its name, as it is printed.
+    /// The printed name of the layer.
     pub fn layer_name(&self) -> LayerName {
         LayerName { role: self.role, layer: self.layer }
     }

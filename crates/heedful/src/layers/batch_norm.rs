@@ -1,12 +1,13 @@
-//! `BatchNorm(x) = γ (x − μ) / √(σ² + ε) + β`, each feature over all positions of a batch (Ioffe and Szegedy, 2015).
+//! `BatchNorm(x) = γ (x − μ) / √(σ² + ε) + β`, per feature over all positions of a batch (Ioffe and Szegedy,
+//! 2015).
 //!
 //! ```text
 //! training    μ, σ² of the batch        running ← (1 − m) running + m (μ, σ² T / (T − 1))        m = 0.1
 //! inference   μ, σ² = running
 //! ```
 //!
-//! A pass only notes the statistics of its batch: the trainer takes them over with the update that they belong to, so that one that
-//! is refused leaves no trace.
+//! A pass only records the statistics of its batch. The trainer applies them together with the update of the
+//! same step, so that a rejected update does not change the running statistics.
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ use heedful_tensor::{Init, Param, Params, Tensor, ops};
 
 use super::Pass;
 
-/// How much of a batch's statistics goes into the running ones.
+/// The weight of a batch's statistics in the running average.
 const MOMENTUM: f32 = 0.1;
 
 /// A batch norm with parameters `<name>.gamma` and `<name>.beta`, and the running statistics `<name>.mean` and `<name>.variance`.
@@ -40,7 +41,7 @@ impl BatchNorm {
         }
     }
 
-    /// As above, for training or for inference as the pass is.
+    /// The formula above, for training or inference depending on the pass.
     pub fn forward(&self, x: &Tensor, pass: &mut Pass) -> Tensor {
         if !pass.is_training() {
             return ops::batch_norm_by(x, self.running.each_ref(), [&self.gamma, &self.beta], self.epsilon);
@@ -48,7 +49,10 @@ impl BatchNorm {
         let found = ops::batch_norm(x, &self.gamma, &self.beta, self.epsilon);
         let unbiased = x.rows() as f32 / (x.rows() - 1).max(1) as f32;
         let variance = ops::scale(&found.variance, unbiased);
-        pass.note(BatchStatistics { running: self.running.clone(), batch: [found.mean, variance] });
+        pass.record_statistics(BatchStatistics {
+            running: self.running.clone(),
+            batch: [found.mean, variance],
+        });
         found.y
     }
 }
@@ -57,12 +61,12 @@ impl BatchNorm {
 #[derive(Clone)]
 pub struct BatchStatistics {
     running: [Param; 2],
-    /// A row of means and one of variances, where the batch is.
+    /// A row of means and a row of variances, on the device of the batch.
     batch: [Tensor; 2],
 }
 
 impl BatchStatistics {
-    /// `running ← (1 − m) running + m batch`; frozen statistics stay as they are. On a GPU all queued work is waited for.
+    /// `running ← (1 − m) running + m batch`; frozen statistics do not change. Synchronizes with a GPU.
     pub fn apply(&self) {
         for (running, batch) in self.pairs() {
             let mut values = running.to_vec();
@@ -73,8 +77,8 @@ impl BatchStatistics {
         }
     }
 
-    /// The same as part of a step on a GPU, whose update the guard has decided on: nothing is waited for, and nothing changes
-    /// if the update was refused.
+    /// As [`BatchStatistics::apply`], asynchronously in a step on a GPU: nothing changes if the guard has
+    /// rejected the step's update.
     pub fn apply_on_gpu(&self, guard: &Guard) {
         for (running, batch) in self.pairs() {
             ops::follow_statistic(running, batch, MOMENTUM, guard);
@@ -86,15 +90,15 @@ impl BatchStatistics {
     }
 
     /// Means and variances.
-    pub(crate) fn numbers(&self) -> Vec<f32> {
+    pub(crate) fn values(&self) -> Vec<f32> {
         self.batch.iter().flat_map(Tensor::to_vec).collect()
     }
 
-    /// Those of another batch in the same norm, whose numbers are taken from the front.
-    pub(crate) fn with_numbers(&self, numbers: &mut &[f32]) -> BatchStatistics {
+    /// The statistics of another batch in the same norm, taken from the front of `values`.
+    pub(crate) fn with_values(&self, values: &mut &[f32]) -> BatchStatistics {
         let batch = self.batch.each_ref().map(|own| {
-            let taken = numbers.split_off(..own.width());
-            let taken = taken.expect("numbers of a batch in the same norms");
+            let taken = values.split_off(..own.width());
+            let taken = taken.expect("values of a batch in the same norms");
             Tensor::from_f32_on(own.device(), 1, own.width(), taken)
         });
         BatchStatistics { running: self.running.clone(), batch }
@@ -114,13 +118,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn running_statistics_follow_the_batches_once_they_are_applied() {
+    fn running_statistics_change_only_when_batch_statistics_are_applied() {
         let params = Params::new(1);
         let norm = BatchNorm::new(&params, "norm", 2, 1e-5);
         let x = Tensor::from_f32(4, 2, &[1.0, 0.0, 1.0, 4.0, 3.0, 0.0, 3.0, 4.0]);
         let mut training = Pass::training(DType::F32, 1, 1);
         let y = norm.forward(&x, &mut training).to_vec();
-        // The batch's own: mean 2, variance 1 and 4.
+        // Batch statistics: mean 2, variance 1 and 4.
         for (found, expected) in y.iter().zip([-1.0, -1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0]) {
             assert!((found - expected).abs() < 1e-4, "{y:?}");
         }

@@ -1,14 +1,15 @@
 //! ```text
 //! y_t = dropout(√d · table[id_t] + PE(pos_t))
-//! y_t = dropout(Norm(√d · table[id_t] + PE(pos_t)))      with a norm, as BERT has it
+//! y_t = dropout(Norm(√d · table[id_t] + PE(pos_t)))      with a norm, as in BERT
 //! ```
 //!
 //! The table is initialized with standard deviation `1/√d`, so that it can be tied to the output projection; the factor √d
 //! scales its rows to the size of the positional encodings.
 //!
-//! Without the factor the deviation stays the same: a tied output projection with larger numbers would begin with logits
-//! that are √d times too large, and learned positions have that deviation too, so that tokens and positions begin at one
-//! size, as in BERT and GPT-2. The first norm then scales both. Sinusoids are √(d/2) times larger than the tokens at first.
+//! Without the factor the initialization stays the same: a tied output projection with larger weights would
+//! start with logits that are √d times too large. Learned positions have the same standard deviation, so that
+//! tokens and positions start at the same scale, as in BERT and GPT-2, and the first norm scales both.
+//! Sinusoids start √(d/2) times larger than the tokens.
 
 use std::borrow::Cow;
 
@@ -29,12 +30,12 @@ pub struct Embedding {
     start: Start,
 }
 
-/// What stands for the first token of a sequence.
+/// The vector of the first token of a sequence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
     /// Its row of the table.
     Token,
-    /// The vector 0, whatever the token is.
+    /// The zero vector, whatever the token is.
     Zero,
 }
 
@@ -46,7 +47,7 @@ impl Embedding {
         params.add_weight(&format!("{name}.weight"), [vocabulary, d], init, Channels::Rows)
     }
 
-    /// A table `<name>.weight` of `vocabulary × d` alone: no positions, no dropout.
+    /// Token embeddings only: a table `<name>.weight` of `vocabulary × d`, no positions, no dropout.
     pub fn of_tokens(params: &Params, name: &str, vocabulary: usize, d: usize) -> Embedding {
         Embedding::new(Embedding::table(params, name, vocabulary, d), PositionalEncoding::None, 0.0)
     }
@@ -68,15 +69,15 @@ impl Embedding {
         Embedding { norm: Some(norm), ..self }
     }
 
-    /// The same layer with 0 for the vector of each sequence's first token, whose position is still added.
+    /// The same layer with a zero vector for the first token of each sequence; its position is still added.
     pub fn starting_from_zero(self) -> Embedding {
         Embedding { start: Start::Zero, ..self }
     }
 
-    /// The vectors of `ids`, which are the tokens of `sequences` end to end.
+    /// The vectors of `ids`, the concatenated tokens of `sequences`.
     pub fn forward(&self, ids: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let is_first = || sequences.positions().map(|position| position == 0);
-        let ids = self.started(ids, is_first);
+        let ids = self.replace_first(ids, is_first);
         let dropout = pass.dropout(self.dropout);
         let sums = ops::embedding(&ids, sequences, &self.table, self.options(dropout, pass));
         self.normed(sums, dropout, pass)
@@ -84,14 +85,14 @@ impl Embedding {
 
     /// The vectors of `ids` at these positions of their sequences.
     pub fn at(&self, ids: &[u32], positions: &[usize], pass: &mut Pass) -> Tensor {
-        let ids = self.started(ids, || positions.iter().map(|&position| position == 0));
+        let ids = self.replace_first(ids, || positions.iter().map(|&position| position == 0));
         let dropout = pass.dropout(self.dropout);
         let sums = ops::embedding_at(&ids, positions, &self.table, self.options(dropout, pass));
         self.normed(sums, dropout, pass)
     }
 
-    /// The ids, without those of first tokens if these have none.
-    fn started<'i, Firsts: Iterator<Item = bool>>(
+    /// The ids, with `NO_TOKEN` for first tokens whose vector is zero.
+    fn replace_first<'i, Firsts: Iterator<Item = bool>>(
         &self,
         ids: &'i [u32],
         is_first: impl FnOnce() -> Firsts,
@@ -105,7 +106,7 @@ impl Embedding {
         }
     }
 
-    /// `dropout(Norm(sums))`; the operation has dropped out already where there is no norm.
+    /// `dropout(Norm(sums))`; without a norm, the embedding operation has already applied dropout.
     fn normed(&self, sums: Tensor, dropout: Dropout, pass: &mut Pass) -> Tensor {
         match &self.norm {
             None => sums,

@@ -1,4 +1,5 @@
-//! The names of attention layers and heads: one spelling wherever a layer or a head is printed.
+//! The names of attention layers and heads. A layer or head is always printed in one form; several forms are
+//! parsed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::AttentionRole;
 
-/// One attention layer of a model: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross` or `pooling`, counted from 0 as in the
-/// names of parameters. The full names of parameters (`decoder.0.cross_attention`) and short ones (`enc.0`, `dec.0`, `cross.0`) are
-/// understood too.
+/// One attention layer of a model: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross` or `pooling`,
+/// counted from 0 as in parameter names. Prefixes of parameter names (`decoder.0.cross_attention`) and short
+/// forms (`enc.0`, `dec.0`, `cross.0`) are parsed too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LayerName {
-    /// Which attention of the model it is.
+    /// Its role in the model.
     pub role: AttentionRole,
     /// Counted from 0 within its stack.
     pub layer: usize,
@@ -29,10 +30,10 @@ pub struct MalformedLayer(String);
 impl crate::error::Cause for MalformedLayer {}
 
 /// One head of a model: `decoder.1.cross.2` is head 2 of the layer `decoder.1.cross`. Layers and heads are counted from 0; the layer
-/// may have any spelling that [`LayerName`] understands.
+/// may have any form that [`LayerName`] parses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadName {
-    /// Which attention of the model it belongs to.
+    /// The role of its layer in the model.
     pub role: AttentionRole,
     /// Its layer, counted from 0 within its stack.
     pub layer: usize,
@@ -60,7 +61,7 @@ pub enum HeadError {
         known: String,
     },
     /// The model's family has no attention heads.
-    #[error("only the heads of a Transformer can be pruned, and this model is none")]
+    #[error("only the heads of a Transformer can be pruned, and this model is not a Transformer")]
     NoHeads,
 }
 
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_layer_and_a_head_have_one_name_and_every_spelling_is_understood() {
+    fn layers_and_heads_are_printed_in_one_form_and_parsed_from_several() {
         for (spellings, name) in [
             (&["enc.0", "encoder.0", "enc.0.self", "encoder.0.self_attention"][..], "encoder.0.self"),
             (&["dec.1", "decoder.1", "decoder.1.self_attention"], "decoder.1.self"),

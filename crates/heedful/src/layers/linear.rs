@@ -14,7 +14,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// From vectors of width `input` to vectors of width `output`.
+    /// A layer from vectors of width `input` to vectors of width `output`.
     pub fn new(params: &Params, name: &str, input: usize, output: usize) -> Linear {
         Linear {
             weight: params.add_weight(

@@ -1,4 +1,5 @@
-//! Masks that are given with a text: which keys the queries of some attention may see, besides what the model's own mask says.
+//! Custom attention masks, given with a text: which keys each query may attend to, in addition to the model's
+//! own mask.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use heedful_tensor::ops::{BoolMask, Mask};
 
 use super::AttentionRole;
 
-/// A boolean mask for all layers of one role: queries × keys, row after row, true where a query may see a key.
+/// A boolean mask for all layers of one role: queries × keys, row-major, true where a query may attend to a
+/// key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttentionMask {
     role: AttentionRole,
@@ -20,10 +22,10 @@ pub struct AttentionMask {
 /// A mask that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MaskFault {
-    /// It has another size than the attention.
+    /// Its size differs from that of the attention.
     #[error(
-        "the mask for {role} has {rows} rows of {columns}, and here {role} has {queries} queries and {keys} keys: give a row for \
-         each query and a number for each key"
+        "the mask for {role} has {rows} rows of {columns}, but {role} has {queries} queries and {keys} keys: give a row for each \
+         query and a column for each key"
     )]
     Size {
         /// Which attention it is for.
@@ -37,10 +39,9 @@ pub enum MaskFault {
         /// Keys of the attention.
         keys: usize,
     },
-    /// A query sees nothing.
+    /// A query has no key to attend to.
     #[error(
-        "row {row} of the mask for {role} leaves its query without a key that the model lets it see: allow at least one \
-         (rows count from 1)"
+        "row {row} of the mask for {role} allows no key that the model's own mask allows: allow at least one (rows count from 1)"
     )]
     NoKey {
         /// Which attention it is for.
@@ -48,9 +49,9 @@ pub enum MaskFault {
         /// The row, counted from 1.
         row: usize,
     },
-    /// No layer of the model has read it.
-    #[error("no layer of this model reads a mask for {role}: leave it out")]
-    Unread {
+    /// No layer of the model has used it.
+    #[error("no layer of this model uses a mask for {role}: leave it out")]
+    Unused {
         /// Which attention it is for.
         role: AttentionRole,
     },
@@ -58,16 +59,16 @@ pub enum MaskFault {
 
 impl crate::error::Cause for MaskFault {}
 
-/// The masks of a pass, and what became of them.
+/// The masks of a pass, the roles that used them, and the first error.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GivenMasks {
     given: Vec<AttentionMask>,
-    read: Vec<AttentionRole>,
+    used: Vec<AttentionRole>,
     fault: Option<MaskFault>,
 }
 
 impl AttentionMask {
-    /// For all layers of a role.
+    /// A mask for all layers of a role.
     ///
     /// # Panics
     /// If there are not `rows` × `columns` booleans.
@@ -81,15 +82,15 @@ impl AttentionMask {
         self.role
     }
 
-    /// `mask` and this one together, for one sequence.
+    /// The conjunction of `mask` and this one, for one sequence.
     fn and(&self, mask: &Mask, queries: &Ragged, keys: &Ragged) -> Result<Mask, MaskFault> {
         let AttentionMask { role, rows, columns, .. } = *self;
         let (n_queries, n_keys) = (queries.tokens(), keys.tokens());
         if [rows, columns] != [n_queries, n_keys] || queries.sequences() != 1 {
             return Err(MaskFault::Size { role, rows, columns, queries: n_queries, keys: n_keys });
         }
-        let own = BoolMask::new(queries, keys, self.allowed.to_vec());
-        let both = own.map(|own| mask.clone().allowed(own)).and_then(|both| {
+        let custom = BoolMask::new(queries, keys, self.allowed.to_vec());
+        let both = custom.map(|custom| mask.clone().allowed(custom)).and_then(|both| {
             both.check(queries, keys)?;
             Ok(both)
         });
@@ -99,7 +100,7 @@ impl AttentionMask {
 
 impl GivenMasks {
     pub(super) fn new(masks: &[AttentionMask]) -> GivenMasks {
-        GivenMasks { given: masks.to_vec(), read: Vec::new(), fault: None }
+        GivenMasks { given: masks.to_vec(), used: Vec::new(), fault: None }
     }
 
     pub(super) fn restrict(
@@ -117,7 +118,7 @@ impl GivenMasks {
                     self.fault.get_or_insert(fault);
                 }
             }
-            self.read.push(role);
+            self.used.push(role);
         }
         all
     }
@@ -126,8 +127,8 @@ impl GivenMasks {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
-        match self.given.iter().find(|given| !self.read.contains(&given.role)) {
-            Some(unread) => Err(MaskFault::Unread { role: unread.role }),
+        match self.given.iter().find(|given| !self.used.contains(&given.role)) {
+            Some(unused) => Err(MaskFault::Unused { role: unused.role }),
             None => Ok(()),
         }
     }
@@ -160,25 +161,25 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_that_does_not_fit_is_refused_by_what_is_wrong_with_it() {
+    fn an_error_names_what_is_wrong_with_a_mask() {
         let causal = || Mask::full().causal();
         assert_eq!(applied(&[&[1, 0, 0], &[0, 1, 0], &[1, 0, 1]], causal()), Ok(()));
-        for (rows, mask, wanted) in [
+        for (rows, mask, expected) in [
             (&[&[1, 1, 1][..], &[0, 0, 0], &[1, 1, 1]][..], Mask::full(), "row 2"),
-            // Key 2 is allowed, and lies ahead.
+            // The only allowed key, 2, is after the query.
             (&[&[0, 0, 1], &[1, 1, 1], &[1, 1, 1]], causal(), "row 1"),
             (&[&[1, 1], &[1, 1], &[1, 1]], Mask::full(), "3 rows of 2"),
             (&[&[1, 1, 1]], Mask::full(), "3 queries and 3 keys"),
         ] {
-            let fault = applied(rows, mask).expect_err("it does not fit").to_string();
-            assert!(fault.contains(wanted) && fault.contains("decoder self attention"), "{fault}");
+            let fault = applied(rows, mask).expect_err("a bad mask").to_string();
+            assert!(fault.contains(expected) && fault.contains("decoder self attention"), "{fault}");
         }
     }
 
     #[test]
-    fn a_mask_that_no_layer_reads_is_an_error() {
+    fn a_mask_that_no_layer_uses_is_an_error() {
         let mask = AttentionMask::new(AttentionRole::Cross, [1, 1], vec![true]);
         let masks = GivenMasks::new(&[mask]);
-        assert_eq!(masks.check(), Err(MaskFault::Unread { role: AttentionRole::Cross }));
+        assert_eq!(masks.check(), Err(MaskFault::Unused { role: AttentionRole::Cross }));
     }
 }

@@ -3,10 +3,11 @@
 //!
 //! ```text
 //! post-norm   LayerNorm(x + dropout(sublayer(x)))      as in the paper
-//! pre-norm    x + dropout(sublayer(LayerNorm(x)))      trains without warm-up; the stack needs one more norm at its end
+//! pre-norm    x + dropout(sublayer(LayerNorm(x)))      trains without warmup; the stack needs a final norm
 //! ```
 //!
-//! A [`Normalization`] may be a [`BatchNorm`] instead, over all positions of a batch, to see what layer norm is better at.
+//! A [`Normalization`] may be a [`BatchNorm`] instead, over all positions of a batch, for comparison with
+//! layer norm.
 
 use heedful_tensor::ops::{self, NormOptions};
 use heedful_tensor::random::Dropout;
@@ -26,7 +27,7 @@ pub enum Norm {
     Pre,
 }
 
-/// What the norms of a model normalize over.
+/// The dimension that the norms of a model normalize over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NormKind {
@@ -38,7 +39,7 @@ pub enum NormKind {
 }
 
 impl NormKind {
-    /// Whether it is what models had before there was a choice.
+    /// Whether it is the default, which is not serialized.
     pub(crate) fn is_layer(&self) -> bool {
         *self == NormKind::Layer
     }
@@ -121,7 +122,8 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// Around a sublayer whose norm is `norm`, with dropout at this rate on the sublayer's output.
+    /// A residual connection around a sublayer with this norm, and dropout at this rate on the sublayer's
+    /// output.
     pub fn new(norm: Normalization, order: Norm, dropout: f32) -> Residual {
         Residual { norm, order, dropout }
     }

@@ -1,5 +1,5 @@
-//! `logits = h E_outputᵀ + b`: from the vector of a position to a score for every token. The matrix may be tied to an embedding; the
-//! bias is optional, and learns how frequent tokens are.
+//! `logits = h E_outputᵀ + b`: from the vector of a position to a logit for every token. The matrix may be
+//! tied to an embedding. The bias is optional; it learns the frequencies of the tokens.
 
 use heedful_tensor::ops::{self, CrossEntropy, Projection};
 use heedful_tensor::{Init, Param, Params, Tensor};
@@ -20,12 +20,12 @@ impl OutputProjection {
         OutputProjection { weight, bias }
     }
 
-    /// Matrix and bias, for operations.
+    /// Matrix and bias, for tensor operations.
     pub fn projection(&self) -> Projection<'_> {
         Projection { weight: &self.weight, bias: self.bias.as_ref() }
     }
 
-    /// The cross entropy of the tokens that follow. The logits are never in memory all at once.
+    /// The cross entropy of the next tokens. The logits are never materialized all at once.
     pub fn loss(&self, states: &Tensor, labels: &[u32], smoothing: f32, pass: &Pass) -> CrossEntropy {
         ops::cross_entropy(states, self.projection(), labels, pass.loss_options(smoothing))
     }

@@ -4,9 +4,10 @@
 //! random numbers of the k-th operation on batch b of a step = Stream(seed, step, 2³² b + k)
 //! ```
 //!
-//! One value is passed explicitly through all layers: the type to compute in, the random streams of dropout, what is
-//! added to the loss, whether attention weights are recorded, and which heads are removed. Nothing about a pass is global,
-//! so two passes never interfere, and the same seed and step give the same bits after a restart.
+//! One value is passed explicitly through all layers: the compute type, the random streams of dropout,
+//! additional loss terms, whether attention weights are recorded, and which heads are pruned. Nothing about a
+//! pass is global, so two passes never interfere, and the same seed and step give the same bits after a
+//! restart.
 
 use std::sync::Arc;
 
@@ -15,26 +16,26 @@ use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Precision, Ragged, Tensor, tape};
 
 use super::masks::{AttentionMask, GivenMasks, MaskFault};
-use super::recording::{RecordedNumbers, RecordedRows, Recording};
+use super::recording::{RecordedRows, RecordedValues, Recording};
 use super::{AttentionMap, AttentionRole, AttentionSite, BatchStatistics, HeadName, TooManyWeights};
 
 /// One forward pass, for training or for inference.
 #[derive(Clone, Debug)]
 pub struct Pass {
     compute: Compute,
-    draws: Option<Draws>,
+    random: Option<RandomStreams>,
     r_drop: Option<f32>,
     recording: Option<Recording>,
-    /// What batch norms have seen of the batch.
+    /// Batch statistics recorded by batch norms.
     statistics: Vec<BatchStatistics>,
     masks: GivenMasks,
-    /// Heads whose output is zero; none in nearly every pass.
+    /// Pruned heads: their output is zero. `None` in nearly every pass.
     removed: Option<Arc<[HeadName]>>,
 }
 
 /// The random streams of a training pass.
 #[derive(Clone, Debug)]
-struct Draws {
+struct RandomStreams {
     seed: u64,
     step: u64,
     /// The number of the batch among those of the step.
@@ -48,7 +49,7 @@ impl Pass {
     pub fn training(compute: DType, seed: u64, step: u64) -> Pass {
         Pass {
             compute: Compute::training(compute),
-            draws: Some(Draws { seed, step, batch: 0, operation: 0 }),
+            random: Some(RandomStreams { seed, step, batch: 0, operation: 0 }),
             r_drop: None,
             recording: None,
             statistics: Vec::new(),
@@ -62,7 +63,7 @@ impl Pass {
         let compute = Compute::inference(compute);
         Pass {
             compute,
-            draws: None,
+            random: None,
             r_drop: None,
             recording: None,
             statistics: Vec::new(),
@@ -73,35 +74,31 @@ impl Pass {
 
     /// The same pass, recording the weights of every attention layer.
     pub fn recording(self) -> Pass {
-        self.recording_rows(RecordedRows::All, RecordedNumbers::Weights, None)
+        self.recording_rows(RecordedRows::All, RecordedValues::Weights, None)
     }
 
-    /// As [`Pass::recording`], with the scores that the weights are made of.
+    /// As [`Pass::recording`], with the scores before the softmax.
     #[doc(hidden)]
     pub fn recording_scores(self) -> Pass {
-        self.recording_rows(RecordedRows::All, RecordedNumbers::WeightsAndScores, None)
+        self.recording_rows(RecordedRows::All, RecordedValues::WeightsAndScores, None)
     }
 
     /// The same pass, recording the weights of the layers of one role.
     #[doc(hidden)]
     pub(crate) fn recording_role(self, role: AttentionRole) -> Pass {
-        self.recording_rows(RecordedRows::All, RecordedNumbers::Weights, Some(role))
+        self.recording_rows(RecordedRows::All, RecordedValues::Weights, Some(role))
     }
 
-    /// The same pass, recording for every attention layer the weights of the first query of each sequence: that of a
-    /// pooling, or of the token before a text. They grow with the text's length and not with its square.
+    /// The same pass, recording for every attention layer only the weights of the first query of each
+    /// sequence: the query of attention pooling, or the token before a text. Their number is linear in the
+    /// text's length, not quadratic.
     #[doc(hidden)]
     pub(crate) fn recording_first_queries(self) -> Pass {
-        self.recording_rows(RecordedRows::First, RecordedNumbers::Weights, None)
+        self.recording_rows(RecordedRows::First, RecordedValues::Weights, None)
     }
 
-    fn recording_rows(
-        self,
-        rows: RecordedRows,
-        numbers: RecordedNumbers,
-        role: Option<AttentionRole>,
-    ) -> Pass {
-        Pass { recording: Some(Recording::new(rows, numbers, role)), ..self }
+    fn recording_rows(self, rows: RecordedRows, values: RecordedValues, role: Option<AttentionRole>) -> Pass {
+        Pass { recording: Some(Recording::new(rows, values, role)), ..self }
     }
 
     /// The same pass over one sequence, whose attention is further restricted by these masks. [`Pass::check_masks`] says
@@ -111,38 +108,39 @@ impl Pass {
         Pass { masks: GivenMasks::new(masks), ..self }
     }
 
-    /// What attention of this role may see: `mask`, and what the masks of this pass leave of it.
+    /// The mask for attention of this role: `mask` and the masks of this pass combined.
     #[doc(hidden)]
     pub fn mask(&mut self, role: AttentionRole, mask: &Mask, queries: &Ragged, keys: &Ragged) -> Mask {
         self.masks.restrict(role, mask, queries, keys)
     }
 
-    /// Whether every mask of this pass fits the attention that it was given for, and was read by a layer.
+    /// Checks that every mask of this pass fits its attention layers and was used by at least one.
     #[doc(hidden)]
     pub fn check_masks(&self) -> Result<(), MaskFault> {
         self.masks.check()
     }
 
-    /// The same pass over batches that are [doubled](crate::data::batch::Batch::doubled), whose loss has R-Drop with
-    /// this α; `None` for batches as they are.
+    /// The same pass over [doubled](crate::data::batch::Batch::doubled) batches, with R-Drop of this α in the
+    /// loss; `None` for batches that are not doubled.
     #[doc(hidden)]
     pub fn with_r_drop(self, alpha: Option<f32>) -> Pass {
         Pass { r_drop: alpha, ..self }
     }
 
-    /// The same pass with the output of these heads set to zero, as if they attended to nothing; their weights are still
-    /// recorded. Heads that a model does not have change nothing: it [says so](crate::models::Generate::check_heads).
+    /// The same pass with the output of these heads set to zero; their weights are still recorded. Heads that
+    /// the model does not have are ignored here: [`check_heads`](crate::models::Generate::check_heads)
+    /// rejects them.
     #[doc(hidden)]
     pub fn without_heads(self, heads: &[HeadName]) -> Pass {
         Pass { removed: (!heads.is_empty()).then(|| heads.into()), ..self }
     }
 
-    /// The heads of a layer whose output is zero; `None` for a layer with all its heads.
+    /// The pruned heads of a layer; `None` for a layer with all its heads.
     #[doc(hidden)]
     pub(crate) fn removed_heads(&self, site: &AttentionSite) -> Option<Vec<usize>> {
         let removed = self.removed.as_ref()?;
-        let of_layer = removed.iter().filter(|head| head.role == site.role && head.layer == site.layer);
-        let heads: Vec<usize> = of_layer.map(|head| head.head).collect();
+        let in_layer = removed.iter().filter(|head| head.role == site.role && head.layer == site.layer);
+        let heads: Vec<usize> = in_layer.map(|head| head.head).collect();
         (!heads.is_empty()).then_some(heads)
     }
 
@@ -157,20 +155,20 @@ impl Pass {
         CrossEntropyOptions { smoothing, r_drop: self.r_drop, compute: self.compute }
     }
 
-    /// Type of the matrix products and how many rows they have.
+    /// The type of the matrix products, and whether they are for training or inference.
     pub fn compute(&self) -> Compute {
         self.compute
     }
 
-    /// Keys and values as the KV cache stores them: int8 passes round them to bf16. A pass over a whole target then attends to the same
-    /// values as one that goes token by token.
+    /// Keys and values as the KV cache stores them: int8 passes round them to bf16. So a pass over a whole
+    /// target attends to the same values as token-by-token decoding.
     #[doc(hidden)]
     pub(crate) fn as_cached(&self, x: &Tensor) -> Tensor {
         let (cached, dtype) = (self.compute.precision.cached_dtype(), self.compute.dtype());
         if cached == dtype { x.clone() } else { ops::cast(&ops::cast(x, cached), dtype) }
     }
 
-    /// Dropout at `rate` with a random stream of its own; none at inference.
+    /// Dropout at `rate` with its own random stream; none at inference.
     pub fn dropout(&mut self, rate: f32) -> Dropout {
         // A stream is taken at rate 0 too, so that switching one dropout off does not change the masks of the others.
         let stream = self.stream();
@@ -180,42 +178,43 @@ impl Pass {
     /// A random stream for one operation; none at inference.
     #[doc(hidden)]
     pub fn stream(&mut self) -> Option<Stream> {
-        let draws = self.draws.as_mut()?;
-        draws.operation += 1;
-        Some(Stream::new(draws.seed, draws.step, (draws.batch << 32) + draws.operation - 1))
+        let random = self.random.as_mut()?;
+        random.operation += 1;
+        Some(Stream::new(random.seed, random.step, (random.batch << 32) + random.operation - 1))
     }
 
-    /// Goes on with batch `index` of the step: whoever computes it, and whatever was computed before, it draws the same.
+    /// Continues with batch `index` of the step. Its random numbers do not depend on which worker computes
+    /// it, or on the batches before.
     pub(crate) fn begin_batch(&mut self, index: usize) {
-        if let Some(draws) = &mut self.draws {
-            (draws.batch, draws.operation) = (index as u64, 0);
+        if let Some(random) = &mut self.random {
+            (random.batch, random.operation) = (index as u64, 0);
         }
     }
 
-    /// Whether this is a pass of training.
+    /// Whether this is a training pass.
     pub fn is_training(&self) -> bool {
-        self.draws.is_some()
+        self.random.is_some()
     }
 
-    /// Notes the statistics of the batch in one norm.
+    /// Records the statistics of the batch in one norm.
     #[doc(hidden)]
-    pub fn note(&mut self, statistics: BatchStatistics) {
+    pub fn record_statistics(&mut self, statistics: BatchStatistics) {
         self.statistics.push(statistics);
     }
 
-    /// The statistics noted so far, in the order of computation.
+    /// The statistics recorded so far, in the order of computation.
     #[doc(hidden)]
     pub(crate) fn take_statistics(&mut self) -> Vec<BatchStatistics> {
         std::mem::take(&mut self.statistics)
     }
 
-    /// Runs `work`; at inference without recording it on the tape.
+    /// Runs `work`; at inference without recording on the tape.
     pub fn within<R>(&mut self, work: impl FnOnce(&mut Pass) -> R) -> R {
-        if self.draws.is_some() { work(self) } else { tape::paused(|| work(self)) }
+        if self.random.is_some() { work(self) } else { tape::paused(|| work(self)) }
     }
 
-    /// Whether attention by `heads` heads returns its weights. None of a layer are recorded that would exceed the limit;
-    /// [`Pass::take_attention`] reports that.
+    /// Which weights an attention layer with `heads` heads must return. A layer that would exceed the limit
+    /// is not recorded, which [`Pass::take_attention`] reports.
     #[doc(hidden)]
     pub fn weights(&mut self, role: AttentionRole, heads: usize, queries: &Ragged, keys: &Ragged) -> Weights {
         self.recording
@@ -231,8 +230,8 @@ impl Pass {
         }
     }
 
-    /// The weights recorded so far, in the order of computation; empty if the pass was not recording. An error if they
-    /// were too many.
+    /// The weights recorded so far, in the order of computation; empty if the pass was not recording. An
+    /// error if they exceeded the limit.
     pub fn take_attention(&mut self) -> Result<Vec<AttentionMap>, TooManyWeights> {
         self.recording.as_mut().map_or_else(|| Ok(Vec::new()), Recording::take)
     }

@@ -6,7 +6,7 @@
 //! PE(pos + k) = R_k PE(pos),   R_k rotates pair i by the angle k / 10000^{2i/d}
 //! ```
 //!
-//! Other projects' models have the sines in the first half of a row and the cosines in the second ([`Halves`]).
+//! Other toolkits store all sines in the first half of a row and all cosines in the second ([`Halves`]).
 //!
 //! `R_k` does not depend on `pos`, so "k tokens back" is one fixed linear map, which attention can learn. Learned
 //! positions are a table instead, whose size limits the length of a sequence.
@@ -21,18 +21,18 @@ use serde::{Deserialize, Serialize};
 pub enum Positions {
     /// The paper's sines and cosines: any length, no parameters.
     Sinusoidal,
-    /// Sines in the first half, cosines in the second, as one of other projects has them: any length, no parameters.
+    /// Sines in the first half, cosines in the second, as in other toolkits: any length, no parameters.
     Halves(Halves),
     /// One learned vector for each position.
     Learned {
         /// The size of the table: no sequence may be longer.
         max_length: usize,
     },
-    /// None: a model without recurrence then cannot distinguish the order of tokens.
+    /// None: then a model without recurrence cannot distinguish the order of tokens.
     None,
 }
 
-/// The angles of positions whose sines and cosines stand in halves, `i = 0 … d/2 − 1`.
+/// The angles of sinusoidal positions in halves, `i = 0 … d/2 − 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Halves {
@@ -40,13 +40,13 @@ pub enum Halves {
     MarianMt,
     /// `pos / 10000^{i/(d/2 − 1)}`, positions from 0: Marian.
     Marian,
-    /// `pos / 10000^{i/(d/2 − 1)}`, positions from 1: OpenNMT-tf, and CTranslate2 where a model says nothing else.
+    /// `pos / 10000^{i/(d/2 − 1)}`, positions from 1: OpenNMT-tf, and the default of CTranslate2.
     #[serde(rename = "opennmt")]
     OpenNmt,
 }
 
 impl Halves {
-    /// The form of a row.
+    /// The layout of a row.
     pub fn waves(self) -> Waves {
         match self {
             Halves::MarianMt => Waves::Halves,
@@ -93,8 +93,8 @@ impl PositionalEncoding {
             Positions::Sinusoidal => PositionalEncoding::Sinusoidal,
             Positions::Halves(halves) => PositionalEncoding::Halves(halves),
             Positions::Learned { max_length } => {
-                // Scaled by √d, the embeddings have unit deviation, and the initial positions are well below that; not
-                // scaled, both begin at one size, as in BERT and GPT-2.
+                // With the factor √d, embeddings have unit standard deviation, and initial positions are much
+                // smaller; without it, both start at the same scale, as in BERT and GPT-2.
                 let init = Init::Normal((d as f32).powf(-0.5));
                 PositionalEncoding::Learned(params.add(&format!("{name}.weight"), max_length, d, init))
             }
@@ -102,7 +102,7 @@ impl PositionalEncoding {
         }
     }
 
-    /// In the form that the embedding operation takes.
+    /// As an argument of the embedding operation.
     pub fn for_operation(&self) -> ops::Positions<'_> {
         match self {
             PositionalEncoding::Sinusoidal => ops::Positions::Sinusoidal(Waves::Pairs),

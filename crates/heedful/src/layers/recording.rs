@@ -1,4 +1,4 @@
-//! The attention weights that a pass records, and how many it may.
+//! The attention weights that a pass records, and their limit.
 
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::Weights;
@@ -9,67 +9,64 @@ use super::{AttentionMap, AttentionRole};
 #[derive(Clone, Debug)]
 pub(super) struct Recording {
     rows: RecordedRows,
-    numbers: RecordedNumbers,
-    /// The only layers whose weights are recorded; `None` for all.
+    values: RecordedValues,
+    /// The role of the layers whose weights are recorded; `None` for all.
     role: Option<AttentionRole>,
     maps: Vec<AttentionMap>,
-    /// Weights that were asked for, recorded or not.
+    /// Number of requested weights, recorded or not.
     weights: usize,
-    /// The first layer whose weights were too many.
+    /// The first layer that exceeded the limit.
     overflow: Option<TooManyWeights>,
 }
 
-/// Of which queries weights are recorded.
+/// The queries whose weights are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordedRows {
     First,
     All,
 }
 
-/// What is recorded.
+/// The values that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RecordedNumbers {
+pub(super) enum RecordedValues {
     Weights,
     WeightsAndScores,
 }
 
-/// The most weights and scores that a pass records: 256 MiB of them.
-const MOST_WEIGHTS: usize = 1 << 26;
+/// Maximum number of weights and scores that a pass records: 256 MiB.
+const MAX_WEIGHTS: usize = 1 << 26;
 
-/// More attention weights than can be recorded: they grow with the square of a text's length.
+/// More attention weights than can be recorded: their number is quadratic in the text's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "all attention weights of {queries} queries and {keys} keys would be {weights} numbers, above the limit of {MOST_WEIGHTS}: \
+    "all attention weights of {queries} queries and {keys} keys would be {weights} values, above the limit of {MAX_WEIGHTS}: \
      take a shorter text, or cut it into sentences"
 )]
 pub struct TooManyWeights {
-    /// Queries of the layer that did not fit.
+    /// Queries of the layer that exceeded the limit.
     pub queries: usize,
     /// Its keys.
     pub keys: usize,
-    /// Its weights and scores, with those of the layers before it.
+    /// Number of its weights and scores plus those of the layers before it.
     pub weights: usize,
 }
 
 impl crate::error::Cause for TooManyWeights {}
 
 impl TooManyWeights {
-    /// Whether so many numbers may be kept of attention that is `queries` × `keys` at most.
+    /// Checks whether this many weights may be recorded, of attention matrices of at most `queries` × `keys`.
     pub fn check([queries, keys]: [usize; 2], weights: usize) -> Result<(), TooManyWeights> {
-        if weights > MOST_WEIGHTS { Err(TooManyWeights { queries, keys, weights }) } else { Ok(()) }
+        if weights > MAX_WEIGHTS { Err(TooManyWeights { queries, keys, weights }) } else { Ok(()) }
     }
 }
 
 impl Recording {
-    pub(super) fn new(
-        rows: RecordedRows,
-        numbers: RecordedNumbers,
-        role: Option<AttentionRole>,
-    ) -> Recording {
-        Recording { rows, numbers, role, maps: Vec::new(), weights: 0, overflow: None }
+    pub(super) fn new(rows: RecordedRows, values: RecordedValues, role: Option<AttentionRole>) -> Recording {
+        Recording { rows, values, role, maps: Vec::new(), weights: 0, overflow: None }
     }
 
-    /// Whether attention by `heads` heads returns its weights. None of a layer are recorded that would exceed the limit.
+    /// Which weights an attention layer with `heads` heads must return. A layer that would exceed the limit
+    /// is not recorded.
     pub(super) fn weights(
         &mut self,
         role: AttentionRole,
@@ -77,23 +74,23 @@ impl Recording {
         queries: &Ragged,
         keys: &Ragged,
     ) -> Weights {
-        if self.role.is_some_and(|wanted| wanted != role) {
+        if self.role.is_some_and(|recorded| recorded != role) {
             return Weights::Discard;
         }
         let first = self.rows == RecordedRows::First;
         let rows = |queries: usize| if first { queries.min(1) } else { queries };
         let sizes = queries.lengths().zip(keys.lengths()).map(|(queries, keys)| rows(queries) * keys);
-        let kinds = if self.numbers == RecordedNumbers::WeightsAndScores { 2 } else { 1 };
+        let kinds = if self.values == RecordedValues::WeightsAndScores { 2 } else { 1 };
         self.weights = self.weights.saturating_add(kinds * heads * sizes.sum::<usize>());
-        if self.weights > MOST_WEIGHTS {
+        if self.weights > MAX_WEIGHTS {
             let (queries, keys) = (queries.longest(), keys.longest());
             self.overflow.get_or_insert(TooManyWeights { queries, keys, weights: self.weights });
             return Weights::Discard;
         }
-        match (self.rows, self.numbers) {
+        match (self.rows, self.values) {
             (RecordedRows::First, _) => Weights::First,
-            (RecordedRows::All, RecordedNumbers::Weights) => Weights::Keep,
-            (RecordedRows::All, RecordedNumbers::WeightsAndScores) => Weights::Scored,
+            (RecordedRows::All, RecordedValues::Weights) => Weights::Keep,
+            (RecordedRows::All, RecordedValues::WeightsAndScores) => Weights::Scored,
         }
     }
 
@@ -104,7 +101,7 @@ impl Recording {
         self.maps.push(map);
     }
 
-    /// What is recorded so far, in the order of computation; an error if it was too much.
+    /// The maps recorded so far, in the order of computation; an error if they exceeded the limit.
     pub(super) fn take(&mut self) -> Result<Vec<AttentionMap>, TooManyWeights> {
         self.weights = 0;
         let maps = std::mem::take(&mut self.maps);
@@ -127,7 +124,7 @@ mod tests {
         let error = pass.take_attention().expect_err("too many");
         assert_eq!(error, TooManyWeights { queries: 60_000, keys: 60_000, weights: 28_800_000_000 });
         assert!(error.to_string().contains("shorter text"), "{error}");
-        // Layers count together.
+        // The limit applies to all layers together.
         let some = Ragged::from_lengths([4096]);
         assert_eq!(
             [0; 3].map(|_| pass.weights(AttentionRole::Cross, 2, &some, &some)),

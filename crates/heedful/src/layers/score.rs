@@ -1,4 +1,5 @@
-//! Scores with their parameters. [`AttentionScore`] has the formulas; here are the matrices that queries and keys go through first.
+//! Attention scores with their parameters: the projections of queries and keys. [`AttentionScore`] documents
+//! the formulas.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use super::{Linear, Pass};
 
 pub use heedful_tensor::ops::AttentionScore;
 
-/// Scores in `config.json`, for serde's `with`: by their names.
+/// Serializes scores by name in `config.json`, for serde's `with`.
 pub(crate) struct ScoreName;
 
 impl ScoreName {
@@ -29,7 +30,8 @@ impl ScoreName {
     }
 }
 
-/// A score with its parameters: those of `<name>.query.weight`, `<name>.key.…` and `<name>.score.weight` that it needs.
+/// A score with the parameters that it needs among `<name>.query.weight`, `<name>.key.…` and
+/// `<name>.score.weight`.
 #[derive(Clone)]
 pub struct Scorer {
     score: AttentionScore,
@@ -71,7 +73,7 @@ impl Scorer {
         self.score
     }
 
-    /// The projected keys, which are computed once for all queries.
+    /// The projected keys, computed once for all queries.
     pub fn keys(&self, memory: &Tensor, pass: &Pass) -> Tensor {
         self.key.as_ref().map_or_else(|| memory.clone(), |key| key.forward(memory, pass))
     }

@@ -1,4 +1,5 @@
-//! Weight tying: which of a model's three embedding matrices (source, target, output projection) are one parameter.
+//! Weight tying: which of a model's three embedding matrices (source, target, output projection) share a
+//! parameter.
 
 use heedful_tensor::{Param, Params};
 use serde::{Deserialize, Serialize};
@@ -20,8 +21,8 @@ pub enum Tying {
     None,
 }
 
-/// The tables of source embedding, target embedding and output projection. Tied tables are one parameter, named after the
-/// first of them.
+/// The tables of source embedding, target embedding and output projection. Tied tables share one parameter,
+/// named after the first of them.
 pub(crate) fn embedding_tables(
     params: &Params,
     tying: Tying,

@@ -7,7 +7,7 @@
 //! pairs of a window      shuffled, sorted by length, cut into batches, and the batches shuffled
 //! ```
 //!
-//! A position is (epoch, batch) and nothing else: a resumed run continues exactly there.
+//! A position is just (epoch, batch): a resumed run continues exactly there.
 
 mod order;
 mod prefetch;
@@ -30,8 +30,8 @@ use crate::data::encoded::{EncodedCorpus, EncodedError, EncodedPair};
 /// How batches are formed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchOptions {
-    /// The most source tokens and the most target tokens of a batch, `<eos>` included: 25,000 in the paper. A longer
-    /// pair makes a batch of its own.
+    /// Maximum number of source tokens, and of target tokens, of a batch, `<eos>` included: 25,000 in the
+    /// paper. A longer pair is a batch of its own.
     pub batch_tokens: usize,
     /// The seed of the order.
     pub seed: u64,
@@ -39,7 +39,7 @@ pub struct BatchOptions {
     pub window_blocks: usize,
     /// The layout of the batches.
     pub layout: BatchLayout,
-    /// The special tokens of the model that reads them.
+    /// The special tokens of the model.
     #[serde(default)]
     pub special: SpecialTokens,
 }
@@ -70,7 +70,7 @@ pub struct BatchPosition {
 pub struct PositionedBatch {
     /// The pairs.
     pub batch: Batch,
-    /// Its own position.
+    /// The position of this batch.
     pub position: BatchPosition,
     /// The position of the batch after it.
     pub next: BatchPosition,
@@ -81,8 +81,8 @@ pub struct Batches {
     corpus: Arc<EncodedCorpus>,
     options: BatchOptions,
     order: EpochOrder,
-    /// How many windows of this epoch were read.
-    opened: usize,
+    /// How many windows of this epoch have been read.
+    windows_read: usize,
     /// The remaining batches of the current window.
     window: VecDeque<Vec<EncodedPair>>,
     position: BatchPosition,
@@ -99,9 +99,9 @@ impl Batches {
         let start = BatchPosition { epoch: position.epoch, batch: 0 };
         let window = VecDeque::new();
         let mut batches =
-            Batches { corpus, options: options.clone(), order, opened: 0, window, position: start };
+            Batches { corpus, options: options.clone(), order, windows_read: 0, window, position: start };
         while batches.position.batch < position.batch {
-            batches.open_window()?;
+            batches.fill_window()?;
             let missing = usize::try_from(position.batch - batches.position.batch).unwrap_or(usize::MAX);
             let skipped = missing.min(batches.window.len());
             batches.window.drain(..skipped);
@@ -126,7 +126,7 @@ impl Batches {
     }
 
     fn produce(&mut self) -> Result<PositionedBatch, EncodedError> {
-        self.open_window()?;
+        self.fill_window()?;
         let pairs = self.window.pop_front().expect("a window has at least one batch");
         let batch = Batch::for_model(self.options.layout, &pairs, &self.options.special)
             .expect("pairs with an empty side were filtered");
@@ -137,23 +137,24 @@ impl Batches {
     }
 
     /// Reads the next window if the current one is used up.
-    fn open_window(&mut self) -> Result<(), EncodedError> {
+    fn fill_window(&mut self) -> Result<(), EncodedError> {
         if self.window.is_empty() {
-            self.window = self.order.read_window(self.opened, &self.corpus, self.options.batch_tokens)?;
-            self.opened += 1;
+            self.window =
+                self.order.read_window(self.windows_read, &self.corpus, self.options.batch_tokens)?;
+            self.windows_read += 1;
         }
         Ok(())
     }
 
     fn epoch_is_over(&self) -> bool {
-        self.window.is_empty() && self.opened == self.order.windows()
+        self.window.is_empty() && self.windows_read == self.order.windows()
     }
 
     fn begin_next_epoch_if_over(&mut self) {
         if self.epoch_is_over() {
             self.position = BatchPosition { epoch: self.position.epoch + 1, batch: 0 };
             self.order = EpochOrder::new(&self.corpus, &self.options, self.position.epoch);
-            self.opened = 0;
+            self.windows_read = 0;
         }
     }
 }
@@ -161,8 +162,8 @@ impl Batches {
 impl Iterator for Batches {
     type Item = Result<PositionedBatch, EncodedError>;
 
-    /// Never `None`: the first batch of the next epoch follows the last one of this. After a read error the next call
-    /// retries.
+    /// Never `None`: the first batch of the next epoch follows the last one of this epoch. After a read error
+    /// the next call retries.
     fn next(&mut self) -> Option<Result<PositionedBatch, EncodedError>> {
         Some(self.produce())
     }

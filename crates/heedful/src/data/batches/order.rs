@@ -6,7 +6,7 @@ use super::BatchOptions;
 use super::shuffle::shuffle;
 use crate::data::encoded::{EncodedCorpus, EncodedError, EncodedPair};
 
-/// Which blocks form a window, and the seed of the shuffle.
+/// The shuffled blocks of an epoch, which form windows, and the seed of the shuffles.
 pub(super) struct EpochOrder {
     seed: u64,
     epoch: u64,
@@ -25,7 +25,7 @@ impl EpochOrder {
         self.blocks.len().div_ceil(self.window_blocks)
     }
 
-    /// The batches of one window, in the order in which they are trained on.
+    /// The batches of one window, in training order.
     pub(super) fn read_window(
         &self,
         window: usize,
@@ -38,12 +38,12 @@ impl EpochOrder {
         for &block in &self.blocks[start..end] {
             pairs.append(&mut corpus.read_block(block)?);
         }
-        let use_in_epoch = 2 * window as u64;
-        shuffle(&mut pairs, self.seed, self.epoch, use_in_epoch + 1);
+        let substream = 2 * window as u64;
+        shuffle(&mut pairs, self.seed, self.epoch, substream + 1);
         // The sort is stable: pairs of one length stay shuffled, so batches are composed differently in every epoch.
         pairs.sort_by_key(longer_side);
         let mut batches = cut(pairs, batch_tokens);
-        shuffle(&mut batches, self.seed, self.epoch, use_in_epoch + 2);
+        shuffle(&mut batches, self.seed, self.epoch, substream + 2);
         Ok(batches.into())
     }
 }
@@ -53,7 +53,8 @@ pub(super) fn longer_side((source, target): &EncodedPair) -> usize {
     source.len().max(target.len() + 1)
 }
 
-/// Cuts a list of pairs into batches of at most `batch_tokens` tokens on each side; a longer pair is a batch alone.
+/// Cuts a list of pairs into batches of at most `batch_tokens` tokens on each side; a longer pair is a batch
+/// of its own.
 pub(super) fn cut(pairs: Vec<EncodedPair>, batch_tokens: usize) -> Vec<Vec<EncodedPair>> {
     let mut batches = Vec::new();
     let mut batch: Vec<EncodedPair> = Vec::new();

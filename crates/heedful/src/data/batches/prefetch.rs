@@ -1,4 +1,4 @@
-//! Batches prefetched by a thread of their own, so that training never waits for them.
+//! Batches prefetched by a separate thread, so that training never waits for them.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 use super::{Batches, PositionedBatch};
 use crate::data::encoded::EncodedError;
 
-/// Batches to prefetch: enough to train on while the next window is read.
-const AHEAD: usize = 16;
+/// Number of prefetched batches: enough to train on while the next window is read.
+const PREFETCH: usize = 16;
 
 /// The same batches in the same order, prefetched.
 pub struct Prefetched {
@@ -19,7 +19,7 @@ pub struct Prefetched {
 impl Prefetched {
     /// Starts the thread.
     pub fn new(batches: Batches) -> Prefetched {
-        let (sender, receiver) = sync_channel(AHEAD);
+        let (sender, receiver) = sync_channel(PREFETCH);
         let thread = thread::spawn(move || {
             for batch in batches {
                 let failed = batch.is_err();

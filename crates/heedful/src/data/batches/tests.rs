@@ -5,7 +5,7 @@ use super::*;
 use crate::data::corpus::{CorpusFiles, Filters};
 use crate::data::tokenizer::{Tokenizers, VocabularyKind, VocabularyOptions, WordCounts};
 
-/// A corpus of `count` pairs, each with its number in it and with lengths of all sorts.
+/// A corpus of `count` pairs of various lengths, each containing its number.
 fn corpus(folder: &Path, count: usize) -> Arc<EncodedCorpus> {
     let line = |number: usize| format!("{number} {}", "x ".repeat(number * 7919 % 40));
     let lines: String =
@@ -34,12 +34,12 @@ fn rest_of_epoch(corpus: &Arc<EncodedCorpus>, position: BatchPosition) -> Vec<Po
     let batches = Batches::at(Arc::clone(corpus), &options(), position).expect("a good position");
     batches
         .map(|batch| batch.expect("a good file"))
-        .take_while(|placed| placed.position.epoch == position.epoch)
+        .take_while(|positioned| positioned.position.epoch == position.epoch)
         .collect()
 }
 
-fn sources(placed: &[PositionedBatch]) -> Vec<Vec<u32>> {
-    let batches = placed.iter().map(|placed| &placed.batch);
+fn sources(positioned: &[PositionedBatch]) -> Vec<Vec<u32>> {
+    let batches = positioned.iter().map(|positioned| &positioned.batch);
     let sources = batches.flat_map(|batch| {
         (0..batch.sentences()).map(|sentence| batch.source[batch.source_sequences.range(sentence)].to_vec())
     });
@@ -47,14 +47,14 @@ fn sources(placed: &[PositionedBatch]) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn an_epoch_has_every_pair_once_within_the_limits_and_in_an_order_of_its_own() {
+fn an_epoch_has_every_pair_once_in_its_own_order_and_within_the_limits() {
     let folder = tempfile::tempdir().expect("a folder");
     let corpus = corpus(folder.path(), 5000);
     assert!(corpus.blocks() > 4);
     let first = rest_of_epoch(&corpus, BatchPosition::default());
     let second = rest_of_epoch(&corpus, BatchPosition { epoch: 1, batch: 0 });
-    for placed in first.iter().chain(&second) {
-        assert!(placed.batch.source.len() <= 700 && placed.batch.target_tokens() <= 700);
+    for positioned in first.iter().chain(&second) {
+        assert!(positioned.batch.source.len() <= 700 && positioned.batch.target_tokens() <= 700);
     }
     let (mut a, mut b) = (sources(&first), sources(&second));
     assert_ne!(a, b);
@@ -68,24 +68,24 @@ fn an_epoch_has_every_pair_once_within_the_limits_and_in_an_order_of_its_own() {
 }
 
 #[test]
-fn any_position_continues_exactly_there() {
+fn the_stream_can_be_resumed_at_any_position() {
     let folder = tempfile::tempdir().expect("a folder");
     let corpus = corpus(folder.path(), 3500);
     let all = rest_of_epoch(&corpus, BatchPosition::default());
-    for (index, placed) in all.iter().enumerate() {
-        assert_eq!(placed.position, BatchPosition { epoch: 0, batch: index as u64 });
-        let again = Batches::at(Arc::clone(&corpus), &options(), placed.position)
+    for (index, positioned) in all.iter().enumerate() {
+        assert_eq!(positioned.position, BatchPosition { epoch: 0, batch: index as u64 });
+        let again = Batches::at(Arc::clone(&corpus), &options(), positioned.position)
             .expect("a good position")
             .next()
             .expect("an endless stream")
             .expect("a good file");
-        assert_eq!(again, *placed);
+        assert_eq!(again, *positioned);
     }
     let last = all.last().expect("some batches");
     assert_eq!(last.next, BatchPosition { epoch: 1, batch: 0 });
-    let behind_the_end = BatchPosition { epoch: 0, batch: all.len() as u64 };
+    let at_the_end = BatchPosition { epoch: 0, batch: all.len() as u64 };
     let next =
-        Batches::at(Arc::clone(&corpus), &options(), behind_the_end).expect("the end is the next beginning");
+        Batches::at(Arc::clone(&corpus), &options(), at_the_end).expect("the end is the next beginning");
     assert_eq!(next.position(), last.next);
     let beyond = Batches::at(corpus, &options(), BatchPosition { epoch: 0, batch: all.len() as u64 + 1 });
     assert!(matches!(beyond, Err(EncodedError::NoSuchBatch { .. })));

@@ -8,14 +8,14 @@ use crate::data::encoded::EncodedPair;
 /// A batch of a validation set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValidationBatch {
-    /// The pairs, similar lengths together.
+    /// The pairs, grouped by length.
     pub batch: Batch,
     /// The index of each pair in the set.
     pub(crate) indices: Vec<usize>,
 }
 
-/// Sorts a set by length and cuts it into batches of at most `batch_tokens` tokens on each side. Pairs that lack the
-/// text that their layout reads are left out: their indices are in no batch.
+/// Sorts a set by length and cuts it into batches of at most `batch_tokens` tokens on each side. Pairs
+/// without the text that the layout needs are left out: their indices are in no batch.
 pub(crate) fn validation_batches(
     layout: BatchLayout,
     pairs: &[EncodedPair],
@@ -44,13 +44,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pair_is_in_one_batch_and_its_place_is_known() {
+    fn every_pair_is_in_one_batch_with_its_index() {
         let lengths = [5, 1, 9, 0, 3, 3];
         let pairs: Vec<EncodedPair> =
             lengths.iter().map(|&length| (vec![7; length], vec![8; length / 2])).collect();
         let batches = validation_batches(BatchLayout::Pairs, &pairs, 8, &SpecialTokens::default());
-        let places: Vec<&[usize]> = batches.iter().map(|batch| batch.indices.as_slice()).collect();
-        assert_eq!(places, [&[1, 4, 5][..], &[0], &[2]]);
+        let indices: Vec<&[usize]> = batches.iter().map(|batch| batch.indices.as_slice()).collect();
+        assert_eq!(indices, [&[1, 4, 5][..], &[0], &[2]]);
         for batch in &batches {
             let lengths: Vec<usize> = batch.batch.source_sequences.lengths().collect();
             assert_eq!(lengths, batch.indices.iter().map(|&index| pairs[index].0.len()).collect::<Vec<_>>());

@@ -21,8 +21,8 @@ pub enum CorpusError {
         line: u64,
     },
     /// A line has a label but no text.
-    #[error("{file}, line {line}: the label `{label}` without a text behind it; write label, tab, text")]
-    NoTextBehindLabel {
+    #[error("{file}, line {line}: the label `{label}` without a text after it; write label, tab, text")]
+    LabelWithoutText {
         /// The name of the file.
         file: String,
         /// Counted from 1.
@@ -32,11 +32,11 @@ pub enum CorpusError {
     },
     /// A label does not occur in the training text.
     #[error(
-        "{place}: the label `{label}` is not among those of the training text ({known}); correct it or leave the line out"
+        "{location}: the label `{label}` is not among those of the training text ({known}); correct it or leave the line out"
     )]
     UnknownLabel {
         /// File and line.
-        place: String,
+        location: String,
         /// The label.
         label: String,
         /// The known labels.
@@ -85,15 +85,15 @@ pub enum CorpusError {
         /// Counted from 1.
         byte: usize,
     },
-    /// A line has more bytes than may be.
-    #[error("{file}, line {line} has more than {most} bytes: break it into several lines")]
+    /// A line has more bytes than the limit.
+    #[error("{file}, line {line} has more than {max} bytes: break it into several lines")]
     LongLine {
         /// The name of the file.
         file: String,
         /// Counted from 1.
         line: u64,
-        /// The most bytes of a line.
-        most: usize,
+        /// Maximum number of bytes of a line.
+        max: usize,
     },
     /// Two parallel files differ in their number of lines.
     #[error(

@@ -1,4 +1,4 @@
-//! Filters that leave pairs out of training, with a count for each reason.
+//! Filters that exclude pairs from training, with a count for each reason.
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use super::{CorpusReport, CorpusUnit, Pair};
 /// Which pairs are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Filters {
-    /// The most tokens a side may have, not counting `<eos>`.
+    /// Maximum number of tokens of a side, without `<eos>`.
     pub max_tokens: Option<usize>,
-    /// What happens to longer pairs.
+    /// How longer pairs are handled.
     pub over_long: OverLong,
-    /// The most tokens that the longer side may have for each token of the shorter one.
+    /// Maximum ratio of the token counts of the longer and the shorter side.
     pub(crate) max_ratio: Option<f64>,
-    /// What happens to pairs that repeat an earlier pair on both sides.
+    /// How pairs that repeat an earlier pair on both sides are handled.
     pub duplicates: Duplicates,
 }
 
@@ -31,18 +31,18 @@ impl Default for Filters {
     }
 }
 
-/// What happens to a pair with too many tokens.
+/// How a pair with too many tokens is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OverLong {
     /// It is left out.
     #[default]
     Filter,
-    /// Each side is cut after the last token that fits.
+    /// Each side is truncated.
     Cut,
 }
 
-/// What happens to a pair that repeats an earlier one.
+/// How a pair that repeats an earlier one is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Duplicates {
@@ -65,13 +65,13 @@ pub(crate) enum TextSides {
 /// Why a pair is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterReason {
-    /// One side or both have nothing but white space.
+    /// A side is empty or only white space.
     Empty,
     /// The pair repeats an earlier one.
     Duplicate,
     /// A side has more tokens than allowed.
     OverLong,
-    /// One side is too many times as long as the other.
+    /// The ratio of the lengths is too large.
     Ratio,
 }
 
@@ -80,7 +80,7 @@ pub struct CorpusFilter {
     filters: Filters,
     sides: TextSides,
     seen: HashSet<u128>,
-    /// Both sides end to end, for hashing.
+    /// Both sides concatenated, for hashing.
     joined: Vec<u8>,
     report: CorpusReport,
 }
@@ -91,24 +91,24 @@ impl CorpusFilter {
         CorpusFilter::with_sides(filters, TextSides::Both, CorpusUnit::Pairs)
     }
 
-    /// As [`CorpusFilter::new`], for pairs of which only `sides` are text; the report counts them as `unit`.
+    /// As [`CorpusFilter::new`], for pairs in which only `sides` are text; the report counts them as `unit`.
     pub(crate) fn with_sides(filters: &Filters, sides: TextSides, unit: CorpusUnit) -> CorpusFilter {
         let report = CorpusReport { filters: filters.clone(), unit, ..CorpusReport::default() };
         CorpusFilter { filters: filters.clone(), sides, seen: HashSet::new(), joined: Vec::new(), report }
     }
 
-    /// Counts a line of running text, which is never filtered.
+    /// Counts a line of continuous text, which is never filtered.
     pub(crate) fn count_line(&mut self) {
         self.report.read += 1;
     }
 
-    /// Counts a block of running text.
+    /// Counts a block of continuous text.
     pub(crate) fn count_block(&mut self, tokens: usize) {
         self.report.kept += 1;
         self.report.source_tokens += tokens as u64;
     }
 
-    /// Applies the filters to a pair and its tokens, and counts it; the tokens are cut where the filters ask for it.
+    /// Applies the filters to a pair and its tokens, and counts it; the filters may truncate the tokens.
     pub fn check(
         &mut self,
         pair: &Pair,
@@ -153,7 +153,7 @@ impl CorpusFilter {
         Ok(())
     }
 
-    /// Hashes a length first, so that ("ab", "c") and ("a", "bc") differ.
+    /// Hashes the length of the source first, so that ("ab", "c") and ("a", "bc") differ.
     fn hash(&mut self, pair: &Pair) -> u128 {
         self.joined.clear();
         self.joined.extend_from_slice(&(pair.source.len() as u64).to_le_bytes());
@@ -167,16 +167,16 @@ impl CorpusFilter {
             TextSides::Both => (source.len().min(target.len()), source.len().max(target.len())),
             TextSides::Source => (source.len(), source.len()),
         };
-        if self.filters.max_ratio.is_some_and(|most| longer as f64 > most * shorter as f64) {
+        if self.filters.max_ratio.is_some_and(|max| longer as f64 > max * shorter as f64) {
             return Err(FilterReason::Ratio);
         }
-        if let Some(most) = self.filters.max_tokens.filter(|&most| longer > most) {
+        if let Some(max) = self.filters.max_tokens.filter(|&max| longer > max) {
             match self.filters.over_long {
                 OverLong::Filter => return Err(FilterReason::OverLong),
                 OverLong::Cut => {
-                    source.truncate(most);
+                    source.truncate(max);
                     if self.sides == TextSides::Both {
-                        target.truncate(most);
+                        target.truncate(max);
                     }
                     self.report.cut += 1;
                 }

@@ -14,7 +14,7 @@ use super::zstd::ZstdFrames;
 
 const BUFFER: usize = 1 << 16;
 
-/// Where text comes from.
+/// A source of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A file, plain or compressed.
@@ -32,7 +32,7 @@ impl Input {
         }
     }
 
-    /// The named file, or standard input.
+    /// The named file, or standard input for `None`.
     pub fn of(name: Option<&Path>) -> Input {
         name.map_or(Input::Standard, Input::new)
     }
@@ -42,12 +42,12 @@ impl Input {
         names.iter().map(Input::new).collect()
     }
 
-    /// The bytes as they are on disk.
+    /// The raw bytes, not decompressed.
     pub(crate) fn open_raw(&self) -> Result<Box<dyn BufRead + Send>, CorpusError> {
         match self {
             Input::File(path) => {
                 let file =
-                    File::open(path).and_then(refuse_folder).map_err(|error| self.unreadable(error))?;
+                    File::open(path).and_then(reject_folder).map_err(|error| self.unreadable(error))?;
                 Ok(Box::new(BufReader::with_capacity(BUFFER, file)))
             }
             Input::Standard => Ok(Box::new(BufReader::with_capacity(BUFFER, io::stdin()))),
@@ -55,20 +55,20 @@ impl Input {
     }
 
     /// The decompressed text. The compression is detected from the first bytes, not from the name.
-    pub(super) fn open(&self) -> Result<(Box<dyn BufRead + Send>, Packing), CorpusError> {
+    pub(super) fn open(&self) -> Result<(Box<dyn BufRead + Send>, Compression), CorpusError> {
         let raw = self.open_raw()?;
-        let (raw, packing) = peek(raw).map_err(|error| self.unreadable(error))?;
-        let text: Box<dyn BufRead + Send> = match packing {
-            Packing::Plain => raw,
-            Packing::Gzip => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw))),
-            Packing::Xz => Box::new(BufReader::with_capacity(BUFFER, XzReader::new(raw, true))),
-            Packing::Zstd => Box::new(BufReader::with_capacity(BUFFER, ZstdFrames::new(raw))),
+        let (raw, compression) = peek(raw).map_err(|error| self.unreadable(error))?;
+        let text: Box<dyn BufRead + Send> = match compression {
+            Compression::Plain => raw,
+            Compression::Gzip => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw))),
+            Compression::Xz => Box::new(BufReader::with_capacity(BUFFER, XzReader::new(raw, true))),
+            Compression::Zstd => Box::new(BufReader::with_capacity(BUFFER, ZstdFrames::new(raw))),
         };
-        Ok((text, packing))
+        Ok((text, compression))
     }
 
-    /// The file and the line that was read as number `line` of this input, counted from 1, for messages.
-    pub fn place(&self, line: u64) -> String {
+    /// The name of the input and a line number counted from 1, for messages.
+    pub fn location(&self, line: u64) -> String {
         format!("{self}, line {line}")
     }
 
@@ -86,67 +86,68 @@ impl fmt::Display for Input {
     }
 }
 
-/// On Unix opening a folder succeeds; only reading it fails, and that error lacks its name.
-fn refuse_folder(file: File) -> io::Result<File> {
+/// On Unix, opening a folder succeeds and only reading it fails, with an error that lacks its name.
+fn reject_folder(file: File) -> io::Result<File> {
     if file.metadata()?.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder, not a file"));
     }
     Ok(file)
 }
 
-/// Detects the compression, and returns a reader that still has the first bytes. Reads no more than the decision
-/// needs: at a terminal every line must be processed before the next one is typed.
-fn peek(mut raw: Box<dyn BufRead + Send>) -> io::Result<(Box<dyn BufRead + Send>, Packing)> {
+/// Detects the compression, and returns a reader that still has the first bytes. Reads no more bytes than
+/// necessary: at a terminal, every line must be processed before the next one is typed.
+fn peek(mut raw: Box<dyn BufRead + Send>) -> io::Result<(Box<dyn BufRead + Send>, Compression)> {
     let mut start = Vec::new();
-    while Packing::may_begin_with(&start) {
+    while Compression::may_begin_with(&start) {
         let before = start.len();
         raw.by_ref().take(1).read_to_end(&mut start)?;
         if start.len() == before {
             break;
         }
     }
-    let packing = Packing::of(&start);
-    Ok((Box::new(io::Cursor::new(start).chain(raw)), packing))
+    let compression = Compression::of(&start);
+    Ok((Box::new(io::Cursor::new(start).chain(raw)), compression))
 }
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(super) enum Compression {
     Plain,
     Gzip,
     Xz,
     Zstd,
 }
 
-/// The first bytes of each format. zstd has its frames, and 16 kinds of skippable frames that other tools put first.
-const MAGIC: [(Packing, &[RangeInclusive<u8>]); 4] = [
-    (Packing::Gzip, &[0x1F..=0x1F, 0x8B..=0x8B]),
-    (Packing::Xz, &[0xFD..=0xFD, 0x37..=0x37, 0x7A..=0x7A, 0x58..=0x58, 0x5A..=0x5A, 0..=0]),
-    (Packing::Zstd, &[0x28..=0x28, 0xB5..=0xB5, 0x2F..=0x2F, 0xFD..=0xFD]),
-    (Packing::Zstd, &[0x50..=0x5F, 0x2A..=0x2A, 0x4D..=0x4D, 0x18..=0x18]),
+/// Magic bytes of each format. zstd files begin with a frame, or with one of 16 kinds of skippable frames of
+/// other tools.
+const MAGIC: [(Compression, &[RangeInclusive<u8>]); 4] = [
+    (Compression::Gzip, &[0x1F..=0x1F, 0x8B..=0x8B]),
+    (Compression::Xz, &[0xFD..=0xFD, 0x37..=0x37, 0x7A..=0x7A, 0x58..=0x58, 0x5A..=0x5A, 0..=0]),
+    (Compression::Zstd, &[0x28..=0x28, 0xB5..=0xB5, 0x2F..=0x2F, 0xFD..=0xFD]),
+    (Compression::Zstd, &[0x50..=0x5F, 0x2A..=0x2A, 0x4D..=0x4D, 0x18..=0x18]),
 ];
 
-impl Packing {
+impl Compression {
     /// Whether one more byte could show that the file is compressed.
     fn may_begin_with(start: &[u8]) -> bool {
-        MAGIC.iter().any(|(_, magic)| start.len() < magic.len() && agree(start, magic))
+        MAGIC.iter().any(|(_, magic)| start.len() < magic.len() && matches_magic(start, magic))
     }
 
-    fn of(start: &[u8]) -> Packing {
-        let found = MAGIC.iter().find(|(_, magic)| start.len() == magic.len() && agree(start, magic));
-        found.map_or(Packing::Plain, |(packing, _)| *packing)
+    fn of(start: &[u8]) -> Compression {
+        let found = MAGIC.iter().find(|(_, magic)| start.len() == magic.len() && matches_magic(start, magic));
+        found.map_or(Compression::Plain, |(compression, _)| *compression)
     }
 
     pub(super) fn name(self) -> Option<&'static str> {
         match self {
-            Packing::Plain => None,
-            Packing::Gzip => Some("gzip"),
-            Packing::Xz => Some("xz"),
-            Packing::Zstd => Some("zstd"),
+            Compression::Plain => None,
+            Compression::Gzip => Some("gzip"),
+            Compression::Xz => Some("xz"),
+            Compression::Zstd => Some("zstd"),
         }
     }
 }
 
-fn agree(start: &[u8], magic: &[RangeInclusive<u8>]) -> bool {
+fn matches_magic(start: &[u8], magic: &[RangeInclusive<u8>]) -> bool {
     start.iter().zip(magic).all(|(byte, range)| range.contains(byte))
 }

@@ -3,62 +3,62 @@
 use std::io::{self, BufRead, Read};
 
 use super::error::CorpusError;
-use super::input::{Input, Packing};
+use super::input::{Compression, Input};
 
 const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
 
-/// The most bytes of a line, unless [`Lines::bounded`] says otherwise. A corpus may be one line, but no more than this is kept
-/// in memory for it.
-const LONGEST_LINE: usize = 1 << 30;
+/// Default maximum number of bytes of a line; see [`Lines::bounded`]. It bounds the memory for a file that is
+/// a single line.
+const MAX_LINE_BYTES: usize = 1 << 30;
 
-/// What becomes of a line that has more bytes than it may have.
+/// How lines over the byte limit are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LongLines {
-    /// An error; the rest of the line is not read.
+    /// They are an error; the rest of the line is not read.
     Refused,
-    /// Its beginning is the line.
+    /// They are truncated.
     Cut,
 }
 
 /// Reads the lines of one input and counts them. All lines share one buffer.
 pub struct Lines {
     input: Input,
-    packing: Packing,
+    compression: Compression,
     reader: Box<dyn BufRead + Send>,
     buffer: Vec<u8>,
-    /// Lines that were read.
+    /// Number of lines read.
     count: u64,
-    most_bytes: usize,
+    max_bytes: usize,
     long: LongLines,
     was_cut: bool,
-    /// Whether the rest of a line that was cut is still to be skipped.
+    /// Whether the rest of a truncated line must still be skipped.
     has_rest: bool,
 }
 
 impl Lines {
     /// Opens a file, compressed or not.
     pub fn open(input: &Input) -> Result<Lines, CorpusError> {
-        let (reader, packing) = input.open()?;
+        let (reader, compression) = input.open()?;
         Ok(Lines {
             input: input.clone(),
-            packing,
+            compression,
             reader,
             buffer: Vec::new(),
             count: 0,
-            most_bytes: LONGEST_LINE,
+            max_bytes: MAX_LINE_BYTES,
             long: LongLines::Refused,
             was_cut: false,
             has_rest: false,
         })
     }
 
-    /// The same with another limit of a line's bytes.
-    pub fn bounded(self, most_bytes: usize, long: LongLines) -> Lines {
-        Lines { most_bytes: most_bytes.min(LONGEST_LINE), long, ..self }
+    /// The same with another maximum number of bytes of a line.
+    pub fn bounded(self, max_bytes: usize, long: LongLines) -> Lines {
+        Lines { max_bytes: max_bytes.min(MAX_LINE_BYTES), long, ..self }
     }
 
     /// The next line without its end; `None` at the end of the file.
-    #[allow(clippy::should_implement_trait)] // It lends its buffer, which an iterator cannot.
+    #[allow(clippy::should_implement_trait)] // It lends its buffer, which `Iterator` cannot.
     pub fn next(&mut self) -> Result<Option<&str>, CorpusError> {
         if !self.advance()? {
             return Ok(None);
@@ -66,7 +66,7 @@ impl Lines {
         let line = self.text();
         match std::str::from_utf8(line) {
             Ok(line) => Ok(Some(line)),
-            // Cut in the middle of a character.
+            // Truncated inside a character.
             Err(error) if self.was_cut && error.error_len().is_none() => {
                 Ok(std::str::from_utf8(&line[..error.valid_up_to()]).ok())
             }
@@ -78,12 +78,12 @@ impl Lines {
         }
     }
 
-    /// The number of the line that was read last, counted from 1. Before that of a range, the beginning of its file is read.
+    /// The number of the last line read, counted from 1.
     pub fn number(&self) -> u64 {
         self.count
     }
 
-    /// Where the lines come from.
+    /// The source of the lines.
     pub fn input(&self) -> &Input {
         &self.input
     }
@@ -94,28 +94,25 @@ impl Lines {
         Ok(self.number())
     }
 
-    /// Reads one line into the buffer, its end included; the beginning of a line that is too long.
+    /// Reads one line into the buffer, with its line end; truncated if it is too long.
     fn advance(&mut self) -> Result<bool, CorpusError> {
-        // Not when the line was cut: whoever refuses such a line need not wait for its end.
+        // Skipped here and not when the line was truncated: a caller that rejects the line need not read to
+        // its end.
         if std::mem::take(&mut self.has_rest) {
             self.reader.skip_until(b'\n').map_err(|error| self.read_error(error))?;
         }
         self.buffer.clear();
-        let (most, around) = (self.most_bytes, BYTE_ORDER_MARK.len() + b"\r\n".len());
-        let mut reader = self.reader.by_ref().take((most + around) as u64);
+        let (max, extra) = (self.max_bytes, BYTE_ORDER_MARK.len() + b"\r\n".len());
+        let mut reader = self.reader.by_ref().take((max + extra) as u64);
         let count = reader.read_until(b'\n', &mut self.buffer).map_err(|error| self.read_error(error))?;
         self.count += u64::from(count > 0);
-        self.was_cut = self.text().len() > most;
+        self.was_cut = self.text().len() > max;
         if self.was_cut {
             if self.long == LongLines::Refused {
-                return Err(CorpusError::LongLine {
-                    file: self.input.to_string(),
-                    line: self.number(),
-                    most,
-                });
+                return Err(CorpusError::LongLine { file: self.input.to_string(), line: self.number(), max });
             }
             self.has_rest = self.buffer.last() != Some(&b'\n');
-            self.buffer.truncate(most);
+            self.buffer.truncate(max);
         }
         Ok(count > 0)
     }
@@ -132,7 +129,7 @@ impl Lines {
     }
 
     fn read_error(&self, error: io::Error) -> CorpusError {
-        match self.packing.name() {
+        match self.compression.name() {
             None => self.input.unreadable(error),
             Some(format) => CorpusError::Damaged { file: self.input.to_string(), format, error },
         }

@@ -6,8 +6,8 @@
 mod error;
 mod filter;
 mod input;
+mod line_examples;
 mod lines;
-mod one_file;
 mod pairs;
 mod report;
 mod zstd;

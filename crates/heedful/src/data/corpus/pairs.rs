@@ -8,24 +8,24 @@ use std::path::Path;
 use super::Pair;
 use super::error::CorpusError;
 use super::input::Input;
+use super::line_examples::{self, LineKind};
 use super::lines::{Lines, LongLines};
-use super::one_file::{self, LineKind};
 use crate::store::durable::replace;
 
 /// The files of a corpus, read one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorpusFiles {
-    pub(super) parts: Vec<Part>,
+    pub(super) file_sets: Vec<FileSet>,
 }
 
 /// Files that are read together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum FileSet {
     /// Line n of one is the translation of line n of the other.
     Parallel { source: Input, target: Input },
-    /// Source, tab, target; further columns are not read.
+    /// Source, tab, target; further columns are ignored.
     TabSeparated(Input),
-    /// Each line is a whole example.
+    /// Each line is a complete example.
     Lines(Input, LineKind),
 }
 
@@ -51,41 +51,41 @@ impl CorpusFiles {
         let parallel = sources
             .iter()
             .zip(targets)
-            .map(|(source, target)| Part::Parallel { source: source.clone(), target: target.clone() });
-        let tab_separated = tab_separated.iter().cloned().map(Part::TabSeparated);
-        Ok(CorpusFiles { parts: parallel.chain(tab_separated).collect() })
+            .map(|(source, target)| FileSet::Parallel { source: source.clone(), target: target.clone() });
+        let tab_separated = tab_separated.iter().cloned().map(FileSet::TabSeparated);
+        Ok(CorpusFiles { file_sets: parallel.chain(tab_separated).collect() })
     }
 
     /// One source file and one target file.
     pub fn parallel(source: impl AsRef<Path>, target: impl AsRef<Path>) -> CorpusFiles {
         let (source, target) = (Input::new(source), Input::new(target));
-        CorpusFiles { parts: vec![Part::Parallel { source, target }] }
+        CorpusFiles { file_sets: vec![FileSet::Parallel { source, target }] }
     }
 
     /// Reads all pairs from the beginning.
     pub fn pairs(&self) -> Pairs {
-        Pairs { waiting: self.parts.clone().into(), open: None, most_bytes: None }
+        Pairs { waiting: self.file_sets.clone().into(), open: None, max_bytes: None }
     }
 
     /// Every file, in the order of reading.
     pub fn inputs(&self) -> impl Iterator<Item = &Input> {
-        self.parts.iter().flat_map(|part| match part {
-            Part::Parallel { source, target } => vec![source, target],
-            Part::TabSeparated(input) | Part::Lines(input, _) => vec![input],
+        self.file_sets.iter().flat_map(|file_set| match file_set {
+            FileSet::Parallel { source, target } => vec![source, target],
+            FileSet::TabSeparated(input) | FileSet::Lines(input, _) => vec![input],
         })
     }
 
     /// Whether the pairs can be read only once. A caller that reads them twice (for a vocabulary, then for training)
-    /// keeps a copy with [`CorpusFiles::keep_in`].
+    /// makes a copy with [`CorpusFiles::copy_into`].
     pub(crate) fn reads_standard_input(&self) -> bool {
         self.inputs().any(|input| *input == Input::Standard)
     }
 
-    /// The files that [`CorpusFiles::keep_in`] writes into this folder.
-    pub(crate) fn kept_in(&self, folder: &Path) -> CorpusFiles {
+    /// The files that [`CorpusFiles::copy_into`] writes into this folder.
+    pub(crate) fn copies_in(&self, folder: &Path) -> CorpusFiles {
         match self.line_kind() {
             Some(kind) => {
-                CorpusFiles { parts: vec![Part::Lines(Input::new(folder.join("lines.txt")), kind)] }
+                CorpusFiles { file_sets: vec![FileSet::Lines(Input::new(folder.join("lines.txt")), kind)] }
             }
             None => CorpusFiles::parallel(folder.join("source.txt"), folder.join("target.txt")),
         }
@@ -93,10 +93,10 @@ impl CorpusFiles {
 
     /// Copies all pairs into `source.txt` and `target.txt` of a folder, or `lines.txt` if each line is an example, and
     /// returns these files.
-    pub(crate) fn keep_in(&self, folder: &Path) -> Result<CorpusFiles, CorpusError> {
+    pub(crate) fn copy_into(&self, folder: &Path) -> Result<CorpusFiles, CorpusError> {
         if self.line_kind().is_some() {
-            self.keep_lines(&folder.join("lines.txt"))?;
-            return Ok(self.kept_in(folder));
+            self.copy_lines(&folder.join("lines.txt"))?;
+            return Ok(self.copies_in(folder));
         }
         let paths = [folder.join("source.txt"), folder.join("target.txt")];
         let write_error = |path: &Path, error| CorpusError::Write { file: path.display().to_string(), error };
@@ -105,38 +105,39 @@ impl CorpusFiles {
             replace(&paths[1], |target| {
                 for (index, pair) in self.pairs().enumerate() {
                     let pair = pair?;
-                    write_line(source, index, &pair.source).map_err(|error| KeepError::At(0, error))?;
-                    write_line(target, index, &pair.target).map_err(|error| KeepError::At(1, error))?;
+                    write_line(source, index, &pair.source).map_err(|error| CopyError::At(0, error))?;
+                    write_line(target, index, &pair.target).map_err(|error| CopyError::At(1, error))?;
                 }
                 Ok(())
             })
         });
         match copied {
-            Ok(()) => Ok(self.kept_in(folder)),
-            Err(KeepError::Corpus(error)) => Err(error),
-            Err(KeepError::At(side, error)) => Err(write_error(&paths[side], error)),
+            Ok(()) => Ok(self.copies_in(folder)),
+            Err(CopyError::Corpus(error)) => Err(error),
+            Err(CopyError::At(side, error)) => Err(write_error(&paths[side], error)),
         }
     }
 }
 
-enum KeepError {
+enum CopyError {
     Corpus(CorpusError),
     At(usize, io::Error),
 }
 
-impl From<CorpusError> for KeepError {
-    fn from(error: CorpusError) -> KeepError {
-        KeepError::Corpus(error)
+impl From<CorpusError> for CopyError {
+    fn from(error: CorpusError) -> CopyError {
+        CopyError::Corpus(error)
     }
 }
 
-impl From<io::Error> for KeepError {
-    fn from(error: io::Error) -> KeepError {
-        KeepError::At(0, error)
+impl From<io::Error> for CopyError {
+    fn from(error: io::Error) -> CopyError {
+        CopyError::At(0, error)
     }
 }
 
-/// A first line that begins with U+FEFF would lose it as a byte order mark when it is read: a second one protects it.
+/// A first line that begins with U+FEFF would lose it as a byte order mark when it is read, so a second one
+/// is written before it.
 fn write_line(file: &mut BufWriter<fs::File>, index: usize, line: &str) -> io::Result<()> {
     if index == 0 && line.starts_with('\u{FEFF}') {
         file.write_all("\u{FEFF}".as_bytes())?;
@@ -147,13 +148,13 @@ fn write_line(file: &mut BufWriter<fs::File>, index: usize, line: &str) -> io::R
 
 /// Iterates over all pairs of a corpus. Ends after an error.
 pub struct Pairs {
-    waiting: VecDeque<Part>,
-    open: Option<OpenPart>,
-    /// The most bytes of a line on each side; longer ones are cut.
-    most_bytes: Option<[usize; 2]>,
+    waiting: VecDeque<FileSet>,
+    open: Option<OpenFiles>,
+    /// Maximum number of bytes of a line on each side; longer lines are truncated.
+    max_bytes: Option<[usize; 2]>,
 }
 
-enum OpenPart {
+enum OpenFiles {
     Parallel { source: Lines, target: Lines },
     TabSeparated(Lines),
     Lines(Lines, LineKind),
@@ -173,16 +174,17 @@ impl Iterator for Pairs {
 }
 
 impl Pairs {
-    /// The same pairs of parallel files or of plain text, each line cut where it has more bytes than these (source, target).
-    pub fn cut_at(self, most_bytes: [usize; 2]) -> Pairs {
-        Pairs { most_bytes: Some(most_bytes), ..self }
+    /// The same pairs of parallel files or plain text, with lines truncated to these numbers of bytes
+    /// (source, target).
+    pub fn cut_at(self, max_bytes: [usize; 2]) -> Pairs {
+        Pairs { max_bytes: Some(max_bytes), ..self }
     }
 
-    /// File and line of the pair that was read last.
-    pub fn place(&self) -> String {
+    /// File and line of the last pair read.
+    pub fn location(&self) -> String {
         match &self.open {
-            Some(OpenPart::Parallel { source: lines, .. })
-            | Some(OpenPart::TabSeparated(lines) | OpenPart::Lines(lines, _)) => {
+            Some(OpenFiles::Parallel { source: lines, .. })
+            | Some(OpenFiles::TabSeparated(lines) | OpenFiles::Lines(lines, _)) => {
                 format!("{}, line {}", lines.input(), lines.number())
             }
             None => "at the end of the files".to_owned(),
@@ -194,10 +196,10 @@ impl Pairs {
             if self.open.is_none() {
                 match self.waiting.pop_front() {
                     None => return Ok(None),
-                    Some(part) => self.open = Some(OpenPart::new(&part, self.most_bytes)?),
+                    Some(file_set) => self.open = Some(OpenFiles::new(&file_set, self.max_bytes)?),
                 }
             }
-            if let Some(pair) = self.open.as_mut().map(OpenPart::read).transpose()?.flatten() {
+            if let Some(pair) = self.open.as_mut().map(OpenFiles::read).transpose()?.flatten() {
                 return Ok(Some(pair));
             }
             self.open = None;
@@ -205,35 +207,35 @@ impl Pairs {
     }
 }
 
-impl OpenPart {
-    fn new(part: &Part, most_bytes: Option<[usize; 2]>) -> Result<OpenPart, CorpusError> {
-        Ok(match part {
-            Part::Parallel { source, target } => {
+impl OpenFiles {
+    fn new(file_set: &FileSet, max_bytes: Option<[usize; 2]>) -> Result<OpenFiles, CorpusError> {
+        Ok(match file_set {
+            FileSet::Parallel { source, target } => {
                 let (source, target) = (Lines::open(source)?, Lines::open(target)?);
-                match most_bytes {
-                    None => OpenPart::Parallel { source, target },
-                    Some(most) => OpenPart::Parallel {
-                        source: source.bounded(most[0], LongLines::Cut),
-                        target: target.bounded(most[1], LongLines::Cut),
+                match max_bytes {
+                    None => OpenFiles::Parallel { source, target },
+                    Some(max) => OpenFiles::Parallel {
+                        source: source.bounded(max[0], LongLines::Cut),
+                        target: target.bounded(max[1], LongLines::Cut),
                     },
                 }
             }
-            Part::TabSeparated(input) => OpenPart::TabSeparated(Lines::open(input)?),
-            Part::Lines(input, kind) => {
+            FileSet::TabSeparated(input) => OpenFiles::TabSeparated(Lines::open(input)?),
+            FileSet::Lines(input, kind) => {
                 let lines = Lines::open(input)?;
-                let most = most_bytes.filter(|_| *kind == LineKind::Text);
-                let lines = match most {
+                let max = max_bytes.filter(|_| *kind == LineKind::Text);
+                let lines = match max {
                     None => lines,
-                    Some([most, _]) => lines.bounded(most, LongLines::Cut),
+                    Some([max, _]) => lines.bounded(max, LongLines::Cut),
                 };
-                OpenPart::Lines(lines, *kind)
+                OpenFiles::Lines(lines, *kind)
             }
         })
     }
 
     fn read(&mut self) -> Result<Option<Pair>, CorpusError> {
         match self {
-            OpenPart::Parallel { source, target } => {
+            OpenFiles::Parallel { source, target } => {
                 let lines = (source.next()?.map(str::to_owned), target.next()?.map(str::to_owned));
                 match lines {
                     (Some(source), Some(target)) => Ok(Some(Pair { source, target })),
@@ -241,8 +243,8 @@ impl OpenPart {
                     _ => Err(misaligned(source, target)),
                 }
             }
-            OpenPart::Lines(lines, kind) => one_file::read(lines, *kind),
-            OpenPart::TabSeparated(lines) => {
+            OpenFiles::Lines(lines, kind) => line_examples::read(lines, *kind),
+            OpenFiles::TabSeparated(lines) => {
                 let Some(line) = lines.next()? else { return Ok(None) };
                 // An empty line is an empty pair, as in parallel files, and not an error.
                 if line.is_empty() {

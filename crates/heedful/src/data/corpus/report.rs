@@ -14,7 +14,7 @@ pub struct CorpusReport {
     pub read: u64,
     /// Pairs that were kept.
     pub kept: u64,
-    /// Pairs that are empty on one side or both.
+    /// Pairs that are empty on one or both sides.
     pub empty: u64,
     /// Pairs that repeat an earlier one.
     pub duplicates: u64,
@@ -22,7 +22,7 @@ pub struct CorpusReport {
     pub over_long: u64,
     /// Pairs whose sides differ too much in length.
     pub ratio: u64,
-    /// Kept pairs that were cut to the allowed length.
+    /// Kept pairs that were truncated to the maximum length.
     pub cut: u64,
     /// Tokens of the kept sources.
     pub source_tokens: u64,
@@ -30,12 +30,12 @@ pub struct CorpusReport {
     pub target_tokens: u64,
     /// The filters that were applied.
     pub(crate) filters: Filters,
-    /// What the counts refer to.
+    /// The unit of the counts.
     #[serde(default)]
     pub unit: CorpusUnit,
 }
 
-/// What the examples of a corpus are.
+/// The kind of examples that a report counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CorpusUnit {
@@ -44,12 +44,12 @@ pub enum CorpusUnit {
     Pairs,
     /// Texts, one a line.
     Texts,
-    /// Lines of a running text, cut into blocks.
+    /// Lines of continuous text, cut into blocks.
     Blocks,
 }
 
 impl CorpusReport {
-    /// Pairs that were filtered for any reason.
+    /// Pairs that were filtered out, for any reason.
     pub(crate) fn filtered(&self) -> u64 {
         self.empty + self.duplicates + self.over_long + self.ratio
     }
@@ -60,7 +60,7 @@ impl CorpusReport {
     }
 }
 
-/// A table. Filters that are off have no row; a filter that removed nothing shows 0.
+/// A table. Inactive filters have no row; a filter that removed nothing shows 0.
 impl fmt::Display for CorpusReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let longest = self.filters.max_tokens.unwrap_or(usize::MAX);
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_lines_up_and_leaves_out_filters_that_are_off() {
+    fn the_table_is_aligned_and_omits_inactive_filters() {
         let report = CorpusReport {
             read: 1_234_567,
             kept: 1_234_000,
@@ -133,7 +133,7 @@ target tokens             999";
     }
 
     #[test]
-    fn reports_survive_json() {
+    fn reports_round_trip_through_json() {
         let report = CorpusReport { read: 3, kept: 2, empty: 1, ..CorpusReport::default() };
         let json = serde_json::to_string(&report).expect("numbers are JSON");
         assert_eq!(serde_json::from_str::<CorpusReport>(&json).expect("our own JSON"), report);

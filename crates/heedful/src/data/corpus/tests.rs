@@ -36,8 +36,8 @@ fn xz(text: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
-type Packer = fn(&[u8]) -> Vec<u8>;
-const PACKERS: [(&str, Packer); 3] = [("gzip", gzip), ("zstd", zstd), ("xz", xz)];
+type Compressor = fn(&[u8]) -> Vec<u8>;
+const COMPRESSORS: [(&str, Compressor); 3] = [("gzip", gzip), ("zstd", zstd), ("xz", xz)];
 
 #[test]
 fn only_newlines_end_lines() {
@@ -63,43 +63,43 @@ fn files_follow_each_other_and_tabs_separate() {
 }
 
 #[test]
-fn compressed_files_are_known_by_their_content_and_may_have_several_members() {
+fn compression_is_detected_by_content_and_files_may_have_several_members() {
     let folder = tempfile::tempdir().expect("a folder");
     let first: String = (0..5000).map(|number| format!("{number}\tα{number}\n")).collect();
     let expected: Vec<_> =
         (0..5000).chain([7]).map(|number| (number.to_string(), format!("α{number}"))).collect();
-    for (format, pack) in PACKERS {
-        let packed = [pack(first.as_bytes()), pack(b""), pack("7\tα7".as_bytes())].concat();
-        let path = write(folder.path(), "no-telling-name", &packed);
+    for (format, compress) in COMPRESSORS {
+        let compressed = [compress(first.as_bytes()), compress(b""), compress("7\tα7".as_bytes())].concat();
+        let path = write(folder.path(), "no-telling-name", &compressed);
         assert_eq!(read_tsv(&path).expect("a good file"), expected, "{format}");
     }
 }
 
 #[test]
-fn cut_off_and_damaged_files_are_errors_that_name_them() {
+fn truncated_and_damaged_files_are_errors_that_name_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let text: String = (0..3000).map(|number| format!("{}\tt\n", number * 7919 % 3001)).collect();
-    for (format, pack) in PACKERS {
-        let packed = pack(text.as_bytes());
-        for length in [10, packed.len() / 2, packed.len() - 5, packed.len() - 1] {
-            let path = write(folder.path(), "cut", &packed[..length]);
+    for (format, compress) in COMPRESSORS {
+        let compressed = compress(text.as_bytes());
+        for length in [10, compressed.len() / 2, compressed.len() - 5, compressed.len() - 1] {
+            let path = write(folder.path(), "cut", &compressed[..length]);
             let error = read_tsv(&path).expect_err("a cut file");
             assert!(error.contains("cut") && error.contains(format), "{format} at {length}: {error}");
         }
-        let mut damaged = packed.clone();
+        let mut damaged = compressed.clone();
         let middle = damaged.len() / 2;
         damaged[middle] ^= 0x55;
         damaged[middle + 1] ^= 0xAA;
         let error = read_tsv(&write(folder.path(), "damaged", &damaged)).expect_err("a damaged file");
         assert!(error.contains("damaged"), "{format}: {error}");
-        let mut followed = packed;
+        let mut followed = compressed;
         followed.extend_from_slice(b"something else");
         assert!(read_tsv(&write(folder.path(), "followed", &followed)).is_err(), "{format}");
     }
 }
 
 #[test]
-fn bad_files_are_named_with_their_line() {
+fn errors_name_file_and_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     let two = write(folder.path(), "two", "1\n2\n");
@@ -110,7 +110,7 @@ fn bad_files_are_named_with_their_line() {
     assert!(misaligned.contains("five has 5 lines") && misaligned.contains("two has 2"), "{misaligned}");
 
     let latin = write(folder.path(), "latin", b"good\tline\nB\xE4r\tbear\n");
-    let error = read_tsv(&latin).expect_err("no UTF-8");
+    let error = read_tsv(&latin).expect_err("not UTF-8");
     assert!(error.contains("latin, line 2: byte 2"), "{error}");
 
     let no_tab = write(folder.path(), "no-tab", "a\tb\nc d\n");
@@ -122,7 +122,7 @@ fn bad_files_are_named_with_their_line() {
 }
 
 #[test]
-fn files_that_do_not_pair_up_are_refused() {
+fn unequal_numbers_of_files_are_an_error() {
     let inputs = |names: &[&str]| -> Vec<Input> { names.iter().map(Input::new).collect() };
     let message = |sources: &[&str], targets: &[&str], tsv: &[&str]| {
         let files = CorpusFiles::new(&inputs(sources), &inputs(targets), &inputs(tsv));
@@ -134,7 +134,7 @@ fn files_that_do_not_pair_up_are_refused() {
 }
 
 #[test]
-fn after_an_error_there_is_nothing_more() {
+fn reading_ends_after_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let bad = Input::new(write(folder.path(), "bad", "a\tb\nno tab\nc\td\n"));
     let mut pairs = CorpusFiles::new(&[], &[], &[bad.clone(), bad]).expect("two files").pairs();
@@ -144,11 +144,11 @@ fn after_an_error_there_is_nothing_more() {
 }
 
 #[test]
-fn a_kept_copy_has_the_same_pairs() {
+fn a_copied_corpus_has_the_same_pairs() {
     let folder = tempfile::tempdir().expect("a folder");
     let tsv = Input::new(write(folder.path(), "t", "\u{FEFF}\u{FEFF}a\tb\r\n\u{FEFF}c\td\n\n"));
     let files = CorpusFiles::new(&[], &[], &[tsv]).expect("one file");
-    let kept = files.keep_in(&folder.path().join("run")).expect("a copy");
+    let kept = files.copy_into(&folder.path().join("run")).expect("a copy");
     assert_eq!(read(&kept), read(&files));
     assert!(!kept.reads_standard_input());
 }
@@ -163,7 +163,7 @@ fn lines_of_many_megabytes_are_read() {
 }
 
 #[test]
-fn long_lines_are_cut_or_refused_and_the_next_line_is_whole() {
+fn long_lines_are_truncated_or_an_error_and_the_next_line_is_complete() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = format!("\u{FEFF}12345678\r\n{}\n你好你\n{}", "x".repeat(100_000), "y".repeat(9));
     for content in [text.clone().into_bytes(), gzip(text.as_bytes())] {

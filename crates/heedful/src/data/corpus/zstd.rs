@@ -1,5 +1,5 @@
-//! All frames of a zstd file, one after the other. The `ruzstd` decoder reads single frames and leaves their checksums
-//! to the caller.
+//! Reads all frames of a zstd file. The `ruzstd` decoder reads single frames and leaves checking their
+//! checksums to the caller.
 
 use std::io::{self, BufRead, Read};
 
@@ -7,7 +7,7 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 pub(super) struct ZstdFrames<R> {
-    packed: R,
+    compressed: R,
     decoder: FrameDecoder,
     state: State,
 }
@@ -18,14 +18,14 @@ enum State {
 }
 
 impl<R: BufRead> ZstdFrames<R> {
-    pub(super) fn new(packed: R) -> ZstdFrames<R> {
-        ZstdFrames { packed, decoder: FrameDecoder::new(), state: State::BetweenFrames }
+    pub(super) fn new(compressed: R) -> ZstdFrames<R> {
+        ZstdFrames { compressed, decoder: FrameDecoder::new(), state: State::BetweenFrames }
     }
 
     /// Opens the next frame; false at the end of the file.
     fn next_frame(&mut self) -> io::Result<bool> {
-        while !self.packed.fill_buf()?.is_empty() {
-            match self.decoder.reset(&mut self.packed) {
+        while !self.compressed.fill_buf()?.is_empty() {
+            match self.decoder.reset(&mut self.compressed) {
                 Ok(()) => {
                     self.state = State::InFrame;
                     return Ok(true);
@@ -41,7 +41,7 @@ impl<R: BufRead> ZstdFrames<R> {
     }
 
     fn skip(&mut self, length: u64) -> io::Result<()> {
-        let skipped = io::copy(&mut self.packed.by_ref().take(length), &mut io::sink())?;
+        let skipped = io::copy(&mut self.compressed.by_ref().take(length), &mut io::sink())?;
         if skipped < length {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends in a skippable frame"));
         }
@@ -70,7 +70,7 @@ impl<R: BufRead> Read for ZstdFrames<R> {
                 State::InFrame => {
                     while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                         let one = BlockDecodingStrategy::UptoBlocks(1);
-                        self.decoder.decode_blocks(&mut self.packed, one).map_err(io::Error::other)?;
+                        self.decoder.decode_blocks(&mut self.compressed, one).map_err(io::Error::other)?;
                     }
                     let count = self.decoder.read(buffer)?;
                     if count > 0 || buffer.is_empty() {

@@ -15,7 +15,7 @@ use crate::store::durable::replace;
 
 impl EncodedCorpus {
     /// Encodes pairs into a file on all threads. `progress` is called from time to time with the number of pairs read.
-    /// The file appears at `path` only when all is written, checked and synced.
+    /// The file appears at `path` only when it is complete, checked and synced.
     pub fn build(
         path: &Path,
         files: &CorpusFiles,
@@ -75,7 +75,7 @@ fn build(
         let mut writer = Writer::new(file)?;
         let mut rest = Vec::new();
         encode_all(examples, progress, |pair, encoded| {
-            for example in examples.kind.keep(pair, encoded, &mut rest, &mut filter) {
+            for example in examples.kind.add(pair, encoded, &mut rest, &mut filter) {
                 writer.add(&example)?;
             }
             Ok(())
@@ -134,7 +134,7 @@ fn encode_all(
                 && let Some(pair) = pairs.next()
             {
                 let pair = pair?;
-                kind.check(&pair, || pairs.place())?;
+                kind.check(&pair, || pairs.location())?;
                 chunk.push(pair);
             }
             read += chunk.len() as u64;

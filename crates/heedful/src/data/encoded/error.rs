@@ -27,11 +27,11 @@ pub enum EncodedError {
         error: io::Error,
     },
     /// The file is cut off or its bytes changed.
-    #[error("{file} is damaged: {reason}. Delete it, and it is built anew")]
+    #[error("{file} is damaged: {reason}. Delete it, and it will be built again")]
     Damaged {
         /// The name of the file.
         file: String,
-        /// What was found.
+        /// Description of the damage.
         reason: String,
     },
     /// The filters leave nothing to train on.

@@ -5,7 +5,7 @@
 //! Labels   (text ids, [label])
 //! Lines    ([], line ids)              one line, one example
 //! Texts    (text ids, [])
-//! Blocks   ([], ids) or (ids, [])      all lines end to end, line ends included, cut into blocks of equal length
+//! Blocks   ([], ids) or (ids, [])      all lines concatenated, line ends included, cut into blocks of equal length
 //! ```
 
 use super::EncodedPair;
@@ -21,11 +21,11 @@ pub struct Examples<'a> {
     pub files: &'a CorpusFiles,
     /// Its vocabularies.
     pub tokenizers: &'a Tokenizers,
-    /// What its lines stand for.
+    /// The kind of its examples.
     pub kind: ExampleKind<'a>,
 }
 
-/// What the lines of a corpus stand for.
+/// The kind of examples that the lines of a corpus are.
 #[derive(Clone, Copy)]
 pub enum ExampleKind<'a> {
     /// Sentences and their translations.
@@ -34,7 +34,7 @@ pub enum ExampleKind<'a> {
     Labels(&'a Labels),
     /// Texts, one per line, in batches of this layout.
     Lines(BatchLayout),
-    /// Lines of a running text, cut into blocks of this many tokens, in batches of this layout.
+    /// Lines of continuous text, cut into blocks of this many tokens, in batches of this layout.
     Blocks(BatchLayout, usize),
 }
 
@@ -48,17 +48,17 @@ impl ExampleKind<'_> {
         }
     }
 
-    /// Checks that a pair that was read at `place` can be an example.
-    pub fn check(&self, pair: &Pair, place: impl FnOnce() -> String) -> Result<(), CorpusError> {
+    /// Checks that a pair can be an example; `location` is where it was read.
+    pub fn check(&self, pair: &Pair, location: impl FnOnce() -> String) -> Result<(), CorpusError> {
         match self {
             ExampleKind::Labels(labels) if !pair.source.is_empty() => {
-                labels.known(&pair.target, place).map(|_| ())
+                labels.require(&pair.target, location).map(|_| ())
             }
             _ => Ok(()),
         }
     }
 
-    /// The token ids of a pair; those of a text without a target come first.
+    /// The token ids of a pair; a text without a target is on the source side.
     pub fn encode(&self, pair: &Pair, [source, target]: &mut [CachingTokenizer<'_>; 2]) -> EncodedPair {
         match self {
             ExampleKind::Pairs => (source.encode(&pair.source), target.encode(&pair.target)),
@@ -83,8 +83,9 @@ impl ExampleKind<'_> {
         }
     }
 
-    /// The examples that are complete with this pair; `rest` holds the tokens of running text that fill no block yet.
-    pub fn keep(
+    /// The examples that this pair completes; `rest` holds the tokens of continuous text that do not fill a
+    /// block yet.
+    pub fn add(
         &self,
         pair: &Pair,
         mut encoded: EncodedPair,
@@ -93,7 +94,7 @@ impl ExampleKind<'_> {
     ) -> Vec<EncodedPair> {
         let ExampleKind::Blocks(_, length) = *self else {
             let verdict = filter.check(pair, &mut encoded.0, &mut encoded.1);
-            return verdict.map(|()| self.placed(encoded)).into_iter().collect();
+            return verdict.map(|()| self.on_layout_side(encoded)).into_iter().collect();
         };
         filter.count_line();
         rest.append(&mut encoded.0);
@@ -105,16 +106,16 @@ impl ExampleKind<'_> {
         blocks
     }
 
-    /// The last, shorter block of running text, after all pairs were read.
+    /// The last, shorter block of continuous text, after all pairs were read.
     pub fn last(&self, rest: Vec<u32>, filter: &mut CorpusFilter) -> Option<EncodedPair> {
         if rest.is_empty() {
             return None;
         }
         filter.count_block(rest.len());
-        Some(self.placed((rest, Vec::new())))
+        Some(self.on_layout_side((rest, Vec::new())))
     }
 
-    /// What determines the examples besides text and vocabularies.
+    /// Everything that determines the examples in addition to text and vocabularies, for the fingerprint.
     pub(super) fn description(&self) -> String {
         match self {
             // Text and vocabularies alone determine pairs.
@@ -125,8 +126,8 @@ impl ExampleKind<'_> {
         }
     }
 
-    /// Moves a text to the side where its layout expects it.
-    fn placed(&self, (text, target): EncodedPair) -> EncodedPair {
+    /// Moves a text to the side that its layout expects.
+    fn on_layout_side(&self, (text, target): EncodedPair) -> EncodedPair {
         match self.layout() {
             BatchLayout::Lines | BatchLayout::Blocks => (target, text),
             BatchLayout::Pairs | BatchLayout::Labels | BatchLayout::Texts => (text, target),

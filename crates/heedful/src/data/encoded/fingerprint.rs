@@ -1,4 +1,4 @@
-//! A 128-bit fingerprint of what a file of token ids is built from.
+//! A 128-bit fingerprint of the inputs that a file of token ids is built from.
 
 use std::fmt;
 use std::io::Read;
@@ -14,7 +14,8 @@ use crate::data::corpus::{CorpusError, Filters, Input};
 pub struct Fingerprint(u128);
 
 impl Fingerprint {
-    /// Reads every file once, as it is on disk. Standard input cannot be read a second time and is left out.
+    /// Reads every file once, without decompressing it. Standard input cannot be read a second time and is
+    /// left out.
     pub fn of(examples: &Examples<'_>, filters: &Filters) -> Result<Fingerprint, CorpusError> {
         let Examples { files, tokenizers, kind } = examples;
         let mut hasher = XxHash3_128::new();

@@ -13,7 +13,7 @@ const MAGIC: &[u8; 8] = b"HEEDIDS\x01";
 /// Footer length, footer checksum, magic.
 const TAIL: u64 = 24;
 
-/// A block is full at this many pairs. Small, because the order of blocks is shuffled but not the pairs inside them.
+/// Maximum number of pairs of a block. Small, because blocks are shuffled as units.
 const BLOCK_PAIRS: u32 = 1024;
 /// Or at this many tokens, whichever comes first: a block of very long lines is no larger than one of short lines.
 const BLOCK_TOKENS: u64 = 1 << 17;
@@ -29,9 +29,9 @@ pub(super) struct BlockEntry {
 
 /// Why a footer cannot be read.
 pub(super) enum FooterError {
-    /// The system's reason.
+    /// The system's error.
     Read(io::Error),
-    /// What is wrong with the file.
+    /// Description of the damage.
     Damaged(String),
 }
 
@@ -41,7 +41,7 @@ impl From<io::Error> for FooterError {
     }
 }
 
-/// What follows the blocks.
+/// The footer after the blocks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Footer {
     pub(super) fingerprint: Fingerprint,
@@ -80,7 +80,7 @@ impl Footer {
         }
         let footer: Footer =
             serde_json::from_slice(&json).map_err(|error| FooterError::Damaged(error.to_string()))?;
-        // What is read of a block is allocated before.
+        // Checked because `read_block` allocates the size of a block before reading it.
         let blocks = magic..json_start + 1;
         let is_inside = |block: &BlockEntry| {
             let end = block.offset.checked_add(block.bytes);

@@ -1,8 +1,9 @@
-//! A corpus as token ids in one file, written once and then read block by block: it need not fit into memory.
+//! A corpus as token ids in one file, written once and then read block by block, so that it need not fit into
+//! memory.
 //!
 //! ```text
 //! magic, version
-//! block …             pairs: source length, target length, source ids, target ids; all numbers as LEB128
+//! block …             pairs: source length, target length, source ids, target ids; all integers in LEB128
 //! footer, as JSON     offset, size and checksum of each block, the fingerprint, the report
 //! footer length, footer checksum, magic
 //! ```
@@ -58,7 +59,7 @@ impl EncodedCorpus {
         &self.footer.report
     }
 
-    /// The fingerprint of what the file was built from.
+    /// The fingerprint of the inputs that the file was built from.
     pub fn fingerprint(&self) -> Fingerprint {
         self.footer.fingerprint
     }

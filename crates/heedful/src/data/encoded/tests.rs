@@ -29,7 +29,7 @@ fn build(folder: &Path, files: &CorpusFiles) -> Result<EncodedCorpus, EncodedErr
 }
 
 #[test]
-fn what_was_encoded_is_read_back() {
+fn encoded_pairs_are_read_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let lines = |character: &str| -> String {
         (0..3000).map(|number| format!("{}\n", character.repeat(number % 300))).collect()
@@ -52,7 +52,7 @@ fn what_was_encoded_is_read_back() {
 }
 
 #[test]
-fn a_changed_corpus_is_noticed_and_the_same_one_is_opened() {
+fn a_changed_corpus_is_an_error_and_the_same_one_is_opened() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = build(folder.path(), &files(folder.path(), "a\nb\n", "c\nd\n")).expect("an encoded corpus");
     let again = build(folder.path(), &files(folder.path(), "a\nb\n", "c\nd\n")).expect("the same corpus");
@@ -63,7 +63,7 @@ fn a_changed_corpus_is_noticed_and_the_same_one_is_opened() {
 }
 
 #[test]
-fn damage_is_found() {
+fn damage_is_detected() {
     let folder = tempfile::tempdir().expect("a folder");
     let corpus = files(folder.path(), &"abc\n".repeat(2000), &"def\n".repeat(2000));
     drop(build(folder.path(), &corpus).expect("an encoded corpus"));
@@ -74,11 +74,11 @@ fn damage_is_found() {
         (0..corpus.blocks()).try_for_each(|block| corpus.read_block(block).map(|_| ()))
     };
     all_blocks().expect("a good file");
-    for place in (0..good.len()).step_by(97) {
+    for index in (0..good.len()).step_by(97) {
         let mut bad = good.clone();
-        bad[place] ^= 0x10;
+        bad[index] ^= 0x10;
         fs::write(&path, &bad).expect("a written file");
-        assert!(matches!(all_blocks(), Err(EncodedError::Damaged { .. })), "a bit at {place}");
+        assert!(matches!(all_blocks(), Err(EncodedError::Damaged { .. })), "a bit at {index}");
     }
     for length in [0, 7, 30, good.len() / 2, good.len() - 1] {
         fs::write(&path, &good[..length]).expect("a written file");
@@ -86,9 +86,9 @@ fn damage_is_found() {
     }
 }
 
-/// Checksums find accidents; whoever computes them anew gets an error too.
+/// Impossible sizes are rejected even if the checksums match.
 #[test]
-fn sizes_that_no_file_has_are_not_believed() {
+fn impossible_sizes_are_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     drop(build(folder.path(), &files(folder.path(), "a\nb\n", "c\nd\n")).expect("an encoded corpus"));
     let path = folder.path().join("run/corpus.bin");
@@ -132,6 +132,6 @@ fn a_path_that_cannot_be_written_to_is_named() {
     let corpus = files(folder.path(), "a\n", "b\n");
     let path = folder.path().join("source").join("corpus.bin");
     let error = EncodedCorpus::build(&path, &corpus, &tokenizers(), &Filters::default(), &mut |_| {});
-    let message = error.expect_err("a file is no folder").to_string();
+    let message = error.expect_err("a file is not a folder").to_string();
     assert!(message.starts_with("cannot write") && message.contains("corpus.bin"), "{message}");
 }

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_every_size_come_back() {
+    fn integers_of_every_size_round_trip() {
         let numbers = [0, 1, 127, 128, 16_383, 16_384, 1 << 21, 1 << 28, u32::MAX];
         let mut bytes = Vec::new();
         numbers.iter().for_each(|&number| write(number, &mut bytes));
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_32_bits_are_refused() {
+    fn more_than_32_bits_are_an_error() {
         assert_eq!(read(&mut [0xFF, 0xFF, 0xFF, 0xFF, 0x1F].as_slice()), None);
         assert_eq!(read(&mut [0x80; 9].as_slice()), None);
     }

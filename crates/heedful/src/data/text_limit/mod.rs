@@ -1,61 +1,62 @@
-//! How much text a model reads at a time, and what becomes of longer text: refused, cut or split.
+//! The maximum length of a text for a model. Longer text is rejected, truncated or split.
 //!
 //! ```text
-//! tokens   the positions that the model learned; without such a table 1024, or the longest text of its training
-//! bytes    tokens × the longest piece of the vocabulary: a longer text has too many tokens, whatever it says
-//! part     what a text is split into: as long as the longest text of the training, for a model is at its best there
+//! tokens   the number of learned positions; without learned positions 1024, or the longest training text if that is longer
+//! bytes    tokens × the longest piece of the vocabulary: a text with more bytes always has too many tokens
+//! part     the length of parts when splitting: the longest training text, up to which a model works best
 //! ```
 //!
-//! The bytes are compared first, so that nobody's text is tokenized at a length that nobody will read. Memory and time of a
-//! text are thus bounded by its model, not by who sends it.
+//! The byte limit is checked first, so that a text that is too long is not tokenized. Memory and time of a
+//! text are thus bounded by the model, not by the caller.
 
-mod parts;
+mod split;
 
-pub use self::parts::Part;
+pub use self::split::TextPart;
 use super::tokenizer::Tokenizer;
 
-/// The tokens of a text where the model itself has no limit.
+/// Maximum number of tokens of a text if the model itself has no limit.
 pub(crate) const DEFAULT_TOKENS: usize = 1024;
-/// The tokens of a part where the longest text of the training is not known: the default of recipes.
+/// Maximum number of tokens of a part if the length of the longest training text is unknown: the default of
+/// recipes.
 const PART_TOKENS: usize = 256;
-/// The fewest tokens that a limit may be set to: a character may take four.
-const LEAST_TOKENS: usize = 16;
-/// The most tokens that a limit may be set to.
-const MOST_TOKENS: usize = 131_072;
+/// Minimum of a limit: a character may take four tokens.
+const MIN_TOKENS: usize = 16;
+/// Maximum of a limit.
+const MAX_TOKENS: usize = 131_072;
 
-/// The most tokens of a text.
+/// The maximum number of tokens of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextLimit {
     tokens: usize,
-    /// The most tokens of a part.
+    /// Maximum number of tokens of a part.
     part: usize,
     positions: Option<usize>,
-    /// The most bytes that become one token.
-    bytes_of_token: usize,
-    /// The token that ends every text, also one that was cut.
+    /// Maximum number of bytes of one token.
+    bytes_per_token: usize,
+    /// The token that ends every text, also a truncated one.
     end: Option<u32>,
 }
 
-/// A text with more tokens than its model reads.
+/// A text with more tokens than the limit of its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooLong {
-    /// It was tokenized.
-    #[error("the text has {tokens} tokens, and the model reads {most} at a time")]
+    /// The text was tokenized and has too many tokens.
+    #[error("the text has {tokens} tokens, and the model reads {max} at a time")]
     Tokens {
-        /// How many it has.
+        /// Number of its tokens.
         tokens: usize,
-        /// How many it may have.
-        most: usize,
+        /// Maximum number of tokens.
+        max: usize,
     },
-    /// It has too many bytes to be tokenized, and its end may not have been read.
+    /// The text has too many bytes to be tokenized; its end may not have been read.
     #[error(
-        "the text has more than {bytes} bytes, too many for the {most} tokens that the model reads at a time"
+        "the text has more than {bytes} bytes, too many for the {max} tokens that the model reads at a time"
     )]
     Bytes {
-        /// How many so many tokens can have.
+        /// Maximum number of bytes.
         bytes: usize,
-        /// How many tokens it may have.
-        most: usize,
+        /// Maximum number of tokens.
+        max: usize,
     },
 }
 
@@ -65,7 +66,7 @@ impl crate::error::Cause for TooLong {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// It is out of range.
-    #[error("the maximum number of tokens is {tokens}: it must be from {LEAST_TOKENS} to {MOST_TOKENS}")]
+    #[error("the maximum number of tokens is {tokens}: it must be from {MIN_TOKENS} to {MAX_TOKENS}")]
     OutOfRange {
         /// The limit.
         tokens: usize,
@@ -75,39 +76,39 @@ pub enum LimitError {
     Positions {
         /// The limit.
         tokens: usize,
-        /// How many the model has.
+        /// Number of learned positions of the model.
         positions: usize,
     },
 }
 
 impl crate::error::Cause for LimitError {}
 
-/// The tokens of a text that was cut where it had too many.
+/// The tokens of a text, truncated to the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// As many as the limit allows.
+    /// At most as many as the limit.
     pub tokens: Vec<u32>,
-    /// Whether there were more.
+    /// Whether tokens were cut off.
     pub was_cut: bool,
 }
 
 impl TextLimit {
-    /// The limit of a model: of its learned positions if it has such, else [`DEFAULT_TOKENS`], or the longest text that it
-    /// was trained with if that is more.
+    /// The limit of a model: its number of learned positions if it has any, else [`DEFAULT_TOKENS`] or the
+    /// length of the longest training text, whichever is larger.
     pub fn new(tokenizer: &Tokenizer, positions: Option<usize>, trained: Option<usize>) -> TextLimit {
-        let tokens = positions.unwrap_or_else(|| DEFAULT_TOKENS.max(trained.unwrap_or(0)).min(MOST_TOKENS));
-        let part = trained.unwrap_or(PART_TOKENS).max(LEAST_TOKENS).min(tokens);
-        TextLimit { tokens, part, positions, bytes_of_token: tokenizer.most_bytes_of_token(), end: None }
+        let tokens = positions.unwrap_or_else(|| DEFAULT_TOKENS.max(trained.unwrap_or(0)).min(MAX_TOKENS));
+        let part = trained.unwrap_or(PART_TOKENS).max(MIN_TOKENS).min(tokens);
+        TextLimit { tokens, part, positions, bytes_per_token: tokenizer.max_bytes_per_token(), end: None }
     }
 
-    /// The same for texts that end with this token, which `encode` puts there.
+    /// The same limit for texts that end with this token, which `encode` appends.
     pub(crate) fn ending_with(self, end: Option<u32>) -> TextLimit {
         TextLimit { end, ..self }
     }
 
-    /// The same with another number of tokens.
+    /// The same limit with another number of tokens.
     pub(crate) fn with_tokens(self, tokens: usize) -> Result<TextLimit, LimitError> {
-        if !(LEAST_TOKENS..=MOST_TOKENS).contains(&tokens) {
+        if !(MIN_TOKENS..=MAX_TOKENS).contains(&tokens) {
             return Err(LimitError::OutOfRange { tokens });
         }
         match self.positions {
@@ -116,35 +117,36 @@ impl TextLimit {
         }
     }
 
-    /// The most tokens of a text.
+    /// Maximum number of tokens of a text.
     pub fn tokens(self) -> usize {
         self.tokens
     }
 
-    /// The most bytes that so many tokens can have.
+    /// Maximum number of bytes that this many tokens can have.
     pub fn bytes(self) -> usize {
-        self.tokens.saturating_mul(self.bytes_of_token)
+        self.tokens.saturating_mul(self.bytes_per_token)
     }
 
-    /// The bytes of a line that are worth reading: enough to know that it is too long.
+    /// Number of bytes of a line to read: enough to detect that it is too long.
     pub fn bytes_to_read(self) -> usize {
         // The last character may be incomplete.
         self.bytes().saturating_add(4)
     }
 
-    /// The tokens of a text by `encode`, unless there are too many. One that has too many bytes is not encoded.
+    /// Encodes a text by `encode`; an error if it has too many tokens. A text with too many bytes is not
+    /// encoded.
     pub fn encode(self, text: &str, encode: impl Fn(&str) -> Vec<u32>) -> Result<Vec<u32>, TooLong> {
         if text.len() > self.bytes() {
-            return Err(TooLong::Bytes { bytes: self.bytes(), most: self.tokens });
+            return Err(TooLong::Bytes { bytes: self.bytes(), max: self.tokens });
         }
         let tokens = encode(text);
         if tokens.len() > self.tokens {
-            return Err(TooLong::Tokens { tokens: tokens.len(), most: self.tokens });
+            return Err(TooLong::Tokens { tokens: tokens.len(), max: self.tokens });
         }
         Ok(tokens)
     }
 
-    /// The first tokens of a text, as many as there may be.
+    /// The first tokens of a text, up to the limit.
     pub fn first(self, text: &str, encode: impl Fn(&str) -> Vec<u32>) -> Cut {
         let start = &text[..floor(text, self.bytes())];
         let mut tokens = encode(start);
@@ -158,7 +160,7 @@ impl TextLimit {
         Cut { tokens, was_cut }
     }
 
-    /// The last tokens of a text, as many as there may be.
+    /// The last tokens of a text, up to the limit.
     pub fn last(self, text: &str, encode: impl Fn(&str) -> Vec<u32>) -> Cut {
         let end = &text[ceil(text, text.len().saturating_sub(self.bytes()))..];
         let mut tokens = encode(end);
@@ -167,22 +169,22 @@ impl TextLimit {
         Cut { tokens, was_cut }
     }
 
-    /// The tokens of a text in as many parts as it takes, cut at the ends of sentences, else at spaces, else anywhere; each is
-    /// as long as the texts of the training were. A text within the limit is one part.
-    pub fn split(self, text: &str, encode: impl Fn(&str) -> Vec<u32>) -> Vec<Part> {
+    /// Splits a text into parts, preferably at sentence ends, else at spaces, else anywhere. Parts are at
+    /// most as long as the training texts. A text within the limit is one part.
+    pub fn split(self, text: &str, encode: impl Fn(&str) -> Vec<u32>) -> Vec<TextPart> {
         match self.encode(text, &encode) {
-            Ok(tokens) => vec![Part { tokens, begins_word: true }],
-            Err(_) => parts::split(text, TextLimit { tokens: self.part, ..self }, encode),
+            Ok(tokens) => vec![TextPart { tokens, begins_word: true }],
+            Err(_) => split::split(text, TextLimit { tokens: self.part, ..self }, encode),
         }
     }
 }
 
-/// The beginning of the character that has byte `at`.
+/// The start of the character that contains byte `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rfind(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// The beginning of the first character from byte `at` on.
+/// The start of the first character at or after byte `at`.
 fn ceil(text: &str, at: usize) -> usize {
     (at..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len())
 }
@@ -205,7 +207,7 @@ mod tests {
         let tokenizer = characters();
         let of = |positions, trained| TextLimit::new(&tokenizer, positions, trained).tokens();
         assert_eq!([of(Some(50), Some(2000)), of(None, None), of(None, Some(256))], [50, 1024, 1024]);
-        assert_eq!([of(None, Some(4096)), of(None, Some(usize::MAX))], [4096, MOST_TOKENS]);
+        assert_eq!([of(None, Some(4096)), of(None, Some(usize::MAX))], [4096, MAX_TOKENS]);
         let limit = TextLimit::new(&tokenizer, Some(512), None);
         assert_eq!((limit.part, limit.with_tokens(100).map(|limit| limit.part)), (256, Ok(100)));
         assert_eq!(TextLimit::new(&tokenizer, None, Some(80)).part, 80);
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_texts_are_refused_and_not_tokenized_if_they_cannot_fit() {
+    fn too_long_texts_are_rejected_and_not_tokenized_if_they_have_too_many_bytes() {
         let tokenizer = characters();
         let limit = TextLimit::new(&tokenizer, Some(20), None);
         let encode = |text: &str| tokenizer.encode(text);
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_to_its_first_or_last_tokens() {
+    fn a_text_is_truncated_to_its_first_or_last_tokens() {
         let tokenizer = characters();
         let limit = TextLimit::new(&tokenizer, Some(20), None);
         let encode = |text: &str| tokenizer.encode(text);

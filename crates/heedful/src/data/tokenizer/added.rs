@@ -1,12 +1,12 @@
-//! Tokens that were added to a vocabulary after it was made: each is one token wherever a text has it.
+//! Tokens that were added to a vocabulary after it was learned: each occurrence in a text is one token.
 //!
 //! ```text
-//! own vocabularies, SentencePiece, GPT-2    with the space before it, where its script has spaces: ` LibreOffice`
-//! BERT                                      as a whole word, written as it is in the middle of a text
+//! native vocabularies, SentencePiece, GPT-2    with the space before it, if its script has spaces: ` LibreOffice`
+//! BERT                                         as a whole word
 //! ```
 //!
-//! They are found before text is split into pieces, the longest first. In tokenizer.json they are among `added_tokens`, and are
-//! not special.
+//! They are matched before text is split into pieces, the longest first. In tokenizer.json they are in
+//! `added_tokens`, and not special.
 
 use std::fs;
 use std::path::Path;
@@ -16,83 +16,88 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::TokenizerError;
 
-/// No more tokens are added to a vocabulary: learning new words one by one is what subwords are for.
-const MOST: usize = 10_000;
-/// The most bytes of one of them.
-const LONGEST: usize = 256;
-/// The most bytes of the pattern that finds them, compiled.
-const LARGEST_PATTERN: usize = 256 << 20;
+/// Maximum number of added tokens: more words than this are better covered by subwords.
+const MAX_TOKENS: usize = 10_000;
+/// Maximum number of bytes of an added token.
+const MAX_TOKEN_BYTES: usize = 256;
+/// Maximum size of the compiled regular expression that matches them.
+const MAX_PATTERN_BYTES: usize = 256 << 20;
 
-/// Where an added token is found.
+/// Where an added token is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum MatchMode {
     Anywhere,
-    /// Where no letter or digit stands beside it.
-    AsWord,
+    /// Only where no letter, digit or underscore is adjacent.
+    WholeWord,
 }
 
-/// Added tokens, by the text that they are found by.
+/// Added tokens, by the text that they match.
 pub(super) struct AddedTokens {
-    ids: FxHashMap<Box<str>, (u32, Found)>,
+    ids: FxHashMap<Box<str>, (u32, MatchMode)>,
     pattern: Regex,
 }
 
-/// A part of a text.
+/// A segment of a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part<'t> {
+pub(super) enum Segment<'t> {
     Text(&'t str),
     Added(u32),
 }
 
 impl AddedTokens {
     /// From texts and ids; `None` if there are none.
-    pub(super) fn new(tokens: Vec<(String, u32, Found)>) -> Result<Option<AddedTokens>, String> {
+    pub(super) fn new(tokens: Vec<(String, u32, MatchMode)>) -> Result<Option<AddedTokens>, String> {
         if tokens.is_empty() {
             return Ok(None);
         }
-        if tokens.len() > MOST {
-            return Err(format!("it has {} added tokens, and at most {MOST} are read", tokens.len()));
+        if tokens.len() > MAX_TOKENS {
+            return Err(format!("it has {} added tokens, and at most {MAX_TOKENS} are read", tokens.len()));
         }
-        if let Some((text, ..)) = tokens.iter().find(|(text, ..)| text.is_empty() || text.len() > LONGEST) {
-            return Err(format!("its added token `{text}` is empty or has more than {LONGEST} bytes"));
+        if let Some((text, ..)) =
+            tokens.iter().find(|(text, ..)| text.is_empty() || text.len() > MAX_TOKEN_BYTES)
+        {
+            return Err(format!(
+                "its added token `{text}` is empty or has more than {MAX_TOKEN_BYTES} bytes"
+            ));
         }
         let mut texts: Vec<&str> = tokens.iter().map(|(text, ..)| text.as_str()).collect();
-        // Of two that begin alike, the longer one.
+        // The longer of two tokens with a common prefix comes first.
         texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
         let pattern = texts.iter().map(|text| regex::escape(text)).collect::<Vec<_>>().join("|");
-        let pattern = RegexBuilder::new(&pattern).size_limit(LARGEST_PATTERN).build();
-        let pattern = pattern.map_err(|_| "its added tokens are too many to look for".to_owned())?;
-        let ids = tokens.into_iter().map(|(text, id, found)| (text.into(), (id, found))).collect();
+        let pattern = RegexBuilder::new(&pattern).size_limit(MAX_PATTERN_BYTES).build();
+        let pattern = pattern.map_err(|_| "its added tokens are too many to match".to_owned())?;
+        let ids = tokens.into_iter().map(|(text, id, mode)| (text.into(), (id, mode))).collect();
         Ok(Some(AddedTokens { ids, pattern }))
     }
 
-    /// The parts of a text, which is prepared as the vocabulary splits it.
-    pub(super) fn split<'t>(&self, text: &'t str) -> Vec<Part<'t>> {
-        let mut parts = Vec::new();
+    /// The segments of a text that was prepared for the vocabulary.
+    pub(super) fn split<'t>(&self, text: &'t str) -> Vec<Segment<'t>> {
+        let mut segments = Vec::new();
         let mut from = 0;
         for found in self.pattern.find_iter(text) {
-            let Some(&(id, place)) = self.ids.get(found.as_str()) else { continue };
-            let stands_alone = || {
-                let is_of_word = |character: char| character.is_alphanumeric() || character == '_';
-                !text[..found.start()].ends_with(is_of_word) && !text[found.end()..].starts_with(is_of_word)
+            let Some(&(id, mode)) = self.ids.get(found.as_str()) else { continue };
+            let is_whole_word = || {
+                let is_word_character = |character: char| character.is_alphanumeric() || character == '_';
+                !text[..found.start()].ends_with(is_word_character)
+                    && !text[found.end()..].starts_with(is_word_character)
             };
-            if place == Found::AsWord && !stands_alone() {
+            if mode == MatchMode::WholeWord && !is_whole_word() {
                 continue;
             }
             if from < found.start() {
-                parts.push(Part::Text(&text[from..found.start()]));
+                segments.push(Segment::Text(&text[from..found.start()]));
             }
-            parts.push(Part::Added(id));
+            segments.push(Segment::Added(id));
             from = found.end();
         }
         if from < text.len() {
-            parts.push(Part::Text(&text[from..]));
+            segments.push(Segment::Text(&text[from..]));
         }
-        parts
+        segments
     }
 }
 
-/// Reads tokens to add, one a line. White space around them and empty lines do not count, and one that is there twice counts once.
+/// Reads tokens to add, one per line. Surrounding white space, empty lines and duplicates are ignored.
 pub(crate) fn read_tokens(path: &Path) -> Result<Vec<String>, TokenizerError> {
     let file = || path.display().to_string();
     let bytes = fs::read(path).map_err(|error| TokenizerError::Read { file: file(), error })?;
@@ -101,9 +106,9 @@ pub(crate) fn read_tokens(path: &Path) -> Result<Vec<String>, TokenizerError> {
     let mut seen = FxHashSet::default();
     let mut tokens = Vec::new();
     for (line, token) in (1..).zip(text.lines().map(str::trim)).filter(|(_, token)| !token.is_empty()) {
-        if token.len() > LONGEST || token.contains(char::is_control) {
+        if token.len() > MAX_TOKEN_BYTES || token.contains(char::is_control) {
             return Err(wrong(format!(
-                "line {line} has more than {LONGEST} bytes, or control characters: write one token a line"
+                "line {line} has more than {MAX_TOKEN_BYTES} bytes, or control characters: write one token per line"
             )));
         }
         if seen.insert(token) {
@@ -111,9 +116,11 @@ pub(crate) fn read_tokens(path: &Path) -> Result<Vec<String>, TokenizerError> {
         }
     }
     match tokens.len() {
-        0 => Err(wrong("it has no tokens: write one a line".to_owned())),
-        1..=MOST => Ok(tokens),
-        more => Err(wrong(format!("it has {more} tokens, and at most {MOST} are added to a vocabulary"))),
+        0 => Err(wrong("it has no tokens: write one per line".to_owned())),
+        1..=MAX_TOKENS => Ok(tokens),
+        more => {
+            Err(wrong(format!("it has {more} tokens, and at most {MAX_TOKENS} are added to a vocabulary")))
+        }
     }
 }
 
@@ -121,27 +128,27 @@ pub(crate) fn read_tokens(path: &Path) -> Result<Vec<String>, TokenizerError> {
 mod tests {
     use super::*;
 
-    fn added(found: Found) -> AddedTokens {
+    fn added(mode: MatchMode) -> AddedTokens {
         let tokens = [(" Libre", 7), (" LibreOffice", 8), ("a.b", 9)];
-        let tokens = tokens.iter().map(|(text, id)| ((*text).to_owned(), *id, found)).collect();
+        let tokens = tokens.iter().map(|(text, id)| ((*text).to_owned(), *id, mode)).collect();
         AddedTokens::new(tokens).expect("few and short").expect("some")
     }
 
     #[test]
-    fn the_longest_is_found_and_the_rest_is_text() {
-        use Part::{Added, Text};
-        let split = |text| added(Found::Anywhere).split(text);
+    fn the_longest_token_is_matched_and_the_rest_is_text() {
+        use Segment::{Added, Text};
+        let split = |text| added(MatchMode::Anywhere).split(text);
         assert_eq!(split(" use LibreOffice or Libre"), [Text(" use"), Added(8), Text(" or"), Added(7)]);
         assert_eq!(split(" LibreOffices a.b"), [Added(8), Text("s "), Added(9)]);
         assert_eq!(split("axb"), [Text("axb")]);
         assert!(split("").is_empty());
-        let whole = added(Found::AsWord);
+        let whole = added(MatchMode::WholeWord);
         assert_eq!(whole.split("xa.b, a.b"), [Text("xa.b, "), Added(9)]);
         assert_eq!(whole.split("a.b."), [Added(9), Text(".")]);
     }
 
     #[test]
-    fn files_of_tokens_are_read_and_refused_with_their_line() {
+    fn token_files_are_read_and_errors_name_the_line() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("tokens.txt");
         let read = |text: &[u8]| {

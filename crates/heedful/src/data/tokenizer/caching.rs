@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::own::Word;
+use super::native::Word;
 use super::{Origin, Tokenizer};
 
-/// The most words in a cache: frequent words occur early, so they are among them.
-const MOST_CACHED: usize = 1 << 17;
-const LONGEST_CACHED: usize = 64;
+/// Maximum number of cached words: frequent words occur early, so they are among them.
+const MAX_CACHED_WORDS: usize = 1 << 17;
+const MAX_CACHED_BYTES: usize = 64;
 
 /// A tokenizer with a cache of words, for one thread.
 pub struct CachingTokenizer<'t> {
@@ -27,14 +27,14 @@ impl<'t> CachingTokenizer<'t> {
 
     /// The same ids as [`Tokenizer::encode`].
     pub fn encode(&mut self, text: &str) -> Vec<u32> {
-        let own = match &self.tokenizer.origin {
-            Origin::Own(own) => own,
-            // Its pieces may cross words, and what it caches is its own affair.
+        let native = match &self.tokenizer.origin {
+            Origin::Native(native) => native,
+            // Not cached here: its pieces may cross word boundaries.
             Origin::Foreign(foreign) => return foreign.encode(text),
         };
-        let prepared = own.rules.prepare(text);
+        let prepared = native.rules.prepare(text);
         let mut ids = Vec::with_capacity(prepared.len() / 4 + 1);
-        for word in own.words(&prepared) {
+        for word in native.words(&prepared) {
             let word = match word {
                 Word::Text(word) => word,
                 Word::Added(id) => {
@@ -47,8 +47,8 @@ impl<'t> CachingTokenizer<'t> {
                 continue;
             }
             let start = ids.len();
-            own.encode_word(word, &mut ids);
-            if word.len() <= LONGEST_CACHED && self.cache.len() < MOST_CACHED {
+            native.encode_word(word, &mut ids);
+            if word.len() <= MAX_CACHED_BYTES && self.cache.len() < MAX_CACHED_WORDS {
                 self.cache.insert(word.into(), ids[start..].into());
             }
         }

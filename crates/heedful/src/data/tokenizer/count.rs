@@ -1,4 +1,4 @@
-//! Word counts of a corpus: all that learning a vocabulary needs.
+//! Word counts of a corpus, from which vocabularies are learned.
 
 use std::collections::HashMap;
 
@@ -6,24 +6,24 @@ use super::rules::Rules;
 use super::train::{self, VocabularyOptions};
 use super::{Tokenizer, TokenizerError};
 
-/// Longer words (Chinese is written without spaces) are counted in parts, so that nothing takes quadratic time.
-const LONGEST_WORD: usize = 64;
-/// Distinct words kept at once: a few hundred megabytes at most, however large the corpus.
-const MOST_WORDS: usize = 4_000_000;
+/// Longer words (Chinese is written without spaces) are counted in parts, to avoid quadratic time.
+const MAX_WORD_CHARACTERS: usize = 64;
+/// Maximum number of distinct words in memory: a few hundred megabytes at most, however large the corpus.
+const MAX_WORDS: usize = 4_000_000;
 
 /// How often each word occurs.
 pub struct WordCounts {
     options: VocabularyOptions,
     rules: Rules,
     counts: HashMap<Box<str>, u64>,
-    most_words: usize,
+    max_words: usize,
 }
 
 impl WordCounts {
-    /// No words are counted yet.
+    /// Empty counts.
     pub fn new(options: &VocabularyOptions) -> WordCounts {
-        let rules = Rules::new(options.normalization, options.cuts());
-        WordCounts { options: options.clone(), rules, counts: HashMap::new(), most_words: MOST_WORDS }
+        let rules = Rules::new(options.normalization, options.split_mode());
+        WordCounts { options: options.clone(), rules, counts: HashMap::new(), max_words: MAX_WORDS }
     }
 
     /// Counts the words of a text.
@@ -53,7 +53,7 @@ impl WordCounts {
     /// Learns a vocabulary. The same counts and options give the same vocabulary, bit for bit.
     pub fn train(self) -> Result<Tokenizer, TokenizerError> {
         let mut words: Vec<(Box<str>, u64)> = self.counts.into_iter().collect();
-        // A hash map has no fixed order, and training must not depend on one.
+        // Sorted, because training must not depend on the order of the hash map.
         words.sort_unstable();
         train::train(words, &self.options, self.rules)
     }
@@ -63,11 +63,12 @@ impl WordCounts {
         self.counts.len()
     }
 
-    /// When there are too many words, drops the rarest until half of the limit is free. They would not become pieces.
+    /// If there are too many words, drops the rarest ones until half of the limit is free. They would not
+    /// become pieces.
     fn drop_rare_words(&mut self) {
         let mut rare = 1;
-        while self.counts.len() > self.most_words {
-            while self.counts.len() > self.most_words / 2 {
+        while self.counts.len() > self.max_words {
+            while self.counts.len() > self.max_words / 2 {
                 self.counts.retain(|_, count| *count > rare);
                 rare += 1;
             }
@@ -75,15 +76,15 @@ impl WordCounts {
     }
 }
 
-/// A word in parts of at most [`LONGEST_WORD`] characters.
+/// A word in parts of at most [`MAX_WORD_CHARACTERS`] characters.
 fn parts(mut word: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         if word.is_empty() {
             return None;
         }
-        let end = match word.len() <= LONGEST_WORD {
+        let end = match word.len() <= MAX_WORD_CHARACTERS {
             true => word.len(),
-            false => word.char_indices().nth(LONGEST_WORD).map_or(word.len(), |(index, _)| index),
+            false => word.char_indices().nth(MAX_WORD_CHARACTERS).map_or(word.len(), |(index, _)| index),
         };
         let (part, rest) = word.split_at(end);
         word = rest;
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn rare_words_are_dropped_when_there_are_too_many() {
         let mut counts = WordCounts::new(&VocabularyOptions::default());
-        counts.most_words = 20;
+        counts.max_words = 20;
         for index in 0..100 {
             let word: String =
                 format!("{index:03}").chars().map(|digit| (b'a' + digit as u8 - b'0') as char).collect();

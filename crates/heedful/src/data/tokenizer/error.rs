@@ -29,21 +29,21 @@ pub enum TokenizerError {
     },
     /// The file is a valid tokenizer that heedful does not support.
     #[error(
-        "{file} was not made by `heedful vocab`, and is no vocabulary of others that can be used here: {difference}. Train a \
-         vocabulary with `heedful vocab`"
+        "{file} was not made by `heedful vocab`, and as a vocabulary of another project it is not supported: {difference}. Train \
+         a vocabulary with `heedful vocab`"
     )]
     Foreign {
         /// The name of the file.
         file: String,
-        /// What differs.
+        /// The difference.
         difference: String,
     },
-    /// The file is not a SentencePiece model, or one that heedful does not read.
-    #[error("{file} is no SentencePiece model that heedful reads: {reason}")]
+    /// The file is not a SentencePiece model, or one that heedful does not support.
+    #[error("{file} is not a SentencePiece model that heedful supports: {reason}")]
     SentencePiece {
         /// The name of the file.
         file: String,
-        /// What is wrong with it, and what to do.
+        /// The problem, and the remedy.
         reason: String,
     },
     /// The file of tokens to add cannot be used.
@@ -51,12 +51,12 @@ pub enum TokenizerError {
     AddedTokens {
         /// The name of the file.
         file: String,
-        /// What is wrong with it, and what to do.
+        /// The problem, and the remedy.
         reason: String,
     },
-    /// A token to add has the name of a special one.
+    /// A token to add has the name of a special token.
     #[error(
-        "`{token}` cannot be added to the vocabulary: it is the name of a special token, which no text has"
+        "`{token}` cannot be added to the vocabulary: it is the name of a special token, which text never contains"
     )]
     SpecialToken {
         /// The token.

@@ -1,24 +1,25 @@
-//! Text to token ids and back. With a vocabulary of heedful's own losslessly: `decode(encode(x)) == x` for every line,
-//! whatever its script.
+//! Text to token ids and back. Native vocabularies, which heedful learns, are lossless:
+//! `decode(encode(x)) == x` for every line in any script.
 //!
-//! Such a vocabulary has [`special`] tokens, the 256 bytes, and pieces learned from a corpus. What no
-//! piece covers is encoded as bytes. The `rules` define where text is split into words; the `tokenizers` crate has the
-//! models that split words into pieces, and the file format, so that tokenizer.json also works in Python.
+//! A native vocabulary has [`special`] tokens, the 256 bytes, and pieces learned from a corpus. Text that no
+//! piece covers is encoded as bytes. The `rules` define where text is split into words. The `tokenizers`
+//! crate provides the models that split words into pieces, and the file format, so that tokenizer.json also
+//! works in Python.
 //!
-//! A vocabulary of another project (`foreign`) gives the ids and the text that its original gives; [`SentencePiece`]
-//! makes a tokenizer.json of a SentencePiece model.
+//! A foreign vocabulary, of another project, gives the same ids and text as in the original implementation
+//! (`foreign`). [`SentencePiece`] converts a SentencePiece model to tokenizer.json.
 
 mod added;
 mod caching;
 mod count;
 mod error;
-mod exported;
+mod export;
 mod foreign;
-mod own;
+mod multiline;
+mod native;
 mod pieces;
 mod roles;
 mod rules;
-mod running;
 mod sentencepiece;
 mod sides;
 mod train;
@@ -34,19 +35,19 @@ pub(crate) use self::added::read_tokens;
 pub use self::caching::CachingTokenizer;
 pub use self::count::WordCounts;
 pub use self::error::TokenizerError;
-pub(crate) use self::exported::Surroundings;
+pub(crate) use self::export::TextTemplate;
 pub use self::roles::SpecialRole;
 pub use self::rules::{Boundaries, NormalizationForm};
 pub use self::sentencepiece::SentencePiece;
 pub use self::sides::VocabularyError;
 pub(crate) use self::sides::{
-    GrownTokenizers, JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE,
+    ExtendedTokenizers, JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE,
 };
 pub use self::sides::{Sharing, Tokenizers};
 pub use self::train::{VocabularyKind, VocabularyOptions};
 
 use self::foreign::Foreign;
-use self::own::Own;
+use self::native::Native;
 use self::pieces::Pieces;
 use self::rules::Rules;
 use super::special;
@@ -57,15 +58,15 @@ pub struct Tokenizer {
     origin: Origin,
 }
 
-/// A vocabulary with more tokens than it had.
-pub(crate) struct WithAdded {
+/// A vocabulary with added tokens.
+pub(crate) struct ExtendedTokenizer {
     pub tokenizer: Tokenizer,
-    /// For each new token, in the order of their ids, the pieces that its text had before.
+    /// For each added token, in the order of their ids, the pieces that its text had before.
     pub(crate) pieces: Vec<Vec<u32>>,
 }
 
 enum Origin {
-    Own(Box<Own>),
+    Native(Box<Native>),
     Foreign(Box<Foreign>),
 }
 
@@ -77,8 +78,9 @@ impl Tokenizer {
         Tokenizer::from_bytes(path, &bytes)
     }
 
-    /// As [`Tokenizer::load`], for models that are trained from nothing: they know special tokens by heedful's own ids.
-    pub(crate) fn load_own(path: &Path) -> Result<Tokenizer, TokenizerError> {
+    /// As [`Tokenizer::load`], for models that are trained from scratch: they require heedful's ids of
+    /// special tokens.
+    pub(crate) fn load_native(path: &Path) -> Result<Tokenizer, TokenizerError> {
         let tokenizer = Tokenizer::load(path)?;
         if !tokenizer.is_foreign() {
             return Ok(tokenizer);
@@ -91,15 +93,16 @@ impl Tokenizer {
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
         let file = || path.display().to_string();
         let unreadable = |reason| TokenizerError::NotATokenizer { file: file(), reason };
-        // The crate panics where its decoder is not JSON.
+        // Parsed here first, because the crate panics on a decoder that is not valid JSON.
         let json = serde_json::from_slice::<serde_json::Value>(bytes)
             .map_err(|error| unreadable(error.to_string()))?;
-        // Only heedful's own vocabularies split text by a pattern: where one does and is not, that is what differs.
+        // Only native vocabularies split text by a pattern: a file with other patterns gets an error of what
+        // differs.
         if json["pre_tokenizer"]["type"] == "Split" {
             drop(json);
             let pipeline = Pipeline::from_bytes(bytes).map_err(|error| unreadable(error.to_string()))?;
-            return match Own::from_pipeline(pipeline) {
-                Ok(own) => Ok(Tokenizer { origin: Origin::Own(Box::new(own)) }),
+            return match Native::from_pipeline(pipeline) {
+                Ok(native) => Ok(Tokenizer { origin: Origin::Native(Box::new(native)) }),
                 Err(difference) => Err(TokenizerError::Foreign { file: file(), difference }),
             };
         }
@@ -107,14 +110,14 @@ impl Tokenizer {
         Tokenizer::foreign(text).map_err(|difference| TokenizerError::Foreign { file: file(), difference })
     }
 
-    /// Reads a tokenizer.json of another project; an error says what heedful does not do.
+    /// Reads a tokenizer.json of another project; an error names what heedful does not support.
     fn foreign(json: &str) -> Result<Tokenizer, String> {
         Ok(Tokenizer { origin: Origin::Foreign(Box::new(Foreign::read(json)?)) })
     }
 
-    /// Combines rules and a trained model.
+    /// A native tokenizer of rules and a trained model.
     fn new(model: ModelWrapper, rules: Rules) -> Tokenizer {
-        Tokenizer { origin: Origin::Own(Box::new(Own::new(model, rules))) }
+        Tokenizer { origin: Origin::Native(Box::new(Native::new(model, rules))) }
     }
 
     /// Writes tokenizer.json. The same vocabulary gives the same bytes.
@@ -124,11 +127,11 @@ impl Tokenizer {
             .map_err(|error| TokenizerError::Write { file: path.display().to_string(), error })
     }
 
-    /// What [`Tokenizer::save`] writes.
+    /// The content that [`Tokenizer::save`] writes.
     pub fn to_json(&self) -> String {
         match &self.origin {
-            Origin::Own(own) => {
-                let mut json = own.pipeline.to_string(false).expect("a vocabulary is strings and numbers");
+            Origin::Native(native) => {
+                let mut json = native.pipeline.to_string(false).expect("a vocabulary is strings and numbers");
                 json.push('\n');
                 json
             }
@@ -136,45 +139,50 @@ impl Tokenizer {
         }
     }
 
-    /// The vocabulary with more tokens, each with the pieces that it had so far; those that are one token already are left out, and
-    /// so are those for which `is_known` holds.
-    pub(crate) fn with_added(
+    /// The vocabulary with added tokens, and the pieces that each of them had before. Tokens that the
+    /// vocabulary already has, and those for which `is_known` is true, are skipped.
+    pub(crate) fn with_added_tokens(
         &self,
         tokens: &[String],
         is_known: impl Fn(&str) -> bool,
-    ) -> Result<WithAdded, TokenizerError> {
+    ) -> Result<ExtendedTokenizer, TokenizerError> {
         let new: Vec<&String> =
-            tokens.iter().filter(|token| !self.has_as_one(token) && !is_known(token)).collect();
+            tokens.iter().filter(|token| !self.has_token(token) && !is_known(token)).collect();
         if let Some(token) = new.iter().find(|token| self.id_of(token).is_some_and(|id| self.is_special(id)))
         {
             return Err(TokenizerError::SpecialToken { token: (*token).clone() });
         }
         let pieces = new.iter().map(|token| self.pieces_of(token)).collect();
         let origin = match &self.origin {
-            Origin::Own(own) => own.with_added(&new).map(|own| Origin::Own(Box::new(own))),
-            Origin::Foreign(foreign) => foreign.with_added(&new).map(|new| Origin::Foreign(Box::new(new))),
+            Origin::Native(native) => {
+                native.with_added_tokens(&new).map(|native| Origin::Native(Box::new(native)))
+            }
+            Origin::Foreign(foreign) => {
+                foreign.with_added_tokens(&new).map(|new| Origin::Foreign(Box::new(new)))
+            }
         };
         let origin = origin.map_err(|reason| TokenizerError::NotAdded { reason })?;
-        Ok(WithAdded { tokenizer: Tokenizer { origin }, pieces })
+        Ok(ExtendedTokenizer { tokenizer: Tokenizer { origin }, pieces })
     }
 
-    /// The vocabulary of a model that has more rows than tokens: special tokens of these names follow its last.
-    pub(crate) fn with_rows(self, names: &[String]) -> Result<Tokenizer, TokenizerError> {
+    /// The vocabulary with special tokens of these names appended, for a model with more embedding rows than
+    /// tokens.
+    pub(crate) fn with_special_tokens(self, names: &[String]) -> Result<Tokenizer, TokenizerError> {
         let with_special = match &self.origin {
             _ if names.is_empty() => return Ok(self),
             Origin::Foreign(foreign) => foreign.with_special(names),
-            Origin::Own(_) => {
-                Err(format!("it is of heedful's own, and its model has {} more rows", names.len()))
+            Origin::Native(_) => {
+                Err(format!("it is a native vocabulary, and its model has {} more rows", names.len()))
             }
         };
         let foreign = with_special.map_err(|reason| TokenizerError::NotAdded { reason })?;
         Ok(Tokenizer { origin: Origin::Foreign(Box::new(foreign)) })
     }
 
-    /// Whether a token to be added is one already.
-    pub(crate) fn has_as_one(&self, token: &str) -> bool {
+    /// Whether a text is a single token already.
+    pub(crate) fn has_token(&self, token: &str) -> bool {
         let by_name = match &self.origin {
-            Origin::Own(own) => own.pipeline.token_to_id(token),
+            Origin::Native(native) => native.pipeline.token_to_id(token),
             Origin::Foreign(foreign) => foreign.id_of(&foreign.name_of_added(token)),
         };
         let is_text = |id: u32| !self.is_special(id);
@@ -184,12 +192,12 @@ impl Tokenizer {
     /// The pieces of a text that is to become one token.
     fn pieces_of(&self, token: &str) -> Vec<u32> {
         match &self.origin {
-            Origin::Own(own) => own.encode(token),
+            Origin::Native(native) => native.encode(token),
             Origin::Foreign(foreign) => foreign.pieces_of_added(token),
         }
     }
 
-    /// Whether the vocabulary is of another project: then not every text comes back as it was.
+    /// Whether the vocabulary is of another project: then encoding may not be lossless.
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self.origin, Origin::Foreign(_))
     }
@@ -197,7 +205,7 @@ impl Tokenizer {
     /// The ids of a text, without `<bos>` and `<eos>`. For many texts, a [`CachingTokenizer`] is faster.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         match &self.origin {
-            Origin::Own(own) => own.encode(text),
+            Origin::Native(native) => native.encode(text),
             Origin::Foreign(foreign) => foreign.encode(text),
         }
     }
@@ -206,7 +214,7 @@ impl Tokenizer {
     /// become U+FFFD: a model may generate either.
     pub fn decode(&self, ids: &[u32]) -> String {
         match &self.origin {
-            Origin::Own(own) => own.decode(ids),
+            Origin::Native(native) => native.decode(ids),
             Origin::Foreign(foreign) => foreign.decode(ids),
         }
     }
@@ -216,56 +224,56 @@ impl Tokenizer {
         self.pieces().count()
     }
 
-    /// The most bytes of a text that one token stands for.
-    pub(crate) fn most_bytes_of_token(&self) -> usize {
+    /// Maximum number of bytes of text that one token represents.
+    pub(crate) fn max_bytes_per_token(&self) -> usize {
         match &self.origin {
-            Origin::Own(own) => own.pieces.longest() * own.rules.most_shrinking(),
-            Origin::Foreign(foreign) => foreign.most_bytes_of_token(),
+            Origin::Native(native) => native.pieces.longest() * native.rules.max_shrink_factor(),
+            Origin::Foreign(foreign) => foreign.max_bytes_per_token(),
         }
     }
 
     /// A token in readable form: spaces as `▁`, bytes as `<0xE4>`.
     pub fn piece(&self, id: u32) -> String {
         match &self.origin {
-            Origin::Own(own) => own.pieces.shown(id),
-            Origin::Foreign(foreign) => foreign.shown(id),
+            Origin::Native(native) => native.pieces.display(id),
+            Origin::Foreign(foreign) => foreign.display(id),
         }
     }
 
-    /// The id of a special token, if the vocabulary has one of this purpose.
+    /// The id of the special token with this role, if the vocabulary has one.
     pub fn special(&self, role: SpecialRole) -> Option<u32> {
         match (&self.origin, role) {
             (Origin::Foreign(foreign), role) => foreign.special(role),
-            (Origin::Own(_), SpecialRole::Pad) => Some(special::PAD),
-            (Origin::Own(_), SpecialRole::Bos) => Some(special::BOS),
-            (Origin::Own(_), SpecialRole::Eos) => Some(special::EOS),
-            // The mask token is `<unk>`'s row.
-            (Origin::Own(_), SpecialRole::Unk | SpecialRole::Mask) => Some(special::UNK),
-            (Origin::Own(_), SpecialRole::Cls | SpecialRole::Sep) => None,
+            (Origin::Native(_), SpecialRole::Pad) => Some(special::PAD),
+            (Origin::Native(_), SpecialRole::Bos) => Some(special::BOS),
+            (Origin::Native(_), SpecialRole::Eos) => Some(special::EOS),
+            // `<unk>` serves as the mask token.
+            (Origin::Native(_), SpecialRole::Unk | SpecialRole::Mask) => Some(special::UNK),
+            (Origin::Native(_), SpecialRole::Cls | SpecialRole::Sep) => None,
         }
     }
 
-    /// Whether a token is special: no text has it.
+    /// Whether a token is special: encoding a text never yields it.
     pub(crate) fn is_special(&self, id: u32) -> bool {
         match &self.origin {
-            Origin::Own(_) => (id as usize) < special::NAMES.len(),
+            Origin::Native(_) => (id as usize) < special::NAMES.len(),
             Origin::Foreign(foreign) => foreign.is_special(id),
         }
     }
 
-    /// The id of a token by the name that it has in the file.
+    /// The id of a token by its name in the file.
     pub(crate) fn id_of(&self, name: &str) -> Option<u32> {
         match &self.origin {
-            Origin::Own(own) => own.pipeline.token_to_id(name),
+            Origin::Native(native) => native.pipeline.token_to_id(name),
             Origin::Foreign(foreign) => foreign.id_of(name),
         }
     }
 
-    /// The names of all tokens, in the order of their ids, as other programs know them.
+    /// The names of all tokens in other programs, in the order of their ids.
     pub fn names(&self) -> Vec<String> {
         match &self.origin {
-            Origin::Own(own) => {
-                let name = |id| own.pipeline.id_to_token(id).expect("its ids have no gap");
+            Origin::Native(native) => {
+                let name = |id| native.pipeline.id_to_token(id).expect("its ids have no gap");
                 (0..self.size() as u32).map(name).collect()
             }
             Origin::Foreign(foreign) => foreign.original_names(),
@@ -273,10 +281,10 @@ impl Tokenizer {
     }
 
     /// The index of the word that each token belongs to; words are separated by white space in the decoded text.
-    /// Special tokens and pure white space belong to none.
+    /// Special tokens and pure white space belong to no word.
     pub fn words(&self, ids: &[u32]) -> Vec<Option<usize>> {
         let pieces = self.pieces();
-        word_index::of_tokens(ids.iter().map(|&id| pieces.bytes(id)))
+        word_index::word_indices(ids.iter().map(|&id| pieces.bytes(id)))
     }
 
     /// As [`Tokenizer::words`], for display: in scripts without spaces every token counts as a word.
@@ -287,7 +295,7 @@ impl Tokenizer {
 
     fn pieces(&self) -> &Pieces {
         match &self.origin {
-            Origin::Own(own) => &own.pieces,
+            Origin::Native(native) => &native.pieces,
             Origin::Foreign(foreign) => foreign.pieces(),
         }
     }
@@ -298,7 +306,7 @@ impl std::fmt::Debug for Tokenizer {
         let mut shown = f.debug_struct("Tokenizer");
         shown.field("size", &self.size());
         match &self.origin {
-            Origin::Own(own) => shown.field("rules", &own.rules),
+            Origin::Native(native) => shown.field("rules", &native.rules),
             Origin::Foreign(foreign) => shown.field("foreign", foreign),
         };
         shown.finish_non_exhaustive()
@@ -306,6 +314,6 @@ impl std::fmt::Debug for Tokenizer {
 }
 
 #[cfg(test)]
-mod originals;
+mod reference_cases;
 #[cfg(test)]
 mod tests;

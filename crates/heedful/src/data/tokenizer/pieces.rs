@@ -1,4 +1,4 @@
-//! The pieces of a vocabulary: the bytes that each token stands for.
+//! The pieces of a vocabulary: the bytes that each token represents.
 
 use tokenizers::Model;
 use tokenizers::models::ModelWrapper;
@@ -58,7 +58,7 @@ impl Pieces {
         self.bytes.len()
     }
 
-    /// The bytes of the longest one.
+    /// The number of bytes of the longest piece.
     pub(super) fn longest(&self) -> usize {
         self.bytes.iter().map(|bytes| bytes.len()).max().unwrap_or(1).max(1)
     }
@@ -67,20 +67,20 @@ impl Pieces {
         self.bytes.get(id as usize).map_or(UNKNOWN, |bytes| bytes)
     }
 
-    pub(super) fn shown(&self, id: u32) -> String {
+    pub(super) fn display(&self, id: u32) -> String {
         if let Some(name) = special::NAMES.get(id as usize) {
             return (*name).to_owned();
         }
         match self.bytes.get(id as usize) {
             None => format!("<no token {id}>"),
             Some(bytes) if (id as usize) < RESERVED => byte_name(bytes[0]),
-            Some(bytes) => String::from_utf8_lossy(bytes).chars().flat_map(shown_character).collect(),
+            Some(bytes) => String::from_utf8_lossy(bytes).chars().flat_map(visible_character).collect(),
         }
     }
 }
 
 /// Spaces and control characters made visible.
-fn shown_character(character: char) -> Vec<char> {
+fn visible_character(character: char) -> Vec<char> {
     match character {
         ' ' => vec!['▁'],
         character if character.is_control() => character.escape_default().collect(),

@@ -1,26 +1,26 @@
-//! What special tokens are for, by the names that projects give them.
+//! The roles of special tokens, and their usual names in other projects.
 
-/// The purpose of a special token.
+/// The role of a special token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialRole {
-    /// Fills up batches.
+    /// Pads batches.
     Pad,
     /// Begins a sequence.
     Bos,
     /// Ends a sequence.
     Eos,
-    /// Stands for what the vocabulary does not have.
+    /// Represents text that the vocabulary does not cover.
     Unk,
-    /// Begins a text whose class is read there.
+    /// Begins a text; classifiers read its vector.
     Cls,
-    /// Stands between texts, and after the last.
+    /// Separates texts, and follows the last one.
     Sep,
-    /// Stands for a token that is to be guessed.
+    /// Replaces a token that the model must predict.
     Mask,
 }
 
 impl SpecialRole {
-    /// The names that such a token has, the most usual first.
+    /// The usual names of such a token, the most common first.
     pub(super) fn names(self) -> &'static [&'static str] {
         match self {
             SpecialRole::Pad => &["<pad>", "[PAD]", "<blank>", "<|pad|>"],

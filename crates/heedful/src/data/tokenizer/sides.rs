@@ -1,4 +1,4 @@
-//! The vocabularies of source and target: a joint one, or two separate ones.
+//! The vocabularies of source and target: joint or separate.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::data::parallel::{CHUNK, map_chunks};
 pub(crate) const JOINT_FILE: &str = "tokenizer.json";
 pub(crate) const SOURCE_FILE: &str = "source.tokenizer.json";
 pub(crate) const TARGET_FILE: &str = "target.tokenizer.json";
-/// A SentencePiece model that a vocabulary was made of, or that of each side.
+/// The SentencePiece model that a vocabulary was converted from, or the models of both sides.
 pub(crate) const JOINT_PIECES: &str = "sentencepiece.model";
 pub(crate) const SIDE_PIECES: [&str; 2] = ["source.spm", "target.spm"];
 
@@ -24,10 +24,10 @@ pub(crate) const SIDE_PIECES: [&str; 2] = ["source.spm", "target.spm"];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
-    /// One vocabulary for both: names and numbers are the same pieces, and the embeddings can be tied.
+    /// One vocabulary for both sides: names and numbers are the same pieces, and embeddings can be tied.
     #[default]
     Joint,
-    /// One vocabulary for each, of the same size: for scripts that have nothing in common.
+    /// One vocabulary for each side, of the same size: for scripts that have nothing in common.
     Separate,
 }
 
@@ -40,12 +40,13 @@ pub struct Tokenizers {
     pub target: Arc<Tokenizer>,
 }
 
-/// Vocabularies with more tokens than they had.
-pub(crate) struct GrownTokenizers {
+/// Vocabularies with added tokens.
+pub(crate) struct ExtendedTokenizers {
     pub tokenizers: Tokenizers,
-    /// Of source and target: for each new token, in the order of their ids, the pieces that its text had before.
+    /// For source and target: for each added token, in the order of their ids, the pieces that its text had
+    /// before.
     pub(crate) pieces: [Vec<Vec<u32>>; 2],
-    /// How many tokens were left out.
+    /// How many tokens were skipped because they already existed.
     pub known: usize,
 }
 
@@ -74,24 +75,25 @@ impl Tokenizers {
         Tokenizers { source: Arc::new(source), target: Arc::new(target) }
     }
 
-    /// Whether it is one vocabulary or two.
+    /// Whether the vocabulary is joint or separate.
     pub fn sharing(&self) -> Sharing {
         if Arc::ptr_eq(&self.source, &self.target) { Sharing::Joint } else { Sharing::Separate }
     }
 
-    /// The vocabularies with more tokens on both sides. Those that are one token already, on either side, are left out.
-    pub(crate) fn with_added(&self, tokens: &[String]) -> Result<GrownTokenizers, TokenizerError> {
-        let is_known = |token: &str| self.source.has_as_one(token) || self.target.has_as_one(token);
-        let source = self.source.with_added(tokens, is_known)?;
+    /// The vocabularies with tokens added on both sides. Tokens that already exist on either side are
+    /// skipped.
+    pub(crate) fn with_added_tokens(&self, tokens: &[String]) -> Result<ExtendedTokenizers, TokenizerError> {
+        let is_known = |token: &str| self.source.has_token(token) || self.target.has_token(token);
+        let source = self.source.with_added_tokens(tokens, is_known)?;
         let count = source.pieces.len();
         let (tokenizers, pieces) = match self.sharing() {
             Sharing::Joint => (Tokenizers::joint(source.tokenizer), [source.pieces.clone(), source.pieces]),
             Sharing::Separate => {
-                let target = self.target.with_added(tokens, is_known)?;
+                let target = self.target.with_added_tokens(tokens, is_known)?;
                 (Tokenizers::separate(source.tokenizer, target.tokenizer), [source.pieces, target.pieces])
             }
         };
-        Ok(GrownTokenizers { tokenizers, pieces, known: tokens.len() - count })
+        Ok(ExtendedTokenizers { tokenizers, pieces, known: tokens.len() - count })
     }
 
     /// Learns vocabularies from a corpus. `progress` is called from time to time with the number of pairs read.
@@ -118,7 +120,7 @@ impl Tokenizers {
     }
 
     /// Writes the files that [`Tokenizers::load`] reads, and removes those of the other kind of sharing, which would
-    /// contradict them.
+    /// conflict with them.
     pub fn save(&self, folder: &Path) -> Result<(), TokenizerError> {
         let write_error =
             |path: &Path, error| TokenizerError::Write { file: path.display().to_string(), error };
@@ -142,7 +144,7 @@ impl Tokenizers {
 }
 
 /// Counts the words of both sides; a joint vocabulary uses only the first count. Chunks are counted on all threads and
-/// added in the order of the text, so the result does not depend on the number of threads.
+/// summed in the order of the text, so the result does not depend on the number of threads.
 fn count(
     files: &CorpusFiles,
     options: &VocabularyOptions,

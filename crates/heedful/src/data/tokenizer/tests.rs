@@ -9,7 +9,7 @@ use crate::data::special::{BOS, EOS, PAD, UNK};
 const KINDS: [VocabularyKind; 4] =
     [VocabularyKind::Bpe, VocabularyKind::Unigram, VocabularyKind::Word, VocabularyKind::Character];
 
-/// Text of our own, in several scripts.
+/// A small corpus in several scripts.
 fn corpus() -> Vec<String> {
     let subjects =
         ["the small dog", "a red house", "my old friend", "this song", "der kleine Hund", "ein rotes Haus"];
@@ -37,21 +37,22 @@ fn options(kind: VocabularyKind, boundaries: Boundaries) -> VocabularyOptions {
     VocabularyOptions { kind, boundaries, size: 600, ..VocabularyOptions::default() }
 }
 
-/// What the `tokenizers` crate does with the file of one.
+/// The pipeline of the `tokenizers` crate.
 fn pipeline(tokenizer: &Tokenizer) -> &Pipeline {
     match &tokenizer.origin {
-        Origin::Own(own) => &own.pipeline,
-        Origin::Foreign(_) => panic!("these vocabularies are our own"),
+        Origin::Native(native) => &native.pipeline,
+        Origin::Foreign(_) => panic!("these vocabularies are native"),
     }
 }
 
-/// One tokenizer of every kind that gives text back as it was.
+/// One lossless tokenizer of every kind.
 static EXACT: LazyLock<Vec<Tokenizer>> = LazyLock::new(|| {
     let both = [Boundaries::Words, Boundaries::Spaces];
     KINDS.iter().flat_map(|&kind| both.map(|boundaries| trained(&options(kind, boundaries)))).collect()
 });
 
-/// Strings that are hard on tokenizers: pieces of every script, spaces of every kind, things that look special.
+/// Strings that are hard for tokenizers: many scripts, all kinds of spaces, text that looks like special
+/// tokens.
 fn hard_text() -> impl Strategy<Value = String> {
     let any_character =
         any::<char>().prop_filter("lines have no newline", |&c| c != '\n').prop_map(String::from);
@@ -100,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
 
     #[test]
-    fn every_line_comes_back_exactly(text in hard_text()) {
+    fn every_line_round_trips_exactly(text in hard_text()) {
         for tokenizer in EXACT.iter() {
             let ids = tokenizer.encode(&text);
             prop_assert_eq!(tokenizer.decode(&ids), text.as_str());
@@ -110,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn our_cuts_are_those_of_the_file_format(text in hard_text()) {
+    fn ids_are_those_of_the_tokenizers_crate(text in hard_text()) {
         for tokenizer in EXACT.iter() {
             let encoding = pipeline(tokenizer).encode(text.as_str(), false).expect("every byte has a token");
             let ids = tokenizer.encode(&text);
@@ -120,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn an_encoder_that_remembers_gives_the_same_ids(texts in prop::collection::vec(hard_text(), 1..8)) {
+    fn a_caching_encoder_gives_the_same_ids(texts in prop::collection::vec(hard_text(), 1..8)) {
         for tokenizer in EXACT.iter() {
             let mut encoder = CachingTokenizer::new(tokenizer);
             for text in texts.iter().chain(&texts) {
@@ -178,7 +179,7 @@ fn a_saved_vocabulary_is_the_same_vocabulary() {
 }
 
 #[test]
-fn normalization_makes_look_alikes_equal() {
+fn normalization_maps_equivalent_characters_to_one_form() {
     let with = |normalization| {
         trained(&VocabularyOptions { normalization, ..options(VocabularyKind::Bpe, Boundaries::Words) })
     };
@@ -195,7 +196,7 @@ fn normalization_makes_look_alikes_equal() {
 }
 
 #[test]
-fn strange_ids_decode_to_something_visible() {
+fn invalid_ids_decode_to_visible_text() {
     let tokenizer = trained(&options(VocabularyKind::Bpe, Boundaries::Words));
     assert_eq!(tokenizer.decode(&[BOS, 4 + 0xE4, EOS]), "\u{FFFD}");
     assert_eq!(tokenizer.decode(&[u32::MAX]), "\u{FFFD}");
@@ -204,7 +205,7 @@ fn strange_ids_decode_to_something_visible() {
 }
 
 #[test]
-fn words_are_what_white_space_separates() {
+fn words_are_separated_by_white_space() {
     let tokenizer = trained(&options(VocabularyKind::Bpe, Boundaries::Words));
     let mut ids = tokenizer.encode("the dog, 好 xyz");
     ids.push(EOS);
@@ -231,7 +232,7 @@ fn bad_options_say_what_to_change() {
 }
 
 #[test]
-fn files_of_others_and_damaged_files_are_refused() {
+fn foreign_and_damaged_files_are_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("tokenizer.json");
     let message = |content: &str| {
@@ -247,7 +248,7 @@ fn files_of_others_and_damaged_files_are_refused() {
             .contains("as bytes")
     );
     assert!(message(&good.replacen(r"\\p{N}", r"\\p{N}+", 1)).contains("other rules"));
-    // In the decoder, where the crate panics.
+    // In the decoder, where the crate would panic.
     for (from, to) in [
         ("\"ByteFallback\"", "\"ByteFallback\" x"),
         ("\"ByteFallback\"", "\"\\ud800\""),
@@ -260,7 +261,7 @@ fn files_of_others_and_damaged_files_are_refused() {
 }
 
 #[test]
-fn a_line_of_megabytes_is_no_trouble() {
+fn lines_of_megabytes_are_encoded() {
     for tokenizer in EXACT.iter() {
         for text in ["ab".repeat(1 << 18), "the ".repeat(1 << 18), "好".repeat(1 << 18)] {
             assert_eq!(tokenizer.decode(&tokenizer.encode(&text)), text);
@@ -269,13 +270,14 @@ fn a_line_of_megabytes_is_no_trouble() {
 }
 
 #[test]
-fn added_tokens_are_whole_and_every_text_still_comes_back() {
+fn added_tokens_are_single_tokens_and_every_text_still_round_trips() {
     let tokens = ["LibreOffice", "dog house", "自动驾驶", "C++", "tree."].map(str::to_owned);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("tokenizer.json");
     for before in EXACT.iter() {
-        let WithAdded { tokenizer, pieces } = before.with_added(&tokens, |_| false).expect("new tokens");
-        let added = tokens.iter().filter(|token| !before.has_as_one(token)).count();
+        let ExtendedTokenizer { tokenizer, pieces } =
+            before.with_added_tokens(&tokens, |_| false).expect("new tokens");
+        let added = tokens.iter().filter(|token| !before.has_token(token)).count();
         assert_eq!((tokenizer.size(), pieces.len()), (before.size() + added, added));
         assert!(pieces.iter().all(|pieces| !pieces.is_empty()));
         tokenizer.save(&path).expect("room on the disk");
@@ -294,20 +296,22 @@ fn added_tokens_are_whole_and_every_text_still_comes_back() {
             assert_eq!(tokenizer.decode(&ids), text);
             assert_eq!(loaded.encode(text), ids);
             assert_eq!(caching.encode(text), ids);
-            // What Python does with the same file.
+            // The Python package gives the same ids for the same file.
             let encoding = pipeline(&loaded).encode(text, false).expect("any text can be encoded");
             assert_eq!(encoding.get_ids(), ids, "{text:?}");
         }
         let id = tokenizer.encode("LibreOffice")[0];
         assert_eq!(tokenizer.encode("use LibreOffice!").iter().filter(|&&other| other == id).count(), 1);
         assert!(tokenizer.piece(id).ends_with("LibreOffice"));
-        assert_eq!(tokenizer.text_of(id).trim(), "LibreOffice");
+        assert_eq!(tokenizer.token_text(id).trim(), "LibreOffice");
         // More can follow.
-        let more =
-            loaded.with_added(&["another".to_owned(), "LibreOffice".to_owned()], |_| false).expect("one");
+        let more = loaded
+            .with_added_tokens(&["another".to_owned(), "LibreOffice".to_owned()], |_| false)
+            .expect("one");
         assert_eq!((more.tokenizer.size(), more.pieces.len()), (loaded.size() + 1, 1));
         assert_eq!(more.tokenizer.encode("LibreOffice"), [id]);
-        let special = loaded.with_added(&["<eos>".to_owned()], |_| false).err().expect("a special token");
+        let special =
+            loaded.with_added_tokens(&["<eos>".to_owned()], |_| false).err().expect("a special token");
         assert!(special.to_string().contains("`<eos>`"), "{special}");
     }
 }

@@ -2,12 +2,12 @@
 
 /// For each token, given as the bytes that it adds to the text, the index of the white-space separated word that its
 /// first visible character is part of.
-pub(super) fn of_tokens<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
+pub(super) fn word_indices<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
     numbered(tokens, |_| false)
 }
 
-/// As [`of_tokens`], but a character of a script without spaces between words begins a word of its own, so that each
-/// token of such a text is one; and a token that is the space before a word belongs to the word.
+/// As [`word_indices`], but a character of a script without spaces between words begins a word of its own, so
+/// that each token of such a text is one; and a token that is the space before a word belongs to the word.
 pub(super) fn for_display<'b>(tokens: impl Iterator<Item = &'b [u8]> + Clone) -> Vec<Option<usize>> {
     let mut words = numbered(tokens.clone(), is_written_without_spaces);
     for (i, token) in tokens.enumerate() {
@@ -15,7 +15,7 @@ pub(super) fn for_display<'b>(tokens: impl Iterator<Item = &'b [u8]> + Clone) ->
             words[i] = words.get(i + 1).copied().flatten();
         }
     }
-    // A token of several such characters has used several indices.
+    // A token of several such characters has used several indices: renumber.
     let mut last = None;
     let mut next = 0;
     for word in words.iter_mut().flatten() {
@@ -56,8 +56,8 @@ fn numbered<'b>(
         .collect()
 }
 
-/// For each byte the index of its word, `None` for white space. A character may be split over several tokens, each of
-/// which has some of its bytes.
+/// For each byte the index of its word, `None` for white space. Per byte, because a character may be split
+/// over several tokens.
 fn of_bytes(text: &[u8], begins_a_word: fn(char) -> bool) -> Vec<Option<usize>> {
     let mut words = Vec::with_capacity(text.len());
     let (mut word, mut inside) = (0, false);
@@ -85,17 +85,17 @@ mod tests {
     use super::*;
 
     fn words(tokens: &[&[u8]]) -> Vec<Option<usize>> {
-        of_tokens(tokens.iter().copied())
+        word_indices(tokens.iter().copied())
     }
 
     #[test]
-    fn tokens_are_counted_by_words() {
+    fn tokens_have_the_index_of_their_word() {
         let tokens: [&[u8]; 6] = [b" hel", b"lo", b"  ", b" wor", b"ld", b"!"];
         assert_eq!(words(&tokens), [Some(0), Some(0), None, Some(1), Some(1), Some(1)]);
     }
 
     #[test]
-    fn special_tokens_belong_to_no_word_and_bytes_to_that_of_their_character() {
+    fn special_tokens_belong_to_no_word_and_bytes_to_the_word_of_their_character() {
         let tokens: [&[u8]; 7] = [b"", b" a", b" ", b"\xE4", b"\xBD", b"\xA0", b""];
         assert_eq!(words(&tokens), [None, Some(0), None, Some(1), Some(1), Some(1), None]);
         assert_eq!(words(&[b"\xE4", b"\xFF", b" x"]), [Some(0), Some(0), Some(1)]);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn every_token_of_a_text_without_spaces_is_a_word_to_read() {
+    fn every_token_of_a_text_without_spaces_is_a_display_word() {
         let tokens = ["一", "套", "自动驾驶", "解决方案", " ok", "ay"].map(str::as_bytes);
         let found = for_display(tokens.iter().copied());
         assert_eq!(found, [Some(0), Some(1), Some(2), Some(3), Some(4), Some(4)]);

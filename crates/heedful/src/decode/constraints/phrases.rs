@@ -1,4 +1,5 @@
-//! How much of each phrase a hypothesis has: the automaton of Knuth, Morris and Pratt, so that no occurrence is missed.
+//! Tracks how much of each phrase a hypothesis contains, by a Knuth-Morris-Pratt automaton, so that no
+//! occurrence is missed.
 
 /// The phrases of a source.
 #[derive(Default)]
@@ -8,11 +9,13 @@ pub(in super::super) struct Phrases {
 
 struct Phrase {
     tokens: Vec<u32>,
-    /// For each number of matched tokens: how many are still matched if the next token does not fit.
+    /// The failure function: for each number of matched tokens, how many still match if the next token does
+    /// not.
     fallbacks: Vec<usize>,
 }
 
-/// How many tokens of each phrase the end of a hypothesis matches; all of them, for good, once it contains the phrase.
+/// For each phrase, how many of its first tokens the end of a hypothesis matches. A phrase stays fully
+/// matched once the hypothesis contains it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Progress(Vec<usize>);
 
@@ -25,19 +28,20 @@ impl Phrases {
         self.phrases.is_empty()
     }
 
-    /// That of a hypothesis without any token.
+    /// The progress of the empty hypothesis.
     pub(in super::super) fn start(&self) -> Progress {
         Progress(vec![0; self.phrases.len()])
     }
 
-    /// After one more token.
+    /// The progress after one more token.
     pub(in super::super) fn after(&self, progress: &Progress, token: u32) -> Progress {
         let after = |(phrase, &matched): (&Phrase, &usize)| phrase.after(matched, token);
         Progress(self.phrases.iter().zip(&progress.0).map(after).collect())
     }
 
-    /// How many tokens suffice to meet all phrases: the rest of the one that is nearest to its end, and all of the others.
-    /// The next token of that one always makes it less.
+    /// How many tokens suffice to meet all phrases: the rest of the unmet phrase with the most matched
+    /// tokens, plus all tokens of the other unmet ones. The next token of that phrase always reduces the
+    /// number.
     pub(in super::super) fn missing(&self, progress: &Progress) -> usize {
         let unmet =
             self.phrases.iter().zip(&progress.0).filter(|(phrase, matched)| !phrase.is_met(**matched));
@@ -51,7 +55,7 @@ impl Phrases {
         if self.is_empty() { 0 } else { self.missing(&self.after(progress, token)) }
     }
 
-    /// The next token of each phrase that is not met.
+    /// The next token of each unmet phrase.
     pub(in super::super) fn next_tokens<'a>(
         &'a self,
         progress: &'a Progress,
@@ -113,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_can_always_be_made_less() {
+    fn the_missing_tokens_can_always_be_reduced() {
         let phrases = Phrases::new(&[vec![1, 2, 3], vec![2, 3, 4], vec![4]]);
         let mut progress = phrases.start();
         assert_eq!(phrases.missing(&progress), 7);

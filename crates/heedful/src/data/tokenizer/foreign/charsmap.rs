@@ -1,14 +1,15 @@
-//! SentencePiece's normalization: the longest prefix of the text that is in a table is replaced, again and again.
+//! SentencePiece's normalization: repeatedly replaces the longest prefix of the remaining text that is in a
+//! table.
 //!
 //! ```text
 //! u32 bytes of the trie · trie (a double array of u32, Aoe 1989) · replacements, each ending with a NUL
 //! ```
 //!
-//! The `tokenizers` crate reads the same table, but looks up whole graphemes and believes its sizes: text with several
-//! combining marks gets other ids than in SentencePiece, and a damaged table panics.
+//! The `tokenizers` crate reads the same table, but looks up whole graphemes and does not check sizes: text
+//! with several combining marks gets other ids than in SentencePiece, and a damaged table panics.
 
-/// No replacement is longer; NFKC's longest has 33 bytes. A text must not grow without bound.
-const LONGEST_REPLACEMENT: usize = 256;
+/// Maximum number of bytes of a replacement, to bound the growth of a text; NFKC's longest has 33 bytes.
+const MAX_REPLACEMENT_BYTES: usize = 256;
 
 #[derive(Clone, Debug)]
 pub(in crate::data::tokenizer) struct Charsmap {
@@ -17,7 +18,7 @@ pub(in crate::data::tokenizer) struct Charsmap {
 }
 
 impl Charsmap {
-    /// Reads a table; an error says what is wrong with it. An empty one replaces nothing.
+    /// Reads a table; an error describes what is wrong with it. An empty table replaces nothing.
     pub(in crate::data::tokenizer) fn read(bytes: &[u8]) -> Result<Charsmap, String> {
         if bytes.is_empty() {
             return Ok(Charsmap { trie: Vec::new(), replacements: String::new() });
@@ -31,9 +32,9 @@ impl Charsmap {
         let (trie, replacements) = rest.split_at_checked(length).ok_or_else(damaged)?;
         let trie = trie.as_chunks::<4>().0.iter().map(|unit| u32::from_le_bytes(*unit)).collect();
         let replacements = String::from_utf8(replacements.to_vec()).map_err(|_| damaged())?;
-        match replacements.split('\0').all(|replacement| replacement.len() <= LONGEST_REPLACEMENT) {
+        match replacements.split('\0').all(|replacement| replacement.len() <= MAX_REPLACEMENT_BYTES) {
             true => Ok(Charsmap { trie, replacements }),
-            false => Err(format!("it replaces a character by more than {LONGEST_REPLACEMENT} bytes")),
+            false => Err(format!("it replaces a character by more than {MAX_REPLACEMENT_BYTES} bytes")),
         }
     }
 
@@ -105,7 +106,7 @@ pub(in crate::data::tokenizer) mod tests {
     }
 
     #[test]
-    fn damaged_tables_are_refused_or_replace_nothing() {
+    fn damaged_tables_do_not_panic() {
         let whole = written(&[(b'a', "b")]);
         for end in 1..whole.len() - 2 {
             assert!(Charsmap::read(&whole[..end]).is_err(), "{end}");

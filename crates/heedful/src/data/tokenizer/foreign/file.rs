@@ -1,4 +1,5 @@
-//! Reading a tokenizer.json of another project. What heedful cannot do as the original does it is refused by name.
+//! Reading a tokenizer.json of another project. Features that heedful does not support exactly are rejected
+//! by name.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,19 +10,19 @@ use tokenizers::pre_tokenizers::PreTokenizerWrapper;
 use super::added::added_name;
 use super::model::ForeignModel;
 use super::normalize::{Step, steps};
-use super::spelling::{Spelling, UNMATCHABLE, byte_of};
+use super::piece_format::{PieceFormat, UNMATCHABLE, byte_of};
 use super::unigram::{Piece, PieceKind, UnigramModel};
 use super::{Foreign, PreTokenizers};
 use crate::data::tokenizer::added::AddedTokens;
 use crate::data::tokenizer::pieces::{Pieces, byte_name};
 
-/// The name after the last token of the model. What follows are pieces that text is split into and the model does not have:
-/// each is the unknown token.
+/// A marker after the last token of the model. The pieces after it take part in segmentation but are not
+/// tokens of the model: they become the unknown token.
 pub(in crate::data::tokenizer) const NOT_IN_THE_MODEL: &str = " <not in the model>";
-/// No text piece is longer: looking for it in a text takes time.
-const LONGEST_PIECE: usize = 256;
-const LONGEST_WORD: u64 = 1000;
-const MOST_STRIPPED: u64 = 1000;
+/// Maximum number of bytes of a piece: longer ones would slow down matching.
+const MAX_PIECE_BYTES: usize = 256;
+const MAX_WORD_CHARACTERS: u64 = 1000;
+const MAX_STRIPPED: u64 = 1000;
 
 #[derive(Deserialize)]
 struct File {
@@ -52,26 +53,27 @@ pub(super) struct Added {
 }
 
 impl Foreign {
-    /// Reads a tokenizer.json; an error says what heedful does not do.
+    /// Reads a tokenizer.json; an error names what heedful does not support.
     pub(in crate::data::tokenizer) fn read(json: &str) -> Result<Foreign, String> {
         let file: File = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        let spelling = spelling(&file)?;
+        let format = piece_format(&file)?;
         let mut names = names(&file.model)?;
-        let split_into = names.len();
-        let (text, of_model) = file.added_tokens.into_iter().partition::<Vec<_>, _>(|token| {
-            !token.special && names.get(token.id as usize).is_none_or(|name| *name != token.content)
-        });
-        let special = add(&of_model, &mut names)?;
+        let segmentation_size = names.len();
+        let (text_tokens, vocabulary_tokens) =
+            file.added_tokens.into_iter().partition::<Vec<_>, _>(|token| {
+                !token.special && names.get(token.id as usize).is_none_or(|name| *name != token.content)
+            });
+        let special = add(&vocabulary_tokens, &mut names)?;
         let steps = steps(&file.normalizer)?;
         let pre_tokenizers = pre_tokenizers(&file.pre_tokenizer)?;
-        check_decoder(&file.decoder, spelling)?;
+        check_decoder(&file.decoder, format)?;
         let prefix = file.model["continuing_subword_prefix"].as_str().unwrap_or_default().to_owned();
         let unknown = unknown(&file.model, &names)?;
         let (added, special_names) =
-            (&of_model, special.iter().map(|&id| names[id as usize].clone()).collect());
+            (&vocabulary_tokens, special.iter().map(|&id| names[id as usize].clone()).collect());
         let model = match file.model["type"].as_str() {
-            Some("Unigram") => unigram(&file.model, &names[..split_into], added, &special, unknown)?,
-            _ => merging(file.model, added, &special_names)?,
+            Some("Unigram") => unigram(&file.model, &names[..segmentation_size], added, &special, unknown)?,
+            _ => library_model(file.model, added, &special_names)?,
         };
         if let Some(size) = names.iter().position(|name| name == NOT_IN_THE_MODEL) {
             if special.iter().any(|&id| id as usize >= size)
@@ -81,11 +83,11 @@ impl Foreign {
             }
             names.truncate(size);
         }
-        let of_model = names.len();
-        let added = added_tokens(&text, spelling, &steps, &mut names)?;
+        let model_size = names.len();
+        let added = added_tokens(&text_tokens, format, &steps, &mut names)?;
         let bytes = |(id, name): (usize, &String)| match special.contains(&(id as u32)) {
             true => Vec::new(),
-            false => spelling.bytes(name, &prefix),
+            false => format.bytes(name, &prefix),
         };
         let pieces = Pieces::new(names.iter().enumerate().map(|named| bytes(named).into()).collect());
         let decoder = match file.decoder {
@@ -99,9 +101,9 @@ impl Foreign {
             pre_tokenizers,
             model,
             decoder,
-            spelling,
+            format,
             names,
-            of_model,
+            model_size,
             special,
             unknown,
             pieces,
@@ -114,12 +116,12 @@ fn kind(part: &Value) -> &str {
     part["type"].as_str().unwrap_or_default()
 }
 
-fn spelling(file: &File) -> Result<Spelling, String> {
+fn piece_format(file: &File) -> Result<PieceFormat, String> {
     let is_byte_level = kind(&file.pre_tokenizer) == "ByteLevel";
     match kind(&file.model) {
-        "WordPiece" => Ok(Spelling::Continued),
-        "BPE" if is_byte_level => Ok(Spelling::Bytes),
-        "BPE" | "Unigram" if !is_byte_level => Ok(Spelling::Meta),
+        "WordPiece" => Ok(PieceFormat::WordPiece),
+        "BPE" if is_byte_level => Ok(PieceFormat::ByteLevel),
+        "BPE" | "Unigram" if !is_byte_level => Ok(PieceFormat::SentencePiece),
         other => Err(format!("its model is {other:?}, not Unigram, BPE or WordPiece")),
     }
 }
@@ -134,9 +136,9 @@ fn names(model: &Value) -> Result<Vec<String>, String> {
         Value::Object(entries) => {
             let mut names = vec![None; entries.len()];
             for (name, id) in entries {
-                let place = id.as_u64().and_then(|id| names.get_mut(usize::try_from(id).ok()?));
-                match place {
-                    Some(place @ None) => *place = Some(name.clone()),
+                let slot = id.as_u64().and_then(|id| names.get_mut(usize::try_from(id).ok()?));
+                match slot {
+                    Some(slot @ None) => *slot = Some(name.clone()),
                     _ => return Err(format!("its ids have a gap, or two tokens have the id {id}")),
                 }
             }
@@ -155,7 +157,7 @@ fn distinct(names: Vec<String>) -> Result<Vec<String>, String> {
     }
 }
 
-/// The ids of the special tokens; those that the model does not have are added to its names.
+/// The ids of the special tokens; the names of those that the model does not have are appended.
 fn add(added: &[Added], names: &mut Vec<String>) -> Result<BTreeSet<u32>, String> {
     let mut special = BTreeSet::new();
     for Added { id, content, special: is_special, .. } in added {
@@ -164,7 +166,7 @@ fn add(added: &[Added], names: &mut Vec<String>) -> Result<BTreeSet<u32>, String
             None if *id as usize == names.len() && !names.contains(content) && *is_special => {
                 names.push(content.clone());
             }
-            _ => return Err(format!("its added token `{content}` has not the id {id}")),
+            _ => return Err(format!("its added token `{content}` does not have the id {id}")),
         }
         if *is_special {
             special.insert(*id);
@@ -173,10 +175,10 @@ fn add(added: &[Added], names: &mut Vec<String>) -> Result<BTreeSet<u32>, String
     Ok(special)
 }
 
-/// Tokens that were added as text. Their ids follow those of the model, and their names are added to its.
+/// Tokens that were added as text. Their ids follow those of the model, and their names are appended.
 fn added_tokens(
     added: &[Added],
-    spelling: Spelling,
+    format: PieceFormat,
     steps: &[Step],
     names: &mut Vec<String>,
 ) -> Result<Option<AddedTokens>, String> {
@@ -186,15 +188,15 @@ fn added_tokens(
     for token in added {
         let Added { id, content, lstrip, rstrip, .. } = token;
         if *lstrip || *rstrip {
-            return Err(format!("its added token `{content}` takes the spaces beside it"));
+            return Err(format!("its added token `{content}` strips adjacent spaces"));
         }
-        let (form, found) = token.form(spelling, steps)?;
-        let name = added_name(spelling, content, &form).to_owned();
+        let (form, mode) = token.form(format, steps)?;
+        let name = added_name(format, content, &form).to_owned();
         if *id as usize != names.len() || !known.insert(name.clone()) {
-            return Err(format!("its added token `{content}` has not the id {id}"));
+            return Err(format!("its added token `{content}` does not have the id {id}"));
         }
         names.push(name);
-        forms.push((form, *id, found));
+        forms.push((form, *id, mode));
     }
     AddedTokens::new(forms)
 }
@@ -224,18 +226,19 @@ fn unigram(
     let unknown = unknown.ok_or("it has no unknown token")?;
     let entries = model["vocab"].as_array().ok_or("its vocabulary cannot be read")?;
     let has_bytes = model["byte_fallback"].as_bool().unwrap_or(false);
-    let chosen: HashSet<u32> = added.iter().filter(|token| !token.special).map(|token| token.id).collect();
+    let user_defined: HashSet<u32> =
+        added.iter().filter(|token| !token.special).map(|token| token.id).collect();
     let mut pieces = Vec::new();
     for (id, (name, entry)) in (0_u32..).zip(names.iter().zip(entries)) {
         let is_byte = has_bytes && byte_of(name).is_some();
         if special.contains(&id) || id == unknown || is_byte || name.contains(UNMATCHABLE) {
             continue;
         }
-        if name.len() > LONGEST_PIECE {
-            return Err(format!("its token {id} has more than {LONGEST_PIECE} bytes"));
+        if name.len() > MAX_PIECE_BYTES {
+            return Err(format!("its token {id} has more than {MAX_PIECE_BYTES} bytes"));
         }
         let score = entry[1].as_f64().ok_or_else(|| format!("its token `{name}` has no score"))?;
-        let kind = if chosen.contains(&id) { PieceKind::UserDefined } else { PieceKind::Learned };
+        let kind = if user_defined.contains(&id) { PieceKind::UserDefined } else { PieceKind::Learned };
         pieces.push(Piece { text: name.clone(), id, score, kind });
     }
     let bytes = has_bytes.then(|| {
@@ -245,13 +248,19 @@ fn unigram(
         }
         bytes
     });
-    let others =
+    let unknown_tokens =
         (0_u32..).zip(names).filter_map(|(id, name)| Some((name.strip_prefix(UNMATCHABLE)?.into(), id)));
-    Ok(ForeignModel::Unigram(UnigramModel::new(pieces, unknown, bytes).with_others(others.collect())))
+    Ok(ForeignModel::Unigram(
+        UnigramModel::new(pieces, unknown, bytes).with_unknown_tokens(unknown_tokens.collect()),
+    ))
 }
 
-/// BPE or WordPiece by the crate, with special tokens under names that no text has.
-fn merging(mut model: Value, added: &[Added], special: &HashSet<String>) -> Result<ForeignModel, String> {
+/// BPE or WordPiece of the `tokenizers` crate, with special tokens renamed so that text cannot match them.
+fn library_model(
+    mut model: Value,
+    added: &[Added],
+    special: &HashSet<String>,
+) -> Result<ForeignModel, String> {
     if let Some(token) = added.iter().find(|token| !token.special) {
         return Err(format!("it has an added token that is not special (`{}`)", token.content));
     }
@@ -267,13 +276,14 @@ fn merging(mut model: Value, added: &[Added], special: &HashSet<String>) -> Resu
             }
             let has_all_bytes = (0..=u8::MAX).all(|byte| model["vocab"].get(byte_name(byte)).is_some());
             if is_set(&model["byte_fallback"]) && !has_all_bytes {
-                return Err("it has not all 256 bytes".to_owned());
+                return Err("it does not have all 256 bytes".to_owned());
             }
         }
         _ => {
-            let most = model["max_input_chars_per_word"].as_u64();
-            if most.is_none_or(|most| most > LONGEST_WORD) || !is_set(&model["continuing_subword_prefix"]) {
-                return Err("its WordPiece has no usual limits".to_owned());
+            let max = model["max_input_chars_per_word"].as_u64();
+            if max.is_none_or(|max| max > MAX_WORD_CHARACTERS) || !is_set(&model["continuing_subword_prefix"])
+            {
+                return Err("its WordPiece has unusual limits".to_owned());
             }
             if !is_set(&model["unk_token"]) {
                 return Err("it has no unknown token".to_owned());
@@ -291,10 +301,10 @@ fn merging(mut model: Value, added: &[Added], special: &HashSet<String>) -> Resu
     if let Some(name) = model["unk_token"].as_str().filter(|name| special.contains(*name)) {
         model["unk_token"] = json!(unmatchable(name));
     }
-    // A merge of a special token would need its name.
+    // Fails if a merge refers to a special token, which was renamed.
     let read =
         serde_json::from_value(model).map_err(|error| format!("its model cannot be read ({error})"))?;
-    Ok(ForeignModel::Merging(Box::new(read)))
+    Ok(ForeignModel::Library(Box::new(read)))
 }
 
 fn pre_tokenizers(part: &Value) -> Result<Option<PreTokenizers>, String> {
@@ -311,9 +321,9 @@ fn pre_tokenizers(part: &Value) -> Result<Option<PreTokenizers>, String> {
         serde_json::from_value::<PreTokenizerWrapper>(part.clone())
             .map_err(|error| format!("its pre-tokenizer cannot be read ({error})"))
     };
-    let mut continued = part.clone();
-    without_space_before(&mut continued);
-    Ok(Some(PreTokenizers { of_text: read(part)?, continued: read(&continued)? }))
+    let mut continuation = part.clone();
+    without_space_before(&mut continuation);
+    Ok(Some(PreTokenizers { at_text_start: read(part)?, continuation: read(&continuation)? }))
 }
 
 fn without_space_before(part: &mut Value) {
@@ -330,11 +340,11 @@ fn without_space_before(part: &mut Value) {
     }
 }
 
-fn check_decoder(part: &Value, spelling: Spelling) -> Result<(), String> {
-    let of_spelling: &[&str] = match spelling {
-        Spelling::Meta => &["Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"],
-        Spelling::Bytes => &["ByteLevel"],
-        Spelling::Continued => &["WordPiece"],
+fn check_decoder(part: &Value, format: PieceFormat) -> Result<(), String> {
+    let supported: &[&str] = match format {
+        PieceFormat::SentencePiece => &["Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"],
+        PieceFormat::ByteLevel => &["ByteLevel"],
+        PieceFormat::WordPiece => &["WordPiece"],
     };
     let parts: Vec<&Value> = match (part, kind(part)) {
         (Value::Null, _) => return Ok(()),
@@ -342,19 +352,19 @@ fn check_decoder(part: &Value, spelling: Spelling) -> Result<(), String> {
         _ => vec![part],
     };
     for part in parts {
-        let is_odd = match kind(part) {
+        let is_unsupported = match kind(part) {
             "Replace" => {
                 let grows = part["content"].as_str().is_none_or(|content| content.len() > 4);
                 part["pattern"]["String"].as_str().is_none_or(str::is_empty) || grows
             }
-            // The crate panics where both ends of a token are to be stripped and meet.
+            // The crate panics if stripping both ends of a token overlaps.
             "Strip" => {
                 part["stop"].as_u64() != Some(0)
-                    || part["start"].as_u64().is_none_or(|start| start > MOST_STRIPPED)
+                    || part["start"].as_u64().is_none_or(|start| start > MAX_STRIPPED)
             }
             _ => false,
         };
-        if !of_spelling.contains(&kind(part)) || is_odd {
+        if !supported.contains(&kind(part)) || is_unsupported {
             return Err(format!("it decodes tokens by other rules ({})", kind(part)));
         }
     }

@@ -1,18 +1,20 @@
-//! Vocabularies of other projects: SentencePiece's, BERT's WordPiece, GPT-2's byte-level BPE, as tokenizer.json.
+//! Foreign vocabularies, of other projects, as tokenizer.json: SentencePiece, BERT's WordPiece, GPT-2's
+//! byte-level BPE.
 //!
-//! They promise what their original promises: the same ids for the same text, and text as their decoder gives it. Not
-//! every text comes back. Special tokens are never matched in a text, and ids are those of plain text: what a model puts
-//! around it is the model's affair.
+//! They give the same ids and the same decoded text as the original implementation, so decoding does not
+//! restore every text. Special tokens are never matched in a text. Ids are those of the text alone; the model
+//! adds its special tokens around them.
 //!
-//! The file is kept as it was read, so it is written as it was. `tokenizers` has BPE and WordPiece, pre-tokenizers and
-//! decoders; unigram models and SentencePiece's normalization are done here, as SentencePiece does them.
+//! The file is kept in memory and written back unchanged. The `tokenizers` crate provides BPE, WordPiece,
+//! pre-tokenizers and decoders; unigram models and SentencePiece's normalization are implemented here, to
+//! match SentencePiece exactly.
 
 mod added;
 pub(super) mod charsmap;
 mod file;
 mod model;
 pub(super) mod normalize;
-pub(super) mod spelling;
+pub(super) mod piece_format;
 mod unigram;
 
 use std::collections::BTreeSet;
@@ -23,14 +25,15 @@ use tokenizers::{Decoder, OffsetReferential, OffsetType, PreTokenizedString, Pre
 
 pub(super) use self::file::NOT_IN_THE_MODEL;
 use self::model::ForeignModel;
-use self::normalize::{Beginning, Step, normalized};
-use self::spelling::{Spelling, UNMATCHABLE};
-use super::added::{AddedTokens, Part};
+use self::normalize::{Position, Step, normalized};
+use self::piece_format::{PieceFormat, UNMATCHABLE};
+use super::added::{AddedTokens, Segment};
 use super::pieces::Pieces;
 use super::roles::SpecialRole;
 
-/// A text normally shrinks by no more than this factor where it is normalized: 𝐀 has four bytes, and A has one.
-const MOST_SHRINKING: usize = 4;
+/// Normalization normally shrinks a text by no more than this factor, in bytes: 𝐀 has four bytes, and A has
+/// one.
+const MAX_SHRINK_FACTOR: usize = 4;
 const UNKNOWN: &str = "\u{FFFD}";
 
 pub(super) struct Foreign {
@@ -39,92 +42,92 @@ pub(super) struct Foreign {
     pre_tokenizers: Option<PreTokenizers>,
     model: ForeignModel,
     decoder: Option<DecoderWrapper>,
-    spelling: Spelling,
+    format: PieceFormat,
     names: Vec<String>,
-    /// How many of the names are not of tokens that were added as text.
-    of_model: usize,
+    /// The number of tokens of the model; tokens that were added as text follow them.
+    model_size: usize,
     special: BTreeSet<u32>,
     unknown: Option<u32>,
     pieces: Pieces,
     added: Option<AddedTokens>,
 }
 
-/// What splits a normalized text: of its own, and where it continues others.
+/// The pre-tokenizers at the start of a text, and for its continuation.
 struct PreTokenizers {
-    of_text: PreTokenizerWrapper,
-    continued: PreTokenizerWrapper,
+    at_text_start: PreTokenizerWrapper,
+    continuation: PreTokenizerWrapper,
 }
 
 impl Foreign {
-    /// As it was read.
+    /// The file as it was read.
     pub(super) fn json(&self) -> &str {
         &self.json
     }
 
     pub(super) fn encode(&self, text: &str) -> Vec<u32> {
-        self.encode_from(text, Beginning::OfText)
+        self.encode_from(text, Position::TextStart)
     }
 
-    /// The ids of a text that continues others: a space before it is one, and none is added.
+    /// The ids of a text that continues other text: no space is inserted before it.
     pub(super) fn encode_continuation(&self, text: &str) -> Vec<u32> {
-        let begins_a_word = self.spelling == Spelling::Meta && text.starts_with(' ');
-        self.encode_from(text, if begins_a_word { Beginning::OfText } else { Beginning::Continued })
+        let begins_a_word = self.format == PieceFormat::SentencePiece && text.starts_with(' ');
+        self.encode_from(text, if begins_a_word { Position::TextStart } else { Position::Continuation })
     }
 
-    /// The ids of a line, with its end where the vocabulary has one.
+    /// The ids of a line, with its line end if the vocabulary has one.
     pub(super) fn encode_line(&self, line: &str) -> Vec<u32> {
-        match self.spelling {
-            Spelling::Bytes => self.encode(&format!("{line}\n")),
-            Spelling::Meta | Spelling::Continued => self.encode(line),
+        match self.format {
+            PieceFormat::ByteLevel => self.encode(&format!("{line}\n")),
+            PieceFormat::SentencePiece | PieceFormat::WordPiece => self.encode(line),
         }
     }
 
-    fn encode_from(&self, text: &str, beginning: Beginning) -> Vec<u32> {
-        let text = normalized(&self.steps, text, beginning);
-        self.encode_normalized(&text, beginning)
+    fn encode_from(&self, text: &str, position: Position) -> Vec<u32> {
+        let text = normalized(&self.steps, text, position);
+        self.encode_normalized(&text, position)
     }
 
     /// The ids of a normalized text.
-    fn encode_normalized(&self, text: &str, beginning: Beginning) -> Vec<u32> {
-        let parts = match &self.added {
-            None => vec![Part::Text(text)],
+    fn encode_normalized(&self, text: &str, position: Position) -> Vec<u32> {
+        let segments = match &self.added {
+            None => vec![Segment::Text(text)],
             Some(added) => added.split(text),
         };
         let mut ids = Vec::new();
-        for (number, part) in parts.into_iter().enumerate() {
-            match part {
-                Part::Text(text) if number == 0 => self.encode_part(text, beginning, &mut ids),
-                Part::Text(text) => self.encode_part(text, Beginning::Continued, &mut ids),
-                Part::Added(id) => ids.push(id),
+        for (number, segment) in segments.into_iter().enumerate() {
+            match segment {
+                Segment::Text(text) if number == 0 => self.encode_segment(text, position, &mut ids),
+                Segment::Text(text) => self.encode_segment(text, Position::Continuation, &mut ids),
+                Segment::Added(id) => ids.push(id),
             }
         }
         ids
     }
 
-    /// Appends the ids of a part without added tokens.
-    fn encode_part(&self, text: &str, beginning: Beginning, ids: &mut Vec<u32>) {
+    /// Appends the ids of a segment without added tokens.
+    fn encode_segment(&self, text: &str, position: Position, ids: &mut Vec<u32>) {
         let first = ids.len();
-        let pre_tokenizer = self.pre_tokenizers.as_ref().map(|both| match beginning {
-            Beginning::OfText => &both.of_text,
-            Beginning::Continued => &both.continued,
+        let pre_tokenizer = self.pre_tokenizers.as_ref().map(|both| match position {
+            Position::TextStart => &both.at_text_start,
+            Position::Continuation => &both.continuation,
         });
         match pre_tokenizer {
             None => self.model.encode(text, ids),
             Some(_) if text.is_empty() => {}
             Some(pre_tokenizer) => {
-                let mut parts = PreTokenizedString::from(text);
-                // None of the known ones has a way to fail.
-                if pre_tokenizer.pre_tokenize(&mut parts).is_ok() {
-                    for (part, ..) in parts.get_splits(OffsetReferential::Normalized, OffsetType::Byte) {
-                        self.model.encode(part, ids);
+                let mut splits = PreTokenizedString::from(text);
+                // The supported pre-tokenizers cannot fail.
+                if pre_tokenizer.pre_tokenize(&mut splits).is_ok() {
+                    for (split, ..) in splits.get_splits(OffsetReferential::Normalized, OffsetType::Byte) {
+                        self.model.encode(split, ids);
                     }
                 }
             }
         }
         let unknown = self.unknown.unwrap_or_default();
-        // Pieces that text is split into and the model does not have; the ids of added tokens follow the model's.
+        // Pieces of the segmentation that are not tokens of the model become unknown.
         for id in &mut ids[first..] {
-            *id = if (*id as usize) < self.of_model { *id } else { unknown };
+            *id = if (*id as usize) < self.model_size { *id } else { unknown };
         }
     }
 
@@ -142,15 +145,15 @@ impl Foreign {
         &self.pieces
     }
 
-    pub(super) fn most_bytes_of_token(&self) -> usize {
-        self.pieces.longest() * if self.steps.is_empty() { 1 } else { MOST_SHRINKING }
+    pub(super) fn max_bytes_per_token(&self) -> usize {
+        self.pieces.longest() * if self.steps.is_empty() { 1 } else { MAX_SHRINK_FACTOR }
     }
 
-    pub(super) fn shown(&self, id: u32) -> String {
+    pub(super) fn display(&self, id: u32) -> String {
         match self.names.get(id as usize) {
             None => format!("<no token {id}>"),
             Some(name) if self.special.contains(&id) => name.clone(),
-            Some(name) => self.spelling.shown(name, self.pieces.bytes(id)),
+            Some(name) => self.format.display(name, self.pieces.bytes(id)),
         }
     }
 
@@ -166,11 +169,11 @@ impl Foreign {
         self.special.contains(&id)
     }
 
-    /// The names that its tokens have in the original, in the order of their ids.
+    /// The original names of its tokens, in the order of their ids.
     pub(super) fn original_names(&self) -> Vec<String> {
-        let original = |name: &String| match self.spelling {
-            Spelling::Meta => name.trim_start_matches(UNMATCHABLE).to_owned(),
-            Spelling::Bytes | Spelling::Continued => name.clone(),
+        let original = |name: &String| match self.format {
+            PieceFormat::SentencePiece => name.trim_start_matches(UNMATCHABLE).to_owned(),
+            PieceFormat::ByteLevel | PieceFormat::WordPiece => name.clone(),
         };
         self.names.iter().map(original).collect()
     }
@@ -183,7 +186,7 @@ impl Foreign {
 
 impl std::fmt::Debug for Foreign {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Foreign").field("spelling", &self.spelling).finish_non_exhaustive()
+        f.debug_struct("Foreign").field("format", &self.format).finish_non_exhaustive()
     }
 }
 

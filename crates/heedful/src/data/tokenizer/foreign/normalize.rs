@@ -1,33 +1,33 @@
-//! The steps that prepare text for a vocabulary of another project.
+//! The normalization steps of a foreign vocabulary.
 
 use serde_json::Value;
 use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::{NormalizedString, Normalizer};
 
 use super::charsmap::Charsmap;
-use super::spelling::META;
+use super::piece_format::META;
 
-/// What SentencePiece does with spaces that it finds superfluous: those at both ends, and all but one of several. One
-/// pattern, so that the crate's Python package does the same.
+/// The spaces that SentencePiece removes: those at both ends, and all but one of several. A single pattern,
+/// so that the `tokenizers` Python package does the same.
 pub(in crate::data::tokenizer) const EXTRA_SPACES: &str = r"\A +| +\z| +(?= )";
-/// It then takes away every `▁` at the end, also one that the text itself has.
+/// The trailing `▁` that SentencePiece then removes, including those of the text itself.
 pub(in crate::data::tokenizer) const LAST_SPACES: &str = r"▁+\z";
-/// The same without the ends, as Hugging Face writes it.
+/// Several spaces, without the ends, as Hugging Face writes it.
 const SEVERAL_SPACES: &str = " {2,}";
-/// A text must not grow from step to step.
-const MOST_STEPS: usize = 16;
+/// Maximum number of steps, which bounds the growth of a text.
+const MAX_STEPS: usize = 16;
 
 pub(super) enum Step {
     Charsmap(Charsmap),
     ExtraSpaces,
     LastSpaces,
     Prepend(String),
-    /// Every occurrence of the first by the second, which has no more characters.
+    /// Replaces every occurrence of the first by the second, which has no more characters.
     Replace(String, String),
     Other(Box<NormalizerWrapper>),
 }
 
-/// The steps of a normalizer; an error names what heedful does not do.
+/// The steps of a normalizer; an error names what heedful does not support.
 pub(super) fn steps(normalizer: &Value) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     collect(normalizer, &mut steps)?;
@@ -38,8 +38,8 @@ fn collect(part: &Value, steps: &mut Vec<Step>) -> Result<(), String> {
     if part.is_null() {
         return Ok(());
     }
-    if steps.len() == MOST_STEPS {
-        return Err(format!("it normalizes in more than {MOST_STEPS} steps"));
+    if steps.len() == MAX_STEPS {
+        return Err(format!("it normalizes in more than {MAX_STEPS} steps"));
     }
     let kind = part["type"].as_str().unwrap_or_default();
     let text = |key: &str| part[key].as_str().map(str::to_owned);
@@ -86,29 +86,29 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(text).ok()
 }
 
-/// Whether a text begins in the middle of others.
+/// Whether a text is at the start of the input or continues other text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Beginning {
+pub(super) enum Position {
     OfText,
     Continued,
 }
 
 /// The normalized text.
-pub(super) fn normalized(steps: &[Step], text: &str, beginning: Beginning) -> String {
+pub(super) fn normalized(steps: &[Step], text: &str, position: Position) -> String {
     let mut text = text.to_owned();
     for step in steps {
         text = match step {
             Step::Charsmap(table) => table.normalize(&text),
             Step::ExtraSpaces => without_extra_spaces(&text),
             Step::LastSpaces => text.trim_end_matches(META).to_owned(),
-            Step::Prepend(first) if !text.is_empty() && beginning == Beginning::OfText => {
+            Step::Prepend(first) if !text.is_empty() && position == Position::TextStart => {
                 format!("{first}{text}")
             }
             Step::Prepend(_) => text,
             Step::Replace(from, to) => text.replace(from, to),
             Step::Other(normalizer) => {
                 let mut normalized = NormalizedString::from(text.as_str());
-                // None of the known ones has a way to fail.
+                // The supported normalizers cannot fail.
                 match normalizer.normalize(&mut normalized) {
                     Ok(()) => normalized.get().to_owned(),
                     Err(_) => text,
@@ -137,26 +137,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_follow_each_other() {
+    fn steps_are_applied_in_order() {
         let pattern = |regex: &str| json!({"type": "Replace", "pattern": {"Regex": regex}, "content": ""});
         let sequence = json!({"type": "Sequence", "normalizers": [
             {"type": "Lowercase"}, pattern(EXTRA_SPACES), {"type": "Prepend", "prepend": "▁"},
             {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}, pattern(LAST_SPACES)]});
         let read = steps(&sequence).expect("known steps");
-        assert_eq!(normalized(&read, "  A  b   C ", Beginning::OfText), "▁a▁b▁c");
-        assert_eq!(normalized(&read, "a", Beginning::Continued), "a");
-        assert_eq!(normalized(&read, "   ", Beginning::OfText), "");
-        // As the crate reads the same file.
+        assert_eq!(normalized(&read, "  A  b   C ", Position::TextStart), "▁a▁b▁c");
+        assert_eq!(normalized(&read, "a", Position::Continuation), "a");
+        assert_eq!(normalized(&read, "   ", Position::TextStart), "");
+        // The crate gives the same result for the same file.
         let crates: NormalizerWrapper = serde_json::from_value(sequence).expect("known steps");
         for text in ["  A  b   C ", "a", "   ", "", " x", "x  ", "a b", "a ▁ ", "▁", "a▁b\n c"] {
             let mut other = NormalizedString::from(text);
             crates.normalize(&mut other).expect("known steps");
-            assert_eq!(normalized(&read, text, Beginning::OfText), other.get(), "{text:?}");
+            assert_eq!(normalized(&read, text, Position::TextStart), other.get(), "{text:?}");
         }
     }
 
     #[test]
-    fn what_grows_or_is_unknown_is_refused() {
+    fn growing_and_unknown_normalizers_are_an_error() {
         let replace = |pattern: Value, content: &str| json!({"type": "Replace", "pattern": pattern, "content": content});
         for part in [
             replace(json!({"String": "a"}), "aa"),

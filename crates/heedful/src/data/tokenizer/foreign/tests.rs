@@ -63,7 +63,7 @@ fn shown(tokenizer: &Tokenizer, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn word_pieces_are_found_as_bert_does() {
+fn word_pieces_are_those_of_bert() {
     let tokenizer = read(&bert());
     assert_eq!(
         shown(&tokenizer, "The playing, plays!"),
@@ -71,7 +71,7 @@ fn word_pieces_are_found_as_bert_does() {
     );
     assert_eq!(tokenizer.decode(&[2, 5, 6, 7, 9, 3]), "the playing!");
     assert_eq!(tokenizer.words(&[2, 5, 6, 7, 9, 3]), [None, Some(0), Some(1), Some(1), Some(2), None]);
-    // No text is a special token.
+    // Text never matches a special token.
     assert_eq!(shown(&tokenizer, "[CLS]"), ["[", "cl", "##s", "[UNK]"]);
     let roles = [
         SpecialRole::Cls,
@@ -85,16 +85,16 @@ fn word_pieces_are_found_as_bert_does() {
         roles.map(|role| tokenizer.special(role)),
         [Some(2), Some(3), Some(4), Some(0), Some(1), None]
     );
-    assert_eq!(tokenizer.text_of(7), "ing");
+    assert_eq!(tokenizer.token_text(7), "ing");
 }
 
 #[test]
-fn byte_level_pieces_bring_every_text_back() {
+fn byte_level_pieces_are_lossless() {
     let tokenizer = read(&gpt2());
     assert_eq!(shown(&tokenizer, "a the"), ["a", "▁the"]);
     for text in ["", "the", " 你好\n\tx  ", "<|endoftext|>", "naïve 🙂"] {
-        let ids = tokenizer.encode_running(text);
-        assert_eq!(tokenizer.decode_running(&ids), text);
+        let ids = tokenizer.encode_multiline(text);
+        assert_eq!(tokenizer.decode_multiline(&ids), text);
         assert!(!ids.contains(&259));
     }
     assert_eq!(tokenizer.decode(&tokenizer.encode("a the")), "a the");
@@ -106,7 +106,7 @@ fn byte_level_pieces_bring_every_text_back() {
 }
 
 #[test]
-fn a_file_is_written_as_it_was_read() {
+fn files_are_written_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("tokenizer.json");
     for file in [bert(), gpt2()] {
@@ -115,13 +115,13 @@ fn a_file_is_written_as_it_was_read() {
         let before = std::fs::read(&path).expect("it was written");
         loaded.save(&path).expect("room");
         assert_eq!(std::fs::read(&path).expect("it was written"), before);
-        let refused = Tokenizer::load_own(&path).expect_err("special tokens elsewhere").to_string();
+        let refused = Tokenizer::load_native(&path).expect_err("special tokens elsewhere").to_string();
         assert!(refused.contains("special tokens"), "{refused}");
     }
 }
 
 #[test]
-fn what_the_original_does_otherwise_is_refused_by_name() {
+fn unsupported_features_are_rejected_by_name() {
     let refused = |mut file: Value, pointer: &str, value: Value| {
         *file.pointer_mut(pointer).expect("a part") = value;
         Tokenizer::foreign(&file.to_string()).expect_err("another file")
@@ -148,14 +148,14 @@ fn what_the_original_does_otherwise_is_refused_by_name() {
 }
 
 #[test]
-fn added_tokens_are_found_as_the_vocabulary_spells_text() {
+fn added_tokens_are_matched_in_every_piece_format() {
     let tokens = ["LibreOffice", "the playing"].map(str::to_owned);
     for (file, text, shown_as) in [
         (bert(), "The LibreOffice the playing the LibreOffices", "LibreOffice"),
         (gpt2(), "a LibreOffice the playing x", "▁LibreOffice"),
     ] {
         let before = read(&file);
-        let with = before.with_added(&tokens, |_| false).expect("new tokens");
+        let with = before.with_added_tokens(&tokens, |_| false).expect("new tokens");
         let (after, first) = (with.tokenizer, before.size() as u32);
         assert_eq!(after.size(), before.size() + 2);
         let ids = after.encode(text);
@@ -166,13 +166,13 @@ fn added_tokens_are_found_as_the_vocabulary_spells_text() {
         );
         assert_eq!(after.piece(first), shown_as);
         assert_eq!(with.pieces[1], before.encode_continuation(" the playing"));
-        // What is read again is the same, and what the original had is where it was.
+        // The file round-trips, and the original tokens keep their ids.
         let again = Tokenizer::foreign(&after.to_json()).expect("as it was written");
         assert_eq!(again.encode(text), ids);
         assert_eq!(again.encode("the"), before.encode("the"));
         assert!(again.decode(&ids).contains("LibreOffice"));
     }
-    let after = read(&gpt2()).with_added(&tokens, |_| false).expect("new tokens").tokenizer;
+    let after = read(&gpt2()).with_added_tokens(&tokens, |_| false).expect("new tokens").tokenizer;
     let text = "x LibreOffice the playing 你好";
     assert_eq!(after.decode(&after.encode(text)), text);
 }

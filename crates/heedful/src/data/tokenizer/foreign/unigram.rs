@@ -1,11 +1,12 @@
-//! Splitting by a unigram language model, as SentencePiece does it: the path with the best sum of scores.
+//! Segmentation by a unigram language model, like SentencePiece: the path with the best sum of scores.
 //!
-//! The `tokenizers` crate sums in f64 and lets every name in the vocabulary match, `<0x41>` and `<s>` too. Here sums are
-//! f32, which decides between paths that are equally good, and only text pieces match: the ids are SentencePiece's.
+//! The `tokenizers` crate sums in f64 and lets every name in the vocabulary match, including `<0x41>` and
+//! `<s>`. Here sums are f32, which decides ties like SentencePiece, and only text pieces match: the ids are
+//! those of SentencePiece.
 
 use rustc_hash::FxHashMap;
 
-/// What an unknown character costs, besides the worst score of all.
+/// Penalty of an unknown character, below the worst score of all pieces.
 const UNKNOWN_PENALTY: f32 = 10.0;
 
 /// A piece that text can match.
@@ -19,7 +20,7 @@ pub(super) struct Piece {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PieceKind {
     Learned,
-    /// Chosen by hand: preferred to all that cover the same text.
+    /// User-defined: preferred to all pieces that cover the same text.
     UserDefined,
 }
 
@@ -28,10 +29,10 @@ pub(super) struct UnigramModel {
     longest: usize,
     unknown_score: f32,
     unknown: u32,
-    /// Tokens that are no pieces. A model may know a character that SentencePiece does not: whoever asks it for pieces gets the
-    /// unknown characters themselves, and looks them up among the model's tokens.
-    others: FxHashMap<Box<str>, u32>,
-    /// The tokens of the bytes, if unknown characters become bytes.
+    /// Tokens of the model that are not SentencePiece pieces. Unknown characters are looked up here, because
+    /// in SentencePiece the unknown piece keeps its text, which may be a token of the model.
+    unknown_tokens: FxHashMap<Box<str>, u32>,
+    /// The byte tokens, for byte fallback of unknown characters.
     bytes: Option<Box<[u32; 256]>>,
 }
 
@@ -57,19 +58,19 @@ impl UnigramModel {
         let pieces =
             pieces.iter().map(|piece| (piece.text.as_str().into(), (piece.id, score(piece)))).collect();
         let unknown_score = worst - UNKNOWN_PENALTY;
-        UnigramModel { pieces, longest, unknown_score, unknown, others: FxHashMap::default(), bytes }
+        UnigramModel { pieces, longest, unknown_score, unknown, unknown_tokens: FxHashMap::default(), bytes }
     }
 
-    /// The same with tokens that only unknown characters can be.
-    pub(super) fn with_others(self, others: FxHashMap<Box<str>, u32>) -> UnigramModel {
-        UnigramModel { others, ..self }
+    /// The same model with tokens that only unknown characters can match.
+    pub(super) fn with_unknown_tokens(self, unknown_tokens: FxHashMap<Box<str>, u32>) -> UnigramModel {
+        UnigramModel { unknown_tokens, ..self }
     }
 
     /// Appends the ids of a normalized text.
     pub(super) fn encode(&self, text: &str, ids: &mut Vec<u32>) {
         let mut ends = vec![Node { score: 0.0, start: None, id: self.unknown }; text.len() + 1];
         for (start, first) in text.char_indices() {
-            let so_far = ends[start].score;
+            let score_before = ends[start].score;
             let mut has_character = false;
             let mut end = start;
             for character in text[start..].chars() {
@@ -78,21 +79,26 @@ impl UnigramModel {
                     break;
                 }
                 let Some(&(id, score)) = self.pieces.get(&text[start..end]) else { continue };
-                offer(&mut ends[end], score + so_far, start, id);
+                relax(&mut ends[end], score + score_before, start, id);
                 has_character |= end - start == first.len_utf8();
             }
             if !has_character {
-                offer(&mut ends[start + first.len_utf8()], self.unknown_score + so_far, start, self.unknown);
+                relax(
+                    &mut ends[start + first.len_utf8()],
+                    self.unknown_score + score_before,
+                    start,
+                    self.unknown,
+                );
             }
         }
         self.append(text, &ends, ids);
     }
 
-    /// Appends the best path. Unknown characters side by side are one token, unless they become bytes.
+    /// Appends the best path. Adjacent unknown characters are one token, unless they become bytes.
     fn append(&self, text: &str, ends: &[Node], ids: &mut Vec<u32>) {
         let first = ids.len();
         let mut end = text.len();
-        // Where the unknown characters end that the next token may belong to.
+        // The end of the current run of unknown characters.
         let mut unknown_end = None;
         while let Some(start) = ends[end].start {
             let is_unknown = ends[end].id == self.unknown;
@@ -114,12 +120,12 @@ impl UnigramModel {
     }
 
     fn unknown_token(&self, characters: &str) -> u32 {
-        self.others.get(characters).copied().unwrap_or(self.unknown)
+        self.unknown_tokens.get(characters).copied().unwrap_or(self.unknown)
     }
 }
 
-/// Of equal sums, the one whose last piece begins first.
-fn offer(node: &mut Node, score: f32, start: usize, id: u32) {
+/// Updates a node with a better path. With equal sums, the path whose last piece starts first is kept.
+fn relax(node: &mut Node, score: f32, start: usize, id: u32) {
     if node.start.is_none() || score > node.score {
         *node = Node { score, start: Some(start), id };
     }
@@ -147,22 +153,22 @@ mod tests {
     }
 
     #[test]
-    fn the_best_path_is_found_and_unknown_characters_are_one() {
+    fn the_best_path_is_found_and_adjacent_unknown_characters_are_one_token() {
         let model = model(None);
         assert_eq!(ids(&model, "abc"), [3, 5]);
         assert_eq!(ids(&model, "ba"), [2, 1]);
         assert_eq!(ids(&model, "xy你a你"), [0, 1, 0]);
         assert_eq!(ids(&model, "a<sep>b"), [1, 6, 2]);
         assert!(ids(&model, "").is_empty());
-        // A token of the model that is no piece of SentencePiece's.
-        let model =
-            model.with_others([("你".into(), 9), ("xy".into(), 8), ("b".into(), 7)].into_iter().collect());
+        // Tokens of the model that are not SentencePiece pieces.
+        let model = model
+            .with_unknown_tokens([("你".into(), 9), ("xy".into(), 8), ("b".into(), 7)].into_iter().collect());
         assert_eq!(ids(&model, "xy你a你b"), [0, 1, 9, 2]);
         assert_eq!(ids(&model, "xya"), [8, 1]);
     }
 
     #[test]
-    fn unknown_characters_become_bytes_where_there_are_tokens_for_them() {
+    fn unknown_characters_become_bytes_with_byte_fallback() {
         let bytes = std::array::from_fn(|byte| 100 + byte as u32);
         assert_eq!(ids(&model(Some(Box::new(bytes))), "aéab"), [1, 100 + 0xC3, 100 + 0xA9, 3]);
     }

@@ -1,10 +1,10 @@
-//! SentencePiece's `.model`, and a tokenizer.json made of it.
+//! Reading SentencePiece's `.model`, and converting it to tokenizer.json.
 //!
 //! ```text
 //! ModelProto       1 pieces · 2 trainer · 3 normalizer
 //! SentencePiece    1 text · 2 score · 3 kind (1 learned, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte)
 //! TrainerSpec      3 type (1 unigram, 2 BPE, 3 words, 4 characters) · 24 spaces after words · 35 byte fallback
-//! NormalizerSpec   2 table of characters · 3 space before the text · 4 no extra spaces · 5 spaces as ▁
+//! NormalizerSpec   2 character map · 3 space before the text · 4 no extra spaces · 5 spaces as ▁
 //! ```
 
 mod protobuf;
@@ -18,8 +18,8 @@ use self::protobuf::{Field, Fields};
 use super::foreign::charsmap::Charsmap;
 use super::{Tokenizer, TokenizerError};
 
-/// One token of so many may be missing among the pieces of a model for both sides.
-const MOST_MISSING: usize = 4;
+/// A SentencePiece model covers a vocabulary if less than one token in this many is missing among its pieces.
+const MISSING_TOKEN_DIVISOR: usize = 4;
 
 /// A SentencePiece model.
 #[derive(Clone, Debug)]
@@ -29,11 +29,11 @@ pub struct SentencePiece {
     kind: ModelKind,
     byte_fallback: bool,
     charsmap: Vec<u8>,
-    /// A space is put before the text.
+    /// Whether a space is inserted before the text.
     space_before: bool,
-    /// Spaces at the ends, and all but one of several, are removed.
+    /// Whether spaces at the ends, and all but one of several, are removed.
     without_extra_spaces: bool,
-    /// Spaces become `▁`.
+    /// Whether spaces become `▁`.
     escapes_spaces: bool,
 }
 
@@ -90,9 +90,10 @@ impl SentencePiece {
         self.tokenizer_for(&tokens, &[])
     }
 
-    /// A tokenizer with the ids of a model whose vocabulary is `tokens`, in the order of their ids. Pieces that it does
-    /// not have become the unknown token; tokens that are no pieces stand for the same unknown characters side by side
-    /// (only in unigram models). Control pieces are special, and those of `special` that are there.
+    /// A tokenizer with the ids of a model whose vocabulary is `tokens`, in the order of their ids. Pieces
+    /// that are not in `tokens` become the unknown token. Tokens that are not pieces match runs of unknown
+    /// characters with the same text (only in unigram models). Control pieces and the tokens in `special` are
+    /// special.
     pub fn tokenizer_for<T: AsRef<str>>(
         &self,
         tokens: &[T],
@@ -105,16 +106,17 @@ impl SentencePiece {
             .map_err(|reason| TokenizerError::SentencePiece { file: self.file.clone(), reason })
     }
 
-    /// Whether most tokens of a model are pieces of this one: if not, it is of one side, and the other side has its own.
+    /// Whether most tokens of a model are pieces of this one. If not, it is for one side only, and the other
+    /// side has its own.
     pub(crate) fn covers<T: AsRef<str>>(&self, tokens: &[T]) -> bool {
         let pieces: HashSet<&str> = self.pieces().collect();
         let missing = tokens.iter().filter(|token| !pieces.contains(token.as_ref())).count();
-        missing * MOST_MISSING < tokens.len()
+        missing * MISSING_TOKEN_DIVISOR < tokens.len()
     }
 
-    /// A unigram model of a vocabulary whose own SentencePiece model is not known, which prepares text as this one does. `tokens`
-    /// are in the order of their frequency, and frequencies fall about as one over the rank (Zipf's law): so do the
-    /// probabilities of its pieces.
+    /// A unigram model for a vocabulary whose own SentencePiece model is unknown, with the normalization of
+    /// this one. `tokens` are sorted by frequency, and piece probabilities are proportional to one over the
+    /// rank (Zipf's law).
     pub(crate) fn by_rank<T: AsRef<str>>(&self, tokens: &[T]) -> SentencePiece {
         let kinds: HashMap<&str, PieceKind> =
             self.pieces.iter().map(|piece| (piece.text.as_str(), piece.kind)).collect();
@@ -131,10 +133,10 @@ impl SentencePiece {
         }
     }
 
-    /// Refuses what heedful cannot do as SentencePiece does it.
+    /// Rejects features that heedful does not support exactly.
     fn checked(self) -> Result<SentencePiece, String> {
         if !self.pieces.iter().any(|piece| piece.kind == PieceKind::Unknown) {
-            return Err("it has no piece for the unknown".to_owned());
+            return Err("it has no unknown piece".to_owned());
         }
         let has = |kind| self.pieces.iter().any(|piece| piece.kind == kind);
         if self.kind == ModelKind::Bpe && (has(PieceKind::UserDefined) || has(PieceKind::Unused)) {
@@ -199,7 +201,7 @@ fn read_piece(bytes: &[u8]) -> Option<Piece> {
 }
 
 impl SentencePiece {
-    /// `None` if it is damaged; an error if it is something that heedful does not do.
+    /// `None` if it is damaged; an error if heedful does not support it.
     fn read_trainer(&mut self, bytes: &[u8]) -> Option<Result<(), String>> {
         for field in Fields::of(bytes) {
             match field.ok()? {

@@ -1,4 +1,4 @@
-//! As much of Protocol Buffers as a SentencePiece model needs: fields by number, each a number or bytes.
+//! A minimal Protocol Buffers reader for SentencePiece models: fields by number, each a number or bytes.
 //!
 //! ```text
 //! varint (number << 3 | kind) · kind 0: varint · 1: 8 bytes · 2: varint length, bytes · 5: 4 bytes
@@ -12,7 +12,7 @@ pub(super) enum Field<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message, in order; an error is the byte at which it cannot be read.
+/// The fields of a message, in order; an error is the byte offset of a malformed field.
 pub(super) struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -69,7 +69,7 @@ impl<'a> Iterator for Fields<'a> {
         let start = self.at;
         let field = self.field();
         if field.is_none() {
-            // Nothing after it can be trusted.
+            // The rest cannot be parsed after an error.
             self.at = self.bytes.len();
         }
         Some(field.ok_or(start))

@@ -25,7 +25,7 @@ fn piece(text: &str, score: f32, kind: u64) -> Vec<u8> {
     bytes_field(1, &[bytes_field(1, text.as_bytes()), score, number_field(3, kind)].concat())
 }
 
-/// A model of a type with these pieces, that replaces tabs by spaces.
+/// A model of this type with these pieces; its normalization replaces tabs by spaces.
 fn model(kind: u64, pieces: &[(&str, f32, u64)], trainer: &[(u64, u64)]) -> Vec<u8> {
     let mut out: Vec<u8> = pieces.iter().flat_map(|&(text, score, kind)| piece(text, score, kind)).collect();
     let fields = trainer.iter().flat_map(|&(number, value)| number_field(number, value));
@@ -55,7 +55,7 @@ fn pieces_of(tokenizer: &Tokenizer, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn both_types_split_text_and_join_it() {
+fn unigram_and_bpe_models_encode_and_decode() {
     for kind in [1, 2] {
         let tokenizer = read(&model(kind, &PIECES, &[])).expect("a model").tokenizer().expect("a tokenizer");
         assert_eq!(tokenizer.size(), PIECES.len());
@@ -79,9 +79,10 @@ fn a_models_vocabulary_gives_the_ids() {
         let read = read(&model(kind, &PIECES, &[])).expect("a model");
         let tokenizer = read.tokenizer_for(&tokens, &["<pad>"]).expect("a tokenizer");
         assert_eq!(tokenizer.size(), tokens.len());
-        // `b` and `ab` are pieces that the model does not have: each is one unknown token.
+        // `b` and `ab` are pieces but not tokens of the model: each is one unknown token.
         assert_eq!(tokenizer.encode("ab bab"), [2, 4, 1, 1], "{kind}");
-        // The characters of `other` are unknown to the pieces, and together a token of the model. With merges they stay unknown.
+        // The characters of `other` are not pieces, but together they are a token of the model. With BPE they
+        // stay unknown.
         assert_eq!(tokenizer.encode("other"), [4, if kind == 1 { 3 } else { 1 }]);
         assert_eq!(tokenizer.decode(&[2, 3, 7, 5, 0]), "abothera");
         assert_eq!((tokenizer.piece(3), tokenizer.piece(8)), ("other".to_owned(), "<no token 8>".to_owned()));
@@ -94,7 +95,7 @@ fn a_models_vocabulary_gives_the_ids() {
 }
 
 #[test]
-fn unknown_characters_become_bytes_and_no_text_is_a_byte() {
+fn unknown_characters_become_bytes_and_text_never_matches_a_byte_token() {
     let names: Vec<String> = (0..=255).map(|byte| format!("<0x{byte:02X}>")).collect();
     let bytes = names.iter().map(|name| (name.as_str(), 0.0, 6));
     let pieces: Vec<(&str, f32, u64)> = PIECES.into_iter().chain(bytes).collect();
@@ -110,7 +111,7 @@ fn unknown_characters_become_bytes_and_no_text_is_a_byte() {
 }
 
 #[test]
-fn pieces_chosen_by_hand_are_found() {
+fn user_defined_pieces_are_matched() {
     let pieces: Vec<(&str, f32, u64)> =
         PIECES.into_iter().chain([("<sep>", 0.0, 4), ("x", -1.0, 5)]).collect();
     let tokenizer = read(&model(1, &pieces, &[])).expect("a model").tokenizer().expect("a tokenizer");
@@ -119,7 +120,7 @@ fn pieces_chosen_by_hand_are_found() {
 }
 
 #[test]
-fn what_cannot_be_done_is_named() {
+fn unsupported_models_are_rejected_by_name() {
     let refused = |bytes: &[u8]| {
         let read = read(bytes).and_then(|model| model.tokenizer());
         read.expect_err("a bad model").to_string()
@@ -135,7 +136,7 @@ fn what_cannot_be_done_is_named() {
 }
 
 #[test]
-fn every_truncation_is_refused_or_has_fewer_pieces() {
+fn every_truncation_is_an_error_or_has_fewer_pieces() {
     let whole = model(1, &PIECES, &[]);
     for end in 0..whole.len() {
         if let Ok(model) = read(&whole[..end]) {
@@ -146,7 +147,7 @@ fn every_truncation_is_refused_or_has_fewer_pieces() {
 }
 
 #[test]
-fn a_vocabulary_without_a_model_is_split_by_how_frequent_its_tokens_are() {
+fn a_vocabulary_without_a_model_is_segmented_by_token_rank() {
     let model = read(&model(1, &PIECES, &[])).expect("a model");
     let known: Vec<&str> = PIECES.iter().map(|(text, ..)| *text).collect();
     assert!(model.covers(&known));

@@ -1,10 +1,11 @@
-//! A SentencePiece model as tokenizer.json.
+//! Converting a SentencePiece model to tokenizer.json.
 //!
 //! ```text
-//! normalizer   table of characters · extra spaces · ▁ before the text · spaces as ▁ · none at the end
-//! model        the tokens of the model, in the order of their ids: pieces with their scores, and others, with a space before
-//!              their name (unused pieces: two) that no normalized text has · a mark · pieces that the model does not have
-//! decoder      that space away · ▁ as space · bytes joined · the first space away
+//! normalizer   character map · extra spaces · ▁ before the text · spaces as ▁ · no trailing ▁
+//! model        the tokens of the model, in the order of their ids: pieces with their scores; other tokens with a space before
+//!              their name (unused pieces: two), so that normalized text cannot match them · a marker · pieces that are not
+//!              tokens of the model
+//! decoder      removes that space · ▁ to space · joins bytes · removes the first space
 //! ```
 
 use std::collections::{HashMap, HashSet};
@@ -14,18 +15,19 @@ use serde_json::{Map, Value, json};
 use super::{ModelKind, Piece, PieceKind, SentencePiece};
 use crate::data::tokenizer::foreign::NOT_IN_THE_MODEL;
 use crate::data::tokenizer::foreign::normalize::{EXTRA_SPACES, LAST_SPACES};
-use crate::data::tokenizer::foreign::spelling::{META, UNMATCHABLE};
+use crate::data::tokenizer::foreign::piece_format::{META, UNMATCHABLE};
 use crate::data::tokenizer::pieces::byte_name;
 
-/// Tokens of nothing but a space at the beginning of a text, which a model may generate.
-const MOST_STRIPPED: usize = 64;
+/// Maximum number of leading spaces to strip: a model may generate tokens of a single space at the beginning
+/// of a text.
+const MAX_STRIPPED: usize = 64;
 
 impl SentencePiece {
     pub(super) fn written(&self, tokens: &[&str], special: &[&str]) -> Result<String, String> {
         let by_text: HashMap<&str, &Piece> =
             self.pieces.iter().map(|piece| (piece.text.as_str(), piece)).collect();
         if by_text.len() < self.pieces.len() {
-            return Err("a piece is there twice".to_owned());
+            return Err("a piece occurs twice".to_owned());
         }
         let is_special = |token: &str| {
             let kind = by_text.get(token).map(|piece| piece.kind);
@@ -37,7 +39,7 @@ impl SentencePiece {
         let entries = self.entries(tokens, &by_text, is_special);
         let has_hidden = entries.iter().any(|(name, _)| name.contains(UNMATCHABLE));
         if has_hidden && !self.escapes_spaces {
-            return Err("it leaves spaces as they are, and its pieces are not the model's tokens".to_owned());
+            return Err("it does not escape spaces, and its pieces are not the model's tokens".to_owned());
         }
         let added = |(id, token): (usize, &&str)| {
             let kind = by_text.get(token).map(|piece| piece.kind);
@@ -78,7 +80,7 @@ impl SentencePiece {
                 score,
                 ..
             }) => (token.to_owned(), *score),
-            // A piece that is not used: no text has it.
+            // An unused piece: text must not match it.
             Some(_) => (format!("{UNMATCHABLE}{UNMATCHABLE}{token}"), 0.0),
             None => (format!("{UNMATCHABLE}{token}"), 0.0),
         };
@@ -131,8 +133,8 @@ impl SentencePiece {
             steps.push(json!({"type": "ByteFallback"}));
         }
         steps.push(json!({"type": "Fuse"}));
-        // Where several spaces are too many, no text begins with one.
-        let stripped = if self.without_extra_spaces { MOST_STRIPPED } else { usize::from(self.space_before) };
+        // If extra spaces are removed, no text begins with a space.
+        let stripped = if self.without_extra_spaces { MAX_STRIPPED } else { usize::from(self.space_before) };
         if stripped > 0 {
             steps.push(json!({"type": "Strip", "content": " ", "start": stripped, "stop": 0}));
         }
@@ -155,7 +157,7 @@ impl SentencePiece {
             "vocab": vocabulary, "merges": self.merges(by_text)})
     }
 
-    /// Every pair of pieces that makes a piece, the best piece first.
+    /// Every pair of pieces whose concatenation is a piece, the best piece first.
     fn merges(&self, by_text: &HashMap<&str, &Piece>) -> Vec<[&str; 2]> {
         let is_learned = |text: &str| by_text.get(text).is_some_and(|piece| piece.kind == PieceKind::Learned);
         let mut pieces: Vec<&Piece> =

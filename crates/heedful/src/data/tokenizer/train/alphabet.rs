@@ -22,14 +22,14 @@ impl Alphabet {
         counts.sort_unstable_by_key(|&(character, count)| (std::cmp::Reverse(count), character));
         let enough = coverage * total as f64;
         let mut covered = 0;
-        let wanted = counts.into_iter().take_while(|&(_, count)| {
+        let most_frequent = counts.into_iter().take_while(|&(_, count)| {
             let missing = (covered as f64) < enough;
             covered += count;
             missing
         });
-        // NUL is left out: the unigram trainer separates words by it.
+        // NUL is excluded: the unigram trainer separates words by it.
         let characters =
-            wanted.map(|(character, _)| character).filter(|&character| character != '\0').collect();
+            most_frequent.map(|(character, _)| character).filter(|&character| character != '\0').collect();
         Alphabet::new(characters)
     }
 
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_characters_are_left_out_and_words_are_cut_there() {
+    fn rare_characters_are_excluded_and_words_are_split_there() {
         let words = words(&[("ab", 50), ("aXb", 1), ("b", 49)]);
         let alphabet = Alphabet::of(&words, 0.99);
         assert_eq!(alphabet.sorted(), ['a', 'b']);

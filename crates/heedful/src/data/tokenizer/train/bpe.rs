@@ -12,16 +12,17 @@ use crate::data::tokenizer::TokenizerError;
 use crate::data::tokenizer::pieces::reserved;
 
 /// The trainer counts pairs in 32 bits.
-const MOST_PAIRS: u64 = i32::MAX as u64;
+const MAX_PAIR_COUNT: u64 = i32::MAX as u64;
 
 pub(super) fn train(
     words: &BTreeMap<Box<str>, u64>,
     options: &VocabularyOptions,
 ) -> Result<BPE, TokenizerError> {
     let characters: u64 = words.iter().map(|(word, count)| word.chars().count() as u64 * count).sum();
-    let divisor = characters.div_ceil(MOST_PAIRS).max(1);
+    let divisor = characters.div_ceil(MAX_PAIR_COUNT).max(1);
     let words = words.iter().map(|(word, count)| ((&**word).into(), count.div_ceil(divisor))).collect();
-    // Reserved names come first in the vocabulary. They are not added to a tokenizer, so no text is searched for them.
+    // Reserved names come first in the vocabulary. They are not added tokens of a tokenizer, so text is not
+    // matched against them.
     let trainer = BpeTrainer::builder()
         .show_progress(false)
         .vocab_size(options.size)

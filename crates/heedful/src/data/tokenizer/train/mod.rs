@@ -3,24 +3,25 @@
 mod alphabet;
 mod bpe;
 mod unigram;
-mod whole;
+mod word_level;
 
 use serde::{Deserialize, Serialize};
 use tokenizers::models::ModelWrapper;
 
 use self::alphabet::Alphabet;
 use super::pieces::RESERVED;
-use super::rules::{Boundaries, Cuts, NormalizationForm, Rules};
+use super::rules::{Boundaries, NormalizationForm, Rules, SplitMode};
 use super::{Tokenizer, TokenizerError};
 
-/// The kind of a vocabulary: what its pieces are.
+/// The kind of a vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VocabularyKind {
     /// Byte pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged into a piece, repeatedly.
     #[default]
     Bpe,
-    /// A unigram language model over pieces (Kudo 2018): many pieces at first, of which the least useful are pruned.
+    /// A unigram language model over pieces (Kudo 2018): starts with many pieces and prunes the least useful
+    /// ones.
     Unigram,
     /// Whole words; unknown words are split into characters.
     Word,
@@ -33,11 +34,11 @@ pub enum VocabularyKind {
 pub struct VocabularyOptions {
     /// The kind of its pieces.
     pub kind: VocabularyKind,
-    /// The most tokens it may have, special tokens and bytes included.
+    /// Maximum number of tokens, special tokens and bytes included.
     pub size: usize,
     /// The Unicode normalization of the text.
     pub normalization: NormalizationForm,
-    /// Where words end; only for subwords (`VocabularyKind::Bpe`, `VocabularyKind::Unigram`).
+    /// Where words end; only for subword vocabularies (`VocabularyKind::Bpe`, `VocabularyKind::Unigram`).
     pub boundaries: Boundaries,
     /// How often a merged pair, or a word, must occur to become a piece.
     pub min_frequency: u64,
@@ -59,17 +60,17 @@ impl Default for VocabularyOptions {
 }
 
 impl VocabularyOptions {
-    pub(super) fn cuts(&self) -> Cuts {
+    pub(super) fn split_mode(&self) -> SplitMode {
         match (self.kind, self.boundaries) {
-            (VocabularyKind::Word, _) => Cuts::WholeWords,
-            (VocabularyKind::Character, _) => Cuts::Characters,
-            (VocabularyKind::Bpe | VocabularyKind::Unigram, Boundaries::Words) => Cuts::Words,
-            (VocabularyKind::Bpe | VocabularyKind::Unigram, Boundaries::Spaces) => Cuts::Spaces,
+            (VocabularyKind::Word, _) => SplitMode::WholeWords,
+            (VocabularyKind::Character, _) => SplitMode::Characters,
+            (VocabularyKind::Bpe | VocabularyKind::Unigram, Boundaries::Words) => SplitMode::Words,
+            (VocabularyKind::Bpe | VocabularyKind::Unigram, Boundaries::Spaces) => SplitMode::Spaces,
         }
     }
 }
 
-/// Learns from words in a fixed order.
+/// Learns a vocabulary from words in a fixed order.
 pub(super) fn train(
     words: Vec<(Box<str>, u64)>,
     options: &VocabularyOptions,
@@ -98,8 +99,8 @@ pub(super) fn train(
     let model: ModelWrapper = match options.kind {
         VocabularyKind::Bpe => bpe::train(&alphabet.covered(words), options)?.into(),
         VocabularyKind::Unigram => unigram::train(&alphabet.covered(words), options)?.into(),
-        VocabularyKind::Word => whole::words(words, &alphabet, options)?.into(),
-        VocabularyKind::Character => whole::characters(&alphabet)?.into(),
+        VocabularyKind::Word => word_level::words(words, &alphabet, options)?.into(),
+        VocabularyKind::Character => word_level::characters(&alphabet)?.into(),
     };
     Ok(Tokenizer::new(model, rules))
 }

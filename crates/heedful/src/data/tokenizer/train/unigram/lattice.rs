@@ -9,26 +9,27 @@ use heedful_tensor::cpu::threads;
 use super::{Piece, Word};
 use crate::data::parallel::map_chunks;
 
-/// Words are summed in a fixed number of parts, each in order: the result does not depend on the number of threads.
-const PARTS: usize = 16;
+/// Words are summed in a fixed number of chunks, each in order: the result does not depend on the number of
+/// threads.
+const CHUNKS: usize = 16;
 
 pub(super) struct Lattices {
-    words: Vec<Span>,
-    /// For each position of each word, the index in `steps` of the first piece that begins there; one more than there
-    /// are positions.
-    first_step: Vec<u32>,
-    steps: Vec<Step>,
+    words: Vec<WordSpan>,
+    /// For each position of each word, the index in `edges` of the first piece that begins there; one more
+    /// than there are positions.
+    first_edge: Vec<u32>,
+    edges: Vec<Edge>,
 }
 
 /// One word: its positions, and how often it occurs.
-struct Span {
+struct WordSpan {
     positions: Range<usize>,
     count: f64,
 }
 
 /// An edge of the lattice: a piece that leads from one position of a word to a later one.
 #[derive(Clone, Copy)]
-struct Step {
+struct Edge {
     piece: u32,
     length: u32,
 }
@@ -37,21 +38,21 @@ impl Lattices {
     pub(super) fn of(words: &[Word], pieces: &[Piece]) -> Lattices {
         let trie = Trie::of(pieces);
         let mut lattices =
-            Lattices { words: Vec::with_capacity(words.len()), first_step: vec![0], steps: vec![] };
+            Lattices { words: Vec::with_capacity(words.len()), first_edge: vec![0], edges: vec![] };
         for (characters, count) in words {
-            let first = lattices.first_step.len() - 1;
+            let first = lattices.first_edge.len() - 1;
             for start in 0..characters.len() {
                 trie.matches(&characters[start..], |piece, length| {
-                    lattices.steps.push(Step { piece, length });
+                    lattices.edges.push(Edge { piece, length });
                 });
-                lattices.first_step.push(u32::try_from(lattices.steps.len()).expect("fewer than 2³² steps"));
+                lattices.first_edge.push(u32::try_from(lattices.edges.len()).expect("fewer than 2³² edges"));
             }
-            lattices.words.push(Span { positions: first..first + characters.len(), count: *count });
+            lattices.words.push(WordSpan { positions: first..first + characters.len(), count: *count });
         }
         lattices
     }
 
-    /// Removes the pieces that are not kept, and renumbers the others.
+    /// Removes the pieces that are not kept, and renumbers the rest.
     pub(super) fn retain(&mut self, kept: &[bool]) {
         let mut next = 0;
         let numbers: Vec<u32> = kept
@@ -62,18 +63,18 @@ impl Lattices {
             })
             .collect();
         let (mut read, mut write) = (0, 0);
-        for end in &mut self.first_step[1..] {
+        for end in &mut self.first_edge[1..] {
             while read < *end as usize {
-                let step = self.steps[read];
-                if kept[step.piece as usize] {
-                    self.steps[write] = Step { piece: numbers[step.piece as usize], length: step.length };
+                let edge = self.edges[read];
+                if kept[edge.piece as usize] {
+                    self.edges[write] = Edge { piece: numbers[edge.piece as usize], length: edge.length };
                     write += 1;
                 }
                 read += 1;
             }
             *end = write as u32;
         }
-        self.steps.truncate(write);
+        self.edges.truncate(write);
     }
 
     /// The expected count of each piece, over all segmentations of all words, weighted by their probability.
@@ -81,7 +82,7 @@ impl Lattices {
         self.sum_over_words(pieces.len(), |span, uses| self.add_expected(span, pieces, uses))
     }
 
-    /// How often each piece is used in the best segmentations.
+    /// How often each piece occurs in the best segmentations.
     pub(super) fn best_uses(&self, pieces: &[Piece]) -> Vec<f64> {
         self.sum_over_words(pieces.len(), |span, uses| {
             self.best_path(span, pieces, None, |piece| uses[piece as usize] += span.count);
@@ -95,13 +96,13 @@ impl Lattices {
         path
     }
 
-    fn sum_over_words(&self, pieces: usize, add: impl Fn(&Span, &mut [f64]) + Sync) -> Vec<f64> {
-        let size = self.words.len().div_ceil(PARTS).max(1);
-        let mut parts = self.words.chunks(size);
+    fn sum_over_words(&self, pieces: usize, add: impl Fn(&WordSpan, &mut [f64]) + Sync) -> Vec<f64> {
+        let size = self.words.len().div_ceil(CHUNKS).max(1);
+        let mut chunks = self.words.chunks(size);
         let mut total = vec![0.0; pieces];
         let done: Result<(), std::convert::Infallible> = map_chunks(
             &mut vec![(); threads::thread_count()],
-            || Ok(parts.next()),
+            || Ok(chunks.next()),
             |(), part| {
                 let mut uses = vec![0.0; pieces];
                 part.iter().for_each(|span| add(span, &mut uses));
@@ -117,52 +118,58 @@ impl Lattices {
         }
     }
 
-    fn steps_from(&self, position: usize) -> &[Step] {
-        &self.steps[self.first_step[position] as usize..self.first_step[position + 1] as usize]
+    fn edges_from(&self, position: usize) -> &[Edge] {
+        &self.edges[self.first_edge[position] as usize..self.first_edge[position + 1] as usize]
     }
 
-    /// Forward and backward sums in the log domain; `uses` grows by count × p(step | word).
-    fn add_expected(&self, span: &Span, pieces: &[Piece], uses: &mut [f64]) {
+    /// Forward and backward sums in the log domain; `uses` grows by count × p(edge | word).
+    fn add_expected(&self, span: &WordSpan, pieces: &[Piece], uses: &mut [f64]) {
         let length = span.positions.len();
         let mut before = vec![f64::NEG_INFINITY; length + 1];
         before[0] = 0.0;
         for at in 0..length {
-            for step in self.steps_from(span.positions.start + at) {
-                let to = at + step.length as usize;
-                before[to] = log_add(before[to], before[at] + pieces[step.piece as usize].score);
+            for edge in self.edges_from(span.positions.start + at) {
+                let to = at + edge.length as usize;
+                before[to] = log_add(before[to], before[at] + pieces[edge.piece as usize].score);
             }
         }
         let word = before[length];
         let mut after = vec![f64::NEG_INFINITY; length + 1];
         after[length] = 0.0;
         for at in (0..length).rev() {
-            for step in self.steps_from(span.positions.start + at) {
-                let rest = pieces[step.piece as usize].score + after[at + step.length as usize];
+            for edge in self.edges_from(span.positions.start + at) {
+                let rest = pieces[edge.piece as usize].score + after[at + edge.length as usize];
                 after[at] = log_add(after[at], rest);
-                uses[step.piece as usize] += span.count * (before[at] + rest - word).exp();
+                uses[edge.piece as usize] += span.count * (before[at] + rest - word).exp();
             }
         }
     }
 
     /// Viterbi search; visits the pieces of the best path from the last to the first.
-    fn best_path(&self, span: &Span, pieces: &[Piece], excluded: Option<u32>, mut visit: impl FnMut(u32)) {
+    fn best_path(
+        &self,
+        span: &WordSpan,
+        pieces: &[Piece],
+        excluded: Option<u32>,
+        mut visit: impl FnMut(u32),
+    ) {
         let length = span.positions.len();
-        let mut best: Vec<(f64, Step)> = vec![(f64::NEG_INFINITY, Step { piece: 0, length: 0 }); length + 1];
+        let mut best: Vec<(f64, Edge)> = vec![(f64::NEG_INFINITY, Edge { piece: 0, length: 0 }); length + 1];
         best[0].0 = 0.0;
         for at in 0..length {
-            for &step in self.steps_from(span.positions.start + at) {
-                let score = best[at].0 + pieces[step.piece as usize].score;
-                let to = &mut best[at + step.length as usize];
-                if score > to.0 && Some(step.piece) != excluded {
-                    *to = (score, step);
+            for &edge in self.edges_from(span.positions.start + at) {
+                let score = best[at].0 + pieces[edge.piece as usize].score;
+                let to = &mut best[at + edge.length as usize];
+                if score > to.0 && Some(edge.piece) != excluded {
+                    *to = (score, edge);
                 }
             }
         }
         let mut at = length;
         while at > 0 {
-            let step = best[at].1;
-            visit(step.piece);
-            at -= step.length as usize;
+            let edge = best[at].1;
+            visit(edge.piece);
+            at -= edge.length as usize;
         }
     }
 }
@@ -173,7 +180,7 @@ fn log_add(a: f64, b: f64) -> f64 {
     if small == f64::NEG_INFINITY { large } else { large + (small - large).exp().ln_1p() }
 }
 
-/// Finds the pieces that a text begins with.
+/// Finds the pieces that are prefixes of a text.
 struct Trie {
     next: HashMap<(u32, char), u32>,
     piece: Vec<Option<u32>>,

@@ -1,13 +1,14 @@
-//! A unigram language model over pieces (Kudo 2018), with its own trainer: that of the `tokenizers` crate orders by hash
-//! maps and sums in an order that depends on the number of threads, so that no two runs give the same vocabulary.
+//! A unigram language model over pieces (Kudo 2018). It has its own trainer, because that of the `tokenizers`
+//! crate depends on the order of hash maps and on the number of threads, so that no two runs give the same
+//! vocabulary.
 //!
 //! ```text
 //! p(word) = Σ over segmentations Π p(piece)
 //! ```
 //!
 //! 1. Seeds: all characters, and the substrings that cover most of the text.
-//! 2. Expectation and maximisation: how often each piece is used, summed over all segmentations; then `p` from that.
-//! 3. Pruning: the pieces whose loss lowers the likelihood least are removed. Back to 2, until the vocabulary is small
+//! 2. Expectation-maximization: the expected count of each piece over all segmentations; then `p` from the counts.
+//! 3. Pruning: the pieces whose removal lowers the likelihood least are removed. Back to 2, until the vocabulary is small
 //!    enough.
 
 mod lattice;
@@ -26,13 +27,14 @@ use crate::data::special;
 use crate::data::tokenizer::TokenizerError;
 use crate::data::tokenizer::pieces::{RESERVED, reserved};
 
-/// Rounds of expectation and maximisation before each pruning.
+/// Rounds of expectation-maximization before each pruning.
 const ROUNDS: usize = 2;
 /// A piece with a lower expected count is removed.
-const LEAST_EXPECTED: f64 = 0.5;
+const MIN_EXPECTED_COUNT: f64 = 0.5;
 
-/// The most characters of distinct words to learn from. The lattices keep every piece at every position in memory.
-const MOST_CHARACTERS: usize = 8_000_000;
+/// Maximum number of characters of distinct words to learn from: the lattices keep every piece at every
+/// position in memory.
+const MAX_CHARACTERS: usize = 8_000_000;
 
 /// A word and how often it occurs.
 pub(super) type Word = (Vec<char>, f64);
@@ -56,17 +58,17 @@ pub(super) fn train(
     options: &VocabularyOptions,
 ) -> Result<Unigram, TokenizerError> {
     let words = most_frequent(words);
-    let wanted = options.size - RESERVED;
-    let mut pieces = seeds::find(&words, wanted, options.min_frequency);
+    let target_size = options.size - RESERVED;
+    let mut pieces = seeds::find(&words, target_size, options.min_frequency);
     let mut lattices = Lattices::of(&words, &pieces);
     loop {
         for _ in 0..ROUNDS {
             let expected = lattices.expected_uses(&pieces);
-            let kept = maximise(&mut pieces, &expected);
+            let kept = maximize(&mut pieces, &expected);
             lattices.retain(&kept);
         }
-        // A few more than wanted: the final selection is by probability.
-        let enough = wanted + wanted / 10;
+        // A few more than needed: the final selection is by probability.
+        let enough = target_size + target_size / 10;
         if pieces.len() <= enough {
             break;
         }
@@ -74,7 +76,7 @@ pub(super) fn train(
         retain(&mut pieces, &kept);
         lattices.retain(&kept);
     }
-    model(final_pieces(pieces, wanted))
+    model(final_pieces(pieces, target_size))
 }
 
 /// The words to learn from, in a fixed order: the most frequent ones if there are too many, because all their
@@ -88,21 +90,21 @@ fn most_frequent(words: &BTreeMap<Box<str>, u64>) -> Vec<Word> {
     few_enough
         .take_while(|(word, _)| {
             characters += word.len();
-            characters <= MOST_CHARACTERS
+            characters <= MAX_CHARACTERS
         })
         .collect()
 }
 
 /// Sets new scores from expected counts, and returns which pieces are kept.
-fn maximise(pieces: &mut Vec<Piece>, expected: &[f64]) -> Vec<bool> {
+fn maximize(pieces: &mut Vec<Piece>, expected: &[f64]) -> Vec<bool> {
     let kept: Vec<bool> = pieces
         .iter()
         .zip(expected)
-        .map(|(piece, &expected)| piece.is_character() || expected >= LEAST_EXPECTED)
+        .map(|(piece, &expected)| piece.is_character() || expected >= MIN_EXPECTED_COUNT)
         .collect();
     let mut total = 0.0;
     for (piece, &expected) in pieces.iter_mut().zip(expected) {
-        piece.score = expected.max(LEAST_EXPECTED);
+        piece.score = expected.max(MIN_EXPECTED_COUNT);
     }
     retain(pieces, &kept);
     pieces.iter().for_each(|piece| total += piece.score);
@@ -130,15 +132,15 @@ fn digamma(mut x: f64) -> f64 {
 }
 
 /// All characters and the most probable other pieces, most probable first.
-fn final_pieces(pieces: Vec<Piece>, wanted: usize) -> Vec<(String, f64)> {
+fn final_pieces(pieces: Vec<Piece>, target_size: usize) -> Vec<(String, f64)> {
     let (characters, mut others): (Vec<Piece>, Vec<Piece>) =
         pieces.into_iter().partition(Piece::is_character);
     sort(&mut others);
-    others.truncate(wanted.saturating_sub(characters.len()));
+    others.truncate(target_size.saturating_sub(characters.len()));
     let mut pieces = characters;
     pieces.append(&mut others);
     sort(&mut pieces);
-    // This many digits survive JSON in every parser.
+    // Every JSON parser preserves this many digits.
     let rounded = |score: f64| (score * 1e6).round() / 1e6;
     pieces.into_iter().map(|piece| (piece.characters.iter().collect(), rounded(piece.score))).collect()
 }
@@ -160,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digamma_at_known_places() {
+    fn digamma_has_the_known_values() {
         for (x, expected) in [(1.0, -0.577_215_664_9), (0.5, -1.963_510_026), (10.0, 2.251_752_589)] {
             assert!((digamma(x) - expected).abs() < 1e-6, "{x}: {}", digamma(x));
         }

@@ -3,14 +3,15 @@
 use super::lattice::Lattices;
 use super::{Piece, Word};
 
-/// The share of pieces kept in one round: removing all at once would rate them by a vocabulary that has changed.
-const SHRINK: f64 = 0.75;
+/// The ratio of pieces kept in one round: losses are computed with the current vocabulary, so few are removed
+/// at a time.
+const KEEP_RATIO: f64 = 0.75;
 
-/// Decides for each piece whether it is kept; characters always are. At least `least` are kept.
-pub(super) fn choose(pieces: &[Piece], lattices: &Lattices, least: usize) -> Vec<bool> {
+/// Decides for each piece whether it is kept; characters always are. At least `min` are kept.
+pub(super) fn choose(pieces: &[Piece], lattices: &Lattices, min: usize) -> Vec<bool> {
     let uses = lattices.best_uses(pieces);
     let total: f64 = uses.iter().sum();
-    // Treats the pieces as words, to find the best segmentation of each without itself.
+    // Treats the pieces as words, to find the best segmentation of each piece without itself.
     let as_words: Vec<Word> = pieces.iter().map(|piece| (piece.characters.clone(), 1.0)).collect();
     let inside = Lattices::of(&as_words, pieces);
     let mut kept: Vec<bool> = pieces.iter().map(Piece::is_character).collect();
@@ -23,14 +24,14 @@ pub(super) fn choose(pieces: &[Piece], lattices: &Lattices, least: usize) -> Vec
     }
     losses.sort_by(|(a, a_loss), (b, b_loss)| b_loss.total_cmp(a_loss).then(a.cmp(b)));
     let characters = kept.iter().filter(|&&kept| kept).count();
-    let most = ((pieces.len() as f64 * SHRINK) as usize).max(least);
-    for &(number, _) in losses.iter().take(most.saturating_sub(characters)) {
+    let max = ((pieces.len() as f64 * KEEP_RATIO) as usize).max(min);
+    for &(number, _) in losses.iter().take(max.saturating_sub(characters)) {
         kept[number] = true;
     }
     kept
 }
 
-/// By how much the log-likelihood of the text falls when each use of a piece is replaced by its parts.
+/// The decrease of the text's log-likelihood if each use of a piece is replaced by its parts.
 fn loss(piece: usize, parts: &[u32], uses: &[f64], total: f64) -> f64 {
     let here = uses[piece];
     let now = here.ln() - total.ln();

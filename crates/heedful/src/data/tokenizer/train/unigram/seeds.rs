@@ -5,13 +5,14 @@ use std::collections::HashMap;
 
 use super::{Piece, Word};
 
-/// The longest piece.
-const LONGEST: usize = 16;
-/// The number of seeds for each wanted piece, and the limit: more seeds change the result little and cost time.
+/// Maximum number of characters of a piece.
+const MAX_PIECE_LENGTH: usize = 16;
+/// The number of seeds per piece of the final vocabulary, and the maximum: more seeds change the result
+/// little and cost time.
 const SEEDS_PER_PIECE: usize = 20;
-const MOST_SEEDS: usize = 1_000_000;
+const MAX_SEEDS: usize = 1_000_000;
 
-/// A substring of `length` characters, given by one occurrence: it ends before `end` in `word`.
+/// A substring of `length` characters, represented by one occurrence, which ends before `end` in `word`.
 struct Candidate {
     word: u32,
     end: u32,
@@ -20,10 +21,10 @@ struct Candidate {
 }
 
 /// All characters, and the substrings with the largest count × length.
-pub(super) fn find(words: &[Word], wanted: usize, min_frequency: u64) -> Vec<Piece> {
+pub(super) fn find(words: &[Word], target_size: usize, min_frequency: u64) -> Vec<Piece> {
     let mut candidates = substrings(words, min_frequency.max(2) as f64);
     let characters = candidates.iter().filter(|candidate| candidate.length == 1).count();
-    let most = (wanted * SEEDS_PER_PIECE).min(MOST_SEEDS).max(characters);
+    let max = (target_size * SEEDS_PER_PIECE).min(MAX_SEEDS).max(characters);
     let covered = |candidate: &Candidate| candidate.count * f64::from(candidate.length);
     let text = |candidate: &Candidate| {
         let (end, length) = (candidate.end as usize, candidate.length as usize);
@@ -33,7 +34,7 @@ pub(super) fn find(words: &[Word], wanted: usize, min_frequency: u64) -> Vec<Pie
         let characters_first = Reverse(a.length == 1).cmp(&Reverse(b.length == 1));
         characters_first.then(covered(b).total_cmp(&covered(a))).then_with(|| text(a).cmp(text(b)))
     });
-    candidates.truncate(most);
+    candidates.truncate(max);
     let total: f64 = candidates.iter().map(covered).sum();
     let piece = |candidate: &Candidate| Piece {
         characters: text(candidate).to_vec(),
@@ -42,16 +43,16 @@ pub(super) fn find(words: &[Word], wanted: usize, min_frequency: u64) -> Vec<Pie
     candidates.iter().map(piece).collect()
 }
 
-/// Every character, and every longer substring that occurs at least `least` times. A substring is counted only where
-/// the one without its last character is frequent, so rare ones take no memory.
-fn substrings(words: &[Word], least: f64) -> Vec<Candidate> {
+/// Every character, and every longer substring that occurs at least `min_count` times. A substring is counted
+/// only where the one without its last character is frequent, so rare ones take no memory.
+fn substrings(words: &[Word], min_count: f64) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     // Where each frequent substring of the previous length begins, and its index.
     let mut open: Vec<(u32, u32, u32)> = Vec::new();
     for (word, (characters, _)) in words.iter().enumerate() {
         open.extend((0..characters.len()).map(|start| (word as u32, start as u32, 0)));
     }
-    for length in 1..=LONGEST as u32 {
+    for length in 1..=MAX_PIECE_LENGTH as u32 {
         let mut here: HashMap<(u32, char), u32> = HashMap::new();
         let first = found.len();
         let mut longer = Vec::with_capacity(open.len());
@@ -66,7 +67,7 @@ fn substrings(words: &[Word], least: f64) -> Vec<Candidate> {
             found[number as usize].count += count;
             longer.push((word, start, number));
         }
-        open = keep_frequent(&mut found, first, longer, if length == 1 { 0.0 } else { least });
+        open = keep_frequent(&mut found, first, longer, if length == 1 { 0.0 } else { min_count });
         if open.is_empty() {
             break;
         }
@@ -74,18 +75,18 @@ fn substrings(words: &[Word], least: f64) -> Vec<Candidate> {
     found
 }
 
-/// Removes the rare ones among the substrings from `first` on, and renumbers the others.
+/// Removes the rare substrings from index `first` on, and renumbers the rest.
 fn keep_frequent(
     found: &mut Vec<Candidate>,
     first: usize,
     mut open: Vec<(u32, u32, u32)>,
-    least: f64,
+    min_count: f64,
 ) -> Vec<(u32, u32, u32)> {
     let mut kept = first as u32;
     let new_numbers: Vec<Option<u32>> = found[first..]
         .iter()
         .map(|candidate| {
-            let number = (candidate.count >= least).then_some(kept);
+            let number = (candidate.count >= min_count).then_some(kept);
             kept += u32::from(number.is_some());
             number
         })

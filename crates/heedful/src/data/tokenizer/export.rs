@@ -1,68 +1,69 @@
-//! Our vocabularies for other programs, and back.
+//! Exporting native vocabularies for other programs, and importing them back.
 //!
-//! A tokenizer.json of heedful's own gives the ids of one line. What a model reads around it, and where lines of running text begin, is
-//! the model's affair; other programs know only the file. So for them it says too:
+//! A native tokenizer.json gives the ids of one line. Tokens around a text and the handling of multiple lines
+//! are part of the model in heedful, but other programs have only the file. So an exported file also
+//! contains:
 //!
 //! ```text
-//! around          post_processor   tokens before and after every text, such as <bos>
-//! running text    normalizer       a space before every line, not only before the first
-//!                 pre_tokenizer    line ends are words of their own
-//!                 decoder          without the space after every line end
+//! around           post_processor   tokens before and after every text, such as <bos>
+//! multi-line text  normalizer       a space before every line, not only before the first
+//!                  pre_tokenizer    line ends are separate words
+//!                  decoder          removes the space after every line end
 //! ```
 
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::own::Own;
+use super::native::Native;
 use super::rules::unspaced_characters;
 use super::{Origin, Tokenizer, TokenizerError};
 
-/// What other programs have to do with a text of a model, besides encoding it.
+/// How a model's input is made from the ids of a text, for other programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Surroundings {
-    /// The tokens before and after it.
+pub(crate) struct TextTemplate {
+    /// The tokens before and after the text.
     pub(crate) around: [Option<u32>; 2],
-    /// Whether it may have several lines, each with a space before it.
-    pub(crate) is_running: bool,
+    /// Whether a text may have several lines, each with a space before it.
+    pub(crate) is_multiline: bool,
 }
 
 impl Tokenizer {
-    /// tokenizer.json for other programs. A vocabulary of another project is written as it was read.
-    pub(crate) fn to_exported(&self, surroundings: &Surroundings) -> String {
-        let own = match &self.origin {
-            Origin::Own(own) => own,
+    /// tokenizer.json for other programs. A foreign vocabulary is written unchanged.
+    pub(crate) fn to_exported(&self, text_template: &TextTemplate) -> String {
+        let native = match &self.origin {
+            Origin::Native(native) => native,
             Origin::Foreign(foreign) => return foreign.json().to_owned(),
         };
         let mut json: Value = serde_json::from_str(&self.to_json()).expect("it was just written");
-        if surroundings.around != [None, None] {
-            json["post_processor"] = template(own, surroundings.around);
+        if text_template.around != [None, None] {
+            json["post_processor"] = template(native, text_template.around);
         }
-        if surroundings.is_running && has_space_before(&json) {
-            Running::new().add_to(&mut json);
+        if text_template.is_multiline && has_space_before(&json) {
+            MultilineSteps::new().add_to(&mut json);
         }
         format!("{json}\n")
     }
 
-    /// Reads a tokenizer.json of another project, or one of ours that was written for others.
+    /// Reads a tokenizer.json of another project, or one written by [`Tokenizer::to_exported`].
     pub(crate) fn from_exported(path: &Path, bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
         let Ok(mut json) = serde_json::from_slice::<Value>(bytes) else {
             return Tokenizer::from_bytes(path, bytes);
         };
-        Running::new().remove_from(&mut json);
+        MultilineSteps::new().remove_from(&mut json);
         if json["pre_tokenizer"]["type"] != "Split" {
             return Tokenizer::from_bytes(path, bytes);
         }
         json["post_processor"] = Value::Null;
-        // Other programs list the special tokens, which are in the vocabulary anyway.
+        // Other programs may list the special tokens here too; they are in the vocabulary already.
         json["added_tokens"] = json!([]);
         Tokenizer::from_bytes(path, json.to_string().as_bytes())
     }
 }
 
-/// What puts tokens around a text.
-fn template(own: &Own, [first, last]: [Option<u32>; 2]) -> Value {
-    let name = |id: u32| own.pipeline.id_to_token(id).unwrap_or_default();
+/// The post-processor that adds tokens around a text.
+fn template(native: &Native, [first, last]: [Option<u32>; 2]) -> Value {
+    let name = |id: u32| native.pipeline.id_to_token(id).unwrap_or_default();
     let token = |id: u32| json!({"SpecialToken": {"id": name(id), "type_id": 0}});
     let around = |texts: &[&str]| -> Vec<Value> {
         let texts = texts.iter().map(|id| json!({"Sequence": {"id": id, "type_id": 0}}));
@@ -76,14 +77,14 @@ fn template(own: &Own, [first, last]: [Option<u32>; 2]) -> Value {
         "special_tokens": special.collect::<Map<_, _>>()})
 }
 
-/// Vocabularies of characters put no space before a line.
+/// Character vocabularies insert no space before a line.
 fn has_space_before(json: &Value) -> bool {
     let steps = json["normalizer"]["normalizers"].as_array();
     steps.is_some_and(|steps| steps.iter().any(|step| step["type"] == "Prepend"))
 }
 
-/// What running text has besides the steps of a line.
-struct Running {
+/// The additional pipeline steps for multi-line text.
+struct MultilineSteps {
     /// The last steps of the normalizer.
     normalizers: [Value; 2],
     /// The first pre-tokenizer.
@@ -92,12 +93,12 @@ struct Running {
     decoder: Value,
 }
 
-impl Running {
-    fn new() -> Running {
+impl MultilineSteps {
+    fn new() -> MultilineSteps {
         let replace = |pattern: Value, content: &str| json!({"type": "Replace", "pattern": pattern, "content": content});
-        Running {
+        MultilineSteps {
             normalizers: [
-                // A first line that is empty gets no space, nor does any line that needs none.
+                // No space before an empty first line, or before lines in scripts without spaces.
                 replace(json!({"Regex": r"\A (?=\n)"}), ""),
                 replace(json!({"Regex": format!(r"\n(?=[^\n{}])", unspaced_characters())}), "\n "),
             ],
@@ -118,7 +119,7 @@ impl Running {
         json["pre_tokenizer"] = json!({"type": "Sequence", "pretokenizers": [self.split, words]});
     }
 
-    /// Leaves alone what [`Running::add_to`] has not made.
+    /// Does nothing if the steps of [`MultilineSteps::add_to`] are missing.
     fn remove_from(&self, json: &mut Value) {
         let words = match json["pre_tokenizer"]["pretokenizers"].as_array_mut().map(Vec::as_mut_slice) {
             Some([split, words]) if *split == self.split => words.take(),
@@ -185,28 +186,28 @@ mod tests {
     ];
 
     #[test]
-    fn other_programs_give_running_text_the_same_ids_and_the_same_text() {
+    fn other_programs_encode_and_decode_multiline_text_in_the_same_way() {
         for vocabulary in vocabularies() {
             let around = [Some(1), None];
-            let written = vocabulary.to_exported(&Surroundings { around, is_running: true });
-            let theirs = Pipeline::from_bytes(&written).expect("the format of `tokenizers`");
+            let written = vocabulary.to_exported(&TextTemplate { around, is_multiline: true });
+            let pipeline = Pipeline::from_bytes(&written).expect("the format of `tokenizers`");
             for text in TEXTS {
-                let ids = vocabulary.encode_running(text);
-                let found = theirs.encode(text, true).expect("ids");
+                let ids = vocabulary.encode_multiline(text);
+                let found = pipeline.encode(text, true).expect("ids");
                 assert_eq!(found.get_ids(), [&[1], &ids[..]].concat(), "{text:?}");
-                assert_eq!(theirs.encode(text, false).expect("ids").get_ids(), ids, "{text:?}");
-                let decoded = theirs.decode(&ids, false).expect("a text");
-                assert_eq!(decoded, vocabulary.decode_running(&ids), "{text:?}");
+                assert_eq!(pipeline.encode(text, false).expect("ids").get_ids(), ids, "{text:?}");
+                let decoded = pipeline.decode(&ids, false).expect("a text");
+                assert_eq!(decoded, vocabulary.decode_multiline(&ids), "{text:?}");
             }
         }
     }
 
     #[test]
-    fn what_was_written_for_others_is_read_as_it_was() {
+    fn exported_vocabularies_round_trip() {
         for vocabulary in vocabularies() {
-            for is_running in [false, true] {
+            for is_multiline in [false, true] {
                 for around in [[None, None], [Some(1), None], [Some(1), Some(2)]] {
-                    let written = vocabulary.to_exported(&Surroundings { around, is_running });
+                    let written = vocabulary.to_exported(&TextTemplate { around, is_multiline });
                     let read = Tokenizer::from_exported(Path::new("x"), written.as_bytes()).expect("ours");
                     assert_eq!(read.to_json(), vocabulary.to_json());
                 }

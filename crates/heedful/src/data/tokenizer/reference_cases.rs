@@ -1,8 +1,9 @@
-//! Ids beside those of the original programs. `bench/peers/tokenizer_cases.py` writes what they say about real models:
+//! Compares ids with those of the original implementations. `bench/peers/tokenizer_cases.py` writes the
+//! reference cases for real models:
 //!
 //! ```sh
 //! python3 bench/peers/tokenizer_cases.py FOLDER …
-//! HEEDFUL_TOKENIZER_CASES=FOLDER cargo test -p heedful --lib originals -- --ignored --nocapture
+//! HEEDFUL_TOKENIZER_CASES=FOLDER cargo test -p heedful --lib reference_cases -- --ignored --nocapture
 //! ```
 
 use std::fs;

@@ -1,33 +1,34 @@
-//! A long text in parts that a model can read.
+//! Splitting a long text into parts within the limit of a model.
 
 use super::{TextLimit, ceil, floor};
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct TextPart {
     /// Its tokens.
     pub tokens: Vec<u32>,
-    /// Whether there is white space before it, or nothing: then it begins a word.
+    /// Whether it begins a word: it is preceded by white space, or it is the first part.
     pub begins_word: bool,
 }
 
-/// Marks that end a sentence, followed by a space.
-const ENDS: [char; 4] = ['.', '!', '?', '…'];
-/// Marks that end a sentence by themselves.
-const UNSPACED_ENDS: [char; 3] = ['。', '！', '？'];
+/// Punctuation that ends a sentence if a space follows.
+const SENTENCE_ENDS: [char; 4] = ['.', '!', '?', '…'];
+/// Punctuation that ends a sentence without a space.
+const UNSPACED_SENTENCE_ENDS: [char; 3] = ['。', '！', '？'];
 
-/// The parts, none of which is blank or too long.
-pub(super) fn split(text: &str, limit: TextLimit, encode: impl Fn(&str) -> Vec<u32>) -> Vec<Part> {
+/// The parts; none is blank or too long.
+pub(super) fn split(text: &str, limit: TextLimit, encode: impl Fn(&str) -> Vec<u32>) -> Vec<TextPart> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
     let mut begins_word = true;
-    // The next part is about as long as the last one: so little is tokenized that is not used.
-    let mut likely = limit.bytes();
+    // Estimated bytes of the next part, from the length of the last one, so that little text is tokenized in
+    // vain.
+    let mut estimate = limit.bytes();
     while !rest.is_empty() {
-        let (length, tokens) = next(rest, likely, limit, &encode);
-        likely = (length + length / 4 + 16).min(limit.bytes());
+        let (length, tokens) = next(rest, estimate, limit, &encode);
+        estimate = (length + length / 4 + 16).min(limit.bytes());
         if !tokens.is_empty() {
-            parts.push(Part { tokens, begins_word });
+            parts.push(TextPart { tokens, begins_word });
         }
         let after = &rest[length..];
         rest = after.trim_start();
@@ -36,14 +37,14 @@ pub(super) fn split(text: &str, limit: TextLimit, encode: impl Fn(&str) -> Vec<u
     parts
 }
 
-/// The bytes and the tokens of the first part.
+/// The length in bytes and the tokens of the first part.
 fn next(
     text: &str,
-    likely: usize,
+    estimate: usize,
     limit: TextLimit,
     encode: &impl Fn(&str) -> Vec<u32>,
 ) -> (usize, Vec<u32>) {
-    let mut window = floor(text, likely);
+    let mut window = floor(text, estimate);
     loop {
         let length = if window == text.len() { window } else { boundary(&text[..window]) };
         let tokens = encode(text[..length].trim_end());
@@ -51,19 +52,21 @@ fn next(
         if tokens.len() <= limit.tokens() || length <= first {
             return (length, tokens);
         }
-        // Where the text is even, this is the last round.
+        // If tokens are spread evenly over the text, the next iteration succeeds.
         window = floor(text, length * limit.tokens() / tokens.len()).max(first);
     }
 }
 
-/// Where to cut a text that goes on: after its last sentence, else before its last word, if that is not in the first half.
+/// Where to cut a text that continues: after its last sentence, else before its last word, if that is in the
+/// second half.
 fn boundary(text: &str) -> usize {
     let later = |found: Option<usize>| found.filter(|&end| end > text.len() / 2);
     let ends = text.char_indices().zip(text.chars().skip(1).map(Some).chain([None]));
-    let sentence = ends.filter(|&((_, mark), after)| {
-        UNSPACED_ENDS.contains(&mark) || ENDS.contains(&mark) && after.is_some_and(char::is_whitespace)
+    let sentence = ends.filter(|&((_, character), after)| {
+        UNSPACED_SENTENCE_ENDS.contains(&character)
+            || SENTENCE_ENDS.contains(&character) && after.is_some_and(char::is_whitespace)
     });
-    let sentence = later(sentence.last().map(|((at, mark), _)| at + mark.len_utf8()));
+    let sentence = later(sentence.last().map(|((at, character), _)| at + character.len_utf8()));
     sentence.or_else(|| later(text.rfind(char::is_whitespace))).unwrap_or(text.len())
 }
 
@@ -90,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_but_white_space_at_the_cuts() {
+    fn only_white_space_at_the_cuts_is_lost() {
         let all = |text: &str| text.split_whitespace().collect::<String>();
         for text in
             ["a dog. ".repeat(5000), "你好 世界".repeat(999), "🙂".repeat(500), " \n ab\t".repeat(700)]

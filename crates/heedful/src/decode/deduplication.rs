@@ -1,4 +1,4 @@
-//! Equal inputs of a search, which are decoded once.
+//! Deduplication: equal inputs of a search are decoded once.
 
 use std::sync::Arc;
 
@@ -8,48 +8,48 @@ use super::DecodeError;
 use super::hypothesis::Hypothesis;
 use super::input::{SearchInput, SentenceId};
 
-/// Maximum number of tokens of the inputs and results that are kept for inputs that are still to come.
-const KEPT_TOKENS: usize = 1 << 21;
+/// Maximum number of tokens of the inputs and results that are cached for later inputs.
+const MAX_CACHED_TOKENS: usize = 1 << 21;
 
-/// The inputs that are being decoded, and the results of earlier ones. Results of long ago are forgotten, so that memory does
-/// not grow with the number of inputs.
+/// The inputs that are being decoded, and a cache of earlier results. The cache is bounded, so that memory
+/// does not grow with the number of inputs.
 #[derive(Default)]
-pub(super) struct EqualInputs {
-    /// Under which id each input is decoded.
+pub(super) struct Deduplication {
+    /// The id under which each input is decoded.
     ids: FxHashMap<Arc<SearchInput>, SentenceId>,
-    /// The sentences that wait for what is decoded under an id, in their order.
+    /// For each id that is being decoded, its input and the sentences that wait for the result, in order.
     waiting: FxHashMap<SentenceId, (Arc<SearchInput>, Vec<SentenceId>)>,
-    kept: FxHashMap<Arc<SearchInput>, Vec<Hypothesis>>,
-    kept_tokens: usize,
+    cache: FxHashMap<Arc<SearchInput>, Vec<Hypothesis>>,
+    cached_tokens: usize,
 }
 
-/// What becomes of a sentence.
-pub(super) enum Admission {
-    /// No equal one is known: it is to be decoded.
+/// The state of a sentence's input.
+pub(super) enum Lookup {
+    /// No equal input is known: it must be decoded.
     New,
-    /// It waits for an equal one.
+    /// An equal input is being decoded.
     Waits,
-    /// Its result is known.
+    /// The result is cached.
     Known(Vec<Hypothesis>),
 }
 
-impl EqualInputs {
+impl Deduplication {
     /// Adds a sentence.
-    pub(super) fn add(&mut self, id: SentenceId, input: &SearchInput) -> Admission {
-        if let Some(found) = self.kept.get(input) {
-            return Admission::Known(found.clone());
+    pub(super) fn add(&mut self, id: SentenceId, input: &SearchInput) -> Lookup {
+        if let Some(found) = self.cache.get(input) {
+            return Lookup::Cached(found.clone());
         }
         if let Some((_, ids)) = self.ids.get(input).and_then(|first| self.waiting.get_mut(first)) {
             ids.push(id);
-            return Admission::Waits;
+            return Lookup::Decoding;
         }
         let input = Arc::new(input.clone());
         self.ids.insert(input.clone(), id);
         self.waiting.insert(id, (input, vec![id]));
-        Admission::New
+        Lookup::New
     }
 
-    /// The id under which a sentence is decoded: its own, or that of an equal one.
+    /// The id under which a sentence is decoded: its own, or that of an equal sentence.
     pub(super) fn decoded_as(&self, id: SentenceId) -> SentenceId {
         if self.waiting.contains_key(&id) {
             return id;
@@ -58,7 +58,8 @@ impl EqualInputs {
         first.map_or(id, |(&first, _)| first)
     }
 
-    /// Takes a sentence out; returns the id under which nobody waits for a result any more.
+    /// Removes a sentence; returns the id that must be cancelled if no other sentence waits for the same
+    /// result.
     pub(super) fn cancel(&mut self, id: SentenceId) -> Option<SentenceId> {
         let first = self.decoded_as(id);
         let Some((input, ids)) = self.waiting.get_mut(&first) else { return Some(id) };
@@ -71,7 +72,7 @@ impl EqualInputs {
         Some(first)
     }
 
-    /// All sentences that have the result of what was decoded under an id.
+    /// All sentences that share the result decoded under an id.
     pub(super) fn finish(
         &mut self,
         first: SentenceId,
@@ -80,20 +81,20 @@ impl EqualInputs {
         let Some((input, ids)) = self.waiting.remove(&first) else { return vec![first] };
         self.ids.remove(&input);
         if let Ok(found) = found {
-            self.keep(input, found);
+            self.insert(input, found);
         }
         ids
     }
 
-    fn keep(&mut self, input: Arc<SearchInput>, found: &[Hypothesis]) {
+    fn insert(&mut self, input: Arc<SearchInput>, found: &[Hypothesis]) {
         let tokens = input.source.len() + found.iter().map(|found| found.tokens.len()).sum::<usize>();
-        if self.kept_tokens + tokens > KEPT_TOKENS {
-            self.kept.clear();
-            self.kept_tokens = 0;
+        if self.cached_tokens + tokens > MAX_CACHED_TOKENS {
+            self.cache.clear();
+            self.cached_tokens = 0;
         }
-        if tokens <= KEPT_TOKENS {
-            self.kept.insert(input, found.to_vec());
-            self.kept_tokens += tokens;
+        if tokens <= MAX_CACHED_TOKENS {
+            self.cache.insert(input, found.to_vec());
+            self.cached_tokens += tokens;
         }
     }
 }

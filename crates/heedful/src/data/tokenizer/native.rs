@@ -1,45 +1,45 @@
-//! Vocabularies that heedful learns: lossless, with special tokens and bytes in fixed places.
+//! Native vocabularies, which heedful learns: lossless, with special tokens and bytes at fixed ids.
 
 use tokenizers::models::ModelWrapper;
 use tokenizers::{AddedToken, Model, Tokenizer as Pipeline};
 
-use super::added::{AddedTokens, Found, Part};
+use super::added::{AddedTokens, MatchMode, Segment};
 use super::pieces::Pieces;
 use super::rules::Rules;
 
-pub(super) struct Own {
+pub(super) struct Native {
     pub(super) pipeline: Pipeline,
     pub(super) rules: Rules,
     pub(super) pieces: Pieces,
     added: Option<AddedTokens>,
 }
 
-/// What a text is made of.
+/// A word of a text, or an added token.
 pub(super) enum Word<'t> {
     Text(&'t str),
     Added(u32),
 }
 
-impl Own {
+impl Native {
     /// Combines rules and a trained model.
-    pub(super) fn new(model: ModelWrapper, rules: Rules) -> Own {
+    pub(super) fn new(model: ModelWrapper, rules: Rules) -> Native {
         let mut pipeline = Pipeline::new(model);
         pipeline.with_normalizer(rules.normalizer()).expect("no added token needs normalizing");
         pipeline.with_pre_tokenizer(Some(rules.pre_tokenizer()));
         pipeline.with_decoder(Some(rules.decoder()));
         let pieces =
             Pieces::of(pipeline.get_model()).expect("a vocabulary that was just made has all its tokens");
-        Own { pipeline, rules, pieces, added: None }
+        Native { pipeline, rules, pieces, added: None }
     }
 
-    /// The same vocabulary with more tokens, which it does not have yet.
-    pub(super) fn with_added(&self, tokens: &[&String]) -> Result<Own, String> {
+    /// The same vocabulary with added tokens, which must be new.
+    pub(super) fn with_added_tokens(&self, tokens: &[&String]) -> Result<Native, String> {
         let added = self.added_contents();
         let contents = added.iter().chain(tokens.iter().copied());
-        Own::new(self.pipeline.get_model().clone(), self.rules.clone()).and_added(contents)
+        Native::new(self.pipeline.get_model().clone(), self.rules.clone()).and_added(contents)
     }
 
-    fn and_added<'c>(mut self, contents: impl Iterator<Item = &'c String>) -> Result<Own, String> {
+    fn and_added<'c>(mut self, contents: impl Iterator<Item = &'c String>) -> Result<Native, String> {
         let contents: Vec<&String> = contents.collect();
         let tokens = contents.iter().map(|content| AddedToken::from(content.as_str(), false));
         self.pipeline.add_tokens(tokens).map_err(|error| error.to_string())?;
@@ -47,11 +47,11 @@ impl Own {
         for content in contents {
             let id = self.pieces.count() as u32;
             if self.pipeline.token_to_id(content) != Some(id) {
-                return Err(format!("its added token `{content}` has not the id {id}"));
+                return Err(format!("its added token `{content}` does not have the id {id}"));
             }
             let form = self.rules.prepare(content).into_owned();
             self.pieces.push(form.as_bytes());
-            forms.push((form, id, Found::Anywhere));
+            forms.push((form, id, MatchMode::Anywhere));
         }
         self.added = AddedTokens::new(forms)?;
         Ok(self)
@@ -65,22 +65,22 @@ impl Own {
         added.into_iter().map(|(_, content)| content).collect()
     }
 
-    /// Accepts a pipeline if [`Own::new`] could have made it; otherwise returns what differs.
-    pub(super) fn from_pipeline(pipeline: Pipeline) -> Result<Own, String> {
+    /// Accepts a pipeline that [`Native::new`] could have made; otherwise the error names the difference.
+    pub(super) fn from_pipeline(pipeline: Pipeline) -> Result<Native, String> {
         let mut added: Vec<(u32, AddedToken)> = pipeline.get_added_tokens_decoder().into_iter().collect();
         added.sort_unstable_by_key(|(id, _)| *id);
-        let is_odd = |token: &AddedToken| {
+        let is_unsupported = |token: &AddedToken| {
             token.special || token.single_word || token.lstrip || token.rstrip || !token.normalized
         };
         let size = pipeline.get_vocab_size(false) as u32;
-        if (size..).zip(&added).any(|(next, (id, token))| next != *id || is_odd(token)) {
+        if (size..).zip(&added).any(|(next, (id, token))| next != *id || is_unsupported(token)) {
             return Err("it has added tokens of another kind".to_owned());
         }
         if pipeline.get_post_processor().is_some()
             || pipeline.get_padding().is_some()
             || pipeline.get_truncation().is_some()
         {
-            return Err("it adds, pads or cuts tokens".to_owned());
+            return Err("it adds, pads or truncates tokens".to_owned());
         }
         let model = match pipeline.get_model() {
             ModelWrapper::BPE(model) if model.byte_fallback => {
@@ -102,12 +102,13 @@ impl Own {
             as_json(&pipeline.get_pre_tokenizer()),
             as_json(&pipeline.get_decoder()),
         ];
-        let rules = Rules::all().map(|(normalization, cuts)| Rules::new(normalization, cuts)).find(|rules| {
-            [as_json(&rules.normalizer()), as_json(&rules.pre_tokenizer()), as_json(&rules.decoder())]
-                == written
-        });
+        let rules =
+            Rules::all().map(|(normalization, split)| Rules::new(normalization, split)).find(|rules| {
+                [as_json(&rules.normalizer()), as_json(&rules.pre_tokenizer()), as_json(&rules.decoder())]
+                    == written
+            });
         match rules {
-            Some(rules) => Own::new(model, rules).and_added(added.iter().map(|(_, token)| &token.content)),
+            Some(rules) => Native::new(model, rules).and_added(added.iter().map(|(_, token)| &token.content)),
             None => Err("it normalizes or splits text by other rules".to_owned()),
         }
     }
@@ -119,7 +120,7 @@ impl Own {
         ids
     }
 
-    /// Appends the ids of a text that the rules have prepared.
+    /// Appends the ids of a text prepared by the rules.
     pub(super) fn encode_prepared(&self, prepared: &str, ids: &mut Vec<u32>) {
         for word in self.words(prepared) {
             match word {
@@ -131,14 +132,14 @@ impl Own {
 
     /// The words of a prepared text, and the added tokens between them.
     pub(super) fn words<'t>(&'t self, prepared: &'t str) -> impl Iterator<Item = Word<'t>> {
-        let parts = match &self.added {
-            None => vec![Part::Text(prepared)],
+        let segments = match &self.added {
+            None => vec![Segment::Text(prepared)],
             Some(added) => added.split(prepared),
         };
-        parts.into_iter().flat_map(|part| {
-            let (text, id) = match part {
-                Part::Text(text) => (Some(text), None),
-                Part::Added(id) => (None, Some(id)),
+        segments.into_iter().flat_map(|segment| {
+            let (text, id) = match segment {
+                Segment::Text(text) => (Some(text), None),
+                Segment::Added(id) => (None, Some(id)),
             };
             let words = text.into_iter().flat_map(|text| self.rules.words(text));
             words.map(Word::Text).chain(id.map(Word::Added))
@@ -155,7 +156,7 @@ impl Own {
         self.rules.without_first_space(self.text(ids))
     }
 
-    /// The text of ids with the space before it.
+    /// The text of ids, with the space before it.
     pub(super) fn text(&self, ids: &[u32]) -> String {
         let bytes: Vec<u8> = ids.iter().flat_map(|&id| self.pieces.bytes(id)).copied().collect();
         match String::from_utf8(bytes) {
@@ -165,7 +166,7 @@ impl Own {
     }
 }
 
-/// A part of a pipeline as JSON, which can be compared.
-fn as_json(part: &impl serde::Serialize) -> serde_json::Value {
-    serde_json::to_value(part).expect("rules are strings and numbers")
+/// A component of a pipeline as JSON, for comparison.
+fn as_json(component: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(component).expect("rules are strings and numbers")
 }
