@@ -12,7 +12,7 @@ export class AttentionHistory {
   constructor() {
     this.strip = make('div', { class: 'strip', role: 'group', 'aria-label': 'Steps' });
     this.note = make('p', { class: 'soft' });
-    this.viewing = make('section', { class: 'gpu viewer', 'aria-label': 'Attention at one step' });
+    this.viewing = make('section', { class: 'panel viewer', 'aria-label': 'Attention at one step' });
     this.viewer = new Viewer(this.viewing, { views: ['words', 'lines', 'matrix'] });
     this.viewer.choice.view = 'matrix';
     this.element = make('section', { class: 'over-time', hidden: true }, make('div', { class: 'over-time-head' }, make('h2', {}, 'Attention over time'), this.note), this.strip, this.viewing);

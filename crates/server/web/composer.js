@@ -34,7 +34,7 @@ export class Composer {
     this.copy = make('button', { type: 'button', id: `copy${suffix}`, hidden: true }, 'Copy');
     this.forced = make('div', { class: 'pane-foot forced' });
     this.status = make('p', { id: `status${suffix}`, class: 'status', role: 'status' });
-    this.element = make('section', { class: 'composer gpu', 'aria-label': named('Text and translation') },
+    this.element = make('section', { class: 'composer panel', 'aria-label': named('Text and translation') },
       make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, this.models.select, this.models.swap), this.source.field, this.source.foot),
       make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, make('h2', {}, 'Translation'), this.copy), this.output, this.forced),
       this.status);

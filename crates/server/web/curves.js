@@ -41,7 +41,7 @@ export function curves(runs, { smoothing, form }) {
     }));
     if (series.length === 0) return [];
     const key = make('span', { class: 'key' }, series.map(({ name, style, points }) => make('span', { class: style }, `${series.length === 1 ? '' : `${name} `}${short(points.at(-1)[1])}`)));
-    return [make('figure', { class: 'gpu' }, make('figcaption', {}, make('h2', {}, title), key), chart(title, series, { best: runs.length > 1 ? null : best, form: title === 'Accuracy' || title === 'BLEU' ? 'linear' : form }))];
+    return [make('figure', { class: 'panel' }, make('figcaption', {}, make('h2', {}, title), key), chart(title, series, { best: runs.length > 1 ? null : best, form: title === 'Accuracy' || title === 'BLEU' ? 'linear' : form }))];
   });
 }
 

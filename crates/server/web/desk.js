@@ -11,7 +11,7 @@ const ALTERNATIVES = 4;
 export class Desk {
   // `changed()` is called when text, model or choice are different; `share()` copies an address and says so.
   constructor({ suffix = '', changed, share }) {
-    this.stage = make('section', { id: `viewer${suffix}`, class: 'gpu viewer', 'aria-label': suffix ? 'Attention, second' : 'Attention' });
+    this.stage = make('section', { id: `viewer${suffix}`, class: 'panel viewer', 'aria-label': suffix ? 'Attention, second' : 'Attention' });
     this.examples = make('div');
     this.viewer = new Viewer(this.stage, {
       changed: () => {

@@ -40,7 +40,7 @@ export class WritePage {
       else this.write(this.source.value);
     });
     root.append(make('h1', { class: 'unseen' }, 'Write with a language model'),
-      make('section', { class: 'composer gpu', 'aria-label': 'Beginning and continuation' },
+      make('section', { class: 'composer panel', 'aria-label': 'Beginning and continuation' },
         make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, this.select), this.source.field, this.source.foot),
         make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, make('h2', {}, 'Continuation')), this.output),
         this.form, this.status),

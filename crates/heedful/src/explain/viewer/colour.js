@@ -7,7 +7,7 @@ import { percent } from './numbers.js';
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(`--${name}`).trim();
-  return { gpu: read('gpu'), ink: read('ink'), soft: read('soft'), edge: read('edge'), heat: read('heat'), cold: read('cold'), tint: read('tint') };
+  return { panel: read('panel'), ink: read('ink'), soft: read('soft'), edge: read('edge'), heat: read('heat'), cold: read('cold'), tint: read('tint') };
 }
 
 // 256 steps from nothing to the full colour, as [r, g, b].
@@ -18,8 +18,8 @@ export function ramp({ cold, heat }) {
 
 // The same for what stands behind words.
 export function tints() {
-  const { gpu, tint } = theme();
-  return ramp({ cold: gpu, heat: tint });
+  const { panel, tint } = theme();
+  return ramp({ cold: panel, heat: tint });
 }
 
 // Which of the 256 steps a share of the full colour is.

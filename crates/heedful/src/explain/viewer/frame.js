@@ -19,7 +19,7 @@ export function framed(scene, { lines, scale = null, key = [] }) {
   const written = lines.flatMap((line, i) => wrapped(line, i === 0 ? TITLE : 13, i === 0 ? 650 : 400, width).map((text) => ({ text, title: i === 0 })));
   const rows = keyRows(key, width);
   const top = MARGIN + written.length * LINE + rows.length * LINE + (scale ? 36 : 0) + 8;
-  const picture = new Scene(width + 2 * MARGIN, top + scene.height + MARGIN, colours.gpu);
+  const picture = new Scene(width + 2 * MARGIN, top + scene.height + MARGIN, colours.panel);
   written.forEach(({ text, title }, i) => picture.text(MARGIN, MARGIN + (i + 0.7) * LINE, text, { size: title ? TITLE : 13, weight: title ? 650 : 400, fill: title ? colours.ink : colours.soft }));
   let y = MARGIN + written.length * LINE;
   for (const row of rows) {

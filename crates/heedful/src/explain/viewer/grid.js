@@ -105,7 +105,7 @@ function paint(canvas, { rows, columns, cells, scale }, shades) {
 function scene(tiles, colours, shades, form) {
   const layers = [...new Set(tiles.map(({ layer }) => layer.layer))];
   const heads = Math.max(...tiles.map(({ head }) => head)) + 1;
-  const picture = new Scene(NAMES + heads * (SIDE + 12), 24 + layers.length * (SIDE + 12), colours.gpu);
+  const picture = new Scene(NAMES + heads * (SIDE + 12), 24 + layers.length * (SIDE + 12), colours.panel);
   for (let head = 0; head < heads; head++) picture.text(NAMES + head * (SIDE + 12), 16, `head ${head}`, { size: 12, fill: colours.soft });
   layers.forEach((layer, row) => picture.text(0, 24 + row * (SIDE + 12) + 14, layer, { size: 12, fill: colours.soft }));
   for (const { weights, layer, head } of tiles) {

@@ -148,7 +148,7 @@ function sideBySide(keys, queries, [left, right], space, least) {
 export function linesScene(matrix, space) {
   const colours = theme();
   const places = layout(matrix, space);
-  const picture = new Scene(places.width, places.height, colours.gpu);
+  const picture = new Scene(places.width, places.height, colours.panel);
   for (const { query, key, weight } of links(matrix)) {
     const strength = share(matrix, weight);
     picture.curve(curve(places, query, key), colours.heat, 1 + 3 * strength, strength);

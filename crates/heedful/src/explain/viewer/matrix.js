@@ -142,7 +142,7 @@ class HeatMap {
     if (across > 0 && down > 0) context.drawImage(this.cells, columns[0], rows[0], across, down, x, y, across * cell, down * cell);
     if (cell > SET_APART) {
       const snap = (value) => Math.round(value * ratio) / ratio;
-      context.fillStyle = this.colours.gpu;
+      context.fillStyle = this.colours.panel;
       for (let i = 0; i <= down; i++) context.fillRect(left, snap(y + i * cell) - 1, wide, 1);
       for (let j = 0; j <= across; j++) context.fillRect(snap(x + j * cell) - 1, top, 1, high);
     }
@@ -224,7 +224,7 @@ class HeatMap {
     const { matrix, left, labels } = this;
     const cell = Math.max(this.cell, READABLE + 1);
     const top = labels * 0.87 + 16;
-    const picture = new Scene(left + matrix.keys.length * cell + labels * 0.5 + 8, top + matrix.queries.length * cell + 4, this.colours.gpu);
+    const picture = new Scene(left + matrix.keys.length * cell + labels * 0.5 + 8, top + matrix.queries.length * cell + 4, this.colours.panel);
     matrix.queries.forEach((query, i) => {
       picture.text(left - 7, top + (i + 0.5) * cell + 4, shortened(query.label, 12, LABEL), { size: 12, anchor: 'end', fill: this.colours.ink });
       matrix.keys.forEach((key, j) => {

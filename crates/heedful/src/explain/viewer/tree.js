@@ -71,7 +71,7 @@ function scene(root, explanation) {
   const line = ({ text, log_probability: odds, output }) => `${text || '…'}   ${percent(Math.exp(odds))}${output === null ? '' : `   #${output + 1} · score ${explanation.outputs[output].score.toFixed(2).replace('-', '−')}`}`;
   const [indent, row] = [28, 32];
   const width = Math.max(...rows.map(({ node, depth }) => 20 + depth * indent + textWidth(line(node), 15))) + 20;
-  const picture = new Scene(width, rows.length * row + 16, colours.gpu);
+  const picture = new Scene(width, rows.length * row + 16, colours.panel);
   for (const { node, depth, parent, index } of rows) {
     const [x, y] = [20 + depth * indent, 8 + index * row + 21];
     if (parent) {

@@ -112,11 +112,11 @@ function squares(matrices, places, colours, { query, hidden }) {
 }
 
 function scene(matrices, places, colours, state) {
-  const { gpu, ink, soft, edge } = theme();
-  const picture = new Scene(places.width, places.height, gpu);
+  const { panel, ink, soft, edge } = theme();
+  const picture = new Scene(places.width, places.height, panel);
   for (const { points, colour, dash, width, opacity } of links(matrices, places, colours, state)) picture.curve(points, colour, width, opacity, dash);
   for (const { x, y, colour, opacity } of squares(matrices, places, colours, state)) {
-    if (opacity > 0.01) picture.rect(x, y, SQUARE - 1, SQUARE - 1, mixed(gpu, colour, opacity));
+    if (opacity > 0.01) picture.rect(x, y, SQUARE - 1, SQUARE - 1, mixed(panel, colour, opacity));
   }
   const chosen = places.query[state.query];
   picture.rect(chosen.left - 5, chosen.y - places.size - 2, chosen.width + 10, places.size + 10, edge, '', 5);

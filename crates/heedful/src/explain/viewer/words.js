@@ -104,7 +104,7 @@ function wordsScene(matrix, names, { side, index }, space) {
   const full = Math.max(links[0]?.weight ?? 0, 1e-6);
   const shares = new Map(links.map((link) => [link.index, link.weight / full]));
   const width = Math.max(320, space - READOUT - 40);
-  const text = new Scene(width, 0, colours.gpu);
+  const text = new Scene(width, 0, colours.panel);
   let y = 0;
   for (const [own, units, title] of [['key', matrix.keys, names.keys], ['query', matrix.queries, names.queries]]) {
     const rtl = directionOf(units) === 'rtl';
@@ -129,7 +129,7 @@ function wordsScene(matrix, names, { side, index }, space) {
     });
     y += ROW + 14;
   }
-  const picture = new Scene(width + 40 + READOUT, Math.max(y, 60 + LISTED * 26), colours.gpu);
+  const picture = new Scene(width + 40 + READOUT, Math.max(y, 60 + LISTED * 26), colours.panel);
   picture.add(text, 0, 0);
   const [left, others] = [width + 40, side === 'query' ? matrix.keys : matrix.queries];
   const own = (side === 'query' ? matrix.queries : matrix.keys)[index];
