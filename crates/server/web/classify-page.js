@@ -1,4 +1,4 @@
-// The page that classifies: bars for the labels, and the words shaded by the attention that each received.
+// The classification page: bars for the labels, and words shaded by their attention.
 
 import { characterLimit, classify } from './api.js';
 import { dropdown, make } from './elements.js';
@@ -9,7 +9,7 @@ import { writeAddress } from './share.js';
 import { SourceField } from './source-field.js';
 
 const REST_MS = 250;
-// The labels that are worth a line.
+// The maximum number of listed labels.
 const LISTED = 12;
 
 export class ClassifyPage {

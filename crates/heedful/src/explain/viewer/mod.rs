@@ -1,8 +1,9 @@
-//! The page that draws explanations, in the browser and without any server: [`page`] is one file that needs no network.
+//! The page that draws explanations in the browser: [`page`] is a single file that needs neither server nor
+//! network.
 //!
-//! The modules are written by hand and served as they are. For the offline page they are concatenated, each in a scope
-//! of its own, which works because they use a small part of the language: an import is one line, and an export precedes
-//! a `function`, `class` or `const` at the beginning of a line.
+//! The modules are served unbundled. For the offline page they are concatenated, each in its own scope, which
+//! works because they use a small subset of the language: an import is one line, and an export precedes a
+//! `function`, `class` or `const` at the start of a line.
 
 use super::Explanation;
 use crate::plot::markup::escape;
@@ -11,7 +12,7 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!($name))),*] };
 }
 
-/// Every file that a page in the browser loads: names and contents. A module comes after those that it imports.
+/// Every file that the page loads, with its contents. A module comes after its imports.
 pub const FILES: &[(&str, &str)] = files![
     "viewer.css",
     "elements.js",
@@ -39,7 +40,8 @@ pub const FILES: &[(&str, &str)] = files![
 
 const FRAME: &str = include_str!("offline.html");
 
-/// Explanations as one HTML file with everything in it. [`WeightForm::Packed`](super::WeightForm::Packed) keeps it small.
+/// Explanations as one self-contained HTML file. [`WeightForm::Packed`](super::WeightForm::Packed) keeps it
+/// small.
 pub fn page(explanations: &[Explanation], title: &str) -> String {
     let json = serde_json::to_string(explanations).expect("explanations are plain data with text as keys");
     let style =
@@ -53,7 +55,7 @@ pub fn page(explanations: &[Explanation], title: &str) -> String {
     filled(FRAME, &slots)
 }
 
-/// The frame with its slots filled, in one pass: the contents of a slot are never searched for slots.
+/// The frame with its slots filled, in one pass: the contents of a slot are not searched for slots.
 fn filled(frame: &str, slots: &[(&str, &str)]) -> String {
     let mut page = String::new();
     let mut parts = frame.split("{{");
@@ -134,13 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn every_module_keeps_to_what_can_be_put_into_one_file() {
+    fn every_module_can_be_bundled_into_one_file() {
         let mut earlier = Vec::new();
         for (name, text) in modules() {
             for line in text.lines() {
                 if line.starts_with("import") {
                     let (_, file) = import(line).unwrap_or_else(|| panic!("{name}: {line}"));
-                    assert!(earlier.contains(&file), "{name} imports {file}, which does not stand before it");
+                    assert!(earlier.contains(&file), "{name} imports {file}, which must come before it");
                 }
                 if let Some(rest) = line.strip_prefix("export ") {
                     let known = ["function ", "async function ", "class ", "const "];
@@ -148,7 +150,7 @@ mod tests {
                     assert_ne!(
                         declared(rest),
                         variable(name),
-                        "{name} would hide itself where it is imported"
+                        "{name} would shadow itself where it is imported"
                     );
                 }
             }
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn no_module_makes_markup_of_text_or_style_of_attributes() {
+    fn no_module_creates_markup_from_text_or_style_attributes() {
         for (name, text) in modules() {
             for forbidden in
                 ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "style:"]
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_names_nothing_outside_itself() {
+    fn a_page_references_no_external_resources() {
         let page = page(&[], "attention");
         for outside in [" src=", "<link", "@import", "url(", "fetch("] {
             assert!(!page.contains(outside), "{outside}");

@@ -21,11 +21,11 @@ export function drawTree(stage, { explanation, choice, change }) {
     return make('li', {}, row, node.children.length > 0 ? make('ul', {}, node.children.map(branch)) : null);
   };
   stage.append(make('ul', { class: 'tree', 'aria-label': 'Alternatives' }, root.children.map(branch)));
-  stage.append(make('p', { class: 'hint' }, 'Percentages: how probable a part was after all before it. Choose an alternative to see what the model attended to while generating it.'));
+  stage.append(make('p', { class: 'hint' }, 'Percentages: the probability of a part given everything before it. Choose an alternative to see what the model attended to while generating it.'));
   return { scene: () => scene(root, explanation) };
 }
 
-// Nodes hold runs of tokens without a fork: { text, log_probability, children, output }.
+// A node is a sequence of tokens without a branch: { text, log_probability, children, output }.
 function grown(outputs) {
   const node = () => ({ pieces: [], log_probability: 0, children: [], output: null });
   const root = node();
