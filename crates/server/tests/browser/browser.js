@@ -7,7 +7,7 @@ import path from 'node:path';
 import puppeteer from 'puppeteer-core';
 
 // Much longer than a loaded machine needs: a wait ends when its condition holds, so tests do not depend on speed.
-export const TIMEOUT = { timeout: 180_000, polling: 50 };
+export const WAIT = { timeout: 180_000, polling: 50 };
 
 export async function launch() {
   return puppeteer.launch({
@@ -15,8 +15,8 @@ export async function launch() {
     headless: true,
     // Tests may run as root, where Chromium's sandbox refuses to start.
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-    timeout: TIMEOUT.timeout,
-    protocolTimeout: 2 * TIMEOUT.timeout,
+    timeout: WAIT.timeout,
+    protocolTimeout: 2 * WAIT.timeout,
   });
 }
 
@@ -32,10 +32,10 @@ export async function visit(browser, address, work, { viewport = DESKTOP, scheme
       if (message.type() === 'error' && !expected.some((words) => message.text().includes(words))) complaints.push(message.text());
     });
     page.on('pageerror', (error) => complaints.push(error.message));
-    page.setDefaultTimeout(TIMEOUT.timeout);
+    page.setDefaultTimeout(WAIT.timeout);
     await page.setViewport(viewport);
     await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }, { name: 'prefers-reduced-motion', value: 'reduce' }]);
-    await page.goto(address, { timeout: TIMEOUT.timeout });
+    await page.goto(address, { timeout: WAIT.timeout });
     await work(page);
     assert.deepEqual(complaints, []);
   } finally {
@@ -57,7 +57,7 @@ export async function shown(page) {
   await page.waitForFunction(() => document.documentElement.dataset.ready
     && document.querySelector('#output [data-sentence]')
     && !document.querySelector('#output[aria-busy]')
-    && document.querySelector('#viewer .stage')?.childElementCount > 0, TIMEOUT);
+    && document.querySelector('#viewer .stage')?.childElementCount > 0, WAIT);
 }
 
 export async function choose(page, label, value) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { complaints } from './axe.js';
-import { TIMEOUT, shown, translated, visit } from './browser.js';
+import { WAIT, shown, translated, visit } from './browser.js';
 import { ask } from './server.js';
 import { OTHER, SHORT } from './texts.js';
 
@@ -56,7 +56,7 @@ export function heads(at) {
       assert.ok(await page.$eval('#output .said-word', (word) => word === document.activeElement), 'the keyboard is back where it was');
       await page.click('#output .said-word');
       await page.click(`.alternative[data-piece="${other.piece}"]`);
-      await page.waitForFunction((text) => document.getElementById('output').textContent === text, TIMEOUT, expected);
+      await page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, expected);
       assert.ok(expected.startsWith(prefix), expected);
       // A link restores it.
       await visit(at.browser, page.url(), async (second) => {
@@ -64,7 +64,7 @@ export function heads(at) {
         assert.equal(await second.$eval('#output', (output) => output.textContent), expected);
       });
       await page.click('.forced .chip');
-      await page.waitForFunction((text) => document.getElementById('output').textContent === text, TIMEOUT, before);
+      await page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, before);
     });
   });
 
@@ -91,16 +91,16 @@ export function heads(at) {
       await page.goto(`${at.url}/#${new URLSearchParams({ text: SHORT, view: 'grid' })}`);
       await page.reload();
       await shown(page);
-      await page.waitForSelector('.head-switch', TIMEOUT);
+      await page.waitForSelector('.head-switch', WAIT);
       const whole = await page.$eval('#output', (output) => output.textContent);
       await page.click('.head-switch[data-name="decoder.0.cross.1"]');
-      await page.waitForFunction((text) => document.querySelector('.with-all')?.textContent === `With all heads: ${text}`, TIMEOUT, whole);
+      await page.waitForFunction((text) => document.querySelector('.with-all')?.textContent === `With all heads: ${text}`, WAIT, whole);
       assert.deepEqual(asked.at(-1), ['decoder.0.cross.1']);
       assert.equal(await page.$eval('.head-switch[data-name="decoder.0.cross.1"]', (button) => button.getAttribute('aria-checked')), 'false');
       assert.ok(page.url().includes('without=decoder.0.cross.1'));
       assert.deepEqual(await complaints(page), []);
       await page.click('.forced .chip');
-      await page.waitForFunction((text) => document.getElementById('output').textContent === text, TIMEOUT, whole);
+      await page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, whole);
     });
   });
 }

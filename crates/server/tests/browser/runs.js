@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { complaints } from './axe.js';
-import { TIMEOUT, visit } from './browser.js';
+import { WAIT, visit } from './browser.js';
 
 export function runs(at) {
   test('a run has its curves and its samples', async () => {
@@ -39,7 +39,7 @@ export function runs(at) {
       });
       await page.setRequestInterception(true);
       await page.click('[data-page=runs]');
-      await page.waitForSelector('.charts figure', TIMEOUT);
+      await page.waitForSelector('.charts figure', WAIT);
       assert.match(await page.$eval('.run-note', (note) => note.textContent), /^step 300 of 300 \(100 %\) .* done$/);
       const middle = await page.$eval('.chart', (chart) => { const { left, top, width, height } = chart.getBoundingClientRect(); return [left + width / 2, top + height / 2]; });
       await page.mouse.move(...middle);
@@ -53,7 +53,7 @@ export function runs(at) {
       assert.notDeepEqual(await ends(), before);
       assert.ok(await page.$('.charts figure:first-child .raw'), 'what was measured stays visible');
       await page.click('.others .chip');
-      await page.waitForFunction(() => document.querySelectorAll('.charts figure:first-child .curve:not(.raw)').length === 4, TIMEOUT);
+      await page.waitForFunction(() => document.querySelectorAll('.charts figure:first-child .curve:not(.raw)').length === 4, WAIT);
       assert.ok(page.url().includes('runs=a%2Cb'));
       const ticks = () => page.$$eval('.charts figure:first-child text[text-anchor=end]', (texts) => texts.map((text) => Number(text.textContent)));
       await page.click('[data-value=log]');
@@ -81,16 +81,16 @@ export function runs(at) {
       await page.setRequestInterception(true);
       await page.click('[data-page=runs]');
       for (const step of [10, 20, 30]) {
-        await page.waitForFunction((step) => document.querySelector('.chart')?.getAttribute('aria-label').includes(`at step ${step}`), TIMEOUT, step);
+        await page.waitForFunction((step) => document.querySelector('.chart')?.getAttribute('aria-label').includes(`at step ${step}`), WAIT, step);
         known += 1;
       }
-      await page.waitForFunction(() => document.querySelectorAll('.strip .tile').length === 3, TIMEOUT);
+      await page.waitForFunction(() => document.querySelectorAll('.strip .tile').length === 3, WAIT);
       assert.ok(await page.$('#runs .map canvas'));
       assert.deepEqual(await complaints(page), []);
       assert.equal(await page.evaluate(() => document.querySelector('.run-note').textContent), 'step 30 of 60 (50 %) · 3 s of training · about 3 s left');
       assert.ok(await page.$('.run-head a[href$="/live/heads"]'), 'what its heads do over a corpus');
       ending = 'the time limit is reached';
-      await page.waitForFunction(() => document.querySelector('.run-note').textContent === 'step 30 of 60 (50 %) · 3 s of training · the time limit is reached', TIMEOUT);
+      await page.waitForFunction(() => document.querySelector('.run-note').textContent === 'step 30 of 60 (50 %) · 3 s of training · the time limit is reached', WAIT);
     });
   });
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { complaints } from './axe.js';
-import { TIMEOUT, shown, translated, visit } from './browser.js';
+import { WAIT, shown, translated, visit } from './browser.js';
 import { ask } from './server.js';
 import { HEBREW, OTHER, SHORT } from './texts.js';
 
-const isDim = (page) => page.waitForFunction(() => document.querySelector('#output.stale') && document.querySelector('#viewer.stale'), TIMEOUT);
-const isFresh = (page) => page.waitForFunction(() => !document.querySelector('.stale'), TIMEOUT);
+const isDim = (page) => page.waitForFunction(() => document.querySelector('#output.stale') && document.querySelector('#viewer.stale'), WAIT);
+const isFresh = (page) => page.waitForFunction(() => !document.querySelector('.stale'), WAIT);
 
 async function type(page, text) {
   await page.$eval('#text', (field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }, text);
@@ -45,11 +45,11 @@ export function states(at) {
       });
       await page.setRequestInterception(true);
       await type(page, OTHER);
-      await page.waitForFunction(() => /^The server cannot be reached\. Trying again in \d+ s\.$/.test(document.getElementById('status').textContent), TIMEOUT);
+      await page.waitForFunction(() => /^The server cannot be reached\. Trying again in \d+ s\.$/.test(document.getElementById('status').textContent), WAIT);
       await isDim(page);
       // Retry-After exceeds the two seconds of the second backoff.
-      await page.waitForFunction(() => /^too many wait Trying again in [34] s/.test(document.getElementById('status').textContent), TIMEOUT);
-      await page.waitForFunction((text) => document.getElementById('output').textContent === text, TIMEOUT, expected);
+      await page.waitForFunction(() => /^too many wait Trying again in [34] s/.test(document.getElementById('status').textContent), WAIT);
+      await page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, expected);
       await isFresh(page);
       assert.equal(await page.$eval('#status', (status) => status.classList.contains('bad')), false);
     }, { expected: ['ERR_CONNECTION_REFUSED', '503'] });
@@ -58,14 +58,14 @@ export function states(at) {
   test('a text that is too long for a link gets a notice', async () => {
     await translated(at.browser, at.url, SHORT, async (page) => {
       await type(page, `${SHORT}。\n`.repeat(400));
-      await page.waitForFunction(() => location.hash.includes('lost=text'), TIMEOUT);
+      await page.waitForFunction(() => location.hash.includes('lost=text'), WAIT);
       assert.ok(!page.url().includes('text=%'));
       await shown(page);
       await page.click('#viewer .share');
-      await page.waitForFunction(() => document.getElementById('status').textContent.includes('too long for a link'), TIMEOUT);
+      await page.waitForFunction(() => document.getElementById('status').textContent.includes('too long for a link'), WAIT);
       const link = page.url();
       await visit(at.browser, link, async (other) => {
-        await other.waitForFunction(() => document.getElementById('status')?.textContent === 'The text was too long for this link: paste it here.', TIMEOUT);
+        await other.waitForFunction(() => document.getElementById('status')?.textContent === 'The text was too long for this link: paste it here.', WAIT);
       });
     });
   });
@@ -89,14 +89,14 @@ export function states(at) {
     const [{ examples }] = await (await fetch(`${at.url}/v1/models`)).json();
     assert.ok(examples.length > 0, 'the demo samples sentences');
     await visit(at.browser, `${at.url}/`, async (page) => {
-      await page.waitForSelector('.examples .chip', TIMEOUT);
+      await page.waitForSelector('.examples .chip', WAIT);
       assert.deepEqual(await page.$$eval('.examples .chip', (chips) => chips.map((chip) => chip.textContent)), examples);
       assert.deepEqual(await complaints(page), []);
       await page.click('.examples .chip');
       await shown(page);
       assert.equal(await page.$eval('#text', (field) => field.value), examples[0]);
       assert.equal(await page.$('.examples .chip'), null, 'they make way for the text');
-      await page.waitForFunction(() => document.querySelector('.detected').textContent === 'Chinese detected', TIMEOUT);
+      await page.waitForFunction(() => document.querySelector('.detected').textContent === 'Chinese detected', WAIT);
       const limit = (await (await fetch(`${at.url}/frontend/settings`)).json()).charLimit.toLocaleString('en');
       assert.equal(await page.$eval('.count', (count) => count.textContent), `${[...examples[0]].length} / ${limit}`);
     });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { TIMEOUT, shown, translated, visit } from './browser.js';
+import { WAIT, shown, translated, visit } from './browser.js';
 import { ask } from './server.js';
 import { EVIL, OTHER, SHORT } from './texts.js';
 
-const says = (page, text) => page.waitForFunction((text) => document.getElementById('output').textContent === text, TIMEOUT, text);
-const ready = (page) => page.waitForFunction(() => document.documentElement.dataset.ready, TIMEOUT);
+const says = (page, text) => page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, text);
+const ready = (page) => page.waitForFunction(() => document.documentElement.dataset.ready, WAIT);
 
 export function typing(at) {
   test('a text is translated while typing', async () => {
@@ -82,7 +82,7 @@ export function typing(at) {
       });
       await page.setRequestInterception(true);
       await page.type('#text', SHORT);
-      await page.waitForFunction(() => document.getElementById('status').textContent.startsWith('too many wait: come back later'), TIMEOUT);
+      await page.waitForFunction(() => document.getElementById('status').textContent.startsWith('too many wait: come back later'), WAIT);
     }, { expected: ['503'] });
   });
 

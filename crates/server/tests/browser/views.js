@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { TIMEOUT, choose, translated } from './browser.js';
+import { WAIT, choose, translated } from './browser.js';
 import { ask } from './server.js';
 import { LONG, SHORT } from './texts.js';
 
@@ -93,7 +93,7 @@ export function views(at) {
     const { results: [{ sentences: [{ explanation: { outputs } }] }] } = await ask(at.url, { text: SHORT, beam: 4, n_best: 4 });
     await translated(at.browser, at.url, SHORT, async (page) => {
       await page.click('#viewer [data-value=tree]');
-      await page.waitForFunction((count) => document.querySelectorAll('.leaf').length === count, TIMEOUT, outputs.length);
+      await page.waitForFunction((count) => document.querySelectorAll('.leaf').length === count, WAIT, outputs.length);
       await page.click('.leaf[data-output="1"]');
       await page.waitForSelector('.leaf[data-output="1"][aria-pressed=true]');
       await page.click('#viewer [data-value=words]');
