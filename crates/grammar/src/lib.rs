@@ -80,7 +80,7 @@ pub struct Sense {
 }
 
 /// After this many draws in a row without a new phrase, the grammar is exhausted.
-const PATIENCE: usize = 10_000;
+const MAX_REPEATED_DRAWS: usize = 10_000;
 
 /// A phrase in both languages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -118,7 +118,7 @@ impl Grammar {
         let mut seen = HashSet::new();
         let mut number = 0;
         std::iter::from_fn(move || {
-            for _ in 0..PATIENCE {
+            for _ in 0..MAX_REPEATED_DRAWS {
                 number += 1;
                 let phrase = self.draw(&mut Dice::new(seed, number));
                 if seen.insert(split::fingerprint(&phrase.chinese)) {

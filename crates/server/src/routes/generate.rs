@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::pending_job::{JobUpdate, PendingJob, Timings};
 use super::sse;
 use super::target::by_name;
-use super::translate::most_alternatives;
+use super::translate::max_alternatives;
 use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
 use crate::inference::{Delivery, DetailedOutput, Input, Outcome};
@@ -168,7 +168,7 @@ pub(crate) async fn generate(
     let most = state.limits.tokens;
     let tokens = fields.tokens.map_or(Ok(TOKENS.min(most)), |tokens| at_most("tokens", tokens, most))?;
     let options = search_options(&state, &fields)?;
-    let most = most_alternatives(&state);
+    let most = max_alternatives(&state);
     let alternatives = fields.alternatives.map(|count| at_most("alternatives", count, most)).transpose()?;
     let detail = fields.attention.detail(fields.raw_scores, alternatives)?;
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };

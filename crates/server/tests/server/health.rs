@@ -36,12 +36,12 @@ fn starting() -> (heedful_server::StartingServer, Sender<bool>) {
     let (decide, decision) = channel();
     let metrics_address = Some("127.0.0.1:0".parse().expect("an address"));
     let options = ServerOptions { metrics_address, ..options(vec![waiting_for(decision)]) };
-    (Server::listen(options).expect("it listens"), say)
+    (Server::listen(options).expect("it listens"), decide)
 }
 
 #[test]
 fn a_server_is_alive_and_not_ready_until_its_models_are_loaded() {
-    let (starting, say) = starting();
+    let (starting, decide) = starting();
     let address = starting.address();
     let loading = thread::spawn(move || starting.load());
     for path in ["/health", "/health/live"] {
@@ -81,7 +81,7 @@ fn a_server_is_alive_and_not_ready_until_its_models_are_loaded() {
 #[test]
 fn a_connection_opened_while_loading_is_served_afterwards() {
     use std::io::{BufRead, BufReader, Write};
-    let (starting, say) = starting();
+    let (starting, decide) = starting();
     let mut stream = connect(starting.address());
     let ask = |stream: &mut std::net::TcpStream| {
         stream.write_all(b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it reads");
@@ -107,7 +107,7 @@ fn a_connection_opened_while_loading_is_served_afterwards() {
 
 #[test]
 fn a_model_that_cannot_be_loaded_ends_the_server_with_the_reason() {
-    let (starting, say) = starting();
+    let (starting, decide) = starting();
     let address = starting.address();
     assert_eq!(asked(address, "/health/live").status, 200);
     decide.send(false).expect("it waits");

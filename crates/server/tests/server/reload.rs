@@ -111,14 +111,14 @@ fn requests_that_started_with_the_old_model_end_with_it() {
     control.hold();
     let address = server.address();
     let body = json!({"q": "一辆汽车", "source": "zh", "target": "en"}).to_string();
-    let asking = std::thread::spawn(move || {
+    let client = std::thread::spawn(move || {
         let bytes = crate::client::request("POST", "/translate", "application/json", &body);
         crate::client::send(address, bytes.as_bytes()).status
     });
     until("it is in flight", || metric(&server, "in_flight") == 1);
     assert!(server.reload().is_empty());
     control.release();
-    assert_eq!(crate::client::joined("an answer", asking), 200);
+    assert_eq!(crate::client::joined("an answer", client), 200);
 }
 
 /// A server with a controlled model and this grace period for replaced versions.
@@ -136,12 +136,12 @@ fn at_most_two_versions_of_a_model_are_in_memory() {
     let address = server.address();
     let body = json!({"q": "一辆汽车", "source": "zh", "target": "en"}).to_string();
     let bytes = crate::client::request("POST", "/translate", "application/json", &body);
-    let asking = std::thread::spawn(move || crate::client::send(address, bytes.as_bytes()));
+    let client = std::thread::spawn(move || crate::client::send(address, bytes.as_bytes()));
     until("it is in flight", || metric(&server, "in_flight") == 1);
     assert!(server.reload().is_empty());
     assert_eq!(metric(&server, "versions"), 2);
     // Its client does not wait forever, and a third version is not loaded before the first is dropped.
-    assert_eq!(asking.join().expect("an answer").status, 503);
+    assert_eq!(client.join().expect("an answer").status, 503);
     for _ in 0..2 {
         let failures = server.reload();
         let message = failures.first().map(ToString::to_string).expect("there is no room for another one");

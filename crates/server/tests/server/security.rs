@@ -43,7 +43,7 @@ fn ask(server: &Server, line: &str, headers: &str, body: &str) -> Reply {
 fn every_route_with_data_or_computation_needs_a_key() {
     let (server, _folder) = with_keys(options(Vec::new()));
     let text = r#"{"text": "一辆"}"#;
-    let wish = r#"{"q": "一辆", "source": "zh", "target": "en"}"#;
+    let request_body = r#"{"q": "一辆", "source": "zh", "target": "en"}"#;
     // The status for a guest, and for the owner.
     for (line, body, of_guest, of_owner) in [
         ("GET /v1/models", "", 200, 200),
@@ -57,7 +57,7 @@ fn every_route_with_data_or_computation_needs_a_key() {
         ("POST /v1/translate", text, 200, 200),
         ("POST /v1/classify", text, 404, 404),
         ("POST /v1/generate", "{}", 404, 404),
-        ("POST /translate", wish, 200, 200),
+        ("POST /translate", request_body, 200, 200),
         ("POST /detect", r#"{"q": "一辆"}"#, 200, 200),
         ("POST /v1/reload", "{}", 403, 200),
     ] {

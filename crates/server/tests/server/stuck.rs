@@ -46,8 +46,8 @@ fn clients_of_a_stuck_worker_get_an_error_and_the_server_is_not_alive() {
         (json!({"status": "ok"}), 0)
     );
     control.hold();
-    let wish = json!({"q": "一辆", "source": "zh", "target": "en"});
-    let whole = post_in_background(server.address(), "/translate", &wish);
+    let request_body = json!({"q": "一辆", "source": "zh", "target": "en"});
+    let whole = post_in_background(server.address(), "/translate", &request_body);
     let streamed =
         post_in_background(server.address(), "/v1/translate", &json!({"text": "一套", "stream": true}));
     let whole = whole.join().expect("an answer");
@@ -71,14 +71,14 @@ fn clients_of_a_stuck_worker_get_an_error_and_the_server_is_not_alive() {
     }
     assert_eq!((metric(&server, "stuck_workers"), metric(&server, "ready")), (1, 0));
     // Other clients do not have to wait.
-    let refused = post(&server, "/translate", &wish);
+    let refused = post(&server, "/translate", &request_body);
     assert_eq!((refused.status, metric(&server, "waiting")), (503, 0));
     assert!(refused.error().contains(STUCK), "{}", refused.error());
     assert!(metric(&server, "refused_total") > 0);
 
     control.release();
     until("it is alive again", || get(&server, "/health/live").status == 200);
-    until("it translates again", || post(&server, "/translate", &wish).status == 200);
+    until("it translates again", || post(&server, "/translate", &request_body).status == 200);
     assert_eq!(metric(&server, "stuck_workers"), 0);
 }
 
@@ -99,7 +99,7 @@ fn a_started_stream_ends_with_an_error() {
 fn other_lanes_continue_while_one_worker_is_stuck() {
     let (server, control) = controlled_server(short_limits());
     control.hold_longer_than(256);
-    let wish = |text: &str| json!({"q": text, "source": "zh", "target": "en"});
+    let translate_body = |text: &str| json!({"q": text, "source": "zh", "target": "en"});
     let long = post(&server, "/translate", &translate_body(&"狗".repeat(300)));
     assert_eq!(long.status, 503);
     assert!(long.error().contains("zh-en for medium requests"), "{}", long.error());
@@ -114,12 +114,12 @@ fn a_worker_that_fails_without_a_request_reports_to_the_next_client() {
     let (server, control) = controlled_server(Limits::default());
     control.fail_at_start();
     // Longer than typed text: its lane starts a search for each request.
-    let wish = json!({"q": "狗".repeat(300), "source": "zh", "target": "en"});
+    let request_body = json!({"q": "狗".repeat(300), "source": "zh", "target": "en"});
     for _ in 0..2 {
-        let reply = post(&server, "/translate", &wish);
+        let reply = post(&server, "/translate", &request_body);
         assert_eq!(reply.status, 500, "{}", reply.body);
         assert!(reply.error().contains("as the test requested"), "{}", reply.error());
     }
     control.release();
-    until("it has recovered", || post(&server, "/translate", &wish).status == 200);
+    until("it has recovered", || post(&server, "/translate", &request_body).status == 200);
 }
