@@ -145,7 +145,7 @@ impl Classifier {
         }
     }
 
-    /// What the model attends to while it classifies a text.
+    /// The attention of the model while it classifies a text.
     #[pyo3(signature = (text, *, num_hypotheses = PyInt::from(1)), text_signature = "($self, text, *, num_hypotheses=1)")]
     fn explain(&self, py: Python<'_>, text: &str, num_hypotheses: PyInt) -> PyResult<Explanation> {
         let num_hypotheses = num_hypotheses.at_least("num_hypotheses", 1)?;

@@ -128,9 +128,9 @@ impl Metrics {
 }
 
 /// Name, kind, help text and value of a metric that each model has.
-type ModelMetric = (&'static str, &'static str, &'static str, fn(&ModelReading) -> f64);
+type MetricDefinition = (&'static str, &'static str, &'static str, fn(&ModelReading) -> f64);
 
-const MODEL_METRICS: [ModelMetric; 16] = [
+const MODEL_METRICS: [MetricDefinition; 16] = [
     ("sentences_total", "counter", "Finished sentences.", |m| m.metrics.sentences.value()),
     ("source_tokens_total", "counter", "Source tokens of finished sentences.", |m| {
         m.metrics.source_tokens.value()
