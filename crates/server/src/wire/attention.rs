@@ -1,4 +1,4 @@
-//! What a request asks of attention weights, the same for every route that runs a model.
+//! The attention options of a request, shared by all routes that run a model.
 
 use heedful::explain::{ScoresKept, WeightForm};
 use serde::Deserialize;
@@ -42,7 +42,7 @@ impl AttentionForm {
         }
     }
 
-    /// How much a worker reports: only if it is asked for weights or alternatives, more than the text.
+    /// The level of detail that a worker reports: only text, unless weights or alternatives are requested.
     pub(crate) fn detail(self, raw_scores: bool, alternatives: Option<usize>) -> Result<Detail, ApiError> {
         let scores = self.scores_kept(raw_scores)?;
         Ok(match (self, alternatives) {

@@ -1,4 +1,4 @@
-//! How a model is opened: what every class is given besides its folder.
+//! The options with which a model is opened, besides its folder.
 
 use heedful::models::DeviceChoice;
 use heedful::tasks::OpenOptions;
@@ -7,27 +7,27 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::Whole;
-use crate::errors::value;
+use crate::arguments::PyInt;
+use crate::errors::value_error;
 
-/// What was given, as it is given again to open the model in another process.
-pub(crate) struct Opening {
+/// The given options, which are pickled to open the model in another process.
+pub(crate) struct ModelOptions {
     pub(crate) compute: Option<String>,
     pub(crate) device: Option<String>,
     pub(crate) max_tokens: Option<usize>,
 }
 
-impl Opening {
+impl ModelOptions {
     pub(crate) fn new(
         compute: Option<String>,
         device: Option<String>,
-        max_tokens: Option<Whole>,
-    ) -> PyResult<Opening> {
+        max_tokens: Option<PyInt>,
+    ) -> PyResult<ModelOptions> {
         let max_tokens = max_tokens.map(|tokens| tokens.at_least("max_tokens", 1)).transpose()?;
-        Ok(Opening { compute, device, max_tokens })
+        Ok(ModelOptions { compute, device, max_tokens })
     }
 
-    /// The library's options, whose defaults are the command line's.
+    /// The library's options, with the defaults of the command line.
     pub(crate) fn options(&self) -> PyResult<OpenOptions> {
         let choice = match self.device.as_deref() {
             None | Some("cpu") => DeviceChoice::Cpu,
@@ -35,22 +35,24 @@ impl Opening {
             Some("auto") => DeviceChoice::Auto,
             Some(other) => return Err(wrong("device", other, "cpu, cuda or auto")),
         };
-        let device =
-            choice.choose().map_err(|why| value(format!("{why}: use device=\"cpu\" or \"auto\"")))?.device;
+        let device = choice
+            .choose()
+            .map_err(|why| value_error(format!("{why}: use device=\"cpu\" or \"auto\"")))?
+            .device;
         let compute = match self.compute.as_deref() {
             None => None,
             Some("bf16") => Some(Precision::Bf16),
             Some("f32") => Some(Precision::F32),
             Some("int8") if device.has_int8() => Some(Precision::Int8),
             Some("int8") => {
-                return Err(value("integers of eight bits are computed on the CPU: use compute=\"bf16\""));
+                return Err(value_error("int8 is supported on the CPU only: use compute=\"bf16\""));
             }
             Some(other) => return Err(wrong("compute", other, "bf16, f32 or int8")),
         };
         Ok(OpenOptions::new().device(choice).compute(compute))
     }
 
-    /// The named arguments of a constructor.
+    /// The keyword arguments of a constructor.
     pub(crate) fn named<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let named = PyDict::new(py);
         named.set_item("compute", &self.compute)?;
