@@ -94,7 +94,7 @@ mod tests {
         let zoo = Zoo::known();
         let mut names = BTreeSet::new();
         for model in &zoo.models {
-            assert!(names.insert(&model.name), "{} is there twice", model.name);
+            assert!(names.insert(&model.name), "duplicate name {}", model.name);
             let is_hexadecimal = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
             assert!(model.sha256.len() == 64 && model.sha256.chars().all(is_hexadecimal), "{}", model.name);
             assert!(model.file.starts_with(&model.path) && model.bytes > 0, "{}", model.name);
@@ -105,7 +105,7 @@ mod tests {
             );
         }
         for family in &zoo.families {
-            assert!(names.insert(&family.name), "{} is there twice", family.name);
+            assert!(names.insert(&family.name), "duplicate name {}", family.name);
             assert!(
                 crate::tasks::Task::ALL.iter().any(|task| task.to_string() == family.task),
                 "{}",
