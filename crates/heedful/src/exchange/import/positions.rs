@@ -1,17 +1,17 @@
-//! Which positions a stored table has: sines and cosines, which any length can have, numbers of its own, or none.
+//! Detects the kind of positions in a stored table: sinusoids (of unlimited length), learned, or none.
 
 use heedful_tensor::ops::{Waves, waves};
 
-use super::gathered::Gathered;
+use super::importer::ParamImporter;
 use crate::layers::{Halves, Positions};
 
-/// Tables were computed in f32 by several libraries.
+/// Tolerance for sinusoids that other libraries computed in f32.
 const TOLERANCE: f32 = 2e-3;
-/// Of a table that can be no other, and may have been rounded to bf16.
+/// Tolerance for sinusoids that may have been rounded to bf16, where the format allows no other positions.
 const ROUNDED: f32 = 1e-2;
 
-/// The positions of a table of `length × width`, which becomes the parameter `ours` if it is learned.
-pub(super) fn take(from: &mut Gathered<'_>, ours: &str, table: &[f32], width: usize) -> Positions {
+/// The positions of a table of `length × width`; a learned table is imported as the parameter `ours`.
+pub(super) fn take(from: &mut ParamImporter<'_>, ours: &str, table: &[f32], width: usize) -> Positions {
     let positions = of_table(table, width);
     if let Positions::Learned { max_length } = positions {
         from.add(ours, [max_length, width], table);
@@ -27,20 +27,21 @@ pub(super) fn of_table(table: &[f32], width: usize) -> Positions {
         (Positions::Halves(Halves::Marian), Halves::Marian.waves(), Halves::Marian.first()),
         (Positions::Halves(Halves::OpenNmt), Halves::OpenNmt.waves(), Halves::OpenNmt.first()),
     ];
-    if table.iter().all(|&number| number == 0.0) {
+    if table.iter().all(|&value| value == 0.0) {
         return Positions::None;
     }
-    let found = formulas.iter().find(|(_, kind, first)| follows(table, width, (*kind, *first), TOLERANCE));
+    let matching =
+        formulas.iter().find(|(_, kind, first)| is_close_to(table, width, (*kind, *first), TOLERANCE));
     let learned = Positions::Learned { max_length: table.len() / width.max(1) };
-    found.map_or(learned, |(positions, ..)| *positions)
+    matching.map_or(learned, |(positions, ..)| *positions)
 }
 
-/// Whether a table has the sinusoids of its format, which an import computes.
-pub(super) fn are(halves: Halves, table: &[f32], width: usize) -> bool {
-    follows(table, width, (halves.waves(), halves.first()), ROUNDED)
+/// Whether a table has the sinusoids of its format, which heedful computes itself.
+pub(super) fn are_sinusoids(halves: Halves, table: &[f32], width: usize) -> bool {
+    is_close_to(table, width, (halves.waves(), halves.first()), ROUNDED)
 }
 
-fn follows(table: &[f32], width: usize, (kind, first): (Waves, usize), tolerance: f32) -> bool {
+fn is_close_to(table: &[f32], width: usize, (kind, first): (Waves, usize), tolerance: f32) -> bool {
     if width == 0 || !width.is_multiple_of(2) || width < kind.narrowest() {
         return false;
     }
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formulas_are_found_and_all_else_is_learned() {
+    fn sinusoids_are_detected_and_other_tables_are_learned() {
         let width = 8;
         let table = |kind, first: usize| -> Vec<f32> {
             let mut table = vec![0.0; 40 * width];

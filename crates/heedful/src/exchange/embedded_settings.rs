@@ -1,9 +1,10 @@
-//! What the settings of other projects have no words for, under a key of ours in their `config.json`, which they leave alone. An
-//! import reads it, so that a model that was exported comes back as it was. What the model computes, their own settings and tensors say.
+//! Settings that other projects have no key for, stored in their `config.json` under the key `heedful`, which
+//! they ignore. An import reads them, so that a model survives a round trip through an export. They do not
+//! affect what the model computes: the other project's own settings and tensors define that.
 
 use serde::{Deserialize, Serialize};
 
-use super::stream::{WaveOrder, reordered};
+use super::feature_order::{FeatureOrder, reorder_features};
 use crate::data::SpecialTokens;
 use crate::layers::{Halves, Positions};
 use crate::models::EncoderDecoderConfig;
@@ -13,12 +14,12 @@ use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
 use crate::tasks::language::{LanguageStack, TextShape};
 
-/// The key.
+/// The key in `config.json`.
 pub(super) const KEY: &str = "heedful";
 
-/// What is kept; what is missing stays as an import finds it.
+/// The settings under [`KEY`]; a missing one keeps the value that the import found elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct EmbeddedSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     special: Option<SpecialTokens>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,69 +28,70 @@ pub(super) struct Kept {
     label_smoothing: Option<f32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<TextShape>,
-    /// Of language models of running text.
+    /// For language models of running text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     block: Option<usize>,
-    /// Of masked language models: whether the bias of the output projection is a parameter, or zeros that BERT must have.
+    /// For masked language models: whether the bias of the output projection is a parameter, or zeros that
+    /// only BERT's format requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output_bias: Option<bool>,
-    /// Of translators: whether their features were put into the order of halves.
+    /// For translators: the positions before the export reordered the features.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     positions: Option<Positions>,
 }
 
-impl Kept {
-    /// Of a model of ours.
-    pub(super) fn of(config: &ModelConfig) -> Kept {
-        let of_stack = |stack: &StackConfig| Kept {
+impl EmbeddedSettings {
+    /// The settings of a heedful model.
+    pub(super) fn of(config: &ModelConfig) -> EmbeddedSettings {
+        let from_stack = |stack: &StackConfig| EmbeddedSettings {
             special: Some(stack.special.clone()),
             dropout: Some(stack.dropout),
-            ..Kept::default()
+            ..EmbeddedSettings::default()
         };
         match config {
-            ModelConfig::Translate(EncoderDecoderConfig::Transformer(config)) => Kept {
+            ModelConfig::Translate(EncoderDecoderConfig::Transformer(config)) => EmbeddedSettings {
                 special: Some(config.special.clone()),
                 dropout: Some(config.dropout),
                 label_smoothing: Some(config.label_smoothing),
                 positions: Some(config.positions),
-                ..Kept::default()
+                ..EmbeddedSettings::default()
             },
             ModelConfig::Language(config) => {
-                let kept = match &config.stack {
-                    LanguageStack::Transformer(stack) => of_stack(stack),
-                    LanguageStack::Recurrent(_) => Kept::default(),
+                let of_stack = match &config.stack {
+                    LanguageStack::Transformer(stack) => from_stack(stack),
+                    LanguageStack::Recurrent(_) => EmbeddedSettings::default(),
                 };
-                Kept {
+                EmbeddedSettings {
                     label_smoothing: Some(config.label_smoothing),
                     text: Some(config.text),
                     block: config.block,
-                    ..kept
+                    ..of_stack
                 }
             }
-            ModelConfig::Masked(config) => Kept {
+            ModelConfig::Masked(config) => EmbeddedSettings {
                 label_smoothing: Some(config.label_smoothing),
                 output_bias: Some(config.output_bias),
-                ..of_stack(&config.stack)
+                ..from_stack(&config.stack)
             },
-            _ => Kept::default(),
+            _ => EmbeddedSettings::default(),
         }
     }
 
-    /// Of another project's settings, which are in `file`.
-    pub(super) fn read(settings: &JsonObject, file: &str) -> Result<Kept, FormatError> {
-        let Some(kept) = settings.get(KEY) else { return Ok(Kept::default()) };
-        serde_json::from_value(kept.clone()).map_err(|error| {
-            let problem = format!("it is not what `heedful export` writes there ({error})");
+    /// Reads them from another project's settings, which are in `file`.
+    pub(super) fn read(settings: &JsonObject, file: &str) -> Result<EmbeddedSettings, FormatError> {
+        let Some(stored) = settings.get(KEY) else { return Ok(EmbeddedSettings::default()) };
+        serde_json::from_value(stored.clone()).map_err(|error| {
+            let problem = format!("it is not in the form that `heedful export` writes ({error})");
             FormatError::damaged(file, format!("`{KEY}`"), problem)
         })
     }
 
-    /// For `config.json`.
+    /// The value for `config.json`.
     pub(super) fn to_json(&self) -> serde_json::Value {
-        serde_json::to_value(self).expect("names and numbers")
+        serde_json::to_value(self).expect("serializable settings")
     }
 
-    /// Gives an imported model what was kept.
+    /// Applies the settings to an imported model.
     pub(super) fn restore(self, config: &mut ModelConfig, weights: &mut Weights) {
         match config {
             ModelConfig::Translate(EncoderDecoderConfig::Transformer(config)) => {
@@ -111,7 +113,7 @@ impl Kept {
                 self.restore_rates(&mut config.stack.special, &mut config.stack.dropout);
                 config.label_smoothing = self.label_smoothing.unwrap_or(config.label_smoothing);
                 const BIAS: &str = "output.bias";
-                let is_zero = weights.get(BIAS).is_some_and(|bias| bias.iter().all(|&number| number == 0.0));
+                let is_zero = weights.get(BIAS).is_some_and(|bias| bias.iter().all(|&value| value == 0.0));
                 if self.output_bias == Some(false) && is_zero {
                     *weights = weights.without(BIAS);
                     config.output_bias = false;
@@ -122,19 +124,19 @@ impl Kept {
     }
 
     fn restore_rates(&self, special: &mut SpecialTokens, dropout: &mut DropoutRates) {
-        if let Some(kept) = &self.special {
-            special.clone_from(kept);
+        if let Some(stored) = &self.special {
+            special.clone_from(stored);
         }
         *dropout = self.dropout.unwrap_or(*dropout);
     }
 
-    /// Puts features back into pairs.
+    /// Reorders the features for interleaved sinusoids again, if the export changed their order.
     fn restore_positions(&self, config: &mut TransformerConfig, weights: &mut Weights) {
-        let were_moved = (self.positions, config.positions)
+        let were_reordered = (self.positions, config.positions)
             == (Some(Positions::Sinusoidal), Positions::Halves(Halves::MarianMt));
-        // No model has an odd width with sinusoids; one that says so is refused when it is built.
-        if were_moved && config.d_model > 0 && config.d_model.is_multiple_of(2) {
-            *weights = reordered(weights, config.d_model, WaveOrder::Pairs);
+        // Sinusoids require an even width; building the model rejects an odd one.
+        if were_reordered && config.d_model > 0 && config.d_model.is_multiple_of(2) {
+            *weights = reorder_features(weights, config.d_model, FeatureOrder::Pairs);
             config.positions = Positions::Sinusoidal;
         }
     }

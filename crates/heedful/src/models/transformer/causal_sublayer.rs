@@ -1,4 +1,5 @@
-//! The first sublayer of a decoder block, in which a token learns of those before it.
+//! The first sublayer of a decoder block, which mixes a token with those before it: causal self attention or
+//! SSRU.
 
 use heedful_tensor::{Params, Ragged, Tensor};
 
@@ -11,7 +12,7 @@ use crate::layers::{AttentionSite, Pass, Residual};
 use crate::recipe::DecoderLayer;
 
 /// Causal self attention or an [`Ssru`], with its residual: parameters `<block>.self_attention…` or `<block>.ssru…`.
-pub(super) struct PastLayer {
+pub(super) struct CausalSublayer {
     kind: Kind,
     residual: Residual,
 }
@@ -22,22 +23,22 @@ enum Kind {
     Ssru(Ssru),
 }
 
-/// What a sublayer knows of the past of every row in a step.
-pub(super) enum Past<'a> {
-    /// Keys and values.
+/// The sublayer's cache in a step.
+pub(super) enum CausalCache<'a> {
+    /// The keys and values of every row's tokens.
     KeyValues(BlockCache<'a>),
-    /// One vector.
+    /// The recurrent state, one vector for each row.
     State(&'a mut Tensor),
 }
 
-impl PastLayer {
+impl CausalSublayer {
     pub(super) fn new(
         params: &Params,
         block: &str,
         number: usize,
         layer: DecoderLayer,
         config: &LayerConfig,
-    ) -> PastLayer {
+    ) -> CausalSublayer {
         let mask = StackMask::Causal;
         let (kind, name) = match layer {
             DecoderLayer::Attention => {
@@ -50,7 +51,7 @@ impl PastLayer {
                 (Kind::Ssru(Ssru::new(params, &name, config.d_model)), name)
             }
         };
-        PastLayer { kind, residual: residual(params, &name, config) }
+        CausalSublayer { kind, residual: residual(params, &name, config) }
     }
 
     pub(super) fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
@@ -60,12 +61,14 @@ impl PastLayer {
         })
     }
 
-    /// As [`PastLayer::forward`] for the newest token of every row, whose past is brought up to date.
-    pub(super) fn step(&self, x: &Tensor, past: Past<'_>, pass: &mut Pass) -> Tensor {
-        self.residual.around(x, pass, |x, pass| match (&self.kind, past) {
-            (Kind::Attention(attention), Past::KeyValues(mut cache)) => attention.step(x, &mut cache, pass),
-            (Kind::Ssru(ssru), Past::State(state)) => ssru.step(x, state, pass),
-            _ => unreachable!("a decoding has the pasts of its model's sublayers"),
+    /// As [`CausalSublayer::forward`] for the newest token of every row. Updates the cache.
+    pub(super) fn step(&self, x: &Tensor, cache: CausalCache<'_>, pass: &mut Pass) -> Tensor {
+        self.residual.around(x, pass, |x, pass| match (&self.kind, cache) {
+            (Kind::Attention(attention), CausalCache::KeyValues(mut cache)) => {
+                attention.step(x, &mut cache, pass)
+            }
+            (Kind::Ssru(ssru), CausalCache::State(state)) => ssru.step(x, state, pass),
+            _ => unreachable!("the cache is of the same kind as the sublayer"),
         })
     }
 }

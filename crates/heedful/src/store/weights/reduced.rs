@@ -1,4 +1,4 @@
-//! Weights in fewer bits.
+//! Weights in reduced precision: bf16 or int8.
 //!
 //! ```text
 //! bf16    NAME           bf16, rows × width
@@ -8,8 +8,8 @@
 //! both    precision      metadata: bf16 or int8
 //! ```
 //!
-//! Only the weights of products are narrowed; biases, norms and the like stay f32. The integers lie in the file as products
-//! read them, and are used where they lie.
+//! Only the weights of matrix products are converted; biases, norms and the like stay f32. int8 values are
+//! stored in the layout of the GEMM, so that a mapped file is used without a copy.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use heedful_tensor::{Channels, Param, Params, Precision};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-use super::file::{Opened, StoredTensor};
+use super::file::{StoredTensor, WeightsFile};
 use super::{Metadata, Weights, WeightsFileError, WeightsMismatch};
 use crate::store::formats::FileBytes;
 
@@ -28,19 +28,19 @@ const SCALES: &str = ".scales";
 const SHAPES: &str = "int8-shapes";
 const PRECISION: &str = "precision";
 
-/// A model's weights in fewer bits, ready to be written.
-pub(crate) struct NarrowWeights {
+/// A model's weights in reduced precision, ready to be written.
+pub(crate) struct ReducedWeights {
     precision: Precision,
     integers: Vec<(String, Channels, Arc<Int8Matrix>)>,
     rounded: Vec<(String, [usize; 2], Vec<u8>)>,
-    /// What stays f32.
+    /// The parameters that stay f32.
     pub(crate) rest: Weights,
     shapes: BTreeMap<String, [usize; 2]>,
 }
 
-impl NarrowWeights {
-    /// Rounds the weights of products.
-    pub(crate) fn of(params: &Params, precision: Precision) -> NarrowWeights {
+impl ReducedWeights {
+    /// Converts the weights of matrix products.
+    pub(crate) fn of(params: &Params, precision: Precision) -> ReducedWeights {
         let (mut integers, mut rounded, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         let mut shapes = BTreeMap::new();
         for param in params.iter() {
@@ -58,15 +58,15 @@ impl NarrowWeights {
         let matrices: Vec<_> = matrices.collect();
         let values = rest.into_iter().flat_map(|(.., values)| values).collect();
         let rest = Weights::from_matrices(matrices.into_iter(), values);
-        NarrowWeights { precision, integers, rounded, rest, shapes }
+        ReducedWeights { precision, integers, rounded, rest, shapes }
     }
 
-    /// How many matrices have become narrow.
+    /// Number of converted matrices.
     pub(crate) fn len(&self) -> usize {
         self.integers.len() + self.rounded.len()
     }
 
-    /// The tensors to be written, those first that products read where they lie.
+    /// The tensors to be written; int8 tiles come first, so that they are aligned in the file.
     pub(crate) fn tensors(&self) -> Vec<StoredTensor<'_>> {
         let integers = self.integers.iter().map(|(name, _, matrix)| StoredTensor {
             name: name.clone(),
@@ -93,9 +93,9 @@ impl NarrowWeights {
         integers.chain(scales).chain(rounded).collect()
     }
 
-    /// What the file's metadata say of it.
+    /// The metadata of the file.
     pub(crate) fn metadata(&self) -> impl Iterator<Item = (String, String)> {
-        let json = serde_json::to_string(&self.shapes).expect("names and numbers");
+        let json = serde_json::to_string(&self.shapes).expect("serializable shapes");
         let shapes = (!self.shapes.is_empty()).then_some((SHAPES.to_owned(), json));
         [(PRECISION.to_owned(), self.precision.to_string())].into_iter().chain(shapes)
     }
@@ -105,7 +105,7 @@ fn bf16_bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|&value| half::bf16::from_f32(value).to_le_bytes()).collect()
 }
 
-/// In what numbers a file has its weights of products, by its metadata.
+/// The precision of a file's matrix products, according to its metadata.
 pub(crate) fn precision(metadata: &Metadata) -> Precision {
     match metadata.get(PRECISION).map(String::as_str) {
         Some("int8") => Precision::Int8,
@@ -114,7 +114,7 @@ pub(crate) fn precision(metadata: &Metadata) -> Precision {
     }
 }
 
-/// A matrix in a file.
+/// A matrix in its stored form.
 pub(super) enum StoredMatrix<'a> {
     F32([usize; 2], &'a [u8]),
     Bf16([usize; 2], &'a [u8]),
@@ -130,7 +130,7 @@ impl StoredMatrix<'_> {
         }
     }
 
-    /// Whether all of its numbers are finite.
+    /// Whether all of its values are finite.
     fn is_finite(&self) -> bool {
         match self {
             StoredMatrix::F32(_, bytes) => {
@@ -143,15 +143,15 @@ impl StoredMatrix<'_> {
         }
     }
 
-    /// Appends the numbers, row after row.
+    /// Appends the values in row-major order.
     pub(super) fn append_to(&self, values: &mut Vec<f32>) {
         match self {
             StoredMatrix::F32(_, bytes) => {
                 values.extend(bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)));
             }
             StoredMatrix::Bf16(_, bytes) => {
-                let numbers = bytes.as_chunks::<2>().0.iter();
-                values.extend(numbers.map(|&bytes| half::bf16::from_le_bytes(bytes).to_f32()));
+                let stored = bytes.as_chunks::<2>().0.iter();
+                values.extend(stored.map(|&bytes| half::bf16::from_le_bytes(bytes).to_f32()));
             }
             StoredMatrix::Int8 { shape, channels, integers, scales } => {
                 let matrix = Int8Matrix::from_bytes(channels.sides(*shape), integers, scales);
@@ -163,7 +163,7 @@ impl StoredMatrix<'_> {
         }
     }
 
-    /// Sets a parameter; integers stay where they are in a mapped file.
+    /// Sets a parameter; int8 values of a mapped file are not copied.
     fn install(&self, param: &Param, file: &FileBytes) {
         if let StoredMatrix::Int8 { shape, channels, integers, scales } = self
             && param.channels() == Some(*channels)
@@ -182,14 +182,14 @@ impl StoredMatrix<'_> {
     }
 }
 
-impl Opened<'_> {
-    /// Whether a tensor belongs to another: scales.
-    pub(super) fn is_part_of_another(&self, name: &str) -> bool {
+impl WeightsFile<'_> {
+    /// Whether a tensor has the scales of another one.
+    pub(super) fn is_scales(&self, name: &str) -> bool {
         name.strip_suffix(SCALES)
             .is_some_and(|of| self.tensor(of).is_ok_and(|view| view.dtype() == Dtype::I8))
     }
 
-    /// The matrix of that name.
+    /// The matrix with this name.
     pub(super) fn matrix(&self, name: &str) -> Result<StoredMatrix<'_>, WeightsFileError> {
         let view = self.tensor(name)?;
         let unknown = || WeightsFileError::NotMatrix {
@@ -214,17 +214,18 @@ impl Opened<'_> {
             [one, 1] if one == rows => Channels::Rows,
             _ => return None,
         };
-        let numbers = scales.data().as_chunks::<4>().0.iter();
-        let scales: Vec<f32> = numbers.map(|&bytes| f32::from_le_bytes(bytes)).collect();
+        let stored = scales.data().as_chunks::<4>().0.iter();
+        let scales: Vec<f32> = stored.map(|&bytes| f32::from_le_bytes(bytes)).collect();
         let integers = view.data();
         let fits = scales.len() == channels.sides(shape)[1]
             && integers.len() == Int8Matrix::byte_count(channels.sides(shape));
         fits.then_some(StoredMatrix::Int8 { shape, channels, integers, scales })
     }
 
-    /// Sets all parameters of a model from this file, which lies in `file`; on an error nothing changes.
+    /// Sets all parameters of a model from this file, whose bytes are `file`; on an error the model is
+    /// unchanged.
     pub(crate) fn install(&self, params: &Params, file: &FileBytes) -> Result<(), InstallError> {
-        let names: Vec<&str> = self.names().filter(|name| !self.is_part_of_another(name)).collect();
+        let names: Vec<&str> = self.names().filter(|name| !self.is_scales(name)).collect();
         let mut matrices = BTreeMap::new();
         for name in &names {
             matrices.insert(*name, self.matrix(name)?);
@@ -249,6 +250,6 @@ pub(crate) enum InstallError {
     File(#[from] WeightsFileError),
     #[error(transparent)]
     Mismatch(#[from] WeightsMismatch),
-    #[error("`{name}` has a number that is not finite")]
+    #[error("`{name}` has a value that is not finite")]
     NotFinite { name: String },
 }

@@ -1,53 +1,54 @@
-//! The parameters of a model of ours, taken one by one from the tensors of another project's.
+//! Converts the tensors of another project's model to heedful's parameters.
 
 use std::collections::BTreeSet;
 
-use crate::exchange::names::{Linear, Pair};
+use crate::exchange::names::{Linear, ParamMapping};
 use crate::store::formats::{ForeignTensor, FormatError, TensorSet};
 use crate::store::weights::Weights;
 
-/// What stays unread is something that heedful does not compute, and only the program that the model was made for does.
-pub(super) const REMEDY: &str = "Run this model with the program that it was made for, or choose one of the kinds in `heedful import --help`";
+/// The remedy for unsupported features: only the original program computes them.
+pub(super) const REMEDY: &str =
+    "Run this model with its original program, or choose one of the kinds in `heedful import --help`";
 
-/// Parameters that were found, and the names of what was read.
-pub(super) struct Gathered<'t> {
+/// The parameters so far, and the names of the tensors that were read.
+pub(super) struct ParamImporter<'t> {
     tensors: &'t TensorSet,
     read: BTreeSet<String>,
     matrices: Vec<(String, [usize; 2])>,
     values: Vec<f32>,
 }
 
-impl<'t> Gathered<'t> {
-    pub(super) fn new(tensors: &'t TensorSet) -> Gathered<'t> {
-        Gathered { tensors, read: BTreeSet::new(), matrices: Vec::new(), values: Vec::new() }
+impl<'t> ParamImporter<'t> {
+    pub(super) fn new(tensors: &'t TensorSet) -> ParamImporter<'t> {
+        ParamImporter { tensors, read: BTreeSet::new(), matrices: Vec::new(), values: Vec::new() }
     }
 
-    /// Something that the model has and heedful does not do.
-    pub(super) fn unsupported(&self, found: impl Into<String>) -> FormatError {
-        FormatError::unsupported(self.tensors.file(), found, REMEDY)
+    /// The error about an unsupported feature.
+    pub(super) fn unsupported(&self, feature: impl Into<String>) -> FormatError {
+        FormatError::unsupported(self.tensors.file(), feature, REMEDY)
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
         self.tensors.find(name).is_some()
     }
 
-    /// A setting that is kept among the tensors; `None` if it is not there.
-    pub(super) fn number(&mut self, name: &str) -> Result<Option<f64>, FormatError> {
+    /// A setting that is stored as a tensor; `None` if it is missing.
+    pub(super) fn scalar(&mut self, name: &str) -> Result<Option<f64>, FormatError> {
         let Some(tensor) = self.tensors.find(name) else { return Ok(None) };
         self.read.insert(name.to_owned());
-        let number = tensor.scalar();
+        let value = tensor.scalar();
         let problem = || format!("it is {:?} instead of one number", tensor.shape());
-        number.map(Some).ok_or_else(|| self.damaged(name, problem()))
+        value.map(Some).ok_or_else(|| self.damaged(name, problem()))
     }
 
-    /// Whether a setting is kept as a fraction, not as a whole number.
-    pub(super) fn is_fraction(&self, name: &str) -> bool {
+    /// Whether a setting is stored as a floating-point number.
+    pub(super) fn is_float(&self, name: &str) -> bool {
         self.tensors.find(name).is_some_and(|tensor| !tensor.element_type().is_integer())
     }
 
-    /// Leaves out what does not change what the model computes.
-    pub(super) fn leave_out(&mut self, is_needless: impl Fn(&str) -> bool) {
-        self.read.extend(self.tensors.names().filter(|name| is_needless(name)).map(str::to_owned));
+    /// Ignores tensors that do not affect the model's output.
+    pub(super) fn ignore(&mut self, is_irrelevant: impl Fn(&str) -> bool) {
+        self.read.extend(self.tensors.names().filter(|name| is_irrelevant(name)).map(str::to_owned));
     }
 
     /// A tensor of this shape.
@@ -57,7 +58,7 @@ impl<'t> Gathered<'t> {
         if tensor.is_quantized() {
             self.read.insert(format!("{name}_scale"));
         }
-        // Some keep a vector as a matrix of one row.
+        // Some formats store a vector as a matrix of one row.
         let without_ones = |shape: &[usize]| shape.iter().copied().filter(|&n| n != 1).collect::<Vec<_>>();
         match without_ones(tensor.shape()) == without_ones(shape) {
             true => Ok(tensor),
@@ -72,8 +73,8 @@ impl<'t> Gathered<'t> {
         tensor.shape().try_into().map_err(|_| problem())
     }
 
-    /// Whether two names have the same numbers.
-    pub(super) fn are_the_same(&self, [a, b]: [&str; 2]) -> bool {
+    /// Whether two tensors have the same shape and values.
+    pub(super) fn are_equal(&self, [a, b]: [&str; 2]) -> bool {
         match (self.tensors.find(a), self.tensors.find(b)) {
             (Some(a), Some(b)) => {
                 a.shape() == b.shape()
@@ -84,26 +85,28 @@ impl<'t> Gathered<'t> {
         }
     }
 
-    /// Makes a parameter of numbers.
+    /// Adds a parameter with these values.
     pub(super) fn add(&mut self, ours: impl Into<String>, shape: [usize; 2], values: &[f32]) {
-        assert_eq!(shape[0] * shape[1], values.len(), "a parameter of ours");
+        assert_eq!(shape[0] * shape[1], values.len(), "import: a parameter of {shape:?}");
         self.matrices.push((ours.into(), shape));
         self.values.extend(values);
     }
 
-    /// The parameters of a table of names.
-    pub(super) fn take(&mut self, pairs: impl IntoIterator<Item = Pair>) -> Result<(), FormatError> {
+    /// Imports the parameters of these mappings.
+    pub(super) fn map(&mut self, pairs: impl IntoIterator<Item = ParamMapping>) -> Result<(), FormatError> {
         for pair in pairs {
             match pair {
-                Pair::Vector { ours, theirs, width } => self.vector(&ours, &theirs, width)?,
-                Pair::Linear { ours, theirs, layout, shape } => self.linear(&ours, layout, &theirs, shape)?,
+                ParamMapping::Vector { ours, theirs, width } => self.vector(&ours, &theirs, width)?,
+                ParamMapping::Linear { ours, theirs, layout, shape } => {
+                    self.linear(&ours, layout, &theirs, shape)?
+                }
             }
         }
         Ok(())
     }
 
-    /// A table of embeddings or positions.
-    pub(super) fn table(&mut self, ours: &str, theirs: &str, shape: [usize; 2]) -> Result<(), FormatError> {
+    /// Imports a matrix of embeddings or positions.
+    pub(super) fn matrix(&mut self, ours: &str, theirs: &str, shape: [usize; 2]) -> Result<(), FormatError> {
         let values = self.tensor(theirs, &shape)?.values();
         self.add(ours, shape, &values);
         Ok(())
@@ -115,14 +118,14 @@ impl<'t> Gathered<'t> {
         Ok(())
     }
 
-    /// γ and β of a norm.
+    /// Imports γ and β of a norm.
     pub(super) fn norm(&mut self, ours: &str, theirs: [&str; 2], width: usize) -> Result<(), FormatError> {
         self.vector(&format!("{ours}.gamma"), theirs[0], width)?;
         self.vector(&format!("{ours}.beta"), theirs[1], width)
     }
 
-    /// Weight and bias of a layer of `inputs × outputs`; several layers of theirs, given as weight and bias, are one of ours, side by
-    /// side. A bias that is missing is 0.
+    /// Imports weight and bias of a layer of `inputs × outputs`, the concatenation of one or more layers of
+    /// the other project, each given by the names of its weight and bias. A missing bias is 0.
     pub(super) fn linear(
         &mut self,
         ours: &str,
@@ -131,7 +134,8 @@ impl<'t> Gathered<'t> {
         [inputs, outputs]: [usize; 2],
     ) -> Result<(), FormatError> {
         let each = outputs / theirs.len();
-        // Sizes are the settings' until the file has shown that it has as many numbers: only then is there room for them.
+        // The sizes come from the settings. Memory is allocated only after the file's tensors were checked
+        // against them.
         let mut parts = Vec::new();
         for [weights, biases] in theirs {
             let weight = match layout {
@@ -158,7 +162,7 @@ impl<'t> Gathered<'t> {
         Ok(())
     }
 
-    /// All parameters; what nobody has read is named.
+    /// All parameters; an error if a tensor was not read.
     pub(super) fn finish(self) -> Result<Weights, FormatError> {
         let mut unread = self.tensors.names().filter(|name| !self.read.contains(*name));
         if let Some(first) = unread.next() {

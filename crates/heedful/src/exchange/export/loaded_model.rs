@@ -1,4 +1,4 @@
-//! The model that is exported, with what lies beside it in its folder.
+//! The model that is exported, with the other files of its folder.
 
 use std::path::{Path, PathBuf};
 
@@ -11,50 +11,50 @@ use crate::tasks::ModelConfig;
 use crate::tasks::folder::{ModelFolder, beside};
 use crate::tasks::open::trained_length;
 
-/// Rows of a table of sines and cosines, which has an end in other projects: longer than texts are by far.
+/// Rows of a table of sinusoids, which is finite in other projects: far longer than usual texts.
 const POSITIONS: usize = 2048;
 
-pub(super) struct Original {
+pub(super) struct LoadedModel {
     pub(super) path: PathBuf,
     pub(super) config: ModelConfig,
     pub(super) tokenizers: Tokenizers,
-    /// The SentencePiece models of sources and of targets, if the vocabularies were made of such.
+    /// The SentencePiece models of sources and targets, if the vocabularies were made from them.
     pub(super) pieces: Option<[Vec<u8>; 2]>,
-    /// Files on where the model is from, and under which licence.
+    /// Origin and licence files.
     pub(super) origin: Vec<(&'static str, Vec<u8>)>,
     trained: Option<usize>,
     folder: ModelFolder,
 }
 
-impl Original {
-    /// Opens a folder; its weights are read by [`Original::weights`].
-    pub(super) fn open(path: &Path) -> Result<Original> {
+impl LoadedModel {
+    /// Opens a folder; its weights are read by [`LoadedModel::weights`].
+    pub(super) fn open(path: &Path) -> Result<LoadedModel> {
         let folder = ModelFolder::open(path)?;
         let block = match &folder.config {
             ModelConfig::Language(config) => config.block,
             _ => None,
         };
-        let mut known = Vec::new();
+        let mut origin_files = Vec::new();
         for name in origin::names() {
-            known.extend(beside(path, name)?.map(|text| (name, text)));
+            origin_files.extend(beside(path, name)?.map(|text| (name, text)));
         }
-        Ok(Original {
+        Ok(LoadedModel {
             path: path.to_owned(),
             config: folder.config.clone(),
             tokenizers: folder.tokenizers()?,
             pieces: folder.pieces().map(|sides| sides.map(<[u8]>::to_vec)),
-            origin: known,
+            origin: origin_files,
             trained: trained_length(path).max(block),
             folder,
         })
     }
 
-    /// Its parameters as f32, those of fewer bits too.
+    /// Its parameters, converted to f32.
     pub(super) fn weights(&self) -> Result<Weights> {
         Ok(self.folder.weights()?)
     }
 
-    /// How many positions a table of this kind has.
+    /// Number of rows of the position table.
     pub(super) fn longest(&self, positions: Positions) -> usize {
         positions.longest().unwrap_or(POSITIONS.max(self.trained.unwrap_or(0)))
     }
