@@ -17,14 +17,14 @@
 //! dQ = scale · dS K       dK = scale · dSᵀ Q
 //! ```
 //!
-//! Scores and weights exist for 32 queries of one head at a time and in f32, whatever the tensors are (on AMX the
-//! factors of the next product, `W` and `dS`, are rounded to bf16: see `cpu::tiles`). Kept for
-//! backward are the inputs and, for every row and head, the largest score and the sum of exponentials; the weights
-//! are recomputed. Every sum has one order that depends on its sequence alone, so results have the same bits
-//! in any batch and for any number of threads. Windows bound the keys that a block touches: `O(r·n·d)`.
+//! Scores and weights are computed in f32 for 32 queries of one head at a time, whatever the tensors' type (on AMX the
+//! factors of the next product, `W` and `dS`, are rounded to bf16: see `cpu::tiles`). Saved for backward: the inputs
+//! and, for every row and head, the largest score and the sum of exponentials; the weights are recomputed. Each sum
+//! runs in one order that depends on its sequence alone, so results have the same bits in any batch and for any number
+//! of threads. Windows bound the keys that a block reads: `O(r·n·d)`.
 //!
-//! Why the scale is `1/√d_k`: if the parts of `q` and `k` have variance 1, `q · k` has variance `d_k`; such scores
-//! drive softmax to where one weight is 1 and the gradient is 0.
+//! Why the scale is `1/√d_k`: if the elements of `q` and `k` have variance 1, `q · k` has variance `d_k`; such scores
+//! saturate softmax: one weight goes to 1 and the gradient to 0.
 
 use std::ops::Range;
 
@@ -39,48 +39,48 @@ mod mask;
 
 pub use mask::{BoolMask, Mask, MaskError};
 
-/// Some columns of a tensor: queries, keys and values may be parts of one product.
+/// A view of some columns of a tensor: queries, keys and values may be columns of one fused projection.
 #[derive(Clone)]
 pub struct Part {
-    /// The whole.
+    /// The whole tensor.
     pub tensor: Tensor,
-    /// Its columns.
+    /// The columns of the view.
     pub columns: Range<usize>,
 }
 
-/// The choices of [`attention`].
+/// The options of [`attention`].
 #[derive(Clone)]
 pub struct AttentionOptions {
     /// Number of heads; divides the widths of queries, keys and values.
     pub heads: usize,
     /// Scores are multiplied by this: 1/√d_k, or 1 for the plain dot product.
     pub scale: f32,
-    /// Which keys are seen.
+    /// Which keys a query may attend to.
     pub mask: Mask,
-    /// On the weights.
+    /// Dropout on the weights.
     pub dropout: Dropout,
-    /// Whether the weights come out too.
+    /// Which attention weights are returned.
     pub weights: Weights,
     /// How sums are rounded.
     pub rounding: Rounding,
 }
 
-/// Whether attention hands out its weights.
+/// Which attention weights are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
-    /// No: they never exist all at once.
+    /// None: they never exist all at once.
     #[default]
     Discard,
-    /// Those of the first query of every sequence, which is what a classifier shows: they grow with the keys alone.
+    /// The weights of the first query of every sequence, which a classifier shows: they grow with the keys alone.
     First,
-    /// Yes, every head's.
+    /// All weights of every head.
     Keep,
-    /// As [`Weights::Keep`], and the scores that they were made of.
+    /// All weights, and the scores they are the softmax of.
     Scored,
 }
 
 impl Weights {
-    /// How many of a sequence's queries have their weights handed out.
+    /// The number of a sequence's queries whose weights are returned.
     fn rows(self, queries: usize) -> usize {
         match self {
             Weights::Discard => 0,
@@ -90,14 +90,14 @@ impl Weights {
     }
 }
 
-/// What [`attention`] returns.
+/// The result of [`attention`].
 pub struct Attended {
     /// `tokens × value width`, heads side by side.
     pub context: Tensor,
-    /// Per sequence, then head: queries × keys weights, laid end to end (before dropout), if asked for. Of
-    /// [`Weights::First`] the first row.
+    /// Per sequence, then head: queries × keys weights (before dropout), row-major, if requested. With
+    /// [`Weights::First`] only the first row.
     pub weights: Option<Vec<Vec<Vec<f32>>>>,
-    /// `S` in the shape of the weights, −∞ where the mask hides a key, if asked for ([`Weights::Scored`]).
+    /// `S` in the shape of the weights, −∞ where the mask hides a key, if requested ([`Weights::Scored`]).
     pub scores: Option<Vec<Vec<Vec<f32>>>>,
 }
 
@@ -114,11 +114,11 @@ impl Part {
     }
 }
 
-/// Multi-head scaled dot product attention over ragged batches: sequence `i` of the queries sees sequence `i` of the
-/// keys and values. The context has the type of the inputs.
+/// Multi-head scaled dot product attention over ragged batches: sequence `i` of the queries attends to sequence `i` of
+/// the keys and values. The context has the type of the inputs.
 ///
 /// # Panics
-/// If shapes, types or sequences do not fit together, or if a query sees no key (see [`Mask::check`]).
+/// If shapes, types or sequences do not match, or if a query sees no key (see [`Mask::check`]).
 pub fn attention(
     queries: Part,
     keys: Part,
@@ -130,8 +130,8 @@ pub fn attention(
     attend([queries, keys, values], [query_sequences, key_sequences], Queries::Any, options)
 }
 
-/// As [`attention`] where every sequence has one query, which is what pooling is. A GPU has kernels for it, which sum in
-/// another order.
+/// [`attention`] with one query per sequence, as in attention pooling. The GPU has kernels of its own for it, which sum
+/// in another order.
 ///
 /// # Panics
 /// As [`attention`].
@@ -176,7 +176,7 @@ fn attend(
         Device::Cuda => cuda::forward(&problem, options.weights),
     };
     let weights = weights.map(|mut weights| {
-        // The GPU's kernels hand out all or nothing.
+        // The GPU kernels return all weights or none.
         for (number, weights) in weights.iter_mut().enumerate() {
             let sequence = number / options.heads;
             let rows = options.weights.rows(query_sequences.length(sequence));
@@ -198,16 +198,16 @@ fn attend(
     Attended { context, weights, scores }
 }
 
-/// Matrices of sequences and heads, laid end to end, by sequence.
+/// Groups matrices, ordered by sequence and head, by sequence.
 fn by_sequence(matrices: Vec<Vec<f32>>, heads: usize) -> Vec<Vec<Vec<f32>>> {
     let sequences = matrices.len() / heads;
     let mut matrices = matrices.into_iter();
     (0..sequences).map(|_| matrices.by_ref().take(heads).collect()).collect()
 }
 
-/// Everything about one call of attention, as forward and backward both need it.
+/// Everything about one call of attention that forward and backward both need.
 struct Problem {
-    /// Queries, keys and values (cut off from the tape) and their first columns.
+    /// Queries, keys and values (detached from the tape) and their first columns.
     inputs: [(Tensor, usize); 3],
     query_sequences: Ragged,
     key_sequences: Ragged,
@@ -222,40 +222,40 @@ struct Problem {
     queries: Queries,
 }
 
-/// How many queries the sequences have, as the caller knows whatever the batch. Kernels are chosen by it and not by lengths: a
-/// sentence of one token would else have other bits alone than beside a longer one.
+/// The number of queries per sequence that the caller promises for every batch. Kernels are chosen by it and not by the
+/// lengths: otherwise a sentence of one token would have other bits alone than batched with a longer one.
 #[derive(Clone, Copy, PartialEq)]
 enum Queries {
     Any,
     One,
 }
 
-/// What the forward pass computes.
+/// The results of the forward pass.
 struct Forward {
     context: Array,
-    /// For every head and row, what its softmax needs to be recomputed: the largest score and the sum of exponentials.
+    /// For every head and row, the statistics to recompute its softmax: the largest score and the sum of exponentials.
     peaks: Array,
     /// For every sequence and head.
     weights: Option<Vec<Vec<f32>>>,
-    /// As the weights.
+    /// In the layout of the weights.
     scores: Option<Vec<Vec<f32>>>,
 }
 
-/// Where the gradient of an input goes.
+/// The destination of an input's gradient.
 struct Place {
     edge: Edge,
     shape: [usize; 2],
     columns: Range<usize>,
 }
 
-/// The gradient of one tensor, and which of its columns are taken.
+/// The gradient buffer of one tensor, and which of its columns have a writer.
 struct Sink<'a> {
     edge: &'a Edge,
     array: Array,
     taken: Vec<Range<usize>>,
 }
 
-/// Gives parts of one tensor one gradient array: it is written once, not summed from three.
+/// Views of one tensor share one gradient array: it is written once, not summed from three.
 fn backward(
     problem: &Problem,
     peaks: &Array,
@@ -266,7 +266,7 @@ fn backward(
     let mut sinks: Vec<Sink<'_>> = Vec::with_capacity(3);
     let chosen = places.each_ref().map(|place| {
         place.edge.is_wanted().then(|| {
-            // Parts that overlap (keys that are also the values) are summed by the tape.
+            // Views that overlap (keys that are also the values) are summed by the tape.
             let fits = |sink: &Sink<'_>| {
                 sink.edge.same(&place.edge) && sink.taken.iter().all(|taken| apart(taken, &place.columns))
             };
@@ -299,7 +299,7 @@ fn backward(
     }
 }
 
-/// Where the gradient of queries, keys or values goes: some columns, from the given one on, of a sink.
+/// The destination of the gradient of queries, keys or values: columns of a sink, from the given one on.
 #[derive(Clone, Copy)]
 struct Target {
     sink: usize,

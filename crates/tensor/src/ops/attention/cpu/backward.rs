@@ -1,4 +1,4 @@
-//! Backward on the CPU. Of forward nothing is kept but two numbers a row: the weights are recomputed.
+//! Backward on the CPU. Forward saves two values a row; the weights are recomputed.
 
 use super::layout::{BLOCK, Block, Pair};
 use super::parts::Parts;
@@ -11,10 +11,10 @@ use crate::cpu::simd::LANES;
 use crate::ops::attention::{Problem, Sink, Target};
 use crate::{Array, DType};
 
-/// Where a gradient goes: some columns, from the given one on, of an array.
+/// The destination of a gradient: an array, and the first column in it.
 pub(super) type Destination<'a> = (&'a Output, usize);
 
-/// Writes the gradients of queries, keys and values where they are wanted.
+/// Writes the requested gradients of queries, keys and values.
 pub(in crate::ops::attention) fn backward(
     problem: &Problem,
     peaks: &Array,
@@ -40,7 +40,7 @@ pub(in crate::ops::attention) fn backward(
     });
 }
 
-/// What all tasks read.
+/// The inputs of all tasks.
 pub(super) struct Inputs<'a> {
     pub(super) problem: &'a Problem,
     pub(super) peaks: &'a [Peak],
@@ -149,7 +149,7 @@ impl<'a> Workspace<'a> {
             problem.rounding,
         );
 
-        // W = dropout(softmax(S)): W takes the place of S, dS that of dW
+        // W = dropout(softmax(S)): W overwrites S, dS overwrites dW
         let bias = problem.bias(pair.sequence, block, stride, self.bias);
         let seen = Seen { stride, limits: &block.limits[..m], bias };
         let row = pair.head * problem.query_sequences.tokens() + block.rows.start;

@@ -12,18 +12,18 @@ use crate::cpu::threads::SharedMut;
 use crate::ops::attention::{Forward, Problem, Weights};
 use crate::{Array, DType};
 
-/// What all tasks write, each its own part.
+/// The outputs of all tasks, which write disjoint parts.
 pub(super) struct Outputs {
     pub(super) context: Output,
     pub(super) peaks: SharedMut<Peak>,
-    /// For every pair its weights, as many rows as are wanted.
+    /// The weights of every pair, as many rows as requested.
     pub(super) weights: Option<Vec<SharedMut<f32>>>,
-    /// For every pair its scores, −∞ where none was written.
+    /// The scores of every pair, initialized to −∞.
     pub(super) scores: Option<Vec<SharedMut<f32>>>,
 }
 
 impl Outputs {
-    /// Hands out the weights of a block that are wanted; `scores` are `stride` apart.
+    /// Copies the requested weights of a block to the output; rows of `scores` are `stride` apart.
     ///
     /// # Safety
     /// No other task may have this block.
@@ -43,13 +43,13 @@ impl Outputs {
             block.queries.clone().take_while(|&query| query < wanted).zip(scores.chunks(stride))
         {
             let start = query * n_keys;
-            // SAFETY: as promised.
+            // SAFETY: the caller's promise.
             let row = unsafe { weights.slice(start + block.keys.start..start + block.keys.end) };
             row.copy_from_slice(&scores[..block.keys.len()]);
         }
     }
 
-    /// Hands out the scores of a block, before softmax replaces them by weights: `scale` times these, where they are seen.
+    /// Copies the scores of a block to the output, before softmax replaces them by weights: `scale` times the visible ones.
     ///
     /// # Safety
     /// No other task may have this block.
@@ -66,12 +66,12 @@ impl Outputs {
         let n_keys = problem.key_sequences.length(pair.sequence);
         for (row, query) in block.queries.clone().enumerate() {
             let start = query * n_keys + block.keys.start;
-            // SAFETY: as promised.
+            // SAFETY: the caller's promise.
             let kept = unsafe { kept.slice(start..start + block.keys.len()) };
             let [first, end] = seen.limits[row].map(|limit| limit as usize);
             for (key, kept) in kept.iter_mut().enumerate().take(end).skip(first) {
                 let at = row * seen.stride + key;
-                // Finite, as softmax takes them.
+                // Clamped to finite values, as in softmax.
                 let score = (scale * scores[at]).clamp(f32::MIN, f32::MAX);
                 *kept = score + seen.bias.get(at).copied().unwrap_or(0.0);
             }
@@ -116,7 +116,7 @@ pub(in crate::ops::attention) fn forward(problem: &Problem, weights: Weights) ->
     Forward { context, peaks, weights: kept, scores }
 }
 
-/// One task's scratch memory: f32 copies of one head, and one block of everything that is computed.
+/// One task's scratch memory: f32 copies of one head, and one block of every intermediate result.
 struct Workspace<'a> {
     keys: &'a mut [f32],
     transposed_keys: &'a mut [f32],

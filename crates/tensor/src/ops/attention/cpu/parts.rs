@@ -1,23 +1,23 @@
-//! One task's scratch memory, handed out in parts that begin on cache lines: the lock of the pool is taken once for a task.
+//! A bump allocator for one task's scratch memory, aligned to cache lines: a task locks the buffer pool once.
 
-/// Hands out one part after the other. Whoever wants some takes them by name from whatever it is given: memory, or a
-/// count without memory, which says how much will be wanted.
+/// Hands out slices of one buffer, one after another. A workspace takes its buffers from it twice: in counting mode,
+/// without memory, to measure the size it needs, and then from memory of that size.
 pub(super) struct Parts<'a, T> {
-    /// None while counting.
+    /// `None` in counting mode.
     rest: Option<&'a mut [T]>,
     taken: usize,
 }
 
-/// Elements that parts begin at multiples of.
+/// Slices begin at multiples of this many elements.
 const UNIT: usize = 32;
 
 impl<'a, T> Parts<'a, T> {
-    /// Counts; parts are empty.
+    /// Counting mode: slices are empty.
     pub(super) fn counting() -> Parts<'a, T> {
         Parts { rest: None, taken: 0 }
     }
 
-    /// Parts of `memory`, which is as long as was counted.
+    /// Slices of `memory`, which has the size counted before.
     pub(super) fn of(memory: &'a mut [T]) -> Parts<'a, T> {
         Parts { rest: Some(memory), taken: 0 }
     }
@@ -32,7 +32,7 @@ impl<'a, T> Parts<'a, T> {
         &mut part[..len]
     }
 
-    /// How many elements have been taken.
+    /// The number of elements taken so far.
     pub(super) fn taken(&self) -> usize {
         self.taken
     }

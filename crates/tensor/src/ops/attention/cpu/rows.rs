@@ -1,4 +1,4 @@
-//! A head's rows on their way from the tensors to f32 scratch memory and back.
+//! Copies a head's rows from the tensors to f32 scratch memory and back.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::Array;
 use crate::cpu::number::{Number, SharedNumbers};
 use crate::cpu::threads::SharedMut;
 
-/// A matrix to read from a first column on.
+/// A matrix and the first column to read.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<'a> {
     pub(super) array: &'a Array,
@@ -16,7 +16,8 @@ pub(super) struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// Copies `scale` times `width` columns from `column` on of some rows, widened, `stride` apart, with zeros between.
+    /// Copies `width` columns from `column` on of some rows, converted to f32 and times `scale`, to rows `stride` apart; the gap
+    /// is filled with zeros.
     pub(super) fn read(self, rows: Range<usize>, column: usize, copy: Copied, out: &mut [f32]) {
         let stride = self.array.width();
         let start = rows.start * stride + self.start + column;
@@ -53,7 +54,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// `array` must outlive this and be left alone meanwhile.
+    /// `array` must outlive this and must not be accessed meanwhile.
     pub(super) fn new(array: &mut Array) -> Output {
         Output { width: array.width(), elements: SharedNumbers::of(array) }
     }
@@ -67,10 +68,10 @@ impl Output {
         }
     }
 
-    /// Writes `scale` times rows of scratch, `copy.stride` apart, to columns from `column` on.
+    /// Writes `scale` times rows of scratch memory, `copy.stride` apart, to columns from `column` on.
     ///
     /// # Safety
-    /// No other task may touch these rows and columns, and the array must still be there.
+    /// No other task may access these rows and columns, and the array must still be alive.
     pub(super) unsafe fn write(&self, rows: Range<usize>, column: usize, copy: Copied, from: &[f32]) {
         let place = Place { start: rows.start * self.width + column, stride: self.width, rows: rows.len() };
         match &self.elements {
@@ -80,7 +81,7 @@ impl Output {
     }
 }
 
-/// The rows that [`Output::write`] was promised.
+/// The rows that [`Output::write`] writes.
 #[derive(Clone, Copy)]
 struct Place {
     start: usize,
@@ -93,7 +94,7 @@ kernel! {
         for row in 0..place.rows {
             let start = place.start + row * place.stride;
             let from = &from[row * copy.stride..row * copy.stride + copy.width];
-            // SAFETY: as promised to `Output::write`.
+            // SAFETY: the promise to `Output::write`.
             let to = unsafe { to.slice(start..start + copy.width) };
             for (to, &from) in to.iter_mut().zip(from) {
                 *to = T::nearest(from * copy.scale);

@@ -1,27 +1,27 @@
-//! Rows of scores to rows of weights, and back.
+//! Softmax over rows of scores, and its gradient.
 
 use crate::cpu::math::exp;
 use crate::cpu::simd::{LANES, Lanes, fold};
 use crate::random::Dropout;
 
-/// The first key that a query sees and the first that it does not see any more, counted from the block's first.
+/// The first visible key of a query and the first hidden one after it, relative to the block's first key.
 pub(super) type Limits = [u32; 2];
 
-/// The largest score of a row and the reciprocal of `Σ exp(score − largest)`: all that backward needs to find the
-/// weights a second time, to the bit. (One log-sum-exp would do for small scores; next to 1e30 the logarithm vanishes.)
+/// The largest score of a row and the reciprocal of `Σ exp(score − largest)`: backward recomputes the weights from them, to
+/// the bit. (A single log-sum-exp works for small scores; next to 1e30 the logarithm vanishes.)
 pub(super) type Peak = [f32; 2];
 
-/// A block of scores, `stride` (a multiple of 16) apart, and what is seen of it.
+/// The mask of a block of scores, whose rows are `stride` (a multiple of 16) apart.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub(super) stride: usize,
     /// For every row.
     pub(super) limits: &'a [Limits],
-    /// Shaped as the scores: 0 where a boolean mask allows, else −∞; empty when there is none.
+    /// In the shape of the scores: 0 where a boolean mask allows, else −∞; empty without boolean masks.
     pub(super) bias: &'a [f32],
 }
 
-/// Where the draws for a block's weights are: those of row `i` begin at `start + i · row_stride`.
+/// The dropout draws for a block's weights: those of row `i` begin at `start + i · row_stride`.
 #[derive(Clone, Copy)]
 pub(super) struct Draws {
     pub(super) dropout: Dropout,
@@ -29,7 +29,7 @@ pub(super) struct Draws {
     pub(super) row_stride: usize,
 }
 
-/// Turns scores into weights, in place; what is not seen becomes exactly 0.
+/// Turns scores into weights, in place; hidden ones become exactly 0.
 pub(super) fn softmax(scores: &mut [f32], seen: Seen<'_>, peaks: &mut [Peak]) {
     if seen.bias.is_empty() {
         softmax_rows::<false>(scores, seen, peaks);
@@ -38,8 +38,8 @@ pub(super) fn softmax(scores: &mut [f32], seen: Seen<'_>, peaks: &mut [Peak]) {
     }
 }
 
-/// Turns scores into `weights` (after dropout) and the gradient of those into the gradient of the scores:
-/// `dscore = p ∘ (dp − Σ p dp)` with `dp = dropout(dweight)`. `row` is scratch for one row.
+/// Turns scores into weights (after dropout) and the gradient of the weights into the gradient of the scores:
+/// `dscore = p ∘ (dp − Σ p dp)` with `dp = dropout(dweight)`. `row` is scratch memory for one row.
 pub(super) fn softmax_backward(
     scores: &mut [f32],
     gradient: &mut [f32],
@@ -154,8 +154,8 @@ fn bias_row<const BIASED: bool>(seen: Seen<'_>, row: usize) -> &[Lanes] {
     if BIASED { seen.bias[row * seen.stride..(row + 1) * seen.stride].as_chunks().0 } else { &[] }
 }
 
-/// Sixteen scores as softmax takes them: −∞ where nothing is seen, and elsewhere finite even if the product
-/// overflowed, because ∞ − ∞ is no number.
+/// Sixteen scores as input of softmax: −∞ where hidden, and elsewhere finite even if the product overflowed, because
+/// ∞ − ∞ is NaN.
 #[inline(always)]
 fn visible<const BIASED: bool>(scores: &mut Lanes, chunk: usize, [start, end]: Limits, bias: &[Lanes]) {
     let none: Lanes = [0.0; LANES];

@@ -1,10 +1,10 @@
-//! Weights that are handed out.
+//! Attention weights that are returned to the host.
 
 use super::super::{Problem, Weights};
 use crate::cuda::{Buffer, upload};
 use crate::{Array, DType, Device};
 
-/// The weights of every sequence and head, and their scores if they are wanted, on their way to the host.
+/// The weights of every sequence and head, and their scores if requested, before they are copied to the host.
 pub(super) struct KeptWeights {
     pub(super) weights: Array,
     pub(super) scores: Option<Array>,
@@ -12,7 +12,7 @@ pub(super) struct KeptWeights {
     ends: Vec<u64>,
 }
 
-/// Matrices of sequences and heads, laid end to end.
+/// One matrix for each sequence and head.
 pub(super) type Matrices = Vec<Vec<f32>>;
 
 impl KeptWeights {

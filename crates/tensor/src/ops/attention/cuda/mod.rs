@@ -1,7 +1,7 @@
-//! Attention on the GPU. Fast kernels for bf16 heads of 32, 64 or 128 numbers keep a head's weights in registers and shared
-//! memory and use the tensor cores; generic ones do everything else, in f32, and are what the fast ones are tested against.
-//! Those of `single` take the generic ones' place where sequences have one query each.
-//! All compute the weights anew in the backward pass, and no sum depends on the order of blocks.
+//! Attention on the GPU. Fast kernels for bf16 heads of width 32, 64 or 128 keep a head's weights in registers and shared
+//! memory and use tensor cores; generic f32 kernels do everything else and are the reference for the fast ones.
+//! The kernels of `single` replace the generic ones where sequences have one query each.
+//! All of them recompute the weights in the backward pass, and no sum depends on the order of blocks.
 
 mod kept;
 pub(crate) mod single;
@@ -81,12 +81,12 @@ struct Argument {
     scale: f32,
 }
 
-/// One call, ready to be launched: the argument, and what it points to.
+/// One call, ready to launch: the kernel argument and the buffers it points to.
 struct Call<'a> {
     problem: &'a Problem,
     argument: Argument,
     work: Rc<Work>,
-    /// The width of the heads for the fast kernels, if they can do it.
+    /// The head width, if the fast kernels support this call.
     fast: Option<usize>,
     _dropout: DropoutArgument,
     _mask: Option<[Buffer; 2]>,
@@ -122,7 +122,7 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
     Forward { context, peaks, weights, scores: scores.flatten() }
 }
 
-/// Writes the gradients of queries, keys and values where they are wanted.
+/// Writes the requested gradients of queries, keys and values.
 pub(super) fn backward(
     problem: &Problem,
     peaks: &Array,
@@ -148,7 +148,7 @@ pub(super) fn backward(
     (argument.dq, argument.dq_stride) = queries;
     (argument.dk, argument.dk_stride) = keys;
     (argument.dv, argument.dv_stride) = values;
-    // The fast kernels read and write eight numbers at a time.
+    // The fast kernels read and write eight elements at a time.
     let is_even = |(pointer, stride): (Pointer, u32)| pointer.0 % 16 == 0 && stride % 8 == 0;
     match call.fast.filter(|_| [queries, keys, values].into_iter().all(is_even)) {
         Some(width) => {
@@ -165,7 +165,7 @@ pub(super) fn backward(
                 threads: 128,
                 shared: 128 * (8 * width + 36),
             };
-            // Every sequence is done by one of them; one block has a head of up to 64 tokens, or two of up to 32.
+            // Each sequence belongs to one of these launches; a block has a head of up to 64 tokens, or two of up to 32.
             let shorter = heads * kinds[2] + (heads * kinds[3]).div_ceil(2);
             let mut short = || call.launch_fast("backward", width, small(shorter, 64));
             let mut whole = || call.launch_fast("backward_whole", width, small(heads * kinds[1], 128));
@@ -188,14 +188,14 @@ pub(super) fn backward(
     }
 }
 
-/// Heads that the fast kernels are for.
+/// Head widths that the fast kernels support.
 const WIDTHS: [usize; 3] = [32, 64, 128];
 
-/// Columns of a head that a block of the generic kernels sums, of narrow heads and of others; as in generic/forward.cu.
+/// Columns of a head that a block of the generic kernels sums, for narrow and for wide heads; as in generic/forward.cu.
 const NARROW: usize = 64;
 const WIDE: usize = 256;
 
-/// Whose rows a generic kernel's blocks have.
+/// Which rows a generic kernel's blocks own.
 #[derive(Clone, Copy)]
 enum Side {
     Queries,
@@ -268,12 +268,12 @@ impl<'a> Call<'a> {
         launch_fast(&self.argument, pass, width, blocks);
     }
 
-    /// The same argument with another list of work.
+    /// The same argument with another work list.
     fn with_list(&self, list: &List) -> Argument {
         Argument { work: list.items(), work_count: list.counts(), ..self.argument }
     }
 
-    /// `sums` is 1 forward and 2 backward: how many sums over rows there are.
+    /// `sums` is the number of accumulators over rows: 1 forward, 2 backward.
     fn launch_generic(&mut self, pass: &str, side: Side, sums: usize) {
         let Problem { heads, d_k, d_v, .. } = *self.problem;
         let work = self.work.clone();
@@ -287,7 +287,7 @@ impl<'a> Call<'a> {
             0..=NARROW => (format!("attention_{pass}_{dtype}_64"), NARROW),
             _ => (format!("attention_{pass}_{dtype}"), WIDE),
         };
-        // Tiles of 32 rows: two for products; of sums, as many as there are, each with a block of weights.
+        // Tiles of 32 rows: two for products, and one for each accumulator with its block of weights.
         let shared = 4 * (64 * (NARROW + 4) + 32 * sums * (own + 4) + 32 * sums * 36);
         let blocks =
             Blocks { grid: [roomy(list.kinds[0]), heads, width.div_ceil(own)], threads: 256, shared };

@@ -1,5 +1,5 @@
-//! What the blocks of a launch do: lists of items in the GPU's memory. For the generic kernels an item is (sequence, first
-//! row); for the fast ones all there is to know of it, so that no block has to look it up in yet another list.
+//! Work lists for the blocks of a launch, in GPU memory. For the generic kernels an item is (sequence, first row); for
+//! the fast ones it holds everything a block needs, so that no block has to look it up in another list.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -11,14 +11,14 @@ use crate::cuda::{Buffer, Pointer, current_step, upload, upload_list};
 const GENERIC_ROWS: usize = 32;
 /// Rows of one item of a long sequence in the fast kernels.
 const FAST_ROWS: usize = 64;
-/// Longer sequences are long: their heads are shared by several blocks.
+/// Sequences longer than this are long: several blocks share each of their heads.
 const LONG: usize = 128;
 
 /// A list of items.
 pub(super) struct List {
     items: Buffer,
     counts: Buffer,
-    /// How many items of each kind there are.
+    /// The number of items of each kind.
     pub(super) kinds: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ impl List {
 
 /// The lists for queries and keys of these sequences.
 pub(super) struct Work {
-    /// The step that it belongs to, if any.
+    /// The step it belongs to, if any.
     step: Option<u64>,
     queries: Ragged,
     keys: Ragged,
@@ -59,12 +59,12 @@ pub(super) struct Work {
     pub(super) fast_queries: List,
     /// Backward: long sequences by their keys.
     pub(super) fast_keys: List,
-    /// Number of query rows and the longest key sequence, which the draws are counted by.
+    /// Number of query rows and the longest key sequence, which define the index of a dropout draw.
     pub(super) sizes: Buffer,
 }
 
 impl Work {
-    /// The lists of a batch. The layers of a model ask for the same ones: those of a step are kept until the next one.
+    /// The lists of a batch. The layers of a model use the same ones: a step's lists are cached until the next step.
     pub(super) fn of(queries: &Ragged, keys: &Ragged) -> Rc<Work> {
         thread_local! {
             static LATEST: RefCell<Vec<Rc<Work>>> = const { RefCell::new(Vec::new()) };
@@ -93,15 +93,15 @@ impl Work {
 
     fn new(queries: &Ragged, keys: &Ragged, step: Option<u64>) -> Work {
         let sizes: Vec<[usize; 2]> = queries.lengths().zip(keys.lengths()).map(|(m, n)| [m, n]).collect();
-        let mut places = Vec::with_capacity(sizes.len());
+        let mut first_rows = Vec::with_capacity(sizes.len());
         let mut next = [0, 0];
         for size in &sizes {
-            places.push(next);
+            first_rows.push(next);
             next = [next[0] + size[0], next[1] + size[1]];
         }
         // As in fast/tiles.cu.
         let item = |sequence: usize, first: u32| -> [u32; 8] {
-            let ([m, n], [query, key]) = (sizes[sequence], places[sequence]);
+            let ([m, n], [query, key]) = (sizes[sequence], first_rows[sequence]);
             [query as u32, m as u32, key as u32, n as u32, first, 0, 0, 0]
         };
         let within = |least: usize, most: usize| {
@@ -132,7 +132,7 @@ impl Work {
     }
 }
 
-/// A sequence in parts of so many rows.
+/// A sequence split into parts of `rows` rows.
 fn parts(sequence: usize, length: usize, rows: usize) -> impl Iterator<Item = [u32; 2]> {
     (0..length).step_by(rows).map(move |first| [sequence as u32, first as u32])
 }

@@ -1,9 +1,9 @@
-//! Long sequences, which are cut into pieces.
+//! Long sequences, which are split into pieces.
 
 use super::properties::rows;
 use super::*;
 
-/// More than two pieces, the last of them neither a whole piece nor whole blocks.
+/// More than two pieces; the last is not a whole piece, nor whole blocks.
 const LONG: usize = 600;
 
 /// Queries of one piece, and those around its end.
@@ -30,7 +30,7 @@ fn agrees_with_the_definition() {
     }
 }
 
-/// What is short enough for one piece has the bits that it has in a long sequence.
+/// Queries that fit into one piece have the same bits as in a long sequence.
 #[test]
 fn a_query_has_the_same_bits_in_any_piece() {
     for (case, causal) in [(Case::new(&[LONG], 2, 9, 9), false), (Case::new(&[LONG], 2, 9, 9).causal(), true)]
@@ -38,7 +38,7 @@ fn a_query_has_the_same_bits_in_any_piece() {
         for dtype in [DType::F32, DType::Bf16] {
             let [q, k, v, _] = case.numbers(dtype);
             for part in PARTS {
-                // A causal query stands at the last key that it may see.
+                // A causal query is at the position of the last key it may see.
                 let keys = if causal { part.end } else { LONG };
                 let of = |array: &Array, range: Range<usize>| {
                     let columns = 0..array.width();

@@ -1,4 +1,4 @@
-//! Attention by its definition, in f64, and the cases that the tests try.
+//! A reference of attention in f64, and the test cases.
 
 mod long;
 mod properties;
@@ -11,7 +11,7 @@ use crate::cpu::threads::set_thread_count;
 use crate::random::Stream;
 use crate::tape::{backward_from, paused};
 
-/// One attention, in numbers that f64 can check.
+/// One attention problem, small enough for the f64 reference.
 #[derive(Clone)]
 struct Case {
     queries: Vec<usize>,
@@ -21,11 +21,11 @@ struct Case {
     d_v: usize,
     rules: Rules,
     dropout: Dropout,
-    /// What the random queries and keys are multiplied by.
+    /// The factor on the random queries and keys.
     size: f32,
 }
 
-/// A mask in the words of its definition.
+/// A mask by its definition.
 #[derive(Clone, Default)]
 struct Rules {
     causal: bool,
@@ -53,7 +53,7 @@ impl Case {
         self
     }
 
-    /// Keys that a hash allows; the first always.
+    /// Allows pseudo-random keys, and always the first.
     fn scattered(mut self) -> Case {
         let stream = Stream::new(9, 9, 9);
         let sizes = self.queries.iter().zip(&self.keys);
@@ -125,7 +125,7 @@ fn wide(array: &Array) -> Vec<f64> {
     array.to(DType::F32).f32().iter().map(|&x| f64::from(x)).collect()
 }
 
-/// Context, weights and scores by the definition, in f64. The latter are laid end to end: sequence, head, query, key.
+/// Context, weights and scores by definition, in f64. Weights and scores are flattened: sequence, head, query, key.
 fn naive(case: &Case, inputs: &[Vec<f64>; 3]) -> (Vec<f64>, [Vec<f64>; 2]) {
     let Case { heads, d_k, d_v, .. } = *case;
     let [queries, keys] = case.sequences();
@@ -175,7 +175,7 @@ fn naive(case: &Case, inputs: &[Vec<f64>; 3]) -> (Vec<f64>, [Vec<f64>; 2]) {
     (context, [all_weights, all_scores])
 }
 
-/// The derivative of `Σ gradient ∘ context` by one number, by central differences in f64.
+/// The derivative of `Σ gradient ∘ context` by one element, by central differences in f64.
 fn slope(case: &Case, inputs: &[Vec<f64>; 3], gradient: &[f64], part: usize, at: usize) -> f64 {
     let step = 1e-5 * f64::from(case.size);
     let loss = |change: f64| {
@@ -215,7 +215,7 @@ fn close(what: &str, ours: &[f32], exact: &[f64], tolerance: f64) {
     let finite = exact.iter().filter(|x| x.is_finite());
     let size = finite.fold(1e-3_f64, |top, x| top.max(x.abs()));
     for (i, (&ours, &exact)) in ours.iter().zip(exact).enumerate() {
-        // What is hidden has a score of −∞ exactly.
+        // Hidden keys have a score of exactly −∞.
         let error = if f64::from(ours) == exact { 0.0 } else { (f64::from(ours) - exact).abs() };
         assert!(error <= tolerance * size, "{what}[{i}]: {ours}, not {exact} (of {size})");
     }
@@ -233,7 +233,7 @@ fn check(name: &str, case: &Case, dtype: DType) {
     close(&format!("{name}: scores"), &outcome.scores.concat().concat(), &scores, 1e-5);
     let gradient = wide(&numbers[3]);
     for part in 0..3 {
-        // A prime stride meets all rows, heads and columns in turn.
+        // A prime stride visits all rows, heads and columns.
         let chosen: Vec<usize> =
             (0..inputs[part].len()).step_by(if inputs[part].len() < 300 { 1 } else { 23 }).collect();
         let ours: Vec<f32> = chosen.iter().map(|&at| outcome.gradients[part][at]).collect();

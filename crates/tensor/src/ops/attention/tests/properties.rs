@@ -1,4 +1,4 @@
-//! What must hold for every attention.
+//! Properties of every attention.
 
 use std::process::Command;
 
@@ -18,7 +18,7 @@ fn agrees_with_the_definition_and_its_slopes_in_bf16() {
     }
 }
 
-/// In processes of their own: other tests compute in this one meanwhile.
+/// In separate processes, because other tests run in this one meanwhile.
 #[test]
 fn agrees_on_every_instruction_set() {
     let module = module_path!().split_once("::").expect("a module of a crate").1;
@@ -34,10 +34,10 @@ fn agrees_on_every_instruction_set() {
 
 #[test]
 fn a_sequence_has_the_same_bits_alone_in_a_batch_and_on_any_number_of_threads() {
-    // The first is large enough for several tasks.
+    // The first case is large enough for several tasks.
     let large = ("large", Case::new(&[70, 33, 64, 1, 90], 8, 32, 32).causal());
     for (name, case) in [large].into_iter().chain(cases()) {
-        // Draws are numbered by rows of the batch, and booleans belong to it.
+        // Draws are numbered by rows of the batch, and boolean masks belong to it.
         let alone = case.dropout.is_none() && case.rules.booleans.is_none();
         for dtype in [DType::F32, DType::Bf16] {
             let numbers = case.numbers(dtype);
@@ -52,7 +52,7 @@ fn a_sequence_has_the_same_bits_alone_in_a_batch_and_on_any_number_of_threads() 
     }
 }
 
-/// Each sequence by itself, then laid end to end.
+/// Each sequence by itself, then concatenated.
 fn one_by_one(case: &Case, numbers: &[Array; 4]) -> Outcome {
     let mut all = Outcome::default();
     let [queries, keys] = case.sequences();
@@ -93,7 +93,7 @@ fn a_query_with_cached_keys_gets_the_bits_of_the_full_sequence() {
 }
 
 #[test]
-fn parts_of_one_tensor_have_one_gradient() {
+fn views_of_one_tensor_share_one_gradient() {
     let case = Case::new(&[3, 6], 2, 4, 5);
     let numbers = case.numbers(DType::F32);
     let apart = run(&case, &numbers);
@@ -158,7 +158,7 @@ fn huge_scores_stay_finite_and_hidden_weights_are_exactly_zero() {
             keys.f32_mut()[..5 * 8].fill(size);
             numbers[1] = keys.to(dtype);
             if size > 1e19 {
-                // These scores overflow; with mixed signs they would be no numbers before softmax sees them.
+                // These scores overflow; with mixed signs they would be NaN before softmax.
                 for part in &mut numbers[..2] {
                     let positive: Vec<f32> = part.to(DType::F32).f32().iter().map(|x| x.abs()).collect();
                     *part = Array::from_f32(45, 8, &positive).to(dtype);
@@ -181,7 +181,7 @@ fn huge_scores_stay_finite_and_hidden_weights_are_exactly_zero() {
 }
 
 #[test]
-fn a_query_that_sees_nothing_is_refused() {
+fn a_query_without_visible_keys_is_rejected() {
     let [q, k] = [[2, 3], [2, 1]].map(Ragged::from_lengths);
     let error = BoolMask::new(&q, &k, [true, false, true, true, true, false, true].to_vec()).unwrap_err();
     assert_eq!(error, MaskError { sequence: 1, query: 1 });
@@ -210,7 +210,7 @@ fn a_query_that_sees_nothing_is_refused() {
 }
 
 #[test]
-fn shapes_that_do_not_fit_panic_with_both() {
+fn mismatched_shapes_panic_with_both_shapes() {
     let n = Ragged::from_lengths([2]);
     let zeros = |rows, width| Part::whole(Tensor::new(Array::zeros(DType::F32, rows, width)));
     let message = |q: Part, k: Part, v: Part, keys: &Ragged, heads: usize| {

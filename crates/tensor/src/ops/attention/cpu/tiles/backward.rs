@@ -1,4 +1,4 @@
-//! Backward. Of forward nothing is kept but two numbers a row: the weights are recomputed.
+//! Backward. Forward saves two values a row; the weights are recomputed.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(in super::super) fn backward(inputs: &Inputs<'_>) {
         let mut memory = Memory::new(extent);
         let (mut halves, mut singles) = memory.parts();
         let mut workspace = Workspace::new(sizes, &mut halves, &mut singles);
-        // SAFETY: this path is chosen only where AMX is, which is more than AVX-512.
+        // SAFETY: this path is chosen only on machines with AMX, which implies AVX-512.
         unsafe {
             for pair in pairs {
                 workspace.backward_pair(inputs, sizes, pair);
@@ -35,7 +35,7 @@ pub(in super::super) fn backward(inputs: &Inputs<'_>) {
     });
 }
 
-/// One task's scratch memory: one head's keys and values, and one block of queries with all that is computed of it.
+/// One task's scratch memory: one head's keys and values, and one block of queries with its intermediate results.
 struct Workspace<'a> {
     transposed_keys: &'a mut [bf16],
     paired_keys: &'a mut [bf16],
@@ -56,8 +56,8 @@ struct Workspace<'a> {
     d_scores: &'a mut [f32],
     factors: &'a mut [f32],
     bias: &'a mut [f32],
-    /// Gradients that are complete in scratch memory. They wait for the next products: what a tile has just stored
-    /// cannot be loaded for a while.
+    /// Gradients that are complete in scratch memory and wait for the next products: a freshly stored tile cannot be loaded
+    /// for a while.
     unwritten_queries: Option<(Pair, Range<usize>)>,
     unwritten_keys: Option<Pair>,
 }
@@ -108,7 +108,7 @@ impl<'a> Workspace<'a> {
         let n_keys = rows.len().next_multiple_of(DEPTH);
         let mut existing = false;
         for block in problem.blocks(pair.sequence, 0..problem.query_sequences.length(pair.sequence)) {
-            // A first block that meets all keys, in tiles of 16, sets what the others add to.
+            // If the first block covers all keys, in tiles of 16, it overwrites the sums that later blocks add to.
             if !existing && block.keys.len().next_multiple_of(16) < rows.len() {
                 self.write(inputs, sizes);
                 self.d_keys[..n_keys * key_width].fill(0.0);
@@ -127,7 +127,7 @@ impl<'a> Workspace<'a> {
         self.unwritten_keys = Some(pair);
     }
 
-    /// Writes the gradients that wait.
+    /// Writes the pending gradients.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
     fn write(&mut self, inputs: &Inputs<'_>, sizes: Sizes) {
         let Problem { d_k, d_v, .. } = *inputs.problem;
@@ -181,7 +181,7 @@ impl<'a> Workspace<'a> {
         let right =
             Right { values: &self.transposed_keys[first * key_width..], step: TILE, tile: sizes.d_k * TILE };
         let sums = Sums { values: self.scores, row: stride, existing: false };
-        // SAFETY: this path is chosen only where AMX is.
+        // SAFETY: this path is chosen only on machines with AMX.
         unsafe { product([m, n, sizes.d_k], left, right, sums) };
         let left = Left { values: self.d_context, row: value_width, step: DEPTH };
         let right = Right {
@@ -202,11 +202,11 @@ impl<'a> Workspace<'a> {
         let peaks = &inputs.peaks[row..row + m];
         let found = Found { weights: self.weights, slopes: self.slopes };
         softmax_backward(self.scores, self.d_scores, rules, peaks, self.factors, found);
-        // Sums over queries take whole steps.
+        // Sums over queries use whole steps.
         self.weights[m * stride..DEPTH * stride].fill(bf16::ZERO);
         self.slopes[m * stride..DEPTH * stride].fill(bf16::ZERO);
 
-        // Everything is packed before the first product: what was just stored cannot be loaded as a tile for a while.
+        // Everything is packed before the first product: freshly stored memory cannot be loaded as a tile for a while.
         let [d_queries, d_keys, d_values] = inputs.targets.map(|target| target.is_some());
         if d_values {
             transpose_left(self.weights, stride, n, self.transposed_weights);

@@ -24,7 +24,7 @@ pub(in super::super) fn forward(problem: &Problem, outputs: &Outputs) {
         let mut memory = Memory::new(extent);
         let (mut halves, mut singles) = memory.parts();
         let mut workspace = Workspace::new(sizes, &mut halves, &mut singles);
-        // SAFETY: this path is chosen only where AMX is, which is more than AVX-512.
+        // SAFETY: this path is chosen only on machines with AMX, which implies AVX-512.
         unsafe { workspace.attend(problem, sizes, pieces, outputs) };
     });
 }
@@ -35,7 +35,7 @@ struct Workspace<'a> {
     keys: &'a mut [bf16],
     /// Paired.
     values: &'a mut [bf16],
-    /// Of one block, rows.
+    /// One block, as rows.
     queries: &'a mut [bf16],
     weights: &'a mut [bf16],
     scores: &'a mut [f32],
@@ -58,8 +58,8 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// What was just stored cannot be loaded as a tile for a while, and the other way round: so between the products
-    /// of a block and what they wait for, parts of the blocks before and after it are done.
+    /// Freshly stored memory cannot be loaded as a tile for a while, and vice versa. So work on the previous and the next
+    /// block is interleaved between a block's stores and the products that load them.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
     fn attend(
         &mut self,
@@ -94,7 +94,7 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// The queries of a block, and the keys of a pair before the first block of a piece.
+    /// Packs the queries of a block, and the keys of a pair before the first block of a piece.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
     fn pack(&mut self, problem: &Problem, pair: Pair, block: &Block) {
         let (d_k, column) = (problem.d_k, pair.head * problem.d_k);
@@ -105,7 +105,7 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// `S = Q Kᵀ`; before the first block of a piece also the values are packed.
+    /// `S = Q Kᵀ`; also packs the values before the first block of a piece.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
     fn score(&mut self, problem: &Problem, sizes: Sizes, pair: Pair, block: &Block) {
         if block.is_first {
@@ -118,7 +118,7 @@ impl<'a> Workspace<'a> {
         let values = &self.keys[block.keys.start * width..];
         let right = Right { values, step: TILE, tile: sizes.d_k * TILE };
         let sums = Sums { values: self.scores, row: n.next_multiple_of(DEPTH), existing: false };
-        // SAFETY: this path is chosen only where AMX is.
+        // SAFETY: this path is chosen only on machines with AMX.
         unsafe { product([m, n, sizes.d_k], left, right, sums) };
     }
 
@@ -140,7 +140,7 @@ impl<'a> Workspace<'a> {
         unsafe { outputs.keep_weights(problem, pair, block, self.scores, stride) };
     }
 
-    /// `O = dropout(P) V`. Rows after the last are whatever was there: they have sums of their own.
+    /// `O = dropout(P) V`. Padding rows have arbitrary contents, which only reach sums of their own.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
     fn mix(&mut self, problem: &Problem, sizes: Sizes, block: &Block) {
         let steps = block.keys.len().div_ceil(DEPTH);
@@ -149,7 +149,7 @@ impl<'a> Workspace<'a> {
         let values = &self.values[block.keys.start * width..];
         let right = Right { values, step: sizes.d_v * 2 * TILE, tile: TILE };
         let sums = Sums { values: self.context, row: width, existing: false };
-        // SAFETY: this path is chosen only where AMX is.
+        // SAFETY: this path is chosen only on machines with AMX.
         unsafe { product([block.rows.len(), problem.d_v, steps], left, right, sums) };
     }
 

@@ -1,5 +1,5 @@
-//! Rows of scores to rows of weights and back, sixteen at a time. (Written out: of loops over exactly 16 lanes the
-//! compiler makes single moves.) What `super::super::softmax` says about infinities and NaN holds here too.
+//! Softmax over rows of scores and its gradient, sixteen at a time. (With intrinsics: the compiler turns loops over
+//! exactly 16 lanes into single moves.) Infinities and NaN are handled as in `super::super::softmax`.
 
 use std::arch::x86_64::*;
 
@@ -9,7 +9,7 @@ use super::super::softmax::{Draws, Limits, Peak, Seen};
 use super::{DEPTH, round, store};
 use crate::cpu::simd::LANES;
 
-/// What turns products into scores, and scores into the weights that count.
+/// How products become scores, and scores become weights: scale, mask and dropout.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
     pub(super) scale: f32,
@@ -22,7 +22,7 @@ impl Rules<'_> {
         self.seen.limits.len()
     }
 
-    /// The factors of a row's weights, if there are any.
+    /// The dropout factors of a row's weights, if there is dropout.
     #[inline(always)]
     fn factors(self, row: usize, factors: &mut [f32]) -> Option<&[f32]> {
         if self.draws.dropout.is_none() {
@@ -34,13 +34,13 @@ impl Rules<'_> {
         Some(factors)
     }
 
-    /// Sixteen scores and which of them are seen.
+    /// Sixteen scores and the mask of the visible ones.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn visible(self, scores: &[f32], row: usize, key: usize) -> (__m512, __mmask16) {
         let mut mask = between(self.seen.limits[row], key);
         let mut score = _mm512_mul_ps(load(scores, key), _mm512_set1_ps(self.scale));
-        // An overflow stays finite: ∞ − ∞ is no number. (The second operand is what a NaN leaves.)
+        // Overflows are clamped to finite values: ∞ − ∞ is NaN. (If an operand is NaN, min and max return the second.)
         score = _mm512_min_ps(_mm512_set1_ps(f32::MAX), score);
         score = _mm512_max_ps(_mm512_set1_ps(f32::MIN), score);
         if !self.seen.bias.is_empty() {
@@ -55,7 +55,7 @@ impl Rules<'_> {
 #[target_feature(enable = "avx512f")]
 fn load(from: &[f32], at: usize) -> __m512 {
     let from = &from[at..at + LANES];
-    // SAFETY: sixteen are there.
+    // SAFETY: the slice has sixteen elements.
     unsafe { _mm512_loadu_ps(from.as_ptr()) }
 }
 
@@ -63,24 +63,24 @@ fn load(from: &[f32], at: usize) -> __m512 {
 #[target_feature(enable = "avx512f")]
 fn save(to: &mut [f32], at: usize, vector: __m512) {
     let to = &mut to[at..at + LANES];
-    // SAFETY: there is room for sixteen.
+    // SAFETY: the slice has sixteen elements.
     unsafe { _mm512_storeu_ps(to.as_mut_ptr(), vector) };
 }
 
-/// The lanes of sixteen keys from `key` on that lie within limits.
+/// The lanes of the keys `key..key + 16` that lie within limits.
 #[inline(always)]
 fn between([start, end]: Limits, key: usize) -> __mmask16 {
     let below = |limit: u32| (1_u32 << (limit as usize).saturating_sub(key).min(LANES)) - 1;
     (below(end) & !below(start)) as __mmask16
 }
 
-/// `e^x` for `x ≤ 0`, as `math::exp` has it but for fused multiply-add.
+/// `e^x` for `x ≤ 0`: `math::exp` with fused multiply-add.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn exp(x: __m512) -> __m512 {
     let set = |x: f32| _mm512_set1_ps(x);
     let least = set(-87.0);
-    // Not less, or no number.
+    // Not less, or NaN.
     let kept = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least);
     let x = _mm512_max_ps(least, x);
     let n = _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(_mm512_mul_ps(
@@ -99,7 +99,7 @@ fn exp(x: __m512) -> __m512 {
     _mm512_maskz_scalef_ps(kept, e_r, n)
 }
 
-/// Turns products into weights: in f32 before dropout where they lie, if they are kept, and rounded after dropout.
+/// Turns products into weights: in place as f32 before dropout if `keep`, and rounded to bf16 after dropout.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 pub(super) fn softmax(
     scores: &mut [f32],
@@ -149,8 +149,8 @@ pub(super) fn softmax(
     }
 }
 
-/// [`softmax`] for `ROWS` rows of 32, which stay in registers: the same operations in the same order, but one row
-/// after the other would leave the CPU waiting for each result.
+/// [`softmax`] for `ROWS` rows of 32, which stay in registers: the same operations in the same order. One row at a time
+/// would leave the CPU waiting for each result.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 fn short_rows<const ROWS: usize>(
@@ -188,7 +188,7 @@ fn short_rows<const ROWS: usize>(
     }
 }
 
-/// 32 exponentials become weights.
+/// Turns 32 exponentials into weights.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 fn finish(
@@ -213,7 +213,7 @@ fn finish(
     store(&mut weights[key..], round(low, high));
 }
 
-/// Where [`softmax_backward`] leaves what it found, rounded.
+/// The outputs of [`softmax_backward`], rounded to bf16.
 pub(super) struct Found<'a> {
     /// After dropout.
     pub(super) weights: &'a mut [bf16],
@@ -281,7 +281,7 @@ pub(super) fn softmax_backward(
     }
 }
 
-/// Sixteen weights before and after dropout, and the gradients of those before.
+/// Sixteen weights before and after dropout, and the gradients of the former.
 #[derive(Clone, Copy)]
 struct Lane {
     weight: __m512,

@@ -1,10 +1,10 @@
-// Backward of more than 128 tokens: queries go through keys for dQ, keys through queries for dK and dV.
+// Backward of more than 128 tokens: queries iterate over keys for dQ, keys over queries for dK and dV.
 
 namespace fast {
 
-// 16 queries on their way through the keys, for their gradient.
+// The gradient of 16 queries, accumulated over the keys.
 template <int D> struct QueryGradient {
-    u32 queries, gradient;      // where the tiles of Q and dO are
+    u32 queries, gradient;      // addresses of the tiles of Q and dO
     float deltas[2];
 
     __device__ __forceinline__ void begin(u32 q, u32 d_o, int row) {
@@ -13,7 +13,7 @@ template <int D> struct QueryGradient {
         deltas[0] = deltas[1] = 0.0f;
     }
 
-    // P and dP of 32 keys from `key` on: 0 where nothing is seen.
+    // P and dP of 32 keys from `key` on; 0 for hidden keys.
     __device__ __forceinline__ void find(const Room& room, u32 k, u32 v, int row, int key_row, int key, int end,
                                          float scale, float kept_scale, float (&weights)[4][4], float (&slopes)[4][4]) {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
@@ -43,7 +43,7 @@ template <int D> struct QueryGradient {
 #pragma unroll
             for (int e = 0; e < 4; e++) deltas[e / 2] = fmaf(weights[block][e], slopes[block][e], deltas[e / 2]);
     }
-    // Every lane has the whole sums from here on.
+    // Sums over lanes; every lane gets the result.
     __device__ __forceinline__ void finish_deltas() {
         deltas[0] = row_sum(deltas[0]);
         deltas[1] = row_sum(deltas[1]);
@@ -74,9 +74,9 @@ template <int D> struct QueryGradient {
     }
 };
 
-// 16 keys on their way through the queries, for the gradients of keys and values. All is turned: rows are keys.
+// The gradients of 16 keys and their values, accumulated over the queries. Everything is transposed: rows are keys.
 template <int D> struct KeyGradient {
-    u32 keys, values;               // where the tiles of K and V are
+    u32 keys, values;               // addresses of the tiles of K and V
     Sums<D> key_sums, value_sums;
 
     __device__ __forceinline__ void begin(u32 k, u32 v, int row) {
@@ -86,7 +86,7 @@ template <int D> struct KeyGradient {
         value_sums.clear();
     }
 
-    // Goes through queries in shared memory, whose first is at `query_row` there; `key` is the tile's first.
+    // Processes queries in shared memory, the first of them at row `query_row`; `key` is the tile's first.
     __device__ __forceinline__ void gather(const Room& room, u32 q, u32 d_o, int query_row, int key, Limits queries,
                                            float scale, float kept_scale) {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
@@ -141,7 +141,7 @@ template <int D> struct KeyGradient {
     }
 };
 
-// What part of the queries in shared memory sees a tile of keys, from a multiple of 16 on.
+// The range of queries in shared memory that see a tile of keys, from a multiple of 16 on.
 __device__ __forceinline__ Limits queries_of(const Attention& a, const Pair& pair, int key, int count, int query,
                                              int queries) {
     Limits limits = seen_by(a, key, key + count - 1, pair.m, pair.n);
@@ -168,7 +168,7 @@ __device__ __forceinline__ void backward_queries(const Attention& a, const Pair&
     sums.clear();
     float kept_scale = a.dropout->scale;
     Limits blocks = key_blocks(a, pair, first, all, ROWS);
-    // First the deltas, then the gradient.
+    // First pass: the deltas; second pass: the gradient.
 #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
 #pragma unroll 1

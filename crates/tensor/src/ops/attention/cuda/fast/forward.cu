@@ -1,14 +1,14 @@
-// Forward: 16 queries of a warp go through the keys.
+// Forward: each warp iterates over the keys with 16 queries.
 
 namespace fast {
 
-// Columns of the context that a warp owns. All warps with the same queries find the same weights.
+// Columns of the context that a warp owns. All warps with the same queries compute the same weights.
 template <int D> struct Columns {
     static const int OWN = D < 64 ? D : 64, PARTS = D / OWN;
     static __device__ __forceinline__ u32 part() { return threadIdx.x / 32 % PARTS; }
 };
 
-// 16 queries on their way through the keys: the sums belong to the largest score so far.
+// Online softmax of 16 queries: the sums are relative to the largest score so far.
 template <int D> struct Attending {
     Sums<Columns<D>::OWN> context;
     float tops[2], sums[2];
@@ -19,9 +19,9 @@ template <int D> struct Attending {
         sums[0] = sums[1] = 0.0f;
     }
 
-    static const int BLOCKS = 2;    // of 8 keys. (More would not fit into registers.)
+    static const int BLOCKS = 2;    // of 8 keys (more would not fit into registers)
 
-    // The scores of some keys in shared memory, from `key` on; `row` is the tile's.
+    // The scores of some keys in shared memory, from `key` on; `row` is the first row of the tile.
     __device__ __forceinline__ void score(const Room& room, u32 q, u32 k, int row, int key, float scale,
                                           float (&scores)[BLOCKS][4]) const {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
@@ -40,7 +40,7 @@ template <int D> struct Attending {
         }
     }
 
-    // Adds the values of these keys, by their scores. Those from `end` on are not there.
+    // Adds the values of these keys, weighted by their scores. Keys from `end` on are padding.
     __device__ __forceinline__ void add(const Room& room, u32 v, int row, int key, int end,
                                         const float (&scores)[BLOCKS][4]) {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
@@ -52,7 +52,7 @@ template <int D> struct Attending {
             for (int block = 0; block < BLOCKS; block++)
                 highest = fmaxf(highest, fmaxf(scores[block][2 * i], scores[block][2 * i + 1]));
             highest = row_max(highest);
-            // Before the first key that is seen there is nothing to subtract.
+            // While no key has been visible, the maximum is -inf and nothing is subtracted.
             float base = highest == minus_infinity() ? 0.0f : highest;
             float shrink = exp2_fast((tops[i] - base) * LOG2_E);
             sums[i] *= shrink;
@@ -82,7 +82,7 @@ template <int D> struct Attending {
             }
     }
 
-    // Goes through keys, which are in shared memory from row 0 on.
+    // Processes keys, which are in shared memory from row 0 on.
     __device__ __forceinline__ void go_on(const Room& room, u32 q, u32 k, u32 v, int row, Limits keys, float scale) {
 #pragma unroll 1
         for (int key = keys.start; key < keys.end; key += 8 * BLOCKS) {
@@ -92,7 +92,7 @@ template <int D> struct Attending {
         }
     }
 
-    // Writes the rows' context and peaks; `query` is the tile's first among the sequence's.
+    // Writes the rows' context and softmax statistics; `query` is the index of the tile's first query in its sequence.
     __device__ __forceinline__ void finish(const Attention& a, const Pair& pair, int query, int count, float kept_scale) {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
         float shares[2];
@@ -110,7 +110,7 @@ template <int D> struct Attending {
     }
 };
 
-// The blocks of `step` keys that some queries see any of.
+// The blocks of `step` keys that any of some queries sees.
 __device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pair, int query, int count, int step) {
     Limits limits;
     limits.start = seen(a, query, pair.m, pair.n).start / step * step;

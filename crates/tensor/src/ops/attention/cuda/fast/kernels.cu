@@ -1,16 +1,16 @@
-// Which block does what, and the kernels by their names.
+// The mapping of blocks to work items, and the kernels.
 
 namespace fast {
 
-// One after another, blocks take the jobs of one kind of item after another. (A loop over several jobs in a block would
-// cost registers: all that is the same for each of them would be kept.)
+// Blocks are assigned to the kinds of items one after another. (A loop over several jobs in a block would cost registers
+// for everything that is loop-invariant.)
 struct Job {
-    u32 rest;           // less the jobs of the kinds before
-    const u32 *items;   // of this kind
+    u32 rest;           // block index minus the jobs of earlier kinds
+    const u32 *items;   // of the current kind
 
     __device__ __forceinline__ Job(const Attention& a) : rest(blockIdx.x), items(a.work) {}
 
-    // Is it one of the next kind?
+    // Whether the block belongs to the current kind, which has so many jobs.
     __device__ __forceinline__ bool is_of(u32 jobs) const { return rest < jobs; }
     __device__ __forceinline__ void skip(u32 jobs) { rest -= jobs; }
     __device__ __forceinline__ void skip_items(u32 count) { items += 8 * count; }
@@ -41,7 +41,7 @@ template <int D> __device__ __forceinline__ void backward_whole(const Attention&
 
 }  // namespace fast
 
-// Blocks per multiprocessor: as many as there are registers for, or room in shared memory, which has less on older GPUs.
+// Blocks per multiprocessor: limited by registers, or by shared memory, which is smaller on older GPUs.
 #define FAST(D, forward_threads, forward_blocks, small_blocks, long_blocks)                                            \
     extern "C" __global__ void __launch_bounds__(forward_threads, forward_blocks)                                      \
         attention_fast_forward_##D(Attention a) {                                                                      \

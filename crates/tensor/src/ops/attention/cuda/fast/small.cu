@@ -1,22 +1,22 @@
 // Backward of up to 32, 64 or 128 queries and keys.
 //
-// All warps of a group first find W and dS together, 16 queries and half of the keys each, and leave them in shared
-// memory as bf16, in place of V, which is of no more use then. After that the three products are shared out by pieces
-// of 16 rows (or 32) and 32 columns.
+// All warps of a group first compute W and dS, 16 queries and half of the keys each, and store them in shared memory as
+// bf16, in place of V, which is not needed any more. Then the warps divide the three products into pieces of 16 rows
+// (or 32) and 32 columns.
 
 namespace fast {
 
-// Which of two neighbouring weights are kept, from draw `index` on.
+// Dropout bits of two neighbouring weights, from draw `index` on (1 = kept).
 __device__ __forceinline__ u32 keep2(const Dropout& dropout, u64 index) {
     u32 first = (u32)(index >> 1), both = draw(dropout.low, dropout.high, first);
     if (index & 1) both = both >> 16 | draw(dropout.low, dropout.high, first + 1) << 16;
     return ((both & 0xffff) < dropout.threshold ? 0 : 1) | (both >> 16 < dropout.threshold ? 0 : 2);
 }
 
-// W and dS side by side: rows are queries, of 2 N numbers.
+// W and dS side by side: a row for each query, of 2 N elements.
 template <int N> struct Factors {
-    static const u32 SLOPES = 2 * N;    // exclusive or with it leads from W to dS
-    u32 at;                             // in shared memory, from its beginning
+    static const u32 SLOPES = 2 * N;    // XOR with it leads from W to dS
+    u32 at;                             // byte offset in shared memory
 
     __device__ __forceinline__ void write(int row, int key, u32 weights, u32 slopes) const {
         u32 place = at + fast::place<2 * N>(row, key / 8) + key % 8 * 2;
@@ -67,17 +67,17 @@ __device__ __forceinline__ void gradient(u32 factors, u32 side, u32 tensor, int 
     }
 }
 
-// N is 32 (half a block of 256 threads), 64 (all of it) or 128 (a block of 512, in a kernel of its own).
+// N is 32 (half a block of 256 threads), 64 (a whole block) or 128 (a block of 512, in a kernel of its own).
 template <int D, int N>
 __device__ __forceinline__ void backward_small(const Attention& a, const Pair& pair) {
     const Group group = { N == 128 ? 512 : 256, N == 32 };
     // Two warps for every 16 queries: the first and the second half of the keys.
     const int KEYS = N / 2, BLOCKS = KEYS / 8, KNOWN = N == 32 ? N : 0;
-    // W and dS take 4 N bytes a row, so V may need more room than its own. (Halves of a block must not meet there.)
+    // W and dS take 4 N bytes a row, so V's buffer may be larger than V. (The halves of a block must not overlap there.)
     const u32 HEIGHT = N == 128 ? 128 : SHORT, WIDEST = N == 128 ? 512 : 256;
     const u32 LAST = HEIGHT * D * 6, STEP = D < 64 ? 128 : 2 * D, END = LAST + HEIGHT * (2 * D < WIDEST ? WIDEST : 2 * D);
     u32 start = shared_address(memory), head = pair.head;
-    // The rows of a group are found by copy_rows where it copies to; all else counts from the group's own first row.
+    // copy_rows adds the group's first row to the address by itself; everything else is relative to the group's first row.
     u32 own = group.row() * 2 * D, q = start, k = q + HEIGHT * D * 2, d_o = k + HEIGHT * D * 2;
     u32 last = LAST + group.row() * STEP, v = start + last;
     float *deltas = (float*)(memory + END) + 2 * group.row();
@@ -91,7 +91,7 @@ __device__ __forceinline__ void backward_small(const Attention& a, const Pair& p
     k += own;
     d_o += own;
 
-    // What is to be known of a lane's two rows, while the copies are on their way.
+    // Mask, statistics and dropout bits of a lane's two rows, while the copies are in flight.
     u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3, warp = group.warp();
     int query = warp / 2 * 16, key = warp % 2 * KEYS;
     Dropout dropout = *a.dropout;
@@ -142,7 +142,7 @@ __device__ __forceinline__ void backward_small(const Attention& a, const Pair& p
         sums[i] = row_sum(sums[i]);
         if (t == 0) deltas[2 * (query + g + 8 * i) + warp % 2] = sums[i];
     }
-    group.meet();   // from here on V is not read
+    group.meet();   // V is not read after this
 
     Factors<N> factors = { last };
 #pragma unroll
@@ -159,7 +159,7 @@ __device__ __forceinline__ void backward_small(const Attention& a, const Pair& p
     }
     group.meet();
 
-    // A piece of every gradient for every warp; of narrow heads there are fewer pieces than warps, which take turns.
+    // Each warp computes a piece of every gradient; narrow heads have fewer pieces than warps, so the pieces rotate over them.
     const int TILES = D == 128 ? 2 : 1, SLICES = D / 32, PIECES = N / 16 / TILES * SLICES, WARPS = N / 8;
     u32 sides = factors.weights();
     u32 piece = warp, slice = piece % SLICES;

@@ -1,8 +1,8 @@
-// Backward: dQ by blocks of queries, which leave delta; then dK and dV by blocks of keys.
+// Backward: dQ by blocks of queries, which also write delta; then dK and dV by blocks of keys.
 
 namespace generic {
 
-// A block's tiles: of scores and of dO V^T, which share them in wide heads (C > 1), and its own columns of both right sides.
+// A block's tiles: for scores and for dO V^T, which share them in wide heads (C > 1), and its own columns of both right sides.
 template <int C> struct Room {
     Sides<C> of_scores, of_slopes;
     Tile<64 * C> own[2];
@@ -22,7 +22,7 @@ template <int C> struct Room {
         }
     }
 
-    // Own columns of a right side. (Those of narrow heads were filled for the product.)
+    // Own columns of a right side. (In narrow heads the product has filled them.)
     template <class T> __device__ __forceinline__ const Tile<64 * C>& own_of(int side, Rows<T> rows, int width) {
         if constexpr (C == 1) own[side].width = width;
         else fill_own<C>(own[side], rows, width);
@@ -115,7 +115,7 @@ __device__ void backward_keys(const Attention& a) {
     Limits range = seen_by(a, key, key + count - 1, pair.m, pair.n);
     int start = range.start / ROWS * ROWS;
     for (int query = start; query < range.end; query += ROWS) {
-        // Everything is turned: rows are keys, columns are queries.
+        // Everything is transposed: rows are keys, columns are queries.
         float scores[2][2], products[2][2], weights[2][2], slopes[2][2];
         room.of_scores.multiply(keys, queries.from(query), a.d_k, query > start, scores);
         room.of_slopes.multiply(values, gradient.from(query), a.d_v, query > start, products);
@@ -149,7 +149,7 @@ __device__ void backward_keys(const Attention& a) {
 
 }  // namespace generic
 
-// (Left alone the compiler would spill a little in the wide kernels to get under 128 registers.)
+// (Without the explicit bound of 1 the compiler spills a little in the wide kernels to get under 128 registers.)
 #define GENERIC(type, name, C, ...)                                                                           \
     extern "C" __global__ void __launch_bounds__(__VA_ARGS__) attention_forward_##name(Attention a) {         \
         generic::forward<type, C>(a);                                                                         \

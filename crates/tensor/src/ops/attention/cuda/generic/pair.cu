@@ -1,10 +1,10 @@
-// One head of one sequence: which of its keys a query sees, how a score becomes a weight, and where a weight is handed out.
+// One head of one sequence: which keys a query sees, how a score becomes a weight, and where a returned weight is stored.
 
 namespace generic {
 
 __device__ __forceinline__ float minus_infinity() { return __uint_as_float(0xff800000u); }
 
-// A product as softmax takes it: finite even if it overflowed, because inf - inf is no number.
+// A product as input of softmax: finite even if it overflowed, because inf - inf is NaN.
 __device__ __forceinline__ float finite(float score) {
     const float most = 3.402823466e38f;
     score = score > most ? most : score;
@@ -15,7 +15,7 @@ __device__ __forceinline__ float finite(float score) {
 struct Pair {
     u32 sequence, head;
     int q_row, m, k_row, n;     // first rows and lengths
-    u64 draws;                  // where its draws begin
+    u64 draws;                  // index of its first dropout draw
     u32 longest;
     Dropout dropout;
 };
@@ -53,7 +53,7 @@ template <class T> __device__ __forceinline__ T *head_of(void *part, u32 stride,
     return (T*)part + (u64)row * stride + head * width;
 }
 
-// Where the weights of a head begin, and its scores. Looked up at each use: few passes want them, and registers are scarce.
+// Offset of a head's returned weights and scores. Looked up at each use: few passes return them, and registers are scarce.
 __device__ __forceinline__ u64 handed_out(const Attention& a, const Pair& pair) {
     return a.weight_offsets[(u64)pair.sequence * a.heads + pair.head];
 }
@@ -65,7 +65,7 @@ __device__ __forceinline__ void hand_out(const Attention& a, const Pair& pair, i
     if (a.scores) a.scores[at] = score;
 }
 
-// From scores and products dO V^T: weights before dropout and their gradients.
+// From a score and a product dO V^T: weight before dropout, dropout factor, and gradient of the weight.
 struct Found { float weight, factor, slope; };
 
 __device__ __forceinline__ Found found(const Pair& pair, float score, float product, float top, float share, int query,

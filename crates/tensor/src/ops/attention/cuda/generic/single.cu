@@ -1,15 +1,15 @@
-// Attention of sequences that have one query each, as pooling has it: heads of any width, any mask, f32 or bf16, in f32
-// arithmetic. Tiles of 32 queries would be empty but for one row, and the keys are read once or twice: what counts is that many
-// reads are under way.
+// Attention of sequences with one query each, as in pooling: heads of any width, any mask, f32 or bf16, in f32
+// arithmetic. Tiles of 32 queries would have one valid row, and the keys are read once or twice: speed depends on the
+// number of loads in flight.
 //
-// A block has one head of one sequence. Products with the query (with dO) are taken by warps, eight rows at a time; sums over
-// rows by groups of threads that have all columns between them, whose parts are then added in the order of the groups. Weights
-// are in shared memory; where there are more keys than fit, they are computed again for each chunk.
+// A block has one head of one sequence. Warps compute products with the query (with dO), eight rows at a time; groups of
+// threads that cover all columns sum over rows, and the partial sums are added in the order of the groups. Weights are in
+// shared memory; if the keys do not fit, the weights are recomputed for each chunk.
 //
 // Launch: 256 threads; grid (at least the number of work items, heads); no dynamic shared memory.
 //   work items: (sequence, 0)
-//   work_count[0]: how many
-// Kernels whose names end in _16 read and write 16 bytes at a time: widths of heads and strides are multiples of that, addresses too.
+//   work_count[0]: the number of items
+// Kernels whose names end in _16 read and write 16 bytes at a time: head widths, strides and addresses are multiples of that.
 
 namespace single {
 
@@ -19,7 +19,7 @@ const int CHUNK = 2048;     // keys whose weights are in shared memory
 const int FLIGHT = 8;       // rows that a thread reads at a time
 const int WARPS = 8;
 
-// What a thread reads and writes at once: N numbers.
+// The unit that a thread loads and stores: N elements.
 template <class Number> struct One {
     typedef Number T;
     typedef Number Raw;
@@ -61,7 +61,7 @@ template <class U> __device__ __forceinline__ void store(typename U::T *to, cons
     *(typename U::Raw*)to = U::narrowed(x);
 }
 
-// Rows of one part of a head.
+// Rows of one head of a tensor.
 template <class U> struct Rows {
     const typename U::T *at;
     u32 stride;
@@ -102,8 +102,8 @@ __device__ __forceinline__ void multiply(const typename U::T *x, const Rows<U>& 
     }
 }
 
-// A thread's columns, of at most 256 N from `first` on, and its rows: every `groups`th from `group` on. `units` threads have
-// all columns between them.
+// A thread's columns, among at most 256 N from `first` on, and its rows: every `groups`th from `group` on. `units`
+// threads cover all columns.
 struct Own {
     int units, column, group, groups;
 
@@ -141,11 +141,11 @@ __device__ __forceinline__ void accumulate(const Own& own, const float *factors,
     }
 }
 
-// Adds up what the groups have of one row, and writes it.
+// Adds the partial sums of all groups, and writes the row.
 template <class U>
 __device__ __forceinline__ void join(const Own& own, float (&sums)[U::N], typename U::T *to, float scale) {
     __shared__ float parts[U::N][256];
-    __syncthreads();            // somebody may still read what the call before left
+    __syncthreads();            // other threads may still read the previous call's partial sums
 #pragma unroll
     for (int e = 0; e < U::N; e++) parts[e][threadIdx.x] = sums[e];
     __syncthreads();
@@ -174,7 +174,7 @@ __device__ __forceinline__ void spread(const Own& own, const float *factors, con
     }
 }
 
-// Keys that are too far away for the query have no gradient.
+// Keys outside of the query's window have a zero gradient.
 template <class T>
 __device__ __forceinline__ void clear_beyond(T *to, u32 stride, int width, const Limits& range, int n) {
     int hidden = n - (range.end - range.start);
@@ -185,14 +185,14 @@ __device__ __forceinline__ void clear_beyond(T *to, u32 stride, int width, const
     }
 }
 
-// One head of one sequence, and which of its keys the query may see as far as position alone says.
+// One head of one sequence, and the keys that its query may see by position alone.
 template <class U> struct Job {
     typedef typename U::T T;
     Pair pair;
     Limits range;
     const T *q;
     Rows<U> keys, values;
-    u64 row;                    // of the peaks
+    u64 row;                    // of the softmax statistics
 
     __device__ __forceinline__ Job(const Attention& a) {
         pair = pair_of(a, a.work[2 * blockIdx.x], blockIdx.y);
@@ -212,7 +212,7 @@ template <class U> struct Job {
     }
 };
 
-// Scores of a chunk of keys. A thread may read those that it wrote: every 256th from its number on.
+// Scores of a chunk of keys. Without a barrier a thread may read only those it wrote: every 256th from its index on.
 template <class U> __device__ __forceinline__ void score_chunk(const Attention& a, const Job<U>& job, int key, float *scores) {
     int count = job.count(key);
     multiply<U>(job.q, job.keys, key, count, scores);
@@ -227,7 +227,7 @@ template <class U> __device__ void forward(const Attention& a) {
     const Limits& range = job.range;
     __shared__ float scores[CHUNK];
 
-    // First the peak, then the weights: all of them are divided by one sum.
+    // First the maximum and the sum of exponentials, then the weights, all divided by one sum.
     float top = minus_infinity(), sum = 0.0f;
     for (int key = range.start; key < range.end; key += CHUNK) {
         score_chunk(a, job, key, scores);
@@ -235,7 +235,7 @@ template <class U> __device__ void forward(const Attention& a) {
         float most = top, part = 0.0f;
         for (int i = threadIdx.x; i < count; i += 256) most = fmaxf(most, scores[i]);
         most = max_of_block(most);
-        if (most == minus_infinity()) continue;  // the same for all threads
+        if (most == minus_infinity()) continue;  // uniform over the block
         for (int i = threadIdx.x; i < count; i += 256) part += expf(scores[i] - most);
         sum = sum * expf(top - most) + sum_of_block(part);
         top = most;
@@ -253,7 +253,7 @@ template <class U> __device__ void forward(const Attention& a) {
         for (int key = range.start; key < range.end; key += CHUNK) {
             int count = job.count(key);
             if (!job.fits()) {
-                __syncthreads();        // somebody may still read the weights of the chunk before
+                __syncthreads();        // other threads may still read the previous chunk's weights
                 score_chunk(a, job, key, scores);
             }
             for (int i = threadIdx.x; i < count && (column == 0 || !job.fits()); i += 256) {
@@ -272,7 +272,7 @@ template <class U> __device__ void forward(const Attention& a) {
         if (i < range.start || i >= range.end) hand_out(a, pair, 0, i, 0.0f, minus_infinity());
 }
 
-// Of a chunk of keys the weights before dropout, and dropout(dO V^T). Returns a thread's part of delta.
+// For a chunk of keys: the weights before dropout, and dropout(dO V^T). Returns a thread's part of delta.
 template <class U>
 __device__ __forceinline__ float weigh_chunk(const Attention& a, const Job<U>& job, const typename U::T *d_o, int key,
                                              float *weights, float *slopes) {
@@ -311,7 +311,7 @@ template <class U> __device__ void backward(const Attention& a) {
         for (int key = range.start; key < range.end; key += CHUNK) {
             int count = job.count(key);
             if (!job.fits()) {
-                __syncthreads();        // somebody may still read the weights of the chunk before
+                __syncthreads();        // other threads may still read the previous chunk's weights
                 weigh_chunk(a, job, d_o, key, weights, slopes);
             }
             for (int i = threadIdx.x; i < count && (column == 0 || !job.fits()); i += 256) {
@@ -331,7 +331,7 @@ template <class U> __device__ void backward(const Attention& a) {
 
 }  // namespace single
 
-// (Left alone the compiler would spill a little to get four blocks onto a multiprocessor.)
+// (Without the bound of 2 the compiler spills a little to fit four blocks on a multiprocessor.)
 #define SINGLE(unit, name)                                                                                \
     extern "C" __global__ void __launch_bounds__(256, 2) attention_single_forward_##name(Attention a) {   \
         await_earlier();                                                                                  \
