@@ -73,7 +73,7 @@ impl Mask {
         }
         for (sequence, (n_queries, n_keys)) in queries.lengths().zip(keys.lengths()).enumerate() {
             let sees = |query: usize| {
-                let mut seen = self.seen(query, n_queries, n_keys);
+                let mut seen = self.visible_keys(query, n_queries, n_keys);
                 if self.allowed.is_empty() {
                     !seen.is_empty()
                 } else {
@@ -90,7 +90,7 @@ impl Mask {
     }
 
     /// The keys that `query` may see by position alone (causality and window).
-    pub(super) fn seen(&self, query: usize, n_queries: usize, n_keys: usize) -> Range<usize> {
+    pub(super) fn visible_keys(&self, query: usize, n_queries: usize, n_keys: usize) -> Range<usize> {
         let n_keys = n_keys as i64;
         let position = query as i64 + n_keys - n_queries as i64;
         let reach = self.within.map_or(i64::MAX / 4, |r| r.min(i64::MAX as usize / 4) as i64);
@@ -106,13 +106,13 @@ impl Mask {
             if !self.causal && self.within.is_none() {
                 return n_queries as u64 * n_keys as u64;
             }
-            (0..n_queries).map(|query| self.seen(query, n_queries, n_keys).len() as u64).sum()
+            (0..n_queries).map(|query| self.visible_keys(query, n_queries, n_keys).len() as u64).sum()
         };
         queries.lengths().zip(keys.lengths()).map(of_sequence).sum()
     }
 
     /// The largest number of keys, out of `n_keys`, that any `n` neighbouring queries see together.
-    pub(super) fn widest(&self, n: usize, n_keys: usize) -> usize {
+    pub(super) fn max_visible_keys(&self, n: usize, n_keys: usize) -> usize {
         self.within.map_or(n_keys, |r| n_keys.min(n.saturating_add(r.saturating_mul(2))))
     }
 
@@ -171,7 +171,10 @@ impl Mask {
     /// # Panics
     /// If the mask is causal or has a window, or if a boolean mask was made for other sequences.
     pub(in crate::ops) fn expect_booleans(&self, op: &str, queries: &Ragged, keys: &Ragged) {
-        assert!(!self.causal && self.within.is_none(), "{op}: {self:?} is causal or has a window; only boolean masks are supported");
+        assert!(
+            !self.causal && self.within.is_none(),
+            "{op}: {self:?} is causal or has a window; only boolean masks are supported"
+        );
         self.allowed.iter().for_each(|mask| mask.expect_sequences(queries, keys));
     }
 

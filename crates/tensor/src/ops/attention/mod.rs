@@ -41,7 +41,7 @@ pub use mask::{BoolMask, Mask, MaskError};
 
 /// A view of some columns of a tensor: queries, keys and values may be columns of one fused projection.
 #[derive(Clone)]
-pub struct Part {
+pub struct ColumnView {
     /// The whole tensor.
     pub tensor: Tensor,
     /// The columns of the view.
@@ -60,53 +60,53 @@ pub struct AttentionOptions {
     /// Dropout on the weights.
     pub dropout: Dropout,
     /// Which attention weights are returned.
-    pub weights: Weights,
+    pub weights: ReturnWeights,
     /// How sums are rounded.
     pub rounding: Rounding,
 }
 
 /// Which attention weights are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weights {
+pub enum ReturnWeights {
     /// None: they never exist all at once.
     #[default]
-    Discard,
+    None,
     /// The weights of the first query of every sequence, which a classifier shows: they grow with the keys alone.
-    First,
+    FirstQuery,
     /// All weights of every head.
-    Keep,
+    All,
     /// All weights, and the scores they are the softmax of.
-    Scored,
+    WithScores,
 }
 
-impl Weights {
+impl ReturnWeights {
     /// The number of a sequence's queries whose weights are returned.
     fn rows(self, queries: usize) -> usize {
         match self {
-            Weights::Discard => 0,
-            Weights::First => queries.min(1),
-            Weights::Keep | Weights::Scored => queries,
+            ReturnWeights::None => 0,
+            ReturnWeights::FirstQuery => queries.min(1),
+            ReturnWeights::All | ReturnWeights::WithScores => queries,
         }
     }
 }
 
 /// The result of [`attention`].
-pub struct Attended {
+pub struct AttentionOutput {
     /// `tokens × value width`, heads side by side.
     pub context: Tensor,
     /// Per sequence, then head: queries × keys weights (before dropout), row-major, if requested. With
-    /// [`Weights::First`] only the first row.
+    /// [`ReturnWeights::FirstQuery`] only the first row.
     pub weights: Option<Vec<Vec<Vec<f32>>>>,
-    /// `S` in the shape of the weights, −∞ where the mask hides a key, if requested ([`Weights::Scored`]).
+    /// `S` in the shape of the weights, −∞ where the mask hides a key, if requested ([`ReturnWeights::WithScores`]).
     pub scores: Option<Vec<Vec<Vec<f32>>>>,
 }
 
-impl Part {
+impl ColumnView {
     /// All columns of a tensor.
     #[inline]
-    pub fn whole(tensor: Tensor) -> Part {
+    pub fn whole(tensor: Tensor) -> ColumnView {
         let columns = 0..tensor.width();
-        Part { tensor, columns }
+        ColumnView { tensor, columns }
     }
 
     fn width(&self) -> usize {
@@ -120,14 +120,14 @@ impl Part {
 /// # Panics
 /// If shapes, types or sequences do not match, or if a query sees no key (see [`Mask::check`]).
 pub fn attention(
-    queries: Part,
-    keys: Part,
-    values: Part,
+    queries: ColumnView,
+    keys: ColumnView,
+    values: ColumnView,
     query_sequences: &Ragged,
     key_sequences: &Ragged,
     options: &AttentionOptions,
-) -> Attended {
-    attend([queries, keys, values], [query_sequences, key_sequences], Queries::Any, options)
+) -> AttentionOutput {
+    attend([queries, keys, values], [query_sequences, key_sequences], QueryCount::Any, options)
 }
 
 /// [`attention`] with one query per sequence, as in attention pooling. The GPU has kernels of its own for it, which sum
@@ -136,22 +136,22 @@ pub fn attention(
 /// # Panics
 /// As [`attention`].
 pub fn single_query_attention(
-    queries: Part,
-    keys: Part,
-    values: Part,
+    queries: ColumnView,
+    keys: ColumnView,
+    values: ColumnView,
     key_sequences: &Ragged,
     options: &AttentionOptions,
-) -> Attended {
+) -> AttentionOutput {
     let one_each = key_sequences.with_lengths(|_| 1);
-    attend([queries, keys, values], [&one_each, key_sequences], Queries::One, options)
+    attend([queries, keys, values], [&one_each, key_sequences], QueryCount::One, options)
 }
 
 fn attend(
-    parts: [Part; 3],
+    parts: [ColumnView; 3],
     [query_sequences, key_sequences]: [&Ragged; 2],
-    queries: Queries,
+    queries: QueryCount,
     options: &AttentionOptions,
-) -> Attended {
+) -> AttentionOutput {
     check_shapes(&parts, query_sequences, key_sequences, options.heads);
     if let Err(error) = options.mask.check(query_sequences, key_sequences) {
         panic!("attention: {error}");
@@ -171,7 +171,7 @@ fn attend(
     };
     let pairs = options.mask.pairs(query_sequences, key_sequences);
     flops::add(2 * pairs * (parts[0].width() + parts[2].width()) as u64);
-    let Forward { context, peaks, weights, scores } = match problem.inputs[0].0.device() {
+    let Forward { context, stats, weights, scores } = match problem.inputs[0].0.device() {
         Device::Cpu => cpu::forward(&problem, options.weights),
         Device::Cuda => cuda::forward(&problem, options.weights),
     };
@@ -186,16 +186,16 @@ fn attend(
     });
     let scores = scores.map(|scores| by_sequence(scores, options.heads));
 
-    let places = parts.each_ref().map(|part| Place {
+    let input_edges = parts.each_ref().map(|part| InputEdge {
         edge: part.tensor.edge(),
         shape: part.tensor.shape(),
         columns: part.columns.clone(),
     });
     let inputs = parts.each_ref().map(|part| &part.tensor);
     let context = Tensor::from_inputs(context, &inputs, move |gradient, gradients| {
-        backward(&problem, &peaks, &gradient, &places, gradients);
+        backward(&problem, &stats, &gradient, &input_edges, gradients);
     });
-    Attended { context, weights, scores }
+    AttentionOutput { context, weights, scores }
 }
 
 /// Groups matrices, ordered by sequence and head, by sequence.
@@ -219,13 +219,13 @@ struct Problem {
     mask: Mask,
     dropout: Dropout,
     rounding: Rounding,
-    queries: Queries,
+    queries: QueryCount,
 }
 
 /// The number of queries per sequence that the caller promises for every batch. Kernels are chosen by it and not by the
 /// lengths: otherwise a sentence of one token would have other bits alone than batched with a longer one.
 #[derive(Clone, Copy, PartialEq)]
-enum Queries {
+enum QueryCount {
     Any,
     One,
 }
@@ -234,7 +234,7 @@ enum Queries {
 struct Forward {
     context: Array,
     /// For every head and row, the statistics to recompute its softmax: the largest score and the sum of exponentials.
-    peaks: Array,
+    stats: Array,
     /// For every sequence and head.
     weights: Option<Vec<Vec<f32>>>,
     /// In the layout of the weights.
@@ -242,7 +242,7 @@ struct Forward {
 }
 
 /// The destination of an input's gradient.
-struct Place {
+struct InputEdge {
     edge: Edge,
     shape: [usize; 2],
     columns: Range<usize>,
@@ -252,47 +252,49 @@ struct Place {
 struct Sink<'a> {
     edge: &'a Edge,
     array: Array,
-    taken: Vec<Range<usize>>,
+    written: Vec<Range<usize>>,
 }
 
 /// Views of one tensor share one gradient array: it is written once, not summed from three.
 fn backward(
     problem: &Problem,
-    peaks: &Array,
+    stats: &Array,
     gradient: &Array,
-    places: &[Place; 3],
+    input_edges: &[InputEdge; 3],
     gradients: &mut Gradients,
 ) {
     let mut sinks: Vec<Sink<'_>> = Vec::with_capacity(3);
-    let chosen = places.each_ref().map(|place| {
-        place.edge.is_wanted().then(|| {
+    let chosen = input_edges.each_ref().map(|input| {
+        input.edge.is_wanted().then(|| {
             // Views that overlap (keys that are also the values) are summed by the tape.
             let fits = |sink: &Sink<'_>| {
-                sink.edge.same(&place.edge) && sink.taken.iter().all(|taken| apart(taken, &place.columns))
+                sink.edge.same(&input.edge)
+                    && sink.written.iter().all(|written| are_disjoint(written, &input.columns))
             };
             let at = sinks.iter().position(fits).unwrap_or(sinks.len());
             if at == sinks.len() {
                 let array =
-                    Array::scratch_on(gradient.device(), gradient.dtype(), place.shape[0], place.shape[1]);
-                sinks.push(Sink { edge: &place.edge, array, taken: Vec::with_capacity(3) });
+                    Array::scratch_on(gradient.device(), gradient.dtype(), input.shape[0], input.shape[1]);
+                sinks.push(Sink { edge: &input.edge, array, written: Vec::with_capacity(3) });
             }
-            sinks[at].taken.push(place.columns.clone());
+            sinks[at].written.push(input.columns.clone());
             at
         })
     });
     for sink in &mut sinks {
-        let taken: usize = sink.taken.iter().map(Range::len).sum();
-        if taken < sink.array.width() {
+        let written: usize = sink.written.iter().map(Range::len).sum();
+        if written < sink.array.width() {
             let (rows, width) = (sink.array.rows(), sink.array.width());
             sink.array = Array::zeros_on(gradient.device(), gradient.dtype(), rows, width);
         }
     }
-    let target =
-        |part: usize| chosen[part].map(|sink: usize| Target { sink, column: places[part].columns.start });
+    let target = |part: usize| {
+        chosen[part].map(|sink: usize| Target { sink, column: input_edges[part].columns.start })
+    };
     let targets = [target(0), target(1), target(2)];
     match gradient.device() {
-        Device::Cpu => cpu::backward(problem, peaks, gradient, &mut sinks, targets),
-        Device::Cuda => cuda::backward(problem, peaks, gradient, &mut sinks, targets),
+        Device::Cpu => cpu::backward(problem, stats, gradient, &mut sinks, targets),
+        Device::Cuda => cuda::backward(problem, stats, gradient, &mut sinks, targets),
     }
     for sink in sinks {
         gradients.add(sink.edge, sink.array);
@@ -306,11 +308,11 @@ struct Target {
     column: usize,
 }
 
-fn apart(a: &Range<usize>, b: &Range<usize>) -> bool {
+fn are_disjoint(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.end <= b.start || b.end <= a.start
 }
 
-fn check_shapes(parts: &[Part; 3], query_sequences: &Ragged, key_sequences: &Ragged, heads: usize) {
+fn check_shapes(parts: &[ColumnView; 3], query_sequences: &Ragged, key_sequences: &Ragged, heads: usize) {
     let [queries, keys, values] = parts;
     let (a, b) = (query_sequences.sequences(), key_sequences.sequences());
     assert_eq!(a, b, "attention: {a} sequences of queries and {b} of keys");
@@ -319,7 +321,7 @@ fn check_shapes(parts: &[Part; 3], query_sequences: &Ragged, key_sequences: &Rag
         ("keys", keys, key_sequences),
         ("values", values, key_sequences),
     ] {
-        let Part { tensor, columns } = part;
+        let ColumnView { tensor, columns } = part;
         let (rows, tokens, width) = (tensor.rows(), sequences.tokens(), columns.len());
         assert!(columns.end <= tensor.width(), "attention: {name} are columns {columns:?} of {tensor:?}");
         assert_eq!(rows, tokens, "attention: {name} are {tensor:?}, their sequences have {tokens} tokens");

@@ -67,7 +67,7 @@ impl Problem {
     /// The largest row stride of scores in any block.
     pub(super) fn score_stride(&self) -> usize {
         // The window may begin up to 31 keys after the start of its strip.
-        self.mask.widest(BLOCK + STRIP, self.key_sequences.longest()).next_multiple_of(LANES)
+        self.mask.max_visible_keys(BLOCK + STRIP, self.key_sequences.longest()).next_multiple_of(LANES)
     }
 
     /// Calls `work(pairs)` for groups of pairs, each large enough for a task, spread over the threads. `products` is the
@@ -107,7 +107,7 @@ impl Problem {
 
     fn pairs_of_a_task(&self, pairs: usize, products: usize) -> usize {
         let cost: usize = (self.query_sequences.lengths().zip(self.key_sequences.lengths()))
-            .map(|(queries, keys)| (queries + 8) * self.mask.widest(BLOCK, keys))
+            .map(|(queries, keys)| (queries + 8) * self.mask.max_visible_keys(BLOCK, keys))
             .sum();
         let cost = cost * self.heads * (self.d_k + self.d_v) / 2 * products;
         (pairs * TASK / cost.max(1)).clamp(1, pairs.max(1))
@@ -120,7 +120,9 @@ impl Problem {
     /// Queries of a piece: more if a window makes the work small relative to packing all keys.
     fn piece_length(&self) -> usize {
         let longest = self.key_sequences.longest();
-        (PIECE * longest / self.mask.widest(BLOCK, longest).max(1)).max(PIECE).next_multiple_of(BLOCK)
+        (PIECE * longest / self.mask.max_visible_keys(BLOCK, longest).max(1))
+            .max(PIECE)
+            .next_multiple_of(BLOCK)
     }
 
     /// The blocks of some of a sequence's queries, from a multiple of 32 on, in order.
@@ -129,7 +131,7 @@ impl Problem {
         let (n_queries, n_keys) = (rows.len(), self.key_sequences.length(sequence));
         part.clone().step_by(BLOCK).map(move |start| {
             let queries = start..(start + BLOCK).min(part.end);
-            let seen = |query| self.mask.seen(query, n_queries, n_keys);
+            let seen = |query| self.mask.visible_keys(query, n_queries, n_keys);
             let first = seen(queries.start).start / STRIP * STRIP;
             let keys = first..seen(queries.end - 1).end;
             let mut limits = [[0; 2]; BLOCK];

@@ -13,8 +13,8 @@ struct Attention {
     void *o;                            // context: written by forward
     const void *d_o;                    // its gradient: read by backward
     void *dq, *dk, *dv;                 // written by backward; null: not requested
-    float *peaks;                       // [heads][peak_rows][2]: largest score, 1 / sum of exp(score - largest)
-    float *delta;                       // [heads][peak_rows]: scratch of a backward pass in two kernels
+    float *stats;                       // [heads][stats_rows][2]: largest score, 1 / sum of exp(score - largest)
+    float *delta;                       // [heads][stats_rows]: scratch of a backward pass in two kernels
     const u32 *q_offsets, *k_offsets;   // sequences + 1 row offsets each
     const Dropout *dropout;
     const u32 *sizes;                   // [0]: query rows R in the draw index; [1]: longest key sequence L
@@ -29,7 +29,7 @@ struct Attention {
     u32 o_stride;                       // of the context and its gradient
     u32 dq_stride, dk_stride, dv_stride;
     u32 heads, d_k, d_v;
-    u32 peak_rows;
+    u32 stats_rows;
     u32 causal;                         // 0 or 1
     u32 window;                         // the largest visible distance; 0xffffffff for unlimited
     float scale;
@@ -44,7 +44,7 @@ __device__ __forceinline__ int clamp(int x, int low, int high) { return min(max(
 __device__ __forceinline__ int reach_of(const Attention& a) { return (int)min(a.window, 0x3fffffffu); }
 
 // Positions are aligned at the end: the last query is at the position of the last key.
-__device__ __forceinline__ Limits seen(const Attention& a, int query, int m, int n) {
+__device__ __forceinline__ Limits visible_keys(const Attention& a, int query, int m, int n) {
     int position = query + n - m, reach = reach_of(a);
     Limits limits;
     limits.start = clamp(position - reach, 0, n);
@@ -52,8 +52,8 @@ __device__ __forceinline__ Limits seen(const Attention& a, int query, int m, int
     return limits;
 }
 
-// The queries that may see any of the keys first..last: the inverse of `seen`.
-__device__ __forceinline__ Limits seen_by(const Attention& a, int first, int last, int m, int n) {
+// The queries that may see any of the keys first..last: the inverse of `visible_keys`.
+__device__ __forceinline__ Limits visible_queries(const Attention& a, int first, int last, int m, int n) {
     int shift = n - m, reach = reach_of(a);
     Limits limits;
     limits.start = clamp(first - (a.causal ? 0 : reach) - shift, 0, m);

@@ -3,7 +3,7 @@
 //! The kernels of `single` replace the generic ones where sequences have one query each.
 //! All of them recompute the weights in the backward pass, and no sum depends on the order of blocks.
 
-mod kept;
+mod returned;
 pub(crate) mod single;
 mod work;
 
@@ -11,11 +11,11 @@ use std::rc::Rc;
 
 use bytemuck::{NoUninit, Zeroable};
 
-use super::{Forward, Problem, Queries, Sink, Target, Weights};
+use super::{Forward, Problem, QueryCount, ReturnWeights, Sink, Target};
 use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, upload};
 use crate::{Array, DType, Device};
-use kept::KeptWeights;
-use work::{List, Work};
+use returned::ReturnedWeights;
+use work::{WorkList, WorkLists};
 
 pub(crate) static GENERIC: Module = Module::new(
     "attention_generic",
@@ -52,7 +52,7 @@ struct Argument {
     dq: Pointer,
     dk: Pointer,
     dv: Pointer,
-    peaks: Pointer,
+    stats: Pointer,
     delta: Pointer,
     q_offsets: Pointer,
     k_offsets: Pointer,
@@ -75,7 +75,7 @@ struct Argument {
     heads: u32,
     d_k: u32,
     d_v: u32,
-    peak_rows: u32,
+    stats_rows: u32,
     causal: u32,
     window: u32,
     scale: f32,
@@ -85,26 +85,26 @@ struct Argument {
 struct Call<'a> {
     problem: &'a Problem,
     argument: Argument,
-    work: Rc<Work>,
+    work: Rc<WorkLists>,
     /// The head width, if the fast kernels support this call.
     fast: Option<usize>,
     _dropout: DropoutArgument,
     _mask: Option<[Buffer; 2]>,
 }
 
-pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
+pub(super) fn forward(problem: &Problem, weights: ReturnWeights) -> Forward {
     let Problem { query_sequences, heads, d_v, .. } = problem;
     let rows = query_sequences.tokens();
     let context = Array::scratch_on(Device::Cuda, problem.inputs[0].0.dtype(), rows, heads * d_v);
-    let peaks = Array::scratch_on(Device::Cuda, DType::F32, heads * rows, 2);
+    let stats = Array::scratch_on(Device::Cuda, DType::F32, heads * rows, 2);
     let mut call = Call::new(problem, weights);
     call.argument.o = context.pointer();
-    call.argument.peaks = peaks.pointer();
-    let kept = (weights != Weights::Discard).then(|| KeptWeights::new(problem, weights));
-    if let Some(kept) = &kept {
-        call.argument.weights = kept.weights.pointer();
-        call.argument.scores = kept.scores.as_ref().map_or(Pointer::NULL, Array::pointer);
-        call.argument.weight_offsets = kept.offsets.pointer();
+    call.argument.stats = stats.pointer();
+    let returned = (weights != ReturnWeights::None).then(|| ReturnedWeights::new(problem, weights));
+    if let Some(returned) = &returned {
+        call.argument.weights = returned.weights.pointer();
+        call.argument.scores = returned.scores.as_ref().map_or(Pointer::NULL, Array::pointer);
+        call.argument.weight_offsets = returned.offsets.pointer();
     }
     match call.fast {
         Some(width) => {
@@ -115,42 +115,42 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
             };
             call.launch_fast("forward", width, blocks);
         }
-        None if problem.queries == Queries::One => single::launch(&call, "forward"),
+        None if problem.queries == QueryCount::One => single::launch(&call, "forward"),
         None => call.launch_generic("forward", Side::Queries, 1),
     }
-    let (weights, scores) = kept.map(|kept| kept.to_vecs()).unzip();
-    Forward { context, peaks, weights, scores: scores.flatten() }
+    let (weights, scores) = returned.map(|returned| returned.to_vecs()).unzip();
+    Forward { context, stats, weights, scores: scores.flatten() }
 }
 
 /// Writes the requested gradients of queries, keys and values.
 pub(super) fn backward(
     problem: &Problem,
-    peaks: &Array,
+    stats: &Array,
     gradient: &Array,
     sinks: &mut [Sink<'_>],
     targets: [Option<Target>; 3],
 ) {
     let rows = problem.query_sequences.tokens();
     let delta = Array::scratch_on(Device::Cuda, DType::F32, problem.heads, rows);
-    let mut call = Call::new(problem, Weights::Discard);
+    let mut call = Call::new(problem, ReturnWeights::None);
     let argument = &mut call.argument;
     argument.d_o = gradient.pointer();
-    argument.peaks = peaks.pointer();
+    argument.stats = stats.pointer();
     argument.delta = delta.pointer();
-    let place = |target: Option<Target>| match target {
+    let destination = |target: Option<Target>| match target {
         None => (Pointer::NULL, 0),
         Some(Target { sink, column }) => {
             let array = &sinks[sink].array;
             (array.pointer().offset(column * array.dtype().bytes()), array.width() as u32)
         }
     };
-    let [queries, keys, values] = targets.map(place);
+    let [queries, keys, values] = targets.map(destination);
     (argument.dq, argument.dq_stride) = queries;
     (argument.dk, argument.dk_stride) = keys;
     (argument.dv, argument.dv_stride) = values;
     // The fast kernels read and write eight elements at a time.
-    let is_even = |(pointer, stride): (Pointer, u32)| pointer.0 % 16 == 0 && stride % 8 == 0;
-    match call.fast.filter(|_| [queries, keys, values].into_iter().all(is_even)) {
+    let is_aligned = |(pointer, stride): (Pointer, u32)| pointer.0 % 16 == 0 && stride % 8 == 0;
+    match call.fast.filter(|_| [queries, keys, values].into_iter().all(is_aligned)) {
         Some(width) => {
             let (heads, work) = (problem.heads, call.work.clone());
             let kinds = &work.fast_queries.kinds;
@@ -180,7 +180,7 @@ pub(super) fn backward(
                 _ => side_by_side(&mut [&mut short, &mut whole, &mut longer]),
             }
         }
-        None if problem.queries == Queries::One => single::launch(&call, "backward"),
+        None if problem.queries == QueryCount::One => single::launch(&call, "backward"),
         None => {
             call.launch_generic("backward_queries", Side::Queries, 2);
             call.launch_generic("backward_keys", Side::Keys, 2);
@@ -203,7 +203,7 @@ enum Side {
 }
 
 impl<'a> Call<'a> {
-    fn new(problem: &'a Problem, weights: Weights) -> Call<'a> {
+    fn new(problem: &'a Problem, weights: ReturnWeights) -> Call<'a> {
         let Problem {
             inputs,
             query_sequences,
@@ -217,31 +217,31 @@ impl<'a> Call<'a> {
             rounding: _,
             queries: _,
         } = problem;
-        let work = Work::of(query_sequences, key_sequences);
+        let work = WorkLists::of(query_sequences, key_sequences);
         let parts = inputs.each_ref().map(|(tensor, column)| {
             let array = tensor.array();
             (array.pointer().offset(column * array.dtype().bytes()), array.width())
         });
         let [q, k, v] = parts;
-        let is_even = |&(pointer, stride): &(Pointer, usize)| pointer.0 % 16 == 0 && stride % 8 == 0;
+        let is_aligned = |&(pointer, stride): &(Pointer, usize)| pointer.0 % 16 == 0 && stride % 8 == 0;
         let fits = inputs[0].0.dtype() == DType::Bf16
             && d_k == d_v
             && WIDTHS.contains(d_k)
-            && weights == Weights::Discard
+            && weights == ReturnWeights::None
             && !mask.has_booleans()
-            && parts.iter().all(is_even);
+            && parts.iter().all(is_aligned);
         let booleans = mask.has_booleans().then(|| {
             let (allowed, offsets) = mask.booleans(query_sequences, key_sequences);
             [upload(&allowed), upload(&offsets)]
         });
-        let drawn = DropoutArgument::always(*dropout);
+        let dropout_argument = DropoutArgument::always(*dropout);
         let argument = Argument {
             q: q.0,
             k: k.0,
             v: v.0,
             q_offsets: work.query_offsets.pointer(),
             k_offsets: work.key_offsets.pointer(),
-            dropout: drawn.pointer(),
+            dropout: dropout_argument.pointer(),
             sizes: work.sizes.pointer(),
             mask: booleans.as_ref().map_or(Pointer::NULL, |[allowed, _]| allowed.pointer()),
             mask_offsets: booleans.as_ref().map_or(Pointer::NULL, |[_, offsets]| offsets.pointer()),
@@ -254,14 +254,14 @@ impl<'a> Call<'a> {
             heads: *heads as u32,
             d_k: *d_k as u32,
             d_v: *d_v as u32,
-            peak_rows: query_sequences.tokens() as u32,
+            stats_rows: query_sequences.tokens() as u32,
             causal: u32::from(mask.is_causal()),
             window: mask.window().map_or(u32::MAX, |distance| distance.min(u32::MAX as usize) as u32),
             scale: *scale,
             ..Argument::zeroed()
         };
         let fast = fits.then_some(*d_k);
-        Call { problem, argument, work, fast, _dropout: drawn, _mask: booleans }
+        Call { problem, argument, work, fast, _dropout: dropout_argument, _mask: booleans }
     }
 
     fn launch_fast(&self, pass: &str, width: usize, blocks: Blocks) {
@@ -269,7 +269,7 @@ impl<'a> Call<'a> {
     }
 
     /// The same argument with another work list.
-    fn with_list(&self, list: &List) -> Argument {
+    fn with_list(&self, list: &WorkList) -> Argument {
         Argument { work: list.items(), work_count: list.counts(), ..self.argument }
     }
 

@@ -15,20 +15,20 @@ const FAST_ROWS: usize = 64;
 const LONG: usize = 128;
 
 /// A list of items.
-pub(super) struct List {
+pub(super) struct WorkList {
     items: Buffer,
     counts: Buffer,
     /// The number of items of each kind.
     pub(super) kinds: Vec<usize>,
 }
 
-impl List {
-    fn new<const N: usize>(kinds: &[Vec<[u32; N]>]) -> List
+impl WorkList {
+    fn new<const N: usize>(kinds: &[Vec<[u32; N]>]) -> WorkList
     where
         [u32; N]: bytemuck::NoUninit,
     {
         let sizes: Vec<u32> = kinds.iter().map(|kind| kind.len() as u32).collect();
-        List {
+        WorkList {
             items: upload_list(&kinds.concat()),
             counts: upload(&sizes),
             kinds: kinds.iter().map(Vec::len).collect(),
@@ -45,53 +45,53 @@ impl List {
 }
 
 /// The lists for queries and keys of these sequences.
-pub(super) struct Work {
+pub(super) struct WorkLists {
     /// The step it belongs to, if any.
     step: Option<u64>,
     queries: Ragged,
     keys: Ragged,
     pub(super) query_offsets: Buffer,
     pub(super) key_offsets: Buffer,
-    generic: [OnceCell<List>; 2],
+    generic: [OnceCell<WorkList>; 2],
     /// All sequences by their queries, forward.
-    pub(super) fast: List,
+    pub(super) fast: WorkList,
     /// Backward: long sequences by their queries; whole ones of up to 128, 64 and 32 tokens.
-    pub(super) fast_queries: List,
+    pub(super) fast_queries: WorkList,
     /// Backward: long sequences by their keys.
-    pub(super) fast_keys: List,
+    pub(super) fast_keys: WorkList,
     /// Number of query rows and the longest key sequence, which define the index of a dropout draw.
     pub(super) sizes: Buffer,
 }
 
-impl Work {
+impl WorkLists {
     /// The lists of a batch. The layers of a model use the same ones: a step's lists are cached until the next step.
-    pub(super) fn of(queries: &Ragged, keys: &Ragged) -> Rc<Work> {
+    pub(super) fn of(queries: &Ragged, keys: &Ragged) -> Rc<WorkLists> {
         thread_local! {
-            static LATEST: RefCell<Vec<Rc<Work>>> = const { RefCell::new(Vec::new()) };
+            static LATEST: RefCell<Vec<Rc<WorkLists>>> = const { RefCell::new(Vec::new()) };
         }
         let step = current_step();
         LATEST.with_borrow_mut(|latest| {
             latest.retain(|work| step.is_some() && work.step == step);
-            let is_it = |work: &&Rc<Work>| work.queries.is_same(queries) && work.keys.is_same(keys);
-            if let Some(work) = latest.iter().find(is_it) {
+            let is_same = |work: &&Rc<WorkLists>| work.queries.is_same(queries) && work.keys.is_same(keys);
+            if let Some(work) = latest.iter().find(is_same) {
                 return work.clone();
             }
-            let work = Rc::new(Work::new(queries, keys, step));
+            let work = Rc::new(WorkLists::new(queries, keys, step));
             latest.push(work.clone());
             work
         })
     }
 
     /// The generic kernels' list by rows of the queries (0) or of the keys (1).
-    pub(super) fn generic(&self, side: usize) -> &List {
+    pub(super) fn generic(&self, side: usize) -> &WorkList {
         self.generic[side].get_or_init(|| {
             let lengths = [&self.queries, &self.keys][side].lengths().enumerate();
             let rows = lengths.flat_map(|(sequence, length)| parts(sequence, length, GENERIC_ROWS));
-            List::new(&[rows.collect()])
+            WorkList::new(&[rows.collect()])
         })
     }
 
-    fn new(queries: &Ragged, keys: &Ragged, step: Option<u64>) -> Work {
+    fn new(queries: &Ragged, keys: &Ragged, step: Option<u64>) -> WorkLists {
         let sizes: Vec<[usize; 2]> = queries.lengths().zip(keys.lengths()).map(|(m, n)| [m, n]).collect();
         let mut first_rows = Vec::with_capacity(sizes.len());
         let mut next = [0, 0];
@@ -117,14 +117,14 @@ impl Work {
         let whole = |least: usize, most: usize| -> Vec<[u32; 8]> {
             within(least, most).map(|(sequence, _)| item(sequence, 0)).collect()
         };
-        Work {
+        WorkLists {
             step,
             query_offsets: queries.on_gpu(),
             key_offsets: keys.on_gpu(),
             generic: [const { OnceCell::new() }; 2],
-            fast: List::new(&[in_parts(1, 0)]),
-            fast_queries: List::new(&[long(0), whole(65, LONG), whole(33, 64), whole(1, 32)]),
-            fast_keys: List::new(&[long(1)]),
+            fast: WorkList::new(&[in_parts(1, 0)]),
+            fast_queries: WorkList::new(&[long(0), whole(65, LONG), whole(33, 64), whole(1, 32)]),
+            fast_keys: WorkList::new(&[long(1)]),
             sizes: upload(&[queries.real_sizes()[0] as u32, keys.real_sizes()[1] as u32]),
             queries: queries.clone(),
             keys: keys.clone(),

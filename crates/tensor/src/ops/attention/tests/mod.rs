@@ -92,13 +92,13 @@ impl Case {
             scale,
             mask,
             dropout,
-            weights: Weights::Scored,
+            weights: ReturnWeights::WithScores,
             rounding: Rounding::Fused,
         }
     }
 
     /// Queries, keys, values and the gradient of the context.
-    fn numbers(&self, dtype: DType) -> [Array; 4] {
+    fn arrays(&self, dtype: DType) -> [Array; 4] {
         let [queries, keys] = self.sequences();
         let (wide, narrow) = (self.heads * self.d_k, self.heads * self.d_v);
         let shapes = [
@@ -176,7 +176,7 @@ fn naive(case: &Case, inputs: &[Vec<f64>; 3]) -> (Vec<f64>, [Vec<f64>; 2]) {
 }
 
 /// The derivative of `Σ gradient ∘ context` by one element, by central differences in f64.
-fn slope(case: &Case, inputs: &[Vec<f64>; 3], gradient: &[f64], part: usize, at: usize) -> f64 {
+fn derivative(case: &Case, inputs: &[Vec<f64>; 3], gradient: &[f64], part: usize, at: usize) -> f64 {
     let step = 1e-5 * f64::from(case.size);
     let loss = |change: f64| {
         let mut inputs = inputs.clone();
@@ -194,13 +194,13 @@ struct Outcome {
     gradients: [Vec<f32>; 3],
 }
 
-fn run(case: &Case, numbers: &[Array; 4]) -> Outcome {
+fn run(case: &Case, arrays: &[Array; 4]) -> Outcome {
     let [queries, keys] = case.sequences();
-    let [q, k, v] = [0, 1, 2].map(|part| Tensor::variable(numbers[part].clone()));
-    let parts = [&q, &k, &v].map(|tensor| Part::whole(tensor.clone()));
+    let [q, k, v] = [0, 1, 2].map(|part| Tensor::variable(arrays[part].clone()));
+    let parts = [&q, &k, &v].map(|tensor| ColumnView::whole(tensor.clone()));
     let [q_part, k_part, v_part] = parts;
     let attended = attention(q_part, k_part, v_part, &queries, &keys, &case.options());
-    let gradients = backward_from(&attended.context, numbers[3].clone());
+    let gradients = backward_from(&attended.context, arrays[3].clone());
     let gradient = |tensor: &Tensor| gradients.of(tensor).expect("a gradient").to(DType::F32).f32().to_vec();
     Outcome {
         context: attended.context.to_vec(),
@@ -223,21 +223,22 @@ fn close(what: &str, ours: &[f32], exact: &[f64], tolerance: f64) {
 
 fn check(name: &str, case: &Case, dtype: DType) {
     let tolerance = if dtype == DType::F32 { 1e-5 } else { 2e-2 };
-    let numbers = case.numbers(dtype);
-    let outcome = run(case, &numbers);
-    let inputs = [0, 1, 2].map(|part| wide(&numbers[part]));
+    let arrays = case.arrays(dtype);
+    let outcome = run(case, &arrays);
+    let inputs = [0, 1, 2].map(|part| wide(&arrays[part]));
     let (context, [weights, scores]) = naive(case, &inputs);
     close(&format!("{name}: context"), &outcome.context, &context, tolerance);
     // Weights never pass through bf16.
     close(&format!("{name}: weights"), &outcome.weights.concat().concat(), &weights, 1e-5);
     close(&format!("{name}: scores"), &outcome.scores.concat().concat(), &scores, 1e-5);
-    let gradient = wide(&numbers[3]);
+    let gradient = wide(&arrays[3]);
     for part in 0..3 {
         // A prime stride visits all rows, heads and columns.
         let chosen: Vec<usize> =
             (0..inputs[part].len()).step_by(if inputs[part].len() < 300 { 1 } else { 23 }).collect();
         let ours: Vec<f32> = chosen.iter().map(|&at| outcome.gradients[part][at]).collect();
-        let exact: Vec<f64> = chosen.iter().map(|&at| slope(case, &inputs, &gradient, part, at)).collect();
+        let exact: Vec<f64> =
+            chosen.iter().map(|&at| derivative(case, &inputs, &gradient, part, at)).collect();
         close(&format!("{name}: gradient of input {part}"), &ours, &exact, tolerance.max(2e-5));
     }
 }

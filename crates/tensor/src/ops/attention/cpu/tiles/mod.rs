@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use half::bf16;
 
+use super::arena::Arena;
 use super::layout::BLOCK;
-use super::parts::Parts;
 use super::rows::Columns;
 use crate::cpu::gemm::tiles::{DEPTH, transpose};
 use crate::cpu::isa::{self, Isa};
@@ -75,27 +75,27 @@ impl Sizes {
 
 /// The number of elements of each type in a task's workspace.
 #[derive(Clone, Copy)]
-struct Extent {
-    halves: usize,
-    singles: usize,
+struct WorkspaceSize {
+    bf16s: usize,
+    f32s: usize,
 }
 
 /// A task's memory.
 struct Memory {
-    halves: Array,
-    singles: Array,
+    bf16s: Array,
+    f32s: Array,
 }
 
 impl Memory {
-    fn new(extent: Extent) -> Memory {
+    fn new(size: WorkspaceSize) -> Memory {
         Memory {
-            halves: Array::scratch(DType::Bf16, 1, extent.halves),
-            singles: Array::scratch(DType::F32, 1, extent.singles),
+            bf16s: Array::scratch(DType::Bf16, 1, size.bf16s),
+            f32s: Array::scratch(DType::F32, 1, size.f32s),
         }
     }
 
-    fn parts(&mut self) -> (Parts<'_, bf16>, Parts<'_, f32>) {
-        (Parts::of(self.halves.bf16_mut()), Parts::of(self.singles.f32_mut()))
+    fn arenas(&mut self) -> (Arena<'_, bf16>, Arena<'_, f32>) {
+        (Arena::of(self.bf16s.bf16_mut()), Arena::of(self.f32s.f32_mut()))
     }
 }
 

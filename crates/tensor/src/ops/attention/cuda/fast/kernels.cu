@@ -11,7 +11,7 @@ struct Job {
     __device__ __forceinline__ Job(const Attention& a) : rest(blockIdx.x), items(a.work) {}
 
     // Whether the block belongs to the current kind, which has so many jobs.
-    __device__ __forceinline__ bool is_of(u32 jobs) const { return rest < jobs; }
+    __device__ __forceinline__ bool is_current(u32 jobs) const { return rest < jobs; }
     __device__ __forceinline__ void skip(u32 jobs) { rest -= jobs; }
     __device__ __forceinline__ void skip_items(u32 count) { items += 8 * count; }
     __device__ __forceinline__ Pair pair(u32 heads, u32 unit) const { return Pair(items + 8 * (unit / heads), unit % heads); }
@@ -21,7 +21,7 @@ template <int D> __device__ __forceinline__ void backward(const Attention& a) {
     u32 heads = a.heads, longer = a.work_count[0] + a.work_count[1], c64 = a.work_count[2], c32 = a.work_count[3];
     Job job(a);
     job.skip_items(longer);
-    if (job.is_of(heads * c64)) {
+    if (job.is_current(heads * c64)) {
         backward_small<D, 64>(a, job.pair(heads, job.rest));
         return;
     }
@@ -33,10 +33,10 @@ template <int D> __device__ __forceinline__ void backward(const Attention& a) {
 }
 
 template <int D> __device__ __forceinline__ void backward_whole(const Attention& a) {
-    u32 heads = a.heads, many = a.work_count[0], c128 = a.work_count[1];
+    u32 heads = a.heads, long_items = a.work_count[0], c128 = a.work_count[1];
     Job job(a);
-    job.skip_items(many);
-    if (job.is_of(heads * c128)) backward_small<D, 128>(a, job.pair(heads, job.rest));
+    job.skip_items(long_items);
+    if (job.is_current(heads * c128)) backward_small<D, 128>(a, job.pair(heads, job.rest));
 }
 
 }  // namespace fast
@@ -47,7 +47,7 @@ template <int D> __device__ __forceinline__ void backward_whole(const Attention&
         attention_fast_forward_##D(Attention a) {                                                                      \
         await_earlier();                                                                                               \
         fast::Job job(a);                                                                                              \
-        if (!job.is_of(a.heads * a.work_count[0])) return;                                                             \
+        if (!job.is_current(a.heads * a.work_count[0])) return;                                                        \
         fast::Pair pair = job.pair(a.heads, job.rest);                                                                 \
         fast::forward<D>(a, pair, pair.first);                                                                         \
     }                                                                                                                  \
@@ -62,12 +62,12 @@ template <int D> __device__ __forceinline__ void backward_whole(const Attention&
     extern "C" __global__ void __launch_bounds__(128, long_blocks) attention_fast_backward_queries_##D(Attention a) {  \
         await_earlier();                                                                                               \
         fast::Job job(a);                                                                                              \
-        if (job.is_of(a.heads * a.work_count[0])) fast::backward_queries<D>(a, job.pair(a.heads, job.rest));           \
+        if (job.is_current(a.heads * a.work_count[0])) fast::backward_queries<D>(a, job.pair(a.heads, job.rest));      \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(128, long_blocks) attention_fast_backward_keys_##D(Attention a) {     \
         await_earlier();                                                                                               \
         fast::Job job(a);                                                                                              \
-        if (job.is_of(a.heads * a.work_count[0])) fast::backward_keys<D>(a, job.pair(a.heads, job.rest));              \
+        if (job.is_current(a.heads * a.work_count[0])) fast::backward_keys<D>(a, job.pair(a.heads, job.rest));         \
     }
 
 #if __CUDA_ARCH__ >= 900

@@ -41,22 +41,22 @@ extern __shared__ __align__(1024) u8 memory[];
 
 // Mask and softmax statistics of a query. Keys are indexed from the first in shared memory; one of them is visible if
 // (u32)(key - start) < count.
-struct __align__(16) Row {
-    float top, share;
+struct __align__(16) RowInfo {
+    float top, inv_sum;
     u32 start, count;
 };
 
 // Layout of shared memory: first tensors, then row information.
-struct Room {
+struct SharedLayout {
     u32 tensors, bytes;     // address of the first, size of each
-    Row *rows;              // one for every row
+    RowInfo *rows;              // one for every row
     u32 *keep;              // four for every row: a bit for every key, 1 = not dropped
     float *deltas;          // one for every row
 
-    __device__ __forceinline__ Room(int count, int height, int width) {
+    __device__ __forceinline__ SharedLayout(int count, int height, int width) {
         bytes = height * width * 2;
         tensors = shared_address(memory);
-        rows = (Row*)(memory + count * bytes);
+        rows = (RowInfo*)(memory + count * bytes);
         keep = (u32*)(rows + height);
         deltas = (float*)(keep + height * 4);
     }
@@ -65,16 +65,16 @@ struct Room {
 
 // Rows are 2 D bytes. Their 16-byte pieces are swizzled so that eight rows' pieces of one column are in different
 // banks.
-template <int D> __device__ __forceinline__ u32 place(u32 row, u32 piece) {
-    u32 turn = D == 32 ? row >> 1 & 3 : row & 7;
-    return row * (2 * D) + ((piece ^ turn) << 4);
+template <int D> __device__ __forceinline__ u32 swizzle(u32 row, u32 piece) {
+    u32 bits = D == 32 ? row >> 1 & 3 : row & 7;
+    return row * (2 * D) + ((piece ^ bits) << 4);
 }
 
 // A lane's address argument of load_blocks for the 16 x 16 tile at a row that is a multiple of 16, columns 0 to 15.
 // XOR with 32 i moves 16 i columns on.
 template <int D> __device__ __forceinline__ u32 tile(u32 tensor, int row) {
     u32 lane = threadIdx.x & 31;
-    return tensor + place<D>(row + (lane & 15), lane >> 4);
+    return tensor + swizzle<D>(row + (lane & 15), lane >> 4);
 }
 
 // The warps that work on one head of a sequence, and their rows in shared memory: a block, or half of it (up to 32 tokens).
@@ -91,7 +91,7 @@ struct Group {
     // Its first row in shared memory.
     __device__ __forceinline__ int row() const { return split ? number() * 32 : 0; }
     // Barrier for the group's threads.
-    __device__ __forceinline__ void meet() const {
+    __device__ __forceinline__ void sync() const {
         if (split) barrier(1 + number(), threads());
         else __syncthreads();
     }
@@ -123,24 +123,24 @@ __device__ __forceinline__ bf16 *to(void *part, u32 stride, int row, u32 head) {
     return (bf16*)part + (u64)row * stride + head * D;
 }
 
-// Starts asynchronous copies of rows into a tensor, at most MOST if that is known (not 0); padding rows up to a multiple
+// Starts asynchronous copies of rows into a tensor, at most MAX_ROWS if that is known (not 0); padding rows up to a multiple
 // of 16 become 0, because 0 times their contents must be 0. Each thread copies one piece of a row at a time. (The step is
 // a multiple of 8 rows, so the piece's place in a row stays the same.)
-template <int D, int MOST = 0>
+template <int D, int MAX_ROWS = 0>
 __device__ __forceinline__ void copy_rows(const Group& group, u32 tensor, const bf16 *from, u32 stride, int count) {
     const u32 pieces = D / 8;
     const int step = group.threads() / pieces;
     u32 piece = group.thread() % pieces;
     int first = group.thread() / pieces;
-    u32 place = tensor + fast::place<D>(group.row() + first, piece);
+    u32 place = tensor + fast::swizzle<D>(group.row() + first, piece);
     const bf16 *source = from + (u64)first * stride + piece * 8;
 #pragma unroll
-    for (int i = 0; i < MOST; i += step) {
+    for (int i = 0; i < MAX_ROWS; i += step) {
         int row = first + i;
         if (row < up16(count)) copy16(place + i * 2 * D, row < count ? source + (u64)i * stride : from, row < count);
     }
 #pragma unroll 4
-    for (int row = first; MOST == 0 && row < up16(count); row += step) {
+    for (int row = first; MAX_ROWS == 0 && row < up16(count); row += step) {
         copy16(place, row < count ? source : from, row < count);
         place += step * 2 * D;
         source += (u64)step * stride;
@@ -166,22 +166,22 @@ __device__ __forceinline__ u32 keep16(const Dropout& dropout, u64 index) {
 }
 
 // Fills in the row information of `count` queries from `query` on, with `keys` keys from `key` on in shared memory.
-__device__ __forceinline__ void know_rows(const Attention& a, const Pair& pair, const Group& group, const Room& room,
-                                          int query, int count, int key, int keys, bool peaks) {
+__device__ __forceinline__ void load_row_info(const Attention& a, const Pair& pair, const Group& group, const SharedLayout& layout,
+                                          int query, int count, int key, int keys, bool stats) {
 #pragma unroll 1
     for (int i = group.thread(); i < up16(count); i += group.threads()) {
-        Row row = { 0.0f, 0.0f, 0, 0 };
+        RowInfo row = { 0.0f, 0.0f, 0, 0 };
         if (i < count) {
-            Limits limits = seen(a, query + i, pair.m, pair.n);
+            Limits limits = visible_keys(a, query + i, pair.m, pair.n);
             row.start = limits.start - key;
             row.count = limits.end - limits.start;
-            if (peaks) {
-                float2 peak = ((const float2*)a.peaks)[(u64)pair.head * a.peak_rows + pair.q_row + query + i];
-                row.top = peak.x;
-                row.share = peak.y;
+            if (stats) {
+                float2 row_stats = ((const float2*)a.stats)[(u64)pair.head * a.stats_rows + pair.q_row + query + i];
+                row.top = row_stats.x;
+                row.inv_sum = row_stats.y;
             }
         }
-        room.rows[group.row() + i] = row;
+        layout.rows[group.row() + i] = row;
     }
     Dropout dropout = *a.dropout;
     u32 halves = (keys + 15) / 16;
@@ -192,7 +192,7 @@ __device__ __forceinline__ void know_rows(const Attention& a, const Pair& pair, 
         u32 row = i / halves, half = i % halves;
         u32 bits = 0xffff;
         if (dropout.threshold != 0) bits = keep16(dropout, first + (u64)row * longest + 16 * half);
-        ((u16*)room.keep)[(group.row() + row) * 8 + half] = bits;
+        ((u16*)layout.keep)[(group.row() + row) * 8 + half] = bits;
     }
 }
 
@@ -340,8 +340,8 @@ __device__ __forceinline__ float minus_infinity() { return __uint_as_float(0xff8
 // The range of keys in shared memory that a tile of queries sees, from a multiple of 32 on.
 __device__ __forceinline__ Limits keys_of(const Attention& a, const Pair& pair, int query, int count, int key, int keys) {
     Limits limits;
-    limits.start = clamp(seen(a, query, pair.m, pair.n).start - key, 0, keys) & ~31;
-    limits.end = clamp(seen(a, query + count - 1, pair.m, pair.n).end - key, 0, keys);
+    limits.start = clamp(visible_keys(a, query, pair.m, pair.n).start - key, 0, keys) & ~31;
+    limits.end = clamp(visible_keys(a, query + count - 1, pair.m, pair.n).end - key, 0, keys);
     return limits;
 }
 

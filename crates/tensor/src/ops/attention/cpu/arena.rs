@@ -2,7 +2,7 @@
 
 /// Hands out slices of one buffer, one after another. A workspace takes its buffers from it twice: in counting mode,
 /// without memory, to measure the size it needs, and then from memory of that size.
-pub(super) struct Parts<'a, T> {
+pub(super) struct Arena<'a, T> {
     /// `None` in counting mode.
     rest: Option<&'a mut [T]>,
     taken: usize,
@@ -11,15 +11,15 @@ pub(super) struct Parts<'a, T> {
 /// Slices begin at multiples of this many elements.
 const UNIT: usize = 32;
 
-impl<'a, T> Parts<'a, T> {
+impl<'a, T> Arena<'a, T> {
     /// Counting mode: slices are empty.
-    pub(super) fn counting() -> Parts<'a, T> {
-        Parts { rest: None, taken: 0 }
+    pub(super) fn counting() -> Arena<'a, T> {
+        Arena { rest: None, taken: 0 }
     }
 
     /// Slices of `memory`, which has the size counted before.
-    pub(super) fn of(memory: &'a mut [T]) -> Parts<'a, T> {
-        Parts { rest: Some(memory), taken: 0 }
+    pub(super) fn of(memory: &'a mut [T]) -> Arena<'a, T> {
+        Arena { rest: Some(memory), taken: 0 }
     }
 
     /// The next `len` elements.
