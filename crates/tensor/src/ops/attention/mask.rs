@@ -7,8 +7,9 @@ use crate::Ragged;
 
 /// Which keys a query may see. Rules combine: a key is visible if all of them allow it.
 ///
-/// Positions are aligned at the end: the last query is at the position of the last key. For equal lengths that is the
-/// usual triangle and band; with cached keys it is what the newest queries of the full sequence would see.
+/// Positions are aligned at the end: the last query is at the position of the last key. For equal lengths
+/// that is the usual triangle and band; with cached keys it is what the newest queries of the full sequence
+/// would see.
 #[derive(Clone, Debug, Default)]
 pub struct Mask {
     causal: bool,
@@ -126,7 +127,8 @@ impl Mask {
         self.within
     }
 
-    /// For every sequence queries × keys bytes, 1 where all boolean masks allow; and the index of each sequence's first byte.
+    /// For every sequence queries × keys bytes, 1 where all boolean masks allow; and the index of each
+    /// sequence's first byte.
     pub(in crate::ops) fn booleans(&self, queries: &Ragged, keys: &Ragged) -> (Vec<u8>, Vec<u64>) {
         let (mut allowed, mut starts) = (Vec::new(), Vec::new());
         for (sequence, (n_queries, n_keys)) in queries.lengths().zip(keys.lengths()).enumerate() {
@@ -152,7 +154,8 @@ impl Mask {
         }
     }
 
-    /// One query's row of the boolean masks of a single sequence, as the mask of a sequence with that query alone.
+    /// One query's row of the boolean masks of a single sequence, as the mask of a sequence with that query
+    /// alone.
     ///
     /// # Panics
     /// If there are several sequences, or the mask is causal or has a window.

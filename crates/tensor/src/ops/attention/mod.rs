@@ -17,14 +17,15 @@
 //! dQ = scale · dS K       dK = scale · dSᵀ Q
 //! ```
 //!
-//! Scores and weights are computed in f32 for 32 queries of one head at a time, whatever the tensors' type (on AMX the
-//! factors of the next product, `W` and `dS`, are rounded to bf16: see `cpu::tiles`). Saved for backward: the inputs
-//! and, for every row and head, the largest score and the sum of exponentials; the weights are recomputed. Each sum
-//! runs in one order that depends on its sequence alone, so results have the same bits in any batch and for any number
-//! of threads. Windows bound the keys that a block reads: `O(r·n·d)`.
+//! Scores and weights are computed in f32 for 32 queries of one head at a time, whatever the tensors' type
+//! (on AMX the factors of the next product, `W` and `dS`, are rounded to bf16: see `cpu::tiles`). Saved for
+//! backward: the inputs and, for every row and head, the largest score and the sum of exponentials; the
+//! weights are recomputed. Each sum runs in one order that depends on its sequence alone, so results have the
+//! same bits in any batch and for any number of threads. Windows bound the keys that a block reads:
+//! `O(r·n·d)`.
 //!
-//! Why the scale is `1/√d_k`: if the elements of `q` and `k` have variance 1, `q · k` has variance `d_k`; such scores
-//! saturate softmax: one weight goes to 1 and the gradient to 0.
+//! Why the scale is `1/√d_k`: if the elements of `q` and `k` have variance 1, `q · k` has variance `d_k`;
+//! such scores saturate softmax: one weight goes to 1 and the gradient to 0.
 
 use std::ops::Range;
 
@@ -71,7 +72,8 @@ pub enum ReturnWeights {
     /// None: they never exist all at once.
     #[default]
     None,
-    /// The weights of the first query of every sequence, which a classifier shows: they grow with the keys alone.
+    /// The weights of the first query of every sequence, which a classifier shows: they grow with the keys
+    /// alone.
     FirstQuery,
     /// All weights of every head.
     All,
@@ -97,7 +99,8 @@ pub struct AttentionOutput {
     /// Per sequence, then head: queries × keys weights (before dropout), row-major, if requested. With
     /// [`ReturnWeights::FirstQuery`] only the first row.
     pub weights: Option<Vec<Vec<Vec<f32>>>>,
-    /// `S` in the shape of the weights, −∞ where the mask hides a key, if requested ([`ReturnWeights::WithScores`]).
+    /// `S` in the shape of the weights, −∞ where the mask hides a key, if requested
+    /// ([`ReturnWeights::WithScores`]).
     pub scores: Option<Vec<Vec<Vec<f32>>>>,
 }
 
@@ -114,8 +117,8 @@ impl ColumnView {
     }
 }
 
-/// Multi-head scaled dot product attention over ragged batches: sequence `i` of the queries attends to sequence `i` of
-/// the keys and values. The context has the type of the inputs.
+/// Multi-head scaled dot product attention over ragged batches: sequence `i` of the queries attends to
+/// sequence `i` of the keys and values. The context has the type of the inputs.
 ///
 /// # Panics
 /// If shapes, types or sequences do not match, or if a query sees no key (see [`Mask::check`]).
@@ -130,8 +133,8 @@ pub fn attention(
     attend([queries, keys, values], [query_sequences, key_sequences], QueryCount::Any, options)
 }
 
-/// [`attention`] with one query per sequence, as in attention pooling. The GPU has kernels of its own for it, which sum
-/// in another order.
+/// [`attention`] with one query per sequence, as in attention pooling. The GPU has kernels of its own for it,
+/// which sum in another order.
 ///
 /// # Panics
 /// As [`attention`].
@@ -222,8 +225,9 @@ struct Problem {
     queries: QueryCount,
 }
 
-/// The number of queries per sequence that the caller promises for every batch. Kernels are chosen by it and not by the
-/// lengths: otherwise a sentence of one token would have other bits alone than batched with a longer one.
+/// The number of queries per sequence that the caller promises for every batch. Kernels are chosen by it and
+/// not by the lengths: otherwise a sentence of one token would have other bits alone than batched with a
+/// longer one.
 #[derive(Clone, Copy, PartialEq)]
 enum QueryCount {
     Any,
@@ -233,7 +237,8 @@ enum QueryCount {
 /// The results of the forward pass.
 struct Forward {
     context: Array,
-    /// For every head and row, the statistics to recompute its softmax: the largest score and the sum of exponentials.
+    /// For every head and row, the statistics to recompute its softmax: the largest score and the sum of
+    /// exponentials.
     stats: Array,
     /// For every sequence and head.
     weights: Option<Vec<Vec<f32>>>,

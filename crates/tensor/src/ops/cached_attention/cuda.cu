@@ -1,14 +1,14 @@
-// Attention of single queries to stored rows. A warp has one head of one query and goes through what the query sees in chunks. So the
-// bits of a result depend on the query and what it sees, in its order, and on nothing else.
+// Attention of single queries to cached rows. A warp has one head of one query and processes the query's rows in chunks. So the
+// bits of a result depend on the query and its rows, in their order, and on nothing else.
 
 // As in cuda.rs.
 struct Job {
     const void* queries;
     const void* stored;
     void* out;
-    const uint2* spans;     // of each query: where what it sees begins, and how many rows that is
-    const u32* slots;       // the rows that spans count; null if spans are rows themselves
-    const void* newest;     // for each query the last of the rows that it sees, which is not stored yet; null if all are
+    const uint2* spans;     // for each query: first row and number of rows that it sees
+    const u32* slots;       // the rows that spans index; null if spans are row ranges
+    const void* newest;     // for each query its last row, if that is not stored yet; else null
     u32 rows, heads, query_stride, stored_width, d_k, d_v;
     float scale;
     u32 newest_stride;
@@ -28,10 +28,10 @@ __device__ __forceinline__ void load2(const float* from, float* x) {
     x[0] = v.x, x[1] = v.y;
 }
 
-// A lane for each key, then a lane for every column of the values.
-// EVEN: rows, heads and columns begin at multiples of eight numbers. A lane has columns 2 lane, 2 lane + 1, and the same 64 on; or,
+// First a lane for each key, then a lane for every column of the values.
+// EVEN: rows, heads and columns begin at multiples of eight elements. A lane has columns 2 lane, 2 lane + 1, and the same 64 on; or,
 // where they are not even, column lane, and the same 32 on.
-// MOST: numbers of a head's key or value.
+// MOST: the largest width of a head's key or value.
 template <class T, bool EVEN, u32 MOST> __device__ __forceinline__ void attend(const Job& job) {
     __shared__ __align__(16) float all[WARPS][MOST];
     await_earlier_and_let_come();
@@ -68,7 +68,7 @@ template <class T, bool EVEN, u32 MOST> __device__ __forceinline__ void attend(c
             score = sum * job.scale;
         }
         float higher = fmaxf(top, warp_max(score));
-        // The first time exp(-inf) = 0 meets sums that are 0.
+        // In the first chunk exp(-inf) = 0 scales sums that are 0.
         float factor = expf(top - higher), weight = lane < count ? expf(score - higher) : 0.0f;
         top = higher;
         total = total * factor + warp_sum(weight);
@@ -96,7 +96,7 @@ template <class T, bool EVEN, u32 MOST> __device__ __forceinline__ void attend(c
             }
         }
     }
-    // A row that sees nothing only fills a batch up.
+    // A query without rows is padding.
     float share = total > 0.0f ? 1.0f / total : total == 0.0f ? 0.0f : total;
     T* out = (T*)job.out + ((u64)row * job.heads + head) * job.d_v;
     #pragma unroll
@@ -116,8 +116,8 @@ ATTEND(attend_uneven_bf16, bf16, false, 256)
 ATTEND(attend_wide_f32, float, false, 1024)
 ATTEND(attend_wide_bf16, bf16, false, 1024)
 
-// Writes columns of each row to the last of the slots that its query sees. A block has a row; pieces of 16 bytes, if they begin at a
-// multiple of that.
+// Writes columns of each row to the last of the slots that its query sees. A block has a row; copies are 16 bytes wide if everything
+// is aligned to that.
 template <class T>
 __device__ __forceinline__ void keep(const T* from, T* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {
     await_earlier_and_let_come();

@@ -1,4 +1,4 @@
-//! Attention to stored rows on the GPU. What queries see is given to the GPU once a step, for all layers.
+//! Attention to cached rows on the GPU. The slot table is uploaded once a step, for all layers.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ pub(crate) static MODULE: Module = Module::early(
     concat!(include_str!("../../cuda/mma.cu"), include_str!("cuda.cu"), include_str!("fast.cu")),
 );
 
-/// As in the kernels' source: warps of a block, queries that share a product, numbers of a head's key or value, and the same for
-/// wide heads.
+/// As in the kernels' source: warps of a block, queries that share a product, the largest width of a head's key or value, and
+/// the same for the wide kernel.
 const WARPS: usize = 4;
 const TOGETHER: usize = 8;
 const MOST: usize = 256;
 const MOST_WIDE: usize = 1024;
 
-/// For each query of a step the stored rows that it sees, in the GPU's memory until the step ends.
+/// For each query of a step the cached rows that it sees, in GPU memory until the step ends.
 pub struct KeyLists {
     queries: usize,
     spans: Buffer,
@@ -29,23 +29,24 @@ pub struct KeyLists {
     /// One past the largest row.
     end: usize,
     sees_nothing: bool,
-    /// How many neighbours see the same rows, at most.
+    /// The largest number of neighbouring queries that see the same rows.
     most_alike: usize,
 }
 
 impl KeyLists {
-    /// Rows anywhere, in the order of their positions: the pasts of hypotheses, each a range of `slots`. The query's own row is the
+    /// Any rows, in the order of their positions: the prefixes of hypotheses, each a range of `slots`. The query's own row is the
     /// last of its range.
     pub fn of_slots(slots: &[u32], ranges: impl IntoIterator<Item = Range<usize>>) -> KeyLists {
         let lists = KeyLists::of_ranges(ranges);
         assert!(lists.end <= slots.len(), "cached attention: slot {} of {}", lists.end, slots.len());
-        // There are hundreds of thousands: as plain numbers they are compared many at a time.
+        // There are hundreds of thousands: over plain integers this loop is vectorized.
         let end = slots.iter().copied().fold(0, u32::max) as usize + usize::from(!slots.is_empty());
-        // They grow with every step: twice the room, so that most steps find all else where it was.
+        // The list grows with every step: it is uploaded to a buffer of twice the size, so that most steps find everything else
+        // at the same address.
         KeyLists { slots: Some(upload_doubled(slots)), end, ..lists }
     }
 
-    /// Consecutive rows: the memories of sentences.
+    /// Consecutive rows: the encoder outputs of sentences.
     pub fn of_ranges(ranges: impl IntoIterator<Item = Range<usize>>) -> KeyLists {
         let (mut spans, mut end) = (Vec::new(), 0);
         for rows in ranges {
@@ -91,7 +92,7 @@ struct Job {
     unused: u32,
 }
 
-/// Panics with a sentence if queries and lists do not fit together.
+/// Panics if queries and table do not match.
 pub(super) fn check(queries: &Part, stored: &Array, lists: &KeyLists) {
     let (rows, tensor) = (queries.tensor.rows(), &queries.tensor);
     assert_eq!(rows, lists.queries, "cached attention: {tensor:?} and {} lists of keys", lists.queries);
@@ -109,12 +110,12 @@ fn start_of(part: &Part) -> Pointer {
     part.tensor.array().pointer().offset(part.columns.start * part.tensor.dtype().bytes())
 }
 
-/// Whether every eight numbers of a row lie at a multiple of 16 bytes.
+/// Whether all groups of eight elements of a row begin at a multiple of 16 bytes.
 fn is_aligned(part: &Part) -> bool {
     part.tensor.width().is_multiple_of(8) && part.columns.start.is_multiple_of(8)
 }
 
-/// With `newest`, the last row that each query sees is stored on the way.
+/// With `newest`, also stores the last row that each query sees.
 pub(super) fn attend(
     queries: &Part,
     stored: &Array,
@@ -127,10 +128,10 @@ pub(super) fn attend(
     let (rows, heads) = (tensor.rows(), options.heads);
     let (d_k, d_v) = (options.key_width / heads, value_width / heads);
     let widest = d_k.max(d_v);
-    assert!(widest <= MOST_WIDE, "cached attention: heads of {widest} numbers on a GPU, at most {MOST_WIDE}");
+    assert!(widest <= MOST_WIDE, "cached attention: heads of width {widest} on a GPU, at most {MOST_WIDE}");
     let fits = d_k == d_v && matches!(d_k, 32 | 64 | 128) && is_aligned(queries);
     let is_fast = fits && tensor.dtype() == DType::Bf16;
-    // The fast kernels store what is new themselves, where lists say to which slots.
+    // The fast kernels store the newest rows themselves, if the table has slots.
     let is_taken = |part: &&Part| {
         is_fast && part.tensor.dtype() == DType::Bf16 && is_aligned(part) && lists.slots.is_some()
     };
@@ -139,7 +140,7 @@ pub(super) fn attend(
         keep(&part.tensor, &part.columns, stored, lists);
     }
     let out = Array::scratch_on(Device::Cuda, tensor.dtype(), rows, value_width);
-    // As many queries as its warps can have at once.
+    // As many queries as the warps of a block process at once.
     let tile = WARPS * lists.most_alike.min(TOGETHER);
     let job = Job {
         queries: start_of(queries),
@@ -160,7 +161,7 @@ pub(super) fn attend(
         unused: 0,
     };
     if is_fast {
-        // Hypotheses of a sentence see the same source, each of them a past of its own.
+        // The hypotheses of a sentence see the same source rows, but each has its own prefix.
         let (kind, blocks) = match lists.slots {
             Some(_) => ("bf16", (rows * heads).div_ceil(WARPS)),
             None => ("tiled", rows.div_ceil(tile) * heads),
@@ -186,7 +187,7 @@ pub(super) fn grown(array: &Array, rows: usize) -> Array {
     more
 }
 
-/// Writes columns of each row to the last of the rows that its query sees; nothing of rows that see none.
+/// Writes columns of each row to the last of the rows that its query sees; rows of queries that see none are skipped.
 pub(super) fn keep(from: &Tensor, columns: &Range<usize>, stored: &Array, lists: &KeyLists) {
     let slots = lists.slots.as_ref().expect("lists of slots");
     assert!(lists.end <= stored.rows(), "key value store: row {} of {stored:?}", lists.end - 1);

@@ -1,8 +1,8 @@
-// Attention of single queries to stored rows by tensor cores: bf16, heads of D = 32, 64 or 128 numbers.
+// Attention of single queries to cached rows on tensor cores: bf16, heads of width D = 32, 64 or 128.
 //
 // A warp has one head of up to eight neighbouring queries that see the same rows, as the hypotheses of one sentence do: their keys and
-// values are read once for all of them, in chunks that lie in shared memory. Columns of a product do not know each other, so the bits
-// of a result depend on the query and what it sees, in its order, and on nothing else.
+// values are read once for all of them, in chunks in shared memory. The columns of a product are independent, so the bits of a result
+// depend on the query and its rows, in their order, and on nothing else.
 
 const u32 TOGETHER = 8;             // queries that share a product
 
@@ -11,14 +11,14 @@ template <u32 D> struct Chunk {
     static const u32 PIECES = D / 8;            // of 16 bytes, of a row
     static const u32 BYTES = KEYS * D * 2;      // of its keys, and as many of its values
 
-    // Where a piece of a row lies: eight rows' pieces of one number are in different banks.
+    // Offset of a piece of a row, swizzled: eight rows' pieces of one column are in different banks.
     static __device__ __forceinline__ u32 place(u32 row, u32 piece) {
         u32 turn = PIECES >= 8 ? row & 7 : row / 2 & 3;
         return row * D * 2 + (piece ^ turn) * 16;
     }
 
-    // Sends for the keys, and then for the values, of the rows of a chunk that are `left`; up to a multiple of 16 the others are zero.
-    // The last of all may come otherwise. Lanes read the list of rows at once, and tell each other.
+    // Starts asynchronous copies of the keys, then of the values, of a chunk's remaining `left` rows; padding rows up to a multiple of 16
+    // become zero. The last row is skipped if the caller stores it (newest). Lanes read the list of rows together and shuffle it.
     static __device__ __forceinline__ void fetch(const Job& job, u32 to, u32 head, u32 lane, u32 first, u32 left) {
         u32 listed[(KEYS + 31) / 32];
         #pragma unroll
@@ -43,19 +43,19 @@ template <u32 D> struct Chunk {
     }
 };
 
-// An 8 x 8 block of bf16 the other way round: row g, columns 2 t and 2 t + 1 of it are lane 4 g + t's before and after.
+// Transposes an 8 x 8 block of bf16: lane 4 g + t has row g, columns 2 t and 2 t + 1, before and after.
 __device__ __forceinline__ u32 turned(u32 block) {
     u32 other;
     asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(other) : "r"(block));
     return other;
 }
 
-// `count` queries from `row` on, which all see `span`. `memory` is the warp's own. In all products queries are columns: a lane has
+// `count` queries from `row` on, which all see `span`. `memory` is the warp's own. Queries are the columns of all products: a lane has
 // two of them, 2 t and 2 t + 1.
 template <u32 D> __device__ __forceinline__ void attend_together(const Job& job, u8* memory, u32 head, u32 row, u32 count, uint2 span) {
     typedef Chunk<D> Chunk;
     u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, place = shared_address(memory);
-    // A row that is not stored yet is read where it is, and stored for the steps to come: a lane has a piece of its key or value.
+    // A row that is not stored yet is read from `newest`, and stored for later steps: a lane has a piece of its key or value.
     bool has_piece = job.newest && span.y > 0 && lane < 2 * Chunk::PIECES;
     uint4 newest;
     if (has_piece) {
@@ -98,7 +98,7 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
         for (u32 i = 0; i < 2; i++) {
             #pragma unroll
             for (u32 step = 4; step < 32; step *= 2) highest[i] = fmaxf(highest[i], __shfl_xor_sync(0xffffffffu, highest[i], step));
-            // The first time exp(-inf) = 0 meets sums that are 0.
+            // In the first chunk exp(-inf) = 0 scales sums that are 0.
             float factor = expf(tops[i] - highest[i]);
             tops[i] = highest[i];
             totals[i] *= factor;
@@ -106,7 +106,7 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
             for (u32 m = 0; m < D / 16; m++) sums[m][i] *= factor, sums[m][i + 2] *= factor;
         }
 
-        // Rows are numbers of the values.
+        // Rows are columns of the values.
         wait_for_copies();
         __syncwarp();
         #pragma unroll
@@ -126,14 +126,14 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
                 multiply(sums[m], block, low, high);
             }
         }
-        // The next chunk comes to the same place.
+        // The next chunk overwrites this one.
         __syncwarp();
     }
     #pragma unroll
     for (u32 i = 0; i < 2; i++) {
         #pragma unroll
         for (u32 step = 4; step < 32; step *= 2) totals[i] += __shfl_xor_sync(0xffffffffu, totals[i], step);
-        // A row that sees nothing only fills a batch up.
+        // A query without rows is padding.
         totals[i] = span.y > 0 ? 1.0f / totals[i] : 0.0f;
     }
     u32* out = (u32*)((bf16*)job.out + ((u64)(row + g) * job.heads + head) * D) + t;
@@ -145,7 +145,7 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
     }
 }
 
-// Queries with lists of their own: a warp has one head of one of them.
+// Queries with their own lists of rows: a warp has one head of one of them.
 template <u32 D> __device__ __forceinline__ void attend_alone(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
     await_earlier_and_let_come();
@@ -154,8 +154,8 @@ template <u32 D> __device__ __forceinline__ void attend_alone(const Job& job) {
     attend_together<D>(job, memory[warp], number % job.heads, row, 1, job.spans[row]);
 }
 
-// Queries of which neighbours see the same rows: a block has one head of a tile of them, of 32 at most, and its warps take turns at
-// those that belong together.
+// Neighbouring queries see the same rows: a block has one head of a tile of at most 32 queries, and distributes the groups that share
+// rows over its warps.
 template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
     await_earlier_and_let_come();

@@ -1,7 +1,7 @@
 //! A bump allocator for one task's scratch memory, aligned to cache lines: a task locks the buffer pool once.
 
-/// Hands out slices of one buffer, one after another. A workspace takes its buffers from it twice: in counting mode,
-/// without memory, to measure the size it needs, and then from memory of that size.
+/// Hands out slices of one buffer, one after another. A workspace takes its buffers from it twice: in
+/// counting mode, without memory, to measure the size it needs, and then from memory of that size.
 pub(super) struct Arena<'a, T> {
     /// `None` in counting mode.
     rest: Option<&'a mut [T]>,

@@ -48,7 +48,8 @@ pub(super) struct Inputs<'a> {
     pub(super) targets: [Option<Destination<'a>>; 3],
 }
 
-/// One task's scratch memory: f32 copies of one head with their gradients, and one block of queries with theirs.
+/// One task's scratch memory: f32 copies of one head with their gradients, and one block of queries with
+/// theirs.
 struct Workspace<'a> {
     keys: &'a mut [f32],
     transposed_keys: &'a mut [f32],

@@ -49,7 +49,8 @@ impl Outputs {
         }
     }
 
-    /// Copies the scores of a block to the output, before softmax replaces them by weights: `scale` times the visible ones.
+    /// Copies the scores of a block to the output, before softmax replaces them by weights: `scale` times the
+    /// visible ones.
     ///
     /// # Safety
     /// No other task may have this block.

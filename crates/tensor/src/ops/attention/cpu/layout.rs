@@ -1,4 +1,5 @@
-//! How one call of attention is divided into tasks: pairs of sequence and head, pieces of long sequences, blocks of queries.
+//! How one call of attention is divided into tasks: pairs of sequence and head, pieces of long sequences,
+//! blocks of queries.
 
 use std::ops::Range;
 
@@ -9,14 +10,15 @@ use crate::cpu::simd::LANES;
 use crate::cpu::threads::parallel;
 use crate::ops::attention::Problem;
 
-/// Queries that are processed at once: their scores stay in the cache, and no block computes many scores that a causal
-/// mask or a window hides.
+/// Queries that are processed at once: their scores stay in the cache, and no block computes many scores that
+/// a causal mask or a window hides.
 pub(super) const BLOCK: usize = 32;
 
 /// Multiplications that make a task worthwhile: about twenty microseconds.
 const TASK: usize = 1_000_000;
 
-/// Queries that make packing a pair's keys and values once more worthwhile: packing takes a few per cent of their time.
+/// Queries that make packing a pair's keys and values once more worthwhile: packing takes a few per cent of
+/// their time.
 const PIECE: usize = 256;
 
 /// One head of one sequence.
@@ -26,7 +28,8 @@ pub(super) struct Pair {
     pub(super) head: usize,
 }
 
-/// Some queries of a pair, in whole blocks. Long sequences are split into several pieces, so that no task is long.
+/// Some queries of a pair, in whole blocks. Long sequences are split into several pieces, so that no task is
+/// long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) pair: Pair,
@@ -42,8 +45,8 @@ pub(super) struct Block {
     pub(super) is_first: bool,
     /// Row indices in the tensor.
     pub(super) rows: Range<usize>,
-    /// The keys of the sequence that any of the queries sees. The start is a multiple of 32, so that a query's sums over
-    /// keys use the same SIMD lanes whatever block it is in.
+    /// The keys of the sequence that any of the queries sees. The start is a multiple of 32, so that a
+    /// query's sums over keys use the same SIMD lanes whatever block it is in.
     pub(super) keys: Range<usize>,
     pub(super) limits: [Limits; BLOCK],
 }
@@ -70,8 +73,8 @@ impl Problem {
         self.mask.max_visible_keys(BLOCK + STRIP, self.key_sequences.longest()).next_multiple_of(LANES)
     }
 
-    /// Calls `work(pairs)` for groups of pairs, each large enough for a task, spread over the threads. `products` is the
-    /// number of matrix products for each pair.
+    /// Calls `work(pairs)` for groups of pairs, each large enough for a task, spread over the threads.
+    /// `products` is the number of matrix products for each pair.
     pub(super) fn parallel(&self, products: usize, work: impl Fn(&mut dyn Iterator<Item = Pair>) + Sync) {
         let pairs = self.query_sequences.sequences() * self.heads;
         let group = self.pairs_of_a_task(pairs, products);
@@ -81,8 +84,8 @@ impl Problem {
         });
     }
 
-    /// [`Problem::parallel`] with the pairs of long sequences split into pieces. For work without sums over queries, which
-    /// would have to be combined.
+    /// [`Problem::parallel`] with the pairs of long sequences split into pieces. For work without sums over
+    /// queries, which would have to be combined.
     pub(super) fn parallel_pieces(
         &self,
         products: usize,
@@ -144,7 +147,8 @@ impl Problem {
         })
     }
 
-    /// The index of a weight's draw is `(head · rows + row) · longest + key`: it does not depend on the blocks.
+    /// The index of a weight's draw is `(head · rows + row) · longest + key`: it does not depend on the
+    /// blocks.
     pub(super) fn draws(&self, head: usize, block: &Block) -> Draws {
         let ([rows, _], [_, row_stride]) =
             (self.query_sequences.real_sizes(), self.key_sequences.real_sizes());

@@ -1,7 +1,7 @@
 //! Matrix products that fit into the caches: one head of one sequence.
 //!
-//! Four rows of sums stay in registers while `k` runs from first to last, so every sum is one chain of additions,
-//! however rows and columns are blocked.
+//! Four rows of sums stay in registers while `k` runs from first to last, so every sum is one chain of
+//! additions, however rows and columns are blocked.
 
 use crate::Rounding;
 use crate::cpu::isa;
@@ -68,8 +68,9 @@ impl<'a> Right<'a> {
 
 /// `m × n` sums of `k` products each. Columns are computed up to the next multiple of 16.
 ///
-/// Multiply and add are fused where the instruction set supports it, unless rounding is uniform: that nearly halves the
-/// time. So the plain x86 path rounds a little differently, as in the large products; all others agree to the bit.
+/// Multiply and add are fused where the instruction set supports it, unless rounding is uniform: that nearly
+/// halves the time. So the plain x86 path rounds a little differently, as in the large products; all others
+/// agree to the bit.
 pub(super) fn multiply(
     shape: [usize; 3],
     left: Left<'_>,
@@ -174,8 +175,8 @@ struct Block {
 
 impl Block {
     /// # Safety
-    /// `ROWS` rows and `k` columns of the left factor, `k` rows of `VECTORS · 16` of the right one and the sums must be
-    /// valid memory.
+    /// `ROWS` rows and `k` columns of the left factor, `k` rows of `VECTORS · 16` of the right one and the
+    /// sums must be valid memory.
     #[inline(always)]
     unsafe fn run<const FUSED: bool, const ROWS: usize, const VECTORS: usize>(self) {
         let mut sums: [[Lanes; VECTORS]; ROWS] = [[[0.0; LANES]; VECTORS]; ROWS];
@@ -209,8 +210,8 @@ impl Block {
     }
 }
 
-/// Writes the transpose of `rows` rows (of `width` elements, `stride` apart, padded to whole vectors of 16) as
-/// `[strip of 32 rows][width][32]`; the last strip is padded with zeros.
+/// Writes the transpose of `rows` rows (of `width` elements, `stride` apart, padded to whole vectors of 16)
+/// as `[strip of 32 rows][width][32]`; the last strip is padded with zeros.
 pub(super) fn transpose(rows: usize, width: usize, from: &[f32], stride: usize, to: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     if matches!(isa::current(), Isa::Amx | Isa::Avx512) {
@@ -271,8 +272,8 @@ mod avx512 {
         super::transpose_with(rows, width, from, stride, to, |tile| transposed(tile));
     }
 
-    /// Swaps blocks of 8, 4, 2 and 1 across the diagonal in four rounds. (The compiler turns the plain loop into scatters or
-    /// single moves, which take as long as the products.)
+    /// Swaps blocks of 8, 4, 2 and 1 across the diagonal in four rounds. (The compiler turns the plain loop
+    /// into scatters or single moves, which take as long as the products.)
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn transposed(mut tile: Tile) -> Tile {
@@ -293,7 +294,8 @@ mod avx512 {
         tile
     }
 
-    /// Swaps blocks of `STEP` elements: the right half of the upper rows with the left half of the lower ones.
+    /// Swaps blocks of `STEP` elements: the right half of the upper rows with the left half of the lower
+    /// ones.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn exchange<const STEP: usize>(rows: &mut [__m512; LANES]) {

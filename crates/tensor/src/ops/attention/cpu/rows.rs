@@ -16,8 +16,8 @@ pub(super) struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// Copies `width` columns from `column` on of some rows, converted to f32 and times `scale`, to rows `stride` apart; the gap
-    /// is filled with zeros.
+    /// Copies `width` columns from `column` on of some rows, converted to f32 and times `scale`, to rows
+    /// `stride` apart; the gap is filled with zeros.
     pub(super) fn read(self, rows: Range<usize>, column: usize, copy: CopyShape, out: &mut [f32]) {
         let stride = self.array.width();
         let start = rows.start * stride + self.start + column;

@@ -7,8 +7,8 @@ use crate::random::Dropout;
 /// The first visible key of a query and the first hidden one after it, relative to the block's first key.
 pub(super) type Limits = [u32; 2];
 
-/// The largest score of a row and the reciprocal of `Σ exp(score − largest)`: backward recomputes the weights from them, to
-/// the bit. (A single log-sum-exp works for small scores; next to 1e30 the logarithm vanishes.)
+/// The largest score of a row and the reciprocal of `Σ exp(score − largest)`: backward recomputes the weights
+/// from them, to the bit. (A single log-sum-exp works for small scores; next to 1e30 the logarithm vanishes.)
 pub(super) type RowStats = [f32; 2];
 
 /// The mask of a block of scores, whose rows are `stride` (a multiple of 16) apart.
@@ -158,8 +158,8 @@ fn bias_row<const BIASED: bool>(score_mask: ScoreMask<'_>, row: usize) -> &[Lane
     }
 }
 
-/// Sixteen scores as input of softmax: −∞ where hidden, and elsewhere finite even if the product overflowed, because
-/// ∞ − ∞ is NaN.
+/// Sixteen scores as input of softmax: −∞ where hidden, and elsewhere finite even if the product overflowed,
+/// because ∞ − ∞ is NaN.
 #[inline(always)]
 fn visible<const BIASED: bool>(scores: &mut Lanes, chunk: usize, [start, end]: Limits, bias: &[Lanes]) {
     let none: Lanes = [0.0; LANES];

@@ -1,7 +1,8 @@
-//! Attention on the GPU. Fast kernels for bf16 heads of width 32, 64 or 128 keep a head's weights in registers and shared
-//! memory and use tensor cores; generic f32 kernels do everything else and are the reference for the fast ones.
-//! The kernels of `single` replace the generic ones where sequences have one query each.
-//! All of them recompute the weights in the backward pass, and no sum depends on the order of blocks.
+//! Attention on the GPU. Fast kernels for bf16 heads of width 32, 64 or 128 keep a head's weights in
+//! registers and shared memory and use tensor cores; generic f32 kernels do everything else and are the
+//! reference for the fast ones. The kernels of `single` replace the generic ones where sequences have one
+//! query each. All of them recompute the weights in the backward pass, and no sum depends on the order of
+//! blocks.
 
 mod returned;
 pub(crate) mod single;
@@ -165,7 +166,8 @@ pub(super) fn backward(
                 threads: 128,
                 shared: 128 * (8 * width + 36),
             };
-            // Each sequence belongs to one of these launches; a block has a head of up to 64 tokens, or two of up to 32.
+            // Each sequence belongs to one of these launches; a block has a head of up to 64 tokens, or two
+            // of up to 32.
             let shorter = heads * kinds[2] + (heads * kinds[3]).div_ceil(2);
             let mut short = || call.launch_fast("backward", width, small(shorter, 64));
             let mut whole = || call.launch_fast("backward_whole", width, small(heads * kinds[1], 128));
@@ -191,7 +193,8 @@ pub(super) fn backward(
 /// Head widths that the fast kernels support.
 const WIDTHS: [usize; 3] = [32, 64, 128];
 
-/// Columns of a head that a block of the generic kernels sums, for narrow and for wide heads; as in generic/forward.cu.
+/// Columns of a head that a block of the generic kernels sums, for narrow and for wide heads; as in
+/// generic/forward.cu.
 const NARROW: usize = 64;
 const WIDE: usize = 256;
 

@@ -1,5 +1,6 @@
-//! Work lists for the blocks of a launch, in GPU memory. For the generic kernels an item is (sequence, first row); for
-//! the fast ones it holds everything a block needs, so that no block has to look it up in another list.
+//! Work lists for the blocks of a launch, in GPU memory. For the generic kernels an item is (sequence, first
+//! row); for the fast ones it holds everything a block needs, so that no block has to look it up in another
+//! list.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -64,7 +65,8 @@ pub(super) struct WorkLists {
 }
 
 impl WorkLists {
-    /// The lists of a batch. The layers of a model use the same ones: a step's lists are cached until the next step.
+    /// The lists of a batch. The layers of a model use the same ones: a step's lists are cached until the
+    /// next step.
     pub(super) fn of(queries: &Ragged, keys: &Ragged) -> Rc<WorkLists> {
         thread_local! {
             static LATEST: RefCell<Vec<Rc<WorkLists>>> = const { RefCell::new(Vec::new()) };

@@ -125,7 +125,8 @@ fn wide(array: &Array) -> Vec<f64> {
     array.to(DType::F32).f32().iter().map(|&x| f64::from(x)).collect()
 }
 
-/// Context, weights and scores by definition, in f64. Weights and scores are flattened: sequence, head, query, key.
+/// Context, weights and scores by definition, in f64. Weights and scores are flattened: sequence, head,
+/// query, key.
 fn naive(case: &Case, inputs: &[Vec<f64>; 3]) -> (Vec<f64>, [Vec<f64>; 2]) {
     let Case { heads, d_k, d_v, .. } = *case;
     let [queries, keys] = case.sequences();

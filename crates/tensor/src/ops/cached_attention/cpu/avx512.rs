@@ -1,5 +1,5 @@
-//! A query in AVX-512, for heads of whole vectors: what `cpu` says in plain Rust. (There the compiler adds up the
-//! sixteen parts of every product one by one, which takes longer than the products.)
+//! One query in AVX-512, for heads of whole vectors: the algorithm of `cpu`. (There the compiler reduces the sixteen
+//! partial sums of every product one by one, which takes longer than the products.)
 
 use std::arch::x86_64::*;
 
@@ -11,7 +11,7 @@ use crate::cpu::avx512::{exp, load_bf16};
 use crate::cpu::number::Numbers;
 use crate::cpu::simd::LANES;
 
-/// Where the stored rows that a query sees begin, counted in numbers.
+/// The cached elements, and the offsets of the rows that a query sees, in elements.
 #[derive(Clone, Copy)]
 pub(super) struct Stored<'a> {
     pub(super) values: Numbers<'a>,
@@ -21,7 +21,7 @@ pub(super) struct Stored<'a> {
 /// Fills `parts.context` from `parts.query`, which is scaled.
 ///
 /// # Safety
-/// AVX-512 must be there, `d_k` and `d_v` multiples of 16, and every start that of a whole stored row.
+/// AVX-512 must be available, `d_k` and `d_v` multiples of 16, and every start the offset of a whole cached row.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) unsafe fn attend(stored: Stored<'_>, sizes: Sizes, parts: &mut Parts<'_>) {
     // SAFETY: the caller's promise.
@@ -59,7 +59,7 @@ unsafe fn run<const NARROW: bool, const FUSED: bool>(
     assert!(parts.query.len() >= heads * d_k && parts.context.len() >= heads * d_v, "a query");
     assert!(parts.stride >= starts.len().next_multiple_of(LANES), "a row of weights");
     assert!(parts.weights.len() >= heads * parts.stride, "weights");
-    // SAFETY: the caller's promise, and the lengths that were just found.
+    // SAFETY: the caller's promise, and the lengths that were just checked.
     unsafe {
         for first in (0..starts.len()).step_by(LANES) {
             score::<NARROW, FUSED>(values, starts, first, sizes, parts);
@@ -102,7 +102,7 @@ unsafe fn score<const NARROW: bool, const FUSED: bool>(
     Sizes { heads, d_k, .. }: Sizes,
     parts: &mut Parts<'_>,
 ) {
-    /// Keys that are looked at together.
+    /// Keys that are processed together.
     const KEYS: usize = 4;
     let present = (starts.len() - first).min(LANES);
     let seen = ((1_u32 << present) - 1) as __mmask16;
@@ -121,11 +121,11 @@ unsafe fn score<const NARROW: bool, const FUSED: bool>(
             }
             all[group..group + KEYS].copy_from_slice(&sums);
         }
-        // Finite even if a sum overflowed: ∞ − ∞ is no number. (Of a NaN, min and max return the second.)
+        // Clamped to finite values: ∞ − ∞ would be NaN. (If an operand is NaN, min and max return the second.)
         let scores = _mm512_min_ps(_mm512_set1_ps(f32::MAX), add_up(all));
         let scores = _mm512_max_ps(_mm512_set1_ps(f32::MIN), scores);
         let scores = _mm512_mask_mov_ps(_mm512_set1_ps(f32::NEG_INFINITY), seen, scores);
-        // SAFETY: the row of weights has room for whole vectors.
+        // SAFETY: the row of weights is padded to whole vectors.
         unsafe { _mm512_storeu_ps(parts.weights.as_mut_ptr().add(head * parts.stride + first), scores) };
     }
 }
@@ -137,7 +137,7 @@ fn add_product<const FUSED: bool>(a: __m512, b: __m512, sum: __m512) -> __m512 {
     if FUSED { _mm512_fmadd_ps(a, b, sum) } else { _mm512_add_ps(sum, _mm512_mul_ps(a, b)) }
 }
 
-/// The sums of sixteen vectors, one in each lane: halves of two are joined to one vector until one is left.
+/// The horizontal sums of sixteen vectors, one in each lane: halves of two vectors are combined into one until one is left.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn add_up(v: [__m512; LANES]) -> __m512 {
@@ -172,7 +172,7 @@ fn softmax(weights: &mut [f32]) {
     let (vectors, _) = weights.as_chunks_mut::<LANES>();
     let mut tops = _mm512_set1_ps(f32::NEG_INFINITY);
     for vector in &*vectors {
-        // SAFETY: sixteen numbers, here and below.
+        // SAFETY: sixteen elements, here and below.
         tops = _mm512_max_ps(unsafe { _mm512_loadu_ps(vector.as_ptr()) }, tops);
     }
     let top = _mm512_set1_ps(_mm512_reduce_max_ps(tops));
@@ -195,18 +195,18 @@ fn softmax(weights: &mut [f32]) {
     }
 }
 
-/// `e^x`, and 0 from e^-87 on: below that the CPU takes a detour for each number too small for it, which the
-/// lanes past the last position would all do.
+/// `e^x`, and 0 below e^-87: smaller results are denormal and slow on the CPU, and all lanes past the last position would
+/// have them.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn power(x: __m512) -> __m512 {
     let least = _mm512_set1_ps(-87.0);
-    // Not less, or no number.
+    // Not less, or NaN.
     let kept = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least);
     _mm512_maskz_mov_ps(kept, exp(_mm512_max_ps(least, x)))
 }
 
-/// `o = P V` for `VECTORS` vectors of columns from number `first` on.
+/// `o = P V` for `VECTORS` vectors of columns from vector `first` on.
 ///
 /// # Safety
 /// As for [`run`].
@@ -239,10 +239,10 @@ unsafe fn mix<const NARROW: bool, const FUSED: bool, const VECTORS: usize>(
     }
 }
 
-/// Sixteen numbers from number `at` on.
+/// Sixteen elements from element `at` on.
 ///
 /// # Safety
-/// They must be there.
+/// They must be readable.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn load<const NARROW: bool>(values: *const u8, at: usize) -> __m512 {

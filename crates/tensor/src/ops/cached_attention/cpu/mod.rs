@@ -1,4 +1,4 @@
-//! One query, all heads: a stored row is read once, from its first number to its last.
+//! One query, all heads: a cached row is read once, from its first element to its last.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -19,7 +19,7 @@ use crate::{Array, DType, Rounding};
 
 pub(super) use store::{grown, write_rows};
 
-/// Multiplications that are worth a task.
+/// Multiplications that make a task worthwhile.
 const TASK: usize = 100_000;
 
 /// `o = softmax(scale · q Kᵀ) V` for every query.
@@ -71,11 +71,11 @@ struct Workspace {
     sizes: Sizes,
     longest: usize,
     memory: Array,
-    /// Where the rows that a query sees begin.
+    /// The offsets of the rows that a query sees.
     starts: Vec<usize>,
 }
 
-/// The parts of a [`Workspace`].
+/// The buffers of a [`Workspace`].
 pub(super) struct Parts<'a> {
     /// Scaled.
     pub(super) query: &'a mut [f32],
@@ -103,7 +103,7 @@ impl Workspace {
         Parts { query, context, weights, stride: self.longest.next_multiple_of(LANES) }
     }
 
-    /// Takes a query.
+    /// Loads and scales a query.
     fn take(&mut self, query: Numbers<'_>) {
         let (scale, to) = (self.sizes.scale, self.parts().query);
         match query {
@@ -112,7 +112,7 @@ impl Workspace {
         }
     }
 
-    /// Gives the context of a query.
+    /// Stores the context of a query.
     fn give(&mut self, out: NumbersMut<'_>) {
         let context = self.parts().context;
         match out {
@@ -121,7 +121,7 @@ impl Workspace {
         }
     }
 
-    /// The rows that the query sees must be rows of their array.
+    /// The rows that the query sees must exist in their array.
     fn attend(&mut self, seen: &KeyValueRows<'_>) {
         let width = seen.array().width();
         let mut starts = std::mem::take(&mut self.starts);
@@ -137,7 +137,7 @@ impl Workspace {
         #[cfg(target_arch = "x86_64")]
         if avx512_fits(sizes) {
             let stored = avx512::Stored { values, starts };
-            // SAFETY: AVX-512 is there for such heads, and the rows were found to be there.
+            // SAFETY: `avx512_fits` has checked AVX-512 and the head widths, and the rows have been checked.
             return unsafe { avx512::attend(stored, sizes, &mut parts) };
         }
         match (values, sizes.rounding) {
@@ -190,7 +190,7 @@ kernel! {
     }
 }
 
-/// `S = q Kᵀ`, the query being scaled.
+/// `S = q Kᵀ` with a scaled query.
 #[inline(always)]
 fn score<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
     let Sizes { heads, d_k, .. } = sizes;
@@ -198,7 +198,7 @@ fn score<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Pa
     for (position, &start) in starts.iter().enumerate() {
         let key = &stored[start..start + key_width];
         for (head, (query, key)) in parts.query.chunks_exact(d_k).zip(key.chunks_exact(d_k)).enumerate() {
-            // Finite even if the sum overflowed: ∞ − ∞ is no number.
+            // Clamped to finite values: ∞ − ∞ would be NaN.
             parts.weights[head * stride + position] = dot(query, key).clamp(f32::MIN, f32::MAX);
         }
     }
@@ -223,7 +223,7 @@ fn mix<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Part
     }
 }
 
-/// `q · k`, sixteen partial sums and what is left over.
+/// `q · k`, sixteen partial sums and a remainder.
 #[inline(always)]
 fn dot<T: Number>(query: &[f32], key: &[T]) -> f32 {
     let mut sums: Lanes = [0.0; LANES];

@@ -1,4 +1,4 @@
-//! One query with uniform rounding, in plain Rust: what `avx512` does for heads of whole vectors, to the bit.
+//! One query with uniform rounding, in plain Rust: the same bits as `avx512` for heads of whole vectors.
 
 use super::{Parts, Sizes, mix, score};
 use crate::cpu::math::exp;

@@ -35,7 +35,8 @@ pub(in super::super) fn backward(inputs: &Inputs<'_>) {
     });
 }
 
-/// One task's scratch memory: one head's keys and values, and one block of queries with its intermediate results.
+/// One task's scratch memory: one head's keys and values, and one block of queries with its intermediate
+/// results.
 struct Workspace<'a> {
     transposed_keys: &'a mut [bf16],
     paired_keys: &'a mut [bf16],
@@ -56,8 +57,8 @@ struct Workspace<'a> {
     d_scores: &'a mut [f32],
     factors: &'a mut [f32],
     bias: &'a mut [f32],
-    /// Gradients that are complete in scratch memory and wait for the next products: a freshly stored tile cannot be loaded
-    /// for a while.
+    /// Gradients that are complete in scratch memory and wait for the next products: a freshly stored tile
+    /// cannot be loaded for a while.
     unwritten_queries: Option<(Pair, Range<usize>)>,
     unwritten_keys: Option<Pair>,
 }
@@ -108,7 +109,8 @@ impl<'a> Workspace<'a> {
         let n_keys = rows.len().next_multiple_of(DEPTH);
         let mut existing = false;
         for block in problem.blocks(pair.sequence, 0..problem.query_sequences.length(pair.sequence)) {
-            // If the first block covers all keys, in tiles of 16, it overwrites the sums that later blocks add to.
+            // If the first block covers all keys, in tiles of 16, it overwrites the sums that later blocks
+            // add to.
             if !existing && block.keys.len().next_multiple_of(16) < rows.len() {
                 self.write(inputs, sizes);
                 self.d_keys[..n_keys * key_width].fill(0.0);
@@ -206,7 +208,8 @@ impl<'a> Workspace<'a> {
         self.weights[m * stride..DEPTH * stride].fill(bf16::ZERO);
         self.grads[m * stride..DEPTH * stride].fill(bf16::ZERO);
 
-        // Everything is packed before the first product: freshly stored memory cannot be loaded as a tile for a while.
+        // Everything is packed before the first product: freshly stored memory cannot be loaded as a tile for
+        // a while.
         let [d_queries, d_keys, d_values] = inputs.targets.map(|target| target.is_some());
         if d_values {
             transpose_left(self.weights, stride, n, self.transposed_weights);

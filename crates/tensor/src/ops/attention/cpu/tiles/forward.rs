@@ -58,8 +58,8 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// Freshly stored memory cannot be loaded as a tile for a while, and vice versa. So work on the previous and the next
-    /// block is interleaved between a block's stores and the products that load them.
+    /// Freshly stored memory cannot be loaded as a tile for a while, and vice versa. So work on the previous
+    /// and the next block is interleaved between a block's stores and the products that load them.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
     fn attend(
         &mut self,

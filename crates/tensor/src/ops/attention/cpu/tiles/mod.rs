@@ -1,5 +1,5 @@
-//! bf16 on AMX. All products are tiles with f32 sums; softmax, its gradient and their sums stay in f32. Only weights and
-//! their gradients are rounded to bf16, as factors of the next product.
+//! bf16 on AMX. All products are tiles with f32 sums; softmax, its gradient and their sums stay in f32. Only
+//! weights and their gradients are rounded to bf16, as factors of the next product.
 //!
 //! The operands of products are packed directly from the tensors, zero-padded to whole tiles:
 //!
@@ -7,7 +7,8 @@
 //! - *transposed* (`[16 rows][32 k] → tile`): a right factor that is transposed in memory, `Q Kᵀ`.
 //! - *paired* (`[32 k][16 columns] → tile`): a right factor in its layout in memory, `P V`.
 //!
-//! Sums over keys run in steps of 32 that begin at multiples of 32, so a query has the same bits in any block.
+//! Sums over keys run in steps of 32 that begin at multiples of 32, so a query has the same bits in any
+//! block.
 
 use std::arch::x86_64::*;
 use std::ops::Range;

@@ -1,5 +1,6 @@
-//! Softmax over rows of scores and its gradient, sixteen at a time. (With intrinsics: the compiler turns loops over
-//! exactly 16 lanes into single moves.) Infinities and NaN are handled as in `super::super::softmax`.
+//! Softmax over rows of scores and its gradient, sixteen at a time. (With intrinsics: the compiler turns
+//! loops over exactly 16 lanes into single moves.) Infinities and NaN are handled as in
+//! `super::super::softmax`.
 
 use std::arch::x86_64::*;
 
@@ -40,7 +41,8 @@ impl SoftmaxOptions<'_> {
     fn visible(self, scores: &[f32], row: usize, key: usize) -> (__m512, __mmask16) {
         let mut mask = between(self.score_mask.limits[row], key);
         let mut score = _mm512_mul_ps(load(scores, key), _mm512_set1_ps(self.scale));
-        // Overflows are clamped to finite values: ∞ − ∞ is NaN. (If an operand is NaN, min and max return the second.)
+        // Overflows are clamped to finite values: ∞ − ∞ is NaN. (If an operand is NaN, min and max return the
+        // second.)
         score = _mm512_min_ps(_mm512_set1_ps(f32::MAX), score);
         score = _mm512_max_ps(_mm512_set1_ps(f32::MIN), score);
         if !self.score_mask.bias.is_empty() {
@@ -149,8 +151,8 @@ pub(super) fn softmax(
     }
 }
 
-/// [`softmax`] for `ROWS` rows of 32, which stay in registers: the same operations in the same order. One row at a time
-/// would leave the CPU waiting for each result.
+/// [`softmax`] for `ROWS` rows of 32, which stay in registers: the same operations in the same order. One row
+/// at a time would leave the CPU waiting for each result.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 fn short_rows<const ROWS: usize>(
