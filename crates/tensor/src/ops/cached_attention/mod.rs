@@ -1,6 +1,7 @@
 //! Attention of single queries to a KV cache: one step of decoding.
 //!
-//! For every query row and head, with the cached keys `K (n × d_k)` and values `V (n × d_v)` that this row sees:
+//! For every query row and head, with the cached keys `K (n × d_k)` and values `V (n × d_v)` that this row
+//! sees:
 //!
 //! ```text
 //! o = softmax(scale · q Kᵀ) V
@@ -12,12 +13,14 @@
 //! | a cached row | h·d_k elements of the key, then h·d_v of the value |
 //! | result | rows × h·d_v, in the queries' type |
 //!
-//! Each query row lists the cached rows that it sees, so nothing moves when hypotheses are reordered: those with a common
-//! prefix list the same rows, and all hypotheses of a sentence list the same encoder output. There is no gradient.
+//! Each query row lists the cached rows that it sees, so nothing moves when hypotheses are reordered: those
+//! with a common prefix list the same rows, and all hypotheses of a sentence list the same encoder output.
+//! There is no gradient.
 //!
-//! Arithmetic is f32 whatever the cache's type, which may be narrower than the queries'. The sums of a row run over its own elements in
-//! one order, so its bits depend on nothing else in the batch. They differ in the last digits from [`super::attention()`], which
-//! multiplies in blocks and, on AMX, rounds weights to bf16.
+//! Arithmetic is f32 whatever the cache's type, which may be narrower than the queries'. The sums of a row
+//! run over its own elements in one order, so its bits depend on nothing else in the batch. They differ in
+//! the last digits from [`super::attention()`], which multiplies in blocks and, on AMX, rounds weights to
+//! bf16.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -25,10 +28,10 @@ mod store;
 
 use std::ops::Range;
 
-pub use cuda::KeyLists;
+pub use cuda::SlotTable;
 pub use store::KeyValueStore;
 
-use super::Part;
+use super::ColumnView;
 use crate::{Array, Device, Rounding, Tensor};
 
 /// The options of [`cached_attention`].
@@ -86,46 +89,47 @@ impl<'a> KeyValueRows<'a> {
 }
 
 /// The cached keys and values that the queries of a step see.
-pub enum Seen<'a> {
+pub enum KvView<'a> {
     /// The rows of each query, in host memory.
-    Each(Vec<KeyValueRows<'a>>),
+    PerQuery(Vec<KeyValueRows<'a>>),
     /// Rows of one array on the GPU, listed in a table.
-    Listed(&'a Array, &'a KeyLists),
-    /// The same, but each query's last row is not in the store yet: it is a row of the view, and the kernel stores it.
-    WithNewest(&'a KeyValueStore, &'a KeyLists, &'a Part),
+    Table(&'a Array, &'a SlotTable),
+    /// The same, but each query's last row is not in the store yet: it is a row of the view, and the kernel
+    /// stores it.
+    TableWithNewest(&'a KeyValueStore, &'a SlotTable, &'a ColumnView),
 }
 
 /// `o = softmax(scale · q Kᵀ) V` for each query over the rows it sees.
 ///
 /// # Panics
 /// If shapes or types do not match, a query sees no row, or the cache is on another device.
-pub fn cached_attention(queries: &Part, seen: &Seen<'_>, options: CachedAttentionOptions) -> Tensor {
+pub fn cached_attention(queries: &ColumnView, seen: &KvView<'_>, options: CachedAttentionOptions) -> Tensor {
     Tensor::new(match (queries.tensor.device(), seen) {
-        (Device::Cpu, Seen::Each(seen)) => {
+        (Device::Cpu, KvView::PerQuery(seen)) => {
             let value_width = check(queries, seen, options);
             cpu::attend(queries, seen, options, value_width)
         }
-        (Device::Cuda, Seen::Listed(stored, lists)) => {
+        (Device::Cuda, KvView::Table(stored, table)) => {
             let value_width = check_widths(queries, stored.width(), options);
-            cuda::check(queries, stored, lists);
-            cuda::attend(queries, stored, lists, None, options, value_width)
+            cuda::check(queries, stored, table);
+            cuda::attend(queries, stored, table, None, options, value_width)
         }
-        (Device::Cuda, Seen::WithNewest(store, lists, newest)) => {
+        (Device::Cuda, KvView::TableWithNewest(store, table, newest)) => {
             let stored = store.array();
             let value_width = check_widths(queries, stored.width(), options);
-            cuda::check(queries, stored, lists);
+            cuda::check(queries, stored, table);
             store.check(&newest.tensor, &newest.columns, queries.tensor.rows());
-            cuda::attend(queries, stored, lists, Some(newest), options, value_width)
+            cuda::attend(queries, stored, table, Some(newest), options, value_width)
         }
-        (device @ Device::Cpu, Seen::Listed(..) | Seen::WithNewest(..))
-        | (device @ Device::Cuda, Seen::Each(_)) => {
+        (device @ Device::Cpu, KvView::Table(..) | KvView::TableWithNewest(..))
+        | (device @ Device::Cuda, KvView::PerQuery(_)) => {
             panic!("cached attention: queries on {device}, keys on another device")
         }
     })
 }
 
 /// Checks the shapes and returns the width of the values.
-fn check(queries: &Part, seen: &[KeyValueRows<'_>], options: CachedAttentionOptions) -> usize {
+fn check(queries: &ColumnView, seen: &[KeyValueRows<'_>], options: CachedAttentionOptions) -> usize {
     let tensor = &queries.tensor;
     assert_eq!(tensor.rows(), seen.len(), "cached attention: {tensor:?} and {} lists of keys", seen.len());
     assert!(!seen.is_empty(), "cached attention: no query");
@@ -143,7 +147,7 @@ fn check(queries: &Part, seen: &[KeyValueRows<'_>], options: CachedAttentionOpti
 }
 
 /// Checks the widths and returns the width of the values in cached rows of width `stored`.
-fn check_widths(queries: &Part, stored: usize, options: CachedAttentionOptions) -> usize {
+fn check_widths(queries: &ColumnView, stored: usize, options: CachedAttentionOptions) -> usize {
     let CachedAttentionOptions { heads, key_width, .. } = options;
     let (tensor, columns) = (&queries.tensor, &queries.columns);
     assert!(columns.end <= tensor.width(), "cached attention: queries are columns {columns:?} of {tensor:?}");

@@ -1,8 +1,9 @@
-//! The KV cache: rows of keys and values that are appended one by one and reused when no hypothesis needs them.
+//! The KV cache: rows of keys and values that are appended one by one and reused when no hypothesis needs
+//! them.
 
 use std::ops::Range;
 
-use super::{KeyLists, cpu, cuda};
+use super::{SlotTable, cpu, cuda};
 use crate::ops::elementwise::gathered_rows;
 use crate::{Array, DType, Device, Tensor};
 
@@ -37,10 +38,11 @@ impl KeyValueStore {
         cpu::write_rows(from.array(), columns, &mut self.array, rows);
     }
 
-    /// [`KeyValueStore::write`] on a GPU, to the last of the rows that each query sees; queries without rows are skipped.
-    pub fn write_newest(&mut self, from: &Tensor, columns: Range<usize>, seen: &KeyLists) {
+    /// [`KeyValueStore::write`] on a GPU, to the last of the rows that each query sees; queries without rows
+    /// are skipped.
+    pub fn write_newest(&mut self, from: &Tensor, columns: Range<usize>, table: &SlotTable) {
         self.check(from, &columns, from.rows());
-        cuda::keep(from, &columns, &self.array, seen);
+        cuda::store_newest(from, &columns, &self.array, table);
     }
 
     /// Writes rows to consecutive rows from `first` on, on a GPU.

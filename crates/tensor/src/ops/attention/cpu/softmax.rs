@@ -70,7 +70,11 @@ kernel! {
 }
 
 kernel! {
-    fn softmax_rows<const BIASED: bool>(scores: &mut [f32], score_mask: ScoreMask<'_>, stats: &mut [RowStats]) {
+    fn softmax_rows<const BIASED: bool>(
+        scores: &mut [f32],
+        score_mask: ScoreMask<'_>,
+        stats: &mut [RowStats],
+    ) {
         let stride = score_mask.stride;
         for (row, (limits, row_stats)) in score_mask.limits.iter().zip(stats).enumerate() {
             let scores = scores[row * stride..(row + 1) * stride].as_chunks_mut().0;
