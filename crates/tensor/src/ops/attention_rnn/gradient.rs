@@ -1,4 +1,4 @@
-//! What the tape keeps of a decoder, and the gradients that it makes of it.
+//! The decoder's node on the tape, and its gradients.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,14 +8,14 @@ use crate::ops::{AttentionScore, linear};
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Device, Param, Ragged};
 
-/// Gradients of the other results, which arrive before that of the states.
+/// Gradients of the other outputs, which arrive before that of the states.
 #[derive(Default)]
 pub(super) struct Late {
     pub(super) contexts: Option<Array>,
     pub(super) choices: Option<Array>,
 }
 
-/// The weights, to keep.
+/// The parameters, owned by the tape.
 pub(super) struct KeptWeights {
     pub(super) hidden: Param,
     pub(super) bias: Option<Param>,
@@ -38,7 +38,7 @@ impl KeptWeights {
     }
 }
 
-/// What the tape keeps.
+/// The decoder's node on the tape.
 pub(super) struct Backward {
     pub(super) decoder: Decoder,
     pub(super) x: (Edge, DType),

@@ -1,4 +1,4 @@
-//! A recurrent decoder with attention: it attends to the source before every step (Bahdanau et al., 2015).
+//! A recurrent decoder with attention, which attends to the source before every step (Bahdanau et al., 2015).
 //!
 //! ```text
 //! q_t = h_{t−1} W_q      e_tj = score(q_t, k_j)      α_t = softmax(e_t)      context_t = Σ_j α_tj v_j      see `cpu::attend`
@@ -14,13 +14,13 @@
 //! | `W_q` | d × key width; without it the state itself is the query, and the widths are equal |
 //! | states, contexts | tokens × d, tokens × value width, f32 |
 //!
-//! What a step attends to depends on the step before, so steps cannot be made one product as in a Transformer: that is
-//! the price of recurrence. Within a step all sentences are; weights' gradients are one product at the end.
+//! A step's attention depends on the state before it, so the steps cannot be one product as in a Transformer: that is
+//! the price of recurrence. Within a step all sentences are batched; the weights' gradients are one product at the end.
 //!
 //! Backward, from the last step to the first: `δ(input side)` and `δ(hidden side)` from the cell, `δcontext_t` from the
-//! former, `δq_t`, `δk`, `δv` from that, and `δh_{t−1}` from `δ(hidden side)` and `δq_t`. Kept: gates, states, queries,
-//! and the weights if they are few. Many are computed again from queries and keys, step by step: of long sequences, target
-//! tokens × source tokens of them never exist at once, unless somebody wants to see them.
+//! former, `δq_t`, `δk`, `δv` from that, and `δh_{t−1}` from `δ(hidden side)` and `δq_t`. Saved: gates, states, queries,
+//! and the attention weights if they are few. Otherwise they are recomputed from queries and keys, step by step: for long sequences, the
+//! target tokens × source tokens weights never exist at once, unless they are requested.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -41,26 +41,26 @@ use super::{AttentionScore, Mask, ScoreForm, Weights};
 use crate::flops;
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
-/// What [`attention_rnn()`] reads.
+/// The inputs of [`attention_rnn()`].
 #[derive(Clone, Copy)]
 pub struct AttentionRnnInputs<'a> {
     /// tokens × gates·d: the input side of every step, made by one [`super::linear()`].
     pub x_gates: &'a Tensor,
-    /// Where each target begins and ends.
+    /// The target sequences.
     pub targets: &'a Ragged,
-    /// The state that each target begins with.
+    /// The initial state of each target.
     pub initial: &'a RecurrentState,
     /// source tokens × key width.
     pub keys: &'a Tensor,
     /// source tokens × value width.
     pub values: &'a Tensor,
-    /// Where each source begins and ends; as many as there are targets, and none is empty.
+    /// The source sequences: one for each target, and none is empty.
     pub sources: &'a Ragged,
-    /// Which keys every token may see: boolean masks alone, in which positions do not count.
+    /// Which keys every token may see: boolean masks only, neither causal nor windowed.
     pub mask: &'a Mask,
 }
 
-/// What [`attention_rnn()`] learns.
+/// The parameters of [`attention_rnn()`].
 #[derive(Clone, Copy)]
 pub struct AttentionRnnWeights<'a> {
     /// `W_h`.
@@ -71,26 +71,26 @@ pub struct AttentionRnnWeights<'a> {
     pub context: &'a Param,
     /// `W_q`.
     pub query: Option<&'a Param>,
-    /// How a query is compared with a key when both have gone through their matrices.
+    /// The score of a query and a key, after both projections.
     pub score: AttentionScore,
     /// `w` of the additive score, 1 × key width.
     pub score_weight: Option<&'a Param>,
 }
 
-/// The choices of [`attention_rnn()`].
+/// The options of [`attention_rnn()`].
 #[derive(Clone, Copy, Debug)]
 pub struct AttentionRnnOptions {
-    /// Which network.
+    /// Which recurrent cell.
     pub cell: Cell,
-    /// What becomes of attention weights.
+    /// Soft or hard attention.
     pub selection: Selection,
     /// Type of the gates and of the products' operands.
     pub compute: Compute,
-    /// Whether all weights come out ([`Weights::Keep`]), and all scores ([`Weights::Scored`]).
+    /// Whether all weights are returned ([`Weights::Keep`]), and all scores ([`Weights::Scored`]).
     pub weights: Weights,
 }
 
-/// What somebody wants to see.
+/// Which outputs the caller requests.
 #[derive(Clone, Copy)]
 struct Wanted {
     weights: bool,
@@ -106,24 +106,24 @@ impl Wanted {
     }
 }
 
-/// So many weights are kept for the backward pass on the CPU, 16 MiB: computing them again would take longer than the memory is worth.
+/// At most this many weights are saved for the backward pass on the CPU, 16 MiB: recomputing more is cheaper than the memory.
 const KEPT_WEIGHTS: usize = 4 << 20;
 
-/// What [`attention_rnn()`] gives.
+/// The result of [`attention_rnn()`].
 pub struct AttentionRnn {
     /// tokens × d.
     pub states: Tensor,
     /// tokens × value width.
     pub contexts: Tensor,
-    /// tokens × 2 for hard attention: the logarithm of the weight that was taken, and the entropy of all weights. Their
-    /// gradients are how a score-function estimator teaches the weights.
+    /// tokens × 2 for hard attention: the logarithm of the selected weight, and the entropy of all weights. Their
+    /// gradients train the weights by a score-function estimator (REINFORCE).
     pub choices: Tensor,
-    /// The position that each token took in its source; none where it was the weighted sum. On a GPU they are known only if
-    /// weights were asked for: looking takes time.
+    /// The position that each token selected in its source; `None` where it used the weighted sum. On a GPU the positions are
+    /// returned only if weights are requested, because reading them back takes time.
     pub taken: Arc<[Option<usize>]>,
-    /// What every token attended to, if that was asked for or takes little memory.
+    /// The attention weights of every token, if they were requested or take little memory.
     pub attention: Option<StepWeights>,
-    /// The scores `e` of every token, if they were asked for.
+    /// The scores `e` of every token, if they were requested.
     pub scores: Option<StepWeights>,
 }
 
@@ -141,10 +141,10 @@ impl StepWeights {
     }
 }
 
-/// Decodes targets that are given, each token after attention to its source.
+/// Decodes given targets (teacher forcing); each token attends to its source first.
 ///
 /// # Panics
-/// If shapes do not fit, a source is empty, bf16 numbers meet f32 products, or positions count in the mask.
+/// If shapes do not match, a source is empty, bf16 inputs meet f32 products, or the mask is causal or has a window.
 pub fn attention_rnn(
     inputs: AttentionRnnInputs<'_>,
     weights: AttentionRnnWeights<'_>,
@@ -162,7 +162,7 @@ pub fn attention_rnn(
             state::gather(initial.h.array(), schedule.order()),
             state::gather_or_zeros(c, schedule.order(), 0, device),
         ],
-        // Its kernels know the order.
+        // The GPU kernels apply the order themselves.
         Device::Cuda => {
             let none = || Array::zeros_on(device, DType::F32, targets.sequences(), 0);
             [initial.h.array().to(DType::F32), c.map_or_else(none, |c| c.to(DType::F32))]
@@ -230,17 +230,17 @@ pub fn attention_rnn(
     AttentionRnn { states, contexts, choices, taken, attention, scores }
 }
 
-/// A decoder and its steps over one batch, as forward and backward both need it.
+/// A decoder and its steps over one batch: what forward and backward both need.
 struct Decoder {
     cell: Cell,
     selection: Selection,
     /// Type of the gates and of the products' operands.
     dtype: DType,
     schedule: Schedule,
-    /// Where the sources lie among keys and values.
+    /// The rows of each source in keys and values.
     sources: Ragged,
     mask: Mask,
-    /// Where the attention weights of each sequence begin, if they are kept.
+    /// The offset of each sequence's attention weights, if they are saved.
     weight_starts: Option<Arc<[usize]>>,
     /// source tokens × their widths, in the compute type.
     keys: Arc<Array>,
@@ -248,7 +248,7 @@ struct Decoder {
     weights: KeptWeights,
 }
 
-/// What the forward pass computes: by token, but for the weights.
+/// The results of the forward pass: by token, except for the weights.
 struct Forward {
     states: Array,
     states_narrow: Option<Array>,
@@ -256,27 +256,27 @@ struct Forward {
     contexts_narrow: Option<Array>,
     /// All attention weights, or those of the last step; see [`Decoder::weight_starts`].
     weights: Array,
-    /// tokens × 2: logarithm of the taken weight, entropy.
+    /// tokens × 2: logarithm of the selected weight, entropy.
     choices: Array,
-    /// The positions that hard attention took.
+    /// The positions that hard attention selected.
     taken: Vec<Option<usize>>,
-    /// If they are wanted.
+    /// If requested.
     scores: Option<Array>,
     kept: Kept,
 }
 
-/// What else the backward pass needs, by token.
+/// Activations saved for the backward pass, by token.
 struct Kept {
     gates: Array,
     c: Array,
     queries: Array,
-    /// On a GPU: the positions that hard attention took, −1 where it took none.
+    /// On a GPU: the positions that hard attention selected, −1 where it selected none.
     taken: Option<Array>,
 }
 
-/// All that the backward pass needs of the forward pass.
+/// Everything from the forward pass that the backward pass needs.
 struct Remembered {
-    /// The initial states, in the schedule's order (on a GPU: by sequence); `c` has no width for a cell without memory.
+    /// The initial states, in the schedule's order (on a GPU: by sequence); `c` has width 0 for a cell without memory.
     h: Array,
     c: Array,
     states: Arc<Array>,
@@ -285,32 +285,32 @@ struct Remembered {
     kept: Kept,
 }
 
-/// Gradients of what the decoder gave; the latter two may not have been used.
+/// Gradients of the decoder's outputs; the latter two may not have been used.
 struct ResultGradients<'a> {
     states: &'a Array,
     contexts: Option<&'a Array>,
     choices: Option<&'a Array>,
 }
 
-/// What the backward pass computes.
+/// The results of the backward pass.
 struct DecoderGradients {
     /// tokens × gates·d, in the compute type.
     dx: Array,
-    /// The hidden side's, where it is another one: the GRU's.
+    /// The gradient of the hidden side, where it differs: in the GRU.
     da: Option<Array>,
     /// tokens × key width, in the compute type.
     dq: Array,
     /// source tokens × widths, f32.
     dk: Array,
     dv: Array,
-    /// sequences × key width (on a GPU: source tokens): each one's part of the additive score's gradient.
+    /// sequences × key width (on a GPU: source tokens × key width): partial sums of the additive score weight's gradient.
     d_score_weight: Array,
-    /// Of the initial states, in the schedule's order (on a GPU: by sequence).
+    /// The gradients of the initial states, in the schedule's order (on a GPU: by sequence).
     dh: Array,
     dc: Array,
 }
 
-/// Counts the products: of the state, of the context and of the query in every step, and of queries and values with `pairs` keys.
+/// Counts the flops: the products of state, context and query in every step, and of queries and values with `pairs` keys.
 fn count(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, pairs: usize) {
     let tokens = inputs.x_gates.rows();
     for weight in [Some(weights.hidden), Some(weights.context), weights.query].into_iter().flatten() {
@@ -320,7 +320,7 @@ fn count(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, pai
     flops::add_product(pairs, 1, inputs.keys.width() + inputs.values.width());
 }
 
-/// Where the weights of each sequence begin, and where the last end.
+/// The offset of each sequence's weights, and the end of the last.
 fn weight_starts(targets: &Ragged, sources: &Ragged) -> Arc<[usize]> {
     let sizes = targets.lengths().zip(sources.lengths()).map(|(target, source)| target * source);
     let mut starts = vec![0];
@@ -354,12 +354,12 @@ fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cel
     assert_eq!(targets, sources_count, "attention_rnn: {targets} targets for {sources_count} sources");
     assert!(
         sources.lengths().all(|length| length > 0),
-        "attention_rnn: a source is empty, nothing to attend to"
+        "attention_rnn: a source is empty, there is nothing to attend to"
     );
     initial.check(targets, d, cell);
 }
 
-/// The additive score has a weight of one row as wide as the keys, the others have none.
+/// Checks that the additive score has a weight of one row as wide as the keys, and the others have none.
 fn check_score(op: &str, score: AttentionScore, weight: Option<&Param>, key_width: usize) {
     let (is_additive, shape) = (score.form() == ScoreForm::Additive, weight.map(Param::shape));
     let wanted = is_additive.then_some([1, key_width]);

@@ -1,4 +1,4 @@
-//! Attention of all tokens at once, for decoders that attend after their step (Luong et al., 2015):
+//! Attention of all tokens at once, for decoders that attend after their recurrent step (Luong et al., 2015):
 //!
 //! ```text
 //! e_tj = score(q_t, k_j)      α_t = softmax(e_t)      context_t = Σ_j α_tj v_j (soft),  v_j* (hard)      see `cpu::attend`
@@ -6,12 +6,12 @@
 //!
 //! | | shape |
 //! |---|---|
-//! | `q` | target tokens × key width, f32: states that have gone through their matrix |
+//! | `q` | target tokens × key width, f32: projected states |
 //! | `k`, `v` | source tokens × their widths |
 //! | contexts | target tokens × value width, f32 |
 //!
-//! No query depends on another's context, so all tokens are one operation. Backward: `δq_t`, `δk`, `δv` and that of the
-//! additive score's weight from `δcontext_t`; a source's gradients sum over its target tokens in their order. Kept:
+//! No query depends on another's context, so all tokens are one operation. Backward: `δq_t`, `δk`, `δv` and the gradient of the
+//! additive score's weight from `δcontext_t`; a source's gradients sum over its target tokens in their order. Saved:
 //! queries, keys, values, and the weights if they are few ([`KEPT_WEIGHTS`]).
 
 use std::sync::{Arc, Mutex};
@@ -24,57 +24,57 @@ use crate::ops::{AttentionScore, Mask, Weights, linear};
 use crate::tape::{Edge, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
-/// What [`attend_tokens`] reads.
+/// The inputs of [`attend_tokens`].
 #[derive(Clone, Copy)]
 pub struct AttendInputs<'a> {
     /// target tokens × key width, f32.
     pub queries: &'a Tensor,
-    /// Where each target begins and ends.
+    /// The target sequences.
     pub targets: &'a Ragged,
     /// source tokens × key width.
     pub keys: &'a Tensor,
     /// source tokens × value width.
     pub values: &'a Tensor,
-    /// Where each source begins and ends; as many as there are targets, and none is empty.
+    /// The source sequences: one for each target, and none is empty.
     pub sources: &'a Ragged,
-    /// As [`super::AttentionRnnInputs::mask`].
+    /// See [`super::AttentionRnnInputs::mask`].
     pub mask: &'a Mask,
 }
 
-/// The choices of [`attend_tokens`].
+/// The options of [`attend_tokens`].
 #[derive(Clone, Copy)]
 pub struct AttendOptions<'a> {
-    /// How a query is compared with a key when both have gone through their matrices.
+    /// The score of a query and a key, after both projections.
     pub score: AttentionScore,
     /// `w` of the additive score, 1 × key width.
     pub score_weight: Option<&'a Param>,
-    /// What becomes of attention weights.
+    /// Soft or hard attention.
     pub selection: Selection,
     /// Type of keys and values.
     pub compute: Compute,
-    /// Whether all weights come out ([`Weights::Keep`]), and all scores ([`Weights::Scored`]).
+    /// Whether all weights are returned ([`Weights::Keep`]), and all scores ([`Weights::Scored`]).
     pub weights: Weights,
 }
 
-/// What [`attend_tokens`] gives.
+/// The result of [`attend_tokens`].
 pub struct AttendedTokens {
     /// target tokens × value width.
     pub contexts: Tensor,
-    /// As [`super::AttentionRnn::choices`].
+    /// See [`super::AttentionRnn::choices`].
     pub choices: Tensor,
-    /// As [`super::AttentionRnn::taken`].
+    /// See [`super::AttentionRnn::taken`].
     pub taken: Arc<[Option<usize>]>,
-    /// What every token attended to, if that was asked for or takes little memory.
+    /// The attention weights of every token, if they were requested or take little memory.
     pub attention: Option<StepWeights>,
-    /// The scores `e` of every token, if they were asked for.
+    /// The scores `e` of every token, if they were requested.
     pub scores: Option<StepWeights>,
 }
 
 /// The context of every target token in its source.
 ///
 /// # Panics
-/// If shapes do not fit, a source is empty, queries are not f32, or bf16 keys or values meet f32 arithmetic, or positions
-/// count in the mask.
+/// If shapes do not match, a source is empty, queries are not f32, bf16 keys or values meet f32 arithmetic, or the mask is
+/// causal or has a window.
 pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> AttendedTokens {
     check(&inputs, &options);
     let AttendInputs { queries, targets, keys, values, sources, mask } = inputs;
@@ -126,7 +126,7 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
     AttendedTokens { contexts, choices, taken, attention, scores }
 }
 
-/// The attention of all tokens of one batch, as forward and backward both need it.
+/// The attention of all tokens of one batch: what forward and backward both need.
 pub(super) struct TokenAttention {
     pub(super) score: AttentionScore,
     pub(super) score_weight: Option<Param>,
@@ -134,7 +134,7 @@ pub(super) struct TokenAttention {
     pub(super) targets: Ragged,
     pub(super) sources: Ragged,
     pub(super) mask: Mask,
-    /// Where the attention weights of each sequence begin, if they are kept.
+    /// The offset of each sequence's attention weights, if they are saved.
     pub(super) weight_starts: Option<Arc<[usize]>>,
     /// f32.
     pub(super) queries: Arc<Array>,
@@ -143,22 +143,22 @@ pub(super) struct TokenAttention {
     pub(super) values: Arc<Array>,
 }
 
-/// What the forward pass computes.
+/// The results of the forward pass.
 pub(super) struct TokensForward {
     pub(super) contexts: Array,
     pub(super) contexts_narrow: Option<Array>,
-    /// All attention weights, or nothing; see [`TokenAttention::weight_starts`].
+    /// All attention weights, or empty; see [`TokenAttention::weight_starts`].
     pub(super) weights: Array,
-    /// tokens × 2: logarithm of the taken weight, entropy.
+    /// tokens × 2: logarithm of the selected weight, entropy.
     pub(super) choices: Array,
     pub(super) taken: Vec<Option<usize>>,
-    /// If they are wanted.
+    /// If requested.
     pub(super) scores: Option<Array>,
-    /// On a GPU: positions, −1 where none was taken.
+    /// On a GPU: the selected positions, −1 where none was selected.
     pub(super) taken_on_gpu: Option<Array>,
 }
 
-/// What the backward pass is given.
+/// The inputs of the backward pass.
 pub(super) struct TokensGiven<'a> {
     pub(super) weights: Option<&'a Array>,
     pub(super) taken: &'a [Option<usize>],
@@ -167,16 +167,16 @@ pub(super) struct TokensGiven<'a> {
     pub(super) d_choices: Option<&'a Array>,
 }
 
-/// What the backward pass computes, f32.
+/// The results of the backward pass, f32.
 pub(super) struct TokensGradients {
     pub(super) dq: Array,
     pub(super) dk: Array,
     pub(super) dv: Array,
-    /// sequences × key width (on a GPU: source tokens): each one's part of the additive score's gradient.
+    /// sequences × key width (on a GPU: source tokens × key width): partial sums of the additive score weight's gradient.
     pub(super) d_score_weight: Array,
 }
 
-/// What the tape keeps.
+/// The node on the tape.
 struct Backward {
     attention: TokenAttention,
     /// Of queries, keys and values.
@@ -227,6 +227,6 @@ fn check(inputs: &AttendInputs<'_>, options: &AttendOptions<'_>) {
     assert_eq!(targets, count, "attend_tokens: {targets} targets for {count} sources");
     assert!(
         sources.lengths().all(|length| length > 0),
-        "attend_tokens: a source is empty, nothing to attend to"
+        "attend_tokens: a source is empty, there is nothing to attend to"
     );
 }

@@ -16,7 +16,7 @@ use crate::ops::attention_rnn::{Decoder, Estimator, Selection};
 use crate::ops::{AttentionScore, Mask};
 use crate::{Array, Ragged};
 
-/// How a query is compared with a key.
+/// The score of a query and a key.
 #[derive(Clone, Copy)]
 pub(super) enum Compare<'a> {
     Dot { scale: f32 },
@@ -24,7 +24,7 @@ pub(super) enum Compare<'a> {
 }
 
 impl<'a> Compare<'a> {
-    /// For keys of this width; `weight` is that of the additive score.
+    /// For keys of this width; `weight` is the parameter of the additive score.
     pub(super) fn new(score: AttentionScore, weight: Option<&'a [f32]>, key_width: usize) -> Compare<'a> {
         match weight {
             Some(weight) => Compare::Additive { weight },
@@ -40,7 +40,7 @@ pub(super) struct Source<'a, T> {
     pub(super) values: &'a [T],
     pub(super) key_width: usize,
     pub(super) value_width: usize,
-    /// What the query may not see of it; `None` where it sees all.
+    /// The mask of the query; `None` if it sees all keys.
     pub(super) hidden: Option<Hidden<'a>>,
 }
 
@@ -49,17 +49,17 @@ pub(super) struct Source<'a, T> {
 pub(super) struct Hidden<'a> {
     pub(super) mask: &'a Mask,
     pub(super) sequence: usize,
-    /// Its number in the sequence.
+    /// Its index in the sequence.
     pub(super) query: usize,
 }
 
-/// What all queries of a batch are compared with, and how.
+/// What all queries of a batch have in common: the score, the selection, the sources.
 pub(super) struct Common<'a> {
     pub(super) compare: Compare<'a>,
     pub(super) selection: Selection,
     pub(super) sources: &'a Ragged,
     pub(super) mask: &'a Mask,
-    /// Where the weights of each sequence begin, if they are kept.
+    /// The offset of each sequence's weights, if they are saved.
     pub(super) weight_starts: Option<&'a [usize]>,
     pub(super) keys: &'a Array,
     pub(super) values: &'a Array,
@@ -79,7 +79,7 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// What a sequence's query of this number sees.
+    /// The source of query `query` of a sequence.
     #[inline(always)]
     pub(super) fn source<T: Element>(&self, sequence: usize, query: usize) -> Source<'a, T> {
         let range = self.sources.range(sequence);
@@ -93,7 +93,7 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// Where its weights lie among those that are kept.
+    /// The range of its weights among the saved ones.
     #[inline(always)]
     pub(super) fn kept(&self, sequence: usize, query: usize) -> Option<Range<usize>> {
         let length = self.sources.length(sequence);
@@ -101,14 +101,14 @@ impl<'a> Common<'a> {
         Some(start..start + length)
     }
 
-    /// Numbers of the additive score's weight.
+    /// The width of the additive score's weight, or 0.
     #[inline(always)]
     pub(super) fn compare_width(&self) -> usize {
         if matches!(self.compare, Compare::Additive { .. }) { self.keys.width() } else { 0 }
     }
 }
 
-/// Writes the weights and the context; gives the position that was taken, if it was one.
+/// Writes the weights and the context; returns the selected position, if there is one.
 #[inline(always)]
 pub(super) fn attend<T: Number>(
     compare: Compare<'_>,
@@ -123,7 +123,7 @@ pub(super) fn attend<T: Number>(
     let taken = match selection {
         Selection::Soft => None,
         Selection::Best => Some(best(weights)),
-        // From the other end of the stream: another draw than that of any token's position.
+        // From the other end of the stream: distinct from the draws of all positions.
         Selection::Sampled { stream, soft_share, .. } if stream.uniform(!(draw as u32)) < soft_share => None,
         Selection::Sampled { stream, .. } => Some(drawn(weights, stream.uniform(draw as u32))),
     };
@@ -180,7 +180,7 @@ pub(super) fn score<T: Number>(
     }
 }
 
-/// The gradients of what [`attend`] and [`choice`] gave.
+/// The gradients of the results of [`attend`] and [`choice`].
 pub(super) struct OutputGradients<'a> {
     /// The gradient of the context.
     pub(super) context: &'a [f32],
@@ -188,18 +188,18 @@ pub(super) struct OutputGradients<'a> {
     pub(super) choice: [f32; 2],
 }
 
-/// Where the gradients of the inputs go: all are added to but that of the query.
+/// The gradients of the inputs: all are accumulated, except that of the query.
 pub(super) struct InputGradients<'a> {
     pub(super) query: &'a mut [f32],
     pub(super) keys: &'a mut [f32],
     pub(super) values: &'a mut [f32],
-    /// Of the additive score's weight; empty for others.
+    /// The gradient of the additive score's weight; empty for other scores.
     pub(super) weight: &'a mut [f32],
-    /// As many numbers as there are keys, for whatever is needed in between.
+    /// Scratch memory: a value for each key.
     pub(super) scratch: &'a mut [f32],
 }
 
-/// The gradients of [`attend`], given the weights that it wrote and the position that it took.
+/// The gradients of [`attend`], given the weights it wrote and the position it selected.
 #[inline(always)]
 pub(super) fn attend_backward<T: Number>(
     (compare, selection): (Compare<'_>, Selection),
@@ -263,7 +263,7 @@ pub(super) fn attend_backward<T: Number>(
     }
 }
 
-/// The logarithm of the weight at `taken` (0 if none was), and the entropy of the weights.
+/// The logarithm of the weight at `taken` (0 if none), and the entropy of the weights.
 #[inline(always)]
 pub(super) fn choice(weights: &[f32], taken: Option<usize>) -> [f32; 2] {
     [taken.map_or(0.0, |taken| log(weights[taken])), entropy(weights)]
@@ -287,13 +287,13 @@ fn entropy(weights: &[f32]) -> f32 {
     weights.iter().fold(0.0, |sum, &weight| sum - weight * log(weight))
 }
 
-/// A weight may have vanished; its logarithm must not.
+/// Clamped: a weight may underflow to 0, but its logarithm must be finite.
 #[inline(always)]
 fn log(weight: f32) -> f32 {
     weight.max(1e-30).ln()
 }
 
-/// The first of the largest.
+/// The first position of the maximum.
 #[inline(always)]
 fn best(weights: &[f32]) -> usize {
     let mut best = 0;
@@ -315,7 +315,7 @@ fn drawn(weights: &[f32], uniform: f32) -> usize {
             return position;
         }
     }
-    // Rounding: the weights add up to a little less than 1.
+    // By rounding, the weights may add up to a little less than 1.
     best(weights)
 }
 
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_weights_the_first_is_the_best() {
+    fn the_first_of_equal_weights_is_the_best() {
         assert_eq!(best(&[0.2, 0.4, 0.4]), 1);
     }
 }

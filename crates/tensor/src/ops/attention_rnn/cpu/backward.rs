@@ -1,4 +1,4 @@
-//! Steps backward: the cell's gates first, then the attention that came before them.
+//! Steps backward: first the cell's gates, then the attention before them.
 
 use super::attend::{Common, InputGradients, OutputGradients, attend_backward, weigh};
 use super::of;
@@ -36,7 +36,7 @@ pub(super) fn backward<T: Element>(
         dh: Array::zeros(DType::F32, sequences, d),
         dc: Array::zeros(DType::F32, sequences, inputs.c.width()),
     };
-    // By row: the left sides of products.
+    // By row: the left factors of products.
     let mut left_hidden = Array::scratch(T::DTYPE, sequences, gates);
     let mut left_input = Array::scratch(T::DTYPE, sequences, gates);
     let mut left_query = Array::scratch(T::DTYPE, sequences, key_width);
@@ -121,9 +121,9 @@ pub(super) struct AttentionStep<'a, T> {
     order: &'a [usize],
     /// By token.
     queries: &'a [f32],
-    /// All weights, if they were kept.
+    /// All weights, if they were saved.
     kept: Option<&'a [f32]>,
-    /// By row: the weights if they were not.
+    /// By row: the recomputed weights if they were not.
     again: SharedMut<f32>,
     taken: &'a [Option<usize>],
     d_contexts: Option<&'a [f32]>,
@@ -152,7 +152,7 @@ kernel! {
         let source = common.sources.range(sequence);
         let keys = source.start * key_width..source.end * key_width;
         let values = source.start * value_width..source.end * value_width;
-        // SAFETY: a row has a token and a source that no other row of the step has; here and below.
+        // SAFETY: no other row of the step has the same token or source; here and below.
         let context = unsafe { step.d_context.slice(of(row, value_width)) };
         if let Some(d_contexts) = step.d_contexts {
             for (context, also) in context.iter_mut().zip(&d_contexts[of(token, value_width)]) {

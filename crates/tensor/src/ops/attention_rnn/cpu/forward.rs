@@ -48,7 +48,7 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
             taken: None,
         },
     };
-    // By row: the operands of a step's products and what they give.
+    // By row: the operands and results of a step's products.
     let mut left = h.to(T::DTYPE);
     let mut left_context = Array::scratch(T::DTYPE, sequences, value_width);
     let mut queries = Array::scratch(DType::F32, sequences, key_width);
@@ -115,7 +115,7 @@ pub(super) struct AttentionStep<'a, T> {
     order: &'a [usize],
     queries: &'a [f32],
     longest: usize,
-    /// If they are not kept, every row of the step has room for the longest source.
+    /// If they are not saved, every row of the step has a buffer for the longest source.
     weights: SharedMut<f32>,
     contexts: SharedMut<f32>,
     contexts_narrow: Option<SharedMut<bf16>>,
@@ -133,7 +133,7 @@ kernel! {
         let query = &step.queries[of(row, key_width)];
         let start = row * step.longest;
         let again = start..start + common.sources.length(sequence);
-        // SAFETY: a row has a token, a source and weights that no other row of the step has; here and below.
+        // SAFETY: no other row of the step has the same token, source or weights; here and below.
         let weights = unsafe { step.weights.slice(common.kept(sequence, step.number).unwrap_or(again)) };
         // SAFETY: as above.
         let context = unsafe { step.contexts.slice(of(token, value_width)) };

@@ -19,7 +19,7 @@ use crate::{Array, Param, Ragged, Tensor};
 pub(super) use rows::attend_rows;
 pub(super) use tokens::{attend_tokens, attend_tokens_backward};
 
-/// All steps, from the states `[h, c]` on; with all scores if the targets are given for that.
+/// All steps, from the states `[h, c]`; also computes all scores if `scored` has the targets.
 pub(super) fn forward(decoder: &Decoder, x: &Tensor, states: [Array; 2], scored: Option<&Ragged>) -> Forward {
     let x = x.array_as(decoder.dtype);
     let mut found = by_type!(decoder.dtype, T => forward::forward::<T>(decoder, x, states));
@@ -40,7 +40,7 @@ pub(super) fn backward(
     by_type!(decoder.dtype, T => backward::backward::<T>(decoder, remembered, gradients))
 }
 
-/// Row `index` of rows of this width.
+/// The elements of row `index` in a matrix of this width.
 #[inline(always)]
 fn of(index: usize, width: usize) -> Range<usize> {
     index * width..(index + 1) * width

@@ -1,4 +1,4 @@
-//! All tokens of all targets: a task for each token forward, for each sequence backward, whose tokens share a source.
+//! All tokens of all targets: forward a task for each token, backward one for each sequence, whose tokens share a source.
 
 use half::bf16;
 
@@ -13,7 +13,7 @@ use crate::ops::attention_rnn::Selection;
 use crate::ops::attention_rnn::tokens::{TokenAttention, TokensForward, TokensGiven, TokensGradients};
 use crate::{Array, DType, Param, Ragged};
 
-/// The contexts of all tokens; with all scores if they are wanted.
+/// The contexts of all tokens; also all scores if requested.
 pub(in crate::ops::attention_rnn) fn attend_tokens(
     attention: &TokenAttention,
     is_scored: bool,
@@ -79,7 +79,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
     out
 }
 
-/// What both passes read.
+/// The inputs of both passes.
 struct Both<'a> {
     common: Common<'a>,
     targets: &'a Ragged,
@@ -134,7 +134,7 @@ kernel! {
         let mut scratch =
             Array::scratch(DType::F32, 1, if kept.is_some() { 0 } else { common.sources.length(sequence) });
         let weights = match kept {
-            // SAFETY: a token has weights, a context and choices that no other task has; here and below.
+            // SAFETY: no other task has this token's weights, context or choices; here and below.
             Some(kept) => unsafe { pass.weights.slice(kept) },
             None => scratch.f32_mut(),
         };
@@ -163,7 +163,7 @@ kernel! {
         let (rows, tokens) = (common.sources.range(sequence), targets.range(sequence));
         let source = common.source::<T>(sequence, 0);
         let (key_width, value_width) = (source.key_width, source.value_width);
-        // SAFETY: a sequence has a source and tokens that no other task has; here and below.
+        // SAFETY: no other task has this sequence's source or tokens; here and below.
         let dk = unsafe { pass.dk.slice(rows.start * key_width..rows.end * key_width) };
         // SAFETY: as above.
         let dv = unsafe { pass.dv.slice(rows.start * value_width..rows.end * value_width) };

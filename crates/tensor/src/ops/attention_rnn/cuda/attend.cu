@@ -1,30 +1,30 @@
-// The attention of one query to one source, and its gradient, as in cpu/attend.rs: by a block of 256 threads, or by several of which
-// each has some keys and some columns (parts.cu).
+// The attention of one query to one source, and its gradient, as in cpu/attend.rs: by a block of 256 threads, or by several blocks
+// that each have some keys and some columns (parts.cu).
 
 struct Attention {
     const void* keys;           // source tokens x key width
     const void* values;         // source tokens x value width
-    const u32* sources;         // where each source begins, and where the last one ends
-    const u64* starts;          // where the weights of each sequence begin
-    const u8* mask;             // laid out as the weights: 0 hides a key; or none
-    const float* score_weight;  // of the additive score; none for products
+    const u32* sources;         // first row of each source, and the end of the last
+    const u64* starts;          // offset of each sequence's weights
+    const u8* mask;             // in the layout of the weights: 0 hides a key; or null
+    const float* score_weight;  // of the additive score; null for dot products
     float* queries;             // tokens x key width
     float* contexts;            // tokens x value width
     bf16* narrow;               // the same rounded, where products are bf16
-    float* weights;             // target tokens x source tokens of every sequence, or none
-    float* scores;              // the same, or none; handed over where several blocks share a query
-    float* choices;             // tokens x 2: logarithm of the weight that was taken, entropy
-    float* taken;               // by token: the position that was taken, -1 for the weighted sum
+    float* weights;             // target tokens x source tokens of every sequence, or null
+    float* scores;              // the same, or null; exchanged where several blocks share a query
+    float* choices;             // tokens x 2: logarithm of the selected weight, entropy
+    float* taken;               // by token: the selected position, -1 for the weighted sum
     const u32* key;             // of the draws
     float* d_contexts;          // tokens x value width
-    const float* d_choices;     // tokens x 2, or none
-    float* de;                  // gradients of the scores, laid out as the weights
-    void* dq;                   // tokens x key width: singles, or in the type of products
+    const float* d_choices;     // tokens x 2, or null
+    float* de;                  // gradients of the scores, in the layout of the weights
+    void* dq;                   // tokens x key width: f32, or the type of products
     u32 key_width, value_width;
-    u32 longest;                // room for the numbers of a source
+    u32 longest;                // the source length that buffers are sized for
     u32 selection;              // see below
     float scale, soft_share;
-    u32 is_straight;            // whether gradients come through the weights though a value was drawn
+    u32 is_straight;            // straight-through: gradients flow through the weights although a value was sampled
     u32 is_dq_wide;
 };
 
@@ -33,7 +33,7 @@ enum Selection { SOFT, BEST, SAMPLED };
 __device__ __forceinline__ float uniform(const u32* key, u32 index) {
     return (float)(draw(key[0], key[1], index) >> 8) * (1.0f / 16777216.0f);
 }
-// A weight may have vanished; its logarithm must not.
+// Clamped: a weight may underflow to 0, but its logarithm must be finite.
 __device__ __forceinline__ float logarithm(float weight) { return logf(fmaxf(weight, 1e-30f)); }
 
 template <class T> __device__ __forceinline__ void load(const T* from, float (&x)[1]) { x[0] = widen(*from); }
@@ -47,9 +47,9 @@ __device__ __forceinline__ void load(const bf16* from, float (&x)[2]) {
 }
 template <class T> __device__ __forceinline__ void load(const T* from, float (&x)[4]) { load4(from, x); }
 
-// Calls `give(j, sum)` for each of n rows, in one lane of the warp that has the row: the sum of f(list[i], weight[i], number i of
-// the row). A warp has several rows at a time, so that it reads the list, which is in shared memory, and the weight once for all
-// of them. Without a weight f gets zeros.
+// Calls `give(j, sum)` for each of n rows, in one lane of the warp that has the row: the sum of f(list[i], weight[i], row[i]).
+// A warp has several rows at a time, so that it reads the list, which is in shared memory, and the weight once for all
+// of them. If weight is null, f gets zeros.
 template <class T, class F, class G>
 __device__ __forceinline__ void row_sums(const T* rows, u32 n, u32 width, const float* list, const float* weight, const F& f,
                                          const G& give) {
@@ -93,7 +93,7 @@ __device__ __forceinline__ void row_sums(const T* rows, u32 n, u32 width, const 
     }
 }
 
-// Numbers in shared memory, by every warp for itself.
+// Reductions over lists in shared memory; every warp computes them for itself.
 template <class F> __device__ __forceinline__ float list_sum(u32 n, const F& f) {
     float sum = 0.0f;
     for (u32 j = threadIdx.x % 32; j < n; j += 32) sum += f(j);
@@ -105,7 +105,7 @@ __device__ __forceinline__ float list_max(const float* list, u32 n) {
     return warp_max(top);
 }
 
-// The first of the largest.
+// The first position of the maximum.
 __device__ __forceinline__ u32 best(const float* weights, u32 n) {
     u32 found = 0;
     for (u32 j = 1; j < n; j++)
@@ -122,7 +122,7 @@ __device__ __forceinline__ u32 drawn(const float* weights, u32 n, float uniform)
     return best(weights, n);
 }
 
-// Where the numbers of a query lie.
+// The keys, values and weights of one query.
 template <class T> struct Source {
     const T *keys, *values;
     u32 n;
@@ -135,7 +135,7 @@ template <class T> __device__ __forceinline__ Source<T> source_of(const Attentio
     return {keys, values, n, a.starts ? a.starts[sequence] + (u64)step * n : 0};
 }
 
-// What a context is handed over as.
+// Stores a context so that other blocks can read it.
 __device__ __forceinline__ void give_context(const Attention& a, float, u64 at, float x) { give(a.contexts + at, x); }
 __device__ __forceinline__ void give_context(const Attention& a, bf16, u64 at, float x) { give(a.narrow + at, x), a.contexts[at] = x; }
 __device__ __forceinline__ void give_contexts(const Attention& a, float, u64 at, const float (&x)[4]) {
@@ -147,7 +147,7 @@ __device__ __forceinline__ void give_contexts(const Attention& a, bf16, u64 at, 
     store4(a.contexts + at, x);
 }
 
-// `give(j, score)` of n keys, in one lane.
+// Calls `give(j, score)` for n keys, in one lane each.
 template <class F, class T, class G>
 __device__ __forceinline__ void score_keys(const Attention& a, const T* keys, u32 n, const float* query, const G& give) {
     if (a.score_weight)
@@ -156,23 +156,23 @@ __device__ __forceinline__ void score_keys(const Attention& a, const T* keys, u3
         row_sums(keys, n, a.key_width, query, nullptr, [](float q, float, float k) { return q * k; },
                  [&](u32 j, float sum) { give(j, a.scale * sum); });
 }
-// The score of a pair, if its key may be seen.
+// The score of a pair; -inf if its key is hidden.
 __device__ __forceinline__ float masked(const Attention& a, u64 pair, float score) {
     return a.mask && !a.mask[pair] ? __int_as_float(0xff800000) : score;
 }
 
-// Positions of a source that a block writes down, and whether it does so with what there is once.
+// Positions of a source that a block writes, and whether it also writes the values that exist once per query.
 struct Written {
     u32 from, to;
     bool is_first;
 };
-// Those values that count: all by their weights, or one.
+// The values that make up the context: all with their weights, or one.
 struct Counted {
     u32 from, to;
     bool is_one;
 };
 
-// Weights from the scores `e`, both in shared memory, and which values count. All threads know the scores, and the weights after it.
+// Turns the scores `e` into weights, both in shared memory, and selects the values. Callers synchronize before; it synchronizes after.
 __device__ __forceinline__ Counted weigh(const Attention& a, u32 n, u64 pair, u64 token, const float* e, float* weights,
                                          const Written& written) {
     float top = list_max(e, n);
@@ -205,7 +205,7 @@ __device__ __forceinline__ Counted weigh(const Attention& a, u32 n, u64 pair, u6
     return {is_one ? (u32)taken : 0, is_one ? (u32)taken + 1 : n, is_one};
 }
 
-// `give(c, sums)` of N columns from c on, which is a multiple of N: those of the context.
+// Calls `give(c, sums)` for N columns of the context from c on, which is a multiple of N.
 template <int N, class T, class G>
 __device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 columns, const Counted& counted, const float* weights,
                                            const G& give) {
@@ -221,7 +221,7 @@ __device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 colu
     }
 }
 
-// The query is in `room`, which all threads know; behind it there is room for two numbers for each token of the source.
+// The query is in `room`, visible to all threads, followed by space for two values for each token of the source.
 template <class T, class F>
 __device__ __forceinline__ void attend(const Attention& a, const Source<T>& source, u64 token, float* room) {
     float *e = room + a.key_width, *weights = e + a.longest;
@@ -240,18 +240,18 @@ __device__ __forceinline__ void attend(const Attention& a, const Source<T>& sour
                       [&](u32 c, const float(&sum)[1]) { give_context(a, T(), token * width + c, sum[0]); });
 }
 
-// Whether gradients come to the weights through the context, given which value was taken: -1 for all.
+// Whether gradients reach the weights through the context, given the selected value (-1: all).
 __device__ __forceinline__ bool comes_through(const Attention& a, int taken) { return taken < 0 || a.is_straight; }
 __device__ __forceinline__ int taken_by(const Attention& a, u64 token) { return a.selection == SOFT ? -1 : (int)a.taken[token]; }
 
-// `give(j, gradient)` of n weights, in one lane: context = sum of weight times value.
+// Calls `give(j, gradient)` for n weights, in one lane each: context = sum of weight times value.
 template <class T, class G>
 __device__ __forceinline__ void weight_gradients(const Attention& a, const T* values, u32 n, const float* d_context, const G& give) {
     row_sums(values, n, a.value_width, d_context, nullptr, [](float g, float, float v) { return g * v; }, give);
 }
 
-// Of gradients of the weights, in shared memory, makes those of the scores: weights = softmax of the scores. All threads know them
-// before it, and after it.
+// Turns gradients of the weights, in shared memory, into those of the scores: weights = softmax of the scores. Callers synchronize
+// before; it synchronizes after.
 __device__ __forceinline__ void score_gradients(const Attention& a, u32 n, u64 pair, u64 token, int taken, const float* weights,
                                                 float* de, const Written& written) {
     bool is_through = comes_through(a, taken);
@@ -273,8 +273,8 @@ __device__ __forceinline__ void score_gradients(const Attention& a, u32 n, u64 p
     __syncthreads();
 }
 
-// `give(c, sums)` of N columns from c on, which is a multiple of N: the gradients of the query, given those of the scores. Every
-// thread calls it, also with columns that are not there. Query and weight of the score begin with the first of the columns.
+// Calls `give(c, sums)` for N columns from c on, which is a multiple of N: the gradients of the query, given those of the scores. Every
+// thread calls it, also for columns past the end. The pointers to query and score weight point to the first of the columns.
 template <int N, class F, class T, class G>
 __device__ __forceinline__ void query_gradients(const Attention& a, const T* keys, u32 stride, u32 columns, u32 n, const float* query,
                                                 const float* score_weight, const float* de, const G& give) {
@@ -303,8 +303,8 @@ __device__ __forceinline__ void query_gradients(const Attention& a, const T* key
     }
 }
 
-// The gradients of the scores and of the query. `room` has the gradient of the context; behind it there is room for the query and
-// for two numbers for each token of the source.
+// The gradients of the scores and of the query. `room` has the gradient of the context, followed by space for the query and
+// for two values for each token of the source.
 template <class T, class F>
 __device__ __forceinline__ void attend_backward(const Attention& a, const Source<T>& source, u64 token, float* room) {
     float *query = room + a.value_width, *weights = query + a.key_width, *de = weights + a.longest;
@@ -320,7 +320,7 @@ __device__ __forceinline__ void attend_backward(const Attention& a, const Source
     __syncthreads();
     score_gradients(a, n, source.pair, token, taken, weights, de, {0, n, true});
     bool is_wide = a.is_dq_wide || sizeof(T) == 4;
-    // The query lies behind the gradient of the context: pairs of it are whole only if both are even.
+    // The query follows the gradient of the context: its pairs are aligned only if both widths are even.
     if (width % 2 == 0 && a.value_width % 2 == 0)
         query_gradients<2, F>(a, source.keys, width, width, n, query, a.score_weight, de, [&](u32 c, const float(&sum)[2]) {
             u64 at = token * width + c;

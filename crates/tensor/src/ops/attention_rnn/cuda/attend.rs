@@ -1,4 +1,4 @@
-//! Attention without a decoder: of all tokens, and of rows that name their sources.
+//! Attention without a decoder: of all tokens, and of rows with their own sources.
 
 use bytemuck::NoUninit;
 
@@ -106,8 +106,8 @@ fn launch(name: String, argument: Argument, targets: &Ragged, shared: usize, rul
     launch!(function, blocks, argument, offsets.pointer(), count.pointer());
 }
 
-/// The gradients of keys and values, and every source token's part of that of the additive score's weight, when those of all
-/// scores and contexts are known.
+/// The gradients of keys and values, and every source token's part of the gradient of the additive score's weight, once the
+/// gradients of all scores and contexts are known.
 pub(super) fn source_gradients(
     argument: Argument,
     targets: &Ragged,
@@ -137,7 +137,7 @@ struct RowSource {
     count: u64,
 }
 
-/// The context of each query; there is a source.
+/// The context of each query; `sources` is not empty.
 pub(in crate::ops::attention_rnn) fn attend_rows(
     queries: &Array,
     sources: &[SourceRows<'_>],
@@ -161,7 +161,7 @@ pub(in crate::ops::attention_rnn) fn attend_rows(
     };
     let list = upload(&sources.iter().map(of_row).collect::<Vec<_>>());
     let contexts = scratch(DType::F32, rows, width);
-    // Written beside them, and wanted by nobody here.
+    // The kernel also writes bf16 contexts, which are not needed here.
     let narrow = (dtype == DType::Bf16).then(|| scratch(DType::Bf16, rows, width));
     let (argument, _key) = rules.argument();
     let argument = Argument {

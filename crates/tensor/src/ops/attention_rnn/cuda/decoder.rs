@@ -1,4 +1,4 @@
-//! All steps of a decoder that attends before each of them.
+//! All steps of a decoder that attends before each step.
 
 use bytemuck::{NoUninit, Zeroable};
 
@@ -29,16 +29,16 @@ struct Whole {
 /// Units of a block of the fast kernels.
 const UNITS: usize = 8;
 
-/// How the fast kernels are launched.
+/// The launch configuration of a fast kernel.
 struct Fast {
     name: String,
     slices: usize,
-    /// Bytes of shared memory without the store.
+    /// Bytes of shared memory without the cache of keys and values.
     shared: usize,
 }
 
 impl Fast {
-    /// Numbers of keys and values that a block keeps over all steps: what is left beside 64 bytes, which the kernels have as they are.
+    /// Elements of keys and values that a block caches over all steps: the remaining shared memory minus 64 bytes of static use.
     fn stored(&self) -> usize {
         most_shared().saturating_sub(self.shared + 64) / 16 * 8
     }
@@ -59,7 +59,7 @@ impl Decoder {
         self.weights.hidden.shape()[0]
     }
 
-    /// What both passes read.
+    /// The inputs of both passes.
     fn whole(&self, initial: [&Array; 2]) -> Whole {
         let weight = |param: &crate::Param| param.operand(self.dtype).pointer;
         let cell = recurrent::Argument {
@@ -78,7 +78,7 @@ impl Decoder {
         }
     }
 
-    /// The fast kernel, if it can do this. A block has some times eight columns of queries.
+    /// The fast kernel, if it supports this decoder. The kernel's variant is the number of 8-column groups of queries in a block.
     fn fast(&self, way: Way) -> Option<Fast> {
         let processors = gpu().map_or(1, Gpu::processors);
         let (d, [key_width, value_width]) = (self.width(), [self.keys.width(), self.values.width()]);
@@ -98,12 +98,12 @@ impl Decoder {
         (shared + 64 <= most_shared()).then_some(Fast { name, slices, shared })
     }
 
-    /// Where the blocks that share a query hand over a number for each key: zeros at first.
+    /// Zero-initialized memory in which blocks that share a query exchange a value for each key.
     fn handed_by_pair(&self, way: Way, places: &Places) -> Option<Array> {
         self.fast(way).map(|_| places.zeros())
     }
 
-    /// Goes through all steps. All blocks must be on the GPU at once.
+    /// Runs all steps. All blocks must be resident on the GPU at once.
     fn launch(&self, way: Way, whole: Whole, argument: Argument, targets: &Ragged) {
         let processors = gpu().map_or(1, Gpu::processors);
         let (rows, rules, d) = (Rows::of(targets), self.rules(), self.width());
@@ -133,7 +133,7 @@ impl Decoder {
     }
 }
 
-/// All steps, from the states `[h, c]` on, which are by sequence.
+/// All steps, from the states `[h, c]`, which are by sequence.
 pub(in crate::ops::attention_rnn) fn forward(
     decoder: &Decoder,
     targets: &Ragged,
@@ -150,7 +150,7 @@ pub(in crate::ops::attention_rnn) fn forward(
     let is_hard = !matches!(selection, Selection::Soft);
     let is_narrow = dtype == DType::Bf16;
     let mut handed = decoder.handed_by_pair(Way::Forward, &places);
-    // What is handed over begins as zeros.
+    // Memory through which blocks exchange values must be zero at first.
     let out = Forward {
         states: zeros(DType::F32, tokens, d),
         states_narrow: is_narrow.then(|| zeros(DType::Bf16, tokens, d)),
@@ -213,7 +213,7 @@ pub(in crate::ops::attention_rnn) fn backward(
     let rules = decoder.rules();
     let places = Places::new(targets, &decoder.sources, &decoder.mask);
     let has_query = decoder.weights.query.is_some();
-    // What is handed over begins as zeros.
+    // Memory through which blocks exchange values must be zero at first.
     let dx = zeros(dtype, tokens, gates);
     let da = (cell == Cell::Gru).then(|| zeros(dtype, tokens, gates));
     let dq = zeros(if has_query { dtype } else { DType::F32 }, tokens, keys.width());

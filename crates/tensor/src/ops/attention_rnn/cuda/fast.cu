@@ -1,6 +1,6 @@
 // The decoder in bf16 with widths that are multiples of eight: states up to 512, values up to twice the states, queries up to
 // QUERIES times the states (0: the state is the query). A block has eight units and the columns that go with them, and keeps its part
-// of all weights in registers; blocks with other rows know nothing of them. Attention is shared as in parts.cu.
+// of all weights in registers; blocks with other rows are independent. Attention is divided as in parts.cu.
 
 static constexpr int WIDE = 2, UNITS = 8, VALUES = 2;
 
@@ -52,7 +52,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
                 give(b.queries + (u64)(rows[r].x + step) * b.key_width + column,
                      shared_sum(sums, r - first, in_column, STRIDE));
         }
-        // The scores of all rows before the contexts of the first: what one row's blocks wait for each other another fills.
+        // The scores of all rows come before the contexts of the first, so that blocks work while others wait for a row.
         share_rows(team, place, b, halves, store, rows, count, step, [&](uint4 row, const Share& share, bf16*, u32) {
             score_share(a, b, row, share, step, d, room);
         });
@@ -76,7 +76,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             float from_state[4] = {0.0f, 0.0f, 0.0f, 0.0f};
             if (cell.bias && is_real) for (int g = 0; g < G; g++) from_state[g] = cell.bias[(u64)g * d + unit];
             __syncthreads();
-            // The contexts are still on their way.
+            // Work that overlaps with the arrival of the contexts.
             if (has_cell) for (int g = 0; g < G; g++) from_state[g] += shared_sum(sums, in_row, g * UNITS + lane_unit, STRIDE);
             clear_sums(own);
             const bf16 *low, *high;
@@ -104,7 +104,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
     }
 }
 
-// What comes to a state from the query of step `at`, for rows longer than that; of this thread's row and unit.
+// The state's gradient through the query of step `at`, for rows longer than that; of this thread's row and unit.
 template <int QUERIES, int BLOCKS>
 __device__ __forceinline__ float from_query(const Attention& b, const Held<BLOCKS, 1>& query, float* sums, Rows rows, u32 first,
                                             u32 count, u32 unit, u32 at, u32 d, u32 stride) {
@@ -193,7 +193,7 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
             u32 r = first + threadIdx.x / (8 * VALUES), in_column = threadIdx.x % (8 * VALUES), column = first_value + in_column;
             bool has_value = r < count && rows[r].y > step && column < b.value_width;
             u64 at = has_value ? (u64)(rows[r].x + step) * b.value_width + column : 0;
-            // Read here: nobody waits for it yet.
+            // Read early, to hide the latency.
             float as_result = has_value && a.d_contexts ? a.d_contexts[at] : 0.0f;
             const bf16 *low, *high;
             lane_rows(low, high, (const bf16*)cell.dx, width, rows, first, count, step, step, 0);

@@ -1,6 +1,6 @@
-//! Recurrent decoders with attention on the GPU, and attention alone. All steps of a decoder are one launch, as those of a
-//! recurrent layer are (`recurrent::cuda`); the gradients of keys and values are summed after the last one, by all
-//! multiprocessors. The weights of all steps are kept.
+//! Recurrent decoders with attention on the GPU, and attention alone. All steps of a decoder are one launch, as in a
+//! recurrent layer (`recurrent::cuda`); the gradients of keys and values are summed after the last step, by all
+//! multiprocessors. The weights of all steps are saved.
 
 mod attend;
 mod decoder;
@@ -87,20 +87,20 @@ struct Argument {
     is_dq_wide: u32,
 }
 
-/// How queries are compared with keys, and what becomes of the weights.
+/// The score, the selection and the sizes of the attention.
 #[derive(Clone, Copy)]
 struct Rules<'a> {
     score: AttentionScore,
     score_weight: Option<&'a Param>,
     selection: Selection,
-    /// Of keys and values.
+    /// The widths of keys and values.
     widths: [usize; 2],
     /// The longest source.
     longest: usize,
 }
 
 impl Rules<'_> {
-    /// The argument without places but that of the score's weight, and the key of the draws.
+    /// The kernel argument with only the score weight's pointer set, and the random key, which must outlive the launch.
     fn argument(&self) -> (Argument, Buffer) {
         let (selection, soft_share, key, is_straight) = match self.selection {
             Selection::Soft => (0, 0.0, [0, 0], false),
@@ -127,7 +127,7 @@ impl Rules<'_> {
         (argument, key)
     }
 
-    /// Numbers of a source that there is room for.
+    /// The source length that buffers are sized for.
     fn room(&self) -> usize {
         self.longest.next_power_of_two().max(64)
     }
@@ -139,7 +139,7 @@ impl Rules<'_> {
     }
 }
 
-/// Refuses what has no room in a multiprocessor: sources of tens of thousands of tokens.
+/// Panics if a source does not fit into shared memory: from tens of thousands of tokens on.
 fn check_shared(shared: usize, longest: usize) {
     assert!(
         shared <= most_shared(),
@@ -147,7 +147,7 @@ fn check_shared(shared: usize, longest: usize) {
     );
 }
 
-/// Bytes of shared memory that a block may have.
+/// The largest shared memory of a block, in bytes.
 fn most_shared() -> usize {
     match gpu().map(Gpu::capability) {
         Ok((8, 0 | 7)) => 163 << 10,
@@ -156,12 +156,12 @@ fn most_shared() -> usize {
     }
 }
 
-/// Sequences and masks in the GPU's memory.
+/// Sequences and masks in GPU memory.
 struct Places {
     sources: Buffer,
     starts: Buffer,
     mask: Option<Buffer>,
-    /// Pairs of target and source tokens, with some room.
+    /// Pairs of target and source tokens, rounded up to a bucket.
     pairs: usize,
 }
 
@@ -183,7 +183,7 @@ impl Places {
         argument.mask = self.mask.as_ref().map_or(Pointer::NULL, Buffer::pointer);
     }
 
-    /// Room for a number for each pair.
+    /// A value for each pair, uninitialized.
     fn array(&self) -> Array {
         Array::scratch_on(Device::Cuda, DType::F32, 1, self.pairs)
     }
@@ -206,7 +206,7 @@ fn pointer(array: Option<&Array>) -> Pointer {
     array.map_or(Pointer::NULL, Array::pointer)
 }
 
-/// Positions that were taken, as the host has them.
+/// The selected positions, on the host.
 fn to_positions(taken: &Array) -> Vec<Option<usize>> {
     taken.to_vec().into_iter().map(|position| (position >= 0.0).then_some(position as usize)).collect()
 }

@@ -1,10 +1,10 @@
-// The attention of a decoder's rows by all blocks of a group. Sixteen rows at a time have a team of blocks each. A block of it compares
-// the query with some of the keys, all of them weigh all scores, and each sums some columns of the values; backward likewise.
-// The order of every sum is that of one block alone, so how many blocks there are changes no bit.
+// The attention of a decoder's rows, divided among all blocks of a group. Sixteen rows at a time have a team of blocks each. Each block
+// scores some of the keys, every block computes the softmax of all scores, and each sums some columns of the values; backward likewise.
+// The order of every sum is that of one block alone, so the number of blocks changes no bit.
 //
-// A block has the same share at every step, and keeps what it reads of it in shared memory as far as there is room.
+// A block has the same share at every step, and caches the keys and values of it in shared memory as far as they fit.
 
-// Where a block is in its team. What does not divide into teams has no share.
+// A block's position in its team. Blocks left over from the division into teams have no share.
 struct Team {
     u32 rows, row, part, parts;
     __device__ __forceinline__ Team(u32 slices, u32 slice)
@@ -19,7 +19,7 @@ __device__ __forceinline__ Range part_of(u32 count, const Team& team) {
     return {first, count * (team.part + 1) / team.parts - first};
 }
 
-// The two matrices that a pass reads: of one a block has whole rows, of the other some columns of all rows.
+// The two matrices that a pass reads: a block has whole rows of one, and some columns of all rows of the other.
 struct Halves {
     const bf16 *whole, *cut;
     u32 whole_width, cut_width;
@@ -35,7 +35,7 @@ struct Store {
     u32 size;
 };
 
-// What a block has of a source.
+// A block's share of a source.
 struct Share {
     const bf16 *whole, *cut;    // from its first position, and from its first column on
     u32 stride;                 // of the latter
@@ -45,8 +45,8 @@ struct Share {
     Written written;
 };
 
-// Calls `work(row, share, place in the store or none, first token of the source)` for the rows of a group that this block has a
-// share of, as far as they have such a step.
+// Calls `work(row, share, cached data or null, first token of the source)` for the rows of a group in which this block has a
+// share, as long as they have such a step.
 template <class W>
 __device__ __forceinline__ void share_rows(const Team& team, const Place& place, const Attention& b, const Halves& halves,
                                            const Store& store, Rows rows, u32 count, u32 step, const W& work) {
@@ -73,7 +73,7 @@ __device__ __forceinline__ void share_rows(const Team& team, const Place& place,
     }
 }
 
-// Brings what a block keeps into its store: before the first step.
+// Fills a block's cache before the first step.
 __device__ __forceinline__ void fill_store(const Team& team, const Place& place, const Attention& b, const Halves& halves,
                                            const Store& store, Rows rows, u32 count) {
     share_rows(team, place, b, halves, store, rows, count, 0, [&](uint4, const Share& share, bf16* held, u32 source) {
@@ -88,7 +88,7 @@ __device__ __forceinline__ void fill_store(const Team& team, const Place& place,
     __syncthreads();
 }
 
-// A list of singles that was handed over, into shared memory: four of them at a look. Its length is a multiple of four.
+// Copies a list of exchanged f32 into shared memory, polling four at a time. Its length is a multiple of four.
 __device__ __forceinline__ void take_list(float* to, const float* from, u32 count) {
     for (u32 i = 4 * threadIdx.x; i < count; i += 4 * blockDim.x) {
         u32 words[4];
@@ -98,7 +98,7 @@ __device__ __forceinline__ void take_list(float* to, const float* from, u32 coun
     }
 }
 
-// The scores of a share: queries to scores.
+// From queries to the scores of a share's keys.
 __device__ __forceinline__ void score_share(const Decoder& a, const Attention& b, uint4 row, const Share& share, u32 step, u32 d,
                                             float* room) {
     u64 token = row.x + step;
@@ -118,7 +118,7 @@ __device__ __forceinline__ void score_share(const Decoder& a, const Attention& b
                       [&](u32 j, float score) { give(b.scores + pair + j, masked(b, pair + j, score)); });
 }
 
-// The columns of a share: scores to contexts.
+// From scores to a share's columns of the context.
 __device__ __forceinline__ void sum_share(const Attention& b, uint4 row, const Share& share, u32 step, float* room) {
     u64 token = row.x + step;
     float *e = room + b.key_width, *weights = e + b.longest;
@@ -132,7 +132,7 @@ __device__ __forceinline__ void sum_share(const Attention& b, uint4 row, const S
     });
 }
 
-// Backward, by positions: gradients of the context to those of the weights, where they come through it.
+// Backward, by positions: from gradients of the context to those of the weights, if they flow through it.
 __device__ __forceinline__ void weight_share(const Attention& b, uint4 row, const Share& share, u32 step, float* room) {
     u64 token = row.x + step, pair = share.pair + share.positions.first;
     if (!comes_through(b, taken_by(b, token))) return;
@@ -142,7 +142,7 @@ __device__ __forceinline__ void weight_share(const Attention& b, uint4 row, cons
     weight_gradients(b, share.whole, share.positions.count, room, [&](u32 j, float sum) { give(b.scores + pair + j, sum); });
 }
 
-// Room for the slope of tanh at every number of a share's keys, or none: part of the store, if the other half of it is left.
+// Space for the derivative of tanh at every element of a share's keys, or null: part of the cache, if half of the cache remains.
 __device__ __forceinline__ float* place_of_slopes(const Attention& b, const Halves& halves, Store& store) {
     u32 size = 2 * b.longest * halves.columns.count;
     if (!b.score_weight || size > store.size / 2) return nullptr;
@@ -150,8 +150,8 @@ __device__ __forceinline__ float* place_of_slopes(const Attention& b, const Halv
     return (float*)(store.at + store.size);
 }
 
-// Backward, by columns: gradients of the weights to those of the query. A thread has a column: there are few, and tanh of all of
-// them takes longest. That is computed before the gradients are there, if there is room.
+// Backward, by columns: from gradients of the weights to those of the query. A thread has a column: there are few, and their tanh
+// takes longest. If there is space, its derivative is computed before the gradients arrive.
 __device__ __forceinline__ void query_share(const Attention& b, uint4 row, const Share& share, u32 step, float* room, float* slopes) {
     u64 token = row.x + step, first = token * b.key_width + share.columns.first;
     u32 n = share.n, columns = share.columns.count;
@@ -167,7 +167,7 @@ __device__ __forceinline__ void query_share(const Attention& b, uint4 row, const
     }
     int taken = taken_by(b, token);
     bool is_through = comes_through(b, taken);
-    // Somebody may still read the gradients of the row before.
+    // Other threads may still read the gradients of the previous row.
     __syncthreads();
     for (u32 j = threadIdx.x; j < n; j += blockDim.x) {
         weights[j] = b.weights[share.pair + j];

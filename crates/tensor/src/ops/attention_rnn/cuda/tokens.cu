@@ -1,6 +1,6 @@
-// Attention of all tokens at once, of rows that name their sources, and the gradients of keys and values.
+// Attention of all tokens at once, of rows with their own sources, and the gradients of keys and values.
 
-// Which sequence a row belongs to.
+// The sequence of a row, by binary search.
 __device__ __forceinline__ u32 sequence_of(const u32* offsets, u32 sequences, u32 row) {
     u32 low = 0, high = sequences;      // offsets[low] <= row < offsets[high]
     while (high - low > 1) {
@@ -47,8 +47,8 @@ template <class T> __device__ __forceinline__ void attend_rows(const Attention& 
     attend<T, F>(a, source, row, room);
 }
 
-// The gradients of one token of a source, summed over the target's tokens in their order; and its part of that of the
-// additive score's weight. All gradients of scores and of contexts are known.
+// The gradients of one token of a source, summed over the target's tokens in their order, and its part of the gradient of the
+// additive score's weight. All gradients of scores and contexts are known.
 template <class T>
 __device__ __forceinline__ void attend_sources(const Attention& a, const u32* targets, const u32* sequences, float* dk, float* dv,
                                                float* dw) {
