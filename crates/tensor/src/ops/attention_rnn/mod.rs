@@ -31,13 +31,13 @@ mod tokens;
 
 use std::sync::{Arc, Mutex};
 
-use self::gradient::{Backward, KeptWeights, Late};
+use self::gradient::{Backward, Parameters, LateGradients};
 pub use self::rows::{SourceRows, attend_rows};
 pub use self::selection::{Estimator, Selection};
 pub use self::tokens::{AttendInputs, AttendOptions, AttendedTokens, attend_tokens};
 use super::recurrent::schedule::Schedule;
-use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
-use super::{AttentionScore, Mask, ScoreForm, Weights};
+use super::recurrent::{Cell, Direction, RecurrentState, secondary_output, state};
+use super::{AttentionScore, Mask, ScoreForm, ReturnWeights};
 use crate::flops;
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
@@ -86,28 +86,28 @@ pub struct AttentionRnnOptions {
     pub selection: Selection,
     /// Type of the gates and of the products' operands.
     pub compute: Compute,
-    /// Whether all weights are returned ([`Weights::Keep`]), and all scores ([`Weights::Scored`]).
-    pub weights: Weights,
+    /// Whether all weights are returned ([`ReturnWeights::All`]), and all scores ([`ReturnWeights::WithScores`]).
+    pub weights: ReturnWeights,
 }
 
 /// Which outputs the caller requests.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct RequestedOutputs {
     weights: bool,
     scores: bool,
 }
 
-impl Wanted {
-    fn of(weights: Weights) -> Wanted {
-        Wanted {
-            weights: matches!(weights, Weights::Keep | Weights::Scored),
-            scores: weights == Weights::Scored,
+impl RequestedOutputs {
+    fn of(weights: ReturnWeights) -> RequestedOutputs {
+        RequestedOutputs {
+            weights: matches!(weights, ReturnWeights::All | ReturnWeights::WithScores),
+            scores: weights == ReturnWeights::WithScores,
         }
     }
 }
 
 /// At most this many weights are saved for the backward pass on the CPU, 16 MiB: recomputing more is cheaper than the memory.
-const KEPT_WEIGHTS: usize = 4 << 20;
+const MAX_SAVED_WEIGHTS: usize = 4 << 20;
 
 /// The result of [`attention_rnn()`].
 pub struct AttentionRnn {
@@ -152,7 +152,7 @@ pub fn attention_rnn(
 ) -> AttentionRnn {
     check(&inputs, &weights, options.cell);
     let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources, mask } = inputs;
-    let AttentionRnnOptions { cell, selection, compute, weights: wanted } = options;
+    let AttentionRnnOptions { cell, selection, compute, weights: requested } = options;
     let dtype = compute.dtype();
     let device = x_gates.device();
     let schedule = Schedule::new(targets, Direction::Forward);
@@ -170,9 +170,9 @@ pub fn attention_rnn(
     };
     let starts = weight_starts(targets, sources);
     count(&inputs, &weights, starts[targets.sequences()]);
-    let wanted = Wanted::of(wanted);
-    let is_kept = device == Device::Cuda || wanted.weights || starts[targets.sequences()] <= KEPT_WEIGHTS;
-    let starts = is_kept.then_some(starts);
+    let requested = RequestedOutputs::of(requested);
+    let is_saved = device == Device::Cuda || requested.weights || starts[targets.sequences()] <= MAX_SAVED_WEIGHTS;
+    let starts = is_saved.then_some(starts);
     let decoder = Decoder {
         cell,
         selection,
@@ -183,20 +183,20 @@ pub fn attention_rnn(
         weight_starts: starts.clone(),
         keys: keys.array_as(dtype).clone(),
         values: values.array_as(dtype).clone(),
-        weights: KeptWeights::of(weights),
+        weights: Parameters::of(weights),
     };
-    let found = match device {
+    let output = match device {
         Device::Cpu => {
-            cpu::forward(&decoder, x_gates, [h.clone(), c.clone()], wanted.scores.then_some(targets))
+            cpu::forward(&decoder, x_gates, [h.clone(), c.clone()], requested.scores.then_some(targets))
         }
-        Device::Cuda => cuda::forward(&decoder, targets, x_gates, [&h, &c], wanted),
+        Device::Cuda => cuda::forward(&decoder, targets, x_gates, [&h, &c], requested),
     };
-    let scores = found.scores;
-    let attention = starts.as_ref().map(|_| Arc::new(found.weights));
-    let taken: Arc<[Option<usize>]> = found.taken.into();
-    let states = Arc::new(found.states);
-    let late = Arc::new(Mutex::new(Late::default()));
-    let contexts = Tensor::new(found.contexts).with_narrow(found.contexts_narrow);
+    let scores = output.scores;
+    let attention = starts.as_ref().map(|_| Arc::new(output.weights));
+    let taken: Arc<[Option<usize>]> = output.taken.into();
+    let states = Arc::new(output.states);
+    let late = Arc::new(Mutex::new(LateGradients::default()));
+    let contexts = Tensor::new(output.contexts).with_narrow(output.contexts_narrow);
     let backward = Backward {
         decoder,
         x: (x_gates.edge(), x_gates.dtype()),
@@ -204,24 +204,24 @@ pub fn attention_rnn(
         values: (values.edge(), values.dtype()),
         initial: initial.edges(),
         targets: targets.clone(),
-        remembered: Remembered {
+        saved: SavedForBackward {
             h,
             c,
             states: states.clone(),
             attention: attention.clone(),
             taken: taken.clone(),
-            kept: found.kept,
+            activations: output.activations,
         },
         contexts: contexts.array_as(dtype).clone(),
         late: late.clone(),
     };
     let states = Tensor::from_shared(states, move |gradient, gradients| backward.run(&gradient, gradients))
-        .with_narrow(found.states_narrow);
+        .with_narrow(output.states_narrow);
     let (to_contexts, to_choices) = (late.clone(), late);
-    let contexts = also_given(contexts, &states, move |gradient| {
+    let contexts = secondary_output(contexts, &states, move |gradient| {
         to_contexts.lock().expect("tape lock").contexts = Some(gradient);
     });
-    let choices = also_given(Tensor::new(found.choices), &states, move |gradient| {
+    let choices = secondary_output(Tensor::new(output.choices), &states, move |gradient| {
         to_choices.lock().expect("tape lock").choices = Some(gradient);
     });
     let scores = scores.map(Arc::new).zip(starts.clone());
@@ -245,7 +245,7 @@ struct Decoder {
     /// source tokens × their widths, in the compute type.
     keys: Arc<Array>,
     values: Arc<Array>,
-    weights: KeptWeights,
+    weights: Parameters,
 }
 
 /// The results of the forward pass: by token, except for the weights.
@@ -262,11 +262,11 @@ struct Forward {
     taken: Vec<Option<usize>>,
     /// If requested.
     scores: Option<Array>,
-    kept: Kept,
+    activations: SavedActivations,
 }
 
 /// Activations saved for the backward pass, by token.
-struct Kept {
+struct SavedActivations {
     gates: Array,
     c: Array,
     queries: Array,
@@ -275,14 +275,14 @@ struct Kept {
 }
 
 /// Everything from the forward pass that the backward pass needs.
-struct Remembered {
+struct SavedForBackward {
     /// The initial states, in the schedule's order (on a GPU: by sequence); `c` has width 0 for a cell without memory.
     h: Array,
     c: Array,
     states: Arc<Array>,
     attention: Option<Arc<Array>>,
     taken: Arc<[Option<usize>]>,
-    kept: Kept,
+    activations: SavedActivations,
 }
 
 /// Gradients of the decoder's outputs; the latter two may not have been used.
@@ -334,8 +334,8 @@ fn weight_starts(targets: &Ragged, sources: &Ragged) -> Arc<[usize]> {
 fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cell: Cell) {
     let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources, mask } = *inputs;
     let [d, gates] = weights.hidden.shape();
-    let fit = |what: &str, found: [usize; 2], wanted: [usize; 2]| {
-        assert_eq!(found, wanted, "attention_rnn: {what} is {found:?}, not {wanted:?}");
+    let fit = |what: &str, actual: [usize; 2], expected: [usize; 2]| {
+        assert_eq!(actual, expected, "attention_rnn: {what} is {actual:?}, not {expected:?}");
     };
     fit("W_h", weights.hidden.shape(), [d, cell.gates() * d]);
     fit("x", x_gates.shape(), [targets.tokens(), gates]);
@@ -362,6 +362,6 @@ fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cel
 /// Checks that the additive score has a weight of one row as wide as the keys, and the others have none.
 fn check_score(op: &str, score: AttentionScore, weight: Option<&Param>, key_width: usize) {
     let (is_additive, shape) = (score.form() == ScoreForm::Additive, weight.map(Param::shape));
-    let wanted = is_additive.then_some([1, key_width]);
-    assert_eq!(shape, wanted, "{op}: a {score:?} score with a weight of {shape:?}, not {wanted:?}");
+    let expected = is_additive.then_some([1, key_width]);
+    assert_eq!(shape, expected, "{op}: a {score:?} score with a weight of {shape:?}, not {expected:?}");
 }

@@ -12,15 +12,15 @@
 //!
 //! No query depends on another's context, so all tokens are one operation. Backward: `δq_t`, `δk`, `δv` and the gradient of the
 //! additive score's weight from `δcontext_t`; a source's gradients sum over its target tokens in their order. Saved:
-//! queries, keys, values, and the weights if they are few ([`KEPT_WEIGHTS`]).
+//! queries, keys, values, and the weights if they are few ([`MAX_SAVED_WEIGHTS`]).
 
 use std::sync::{Arc, Mutex};
 
-use super::gradient::Late;
-use super::{KEPT_WEIGHTS, Selection, StepWeights, Wanted, check_score, cpu, cuda, weight_starts};
+use super::gradient::LateGradients;
+use super::{MAX_SAVED_WEIGHTS, Selection, StepWeights, RequestedOutputs, check_score, cpu, cuda, weight_starts};
 use crate::flops;
-use crate::ops::recurrent::also_given;
-use crate::ops::{AttentionScore, Mask, Weights, linear};
+use crate::ops::recurrent::secondary_output;
+use crate::ops::{AttentionScore, Mask, ReturnWeights, linear};
 use crate::tape::{Edge, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
@@ -52,8 +52,8 @@ pub struct AttendOptions<'a> {
     pub selection: Selection,
     /// Type of keys and values.
     pub compute: Compute,
-    /// Whether all weights are returned ([`Weights::Keep`]), and all scores ([`Weights::Scored`]).
-    pub weights: Weights,
+    /// Whether all weights are returned ([`ReturnWeights::All`]), and all scores ([`ReturnWeights::WithScores`]).
+    pub weights: ReturnWeights,
 }
 
 /// The result of [`attend_tokens`].
@@ -82,9 +82,9 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
     let starts = weight_starts(targets, sources);
     let pairs = starts[targets.sequences()];
     flops::add_product(pairs, 1, keys.width() + values.width());
-    let (device, wanted) = (queries.device(), Wanted::of(options.weights));
-    let is_kept = device == Device::Cuda || wanted.weights || pairs <= KEPT_WEIGHTS;
-    let starts = is_kept.then_some(starts);
+    let (device, requested) = (queries.device(), RequestedOutputs::of(options.weights));
+    let is_saved = device == Device::Cuda || requested.weights || pairs <= MAX_SAVED_WEIGHTS;
+    let starts = is_saved.then_some(starts);
     let attention = TokenAttention {
         score: options.score,
         score_weight: options.score_weight.cloned(),
@@ -97,27 +97,27 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
         keys: keys.array_as(dtype).clone(),
         values: values.array_as(dtype).clone(),
     };
-    let found = match device {
-        Device::Cpu => cpu::attend_tokens(&attention, wanted.scores),
-        Device::Cuda => cuda::attend_tokens(&attention, wanted),
+    let output = match device {
+        Device::Cpu => cpu::attend_tokens(&attention, requested.scores),
+        Device::Cuda => cuda::attend_tokens(&attention, requested),
     };
-    let scores = found.scores;
-    let weights = starts.as_ref().map(|_| Arc::new(found.weights));
-    let taken: Arc<[Option<usize>]> = found.taken.into();
-    let late = Arc::new(Mutex::new(Late::default()));
+    let scores = output.scores;
+    let weights = starts.as_ref().map(|_| Arc::new(output.weights));
+    let taken: Arc<[Option<usize>]> = output.taken.into();
+    let late = Arc::new(Mutex::new(LateGradients::default()));
     let backward = Backward {
         attention,
         edges: [queries, keys, values].map(|part| (part.edge(), part.dtype())),
         weights: weights.clone(),
         taken: taken.clone(),
-        taken_on_gpu: found.taken_on_gpu,
+        taken_on_gpu: output.taken_on_gpu,
         late: late.clone(),
     };
-    let contexts = Tensor::from_parameters(found.contexts, move |gradient, gradients| {
+    let contexts = Tensor::from_parameters(output.contexts, move |gradient, gradients| {
         backward.run(&gradient, gradients);
     })
-    .with_narrow(found.contexts_narrow);
-    let choices = also_given(Tensor::new(found.choices), &contexts, move |gradient| {
+    .with_narrow(output.contexts_narrow);
+    let choices = secondary_output(Tensor::new(output.choices), &contexts, move |gradient| {
         late.lock().expect("tape lock").choices = Some(gradient);
     });
     let scores = scores.map(Arc::new).zip(starts.clone());
@@ -159,7 +159,7 @@ pub(super) struct TokensForward {
 }
 
 /// The inputs of the backward pass.
-pub(super) struct TokensGiven<'a> {
+pub(super) struct TokensBackwardInputs<'a> {
     pub(super) weights: Option<&'a Array>,
     pub(super) taken: &'a [Option<usize>],
     pub(super) taken_on_gpu: Option<&'a Array>,
@@ -184,13 +184,13 @@ struct Backward {
     weights: Option<Arc<Array>>,
     taken: Arc<[Option<usize>]>,
     taken_on_gpu: Option<Array>,
-    late: Arc<Mutex<Late>>,
+    late: Arc<Mutex<LateGradients>>,
 }
 
 impl Backward {
     fn run(self, d_contexts: &Array, gradients: &mut Gradients) {
-        let Late { choices, .. } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
-        let given = TokensGiven {
+        let LateGradients { choices, .. } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
+        let inputs = TokensBackwardInputs {
             weights: self.weights.as_deref(),
             taken: &self.taken,
             taken_on_gpu: self.taken_on_gpu.as_ref(),
@@ -198,8 +198,8 @@ impl Backward {
             d_choices: choices.as_ref(),
         };
         let TokensGradients { dq, dk, dv, d_score_weight } = match d_contexts.device() {
-            Device::Cpu => cpu::attend_tokens_backward(&self.attention, &given),
-            Device::Cuda => cuda::attend_tokens_backward(&self.attention, &given),
+            Device::Cpu => cpu::attend_tokens_backward(&self.attention, &inputs),
+            Device::Cuda => cuda::attend_tokens_backward(&self.attention, &inputs),
         };
         if let Some(weight) = &self.attention.score_weight {
             linear::bias_gradient(&d_score_weight, weight);
@@ -214,8 +214,8 @@ impl Backward {
 
 fn check(inputs: &AttendInputs<'_>, options: &AttendOptions<'_>) {
     let AttendInputs { queries, targets, keys, values, sources, mask } = *inputs;
-    let fit = |what: &str, found: [usize; 2], wanted: [usize; 2]| {
-        assert_eq!(found, wanted, "attend_tokens: {what} is {found:?}, not {wanted:?}");
+    let fit = |what: &str, actual: [usize; 2], expected: [usize; 2]| {
+        assert_eq!(actual, expected, "attend_tokens: {what} is {actual:?}, not {expected:?}");
     };
     assert_eq!(queries.dtype(), DType::F32, "attend_tokens: queries are {queries:?}, not f32");
     fit("q", queries.shape(), [targets.tokens(), keys.width()]);

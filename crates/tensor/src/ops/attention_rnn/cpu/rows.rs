@@ -52,7 +52,7 @@ kernel! {
             values: &T::of(values)[rows.start * value_width..rows.end * value_width],
             key_width,
             value_width,
-            hidden: None,
+            mask: None,
         };
         let start = row * step.longest;
         // SAFETY: every row is processed once and has its own part of both.

@@ -1,5 +1,5 @@
 // The attention of one query to one source, and its gradient, as in cpu/attend.rs: by a block of 256 threads, or by several blocks
-// that each have some keys and some columns (parts.cu).
+// that each have some keys and some columns (teams.cu).
 
 struct Attention {
     const void* keys;           // source tokens x key width
@@ -106,20 +106,20 @@ __device__ __forceinline__ float list_max(const float* list, u32 n) {
 }
 
 // The first position of the maximum.
-__device__ __forceinline__ u32 best(const float* weights, u32 n) {
+__device__ __forceinline__ u32 argmax(const float* weights, u32 n) {
     u32 found = 0;
     for (u32 j = 1; j < n; j++)
         if (weights[j] > weights[found]) found = j;
     return found;
 }
 // The position that a draw falls on.
-__device__ __forceinline__ u32 drawn(const float* weights, u32 n, float uniform) {
+__device__ __forceinline__ u32 sample(const float* weights, u32 n, float uniform) {
     float sum = 0.0f;
     for (u32 j = 0; j < n; j++) {
         sum += weights[j];
         if (uniform < sum) return j;
     }
-    return best(weights, n);
+    return argmax(weights, n);
 }
 
 // The keys, values and weights of one query.
@@ -162,25 +162,25 @@ __device__ __forceinline__ float masked(const Attention& a, u64 pair, float scor
 }
 
 // Positions of a source that a block writes, and whether it also writes the values that exist once per query.
-struct Written {
+struct WriteRange {
     u32 from, to;
     bool is_first;
 };
 // The values that make up the context: all with their weights, or one.
-struct Counted {
+struct ValueRange {
     u32 from, to;
     bool is_one;
 };
 
 // Turns the scores `e` into weights, both in shared memory, and selects the values. Callers synchronize before; it synchronizes after.
-__device__ __forceinline__ Counted weigh(const Attention& a, u32 n, u64 pair, u64 token, const float* e, float* weights,
-                                         const Written& written) {
+__device__ __forceinline__ ValueRange compute_weights(const Attention& a, u32 n, u64 pair, u64 token, const float* e, float* weights,
+                                         const WriteRange& write_range) {
     float top = list_max(e, n);
     float total = 1.0f / list_sum(n, [&](u32 j) { return expf(e[j] - top); });
     for (u32 j = threadIdx.x; j < n; j += blockDim.x) {
         float weight = expf(e[j] - top) * total;
         weights[j] = weight;
-        if (a.weights && j >= written.from && j < written.to) a.weights[pair + j] = weight;
+        if (a.weights && j >= write_range.from && j < write_range.to) a.weights[pair + j] = weight;
     }
     __syncthreads();
     __shared__ int taken;
@@ -188,12 +188,12 @@ __device__ __forceinline__ Counted weigh(const Attention& a, u32 n, u64 pair, u6
         if (threadIdx.x == 0) {
             u32 index = (u32)token;
             taken = -1;
-            if (a.selection == BEST) taken = best(weights, n);
-            else if (!(uniform(a.key, ~index) < a.soft_share)) taken = drawn(weights, n, uniform(a.key, index));
-            if (a.taken && written.is_first) a.taken[token] = (float)taken;
+            if (a.selection == BEST) taken = argmax(weights, n);
+            else if (!(uniform(a.key, ~index) < a.soft_share)) taken = sample(weights, n, uniform(a.key, index));
+            if (a.taken && write_range.is_first) a.taken[token] = (float)taken;
         }
         __syncthreads();
-        if (a.choices && written.is_first && threadIdx.x < 32) {
+        if (a.choices && write_range.is_first && threadIdx.x < 32) {
             float entropy = list_sum(n, [&](u32 j) { return -weights[j] * logarithm(weights[j]); });
             if (threadIdx.x == 0) {
                 a.choices[2 * token] = taken < 0 ? 0.0f : logarithm(weights[taken]);
@@ -207,13 +207,13 @@ __device__ __forceinline__ Counted weigh(const Attention& a, u32 n, u64 pair, u6
 
 // Calls `give(c, sums)` for N columns of the context from c on, which is a multiple of N.
 template <int N, class T, class G>
-__device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 columns, const Counted& counted, const float* weights,
+__device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 columns, const ValueRange& selected, const float* weights,
                                            const G& give) {
     for (u32 c = N * threadIdx.x; c < columns; c += N * blockDim.x) {
         float sum[N] = {};
 #pragma unroll(N == 2 ? 16 : 8)
-        for (u32 j = counted.from; j < counted.to; j++) {
-            float v[N], share = counted.is_one ? 1.0f : weights[j];
+        for (u32 j = selected.from; j < selected.to; j++) {
+            float v[N], share = selected.is_one ? 1.0f : weights[j];
             load(values + (u64)j * stride + c, v);
             for (int i = 0; i < N; i++) sum[i] += share * v[i];
         }
@@ -221,28 +221,28 @@ __device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 colu
     }
 }
 
-// The query is in `room`, visible to all threads, followed by space for two values for each token of the source.
+// The query is in `scratch`, visible to all threads, followed by space for two values for each token of the source.
 template <class T, class F>
-__device__ __forceinline__ void attend(const Attention& a, const Source<T>& source, u64 token, float* room) {
-    float *e = room + a.key_width, *weights = e + a.longest;
+__device__ __forceinline__ void attend(const Attention& a, const Source<T>& source, u64 token, float* scratch) {
+    float *e = scratch + a.key_width, *weights = e + a.longest;
     u32 width = a.value_width;
-    score_keys<F>(a, source.keys, source.n, room, [&](u32 j, float score) {
+    score_keys<F>(a, source.keys, source.n, scratch, [&](u32 j, float score) {
         e[j] = masked(a, source.pair + j, score);
         if (a.scores) a.scores[source.pair + j] = e[j];
     });
     __syncthreads();
-    Counted counted = weigh(a, source.n, source.pair, token, e, weights, {0, source.n, true});
+    ValueRange selected = compute_weights(a, source.n, source.pair, token, e, weights, {0, source.n, true});
     if (width % 4 == 0)
-        sum_values<4>(source.values, width, width, counted, weights,
+        sum_values<4>(source.values, width, width, selected, weights,
                       [&](u32 c, const float(&sum)[4]) { give_contexts(a, T(), token * width + c, sum); });
     else
-        sum_values<1>(source.values, width, width, counted, weights,
+        sum_values<1>(source.values, width, width, selected, weights,
                       [&](u32 c, const float(&sum)[1]) { give_context(a, T(), token * width + c, sum[0]); });
 }
 
 // Whether gradients reach the weights through the context, given the selected value (-1: all).
-__device__ __forceinline__ bool comes_through(const Attention& a, int taken) { return taken < 0 || a.is_straight; }
-__device__ __forceinline__ int taken_by(const Attention& a, u64 token) { return a.selection == SOFT ? -1 : (int)a.taken[token]; }
+__device__ __forceinline__ bool flows_through_weights(const Attention& a, int taken) { return taken < 0 || a.is_straight; }
+__device__ __forceinline__ int selected_position(const Attention& a, u64 token) { return a.selection == SOFT ? -1 : (int)a.taken[token]; }
 
 // Calls `give(j, gradient)` for n weights, in one lane each: context = sum of weight times value.
 template <class T, class G>
@@ -253,9 +253,9 @@ __device__ __forceinline__ void weight_gradients(const Attention& a, const T* va
 // Turns gradients of the weights, in shared memory, into those of the scores: weights = softmax of the scores. Callers synchronize
 // before; it synchronizes after.
 __device__ __forceinline__ void score_gradients(const Attention& a, u32 n, u64 pair, u64 token, int taken, const float* weights,
-                                                float* de, const Written& written) {
-    bool is_through = comes_through(a, taken);
-    float along = list_sum(n, [&](u32 j) { return weights[j] * de[j]; });
+                                                float* de, const WriteRange& write_range) {
+    bool is_through = flows_through_weights(a, taken);
+    float mean = list_sum(n, [&](u32 j) { return weights[j] * de[j]; });
     float to_log = 0.0f, to_entropy = 0.0f, entropy = 0.0f;
     if (a.selection == SAMPLED && a.d_choices) {
         to_log = taken < 0 ? 0.0f : a.d_choices[2 * token];
@@ -264,11 +264,11 @@ __device__ __forceinline__ void score_gradients(const Attention& a, u32 n, u64 p
     }
     __syncthreads();
     for (u32 j = threadIdx.x; j < n; j += blockDim.x) {
-        float weight = weights[j], g = is_through ? weight * (de[j] - along) : 0.0f;
+        float weight = weights[j], g = is_through ? weight * (de[j] - mean) : 0.0f;
         g -= weight * (to_log + to_entropy * (logarithm(weight) + entropy));
         if ((int)j == taken) g += to_log;
         de[j] = g;
-        if (j >= written.from && j < written.to) a.de[pair + j] = g;
+        if (j >= write_range.from && j < write_range.to) a.de[pair + j] = g;
     }
     __syncthreads();
 }
@@ -303,18 +303,18 @@ __device__ __forceinline__ void query_gradients(const Attention& a, const T* key
     }
 }
 
-// The gradients of the scores and of the query. `room` has the gradient of the context, followed by space for the query and
+// The gradients of the scores and of the query. `scratch` has the gradient of the context, followed by space for the query and
 // for two values for each token of the source.
 template <class T, class F>
-__device__ __forceinline__ void attend_backward(const Attention& a, const Source<T>& source, u64 token, float* room) {
-    float *query = room + a.value_width, *weights = query + a.key_width, *de = weights + a.longest;
+__device__ __forceinline__ void attend_backward(const Attention& a, const Source<T>& source, u64 token, float* scratch) {
+    float *query = scratch + a.value_width, *weights = query + a.key_width, *de = weights + a.longest;
     u32 n = source.n, width = a.key_width;
     for (u32 i = threadIdx.x; i < width; i += blockDim.x) query[i] = a.queries[token * width + i];
     for (u32 j = threadIdx.x; j < n; j += blockDim.x) weights[j] = a.weights[source.pair + j];
-    int taken = taken_by(a, token);
+    int taken = selected_position(a, token);
     __syncthreads();
-    if (comes_through(a, taken))
-        weight_gradients(a, source.values, n, room, [&](u32 j, float sum) { de[j] = sum; });
+    if (flows_through_weights(a, taken))
+        weight_gradients(a, source.values, n, scratch, [&](u32 j, float sum) { de[j] = sum; });
     else
         for (u32 j = threadIdx.x; j < n; j += blockDim.x) de[j] = 0.0f;
     __syncthreads();

@@ -50,7 +50,7 @@ pub(crate) static FAST: Module = Module::new(
         include_str!("../../../cuda/rnn/held.cu"),
         include_str!("attend.cu"),
         include_str!("decoder.cu"),
-        include_str!("parts.cu"),
+        include_str!("teams.cu"),
         include_str!("fast.cu"),
     ),
 );
@@ -89,7 +89,7 @@ struct Argument {
 
 /// The score, the selection and the sizes of the attention.
 #[derive(Clone, Copy)]
-struct Rules<'a> {
+struct AttentionSettings<'a> {
     score: AttentionScore,
     score_weight: Option<&'a Param>,
     selection: Selection,
@@ -99,7 +99,7 @@ struct Rules<'a> {
     longest: usize,
 }
 
-impl Rules<'_> {
+impl AttentionSettings<'_> {
     /// The kernel argument with only the score weight's pointer set, and the random key, which must outlive the launch.
     fn argument(&self) -> (Argument, Buffer) {
         let (selection, soft_share, key, is_straight) = match self.selection {
@@ -117,7 +117,7 @@ impl Rules<'_> {
             key: key.pointer(),
             key_width: self.widths[0] as u32,
             value_width: self.widths[1] as u32,
-            longest: self.room() as u32,
+            longest: self.padded_longest() as u32,
             selection,
             scale: self.score.scale(self.widths[0]),
             soft_share,
@@ -135,7 +135,7 @@ impl Rules<'_> {
     /// Bytes of shared memory for one query, forward and backward.
     fn shared(&self) -> [usize; 2] {
         let [key_width, value_width] = self.widths;
-        [4 * (key_width + 2 * self.room()), 4 * (value_width + key_width + 2 * self.room())]
+        [4 * (key_width + 2 * self.padded_longest()), 4 * (value_width + key_width + 2 * self.padded_longest())]
     }
 }
 
@@ -157,7 +157,7 @@ fn most_shared() -> usize {
 }
 
 /// Sequences and masks in GPU memory.
-struct Places {
+struct BatchBuffers {
     sources: Buffer,
     starts: Buffer,
     mask: Option<Buffer>,
@@ -165,11 +165,11 @@ struct Places {
     pairs: usize,
 }
 
-impl Places {
-    fn new(targets: &Ragged, sources: &Ragged, mask: &Mask) -> Places {
+impl BatchBuffers {
+    fn new(targets: &Ragged, sources: &Ragged, mask: &Mask) -> BatchBuffers {
         let starts: Vec<u64> =
             super::weight_starts(targets, sources).iter().map(|&start| start as u64).collect();
-        Places {
+        BatchBuffers {
             sources: sources.on_gpu(),
             pairs: roomy(starts.last().map_or(0, |&end| end as usize)),
             starts: upload_list(&starts),

@@ -1,4 +1,4 @@
-//! Steps backward: the gates' gradients of all active rows, then one small product for the states before them.
+//! Steps backward: the gates' gradients of all active rows, then one small product for the gradient of the previous states.
 
 use std::ops::Range;
 
@@ -64,7 +64,7 @@ pub(super) fn backward<T: Element>(
     LayerGradients { dx, da, dh, dc }
 }
 
-/// tokens × d in the compute type: the state before each token, the left side of the weight's gradient.
+/// tokens × d in the compute type: the state before each token, the left factor of the weight's gradient.
 pub(super) fn states_before<T: Element>(schedule: &Schedule, initial: &Array, outputs: &Array) -> Array {
     let d = outputs.width();
     let mut all = Array::scratch(T::DTYPE, outputs.rows(), d);
@@ -99,7 +99,7 @@ pub(crate) struct BackwardStep<'a, T> {
     /// By token.
     pub(crate) dx: &'a SharedMut<T>,
     pub(crate) da: Option<&'a SharedMut<T>>,
-    /// By row: the left sides of products with the input side's weight, if there is one in a step, and with the hidden side's.
+    /// By row: the left factors of products with the input side's weight, if a step has one, and with the hidden side's.
     pub(crate) left_input: Option<SharedMut<T>>,
     pub(crate) left: SharedMut<T>,
 }
@@ -126,7 +126,7 @@ kernel! {
             let (dh, dc) = unsafe { (step.dh.slice(of(row, d)), step.dc.slice(of(row, d_c))) };
             // SAFETY: as above.
             let (dx, left) = unsafe { (step.dx.slice(of(token, gates)), step.left.slice(of(row, gates))) };
-            // h_t is an output, and what the next step starts from.
+            // h_t is an output, and the input of the next step.
             for (dh, output) in dh.iter_mut().zip(&step.d_outputs[of(token, d)]) {
                 *dh += output;
             }

@@ -1,4 +1,4 @@
-//! Steps forward: one small product for all active rows, then the gates of each row while they are hot.
+//! Steps forward: one small product for all active rows, then the gates of each row while they are in the cache.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], 
         gates: Array::scratch(T::DTYPE, tokens, cell.kept() * d),
         c: Array::scratch(DType::F32, tokens, c.width()),
     });
-    // The left side of the next step's product.
+    // The left factor of the next step's product.
     let mut left = h.to(T::DTYPE);
     let mut sums = Array::scratch(DType::F32, sequences, gates);
     let record = Record {
@@ -60,7 +60,7 @@ pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], 
     Forward { outputs, narrow, h, c, kept }
 }
 
-/// One step of rows that are independent of each other, for decoding: `h` and `c` become the next states.
+/// One step of independent rows, for decoding: updates `h` and `c`.
 pub(super) fn single_step<T: Element>(
     cell: Cell,
     x: &Array,
@@ -89,7 +89,7 @@ pub(super) fn single_step<T: Element>(
     step.run(rows);
 }
 
-/// One step: row `r` of the states reads and writes row `tokens[r]` of what is held by token.
+/// One step: row `r` of the states reads and writes row `tokens[r]` of arrays indexed by token.
 pub(crate) struct ForwardStep<'a, T> {
     pub(crate) cell: Cell,
     pub(crate) d: usize,
@@ -97,7 +97,7 @@ pub(crate) struct ForwardStep<'a, T> {
     pub(crate) tokens: Option<&'a [usize]>,
     /// By token.
     pub(crate) x: &'a [T],
-    /// By row: what is added to x, if anything is; the sum takes its place.
+    /// By row: an addend of x, if any; overwritten by the sum.
     pub(crate) input_side: Option<SharedMut<f32>>,
     /// By row.
     pub(crate) a: &'a [f32],
@@ -112,14 +112,14 @@ pub(crate) struct ForwardStep<'a, T> {
     pub(crate) record: Option<&'a Record>,
 }
 
-/// Where states are kept by token.
+/// States of all steps, indexed by token.
 pub(crate) struct Record {
     pub(crate) outputs: SharedMut<f32>,
     pub(crate) narrow: Option<SharedMut<bf16>>,
     pub(crate) c: Option<SharedMut<f32>>,
 }
 
-/// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
+/// Gate values of one task: few enough that threads finish together, many enough to be worth a task.
 pub(super) const TASK: usize = 8192;
 
 impl<T: Element> ForwardStep<'_, T> {
@@ -135,7 +135,7 @@ kernel! {
     fn forward_rows<T: Number>(step: &ForwardStep<'_, T>, rows: Range<usize>) {
         let (cell, d) = (step.cell, step.d);
         let gates = cell.gates() * d;
-        // A cell without memory has states c of no width.
+        // Without memory, the states c have width 0.
         let d_c = if cell.has_memory() { d } else { 0 };
         for row in rows {
             let token = step.tokens.map_or(row, |tokens| tokens[row]);

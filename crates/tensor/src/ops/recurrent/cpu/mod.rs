@@ -15,13 +15,13 @@ pub(crate) use backward::BackwardStep;
 pub(crate) use forward::{ForwardStep, Record};
 pub(super) use state::{gather, scatter};
 
-/// The whole layer, from the states `[h, c]` on.
+/// The whole layer, from the initial states `[h, c]`.
 pub(super) fn forward(layer: &Layer, x: &Tensor, states: [Array; 2], keep: Keep) -> Forward {
     let x = x.array_as(layer.dtype);
     by_type!(layer.dtype, T => forward::forward::<T>(layer, x, states, keep))
 }
 
-/// The gradients of [`forward`], given those of the outputs and of the last states `[h, c]`.
+/// The gradients of [`forward`], given those of the outputs and of the final states `[h, c]`.
 pub(super) fn backward(
     layer: &Layer,
     remembered: &Remembered,
@@ -31,7 +31,7 @@ pub(super) fn backward(
     by_type!(layer.dtype, T => backward::backward::<T>(layer, remembered, d_outputs, d_last))
 }
 
-/// One step of independent rows: the states `[h, c]` become the next ones.
+/// One step of independent rows: updates the states `[h, c]`.
 pub(super) fn step(
     cell: Cell,
     dtype: DType,

@@ -1,5 +1,5 @@
 // Layers in bf16 whose width is a multiple of eight, up to 1024. A block has 16 units (8 of wide layers) and keeps their weights in
-// registers; blocks with the same rows hand states to each other after every step. Blocks with other rows know nothing of them.
+// registers; blocks with the same rows exchange states after every step. Blocks with other rows are independent.
 
 // WIDE: the width is at most 256 times this.
 template <int CELL, int WIDE, int UNITS>
@@ -58,11 +58,11 @@ __device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u3
         if (rows[r].y == 0) keep_state<CELL>(a, rows[r], unit, d);
 }
 
-// The product of what was handed over at step `at`, for rows longer than that: this warp's part of it.
+// This warp's part of the product of the gradients exchanged at step `at`, for rows longer than that.
 template <int BLOCKS, int COLUMNS>
 __device__ __forceinline__ void product_backward(float* to, const Held<BLOCKS, COLUMNS>& held, const Layer& a, Rows rows, u32 first,
                                                  u32 count, u32 at, u32 width, u32 stride) {
-    // So many registers as are left.
+    // Limited by the remaining registers.
     constexpr int PART = BLOCKS > 8 ? (BLOCKS + 1) / 2 : BLOCKS;
     u32 from = first_term<BLOCKS>();
     const bf16 *low_at, *high_at;

@@ -1,5 +1,5 @@
-//! The directions of a layer as one operation: they are launched together, forward and backward. The first one's outputs have the
-//! node of all: gradients of the other results wait until its own arrives.
+//! The directions of a layer as one operation: they are launched together, forward and backward. The first direction's outputs carry
+//! the tape node of all: gradients of the other outputs wait until its own arrives.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ struct Found {
     kept: Kept,
 }
 
-/// What the backward pass needs of one direction.
+/// What one direction saves for the backward pass.
 struct Kept {
     weight: Param,
     bias: Option<Param>,
@@ -35,7 +35,7 @@ struct Kept {
     c: Array,
 }
 
-/// Gradients of what one direction gave, as far as they have arrived.
+/// Gradients of one direction's outputs, as far as they have arrived.
 #[derive(Default)]
 struct Arrived {
     outputs: Option<Array>,
@@ -43,7 +43,7 @@ struct Arrived {
     c: Option<Array>,
 }
 
-/// What the tape keeps.
+/// The node on the tape.
 struct Backward {
     cell: Cell,
     dtype: DType,
@@ -76,7 +76,7 @@ pub(in crate::ops::recurrent) fn layers(
             (None, Some(node)) => Tensor::from_shared(outputs, node).with_narrow(narrow),
             (Some(first), _) => {
                 let arrived = arrived.clone();
-                // The node is replaced by one that leaves its gradient to the first.
+                // This node does nothing: `secondary_output` passes its gradient on to the first.
                 let plain = Tensor::from_shared(outputs, |_, _| {}).with_narrow(narrow);
                 also_given(plain, first, move |gradient| {
                     arrived.lock().expect("tape lock")[number].outputs = Some(gradient);
@@ -99,7 +99,7 @@ pub(in crate::ops::recurrent) fn layers(
     given
 }
 
-/// The last states of one direction, without a node.
+/// The final states of one direction, without a tape node.
 pub(super) fn forward_alone(
     x: &Tensor,
     sequences: &Ragged,
@@ -138,12 +138,12 @@ fn forward(
     found
 }
 
-/// Everything that the forward pass of one direction writes.
+/// Allocates the outputs of one direction's forward pass.
 fn prepare(input: &RecurrentInput<'_>, sequences: &Ragged, cell: Cell, dtype: DType, is_kept: bool) -> Found {
     let (tokens, d) = (input.x_gates.rows(), input.weight.shape()[0]);
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let of_memory = if cell.has_memory() { d } else { 0 };
-    // Blocks hand states over through memory that begins as zeros.
+    // Blocks exchange states through memory that must be zero at first.
     let handed = Array::zeros_on(Device::Cuda, dtype, tokens, d);
     let (outputs, narrow) = match dtype {
         DType::F32 => (handed, None),
@@ -169,7 +169,7 @@ fn prepare(input: &RecurrentInput<'_>, sequences: &Ragged, cell: Cell, dtype: DT
     }
 }
 
-/// A state in f32, cut off from the tape.
+/// A state in f32, detached from the tape.
 fn wide(state: &Tensor) -> Tensor {
     match state.dtype() {
         DType::F32 => state.detached(),
@@ -178,7 +178,7 @@ fn wide(state: &Tensor) -> Tensor {
 }
 
 impl Kept {
-    /// What both passes read.
+    /// The inputs of both passes.
     fn argument(&self, dtype: DType, has_gates: bool) -> Argument {
         let state = |state: Option<&Tensor>| state.map_or(Pointer::NULL, |state| state.array().pointer());
         Argument {
@@ -195,12 +195,12 @@ impl Kept {
     }
 }
 
-/// What the backward pass writes for one direction.
+/// The outputs of one direction's backward pass.
 struct Slopes {
     d_outputs: Array,
-    /// Of the input side.
+    /// The gradient of the input side.
     dx: Array,
-    /// Of the hidden side, where it is another one: the GRU's.
+    /// The gradient of the hidden side, where it differs: in the GRU.
     da: Option<Array>,
     dh: Option<Array>,
     dc: Array,

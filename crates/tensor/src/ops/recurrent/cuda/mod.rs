@@ -1,7 +1,7 @@
-//! Recurrent layers on the GPU: all steps of a layer, in all its directions, are one launch. Blocks hand states to each other
-//! through memory (`exchange.cu`), so a step costs little more than it takes a number to get there and back.
+//! Recurrent layers on the GPU: all steps of a layer, in all its directions, are one launch. Blocks exchange states
+//! through memory (`exchange.cu`), so a step costs little more than a round trip to memory.
 //!
-//! Fast kernels for bf16 keep the weights in registers and use the tensor cores; generic ones do everything else.
+//! Fast kernels for bf16 keep the weights in registers and use tensor cores; generic kernels do everything else.
 
 mod layers;
 mod rows;
@@ -71,14 +71,14 @@ pub(crate) struct Argument {
     pub(crate) carries: u32,
 }
 
-/// Which way through the steps.
+/// Forward or backward pass.
 #[derive(Clone, Copy)]
 pub(crate) enum Way {
     Forward,
     Backward,
 }
 
-/// As kernels are named.
+/// As in kernel names.
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -88,7 +88,7 @@ impl fmt::Display for Way {
     }
 }
 
-/// As kernels are named.
+/// As in kernel names.
 pub(crate) fn name_of(cell: Cell) -> &'static str {
     match cell {
         Cell::Simple => "simple",
@@ -97,7 +97,7 @@ pub(crate) fn name_of(cell: Cell) -> &'static str {
     }
 }
 
-/// Which kernels do a layer.
+/// What selects a layer's kernels.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) cell: Cell,
@@ -105,13 +105,13 @@ pub(super) struct Kind {
     pub(super) d: usize,
 }
 
-/// Rows that a block of the fast kernels has at a time, and those of a piece of the generic ones.
+/// Rows that a block of the fast kernels processes at a time, and rows of a tile of the generic ones.
 pub(crate) const ROWS: usize = 16;
-/// Units of a piece of the generic kernels.
+/// Units of a tile of the generic kernels.
 const UNITS: usize = 16;
 
 impl Kind {
-    /// What the fast kernel is for: its width in times 256, and a block's units. None where there is no such kernel.
+    /// The variant of the fast kernel: width in multiples of 256, and units of a block. `None` if no kernel supports the layer.
     fn fast(self) -> Option<(usize, usize)> {
         let fits = self.dtype == DType::Bf16 && self.d.is_multiple_of(8);
         match self.d {
@@ -123,8 +123,7 @@ impl Kind {
         }
     }
 
-    /// Goes through all steps of layers of this kind that read the same sequences. All blocks must be on the
-    /// GPU at once.
+    /// Runs all steps of layers of this kind over the same sequences. All blocks must be resident on the GPU at once.
     pub(super) fn launch(self, way: Way, layers: &[Argument], sequences: &Ragged) {
         let processors = gpu().map_or(1, Gpu::processors);
         let chunks = sequences.sequences().div_ceil(ROWS);
@@ -166,12 +165,12 @@ impl Kind {
     }
 }
 
-/// Bytes of so many tiles of the generic kernels, as in `tile.cu`.
+/// Bytes of shared memory for tiles of the generic kernels, as in `tile.cu`.
 pub(crate) fn shared_for_tiles(tiles: usize) -> usize {
     tiles * 16 * 132 * 4
 }
 
-/// Bytes that the warps of a fast kernel add their sums in, by turns: as `sums_stride` in `held.cu`.
+/// Bytes of shared memory in which the warps of a fast kernel add their sums, double buffered: as `sums_stride` in `held.cu`.
 pub(crate) fn shared_for_sums(columns: usize, units: usize) -> usize {
     2 * 8 * ROWS * stride(columns, units) * 4
 }
@@ -183,7 +182,7 @@ fn stride(columns: usize, units: usize) -> usize {
     }
 }
 
-/// tokens × d: the state before each token, given states after all of them and before the first.
+/// tokens × d: the state before each token, given the states after all of them and the initial ones.
 pub(crate) fn states_before(
     sequences: &Ragged,
     is_reversed: bool,
