@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{AttentionRnnWeights, Decoder, DecoderGradients, SavedForBackward, ResultGradients, cpu, cuda};
+use super::{AttentionRnnWeights, Decoder, DecoderGradients, ResultGradients, SavedForBackward, cpu, cuda};
 use crate::ops::recurrent::{self, state, states_before};
 use crate::ops::{AttentionScore, linear};
 use crate::tape::{Edge, Gradients};

@@ -14,13 +14,15 @@
 //! | `W_q` | d × key width; without it the state itself is the query, and the widths are equal |
 //! | states, contexts | tokens × d, tokens × value width, f32 |
 //!
-//! A step's attention depends on the state before it, so the steps cannot be one product as in a Transformer: that is
-//! the price of recurrence. Within a step all sentences are batched; the weights' gradients are one product at the end.
+//! A step's attention depends on the state before it, so the steps cannot be one product as in a Transformer:
+//! that is the price of recurrence. Within a step all sentences are batched; the weights' gradients are one
+//! product at the end.
 //!
-//! Backward, from the last step to the first: `δ(input side)` and `δ(hidden side)` from the cell, `δcontext_t` from the
-//! former, `δq_t`, `δk`, `δv` from that, and `δh_{t−1}` from `δ(hidden side)` and `δq_t`. Saved: gates, states, queries,
-//! and the attention weights if they are few. Otherwise they are recomputed from queries and keys, step by step: for long sequences, the
-//! target tokens × source tokens weights never exist at once, unless they are requested.
+//! Backward, from the last step to the first: `δ(input side)` and `δ(hidden side)` from the cell,
+//! `δcontext_t` from the former, `δq_t`, `δk`, `δv` from that, and `δh_{t−1}` from `δ(hidden side)` and
+//! `δq_t`. Saved: gates, states, queries, and the attention weights if they are few. Otherwise they are
+//! recomputed from queries and keys, step by step: for long sequences, the target tokens × source tokens
+//! weights never exist at once, unless they are requested.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -31,13 +33,13 @@ mod tokens;
 
 use std::sync::{Arc, Mutex};
 
-use self::gradient::{Backward, Parameters, LateGradients};
+use self::gradient::{Backward, LateGradients, Parameters};
 pub use self::rows::{SourceRows, attend_rows};
 pub use self::selection::{Estimator, Selection};
 pub use self::tokens::{AttendInputs, AttendOptions, AttendedTokens, attend_tokens};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, secondary_output, state};
-use super::{AttentionScore, Mask, ScoreForm, ReturnWeights};
+use super::{AttentionScore, Mask, ReturnWeights, ScoreForm};
 use crate::flops;
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
@@ -86,7 +88,8 @@ pub struct AttentionRnnOptions {
     pub selection: Selection,
     /// Type of the gates and of the products' operands.
     pub compute: Compute,
-    /// Whether all weights are returned ([`ReturnWeights::All`]), and all scores ([`ReturnWeights::WithScores`]).
+    /// Whether all weights are returned ([`ReturnWeights::All`]), and all scores
+    /// ([`ReturnWeights::WithScores`]).
     pub weights: ReturnWeights,
 }
 
@@ -106,7 +109,8 @@ impl RequestedOutputs {
     }
 }
 
-/// At most this many weights are saved for the backward pass on the CPU, 16 MiB: recomputing more is cheaper than the memory.
+/// At most this many weights are saved for the backward pass on the CPU, 16 MiB: recomputing more is cheaper
+/// than the memory.
 const MAX_SAVED_WEIGHTS: usize = 4 << 20;
 
 /// The result of [`attention_rnn()`].
@@ -115,11 +119,11 @@ pub struct AttentionRnn {
     pub states: Tensor,
     /// tokens × value width.
     pub contexts: Tensor,
-    /// tokens × 2 for hard attention: the logarithm of the selected weight, and the entropy of all weights. Their
-    /// gradients train the weights by a score-function estimator (REINFORCE).
+    /// tokens × 2 for hard attention: the logarithm of the selected weight, and the entropy of all weights.
+    /// Their gradients train the weights by a score-function estimator (REINFORCE).
     pub choices: Tensor,
-    /// The position that each token selected in its source; `None` where it used the weighted sum. On a GPU the positions are
-    /// returned only if weights are requested, because reading them back takes time.
+    /// The position that each token selected in its source; `None` where it used the weighted sum. On a GPU
+    /// the positions are returned only if weights are requested, because reading them back takes time.
     pub taken: Arc<[Option<usize>]>,
     /// The attention weights of every token, if they were requested or take little memory.
     pub attention: Option<StepWeights>,
@@ -144,7 +148,8 @@ impl StepWeights {
 /// Decodes given targets (teacher forcing); each token attends to its source first.
 ///
 /// # Panics
-/// If shapes do not match, a source is empty, bf16 inputs meet f32 products, or the mask is causal or has a window.
+/// If shapes do not match, a source is empty, bf16 inputs meet f32 products, or the mask is causal or has a
+/// window.
 pub fn attention_rnn(
     inputs: AttentionRnnInputs<'_>,
     weights: AttentionRnnWeights<'_>,
@@ -171,7 +176,8 @@ pub fn attention_rnn(
     let starts = weight_starts(targets, sources);
     count(&inputs, &weights, starts[targets.sequences()]);
     let requested = RequestedOutputs::of(requested);
-    let is_saved = device == Device::Cuda || requested.weights || starts[targets.sequences()] <= MAX_SAVED_WEIGHTS;
+    let is_saved =
+        device == Device::Cuda || requested.weights || starts[targets.sequences()] <= MAX_SAVED_WEIGHTS;
     let starts = is_saved.then_some(starts);
     let decoder = Decoder {
         cell,
@@ -276,7 +282,8 @@ struct SavedActivations {
 
 /// Everything from the forward pass that the backward pass needs.
 struct SavedForBackward {
-    /// The initial states, in the schedule's order (on a GPU: by sequence); `c` has width 0 for a cell without memory.
+    /// The initial states, in the schedule's order (on a GPU: by sequence); `c` has width 0 for a cell
+    /// without memory.
     h: Array,
     c: Array,
     states: Arc<Array>,
@@ -303,14 +310,16 @@ struct DecoderGradients {
     /// source tokens × widths, f32.
     dk: Array,
     dv: Array,
-    /// sequences × key width (on a GPU: source tokens × key width): partial sums of the additive score weight's gradient.
+    /// sequences × key width (on a GPU: source tokens × key width): partial sums of the additive score
+    /// weight's gradient.
     d_score_weight: Array,
     /// The gradients of the initial states, in the schedule's order (on a GPU: by sequence).
     dh: Array,
     dc: Array,
 }
 
-/// Counts the flops: the products of state, context and query in every step, and of queries and values with `pairs` keys.
+/// Counts the flops: the products of state, context and query in every step, and of queries and values with
+/// `pairs` keys.
 fn count(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, pairs: usize) {
     let tokens = inputs.x_gates.rows();
     for weight in [Some(weights.hidden), Some(weights.context), weights.query].into_iter().flatten() {

@@ -10,14 +10,17 @@
 //! | `k`, `v` | source tokens × their widths |
 //! | contexts | target tokens × value width, f32 |
 //!
-//! No query depends on another's context, so all tokens are one operation. Backward: `δq_t`, `δk`, `δv` and the gradient of the
-//! additive score's weight from `δcontext_t`; a source's gradients sum over its target tokens in their order. Saved:
-//! queries, keys, values, and the weights if they are few ([`MAX_SAVED_WEIGHTS`]).
+//! No query depends on another's context, so all tokens are one operation. Backward: `δq_t`, `δk`, `δv` and
+//! the gradient of the additive score's weight from `δcontext_t`; a source's gradients sum over its target
+//! tokens in their order. Saved: queries, keys, values, and the weights if they are few
+//! ([`MAX_SAVED_WEIGHTS`]).
 
 use std::sync::{Arc, Mutex};
 
 use super::gradient::LateGradients;
-use super::{MAX_SAVED_WEIGHTS, Selection, StepWeights, RequestedOutputs, check_score, cpu, cuda, weight_starts};
+use super::{
+    MAX_SAVED_WEIGHTS, RequestedOutputs, Selection, StepWeights, check_score, cpu, cuda, weight_starts,
+};
 use crate::flops;
 use crate::ops::recurrent::secondary_output;
 use crate::ops::{AttentionScore, Mask, ReturnWeights, linear};
@@ -52,7 +55,8 @@ pub struct AttendOptions<'a> {
     pub selection: Selection,
     /// Type of keys and values.
     pub compute: Compute,
-    /// Whether all weights are returned ([`ReturnWeights::All`]), and all scores ([`ReturnWeights::WithScores`]).
+    /// Whether all weights are returned ([`ReturnWeights::All`]), and all scores
+    /// ([`ReturnWeights::WithScores`]).
     pub weights: ReturnWeights,
 }
 
@@ -73,8 +77,8 @@ pub struct AttendedTokens {
 /// The context of every target token in its source.
 ///
 /// # Panics
-/// If shapes do not match, a source is empty, queries are not f32, bf16 keys or values meet f32 arithmetic, or the mask is
-/// causal or has a window.
+/// If shapes do not match, a source is empty, queries are not f32, bf16 keys or values meet f32 arithmetic,
+/// or the mask is causal or has a window.
 pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> AttendedTokens {
     check(&inputs, &options);
     let AttendInputs { queries, targets, keys, values, sources, mask } = inputs;
@@ -172,7 +176,8 @@ pub(super) struct TokensGradients {
     pub(super) dq: Array,
     pub(super) dk: Array,
     pub(super) dv: Array,
-    /// sequences × key width (on a GPU: source tokens × key width): partial sums of the additive score weight's gradient.
+    /// sequences × key width (on a GPU: source tokens × key width): partial sums of the additive score
+    /// weight's gradient.
     pub(super) d_score_weight: Array,
 }
 

@@ -11,16 +11,16 @@
 //! | `b` | 1 × gates·d; the input side has a bias already, so only the GRU needs this one |
 //! | `h`, `c` | sequences × d before and after; `outputs` are `h_t` for all tokens |
 //!
-//! Sequences are sorted by length (`schedule`); a step is one product for those that are still active, with `W`
-//! packed once, and one pass over its rows. With `δ` for a gradient, from the last step to the first:
+//! Sequences are sorted by length (`schedule`); a step is one product for those that are still active, with
+//! `W` packed once, and one pass over its rows. With `δ` for a gradient, from the last step to the first:
 //!
 //! ```text
 //! δh_t += δoutput_t     (δx_t, δa_t, δc_{t−1}, direct part of δh_{t−1}) = cell′     δh_{t−1} += δa_t Wᵀ
 //! δW = Σ_t h_{t−1}ᵀ δa_t     δb = Σ_t δa_t
 //! ```
 //!
-//! `δW` is one product over all tokens at the end. Saved for backward: outputs, gates, and `c` of all tokens. States and
-//! sums are f32; `x`, gates and operands of products are in the compute type.
+//! `δW` is one product over all tokens at the end. Saved for backward: outputs, gates, and `c` of all tokens.
+//! States and sums are f32; `x`, gates and operands of products are in the compute type.
 
 pub(crate) mod cell;
 pub(crate) mod schedule;
@@ -75,7 +75,8 @@ pub struct Recurrent {
     pub last: RecurrentState,
 }
 
-/// The directions of one layer, which have the same width: [`recurrent`] for each of them; a GPU runs them concurrently.
+/// The directions of one layer, which have the same width: [`recurrent`] for each of them; a GPU runs them
+/// concurrently.
 ///
 /// # Panics
 /// As [`recurrent`], or if there is no direction, or if their widths differ.
@@ -100,7 +101,12 @@ pub fn recurrent_layer(
                 check(x_gates, sequences.tokens(), weight, *bias, cell);
                 let [d, gates] = weight.shape();
                 let of_first = first.weight.shape();
-                assert_eq!([d, gates], of_first, "recurrent: W is {:?}, that of another direction {of_first:?}", [d, gates]);
+                assert_eq!(
+                    [d, gates],
+                    of_first,
+                    "recurrent: W is {:?}, that of another direction {of_first:?}",
+                    [d, gates]
+                );
                 if let Some(initial) = initial {
                     initial.check(sequences.sequences(), d, cell);
                 }
@@ -126,8 +132,8 @@ pub fn recurrent(
     let cell = options.cell;
     if x_gates.device() == Device::Cuda {
         let input = RecurrentInput { x_gates, initial, weight, bias, direction: options.direction };
-        let mut found = recurrent_layer(&[input], sequences, cell, options.compute);
-        return found.pop().expect("one direction");
+        let mut outputs = recurrent_layer(&[input], sequences, cell, options.compute);
+        return outputs.pop().expect("one direction");
     }
     check(x_gates, sequences.tokens(), weight, bias, cell);
     if let Some(initial) = initial {
@@ -143,33 +149,33 @@ pub fn recurrent(
         dtype: options.compute.dtype(),
     };
     let states = layer.initial(initial, x_gates.device());
-    let keep = if tape::is_recording() { Keep::Gates } else { Keep::Nothing };
-    let found = cpu::forward(&layer, x_gates, states.clone(), keep);
-    let last_h = state::scatter(&found.h, layer.schedule.order());
-    let last_c = cell.has_memory().then(|| state::scatter(&found.c, layer.schedule.order()));
-    let Some(kept) = found.kept else {
-        let outputs = Tensor::new(found.outputs).with_narrow(found.narrow);
+    let save = if tape::is_recording() { Save::Activations } else { Save::Nothing };
+    let output = cpu::forward(&layer, x_gates, states.clone(), save);
+    let last_h = state::scatter(&output.h, layer.schedule.order());
+    let last_c = cell.has_memory().then(|| state::scatter(&output.c, layer.schedule.order()));
+    let Some(activations) = output.activations else {
+        let outputs = Tensor::new(output.outputs).with_narrow(output.narrow);
         let last = RecurrentState { h: Tensor::new(last_h), c: last_c.map(Tensor::new) };
         return Recurrent { outputs, last };
     };
-    let outputs = Arc::new(found.outputs);
+    let outputs = Arc::new(output.outputs);
     let late = Arc::new(Mutex::new(LastGradients::default()));
     let [h, c] = states;
     let backward = Backward {
         layer,
         x: (x_gates.edge(), x_gates.dtype()),
         initial: initial.map(RecurrentState::edges).unwrap_or_default(),
-        remembered: Remembered { h, c, outputs: outputs.clone(), kept },
+        saved: SavedForBackward { h, c, outputs: outputs.clone(), activations },
         late: late.clone(),
     };
     let outputs = Tensor::from_shared(outputs, move |gradient, gradients| backward.run(&gradient, gradients))
-        .with_narrow(found.narrow);
+        .with_narrow(output.narrow);
     let (h_late, c_late) = (late.clone(), late);
-    let h = also_given(Tensor::new(last_h), &outputs, move |gradient| {
+    let h = secondary_output(Tensor::new(last_h), &outputs, move |gradient| {
         h_late.lock().expect("tape lock").h = Some(gradient);
     });
     let c = last_c.map(|last_c| {
-        also_given(Tensor::new(last_c), &outputs, move |gradient| {
+        secondary_output(Tensor::new(last_c), &outputs, move |gradient| {
             c_late.lock().expect("tape lock").c = Some(gradient);
         })
     });
@@ -233,8 +239,8 @@ impl Layer {
 
 /// What the forward pass saves for backward.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Keep {
-    Gates,
+enum Save {
+    Activations,
     Nothing,
 }
 
@@ -247,25 +253,25 @@ struct Forward {
     /// sequences × d, in the schedule's order.
     h: Array,
     c: Array,
-    kept: Option<Kept>,
+    activations: Option<SavedActivations>,
 }
 
 /// Activations saved for the backward pass, besides outputs and initial states.
-struct Kept {
-    /// tokens × `Cell::kept`·d, in the compute type.
+struct SavedActivations {
+    /// tokens × `Cell::saved_values`·d, in the compute type.
     gates: Array,
     /// tokens × d: `c_t` after every token.
     c: Array,
 }
 
 /// Everything from the forward pass that the backward pass needs.
-struct Remembered {
+struct SavedForBackward {
     /// The initial states, in the schedule's order.
     h: Array,
     c: Array,
     /// tokens × d.
     outputs: Arc<Array>,
-    kept: Kept,
+    activations: SavedActivations,
 }
 
 /// The results of the backward pass.
@@ -286,9 +292,9 @@ struct LastGradients {
     c: Option<Array>,
 }
 
-/// Adds a secondary output to the operation that computed `outputs`: its gradient is passed to `arrived`, and the
-/// operation's backward runs afterwards even if `outputs` has no gradient.
-pub(crate) fn also_given(
+/// Adds a secondary output to the operation that computed `outputs`: its gradient is passed to `arrived`, and
+/// the operation's backward runs afterwards even if `outputs` has no gradient.
+pub(crate) fn secondary_output(
     result: Tensor,
     outputs: &Tensor,
     arrived: impl FnOnce(Array) + Send + 'static,
@@ -310,23 +316,23 @@ struct Backward {
     layer: Layer,
     x: (Edge, DType),
     initial: Vec<(Edge, DType)>,
-    remembered: Remembered,
+    saved: SavedForBackward,
     late: Arc<Mutex<LastGradients>>,
 }
 
 impl Backward {
     fn run(self, d_outputs: &Array, gradients: &mut Gradients) {
         let LastGradients { h, c } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
-        let Backward { layer, remembered, .. } = &self;
+        let Backward { layer, saved, .. } = &self;
         let Layer { schedule, weight, bias, dtype, .. } = layer;
         let (order, device) = (schedule.order(), d_outputs.device());
         let d_last = [
-            state::gather_or_zeros(h.as_ref(), order, remembered.h.width(), device),
-            state::gather_or_zeros(c.as_ref(), order, remembered.c.width(), device),
+            state::gather_or_zeros(h.as_ref(), order, saved.h.width(), device),
+            state::gather_or_zeros(c.as_ref(), order, saved.c.width(), device),
         ];
-        let LayerGradients { dx, da, dh, dc } = cpu::backward(layer, remembered, d_outputs, d_last);
+        let LayerGradients { dx, da, dh, dc } = cpu::backward(layer, saved, d_outputs, d_last);
         // a_t = h_{t−1} W + b
-        let before = states_before(schedule, &remembered.h, &remembered.outputs, *dtype);
+        let before = states_before(schedule, &saved.h, &saved.outputs, *dtype);
         let d_hidden = da.as_ref().unwrap_or(&dx);
         linear::map_gradient(&before, d_hidden, weight, bias.as_ref());
         let (edge, dtype) = &self.x;

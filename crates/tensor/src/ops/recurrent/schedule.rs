@@ -1,7 +1,7 @@
 //! The order in which the tokens of a batch are processed.
 //!
-//! Sequences are sorted by length, the longest first. Those that are active at step `t` are then the first rows of every
-//! array of states: a step computes these, and a finished sequence keeps its state.
+//! Sequences are sorted by length, the longest first. Those that are active at step `t` are then the first
+//! rows of every array of states: a step computes these, and a finished sequence keeps its state.
 
 use crate::Ragged;
 
@@ -58,7 +58,8 @@ impl Schedule {
         &self.tokens[self.starts[step]..self.starts[step + 1]]
     }
 
-    /// The location of the states before a step: those after the tokens of the previous step, or the initial ones.
+    /// The location of the states before a step: those after the tokens of the previous step, or the initial
+    /// ones.
     pub(crate) fn before(&self, step: usize) -> Before<'_> {
         if step == 0 { Before::Initial } else { Before::Tokens(self.tokens(step - 1)) }
     }

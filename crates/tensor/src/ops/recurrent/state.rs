@@ -46,7 +46,8 @@ impl RecurrentState {
     }
 }
 
-/// Row `order[i]` of a state as row i, in f32. Only on the CPU, like the two below: the GPU kernels apply the order.
+/// Row `order[i]` of a state as row i, in f32. Only on the CPU, like the two below: the GPU kernels apply the
+/// order.
 pub(crate) fn gather(state: &Array, order: &[usize]) -> Array {
     cpu::gather(state, order)
 }

@@ -5,7 +5,7 @@ use super::of;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::attention_rnn::{Decoder, DecoderGradients, SavedForBackward, ResultGradients};
+use crate::ops::attention_rnn::{Decoder, DecoderGradients, ResultGradients, SavedForBackward};
 use crate::ops::recurrent::Cell;
 use crate::ops::recurrent::cpu::BackwardStep;
 use crate::params::Orientation;

@@ -42,7 +42,7 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
         taken: vec![None; tokens],
         scores: None,
         activations: SavedActivations {
-            gates: Array::scratch(T::DTYPE, tokens, cell.kept() * d),
+            gates: Array::scratch(T::DTYPE, tokens, cell.saved_values() * d),
             c: by_token(c.width()),
             queries: by_token(key_width),
             taken: None,

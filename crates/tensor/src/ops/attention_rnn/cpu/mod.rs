@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use self::attend::BatchAttention;
 use self::scores::scores;
-use super::{Decoder, DecoderGradients, Forward, SavedForBackward, ResultGradients};
+use super::{Decoder, DecoderGradients, Forward, ResultGradients, SavedForBackward};
 use crate::{Array, Param, Ragged, Tensor};
 
 pub(super) use rows::attend_rows;

@@ -6,8 +6,8 @@ use crate::cpu::number::Element;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, DType, Ragged};
 
-/// For every sequence target tokens × source tokens, in the layout of the saved weights; `None` if those are not saved.
-/// `queries` are by token.
+/// For every sequence target tokens × source tokens, in the layout of the saved weights; `None` if those are
+/// not saved. `queries` are by token.
 pub(super) fn scores(common: &BatchAttention<'_>, queries: &[f32], targets: &Ragged) -> Option<Array> {
     let mut scores = Array::scratch(DType::F32, 1, common.weight_starts?[targets.sequences()]);
     let all = SharedMut::new(scores.f32_mut());

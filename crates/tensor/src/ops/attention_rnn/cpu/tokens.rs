@@ -1,16 +1,20 @@
-//! All tokens of all targets: forward a task for each token, backward one for each sequence, whose tokens share a source.
+//! All tokens of all targets: forward a task for each token, backward one for each sequence, whose tokens
+//! share a source.
 
 use half::bf16;
 
 use super::attend::{
-    BatchAttention, Compare, InputGradients, OutputGradients, attend, attend_backward, choice, compute_weights,
+    BatchAttention, Compare, InputGradients, OutputGradients, attend, attend_backward, choice,
+    compute_weights,
 };
 use super::of;
 use super::scores::scores;
 use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::attention_rnn::Selection;
-use crate::ops::attention_rnn::tokens::{TokenAttention, TokensForward, TokensBackwardInputs, TokensGradients};
+use crate::ops::attention_rnn::tokens::{
+    TokenAttention, TokensBackwardInputs, TokensForward, TokensGradients,
+};
 use crate::{Array, DType, Param, Ragged};
 
 /// The contexts of all tokens; also all scores if requested.

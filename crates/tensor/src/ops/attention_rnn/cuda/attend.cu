@@ -172,7 +172,8 @@ struct ValueRange {
     bool is_one;
 };
 
-// Turns the scores `e` into weights, both in shared memory, and selects the values. Callers synchronize before; it synchronizes after.
+// Turns the scores `e` into weights, both in shared memory, and selects the values. Callers synchronize before; it synchronizes
+// after.
 __device__ __forceinline__ ValueRange compute_weights(const Attention& a, u32 n, u64 pair, u64 token, const float* e, float* weights,
                                          const WriteRange& write_range) {
     float top = list_max(e, n);
@@ -273,8 +274,8 @@ __device__ __forceinline__ void score_gradients(const Attention& a, u32 n, u64 p
     __syncthreads();
 }
 
-// Calls `give(c, sums)` for N columns from c on, which is a multiple of N: the gradients of the query, given those of the scores. Every
-// thread calls it, also for columns past the end. The pointers to query and score weight point to the first of the columns.
+// Calls `give(c, sums)` for N columns from c on, which is a multiple of N: the gradients of the query, given those of the scores.
+// Every thread calls it, also for columns past the end. The pointers to query and score weight point to the first of the columns.
 template <int N, class F, class T, class G>
 __device__ __forceinline__ void query_gradients(const Attention& a, const T* keys, u32 stride, u32 columns, u32 n, const float* query,
                                                 const float* score_weight, const float* de, const G& give) {

@@ -2,11 +2,15 @@
 
 use bytemuck::NoUninit;
 
-use super::{ATTEND, Argument, BatchBuffers, AttentionSettings, check_shared, pointer, scratch, to_positions, zeros};
+use super::{
+    ATTEND, Argument, AttentionSettings, BatchBuffers, check_shared, pointer, scratch, to_positions, zeros,
+};
 use crate::cuda::{Blocks, Pointer, upload};
 use crate::ops::attention_rnn::rows::SourceRows;
-use crate::ops::attention_rnn::tokens::{TokenAttention, TokensForward, TokensBackwardInputs, TokensGradients};
-use crate::ops::attention_rnn::{Selection, RequestedOutputs};
+use crate::ops::attention_rnn::tokens::{
+    TokenAttention, TokensBackwardInputs, TokensForward, TokensGradients,
+};
+use crate::ops::attention_rnn::{RequestedOutputs, Selection};
 use crate::ops::{AttentionScore, ScoreForm};
 use crate::{Array, DType, Param, Ragged};
 
@@ -98,7 +102,13 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
     TokensGradients { dq, dk, dv, d_score_weight }
 }
 
-fn launch(name: String, argument: Argument, targets: &Ragged, shared: usize, settings: &AttentionSettings<'_>) {
+fn launch(
+    name: String,
+    argument: Argument,
+    targets: &Ragged,
+    shared: usize,
+    settings: &AttentionSettings<'_>,
+) {
     check_shared(shared, settings.longest);
     let (offsets, count) = (targets.on_gpu(), upload(&[targets.sequences() as u32]));
     let blocks = Blocks { grid: [targets.tokens(), 1, 1], threads: 256, shared };
@@ -106,8 +116,8 @@ fn launch(name: String, argument: Argument, targets: &Ragged, shared: usize, set
     launch!(function, blocks, argument, offsets.pointer(), count.pointer());
 }
 
-/// The gradients of keys and values, and every source token's part of the gradient of the additive score's weight, once the
-/// gradients of all scores and contexts are known.
+/// The gradients of keys and values, and every source token's part of the gradient of the additive score's
+/// weight, once the gradients of all scores and contexts are known.
 pub(super) fn source_gradients(
     argument: Argument,
     targets: &Ragged,

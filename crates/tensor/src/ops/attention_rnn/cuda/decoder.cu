@@ -1,5 +1,5 @@
-// A decoder that attends before every step. All steps are one launch; a step has three parts, and blocks exchange the results
-// of each: queries, contexts, states. Backward: gradients of gates, of contexts, of queries. Where blocks share a query, also scores
+// A decoder that attends before every step. All steps are one launch; a step has three parts, and blocks exchange the results of
+// each: queries, contexts, states. Backward: gradients of gates, of contexts, of queries. Where blocks share a query, also scores
 // and gradients of weights (teams.cu).
 
 struct Decoder {

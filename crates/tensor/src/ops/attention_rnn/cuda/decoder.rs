@@ -4,15 +4,17 @@ use bytemuck::{NoUninit, Zeroable};
 
 use super::attend::source_gradients;
 use super::{
-    Argument, FAST, GENERIC, BatchBuffers, AttentionSettings, check_shared, most_shared, pointer, scratch, to_positions, zeros,
+    Argument, AttentionSettings, BatchBuffers, FAST, GENERIC, check_shared, most_shared, pointer, scratch,
+    to_positions, zeros,
 };
 use crate::cuda::{Blocks, Gpu, Pointer, gpu};
 use crate::ops::attention_rnn::{
-    Decoder, DecoderGradients, Forward, SavedActivations, SavedForBackward, ResultGradients, Selection, RequestedOutputs,
+    Decoder, DecoderGradients, Forward, RequestedOutputs, ResultGradients, SavedActivations,
+    SavedForBackward, Selection,
 };
 use crate::ops::recurrent::Cell;
 use crate::ops::recurrent::cuda::{
-    self as recurrent, ROWS, Rows, Pass, name_of, shared_for_sums, shared_for_tiles,
+    self as recurrent, Pass, ROWS, Rows, name_of, shared_for_sums, shared_for_tiles,
 };
 use crate::{Array, DType, Ragged, Tensor};
 
@@ -38,7 +40,8 @@ struct Fast {
 }
 
 impl Fast {
-    /// Elements of keys and values that a block caches over all steps: the remaining shared memory minus 64 bytes of static use.
+    /// Elements of keys and values that a block caches over all steps: the remaining shared memory minus 64
+    /// bytes of static use.
     fn cache_size(&self) -> usize {
         most_shared().saturating_sub(self.shared + 64) / 16 * 8
     }
@@ -78,7 +81,8 @@ impl Decoder {
         }
     }
 
-    /// The fast kernel, if it supports this decoder. The kernel's variant is the number of 8-column groups of queries in a block.
+    /// The fast kernel, if it supports this decoder. The kernel's variant is the number of 8-column groups of
+    /// queries in a block.
     fn fast(&self, pass: Pass) -> Option<Fast> {
         let multiprocessors = gpu().map_or(1, Gpu::processors);
         let (d, [key_width, value_width]) = (self.width(), [self.keys.width(), self.values.width()]);
@@ -115,7 +119,18 @@ impl Decoder {
             let blocks = Blocks { grid: [slices * groups, 1, 1], threads: 256, shared };
             let function = FAST.function_with_shared(fast.name, shared);
             let [width, slices, groups, cache_size] = [d, slices, groups, cache_size].map(|size| size as u32);
-            launch!(function, blocks, decoder_argument, argument, list, count, width, slices, groups, cache_size);
+            launch!(
+                function,
+                blocks,
+                decoder_argument,
+                argument,
+                list,
+                count,
+                width,
+                slices,
+                groups,
+                cache_size
+            );
             return;
         }
         let [forward, backward] = settings.shared();
@@ -161,7 +176,7 @@ pub(in crate::ops::attention_rnn) fn forward(
         taken: Vec::new(),
         scores: if requested.scores { exchange.take().or_else(|| Some(buffers.array())) } else { None },
         activations: SavedActivations {
-            gates: scratch(dtype, tokens, cell.kept() * d),
+            gates: scratch(dtype, tokens, cell.saved_values() * d),
             c: scratch(DType::F32, tokens, initial[1].width()),
             queries: zeros(DType::F32, tokens, key_width),
             taken: Some(scratch(DType::F32, if is_hard { tokens } else { 0 }, 1)),

@@ -1,6 +1,6 @@
 // The decoder in bf16 with widths that are multiples of eight: states up to 512, values up to twice the states, queries up to
-// QUERIES times the states (0: the state is the query). A block has eight units and the columns that go with them, and keeps its part
-// of all weights in registers; blocks with other rows are independent. Attention is divided as in teams.cu.
+// QUERIES times the states (0: the state is the query). A block has eight units and the columns that go with them, and keeps its
+// part of all weights in registers; blocks with other rows are independent. Attention is divided as in teams.cu.
 
 static constexpr int WIDE = 2, UNITS = 8, VALUES = 2;
 

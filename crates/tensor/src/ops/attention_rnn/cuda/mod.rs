@@ -1,6 +1,6 @@
-//! Recurrent decoders with attention on the GPU, and attention alone. All steps of a decoder are one launch, as in a
-//! recurrent layer (`recurrent::cuda`); the gradients of keys and values are summed after the last step, by all
-//! multiprocessors. The weights of all steps are saved.
+//! Recurrent decoders with attention on the GPU, and attention alone. All steps of a decoder are one launch,
+//! as in a recurrent layer (`recurrent::cuda`); the gradients of keys and values are summed after the last
+//! step, by all multiprocessors. The weights of all steps are saved.
 
 mod attend;
 mod decoder;
@@ -100,7 +100,8 @@ struct AttentionSettings<'a> {
 }
 
 impl AttentionSettings<'_> {
-    /// The kernel argument with only the score weight's pointer set, and the random key, which must outlive the launch.
+    /// The kernel argument with only the score weight's pointer set, and the random key, which must outlive
+    /// the launch.
     fn argument(&self) -> (Argument, Buffer) {
         let (selection, soft_share, key, is_straight) = match self.selection {
             Selection::Soft => (0, 0.0, [0, 0], false),
@@ -135,7 +136,10 @@ impl AttentionSettings<'_> {
     /// Bytes of shared memory for one query, forward and backward.
     fn shared(&self) -> [usize; 2] {
         let [key_width, value_width] = self.widths;
-        [4 * (key_width + 2 * self.padded_longest()), 4 * (value_width + key_width + 2 * self.padded_longest())]
+        [
+            4 * (key_width + 2 * self.padded_longest()),
+            4 * (value_width + key_width + 2 * self.padded_longest()),
+        ]
     }
 }
 

@@ -1,6 +1,6 @@
-// The attention of a decoder's rows, divided among all blocks of a group. Sixteen rows at a time have a team of blocks each. Each block
-// scores some of the keys, every block computes the softmax of all scores, and each sums some columns of the values; backward likewise.
-// The order of every sum is that of one block alone, so the number of blocks changes no bit.
+// The attention of a decoder's rows, divided among all blocks of a group. Sixteen rows at a time have a team of blocks each. Each
+// block scores some of the keys, every block computes the softmax of all scores, and each sums some columns of the values;
+// backward likewise. The order of every sum is that of one block alone, so the number of blocks changes no bit.
 //
 // A block has the same share at every step, and caches the keys and values of it in shared memory as far as they fit.
 

@@ -1,8 +1,9 @@
 //! The cells of [`Cell`], one row at a time: the elementwise part of a step, between its products.
 //!
-//! [`forward_row`] and [`backward_row`] are plain functions over slices, inlined into the kernels that use them: the layer over
-//! ragged batches, a single step of decoding, a decoder with attention before each step. They process a row in pieces that stay in
-//! the L1 cache, so that every loop uses few pointers and the compiler vectorizes it.
+//! [`forward_row`] and [`backward_row`] are plain functions over slices, inlined into the kernels that use
+//! them: the layer over ragged batches, a single step of decoding, a decoder with attention before each step.
+//! They process a row in pieces that stay in the L1 cache, so that every loop uses few pointers and the
+//! compiler vectorizes it.
 
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ pub(crate) struct ForwardRow<'a, X, K> {
     pub(crate) h: &'a mut [f32],
     /// `d`: `c_{t−1}` on entry, `c_t` on return; empty for a cell without memory.
     pub(crate) c: &'a mut [f32],
-    /// `Cell::kept · d`, output; `None` without a backward pass.
+    /// `Cell::saved_values · d`, output; `None` without a backward pass.
     pub(crate) kept: Option<&'a mut [K]>,
 }
 
@@ -36,11 +37,11 @@ pub(crate) struct BackwardRow<'a, K, G> {
     pub(crate) c_previous: &'a [f32],
     /// `d`: `c_t`; empty for a cell without memory.
     pub(crate) c: &'a [f32],
-    /// `d`: the whole gradient of `h_t` on entry. On return the part of `h_{t−1}`'s gradient that does not flow
-    /// through the gates: 0 except for the GRU. The rest is `da W_hᵀ`.
+    /// `d`: the whole gradient of `h_t` on entry. On return the part of `h_{t−1}`'s gradient that does not
+    /// flow through the gates: 0 except for the GRU. The rest is `da W_hᵀ`.
     pub(crate) dh: &'a mut [f32],
-    /// `d`: the gradient of `c_t` through `c_{t+1}` on entry, that of `c_{t−1}` on return; empty for a cell without
-    /// memory.
+    /// `d`: the gradient of `c_t` through `c_{t+1}` on entry, that of `c_{t−1}` on return; empty for a cell
+    /// without memory.
     pub(crate) dc: &'a mut [f32],
     /// `gates · d`: the gradient of the input side.
     pub(crate) dx: &'a mut [G],

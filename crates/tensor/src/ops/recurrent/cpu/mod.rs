@@ -8,7 +8,7 @@ mod backward;
 mod state;
 
 use super::schedule::Schedule;
-use super::{Cell, Forward, Keep, Layer, LayerGradients, Remembered};
+use super::{Cell, Forward, Layer, LayerGradients, Save, SavedForBackward};
 use crate::{Array, DType, Param, Tensor};
 
 pub(crate) use backward::BackwardStep;
@@ -16,19 +16,19 @@ pub(crate) use forward::{ForwardStep, Record};
 pub(super) use state::{gather, scatter};
 
 /// The whole layer, from the initial states `[h, c]`.
-pub(super) fn forward(layer: &Layer, x: &Tensor, states: [Array; 2], keep: Keep) -> Forward {
+pub(super) fn forward(layer: &Layer, x: &Tensor, states: [Array; 2], save: Save) -> Forward {
     let x = x.array_as(layer.dtype);
-    by_type!(layer.dtype, T => forward::forward::<T>(layer, x, states, keep))
+    by_type!(layer.dtype, T => forward::forward::<T>(layer, x, states, save))
 }
 
 /// The gradients of [`forward`], given those of the outputs and of the final states `[h, c]`.
 pub(super) fn backward(
     layer: &Layer,
-    remembered: &Remembered,
+    saved: &SavedForBackward,
     d_outputs: &Array,
     d_last: [Array; 2],
 ) -> LayerGradients {
-    by_type!(layer.dtype, T => backward::backward::<T>(layer, remembered, d_outputs, d_last))
+    by_type!(layer.dtype, T => backward::backward::<T>(layer, saved, d_outputs, d_last))
 }
 
 /// One step of independent rows: updates the states `[h, c]`.

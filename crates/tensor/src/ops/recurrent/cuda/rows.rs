@@ -17,7 +17,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The rows of a batch. The layers of a model use the same ones: a step's rows are cached until the next step.
+    /// The rows of a batch. The layers of a model use the same ones: a step's rows are cached until the next
+    /// step.
     pub(crate) fn of(sequences: &Ragged) -> Rc<Rows> {
         thread_local! {
             static LATEST: RefCell<Vec<Rc<Rows>>> = const { RefCell::new(Vec::new()) };
