@@ -1,4 +1,4 @@
-//! Attention to cached rows on the GPU. The slot table is uploaded once a step, for all layers.
+//! Attention to cached rows on the GPU. The index lists are uploaded once a step, for all layers.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ const MAX_WIDTH: usize = 256;
 const MAX_WIDTH_WIDE: usize = 1024;
 
 /// For each query of a step the cached rows that it sees, in GPU memory until the step ends.
-pub struct SlotTable {
+pub struct KvIndices {
     queries: usize,
     spans: Buffer,
     slots: Option<Buffer>,
@@ -33,33 +33,33 @@ pub struct SlotTable {
     max_sharing: usize,
 }
 
-impl SlotTable {
+impl KvIndices {
     /// Any rows, in the order of their positions: the prefixes of hypotheses, each a range of `slots`. The
     /// query's own row is the last of its range.
-    pub fn from_slots(slots: &[u32], ranges: impl IntoIterator<Item = Range<usize>>) -> SlotTable {
-        let table = SlotTable::from_ranges(ranges);
-        assert!(table.end <= slots.len(), "cached attention: slot {} of {}", table.end, slots.len());
+    pub fn from_slots(slots: &[u32], ranges: impl IntoIterator<Item = Range<usize>>) -> KvIndices {
+        let indices = KvIndices::from_ranges(ranges);
+        assert!(indices.end <= slots.len(), "cached attention: slot {} of {}", indices.end, slots.len());
         // There are hundreds of thousands: over plain integers this loop is vectorized.
         let end = slots.iter().copied().fold(0, u32::max) as usize + usize::from(!slots.is_empty());
         // The list grows with every step: it is uploaded to a buffer of twice the size, so that most steps
         // find everything else at the same address.
-        SlotTable { slots: Some(upload_doubled(slots)), end, ..table }
+        KvIndices { slots: Some(upload_doubled(slots)), end, ..indices }
     }
 
     /// Consecutive rows: the encoder outputs of sentences.
-    pub fn from_ranges(ranges: impl IntoIterator<Item = Range<usize>>) -> SlotTable {
+    pub fn from_ranges(ranges: impl IntoIterator<Item = Range<usize>>) -> KvIndices {
         let (mut spans, mut end) = (Vec::new(), 0);
         for rows in ranges {
             spans.push([rows.start as u32, rows.len() as u32]);
             end = end.max(rows.end);
         }
-        SlotTable { end, ..SlotTable::new(&spans) }
+        KvIndices { end, ..KvIndices::new(&spans) }
     }
 
-    fn new(spans: &[[u32; 2]]) -> SlotTable {
+    fn new(spans: &[[u32; 2]]) -> KvIndices {
         let runs = spans.chunk_by(|a, b| a == b).filter(|run| run[0][1] > 0);
         let max_sharing = runs.map(<[_]>::len).max();
-        SlotTable {
+        KvIndices {
             queries: spans.len(),
             spans: upload_list(spans),
             slots: None,
@@ -92,12 +92,12 @@ struct Job {
     unused: u32,
 }
 
-/// Panics if queries and table do not match.
-pub(super) fn check(queries: &ColumnView, stored: &Array, table: &SlotTable) {
+/// Panics if queries and indices do not match.
+pub(super) fn check(queries: &ColumnView, stored: &Array, indices: &KvIndices) {
     let (rows, tensor) = (queries.tensor.rows(), &queries.tensor);
-    assert_eq!(rows, table.queries, "cached attention: {tensor:?} and {} lists of keys", table.queries);
-    assert!(!table.is_empty, "cached attention: no query of {tensor:?} sees a key");
-    let (end, dtype) = (table.end, tensor.dtype());
+    assert_eq!(rows, indices.queries, "cached attention: {tensor:?} and {} lists of keys", indices.queries);
+    assert!(!indices.is_empty, "cached attention: no query of {tensor:?} sees a key");
+    let (end, dtype) = (indices.end, tensor.dtype());
     assert!(
         end <= stored.rows(),
         "cached attention: a query of {tensor:?} sees row {} of {stored:?}",
@@ -119,7 +119,7 @@ fn is_aligned(part: &ColumnView) -> bool {
 pub(super) fn attend(
     queries: &ColumnView,
     stored: &Array,
-    table: &SlotTable,
+    indices: &KvIndices,
     newest: Option<&ColumnView>,
     options: CachedAttentionOptions,
     value_width: usize,
@@ -134,23 +134,23 @@ pub(super) fn attend(
     );
     let fits = d_k == d_v && matches!(d_k, 32 | 64 | 128) && is_aligned(queries);
     let is_fast = fits && tensor.dtype() == DType::Bf16;
-    // The fast kernels store the newest rows themselves, if the table has slots.
+    // The fast kernels store the newest rows themselves, if the indices have slots.
     let is_fusible = |part: &&ColumnView| {
-        is_fast && part.tensor.dtype() == DType::Bf16 && is_aligned(part) && table.slots.is_some()
+        is_fast && part.tensor.dtype() == DType::Bf16 && is_aligned(part) && indices.slots.is_some()
     };
     let fused = newest.filter(is_fusible);
     if let (Some(part), None) = (newest, fused) {
-        store_newest(&part.tensor, &part.columns, stored, table);
+        store_newest(&part.tensor, &part.columns, stored, indices);
     }
     let out = Array::scratch_on(Device::Cuda, tensor.dtype(), rows, value_width);
     // As many queries as the warps of a block process at once.
-    let tile = WARPS * table.max_sharing.min(QUERIES_PER_WARP);
+    let tile = WARPS * indices.max_sharing.min(QUERIES_PER_WARP);
     let job = Job {
         queries: start_of(queries),
         stored: stored.pointer(),
         out: out.pointer(),
-        spans: table.spans.pointer(),
-        slots: table.slots.as_ref().map_or(Pointer::NULL, Buffer::pointer),
+        spans: indices.spans.pointer(),
+        slots: indices.slots.as_ref().map_or(Pointer::NULL, Buffer::pointer),
         newest: fused.map_or(Pointer::NULL, start_of),
         rows: rows as u32,
         heads: heads as u32,
@@ -165,7 +165,7 @@ pub(super) fn attend(
     };
     if is_fast {
         // The hypotheses of a sentence see the same source rows, but each has its own prefix.
-        let (kind, blocks) = match table.slots {
+        let (kind, blocks) = match indices.slots {
             Some(_) => ("bf16", (rows * heads).div_ceil(WARPS)),
             None => ("tiled", rows.div_ceil(tile) * heads),
         };
@@ -192,19 +192,19 @@ pub(super) fn grown(array: &Array, rows: usize) -> Array {
 
 /// Writes columns of each row to the last of the rows that its query sees; rows of queries that see none are
 /// skipped.
-pub(super) fn store_newest(from: &Tensor, columns: &Range<usize>, stored: &Array, table: &SlotTable) {
-    let slots = table.slots.as_ref().expect("a table with slots");
-    assert!(table.end <= stored.rows(), "key value store: row {} of {stored:?}", table.end - 1);
+pub(super) fn store_newest(from: &Tensor, columns: &Range<usize>, stored: &Array, indices: &KvIndices) {
+    let slots = indices.slots.as_ref().expect("indices with slots");
+    assert!(indices.end <= stored.rows(), "key value store: row {} of {stored:?}", indices.end - 1);
     let name = format!("store_newest_{}", stored.dtype());
     let [stride, column, width] = [from.width(), columns.start, columns.len()].map(|size| size as u32);
     let (from, to) = (from.array_as(stored.dtype()).pointer(), stored.pointer());
-    let blocks = Blocks::of(table.queries, 128);
+    let blocks = Blocks::of(indices.queries, 128);
     launch!(
         MODULE.function(name),
         blocks,
         from,
         to,
-        table.spans.pointer(),
+        indices.spans.pointer(),
         slots.pointer(),
         stride,
         column,

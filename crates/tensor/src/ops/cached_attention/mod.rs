@@ -28,7 +28,7 @@ mod store;
 
 use std::ops::Range;
 
-pub use cuda::SlotTable;
+pub use cuda::KvIndices;
 pub use store::KeyValueStore;
 
 use super::ColumnView;
@@ -92,11 +92,11 @@ impl<'a> KeyValueRows<'a> {
 pub enum KvView<'a> {
     /// The rows of each query, in host memory.
     PerQuery(Vec<KeyValueRows<'a>>),
-    /// Rows of one array on the GPU, listed in a table.
-    Table(&'a Array, &'a SlotTable),
+    /// Rows of one array on the GPU, selected by index lists.
+    Indexed(&'a Array, &'a KvIndices),
     /// The same, but each query's last row is not in the store yet: it is a row of the view, and the kernel
     /// stores it.
-    TableWithNewest(&'a KeyValueStore, &'a SlotTable, &'a ColumnView),
+    IndexedWithNewest(&'a KeyValueStore, &'a KvIndices, &'a ColumnView),
 }
 
 /// `o = softmax(scale · q Kᵀ) V` for each query over the rows it sees.
@@ -109,19 +109,19 @@ pub fn cached_attention(queries: &ColumnView, seen: &KvView<'_>, options: Cached
             let value_width = check(queries, seen, options);
             cpu::attend(queries, seen, options, value_width)
         }
-        (Device::Cuda, KvView::Table(stored, table)) => {
+        (Device::Cuda, KvView::Indexed(stored, indices)) => {
             let value_width = check_widths(queries, stored.width(), options);
-            cuda::check(queries, stored, table);
-            cuda::attend(queries, stored, table, None, options, value_width)
+            cuda::check(queries, stored, indices);
+            cuda::attend(queries, stored, indices, None, options, value_width)
         }
-        (Device::Cuda, KvView::TableWithNewest(store, table, newest)) => {
+        (Device::Cuda, KvView::IndexedWithNewest(store, indices, newest)) => {
             let stored = store.array();
             let value_width = check_widths(queries, stored.width(), options);
-            cuda::check(queries, stored, table);
+            cuda::check(queries, stored, indices);
             store.check(&newest.tensor, &newest.columns, queries.tensor.rows());
-            cuda::attend(queries, stored, table, Some(newest), options, value_width)
+            cuda::attend(queries, stored, indices, Some(newest), options, value_width)
         }
-        (device @ Device::Cpu, KvView::Table(..) | KvView::TableWithNewest(..))
+        (device @ Device::Cpu, KvView::Indexed(..) | KvView::IndexedWithNewest(..))
         | (device @ Device::Cuda, KvView::PerQuery(_)) => {
             panic!("cached attention: queries on {device}, keys on another device")
         }

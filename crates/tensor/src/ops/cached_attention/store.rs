@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{SlotTable, cpu, cuda};
+use super::{KvIndices, cpu, cuda};
 use crate::ops::elementwise::gathered_rows;
 use crate::{Array, DType, Device, Tensor};
 
@@ -40,9 +40,9 @@ impl KeyValueStore {
 
     /// [`KeyValueStore::write`] on a GPU, to the last of the rows that each query sees; queries without rows
     /// are skipped.
-    pub fn write_newest(&mut self, from: &Tensor, columns: Range<usize>, table: &SlotTable) {
+    pub fn write_newest(&mut self, from: &Tensor, columns: Range<usize>, indices: &KvIndices) {
         self.check(from, &columns, from.rows());
-        cuda::store_newest(from, &columns, &self.array, table);
+        cuda::store_newest(from, &columns, &self.array, indices);
     }
 
     /// Writes rows to consecutive rows from `first` on, on a GPU.

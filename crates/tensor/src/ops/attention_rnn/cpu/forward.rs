@@ -133,8 +133,9 @@ kernel! {
         let query = &step.queries[of(row, key_width)];
         let start = row * step.longest;
         let recomputed = start..start + common.sources.length(sequence);
+        let range = common.weight_range(sequence, step.number).unwrap_or(recomputed);
         // SAFETY: no other row of the step has the same token, source or weights; here and below.
-        let weights = unsafe { step.weights.slice(common.weight_range(sequence, step.number).unwrap_or(recomputed)) };
+        let weights = unsafe { step.weights.slice(range) };
         // SAFETY: as above.
         let context = unsafe { step.contexts.slice(of(token, value_width)) };
         let taken =

@@ -28,9 +28,10 @@ kernel! {
     ) {
         for (number, token) in targets.range(sequence).enumerate() {
             let source = common.source::<T>(sequence, number);
-            let kept = common.weight_range(sequence, number).expect("scores have the layout of saved weights");
+            let range = common.weight_range(sequence, number);
+            let range = range.expect("scores have the layout of saved weights");
             // SAFETY: the steps of the sequences write disjoint parts.
-            let scores = unsafe { all.slice(kept) };
+            let scores = unsafe { all.slice(range) };
             score(common.compare, &queries[of(token, source.key_width)], source, scores);
         }
     }

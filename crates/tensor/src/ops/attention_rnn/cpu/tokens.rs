@@ -180,7 +180,8 @@ kernel! {
             let weights = match (common.weight_range(sequence, number), pass.weights) {
                 (Some(kept), Some(weights)) => &weights[kept],
                 _ => {
-                    compute_weights(common.compare, query, common.source::<T>(sequence, number), &mut *recomputed);
+                    let source = common.source::<T>(sequence, number);
+                    compute_weights(common.compare, query, source, &mut *recomputed);
                     &*recomputed
                 }
             };
