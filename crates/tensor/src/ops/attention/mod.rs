@@ -94,7 +94,7 @@ impl ReturnWeights {
 
 /// The result of [`attention`].
 pub struct AttentionOutput {
-    /// `tokens × value width`, heads side by side.
+    /// `tokens × value width`, heads concatenated.
     pub context: Tensor,
     /// Per sequence, then head: queries × keys weights (before dropout), row-major, if requested. With
     /// [`ReturnWeights::FirstQuery`] only the first row.

@@ -237,7 +237,7 @@ impl Layer {
     }
 }
 
-/// What the forward pass saves for backward.
+/// Whether the forward pass saves activations for backward.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Save {
     Activations,

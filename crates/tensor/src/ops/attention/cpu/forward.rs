@@ -38,9 +38,9 @@ impl Outputs {
         let Some(weights) = &self.weights else { return };
         let weights = &weights[pair.sequence * problem.heads + pair.head];
         let n_keys = problem.key_sequences.length(pair.sequence);
-        let wanted = weights.len() / n_keys.max(1);
+        let requested = weights.len() / n_keys.max(1);
         for (query, scores) in
-            block.queries.clone().take_while(|&query| query < wanted).zip(scores.chunks(stride))
+            block.queries.clone().take_while(|&query| query < requested).zip(scores.chunks(stride))
         {
             let start = query * n_keys;
             // SAFETY: the caller's promise.
@@ -62,19 +62,19 @@ impl Outputs {
         (scores, scale): (&[f32], f32),
         score_mask: ScoreMask<'_>,
     ) {
-        let Some(kept) = &self.scores else { return };
-        let kept = &kept[pair.sequence * problem.heads + pair.head];
+        let Some(returned) = &self.scores else { return };
+        let returned = &returned[pair.sequence * problem.heads + pair.head];
         let n_keys = problem.key_sequences.length(pair.sequence);
         for (row, query) in block.queries.clone().enumerate() {
             let start = query * n_keys + block.keys.start;
             // SAFETY: the caller's promise.
-            let kept = unsafe { kept.slice(start..start + block.keys.len()) };
+            let returned = unsafe { returned.slice(start..start + block.keys.len()) };
             let [first, end] = score_mask.limits[row].map(|limit| limit as usize);
-            for (key, kept) in kept.iter_mut().enumerate().take(end).skip(first) {
+            for (key, returned) in returned.iter_mut().enumerate().take(end).skip(first) {
                 let at = row * score_mask.stride + key;
                 // Clamped to finite values, as in softmax.
                 let score = (scale * scores[at]).clamp(f32::MIN, f32::MAX);
-                *kept = score + score_mask.bias.get(at).copied().unwrap_or(0.0);
+                *returned = score + score_mask.bias.get(at).copied().unwrap_or(0.0);
             }
         }
     }
@@ -90,20 +90,20 @@ pub(in crate::ops::attention) fn forward(problem: &Problem, weights: ReturnWeigh
         let sizes = lengths.map(|(queries, keys)| weights.rows(queries) * keys);
         sizes.flat_map(|size| (0..*heads).map(move |_| vec![value; size])).collect::<Vec<_>>()
     };
-    let mut kept = (weights != ReturnWeights::None).then(|| filled(0.0));
+    let mut returned = (weights != ReturnWeights::None).then(|| filled(0.0));
     let mut scores = (weights == ReturnWeights::WithScores).then(|| filled(f32::NEG_INFINITY));
-    let shared = |kept: &mut Vec<Vec<f32>>| kept.iter_mut().map(|kept| SharedMut::new(kept)).collect();
+    let shared = |returned: &mut Vec<Vec<f32>>| returned.iter_mut().map(|returned| SharedMut::new(returned)).collect();
     let outputs = Outputs {
         context: Output::new(&mut context),
         stats: SharedMut::new(stats.f32_mut().as_chunks_mut().0),
-        weights: kept.as_mut().map(shared),
+        weights: returned.as_mut().map(shared),
         scores: scores.as_mut().map(shared),
     };
 
     #[cfg(target_arch = "x86_64")]
     if tiles::fit(&[problem.columns(0).array.dtype()]) {
         tiles::forward::forward(problem, &outputs);
-        return Forward { context, stats, weights: kept, scores };
+        return Forward { context, stats, weights: returned, scores };
     }
     let mut count = Arena::counting();
     Workspace::new(problem, &mut count);
@@ -114,7 +114,7 @@ pub(in crate::ops::attention) fn forward(problem: &Problem, weights: ReturnWeigh
             workspace.attend(problem, piece, &outputs);
         }
     });
-    Forward { context, stats, weights: kept, scores }
+    Forward { context, stats, weights: returned, scores }
 }
 
 /// One task's scratch memory: f32 copies of one head, and one block of every intermediate result.

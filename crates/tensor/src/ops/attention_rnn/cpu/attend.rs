@@ -53,7 +53,7 @@ pub(super) struct QueryMask<'a> {
     pub(super) query: usize,
 }
 
-/// What all queries of a batch have in common: the score, the selection, the sources.
+/// The parameters common to all queries of a batch: the score, the selection, the sources.
 pub(super) struct BatchAttention<'a> {
     pub(super) compare: Compare<'a>,
     pub(super) selection: Selection,

@@ -129,7 +129,7 @@ impl AttentionSettings<'_> {
     }
 
     /// The source length that buffers are sized for.
-    fn room(&self) -> usize {
+    fn padded_longest(&self) -> usize {
         self.longest.next_power_of_two().max(64)
     }
 

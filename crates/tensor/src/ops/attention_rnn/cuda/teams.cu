@@ -2,7 +2,7 @@
 // block scores some of the keys, every block computes the softmax of all scores, and each sums some columns of the values;
 // backward likewise. The order of every sum is that of one block alone, so the number of blocks changes no bit.
 //
-// A block has the same share at every step, and caches the keys and values of it in shared memory as far as they fit.
+// A block has the same share at every step, and caches its keys and values in shared memory as long as they fit.
 
 // A block's position in its team. Blocks left over from the division into teams have no share.
 struct Team {

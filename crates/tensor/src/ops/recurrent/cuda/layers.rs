@@ -22,7 +22,7 @@ struct DirectionOutput {
     saved: SavedDirection,
 }
 
-/// What one direction saves for the backward pass.
+/// The tensors that one direction saves for the backward pass.
 struct SavedDirection {
     weight: Param,
     bias: Option<Param>,
@@ -35,7 +35,7 @@ struct SavedDirection {
     c: Array,
 }
 
-/// Gradients of one direction's outputs, as far as they have arrived.
+/// The gradients of one direction's outputs that have arrived.
 #[derive(Default)]
 struct OutputGradients {
     outputs: Option<Array>,

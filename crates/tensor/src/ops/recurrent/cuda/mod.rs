@@ -98,7 +98,7 @@ pub(crate) fn name_of(cell: Cell) -> &'static str {
     }
 }
 
-/// What selects a layer's kernels.
+/// The properties that select a layer's kernels.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) cell: Cell,
