@@ -178,7 +178,7 @@ template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job)
 }
 
 #define ATTEND_FAST(D, RESIDENT)                                                                                                \
-    extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_bf16(Job job) { attend_single<D>(job); }            \
+    extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_bf16(Job job) { attend_single<D>(job); }           \
     extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_tiled(Job job) { attend_in_tiles<D>(job); }
 ATTEND_FAST(32, 5)
 ATTEND_FAST(64, 5)

@@ -92,7 +92,8 @@ pub(in crate::ops::attention) fn forward(problem: &Problem, weights: ReturnWeigh
     };
     let mut returned = (weights != ReturnWeights::None).then(|| filled(0.0));
     let mut scores = (weights == ReturnWeights::WithScores).then(|| filled(f32::NEG_INFINITY));
-    let shared = |returned: &mut Vec<Vec<f32>>| returned.iter_mut().map(|returned| SharedMut::new(returned)).collect();
+    let shared =
+        |returned: &mut Vec<Vec<f32>>| returned.iter_mut().map(|returned| SharedMut::new(returned)).collect();
     let outputs = Outputs {
         context: Output::new(&mut context),
         stats: SharedMut::new(stats.f32_mut().as_chunks_mut().0),

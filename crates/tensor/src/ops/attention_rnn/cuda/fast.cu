@@ -235,14 +235,14 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
 
 #define FAST(NAME, CELL, QUERIES)                                                                                           \
     extern "C" __global__ void __launch_bounds__(256, 1) NAME##_fast_decoder_forward_##QUERIES(                             \
-        Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups, u32 cache_size) {                   \
+        Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups, u32 cache_size) {               \
         Place place(slices, groups);                                                                                        \
-        decoder_forward<CELL, QUERIES>(a, b, rows, sizes, d, place, Team(slices, place.slice), cache_size);                     \
+        decoder_forward<CELL, QUERIES>(a, b, rows, sizes, d, place, Team(slices, place.slice), cache_size);                 \
     }                                                                                                                       \
     extern "C" __global__ void __launch_bounds__(256, 1) NAME##_fast_decoder_backward_##QUERIES(                            \
-        Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups, u32 cache_size) {                   \
+        Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups, u32 cache_size) {               \
         Place place(slices, groups);                                                                                        \
-        decoder_backward<CELL, QUERIES>(a, b, rows, sizes, d, place, Team(slices, place.slice), cache_size);                    \
+        decoder_backward<CELL, QUERIES>(a, b, rows, sizes, d, place, Team(slices, place.slice), cache_size);                \
     }
 FAST(simple, SIMPLE, 0)
 FAST(simple, SIMPLE, 1)
