@@ -22,7 +22,7 @@
 //! dx_s = [dy_{s−(k−1−before)·δ} ; … ; dy_{s+before·δ}] W′
 //! ```
 //!
-//! Each of the three is one product. Windows are gathered (im2col) for some rows at a time, in the L2 cache
+//! Each of the three is one product. Windows are gathered (im2col) for some rows at a time, in the cache
 //! on the CPU: memory never holds k copies of x. Saved for backward: `x` in the compute type.
 
 mod cpu;
