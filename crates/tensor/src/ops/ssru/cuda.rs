@@ -1,11 +1,11 @@
-//! The columns of a sequence side by side, its tokens in order.
+//! The columns of a sequence in parallel, its tokens in order.
 
 use crate::cuda::{Blocks, Module, Pointer};
 use crate::{Array, DType, Device, Ragged};
 
 pub(crate) static MODULE: Module = Module::new("ssru", include_str!("cuda.cu"));
 
-/// `c` of all tokens; a sequence begins with its row of `initial`, or with zeros.
+/// `c` of all tokens; a sequence's initial state is its row of `initial`, or zeros.
 pub(super) fn forward(x: &Array, sequences: &Ragged, initial: Option<&Array>) -> Array {
     let d = x.width() / 2;
     let c = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), d);

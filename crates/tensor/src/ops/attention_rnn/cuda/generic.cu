@@ -1,7 +1,7 @@
-// The decoder in any widths, in f32 or bf16: what the fast kernels are tested against. The parts of a step are pieces of 16 rows
-// and 16 columns, or the attention of one row; every block has some of them.
+// The decoder in any widths, in f32 or bf16: the reference for the fast kernels. Each step consists of tiles of 16 rows
+// and 16 columns, or of the attention of one row, which are distributed over all blocks.
 
-// What a context is handed over as.
+// The type in which blocks exchange contexts.
 template <class T> struct Context;
 template <> struct Context<float> { static __device__ __forceinline__ const float* of(const Attention& b) { return b.contexts; } };
 template <> struct Context<bf16> { static __device__ __forceinline__ const bf16* of(const Attention& b) { return b.narrow; } };
@@ -57,7 +57,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
     }
 }
 
-// What comes to a state from the query of step `at`, for rows longer than that: of one tile.
+// One tile of the state's gradient through the query of step `at`, for rows longer than that.
 template <class T>
 __device__ __forceinline__ float from_query(const Decoder& a, const Attention& b, char* shared, Rows rows, u32 first, u32 count,
                                             u32 first_unit, u32 at, u32 d) {

@@ -1,5 +1,5 @@
-// Layers of any width, in f32 or bf16, without tensor cores: what the fast kernels are tested against. A piece of work is 16 rows
-// and 16 units; a block has some of them and goes through all of these at every step.
+// Layers of any width, in f32 or bf16, without tensor cores: the reference for the fast kernels. A tile is 16 rows and 16 units;
+// a block has some tiles and processes all of them at every step.
 
 template <int CELL, class T>
 __device__ __forceinline__ void forward_generic(const Layer& a, Rows rows, const u32* sizes, u32 d, u32 block, u32 blocks) {
@@ -39,7 +39,7 @@ __device__ __forceinline__ void forward_generic(const Layer& a, Rows rows, const
     }
 }
 
-// The product of what was handed over at step `at`, for rows longer than that, with the weight's rows: of one tile.
+// One tile of the product of the gradients exchanged at step `at`, for rows longer than that, with the weight's rows.
 template <int CELL, class T>
 __device__ __forceinline__ float product_backward(const Layer& a, char* shared, Rows rows, u32 first, u32 count, u32 first_unit,
                                                   u32 at, u32 d) {
@@ -90,7 +90,7 @@ __device__ __forceinline__ void backward_generic(const Layer& a, Rows rows, cons
     }
 }
 
-// The layers of a launch lie side by side: each has its share of the blocks.
+// The layers of a launch run concurrently: each has its share of the blocks.
 #define GENERIC(NAME, CELL, KIND, T)                                                                                        \
     extern "C" __global__ void __launch_bounds__(256, 1)                                                                    \
         NAME##_forward_##KIND(Layer a, Layer b, Rows rows, const u32* sizes, u32 d, u32 blocks) {                            \

@@ -1,5 +1,5 @@
-// The state before each token, rounded: the left side of the weight's gradient. A block has a row; blocks beside it share it. A thread
-// has eight neighbouring units at a time, where the width is a multiple of that.
+// The state before each token, rounded: the left factor of the weight's gradient. A row has gridDim.y blocks. A thread copies
+// eight neighbouring units at a time if the width is a multiple of eight.
 template <int COUNT, class T> __device__ __forceinline__ void copy_units(const float* from, T* to) {
     float h[COUNT] = {};
     if constexpr (COUNT == 8) {
