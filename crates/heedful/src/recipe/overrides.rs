@@ -132,18 +132,18 @@ impl Overrides {
         self.assignments.push(Assignment { key, value, location, author: self.author });
     }
 
-    /// Applies the values to the preset that they name. `start` sets the defaults of the family and the task; it is given a
-    /// recipe that names both. `why_unread` says why nothing reads a key; such a value is dropped, and if a user wrote it,
-    /// it is an error.
+    /// Applies the values to the preset that they name. `start` sets the defaults of the family and the task;
+    /// it is given a recipe that names both. `why_unused` says why nothing reads a key; such a value is
+    /// dropped, and if a user wrote it, it is an error.
     pub(crate) fn over_preset(
         &self,
         start: impl Fn(&mut Recipe),
-        why_unread: impl Fn(&Key, &Location, &Recipe) -> Option<String>,
+        why_unused: impl Fn(&Key, &Location, &Recipe) -> Option<String>,
     ) -> Result<Applied, RecipeError> {
         // Every value is checked, even if a later one replaces it.
         let whole = self.applied(&start, |_| true)?;
         let reason = |assignment: &Assignment, recipe: &Recipe| {
-            why_unread(assignment.key, &assignment.location, recipe)
+            why_unused(assignment.key, &assignment.location, recipe)
         };
         // A value that nothing reads leaves no other one without effect.
         let read = self.applied(&start, |assignment| reason(assignment, &whole).is_none())?;
@@ -151,7 +151,8 @@ impl Overrides {
         let complaints: Vec<(&Assignment, String)> =
             complaints.filter_map(|assignment| Some((assignment, reason(assignment, &read)?))).collect();
         if !complaints.is_empty() {
-            // A flag may choose another family than the file: what the file says for its own family is superseded.
+            // A flag may choose another family than the file: what the file says for its own family is
+            // superseded.
             let files = self.applied(&start, Assignment::is_in_file)?;
             let is_superseded =
                 |assignment: &Assignment| assignment.is_in_file() && reason(assignment, &files).is_none();
@@ -159,7 +160,7 @@ impl Overrides {
             let unread: Vec<(Location, String)> =
                 unread.map(|(assignment, why)| (assignment.location.clone(), why)).collect();
             if !unread.is_empty() {
-                return Err(RecipeError::Unread(unread));
+                return Err(RecipeError::Unused(unread));
             }
         }
         let mut recipe = self.applied(&start, |assignment| reason(assignment, &read).is_none())?;
@@ -175,8 +176,8 @@ impl Overrides {
         Ok(Applied { recipe, written: users.map(|assignment| assignment.key).collect() })
     }
 
-    /// The keys that follow the length of the run, because nobody set them and it reads them. The number of steps is one of them
-    /// if there is only a time.
+    /// The keys that follow the length of the run, because nobody set them and it reads them. The number of
+    /// steps is one of them if there is only a time.
     fn open_keys(&self, recipe: &Recipe) -> Vec<&'static str> {
         let is_set = |path: &str| self.assignments.iter().any(|assignment| assignment.key.path() == path);
         let TrainingKeys { time, steps, .. } = recipe.training;

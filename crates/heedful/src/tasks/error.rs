@@ -18,7 +18,7 @@ pub(crate) struct WrongTask {
 impl Cause for WrongTask {}
 
 impl WrongTask {
-    /// The folder holds a model for `found`, where one for `wanted` was needed.
+    /// The folder contains a model for the task `found` instead of `wanted`.
     pub(crate) fn new(folder: &Path, found: Task, wanted: Task) -> WrongTask {
         let folder = folder.to_owned();
         WrongTask { folder, model: found.model(), wanted: wanted.model(), command: found.command() }

@@ -5,7 +5,7 @@ use std::path::Path;
 use heedful_tensor::{Params, Precision};
 use toml::de::DeTable;
 
-use super::folder::{ModelFolder, beside};
+use super::folder::{ModelFolder, read_model_file};
 use super::{ModelConfig, Task, TaskConfig, WrongTask};
 use crate::data::TextLimit;
 use crate::data::tokenizer::Tokenizers;
@@ -32,7 +32,8 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// The options of the commands: the CPU, the best type for the model, texts as long as those that it was trained with.
+    /// The options of the commands: the CPU, the best type for the model, texts as long as those that it was
+    /// trained with.
     pub fn new() -> OpenOptions {
         OpenOptions::default()
     }
@@ -43,8 +44,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the type of the matrix products. By default it is int8 if the model was stored in int8 and the CPU computes, else
-    /// bf16.
+    /// Sets the type of the matrix products. By default it is int8 if the model was stored in int8 and the
+    /// CPU computes, else bf16.
     pub fn compute(mut self, compute: impl Into<Option<Precision>>) -> OpenOptions {
         self.compute = compute.into();
         self
@@ -57,19 +58,19 @@ impl OpenOptions {
     }
 
     /// Moves a model to where it is to compute.
-    fn place(&self, params: &Params) -> Result<()> {
+    fn move_to_device(&self, params: &Params) -> Result<()> {
         let remedy = |why| Error::new(format!("{why}: choose DeviceChoice::Cpu or DeviceChoice::Auto"));
         let chosen = self.device.choose().map_err(remedy)?;
         Ok(params.move_to(chosen.device).map_err(PlaceError::from)?)
     }
 
     /// The type that was named, if one was.
-    pub(super) fn named_precision(&self) -> Option<Precision> {
+    pub(super) fn requested_precision(&self) -> Option<Precision> {
         self.compute
     }
 
     /// The most tokens of a text, if they were named.
-    pub(super) fn named_tokens(&self) -> Option<usize> {
+    pub(super) fn requested_max_tokens(&self) -> Option<usize> {
         self.max_tokens
     }
 
@@ -80,7 +81,7 @@ impl OpenOptions {
 }
 
 /// A model with its configuration and its vocabularies.
-pub(crate) struct Opened<C: TaskConfig> {
+pub(crate) struct OpenedModel<C: TaskConfig> {
     pub(crate) config: C,
     pub model: C::Model,
     pub tokenizers: Tokenizers,
@@ -90,7 +91,7 @@ pub(crate) struct Opened<C: TaskConfig> {
 }
 
 /// Opens the folder of a model, or of a training run, whose task is that of `C`.
-pub(crate) fn open<C>(folder: &Path, task: Task, options: &OpenOptions) -> Result<Opened<C>>
+pub(crate) fn open<C>(folder: &Path, task: Task, options: &OpenOptions) -> Result<OpenedModel<C>>
 where
     C: TaskConfig + TryFrom<ModelConfig, Error = Task>,
 {
@@ -98,18 +99,19 @@ where
     let config = C::try_from(opened.config.clone()).map_err(|found| WrongTask::new(folder, found, task))?;
     let model = config.build(0).expect("an opened configuration was validated");
     opened.install(model.params())?;
-    options.place(model.params())?;
+    options.move_to_device(model.params())?;
     let trained = trained_length(folder);
-    Ok(Opened { config, model, tokenizers: opened.tokenizers()?, folder: opened, trained })
+    Ok(OpenedModel { config, model, tokenizers: opened.tokenizers()?, folder: opened, trained })
 }
 
-/// The longest text of a run's training, by the recipe in its folder; `None` where there is none, or it sets no limit.
+/// The longest text of a run's training, by the recipe in its folder; `None` where there is none, or it sets
+/// no limit.
 pub(crate) fn trained_length(folder: &Path) -> Option<usize> {
     ["max_tokens", "block"].into_iter().filter_map(|key| data_number(folder, key)).max()
 }
 
 fn data_number(folder: &Path, key: &str) -> Option<usize> {
-    let text = String::from_utf8(beside(folder, "recipe.toml").ok()??).ok()?;
+    let text = String::from_utf8(read_model_file(folder, "recipe.toml").ok()??).ok()?;
     let recipe = DeTable::parse(&text).ok()?;
     let data = recipe.get_ref().get("data")?.get_ref().as_table()?;
     data.get(key)?.get_ref().as_integer()?.as_str().parse().ok()

@@ -1,5 +1,5 @@
-//! Texts to try a model with: those that came with it, else those that its training run has shown samples of, else the first of
-//! its validation text.
+//! Texts to try a model with: those that came with it, else those that its training run has shown samples of,
+//! else the first of its validation text.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use super::log::{METRICS, read_metrics};
 use crate::data::Input;
 use crate::data::corpus::{Lines, LongLines};
-use crate::tasks::folder::beside;
+use crate::tasks::folder::read_model_file;
 use crate::tasks::package::EXAMPLES;
 
 /// As many as fit below a field.
@@ -23,9 +23,10 @@ const LOOKED_AT: usize = 1000;
 const TEXTS: [(&str, usize); 4] =
     [("valid_src", 0), ("valid_tsv", 0), ("valid_label_text", 1), ("valid_text", 0)];
 
-/// The examples of a model, in its folder or its package; none if it has neither texts nor a run to take them from.
+/// The examples of a model, in its folder or its package; none if it has neither texts nor a run to take them
+/// from.
 pub fn examples(model: &Path) -> Vec<String> {
-    if let Ok(Some(own)) = beside(model, EXAMPLES) {
+    if let Ok(Some(own)) = read_model_file(model, EXAMPLES) {
         return chosen(String::from_utf8_lossy(&own).lines());
     }
     let records = read_metrics(&model.join(METRICS)).unwrap_or_default();
@@ -49,7 +50,7 @@ fn chosen<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
 
 /// The first lines of the validation text that the recipe beside a model names, if its files are still there.
 fn of_validation_text(model: &Path) -> Option<Vec<String>> {
-    let recipe = String::from_utf8(beside(model, "recipe.toml").ok()??).ok()?;
+    let recipe = String::from_utf8(read_model_file(model, "recipe.toml").ok()??).ok()?;
     let recipe = DeTable::parse(&recipe).ok()?;
     let data = recipe.get_ref().get("data")?.get_ref().as_table()?;
     // Such a model fills gaps, which a plain text does not have.

@@ -10,9 +10,9 @@
 //! RUN/metrics.jsonl  attention.jsonl  events.out.tfevents.…  report.html
 //! ```
 //!
-//! Everything that determines the weights (the order of the data, dropout, Adam, the moving average) is a function of the
-//! recipe and the step, or is in the checkpoint. So a run that was killed at any moment and resumed ends with the same
-//! weights, to the bit, as one that never stopped.
+//! Everything that determines the weights (the order of the data, dropout, Adam, the moving average) is a
+//! function of the recipe and the step, or is in the checkpoint. So a run that was killed at any moment and
+//! resumed ends with the same weights, to the bit, as one that never stopped.
 
 mod device;
 mod error;
@@ -60,7 +60,7 @@ use self::error::{large_for_gpu, unreachable_ranks};
 use crate::models::{ChosenDevice, DeviceChoice};
 use crate::recipe::Recipe;
 use crate::system::is_same_file;
-use crate::tasks::original::Original;
+use crate::tasks::pretrained::Pretrained;
 use crate::train::team::Team;
 use crate::train::{JoinError, StepTrainer};
 use crate::{Error, Result};
@@ -91,8 +91,8 @@ pub fn train_on(
     train_by(&SystemClock::default(), device, recipe, start, watcher)
 }
 
-/// As [`train_on`] with the ranks of a team, as its leader; the others `follow`. The weights have the same bits on any number of
-/// ranks.
+/// As [`train_on`] with the ranks of a team, as its leader; the others `follow`. The weights have the same
+/// bits on any number of ranks.
 pub fn train_with(
     team: &Team,
     device: DeviceChoice,
@@ -135,10 +135,10 @@ fn run(
                 "the run would replace the model in {folder} that it starts from: choose another folder (--out)"
             )));
         }
-        let original = Original::open(folder, recipe.data.task)?;
+        let pretrained = Pretrained::open(folder, recipe.data.task)?;
         // What is wrong with them is told before anything is written.
-        original.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
-        original.adopt(&mut recipe);
+        pretrained.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
+        pretrained.inherit_architecture(&mut recipe);
     }
     let ChosenDevice { device, why_not_gpu } = device.for_training()?;
     if let Some(why) = &why_not_gpu {

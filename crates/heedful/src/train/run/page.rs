@@ -192,7 +192,7 @@ fn corpus_table(corpus: &CorpusReport) -> Table {
 /// Every key that a run by this recipe reads, with its value.
 pub(crate) fn settings(recipe: &Recipe) -> Vec<SettingsGroup> {
     let group = |section: &'static crate::recipe::Section| {
-        let read = section.keys.iter().filter(|key| recipe.why_unread(key).is_none());
+        let read = section.keys.iter().filter(|key| recipe.why_unused(key).is_none());
         let values = read.map(|key| (key.name.to_owned(), shown_value(key.value(recipe))));
         let values = values.filter(|(_, value)| !value.is_empty()).collect();
         SettingsGroup { name: section.name.to_owned(), values }

@@ -21,7 +21,7 @@ use crate::recipe::{DataKeys, Recipe, VocabularyKeys};
 use crate::store::durable::{self, WriteError};
 use crate::store::output;
 use crate::tasks::folder::{MODEL, MODEL_FILES, ModelFolder, TokenizerFiles};
-use crate::tasks::original::AddedPieces;
+use crate::tasks::pretrained::AddedPieces;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{Assembled, Materials};
 use crate::train::checkpoint::Checkpoints;
@@ -64,9 +64,9 @@ pub(super) fn prepare(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) 
     let special = started.special_tokens();
     let materials = Materials { recipe, tokenizers: &tokenizers, labels: labels.as_ref(), special };
     let Assembled { config, model, validation } = task.assemble(materials)?;
-    if let Started::From(original) = &started {
-        original.install(&*model, recipe.data.task, labels.as_ref(), &pieces)?;
-        copy_origin(original.path(), &path)?;
+    if let Started::From(pretrained) = &started {
+        pretrained.install(&*model, recipe.data.task, labels.as_ref(), &pieces)?;
+        copy_origin(pretrained.path(), &path)?;
     }
     frozen::freeze(recipe, model.params());
     let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?, labels.as_ref())?;
@@ -167,8 +167,8 @@ fn vocabularies(
     let mut pieces = AddedPieces::default();
     let VocabularyKeys { file, source_file, target_file, .. } = &recipe.vocabulary;
     let tokenizers = match (started, file, source_file, target_file) {
-        (Started::From(original), ..) => {
-            let grown = original.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
+        (Started::From(pretrained), ..) => {
+            let grown = pretrained.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
             if recipe.vocabulary.add_tokens.is_some() {
                 let added = grown.pieces[0].len();
                 watcher.observe(&Event::AddedTokens { added, known: grown.known });
