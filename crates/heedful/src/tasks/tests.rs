@@ -87,7 +87,7 @@ fn a_printed_recipe_parses_to_the_same_recipe() {
     let text = recipe.to_toml();
     assert_eq!(resolved(&text, &[]).expect("as it was written"), recipe);
     for key in Recipe::keys() {
-        let lines = ["", "# "].map(|mark| format!("\n{mark}{} = {}\n", key.name, key.value(&recipe)));
+        let lines = ["", "# "].map(|prefix| format!("\n{prefix}{} = {}\n", key.name, key.value(&recipe)));
         assert!(lines.iter().any(|line| text.contains(line)), "{}", key.path());
     }
     assert!(text.lines().all(|line| line.len() < 110), "comments are broken into lines");

@@ -54,26 +54,26 @@ impl TimePlan {
     /// Chooses the automatic keys of a recipe for the remaining seconds.
     pub fn new(recipe: &Recipe, costs: Costs, left: f64) -> TimePlan {
         let Recipe { training, validation, .. } = recipe;
-        let is_open = |path: &str| recipe.open.contains(&path);
+        let is_automatic = |path: &str| recipe.automatic.contains(&path);
         let limit = training.time.map_or(left, |time| time.as_secs_f64());
         let left =
             (left - closing_seconds(limit, costs.validation, closing_validations(recipe, false))).max(0.0);
         let by_time = validation.every_time.map(|every| left / every.as_secs_f64().max(1e-9));
         let wanted =
             (VALIDATION_SHARE * left / costs.validation.max(1e-9)).floor().clamp(1.0, MAX_VALIDATIONS);
-        let is_every_open = is_open("validation.every");
+        let is_every_automatic = is_automatic("validation.every");
         let seconds = match by_time {
             _ if costs.validation == 0.0 => left / costs.step,
             Some(count) => (left - count * costs.validation) / costs.step,
-            None if is_every_open => (left - wanted * costs.validation) / costs.step,
+            None if is_every_automatic => (left - wanted * costs.validation) / costs.step,
             None => left / (costs.step + costs.validation / validation.every as f64),
         };
         let is_last = training.schedule == ScheduleKind::Cosine;
         let steps = (seconds * if is_last { COSINE_SHARE } else { 1.0 }).max(1.0) as u64;
         let mut fitted = recipe.clone();
-        fitted.fit(steps);
+        fitted.scale_to_steps(steps);
         let TrainingKeys { warmup, factor, .. } = fitted.training;
-        let every = match is_every_open {
+        let every = match is_every_automatic {
             true => (steps / wanted as u64).max(1),
             false => validation.every,
         };
@@ -90,9 +90,9 @@ impl TimePlan {
 
     /// Sets the planned keys of a recipe; afterwards no key is automatic.
     pub(crate) fn apply(&self, recipe: &mut Recipe) {
-        recipe.fit(self.steps);
-        let is_interval_open = recipe.open.contains(&"checkpoint.every");
-        recipe.open.clear();
+        recipe.scale_to_steps(self.steps);
+        let is_interval_automatic = recipe.automatic.contains(&"checkpoint.every");
+        recipe.automatic.clear();
         recipe.training.steps = self.is_last.then_some(self.steps);
         recipe.training.warmup = self.warmup.unwrap_or(recipe.training.warmup);
         recipe.training.factor = self.factor.unwrap_or(recipe.training.factor);
@@ -100,7 +100,7 @@ impl TimePlan {
         if recipe.checkpoint.average == Averaging::Last {
             // Checkpoints by time would make the average depend on the clock.
             recipe.checkpoint.every_time = None;
-            if is_interval_open {
+            if is_interval_automatic {
                 recipe.checkpoint.every = self.validation_every.unwrap_or(self.steps.div_ceil(20));
             }
         }
@@ -141,7 +141,7 @@ mod tests {
     fn recipe(change: impl FnOnce(&mut Recipe)) -> Recipe {
         let mut recipe = Recipe::default();
         recipe.training.time = Some(Duration::from_secs(1200));
-        recipe.open = Recipe::FITTED.to_vec();
+        recipe.automatic = Recipe::AUTOMATIC_KEYS.to_vec();
         recipe.checkpoint.average = Averaging::None;
         change(&mut recipe);
         recipe
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!((fitted.steps, fitted.is_last, fitted.validation_every), (2257, true, None));
         fitted.apply(&mut cosine);
         assert_eq!((cosine.training.steps, cosine.training.warmup), (Some(2257), 225));
-        assert!(cosine.open.is_empty());
+        assert!(cosine.automatic.is_empty());
         let mut root = recipe(|_| {});
         plan(|_| {}, 0.5, 0.0, 1200.0).apply(&mut root);
         assert_eq!((root.training.steps, root.training.warmup), (None, 237));
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn explicitly_set_keys_are_kept() {
         let set = |recipe: &mut Recipe| {
-            recipe.open = vec!["training.steps"];
+            recipe.automatic = vec!["training.steps"];
             (recipe.training.warmup, recipe.validation.every) = (700, 50);
         };
         let kept = plan(set, 0.5, 5.0, 1200.0);

@@ -48,7 +48,9 @@ impl Recipe {
     /// A complete recipe as TOML: every key with its meaning as a comment. Unused keys, and keys whose
     /// defaults depend on the length of the run, are commented out.
     pub fn to_toml(&self) -> String {
-        self.to_toml_where(|key| self.why_unused(key).is_none() && !self.open.contains(&key.path().as_str()))
+        self.to_toml_where(|key| {
+            self.why_unused(key).is_none() && !self.automatic.contains(&key.path().as_str())
+        })
     }
 }
 

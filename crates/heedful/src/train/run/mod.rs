@@ -144,9 +144,9 @@ fn run(
     if let Some(why) = &why_not_gpu {
         watcher.observe(&Event::NotOnGpu { why });
     }
-    if !recipe.fits_time() {
+    if !recipe.has_only_time_limit() {
         // The automatic keys are chosen; they are written to the folder's recipe as explicit values.
-        recipe.open.clear();
+        recipe.automatic.clear();
     }
     let prepared = prepare::prepare(&recipe, start, watcher)?;
     let trainer = |recipe: &Recipe| -> Result<StepTrainer> {
@@ -165,7 +165,7 @@ fn run(
         })
     };
     let mut plan = None;
-    if recipe.fits_time() && prepared.checkpoints.steps()?.is_empty() {
+    if recipe.has_only_time_limit() && prepared.checkpoints.steps()?.is_empty() {
         plan = trial::plan(&recipe, &prepared, &mut trainer(&recipe)?, &timing, watcher)?;
         if let Some(plan) = &plan {
             plan.apply(&mut recipe);
@@ -173,7 +173,7 @@ fn run(
         }
     }
     let steps = recipe.training.steps.or(plan.as_ref().map(|plan| plan.steps));
-    if let Some(warning) = steps.and_then(|steps| recipe.endless_warmup(steps)) {
+    if let Some(warning) = steps.and_then(|steps| recipe.unfinished_warmup_warning(steps)) {
         watcher.observe(&Event::Warning(&warning));
     }
     let trainer = trainer(&recipe)?;
