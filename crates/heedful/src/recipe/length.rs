@@ -69,17 +69,17 @@ mod tests {
     use super::*;
     use crate::recipe::Preset;
 
-    fn fitted(preset: Preset, steps: u64, open: &[&'static str]) -> Recipe {
+    fn fitted(preset: Preset, steps: u64, automatic: &[&'static str]) -> Recipe {
         let mut recipe = Recipe::preset(preset);
         recipe.training.steps = Some(steps);
-        recipe.automatic = open.to_vec();
+        recipe.automatic = automatic.to_vec();
         recipe.scale_to_steps(steps);
         recipe
     }
 
     #[test]
     fn short_runs_have_smaller_defaults_and_long_runs_those_of_the_preset() {
-        let open = &Recipe::AUTOMATIC_KEYS[1..];
+        let automatic = &Recipe::AUTOMATIC_KEYS[1..];
         let values = |recipe: &Recipe| {
             (
                 recipe.training.warmup,
@@ -95,12 +95,12 @@ mod tests {
             (8000, (800, 500, 800, 50)),
             (50_000, (2000, 500, 1000, 50)),
         ] {
-            assert_eq!(values(&fitted(Preset::Small, steps, open)), wanted, "{steps}");
+            assert_eq!(values(&fitted(Preset::Small, steps, automatic)), wanted, "{steps}");
         }
         assert_eq!(values(&fitted(Preset::Small, 400, &["validation.every"])), (2000, 40, 1000, 50));
         for preset in [Preset::Tiny, Preset::Small, Preset::Iwslt, Preset::Base, Preset::Big] {
             let whole = Recipe::preset(preset);
-            let again = fitted(preset, whole.training.steps.expect("a number of steps"), open);
+            let again = fitted(preset, whole.training.steps.expect("a number of steps"), automatic);
             assert_eq!(Recipe { automatic: Vec::new(), ..again }, whole);
         }
     }

@@ -13,12 +13,12 @@ use crate::{Error, Result};
 /// The starting point of a run.
 pub(super) enum StartingPoint {
     /// Random weights.
-    FromNothing,
+    Scratch,
     /// The pretrained model of `model.init_from`.
-    From(Box<Pretrained>),
+    Pretrained(Box<Pretrained>),
     /// A checkpoint. The folder has everything inherited from a pretrained model, which may have been
     /// deleted.
-    Before(SpecialTokens),
+    Checkpoint(SpecialTokens),
 }
 
 impl StartingPoint {

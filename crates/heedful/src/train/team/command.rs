@@ -61,7 +61,7 @@ impl From<Device> for RankDevice {
 
 impl From<RankDevice> for Device {
     fn from(device: RankDevice) -> Device {
-        match place {
+        match device {
             RankDevice::Cpu => Device::Cpu,
             RankDevice::Gpu => Device::Cuda,
         }
