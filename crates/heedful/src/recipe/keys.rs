@@ -14,9 +14,8 @@ use super::choices::{
 use super::pattern::NamePattern;
 use super::scope::{
     ADDITIVE, ALL, ATTENDS, AVERAGES, BALANCE_NORM, BLEU, BY_STEPS, CONVOLUTIONAL_ENCODER, COSINE, DECAYS,
-    DECLARED, HARD, HAS_MOST_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES, NOAM,
-    OWN_VOCABULARY, POOLS_BY_ATTENTION, RECURRENT_ENCODER, RECURRENT_NORM, STARTS_FROM_A_MODEL, WARMS_UP,
-    WIDE_BEAM,
+    DECLARED, FROM_SCRATCH, HARD, HAS_MAX_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS,
+    LINES, NOAM, POOLS_BY_ATTENTION, PRETRAINED, RECURRENT_ENCODER, RECURRENT_NORM, WARMS_UP, WIDE_BEAM,
 };
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
@@ -57,7 +56,7 @@ recipe! {
         /// Maximum number of tokens on each side of a pair
         max_tokens: Option<usize> = Some(256), AtLeast(1.0), ALL.when(&[LINES]);
         /// What to do with longer pairs: leave them out (`filter`) or truncate them (`cut`)
-        over_long: OverLong = OverLong::Filter, Any, ALL.when(&[LINES, HAS_MOST_TOKENS]);
+        over_long: OverLong = OverLong::Filter, Any, ALL.when(&[LINES, HAS_MAX_TOKENS]);
         /// Maximum length ratio: pairs whose longer side has more than this many times the tokens of the
         /// other are left out
         max_ratio: Option<f64> = None, AtLeast(1.0), DECLARED;
@@ -82,14 +81,14 @@ recipe! {
         /// in bytes
         coverage: f64 = 0.9999, Above(0.0), ALL.when(LEARNED);
         /// Existing vocabulary for both sides (`heedful vocab`), instead of learning one
-        file: Option<PathBuf> = None, Any, ALL.when(&[OWN_VOCABULARY]);
+        file: Option<PathBuf> = None, Any, ALL.when(&[FROM_SCRATCH]);
         /// Existing vocabulary for the source side
-        source_file: Option<PathBuf> = None, Any, DECLARED.when(&[OWN_VOCABULARY]);
+        source_file: Option<PathBuf> = None, Any, DECLARED.when(&[FROM_SCRATCH]);
         /// Existing vocabulary for the target side
-        target_file: Option<PathBuf> = None, Any, DECLARED.when(&[OWN_VOCABULARY]);
+        target_file: Option<PathBuf> = None, Any, DECLARED.when(&[FROM_SCRATCH]);
         /// File of tokens to add to the vocabulary of the model of init_from, one per line; each is
         /// initialized as the mean of the pieces of its text
-        add_tokens: Option<PathBuf> = None, Any, ALL.when(&[STARTS_FROM_A_MODEL]);
+        add_tokens: Option<PathBuf> = None, Any, ALL.when(&[PRETRAINED]);
     }
 
     /// Architecture
@@ -193,7 +192,7 @@ recipe! {
         init_from: Option<PathBuf> = None, Any;
         /// Checksum that the model of init_from must have; a run writes it into its recipe, and rejects a
         /// different model
-        init_checksum: Option<String> = None, Any, ALL.when(&[STARTS_FROM_A_MODEL]);
+        init_checksum: Option<String> = None, Any, ALL.when(&[PRETRAINED]);
     }
 
     /// Optimization and regularization

@@ -104,18 +104,18 @@ const NO_SOURCE_FILE: Condition = on("vocabulary.source_file", "vocabularies tha
 const NO_TARGET_FILE: Condition = on("vocabulary.target_file", "vocabularies that are learned", |recipe| {
     recipe.vocabulary.target_file.is_none()
 });
-const NO_VOCABULARY_OF_A_MODEL: Condition =
+const NO_PRETRAINED_VOCABULARY: Condition =
     on("model.init_from", "vocabularies that are learned", |recipe| recipe.model.init_from.is_none());
-pub(super) const LEARNED: &[Condition] = &[NO_FILE, NO_SOURCE_FILE, NO_TARGET_FILE, NO_VOCABULARY_OF_A_MODEL];
+pub(super) const LEARNED: &[Condition] = &[NO_FILE, NO_SOURCE_FILE, NO_TARGET_FILE, NO_PRETRAINED_VOCABULARY];
 pub(super) const LEARNED_SUBWORDS: &[Condition] =
-    &[SUBWORDS, NO_FILE, NO_SOURCE_FILE, NO_TARGET_FILE, NO_VOCABULARY_OF_A_MODEL];
-pub(super) const OWN_VOCABULARY: Condition =
+    &[SUBWORDS, NO_FILE, NO_SOURCE_FILE, NO_TARGET_FILE, NO_PRETRAINED_VOCABULARY];
+pub(super) const FROM_SCRATCH: Condition =
     on("model.init_from", "models trained from scratch", |recipe| recipe.model.init_from.is_none());
-pub(super) const STARTS_FROM_A_MODEL: Condition =
+pub(super) const PRETRAINED: Condition =
     on("model.init_from", "models that start from another", |recipe| recipe.model.init_from.is_some());
 pub(super) const LINES: Condition =
     on("data.block", "texts of one line", |recipe| recipe.data.block.is_none());
-pub(super) const HAS_MOST_TOKENS: Condition =
+pub(super) const HAS_MAX_TOKENS: Condition =
     on("data.max_tokens", "a maximum of tokens", |recipe| recipe.data.max_tokens.is_some());
 pub(super) const BY_STEPS: Condition =
     on("validation.every_time", "validations by steps", |recipe| recipe.validation.every_time.is_none());
