@@ -88,14 +88,14 @@ mod tests {
                 recipe.output.log_every,
             )
         };
-        for (steps, wanted) in [
+        for (steps, expected) in [
             (1, (1, 1, 1, 1)),
             (5, (1, 1, 1, 1)),
             (400, (40, 40, 40, 20)),
             (8000, (800, 500, 800, 50)),
             (50_000, (2000, 500, 1000, 50)),
         ] {
-            assert_eq!(values(&fitted(Preset::Small, steps, automatic)), wanted, "{steps}");
+            assert_eq!(values(&fitted(Preset::Small, steps, automatic)), expected, "{steps}");
         }
         assert_eq!(values(&fitted(Preset::Small, 400, &["validation.every"])), (2000, 40, 1000, 50));
         for preset in [Preset::Tiny, Preset::Small, Preset::Iwslt, Preset::Base, Preset::Big] {

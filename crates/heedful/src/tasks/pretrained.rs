@@ -36,9 +36,9 @@ impl Pretrained {
         let folder = ModelFolder::open(path)?;
         let found = folder.config.task();
         if !task.definition().words().starts_from.contains(&found) {
-            let (wanted, starts_from) = (task.model(), task.starts_from());
+            let (new_model, starts_from) = (task.model(), task.starts_from());
             return Err(Error::new(format!(
-                "{} holds {}, from which {wanted} cannot start: name {starts_from}, or train for another task (--task {found})",
+                "{} holds {}, from which {new_model} cannot start: name {starts_from}, or train for another task (--task {found})",
                 path.display(),
                 found.model(),
             )));

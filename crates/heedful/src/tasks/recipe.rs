@@ -86,11 +86,11 @@ fn check_inherited(
     written: &[&'static Key],
 ) -> Result<(), RecipeError> {
     let folder = recipe.model.init_from.as_deref().unwrap_or(Path::new("")).display();
-    if let Some(wanted) =
-        recipe.model.init_checksum.as_ref().filter(|&wanted| wanted != pretrained.checksum())
+    if let Some(expected) =
+        recipe.model.init_checksum.as_ref().filter(|&expected| expected != pretrained.checksum())
     {
         return Err(RecipeError::Conflict(format!(
-            "the model in {folder} has the checksum {}, and model.init_checksum is {wanted}: name the model that this recipe is \
+            "the model in {folder} has the checksum {}, and model.init_checksum is {expected}: name the model that this recipe is \
              for (model.init_from), or remove model.init_checksum",
             pretrained.checksum()
         )));

@@ -59,13 +59,13 @@ impl TimePlan {
         let left =
             (left - closing_seconds(limit, costs.validation, closing_validations(recipe, false))).max(0.0);
         let by_time = validation.every_time.map(|every| left / every.as_secs_f64().max(1e-9));
-        let wanted =
+        let validation_count =
             (VALIDATION_SHARE * left / costs.validation.max(1e-9)).floor().clamp(1.0, MAX_VALIDATIONS);
         let is_every_automatic = is_automatic("validation.every");
         let seconds = match by_time {
             _ if costs.validation == 0.0 => left / costs.step,
             Some(count) => (left - count * costs.validation) / costs.step,
-            None if is_every_automatic => (left - wanted * costs.validation) / costs.step,
+            None if is_every_automatic => (left - validation_count * costs.validation) / costs.step,
             None => left / (costs.step + costs.validation / validation.every as f64),
         };
         let is_last = training.schedule == ScheduleKind::Cosine;
@@ -74,7 +74,7 @@ impl TimePlan {
         fitted.scale_to_steps(steps);
         let TrainingKeys { warmup, factor, .. } = fitted.training;
         let every = match is_every_automatic {
-            true => (steps / wanted as u64).max(1),
+            true => (steps / validation_count as u64).max(1),
             false => validation.every,
         };
         TimePlan {

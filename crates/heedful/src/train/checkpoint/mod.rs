@@ -151,7 +151,7 @@ pub enum CheckpointError {
         folder: PathBuf,
     },
     /// There are fewer checkpoints than requested.
-    #[error("{folder} has {found} {what}, not {wanted}: request fewer")]
+    #[error("{folder} has {found} {what}, not {requested}: request fewer")]
     TooFew {
         /// The folder.
         folder: PathBuf,
@@ -160,7 +160,7 @@ pub enum CheckpointError {
         /// The kind of checkpoints.
         what: &'static str,
         /// The number requested.
-        wanted: usize,
+        requested: usize,
     },
     /// A vocabulary or the labels are not those of the run.
     #[error(
@@ -317,11 +317,11 @@ impl Checkpoints {
         Ok(scored.into_iter().map(|(step, _)| step).collect())
     }
 
-    fn check_count(&self, found: usize, what: &'static str, wanted: usize) -> Result<(), CheckpointError> {
-        if found >= wanted {
+    fn check_count(&self, found: usize, what: &'static str, requested: usize) -> Result<(), CheckpointError> {
+        if found >= requested {
             return Ok(());
         }
-        Err(CheckpointError::TooFew { folder: self.folder.clone(), found, what, wanted })
+        Err(CheckpointError::TooFew { folder: self.folder.clone(), found, what, requested })
     }
 }
 
