@@ -15,9 +15,9 @@ use crate::recipe::{Literal, Recipe, SECTIONS, find_key};
 use crate::train::TimePlan;
 use crate::train::log::{AttentionRecord, Record, sample_histories, series};
 
-/// The most tokens of an attention map, and the most cells of all maps together: some 3 MB of pictures.
-const MOST_TOKENS: usize = 48;
-const MOST_CELLS: usize = 1 << 15;
+/// Maximum number of tokens in an attention map, and of cells in all maps: about 3 MB of pictures.
+const MAX_TOKENS: usize = 48;
+const MAX_CELLS: usize = 1 << 15;
 
 /// Maximum number of pictures of attention over time.
 const MOMENTS: usize = 6;
@@ -27,7 +27,7 @@ pub(super) struct Page {
     pub(super) title: String,
     pub(super) subtitle: String,
     pub(super) recipe: Recipe,
-    /// What the run chose to fit into its time.
+    /// The plan of a run with a time limit only.
     pub(super) plan: Option<TimePlan>,
     pub(super) corpus: CorpusReport,
     pub(super) attention: Vec<AttentionGrid>,
@@ -37,22 +37,22 @@ pub(super) struct Page {
 
 /// The logs of a run so far.
 #[derive(Default)]
-pub(super) struct Past {
+pub(super) struct RunLogs {
     pub(super) records: Vec<Record>,
     pub(super) attention: Vec<AttentionRecord>,
 }
 
-/// What is shown of the attention of all layers and heads: the first tokens of a long sentence.
+/// Truncates the attention maps of all layers and heads to the first tokens.
 pub(super) fn shown(attention: &[AttentionGrid]) -> Vec<AttentionGrid> {
-    AttentionGrid::bounded(attention, MOST_TOKENS, MOST_CELLS)
+    AttentionGrid::bounded(attention, MAX_TOKENS, MAX_CELLS)
 }
 
-/// What is counted.
+/// The explanation of the FLOPs in the report.
 const FLOPS: &str = "three times the products of the forward passes";
 
 /// The whole report.
-pub(super) fn page(page: &Page, past: &Past, status: Status) -> Report {
-    let records = &past.records;
+pub(super) fn page(page: &Page, logs: &RunLogs, status: Status) -> Report {
+    let records = &logs.records;
     Report {
         title: page.title.clone(),
         subtitle: page.subtitle.clone(),
@@ -61,14 +61,14 @@ pub(super) fn page(page: &Page, past: &Past, status: Status) -> Report {
         curves: curves(records),
         samples: sample_histories(records),
         attention: page.attention.clone(),
-        pictures: over_time(&past.attention).into_iter().collect(),
+        pictures: over_time(&logs.attention).into_iter().collect(),
         tables: [page.tables.clone(), vec![corpus_table(&page.corpus)]].concat(),
         settings: settings(&page.recipe),
         environment: [environment(&page.recipe), plan_facts(page)].concat(),
     }
 }
 
-/// The time of a run, and what it chose to fit into it.
+/// The time limit of a run and its plan.
 fn plan_facts(page: &Page) -> Vec<Fact> {
     let time = find_key("training.time").expect("a key").value(&page.recipe);
     let fact =
@@ -189,18 +189,18 @@ fn corpus_table(corpus: &CorpusReport) -> Table {
     }
 }
 
-/// Every key that a run by this recipe reads, with its value.
+/// Every key that a run with this recipe uses, with its value.
 pub(crate) fn settings(recipe: &Recipe) -> Vec<SettingsGroup> {
     let group = |section: &'static crate::recipe::Section| {
-        let read = section.keys.iter().filter(|key| recipe.why_unread(key).is_none());
-        let values = read.map(|key| (key.name.to_owned(), shown_value(key.value(recipe))));
+        let used = section.keys.iter().filter(|key| recipe.why_unused(key).is_none());
+        let values = used.map(|key| (key.name.to_owned(), shown_value(key.value(recipe))));
         let values = values.filter(|(_, value)| !value.is_empty()).collect();
         SettingsGroup { name: section.name.to_owned(), values }
     };
     SECTIONS.iter().map(group).filter(|group| !group.values.is_empty()).collect()
 }
 
-/// A value as a reader expects it: texts without quotes, files one after the other.
+/// Formats a value for the report: strings without quotes, lists separated by commas.
 fn shown_value(value: Literal) -> String {
     match value {
         Literal::Text(text) => text,
@@ -209,7 +209,7 @@ fn shown_value(value: Literal) -> String {
     }
 }
 
-/// The environment that the model was trained in.
+/// The environment of the training.
 pub(crate) fn environment(recipe: &Recipe) -> Vec<Fact> {
     vec![
         Fact::new("heedful", env!("CARGO_PKG_VERSION")),

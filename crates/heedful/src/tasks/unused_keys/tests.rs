@@ -1,4 +1,4 @@
-//! Every key × every task × every family: what is accepted has an effect, what is refused has none.
+//! Every key × every task × every family: accepted keys have an effect, rejected keys have none.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::recipe::{
 };
 use crate::tasks::resolve;
 
-/// Settings of other keys under which every key is tried, besides the defaults.
-const CIRCUMSTANCES: &[&str] = &[
+/// Settings of other keys under which every key is tested, in addition to the defaults.
+const CONTEXTS: &[&str] = &[
     "",
     "training.schedule=noam",
     "training.schedule=cosine",
@@ -37,7 +37,7 @@ const CIRCUMSTANCES: &[&str] = &[
     "checkpoint.average=none",
 ];
 
-/// Keys that choose what others start from: they are tried as tasks, families and presets.
+/// Keys that choose the defaults of others; the test varies them as tasks, families and presets.
 const STARTING_POINTS: [&str; 3] = ["data.task", "model.family", "model.preset"];
 
 fn resolved(sets: &[String]) -> Result<Recipe, RecipeError> {
@@ -67,7 +67,7 @@ fn others(key: &Key, current: &Literal) -> Vec<Literal> {
     candidates.filter(fits).collect()
 }
 
-/// All that the program derives from a recipe, found by deriving it; values that a run reads as they are stand for themselves.
+/// Everything that a run derives from a recipe. Values that a run uses directly are included as they are.
 fn effect(recipe: &Recipe, labels: &Labels) -> Vec<String> {
     let definition = recipe.data.task.definition();
     let mut built = recipe.clone();
@@ -96,7 +96,7 @@ fn effect(recipe: &Recipe, labels: &Labels) -> Vec<String> {
     ];
     let validation = &recipe.validation;
     let translates = recipe.data.task == Task::Translate;
-    let read_as_they_are = |key: &&Key| match key.path().as_str() {
+    let used_directly = |key: &&Key| match key.path().as_str() {
         "training.batch_tokens" | "training.accumulate" | "training.steps" | "training.time" => true,
         "checkpoint.average_count" => recipe.checkpoint.average != Averaging::None,
         "checkpoint.every" | "checkpoint.every_time" | "checkpoint.average" => true,
@@ -113,12 +113,12 @@ fn effect(recipe: &Recipe, labels: &Labels) -> Vec<String> {
         "model.init_from" | "training.freeze" => true,
         _ => key.section == "output" || (key.section == "search" && translates),
     };
-    let values = Recipe::keys().filter(read_as_they_are);
+    let values = Recipe::keys().filter(used_directly);
     effect.extend(values.map(|key| format!("{} = {}", key.path(), key.value(recipe))));
     effect
 }
 
-/// The lengths of what is kept of a small text: short, long, lopsided and repeated lines.
+/// The lengths of the examples kept from a small text of short, long, unbalanced and repeated lines.
 fn kept_lengths(recipe: &Recipe, labels: &Labels) -> Vec<(usize, usize)> {
     let kind = recipe.data.task.definition().example_kind(&recipe.data, Some(labels));
     let data = &recipe.data;
@@ -148,7 +148,7 @@ fn labels() -> Labels {
     Labels::collect(&files).expect("two labels")
 }
 
-/// Where the vocabulary comes from, as a run decides it.
+/// The source of the vocabulary, as a run chooses it.
 fn vocabulary(recipe: &Recipe) -> String {
     let keys = &recipe.vocabulary;
     let two_sided = recipe.data.task == Task::Translate;
@@ -169,9 +169,9 @@ fn vocabulary(recipe: &Recipe) -> String {
 }
 
 #[test]
-fn a_key_is_refused_exactly_where_it_has_no_effect() {
-    let [mut refused, mut accepted, mut contradicted] = [const { BTreeSet::new() }; 3];
-    let mut tried = 0;
+fn a_key_is_rejected_exactly_if_it_has_no_effect() {
+    let [mut rejected, mut accepted, mut contradicted] = [const { BTreeSet::new() }; 3];
+    let mut tested = 0;
     let labels = labels();
     for task in Task::ALL {
         for family in Family::ALL {
@@ -180,28 +180,28 @@ fn a_key_is_refused_exactly_where_it_has_no_effect() {
                 assert!(matches!(task, Task::Language | Task::Masked), "{task} {family}");
                 continue;
             }
-            for &circumstance in CIRCUMSTANCES {
+            for &context in CONTEXTS {
                 let mut sets = family_and_task.to_vec();
-                sets.push(circumstance.to_owned());
-                // A circumstance that does not exist here is tried as a key of its own.
+                sets.push(context.to_owned());
+                // A context that is invalid here is tested as a key.
                 let Ok(base) = resolved(&sets) else { continue };
                 for key in Recipe::keys().filter(|key| !STARTING_POINTS.contains(&key.path().as_str())) {
-                    if circumstance.starts_with(&format!("{}=", key.path())) {
+                    if context.starts_with(&format!("{}=", key.path())) {
                         continue;
                     }
                     let with = |value: &Literal| {
                         resolved(&[&sets[..], &[format!("{}={value}", key.path())]].concat())
                     };
-                    let own = |unread: &[(Location, String)]| {
+                    let own = |unused: &[(Location, String)]| {
                         let place = format!("--set {}=", key.path());
                         let own =
-                            unread.iter().find(|(location, _)| location.to_string().starts_with(&place));
+                            unused.iter().find(|(location, _)| location.to_string().starts_with(&place));
                         own.map(|(_, message)| message.clone())
                     };
-                    // Values that contradict the circumstance are refused for another reason.
+                    // Values that contradict the context are rejected for another reason.
                     let is_tried = |value: &Literal| match with(value) {
                         Ok(_) => true,
-                        Err(RecipeError::Unread(unread)) => own(&unread).is_some(),
+                        Err(RecipeError::Unused(unused)) => own(&unused).is_some(),
                         Err(_) => false,
                     };
                     let Some(value) = others(key, &key.value(&base)).into_iter().find(is_tried) else {
@@ -211,12 +211,12 @@ fn a_key_is_refused_exactly_where_it_has_no_effect() {
                     let mut changed = base.clone();
                     (key.set)(&mut changed, &value).expect("a value that fits");
                     let has_effect = effect(&changed, &labels) != effect(&base, &labels);
-                    let place = format!("{task}, {family}, {circumstance:?}: {} = {value}", key.path());
-                    tried += 1;
+                    let place = format!("{task}, {family}, {context:?}: {} = {value}", key.path());
+                    tested += 1;
                     match with(&value) {
-                        Err(RecipeError::Unread(unread)) => {
-                            assert!(!has_effect, "{place} is refused: {unread:?}");
-                            let message = own(&unread).expect("it was found above");
+                        Err(RecipeError::Unused(unused)) => {
+                            assert!(!has_effect, "{place} is rejected: {unused:?}");
+                            let message = own(&unused).expect("it was found above");
                             let here =
                                 [format!("family {family}"), format!("task {task}"), " is ".to_owned()];
                             assert!(
@@ -224,7 +224,7 @@ fn a_key_is_refused_exactly_where_it_has_no_effect() {
                                 "{place}: {message}"
                             );
                             assert!(here.iter().any(|here| message.contains(here)), "{place}: {message}");
-                            refused.insert(key.path());
+                            rejected.insert(key.path());
                         }
                         _ => {
                             assert!(has_effect, "{place} is accepted without effect");
@@ -235,12 +235,13 @@ fn a_key_is_refused_exactly_where_it_has_no_effect() {
             }
         }
     }
-    assert!(tried > 5000, "{tried}");
+    assert!(tested > 5000, "{tested}");
     let limited = Recipe::keys().filter(|key| key.scope.is_declared || !key.scope.conditions.is_empty());
-    // Only beside a pretrained model that exists is a vocabulary refused; the tests of the command have one.
+    // `vocabulary.file` is rejected only with an existing pretrained model; the tests of the command cover
+    // this.
     let limited = limited.map(Key::path).filter(|path| path != "vocabulary.file");
-    assert_eq!(refused, limited.collect(), "every limit of the table was met");
-    // One of two files alone, and a folder that is not there.
+    assert_eq!(rejected, limited.collect(), "every limit of the table was met");
+    // One of two files alone, and a folder that does not exist.
     const EXPECTED: [&str; 8] = [
         "data.src",
         "data.tgt",
@@ -256,7 +257,7 @@ fn a_key_is_refused_exactly_where_it_has_no_effect() {
 }
 
 #[test]
-fn what_nothing_reads_is_named_with_those_who_would() {
+fn errors_about_unused_keys_name_the_families_and_tasks_that_use_them() {
     for (sets, expected) in [
         (
             vec!["family=recurrent", "window=3"],
@@ -299,12 +300,12 @@ fn what_nothing_reads_is_named_with_those_who_would() {
         ),
     ] {
         let sets: Vec<String> = sets.into_iter().map(str::to_owned).collect();
-        assert_eq!(resolved(&sets).expect_err("nothing reads it").to_string(), expected);
+        assert_eq!(resolved(&sets).expect_err("an unused key").to_string(), expected);
     }
 }
 
 #[test]
-fn a_flag_that_chooses_another_family_supersedes_the_file_and_what_a_program_wrote_is_dropped() {
+fn a_family_flag_supersedes_keys_of_the_file_and_unused_keys_of_programs_are_dropped() {
     use crate::recipe::Author;
     let text = "[model]\nheads = 2\nd_model = 64\n";
     let with_file = |text: &str, author, sets: &[&str]| {
@@ -326,7 +327,7 @@ fn a_flag_that_chooses_another_family_supersedes_the_file_and_what_a_program_wro
 }
 
 #[test]
-fn what_nothing_reads_is_printed_as_a_comment() {
+fn unused_keys_are_printed_as_comments() {
     let recipe = resolved(&["family=recurrent".to_owned()]).expect("a good recipe");
     let text = recipe.to_toml();
     assert!(text.contains("\n# heads = ") && text.contains("\ncell = ") && text.contains("\n# factor = "));
@@ -334,5 +335,5 @@ fn what_nothing_reads_is_printed_as_a_comment() {
     overrides.text(&text, std::path::Path::new("printed.toml")).expect("it is TOML");
     assert_eq!(resolve(overrides).expect("as it was printed"), recipe);
     let heads = find_key("model.heads").expect("a key");
-    assert!(recipe.why_unread(heads).is_some());
+    assert!(recipe.why_unused(heads).is_some());
 }

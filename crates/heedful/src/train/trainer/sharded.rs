@@ -1,16 +1,17 @@
-//! Steps that the ranks of a team compute together: each has some of the batches and owns a part of the optimizer's state.
+//! Steps computed by the ranks of a team: each rank computes some of the batches and owns a shard of the
+//! optimizer state.
 
 use heedful_tensor::collective::Failure;
 use heedful_tensor::ops::{BatchLoss, MovingAverage, PendingStep};
 use heedful_tensor::{Device, OutOfMemory, flops};
 
-use super::{Order, StepTrainer, TrainError, TrainerOptions};
+use super::{Command, StepTrainer, TrainError, TrainerOptions};
 use crate::data::batch::Batch;
 use crate::layers::Pass;
 use crate::models::Model;
 use crate::recipe::Recipe;
 use crate::tasks::ModelConfig;
-use crate::train::team::{Beginning, Place, Team, gather_losses};
+use crate::train::team::{RankDevice, Team, TrainerSetup, gather_losses};
 
 /// Why a trainer cannot join a team.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +25,7 @@ pub(crate) enum JoinError {
 }
 
 impl<M: Model> StepTrainer<M> {
-    /// The leader's trainer of a model that this recipe trains: its steps are computed by the whole team.
+    /// The leader's trainer: the whole team computes its steps.
     pub(crate) fn leading(
         team: &Team,
         device: Device,
@@ -33,24 +34,24 @@ impl<M: Model> StepTrainer<M> {
         recipe: &Recipe,
     ) -> Result<StepTrainer<M>, JoinError> {
         let (config, recipe_text) = (config.clone(), recipe.to_toml());
-        let beginning = Beginning { config, recipe: recipe_text, place: device.into() };
-        team.announce(&Order::Begin(Box::new(beginning)))?;
+        let setup = TrainerSetup { config, recipe: recipe_text, device: device.into() };
+        team.announce(&Command::Begin(Box::new(setup)))?;
         StepTrainer::in_team(model, recipe.trainer_options(), team.clone(), device.into())
     }
 
-    /// A trainer whose steps a team computes; all get the leader's parameters. CPUs own a part of the optimizer's state
-    /// each, GPUs have all of it.
+    /// A trainer on one rank of a team, with the leader's parameters. The optimizer state is sharded over CPU
+    /// ranks and replicated on GPUs.
     pub(crate) fn in_team(
         model: M,
         options: TrainerOptions,
         team: Team,
-        place: Place,
+        device: RankDevice,
     ) -> Result<StepTrainer<M>, JoinError> {
         let params = model.params();
         params.set_from_first(team.group())?;
-        if place == Place::Gpu {
+        if device == RankDevice::Gpu {
             team.join_gpus()?;
-            params.move_to(place.into())?;
+            params.move_to(device.into())?;
             return Ok(StepTrainer { team: Some(team), ..StepTrainer::new(model, options) });
         }
         let average = options.average_decay.map(|decay| MovingAverage::divided(params, decay, team.group()));
@@ -61,7 +62,7 @@ impl<M: Model> StepTrainer<M> {
         Ok(trainer)
     }
 
-    pub(super) fn compute_divided(
+    pub(super) fn compute_sharded(
         &mut self,
         team: &Team,
         batches: &[Batch],
@@ -71,27 +72,26 @@ impl<M: Model> StepTrainer<M> {
         let (group, own) = (team.group(), team.own(batches.len()));
         let (computed, operations) = flops::counted(|| self.gradients(batches, own, tokens, pass));
         let (losses, gradients) = computed?;
-        let losses: Vec<BatchLoss> =
-            losses.iter().map(|(found, share)| BatchLoss::of(found, *share)).collect();
+        let losses: Vec<BatchLoss> = losses.iter().map(|(loss, share)| BatchLoss::of(loss, *share)).collect();
         let (losses, statistics) = gather_losses(group, &losses, pass.take_statistics(), operations)?;
         statistics.into_iter().for_each(|statistics| pass.note(statistics));
         let (params, average) = (self.model.params(), self.average.as_mut());
         self.optimizer.submit_divided(params, &mut self.guard, &losses, average, (group, gradients))
     }
 
-    /// Does a follower's part of what the leader does.
-    pub(crate) fn obey(&mut self, order: Order<'_>) -> Result<(), Failure> {
-        match order {
-            Order::Step(batches) => match self.step_over(&batches) {
-                // The leader tells why, and what comes of it.
+    /// Executes the leader's command on a follower.
+    pub(crate) fn execute(&mut self, command: Command<'_>) -> Result<(), Failure> {
+        match command {
+            Command::Step(batches) => match self.step_over(&batches) {
+                // The leader reports the divergence and decides how to continue.
                 Ok(_) | Err(TrainError::Diverged { .. }) => Ok(()),
                 Err(TrainError::Ranks(failure)) => Err(failure),
                 Err(error) => Err(Failure { call: "step", error: error.to_string() }),
             },
-            Order::State => self.gathered_state().map(drop),
-            Order::Average => self.gathered_average().map(drop),
-            Order::Restore { step, norms } => self.restore_divided(step, &norms, None),
-            Order::Begin(_) | Order::End => unreachable!("not for a trainer"),
+            Command::State => self.gathered_state().map(drop),
+            Command::Average => self.gathered_average().map(drop),
+            Command::Restore { step, norms } => self.restore_divided(step, &norms, None),
+            Command::Begin(_) | Command::End => unreachable!("handled by the follower"),
         }
     }
 }

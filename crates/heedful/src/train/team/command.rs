@@ -1,4 +1,4 @@
-//! What the leader tells the others to do, with all that they need for it.
+//! The commands that the leader sends to the followers, with all inputs.
 
 use std::borrow::Cow;
 
@@ -9,74 +9,74 @@ use super::wire::{Reader, Writer};
 use crate::data::batch::Batch;
 use crate::tasks::ModelConfig;
 
-/// What all ranks do next.
+/// A joint operation of all ranks.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Order<'a> {
-    /// Build a model and its trainer; the leader's parameters follow.
-    Begin(Box<Beginning>),
-    /// Make a step with these batches.
+pub(crate) enum Command<'a> {
+    /// Build a model and its trainer; the leader broadcasts its parameters next.
+    Begin(Box<TrainerSetup>),
+    /// Compute a step with these batches.
     Step(Cow<'a, [Batch]>),
-    /// Give the leader what everybody owns of the optimizer's state.
+    /// Gather the optimizer state on the leader.
     State,
-    /// Give the leader what everybody owns of the moving average.
+    /// Gather the moving average on the leader.
     Average,
-    /// Go on from a state that the leader has.
+    /// Restore the leader's state.
     Restore {
         /// Its step.
         step: u64,
         /// Its gradient norms.
         norms: Vec<f32>,
     },
-    /// Nothing more.
+    /// Exit.
     End,
 }
 
-/// What a follower builds its trainer from.
+/// The inputs from which a follower builds its trainer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Beginning {
+pub(crate) struct TrainerSetup {
     /// The model.
     pub(crate) config: ModelConfig,
     /// The recipe, as TOML.
     pub(crate) recipe: String,
-    /// Where it trains.
-    pub(crate) place: Place,
+    /// The device to train on.
+    #[serde(rename = "place")]
+    pub(crate) device: RankDevice,
 }
 
-/// What a rank trains on.
+/// The device of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Place {
+pub(crate) enum RankDevice {
     Cpu,
     Gpu,
 }
 
-impl From<Device> for Place {
-    fn from(device: Device) -> Place {
+impl From<Device> for RankDevice {
+    fn from(device: Device) -> RankDevice {
         match device {
-            Device::Cpu => Place::Cpu,
-            Device::Cuda => Place::Gpu,
+            Device::Cpu => RankDevice::Cpu,
+            Device::Cuda => RankDevice::Gpu,
         }
     }
 }
 
-impl From<Place> for Device {
-    fn from(place: Place) -> Device {
-        match place {
-            Place::Cpu => Device::Cpu,
-            Place::Gpu => Device::Cuda,
+impl From<RankDevice> for Device {
+    fn from(device: RankDevice) -> Device {
+        match device {
+            RankDevice::Cpu => Device::Cpu,
+            RankDevice::Gpu => Device::Cuda,
         }
     }
 }
 
-impl Order<'_> {
+impl Command<'_> {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let out = Writer::default();
         let out = match self {
-            Order::Begin(beginning) => {
-                let text =
-                    serde_json::to_string(beginning).expect("a configuration has only names and numbers");
+            Command::Begin(setup) => {
+                let text = serde_json::to_string(setup).expect("a configuration has only names and numbers");
                 out.byte(0).text(&text)
             }
-            Order::Step(batches) => {
+            Command::Step(batches) => {
                 let out = out.byte(1).u64(batches.len() as u64);
                 batches.iter().fold(out, |out, batch| {
                     let out = out.u32s(&batch.source).u32s(&lengths(&batch.source_sequences));
@@ -84,18 +84,18 @@ impl Order<'_> {
                     out.u32s(&lengths(&batch.target_sequences))
                 })
             }
-            Order::State => out.byte(2),
-            Order::Average => out.byte(3),
-            Order::Restore { step, norms } => out.byte(4).u64(*step).f32s(norms),
-            Order::End => out.byte(5),
+            Command::State => out.byte(2),
+            Command::Average => out.byte(3),
+            Command::Restore { step, norms } => out.byte(4).u64(*step).f32s(norms),
+            Command::End => out.byte(5),
         };
         out.finish()
     }
 
-    pub(super) fn from_bytes(bytes: &[u8]) -> Order<'static> {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Command<'static> {
         let mut input = Reader(bytes);
         match input.byte() {
-            0 => Order::Begin(
+            0 => Command::Begin(
                 serde_json::from_str(&input.text()).expect("a configuration of the same program"),
             ),
             1 => {
@@ -106,13 +106,13 @@ impl Order<'_> {
                     target_out: input.u32s(),
                     target_sequences: ragged(&input.u32s()),
                 });
-                Order::Step(Cow::Owned(batches.collect()))
+                Command::Step(Cow::Owned(batches.collect()))
             }
-            2 => Order::State,
-            3 => Order::Average,
-            4 => Order::Restore { step: input.u64(), norms: input.f32s() },
-            5 => Order::End,
-            kind => unreachable!("an order of the same program, not {kind}"),
+            2 => Command::State,
+            3 => Command::Average,
+            4 => Command::Restore { step: input.u64(), norms: input.f32s() },
+            5 => Command::End,
+            kind => unreachable!("a command of the same program, not {kind}"),
         }
     }
 }
@@ -131,22 +131,26 @@ mod tests {
     use crate::recipe::Recipe;
 
     #[test]
-    fn orders_arrive_as_they_were_given() {
+    fn commands_round_trip_through_bytes() {
         let batch = |n: u32| {
             let pairs = [(vec![n, 2, 3], vec![4]), (vec![5], vec![])];
             Batch::new(&pairs, 1, 2).expect("two pairs")
         };
         let recipe = Recipe::default();
         let config = recipe.model_config([50; 2], 2).expect("a model");
-        for order in [
-            Order::Begin(Box::new(Beginning { config, recipe: recipe.to_toml(), place: Place::Gpu })),
-            Order::Step(vec![batch(7), batch(8)].into()),
-            Order::State,
-            Order::Average,
-            Order::Restore { step: 12, norms: vec![0.5, f32::MIN_POSITIVE] },
-            Order::End,
+        for command in [
+            Command::Begin(Box::new(TrainerSetup {
+                config,
+                recipe: recipe.to_toml(),
+                device: RankDevice::Gpu,
+            })),
+            Command::Step(vec![batch(7), batch(8)].into()),
+            Command::State,
+            Command::Average,
+            Command::Restore { step: 12, norms: vec![0.5, f32::MIN_POSITIVE] },
+            Command::End,
         ] {
-            assert_eq!(Order::from_bytes(&order.to_bytes()), order);
+            assert_eq!(Command::from_bytes(&command.to_bytes()), command);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The model that a run starts from (`model.init_from`).
+//! The pretrained model that a run starts from (`model.init_from`).
 //!
-//! The new model has its architecture, its vocabularies and its special tokens, and begins with its weights. What the original
-//! does not have begins as in a model that starts from nothing: the labels of a classifier that starts from a masked language
-//! model, labels that a classifier did not know.
+//! The new model inherits the architecture, the vocabularies, the special tokens and the weights. Parameters
+//! that the pretrained model lacks are initialized randomly: the head of a classifier that starts from a
+//! masked language model, and the rows of labels that a pretrained classifier does not have.
 
 use std::path::Path;
 
@@ -17,34 +17,34 @@ use crate::models::Model;
 use crate::recipe::{Family, Recipe};
 use crate::{Error, Result};
 
-/// Of source and target: for each token that the new vocabularies have more than the original's, in the order of their ids, the
-/// pieces that its text had there.
+/// For source and target: the added tokens in the order of their ids, each as the pieces that its text has in
+/// the pretrained model's vocabulary.
 pub(crate) type AddedPieces = [Vec<Vec<u32>>; 2];
 
-/// What is kept of a label, one row or one number for each.
-const OF_LABELS: &str = "labels.";
+/// Prefix of the parameters with one row or one value for each label.
+const LABEL_PARAMETERS: &str = "labels.";
 
-/// A model that another one starts from.
-pub(crate) struct Original {
+/// A pretrained model.
+pub(crate) struct Pretrained {
     folder: ModelFolder,
     checksum: String,
 }
 
-impl Original {
-    /// Opens a model's folder, from which a model for `task` starts. The weights are read later.
-    pub(crate) fn open(path: &Path, task: Task) -> Result<Original> {
+impl Pretrained {
+    /// Opens the folder of a pretrained model for a run with the task `task`. The weights are read later.
+    pub(crate) fn open(path: &Path, task: Task) -> Result<Pretrained> {
         let folder = ModelFolder::open(path)?;
         let found = folder.config.task();
         if !task.definition().words().starts_from.contains(&found) {
-            let (wanted, starts_from) = (task.model(), task.starts_from());
+            let (new_model, starts_from) = (task.model(), task.starts_from());
             return Err(Error::new(format!(
-                "{} holds {}, from which {wanted} cannot start: name {starts_from}, or train for another task (--task {found})",
+                "{} holds {}, from which {new_model} cannot start: name {starts_from}, or train for another task (--task {found})",
                 path.display(),
                 found.model(),
             )));
         }
         let checksum = folder.checksum()?;
-        Ok(Original { folder, checksum })
+        Ok(Pretrained { folder, checksum })
     }
 
     /// The family of the model.
@@ -52,23 +52,23 @@ impl Original {
         self.folder.config.family()
     }
 
-    /// Its folder.
+    /// The folder of the model.
     pub(crate) fn path(&self) -> &Path {
         &self.folder.path
     }
 
-    /// The checksum of its files: another model has another one.
+    /// The checksum of its files, which identifies the model.
     pub(crate) fn checksum(&self) -> &str {
         &self.checksum
     }
 
-    /// Sets the keys of a recipe that describe the architecture to those of this model.
-    pub(crate) fn adopt(&self, recipe: &mut Recipe) {
-        recipe.data.task.definition().adopt(recipe, &self.folder.config);
+    /// Sets the architecture keys of a recipe to those of this model.
+    pub(crate) fn inherit_architecture(&self, recipe: &mut Recipe) {
+        recipe.data.task.definition().inherit_architecture(recipe, &self.folder.config);
         recipe.model.init_checksum = Some(self.checksum.clone());
     }
 
-    /// Its vocabularies, with the tokens of a file.
+    /// The vocabularies, with the tokens of a file added.
     pub(crate) fn tokenizers(&self, add: Option<&Path>) -> Result<GrownTokenizers> {
         let tokenizers = self.folder.tokenizers()?;
         let Some(file) = add else {
@@ -78,13 +78,13 @@ impl Original {
         Ok(grown?)
     }
 
-    /// Its special tokens.
+    /// The special tokens of the model.
     pub(crate) fn special_tokens(&self) -> SpecialTokens {
         self.folder.config.special_tokens()
     }
 
-    /// Copies its parameters into a new model for `task`, whose labels, if it has some, are `labels`. What the new model has of
-    /// added tokens is the mean of what the original has of their pieces.
+    /// Copies the parameters into a new model for `task` with the labels `labels`, if the task has labels.
+    /// The rows of an added token are the means of the rows of its pieces.
     pub(crate) fn install(
         &self,
         model: &dyn Model,
@@ -92,18 +92,18 @@ impl Original {
         labels: Option<&Labels>,
         added: &AddedPieces,
     ) -> Result<()> {
-        let original = self.folder.load()?;
+        let pretrained = self.folder.load()?;
         let known = match &self.folder.config {
             ModelConfig::Classify(_) => Some(self.folder.labels()?),
             _ => None,
         };
         for param in model.params().iter() {
             let name = param.name();
-            let found = original.params().get(name);
+            let found = pretrained.params().get(name);
             match (found, &known, labels) {
-                (Some(found), Some(known), Some(labels)) if name.starts_with(OF_LABELS) => {
+                (Some(found), Some(known), Some(labels)) if name.starts_with(LABEL_PARAMETERS) => {
                     let (mut values, theirs) = (param.to_vec(), found.to_vec());
-                    // One row for each label, or one number.
+                    // One row or one value for each label.
                     let width = values.len() / labels.count();
                     for (label, to) in labels.names().iter().zip(values.chunks_exact_mut(width)) {
                         if let Some(index) = known.index(label) {
@@ -114,8 +114,10 @@ impl Original {
                     param.set(&values);
                 }
                 (Some(found), ..) if found.shape() == param.shape() => param.set(&found.to_vec()),
-                (Some(found), ..) if grown(&found, added).is_some_and(|values| is_set(&param, &values)) => {}
-                (None, ..) if task.definition().begins_anew(name) => {}
+                (Some(found), ..)
+                    if with_added_rows(&found, added)
+                        .is_some_and(|values| set_if_it_fits(&param, &values)) => {}
+                (None, ..) if task.definition().is_reinitialized(name) => {}
                 _ => {
                     let folder = self.folder.path.display();
                     return Err(Error::new(format!(
@@ -128,8 +130,8 @@ impl Original {
     }
 }
 
-/// Sets a parameter if it has as many numbers.
-fn is_set(param: &Param, values: &[f32]) -> bool {
+/// Sets a parameter if the number of values matches; returns whether it did.
+fn set_if_it_fits(param: &Param, values: &[f32]) -> bool {
     let fits = param.range().len() == values.len();
     if fits {
         param.set(values);
@@ -137,12 +139,12 @@ fn is_set(param: &Param, values: &[f32]) -> bool {
     fits
 }
 
-/// A table with a row for each token, or a bias with a number for each, and the means of pieces for added ones; `None` if the
-/// parameter is none of them.
-fn grown(table: &Param, [source, target]: &AddedPieces) -> Option<Vec<f32>> {
+/// An embedding table or an output bias, extended by the means of the pieces of each added token; `None` for
+/// other parameters.
+fn with_added_rows(table: &Param, [source, target]: &AddedPieces) -> Option<Vec<f32>> {
     let added = match table.name() {
         "source_embedding.weight" => source,
-        // A table of both sides is that of the outputs too.
+        // A joint table is also the output projection.
         "embedding.weight" | "target_embedding.weight" | "output.weight" | "output.bias" => target,
         _ => return None,
     };

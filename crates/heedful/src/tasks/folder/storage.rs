@@ -1,4 +1,4 @@
-//! Where the files of a model lie: in a folder, or in the one file that `heedful pack` made of them, which is only read.
+//! Access to the files of a model in a folder or in a read-only package (`heedful pack`).
 
 use std::fs::{self, File};
 use std::io;
@@ -12,29 +12,30 @@ use crate::store::formats::zip::{Archive, is_zip};
 use crate::store::weights::Metadata;
 use crate::store::weights::file::{metadata_of, read_metadata};
 
-/// Where the files of a model lie.
-pub(crate) enum Place {
+/// The storage of a model's files.
+pub(crate) enum ModelStorage {
     /// A folder.
     Folder(PathBuf),
-    /// A zip archive. What it takes in memory is bounded by its own size ([`Archive`] refuses what grows beyond measure).
+    /// A zip archive. Its memory use is bounded by its file size: [`Archive`] rejects excessive compression
+    /// ratios.
     Package(Archive),
 }
 
-/// Whether a path is a file in the format of packages, by its first bytes.
+/// Whether a path is a zip file, by its first bytes.
 pub fn is_package(path: &Path) -> bool {
     path.is_file() && FileBytes::open(path).is_ok_and(|bytes| is_zip(&bytes))
 }
 
-/// A file that lies beside a model, such as its card or its recipe, if it is there.
-pub fn beside(model: &Path, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
-    Place::of(model)?.read(name)
+/// A file in the folder or package of a model, such as its card or its recipe; `None` if it does not exist.
+pub fn read_model_file(model: &Path, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
+    ModelStorage::of(model)?.read(name)
 }
 
-impl Place {
-    /// The place that a path names.
-    pub(crate) fn of(path: &Path) -> Result<Place, FolderError> {
+impl ModelStorage {
+    /// Opens the folder or package at a path.
+    pub(crate) fn of(path: &Path) -> Result<ModelStorage, FolderError> {
         if path.is_dir() {
-            return Ok(Place::Folder(path.to_owned()));
+            return Ok(ModelStorage::Folder(path.to_owned()));
         }
         if !is_package(path) {
             return Err(FolderError::NoFolder { path: path.to_owned() });
@@ -43,32 +44,32 @@ impl Place {
         if !archive.has(MODEL) {
             return Err(FolderError::NoPackage { path: path.to_owned() });
         }
-        Ok(Place::Package(archive))
+        Ok(ModelStorage::Package(archive))
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
         match self {
-            Place::Folder(folder) => folder.join(name).exists(),
-            Place::Package(archive) => archive.has(name),
+            ModelStorage::Folder(folder) => folder.join(name).exists(),
+            ModelStorage::Package(archive) => archive.has(name),
         }
     }
 
-    /// A file, if it is there.
+    /// The bytes of a file; `None` if it does not exist.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
         match self {
-            Place::Folder(folder) => match fs::read(folder.join(name)) {
+            ModelStorage::Folder(folder) => match fs::read(folder.join(name)) {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(FolderError::read(&folder.join(name), error)),
             },
-            Place::Package(archive) => Ok(archive.read(name)?.map(|bytes| bytes.to_vec())),
+            ModelStorage::Package(archive) => Ok(archive.read(name)?.map(|bytes| bytes.to_vec())),
         }
     }
 
-    /// The weights: those of a folder are mapped, those of a package are unpacked, if they are packed.
+    /// The weights: memory-mapped in a folder, decompressed from a package if needed.
     pub(super) fn weights(&self) -> Result<Option<FileBytes>, FolderError> {
         match self {
-            Place::Folder(folder) => {
+            ModelStorage::Folder(folder) => {
                 let path = folder.join(MODEL);
                 if !path.exists() {
                     return Ok(None);
@@ -76,17 +77,17 @@ impl Place {
                 let mapped = File::open(&path).and_then(|file| MappedFile::open(&file));
                 Ok(Some(mapped.map_err(|cause| FolderError::read(&path, cause))?.into()))
             }
-            Place::Package(archive) => Ok(archive.read(MODEL)?),
+            ModelStorage::Package(archive) => Ok(archive.read(MODEL)?),
         }
     }
 
-    /// The metadata of the weights, from their header alone; nothing is verified.
+    /// The metadata of the weights, read from their header without verification.
     pub(super) fn metadata(&self) -> Result<Metadata, FolderError> {
         let (path, metadata) = match self {
-            Place::Folder(folder) => (folder.join(MODEL), read_metadata(&folder.join(MODEL))),
-            Place::Package(archive) => {
-                let beginning = archive.reader(MODEL).ok_or(io::ErrorKind::NotFound.into());
-                (Path::new(archive.file()).join(MODEL), beginning.and_then(metadata_of))
+            ModelStorage::Folder(folder) => (folder.join(MODEL), read_metadata(&folder.join(MODEL))),
+            ModelStorage::Package(archive) => {
+                let reader = archive.reader(MODEL).ok_or(io::ErrorKind::NotFound.into());
+                (Path::new(archive.file()).join(MODEL), reader.and_then(metadata_of))
             }
         };
         metadata.map_err(|cause| FolderError::Header { path, cause })

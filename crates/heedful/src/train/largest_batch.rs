@@ -1,8 +1,8 @@
-//! How large a batch may be for the memory of a GPU.
+//! Finds the largest batch that fits into GPU memory.
 
-/// How many of `all` sentences fit, which together do not: the largest number found by halving, to about a thirtieth of what
-/// does not fit.
-pub(super) fn most_that_fit(all: usize, mut fits: impl FnMut(usize) -> bool) -> usize {
+/// The largest number of sentences that fit, if `all` together do not: found by bisection, to about 1/32 of
+/// the smallest number that does not fit.
+pub(super) fn largest_fitting(all: usize, mut fits: impl FnMut(usize) -> bool) -> usize {
     let (mut good, mut bad) = (0, all);
     while bad - good > (bad / 32).max(1) {
         let middle = good + (bad - good) / 2;
@@ -15,11 +15,12 @@ pub(super) fn most_that_fit(all: usize, mut fits: impl FnMut(usize) -> bool) -> 
     good
 }
 
-/// The `--batch-tokens` under which batches need no more memory than one with so many tokens on its sides, of which one may
-/// be empty. Both sides may be full in another batch; a twentieth is left for batches that are cut otherwise.
+/// The `--batch-tokens` for batches that need no more memory than a batch with these numbers of source and
+/// target tokens, one of which may be 0. Assumes that both sides can be full; a margin of 5 % allows for
+/// differently composed batches.
 pub(super) fn batch_tokens(sides: [usize; 2]) -> usize {
-    let filled = sides.iter().filter(|&&tokens| tokens > 0).count().max(1);
-    (sides.iter().sum::<usize>() / filled * 19 / 20).max(1)
+    let used_sides = sides.iter().filter(|&&tokens| tokens > 0).count().max(1);
+    (sides.iter().sum::<usize>() / used_sides * 19 / 20).max(1)
 }
 
 #[cfg(test)]
@@ -27,11 +28,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_that_fits_is_found_from_below_in_a_few_attempts() {
+    fn the_largest_fitting_number_is_found_in_a_few_attempts() {
         for all in [1_usize, 2, 3, 10, 100, 1000, 40_000] {
             for most in [0, 1, 2, all / 100, all / 3, all - 1].map(|most| most.min(all - 1)) {
                 let mut attempts = 0;
-                let found = most_that_fit(all, |count| {
+                let found = largest_fitting(all, |count| {
                     attempts += 1;
                     assert!(0 < count && count < all, "{count} of {all}");
                     count <= most
@@ -43,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sides_count_alike_and_something_is_left() {
+    fn both_sides_count_equally_and_a_margin_remains() {
         assert_eq!(batch_tokens([1000, 1000]), 950);
         assert_eq!(batch_tokens([800, 1200]), 950);
         assert_eq!(batch_tokens([0, 1000]), 950);
