@@ -7,7 +7,7 @@ use bytemuck::NoUninit;
 use super::{Array, Write};
 use crate::cuda::{Blocks, Module, Pointer, upload};
 
-pub(crate) static MODULE: Module = Module::early("array", include_str!("cuda.cu"));
+pub(crate) static MODULE: Module = Module::with_pdl("array", include_str!("cuda.cu"));
 
 /// Copies the numbers of one array into another of the same size, rounded if need be.
 pub(crate) fn convert(from: &Array, to: &mut Array) {
@@ -18,14 +18,14 @@ pub(crate) fn convert(from: &Array, to: &mut Array) {
 
 /// `sum += other`, in `sum`'s type.
 pub(super) fn add(sum: &mut Array, other: &Array) {
-    sum.forget_sums();
+    sum.clear_partial_column_sums();
     let name = format!("add_{}_to_{}", other.dtype(), sum.dtype());
     let (blocks, n) = (Blocks::for_each(sum.len().div_ceil(4)), sum.len() as u64);
     launch!(MODULE.function(name), blocks, sum.pointer(), other.pointer(), n);
 }
 
 /// Partial sums over rows that are to be joined into one row.
-pub(crate) struct Sums {
+pub(crate) struct PartialSums {
     pub(crate) partial: Arc<Array>,
     /// Their first column.
     pub(crate) column: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Sums {
 /// As in the kernels' source.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
-struct Join {
+struct ReduceJob {
     partial: Pointer,
     out: Pointer,
     parts: u32,
@@ -47,8 +47,8 @@ struct Join {
 }
 
 /// Joins the partial sums, in the order of their rows; no two have the same `out`.
-pub(crate) fn join(sums: &[Sums]) {
-    let job = |sums: &Sums| Join {
+pub(crate) fn reduce_partial_sums(sums: &[PartialSums]) {
+    let job = |sums: &PartialSums| ReduceJob {
         partial: sums.partial.pointer().offset(4 * sums.column),
         out: sums.out,
         parts: sums.partial.rows() as u32,
@@ -56,11 +56,11 @@ pub(crate) fn join(sums: &[Sums]) {
         width: sums.width as u32,
         is_added: u32::from(sums.write == Write::Add),
     };
-    let blocks_of = |(number, sums): (usize, &Sums)| {
+    let blocks_of = |(number, sums): (usize, &PartialSums)| {
         (0..sums.width).step_by(32).map(move |column| [number as u32, column as u32]).collect::<Vec<_>>()
     };
     let blocks: Vec<[u32; 2]> = sums.iter().enumerate().flat_map(blocks_of).collect();
     let (jobs, numbers) = (upload(&sums.iter().map(job).collect::<Vec<_>>()), upload(&blocks));
-    let function = MODULE.function("join");
+    let function = MODULE.function("reduce_partial_sums");
     launch!(function, Blocks::of(blocks.len(), 256), jobs.pointer(), numbers.pointer());
 }

@@ -26,7 +26,7 @@ pub struct Array {
     rows: usize,
     width: usize,
     /// What a GPU's kernel summed while it wrote the numbers.
-    sums: Option<KnownSums>,
+    sums: Option<PartialColumnSums>,
 }
 
 /// The memory of one device.
@@ -47,7 +47,7 @@ pub(crate) enum Write {
 }
 
 /// Partial sums over an array's rows: some columns of another array's, from this one on.
-type KnownSums = (Arc<Array>, usize);
+type PartialColumnSums = (Arc<Array>, usize);
 
 impl Array {
     /// An array whose contents are unspecified (but initialised) numbers, for kernels that write every element.
@@ -68,9 +68,9 @@ impl Array {
     }
 
     /// A row of f32 zeros that lives as long as a model does: it takes the memory that it needs and no more.
-    pub(crate) fn lasting_zeros_on(device: Device, width: usize) -> Array {
+    pub(crate) fn permanent_zeros_on(device: Device, width: usize) -> Array {
         let memory = match device {
-            Device::Cpu => Memory::Host(Buffer::lasting(width * 4)),
+            Device::Cpu => Memory::Host(Buffer::permanent(width * 4)),
             Device::Cuda => Memory::Cuda(CudaBuffer::new(width * 4)),
         };
         let mut array = Array { memory, dtype: DType::F32, rows: 1, width, sums: None };
@@ -79,8 +79,8 @@ impl Array {
     }
 
     /// Zeros in the host's memory that take room only where they are written.
-    pub(crate) fn reserved_zeros(width: usize) -> Array {
-        let memory = Memory::Host(Buffer::reserved(width * 4));
+    pub(crate) fn lazy_zeros(width: usize) -> Array {
+        let memory = Memory::Host(Buffer::lazy(width * 4));
         Array { memory, dtype: DType::F32, rows: 1, width, sums: None }
     }
 
@@ -193,17 +193,17 @@ impl Array {
     }
 
     /// Partial sums over the rows, if whoever wrote the numbers on the GPU made them.
-    pub(crate) fn known_sums(&self) -> Option<KnownSums> {
+    pub(crate) fn partial_column_sums(&self) -> Option<PartialColumnSums> {
         self.sums.clone()
     }
 
     /// `partial` has them, from column `column` on.
-    pub(crate) fn know_sums(&mut self, partial: Arc<Array>, column: usize) {
+    pub(crate) fn set_partial_column_sums(&mut self, partial: Arc<Array>, column: usize) {
         self.sums = Some((partial, column));
     }
 
     /// The numbers are about to change.
-    pub(crate) fn forget_sums(&mut self) {
+    pub(crate) fn clear_partial_column_sums(&mut self) {
         self.sums = None;
     }
 

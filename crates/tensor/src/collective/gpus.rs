@@ -7,7 +7,7 @@
 //! ```
 
 use super::{Division, Failure, Group};
-use crate::cuda::{Blocks, Gpus, Module, Part, Pointer, Refusal, gpu};
+use crate::cuda::{Blocks, Gpus, Module, Transfer, Pointer, NcclError, gpu};
 use crate::{Array, DType, Device};
 
 pub(crate) static MODULE: Module = Module::new("gpus", include_str!("gpus.cu"));
@@ -18,7 +18,7 @@ pub(crate) const MOST_RANKS: usize = 1 << 15;
 impl Gpus {
     /// Joins the GPUs of a group's ranks. All ranks call it.
     pub fn join(group: &Group) -> Result<Gpus, Failure> {
-        let failure = |Refusal { call, error }| Failure { call, error };
+        let failure = |NcclError { call, error }| Failure { call, error };
         gpu().map_err(|reason| Failure { call: "CUDA", error: reason.to_string() })?;
         // Whoever has no library says so before the others wait for it.
         let missing = Gpus::are_possible().err().map_or_else(String::new, |why| failure(why).to_string());
@@ -44,9 +44,9 @@ pub(crate) fn sum_over_gpus(gpus: &Gpus, vector: &mut Array) {
         let own = 4 * division.piece(bucket, rank).len();
         for other in 0..ranks {
             let theirs = division.piece(bucket, other);
-            exchange.push(Part::Send { to: other, from: place(theirs.start), bytes: 4 * theirs.len() });
+            exchange.push(Transfer::Send { to: other, from: place(theirs.start), bytes: 4 * theirs.len() });
             let to = parts.pointer().offset(4 * (other * owned + start));
-            exchange.push(Part::Receive { from: other, to, bytes: own });
+            exchange.push(Transfer::Receive { from: other, to, bytes: own });
         }
     }
     gpus.exchange(exchange);
@@ -59,8 +59,8 @@ pub(crate) fn sum_over_gpus(gpus: &Gpus, vector: &mut Array) {
         let mine = division.piece(bucket, rank);
         for other in (0..ranks).filter(|&other| other != rank) {
             let theirs = division.piece(bucket, other);
-            exchange.push(Part::Send { to: other, from: place(mine.start), bytes: 4 * mine.len() });
-            exchange.push(Part::Receive { from: other, to: place(theirs.start), bytes: 4 * theirs.len() });
+            exchange.push(Transfer::Send { to: other, from: place(mine.start), bytes: 4 * mine.len() });
+            exchange.push(Transfer::Receive { from: other, to: place(theirs.start), bytes: 4 * theirs.len() });
         }
     }
     if ranks > 1 {
@@ -116,8 +116,8 @@ mod tests {
             sum_over_gpus(&gpus, &mut vector);
             assert!(vector.to_vec() == given);
             for _ in 0..3 {
-                let ((), ticket) = cuda::step(|| sum_over_gpus(&gpus, &mut vector));
-                ticket.wait();
+                let ((), submitted) = cuda::step(|| sum_over_gpus(&gpus, &mut vector));
+                submitted.wait();
                 assert!(vector.to_vec() == given);
             }
         });

@@ -29,7 +29,7 @@ impl NarrowCopy {
         drop(narrow);
         // Not under the lock: to take memory is to wait for another thread's step, which may want to know this too. And it is
         // sent before anybody is told: the step that this is in may be given up, and others may not be in one.
-        let rounded = cuda::ahead(|| values.to(DType::Bf16));
+        let rounded = cuda::submit_before_step(|| values.to(DType::Bf16));
         let mut narrow = in_order(self.0.lock());
         known(&narrow).unwrap_or_else(|| narrow.insert((version, rounded)).1.pointer())
     }

@@ -164,11 +164,11 @@ impl Params {
         let mut values = self.values_mut();
         *values = match device {
             Device::Cpu => {
-                let mut there = Array::lasting_zeros_on(device, values.len());
+                let mut there = Array::permanent_zeros_on(device, values.len());
                 there.copy_from(&values.to_vec());
                 there
             }
-            Device::Cuda => device.fitting(|| values.to_device(device))?,
+            Device::Cuda => device.catch_oom(|| values.to_device(device))?,
         };
         // Who packs a weight holds its copies' lock and asks for the values.
         drop(values);
@@ -278,14 +278,14 @@ impl Store {
         let len = entries.last().map_or(0, |entry| entry.range().end);
         // First values are drawn on the host, whatever the device.
         let values = if is_drawn {
-            let mut values = Array::lasting_zeros_on(Device::Cpu, len);
+            let mut values = Array::permanent_zeros_on(Device::Cpu, len);
             for (index, entry) in entries.iter().enumerate() {
                 let stream = Stream::new(self.seed, 0, index as u64);
                 entry.init.fill(&mut values.f32_mut()[entry.range()], [entry.rows, entry.width], stream);
             }
             values
         } else {
-            Array::reserved_zeros(len)
+            Array::lazy_zeros(len)
         };
         let gradients = FlatGradients::new(&entries);
         let frozen = entries.iter().map(|_| AtomicBool::new(false)).collect();

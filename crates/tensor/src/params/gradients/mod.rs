@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use super::Entry;
 use super::batch_sums::GradientSum;
 use super::departure::Departure;
-use crate::array::cuda::{Sums, join};
+use crate::array::cuda::{PartialSums, reduce_partial_sums};
 use crate::collective::CHUNK;
 use crate::collective::gpus::sum_over_gpus;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -31,10 +31,10 @@ pub(crate) struct FlatGradients {
     /// On the GPU they are all there from their first use on: a recorded step must find them where they were. A model that
     /// only searches has none.
     gpu: Option<OnceLock<Array>>,
-    /// Sums over rows that the GPU has not joined yet, and the parameters that they belong to.
-    sums: Vec<(usize, Sums)>,
+    /// PartialSums over rows that the GPU has not joined yet, and the parameters that they belong to.
+    sums: Vec<(usize, PartialSums)>,
     /// What was joined already, because a parameter got more than one sum: the GPU may still read it, aside.
-    joined: Vec<Sums>,
+    joined: Vec<PartialSums>,
     /// Per parameter: false until backward has written it since the last update. The first writer overwrites, so
     /// nothing needs to be cleared.
     written: Vec<bool>,
@@ -115,7 +115,7 @@ impl FlatGradients {
     }
 
     fn gpu(&self) -> Option<&Array> {
-        let zeros = || cuda::ahead(|| Array::lasting_zeros_on(Device::Cuda, self.len()));
+        let zeros = || cuda::submit_before_step(|| Array::permanent_zeros_on(Device::Cuda, self.len()));
         self.gpu.as_ref().map(|gpu| gpu.get_or_init(zeros))
     }
 
@@ -127,7 +127,7 @@ impl FlatGradients {
     /// Makes everything readable: what nobody has written since the last update is zero, and so is what lies between
     /// parameters, and what belongs to frozen ones.
     pub(super) fn complete(&mut self, entries: &[Entry], is_frozen: impl Fn(usize) -> bool) {
-        self.join_sums();
+        self.reduce_deferred_sums();
         // Nothing is aside any more.
         self.joined.clear();
         let len = self.segments.last().map_or(0, |last| last.range.end);
@@ -148,13 +148,13 @@ impl FlatGradients {
     }
 
     /// Joins the sums that wait, all at once.
-    fn join_sums(&mut self) {
+    fn reduce_deferred_sums(&mut self) {
         if self.gpu.is_some() {
-            cuda::await_aside();
+            cuda::join_side_stream();
         }
         if !self.sums.is_empty() {
-            let sums: Vec<Sums> = self.sums.drain(..).map(|(_, sums)| sums).collect();
-            join(&sums);
+            let sums: Vec<PartialSums> = self.sums.drain(..).map(|(_, sums)| sums).collect();
+            reduce_partial_sums(&sums);
             self.joined.extend(sums);
         }
     }

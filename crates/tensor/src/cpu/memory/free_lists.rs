@@ -1,4 +1,4 @@
-//! Blocks by size: one that is given back waits on the shelf of its size class for the next request of that class. There
+//! Blocks by size: one that is given back waits on the free_list of its size class for the next request of that class. There
 //! are eight classes to an octave (at most one eighth is wasted), because batches of sentences differ a little in size
 //! from step to step and should still find each other's memory.
 
@@ -13,28 +13,28 @@ pub(super) const SMALLEST: usize = 64;
 
 /// Free blocks by their capacity.
 #[derive(Default)]
-pub(super) struct Shelves(HashMap<usize, Shelf>);
+pub(super) struct FreeLists(HashMap<usize, FreeList>);
 
 /// Free blocks of one size class.
 #[derive(Default)]
-struct Shelf {
+struct FreeList {
     blocks: Vec<Block>,
     /// Blocks that were taken from the system before they were needed.
     spares: usize,
 }
 
-impl Shelves {
+impl FreeLists {
     pub(super) fn take(&mut self, bytes: usize) -> Block {
         let capacity = size_class(bytes);
         if is_inside_part() {
             let taken = TASK.with_borrow_mut(|task| task.take(capacity));
-            self.0.entry(capacity).or_default().lay_in(capacity, taken * thread_count());
+            self.0.entry(capacity).or_default().add_spares(capacity, taken * thread_count());
         }
-        self.take_idle(capacity).unwrap_or_else(|| Block::new(capacity))
+        self.take_free(capacity).unwrap_or_else(|| Block::new(capacity))
     }
 
     /// A free block of exactly this capacity.
-    pub(super) fn take_idle(&mut self, capacity: usize) -> Option<Block> {
+    pub(super) fn take_free(&mut self, capacity: usize) -> Option<Block> {
         self.0.get_mut(&capacity)?.blocks.pop()
     }
 
@@ -46,10 +46,10 @@ impl Shelves {
     }
 }
 
-impl Shelf {
+impl FreeList {
     /// Spares for tasks: the other threads will want for theirs what this one wants, now or in a later step, as chance
     /// has it. With spares from the start, a step asks the system for nothing however its tasks happen to overlap.
-    fn lay_in(&mut self, capacity: usize, wanted: usize) {
+    fn add_spares(&mut self, capacity: usize, wanted: usize) {
         let more = wanted.saturating_sub(self.spares);
         self.blocks.extend((0..more).map(|_| Block::new(capacity)));
         self.spares += more;
@@ -120,13 +120,13 @@ mod tests {
             if task == 1 {
                 return;
             }
-            let mut shelves = Shelves::default();
+            let mut free_lists = FreeLists::default();
             for _ in 0..3 {
-                let blocks = [0; 2].map(|_| shelves.take(bytes));
-                blocks.into_iter().for_each(|block| shelves.put(block));
-                let shelf = &shelves.0[&size_class(bytes)];
+                let blocks = [0; 2].map(|_| free_lists.take(bytes));
+                blocks.into_iter().for_each(|block| free_lists.put(block));
+                let free_list = &free_lists.0[&size_class(bytes)];
                 let wanted = if is_inside_part() { 2 * thread_count() } else { 2 };
-                assert_eq!(shelf.blocks.len(), wanted);
+                assert_eq!(free_list.blocks.len(), wanted);
             }
         });
     }

@@ -7,7 +7,7 @@ use super::group::{Failure, Group, Pending};
 use crate::{Array, DType};
 
 /// Buckets that may be on their way at a time.
-const WAYS: usize = 4;
+const MAX_BUCKETS_IN_FLIGHT: usize = 4;
 
 /// Gives everybody the numbers of `values` that this rank owns, and takes in theirs.
 pub(crate) fn share(group: &Group, division: &Division, values: &mut [f32]) -> Result<(), Failure> {
@@ -19,7 +19,7 @@ pub(crate) fn share(group: &Group, division: &Division, values: &mut [f32]) -> R
     for bucket in 0..division.buckets() {
         let mine = &values[division.piece(bucket, group.rank())];
         pending.push_back((bucket, begin(group, division, bucket, mine)));
-        if pending.len() == WAYS {
+        if pending.len() == MAX_BUCKETS_IN_FLIGHT {
             take(pending.pop_front().expect("some are on their way"), values)?;
         }
     }
