@@ -1,4 +1,4 @@
-//! Changes of type, sums of arrays and sums over rows on the GPU.
+//! Type conversions, sums of arrays and column sums on the GPU.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::cuda::{Blocks, Module, Pointer, upload};
 
 pub(crate) static MODULE: Module = Module::with_pdl("array", include_str!("cuda.cu"));
 
-/// Copies the numbers of one array into another of the same size, rounded if need be.
+/// Copies one array into another of the same size, converting the type if needed.
 pub(crate) fn convert(from: &Array, to: &mut Array) {
     let name = format!("{}_to_{}", from.dtype(), to.dtype());
     let (blocks, n) = (Blocks::for_each(from.len().div_ceil(4)), from.len() as u64);
@@ -24,7 +24,7 @@ pub(super) fn add(sum: &mut Array, other: &Array) {
     launch!(MODULE.function(name), blocks, sum.pointer(), other.pointer(), n);
 }
 
-/// Partial sums over rows that are to be joined into one row.
+/// Partial column sums, to be reduced to one row.
 pub(crate) struct PartialSums {
     pub(crate) partial: Arc<Array>,
     /// Their first column.
@@ -34,7 +34,7 @@ pub(crate) struct PartialSums {
     pub(crate) write: Write,
 }
 
-/// As in the kernels' source.
+/// As in the CUDA source.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct ReduceJob {
@@ -46,7 +46,7 @@ struct ReduceJob {
     is_added: u32,
 }
 
-/// Joins the partial sums, in the order of their rows; no two have the same `out`.
+/// Reduces the partial sums, in the order of their rows; no two may have the same `out`.
 pub(crate) fn reduce_partial_sums(sums: &[PartialSums]) {
     let job = |sums: &PartialSums| ReduceJob {
         partial: sums.partial.pointer().offset(4 * sums.column),

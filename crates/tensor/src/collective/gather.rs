@@ -1,55 +1,59 @@
-//! Between what each rank owns and what all have.
+//! Gather and scatter between the ranks' shards and whole vectors.
 
 use std::collections::VecDeque;
 
-use super::Division;
+use super::Sharding;
 use super::group::{Failure, Group, Pending};
 use crate::{Array, DType};
 
-/// Buckets that may be on their way at a time.
+/// Buckets that may be in flight.
 const MAX_BUCKETS_IN_FLIGHT: usize = 4;
 
-/// Gives everybody the numbers of `values` that this rank owns, and takes in theirs.
-pub(crate) fn share(group: &Group, division: &Division, values: &mut [f32]) -> Result<(), Failure> {
+/// All-gather: sends the elements of `values` that this rank owns, and receives those of the others.
+pub(crate) fn all_gather_owned(
+    group: &Group,
+    sharding: &Sharding,
+    values: &mut [f32],
+) -> Result<(), Failure> {
     let mut pending: VecDeque<(usize, Pending<Result<Array, Failure>>)> = VecDeque::new();
     let take = |(bucket, all): (usize, Pending<Result<Array, Failure>>), values: &mut [f32]| {
-        values[division.bucket(bucket)].copy_from_slice(all.wait()?.f32());
+        values[sharding.bucket(bucket)].copy_from_slice(all.wait()?.f32());
         Ok(())
     };
-    for bucket in 0..division.buckets() {
-        let mine = &values[division.piece(bucket, group.rank())];
-        pending.push_back((bucket, begin(group, division, bucket, mine)));
+    for bucket in 0..sharding.buckets() {
+        let mine = &values[sharding.piece(bucket, group.rank())];
+        pending.push_back((bucket, begin(group, sharding, bucket, mine)));
         if pending.len() == MAX_BUCKETS_IN_FLIGHT {
-            take(pending.pop_front().expect("some are on their way"), values)?;
+            take(pending.pop_front().expect("not empty"), values)?;
         }
     }
     pending.into_iter().try_for_each(|sent| take(sent, values))
 }
 
-/// All numbers of a vector of which each rank has packed what it owns: at rank 0; the others get nothing.
-pub(crate) fn gathered(
+/// Gathers a vector whose shards are packed: rank 0 gets all of it, the others get nothing.
+pub(crate) fn gather_to_first(
     group: &Group,
-    division: &Division,
+    sharding: &Sharding,
     packed: &[f32],
 ) -> Result<Option<Vec<f32>>, Failure> {
-    let mut all = group.is_first().then(|| Vec::with_capacity(division.len()));
-    for (bucket, start) in division.packed_starts().into_iter().enumerate() {
-        let own = division.piece(bucket, group.rank()).len();
-        let found = begin(group, division, bucket, &packed[start..start + own]).wait()?;
+    let mut all = group.is_first().then(|| Vec::with_capacity(sharding.len()));
+    for (bucket, start) in sharding.packed_starts().into_iter().enumerate() {
+        let own = sharding.piece(bucket, group.rank()).len();
+        let found = begin(group, sharding, bucket, &packed[start..start + own]).wait()?;
         all.iter_mut().for_each(|all| all.extend_from_slice(found.f32()));
     }
     Ok(all)
 }
 
-/// The inverse of [`gathered`]: rank 0 has all numbers, and `take` is called with every bucket's number, its place and its numbers.
-pub(crate) fn spread(
+/// Broadcasts a vector of rank 0 bucket by bucket: `take` is called with each bucket's index and elements.
+pub(crate) fn broadcast_buckets(
     group: &Group,
-    division: &Division,
+    sharding: &Sharding,
     all: Option<&[f32]>,
     mut take: impl FnMut(usize, &[f32]),
 ) -> Result<(), Failure> {
-    for bucket in 0..division.buckets() {
-        let range = division.bucket(bucket);
+    for bucket in 0..sharding.buckets() {
+        let range = sharding.bucket(bucket);
         let mut numbers = Array::zeros(DType::F32, 1, range.len());
         if let Some(all) = all {
             numbers.f32_mut().copy_from_slice(&all[range]);
@@ -63,25 +67,25 @@ pub(crate) fn spread(
     Ok(())
 }
 
-/// Gives each rank what it owns of a vector that rank 0 has.
-pub(crate) fn spread_owned(
+/// Scatters a vector of rank 0: each rank gets its packed shard.
+pub(crate) fn scatter_owned(
     group: &Group,
-    division: &Division,
+    sharding: &Sharding,
     all: Option<&[f32]>,
     owned: &mut [f32],
 ) -> Result<(), Failure> {
-    let starts = division.packed_starts();
-    spread(group, division, all, |bucket, numbers| {
-        let (start, piece) = (division.bucket(bucket).start, division.piece(bucket, division.rank()));
+    let starts = sharding.packed_starts();
+    broadcast_buckets(group, sharding, all, |bucket, numbers| {
+        let (start, piece) = (sharding.bucket(bucket).start, sharding.piece(bucket, sharding.rank()));
         let own = &numbers[piece.start - start..piece.end - start];
         owned[starts[bucket]..][..own.len()].copy_from_slice(own);
     })
 }
 
-fn begin(group: &Group, division: &Division, bucket: usize, mine: &[f32]) -> Pending<Result<Array, Failure>> {
-    let lengths: Vec<usize> = (0..group.size()).map(|rank| 4 * division.piece(bucket, rank).len()).collect();
+fn begin(group: &Group, sharding: &Sharding, bucket: usize, mine: &[f32]) -> Pending<Result<Array, Failure>> {
+    let lengths: Vec<usize> = (0..group.size()).map(|rank| 4 * sharding.piece(bucket, rank).len()).collect();
     let mine = Array::from_f32(1, mine.len(), mine);
-    let mut all = Array::scratch(DType::F32, 1, division.bucket(bucket).len());
+    let mut all = Array::scratch(DType::F32, 1, sharding.bucket(bucket).len());
     group.begin(move |transport| {
         transport.all_gather(
             bytemuck::cast_slice(mine.f32()),

@@ -142,8 +142,8 @@ impl Params {
 
     fn send_everything(&self, mut reduction: Reduction, sums: &[GradientSum]) -> Reduction {
         let gradients = in_order(self.store.flat().gradients.lock());
-        for bucket in (0..reduction.division().buckets()).rev() {
-            let numbers = gradients.bucket(reduction.division().bucket(bucket), sums);
+        for bucket in (0..reduction.sharding().buckets()).rev() {
+            let numbers = gradients.bucket(reduction.sharding().bucket(bucket), sums);
             reduction.send(bucket, numbers);
         }
         reduction

@@ -33,7 +33,7 @@ impl Departure {
         places: Vec<(Range<usize>, bool)>,
         to_come: Option<Vec<u32>>,
     ) -> Departure {
-        let buckets = reduction.division().buckets();
+        let buckets = reduction.sharding().buckets();
         let mut departure = Departure {
             reduction,
             sums,
@@ -91,7 +91,7 @@ impl Departure {
 
     /// The parameters with numbers in a bucket.
     pub(super) fn parameters_in(&self, bucket: usize) -> Vec<usize> {
-        let range = self.reduction.division().bucket(bucket);
+        let range = self.reduction.sharding().bucket(bucket);
         let first = self.places.partition_point(|(place, _)| place.end <= range.start);
         let after = self.places.partition_point(|(place, _)| place.start < range.end);
         // With the one before: behind it there may be zeros of alignment that belong to the bucket.
@@ -110,8 +110,8 @@ impl Departure {
     }
 
     fn buckets_of(&self, index: usize) -> Range<usize> {
-        let division = self.reduction.division();
+        let sharding = self.reduction.sharding();
         let place = &self.places[index].0;
-        division.bucket_at(place.start)..division.bucket_at(place.end.saturating_sub(1)) + 1
+        sharding.bucket_at(place.start)..sharding.bucket_at(place.end.saturating_sub(1)) + 1
     }
 }

@@ -54,7 +54,7 @@ impl Buffer {
             return Buffer::from_free_list(pool.free_lists.take(bytes));
         }
         let Ok(allocation) = pool.regions.take(bytes, |capacity| Ok::<_, Infallible>(Block::new(capacity)));
-        // SAFETY: a allocation lies inside its block.
+        // SAFETY: an allocation lies inside its block.
         let start = unsafe { pool.regions.block(&allocation).start.add(allocation.offset) };
         Buffer::at(start, allocation.len, Backing::Region(allocation))
     }

@@ -252,7 +252,7 @@ impl FlatGradients {
     }
 
     fn send(&self, bucket: usize, departure: &mut Departure) {
-        let numbers = self.bucket(departure.reduction.division().bucket(bucket), &departure.sums);
+        let numbers = self.bucket(departure.reduction.sharding().bucket(bucket), &departure.sums);
         departure.reduction.send(bucket, numbers);
         departure.has_left(bucket);
     }
