@@ -1,117 +1,117 @@
-//! Gradients that leave for other ranks while the backward pass that writes them goes on.
+//! Gradient reduction that overlaps with the backward pass (as in DDP).
 //!
-//! A bucket may leave when nobody will write into it again. How often a pass writes into a parameter is known from the pass before:
-//! one with tied weights does so more than once. If a pass should write more often than that, what has left was not complete; then
-//! everything is sent again.
+//! A bucket may be sent when no more writes to it are expected. The number of writes of each parameter is
+//! known from the previous pass: tied weights are written more than once. If a pass writes more often than
+//! that, an incomplete bucket has been sent; then all buckets are sent again.
 
 use std::ops::Range;
 
 use super::batch_sums::GradientSum;
 use crate::collective::Reduction;
 
-/// Buckets on their way, and those that wait for the last write.
-pub(super) struct Departure {
+/// Buckets in flight, and those with pending writes.
+pub(super) struct OverlappedReduction {
     pub(super) reduction: Reduction,
-    /// Sums of earlier batches, the newest last.
+    /// Sums of earlier batches, newest last.
     pub(super) sums: Vec<GradientSum>,
-    /// Whether something was written after it had left.
-    pub(super) is_late: bool,
-    /// Place of every parameter, and whether it is frozen.
-    places: Vec<(Range<usize>, bool)>,
-    /// How many writes of each parameter are to come; none are known before the first pass.
-    to_come: Option<Vec<u32>>,
-    /// By bucket: parameters of which writes are to come.
-    unfinished: Vec<usize>,
-    /// Buckets that have not left: they leave from the last to the first.
-    left: usize,
+    /// Whether a bucket was written after it had been sent.
+    pub(super) sent_too_early: bool,
+    /// Range of every parameter, and whether it is frozen.
+    ranges: Vec<(Range<usize>, bool)>,
+    /// Pending writes of each parameter; `None` in the first pass.
+    pending_writes: Option<Vec<u32>>,
+    /// By bucket: parameters with pending writes.
+    unfinished_params: Vec<usize>,
+    /// Number of unsent buckets: they are sent from last to first.
+    unsent: usize,
 }
 
-impl Departure {
+impl OverlappedReduction {
     pub(super) fn new(
         reduction: Reduction,
         sums: Vec<GradientSum>,
-        places: Vec<(Range<usize>, bool)>,
-        to_come: Option<Vec<u32>>,
-    ) -> Departure {
+        ranges: Vec<(Range<usize>, bool)>,
+        pending_writes: Option<Vec<u32>>,
+    ) -> OverlappedReduction {
         let buckets = reduction.sharding().buckets();
-        let mut departure = Departure {
+        let mut overlapped = OverlappedReduction {
             reduction,
             sums,
-            is_late: false,
-            places,
-            to_come: None,
-            unfinished: vec![0; buckets],
-            left: buckets,
+            sent_too_early: false,
+            ranges,
+            pending_writes: None,
+            unfinished_params: vec![0; buckets],
+            unsent: buckets,
         };
-        match &to_come {
-            // Nothing leaves before the end.
-            None => departure.unfinished.fill(1),
-            Some(to_come) => {
-                for index in (0..departure.places.len()).filter(|&index| to_come[index] > 0) {
-                    departure.buckets_of(index).for_each(|bucket| departure.unfinished[bucket] += 1);
+        match &pending_writes {
+            // Nothing is sent before the end.
+            None => overlapped.unfinished_params.fill(1),
+            Some(pending_writes) => {
+                for index in (0..overlapped.ranges.len()).filter(|&index| pending_writes[index] > 0) {
+                    overlapped.buckets_of(index).for_each(|bucket| overlapped.unfinished_params[bucket] += 1);
                 }
             }
         }
-        departure.to_come = to_come;
-        departure
+        overlapped.pending_writes = pending_writes;
+        overlapped
     }
 
-    /// Takes note of a write that is done; whether some bucket may leave now.
-    pub(super) fn note(&mut self, index: usize) -> bool {
-        if self.buckets_of(index).end > self.left {
-            self.is_late = true;
+    /// Records a write; returns whether a bucket may be sent.
+    pub(super) fn record_write(&mut self, index: usize) -> bool {
+        if self.buckets_of(index).end > self.unsent {
+            self.sent_too_early = true;
         }
         let buckets = self.buckets_of(index);
-        let Some(to_come) = &mut self.to_come else { return false };
-        match &mut to_come[index] {
-            // One that was not expected.
+        let Some(pending_writes) = &mut self.pending_writes else { return false };
+        match &mut pending_writes[index] {
+            // An unexpected write.
             0 => return false,
             writes => *writes -= 1,
         }
-        if to_come[index] > 0 {
+        if pending_writes[index] > 0 {
             return false;
         }
-        buckets.for_each(|bucket| self.unfinished[bucket] -= 1);
-        self.next().is_some()
+        buckets.for_each(|bucket| self.unfinished_params[bucket] -= 1);
+        self.next_ready().is_some()
     }
 
-    /// The bucket that may leave now, if there is one.
-    pub(super) fn next(&self) -> Option<usize> {
-        self.left.checked_sub(1).filter(|&bucket| self.unfinished[bucket] == 0)
+    /// The bucket that may be sent, if any.
+    pub(super) fn next_ready(&self) -> Option<usize> {
+        self.unsent.checked_sub(1).filter(|&bucket| self.unfinished_params[bucket] == 0)
     }
 
-    /// The bucket that leaves next, ready or not.
-    pub(super) fn last_chance(&self) -> Option<usize> {
-        self.left.checked_sub(1)
+    /// The next bucket to send, complete or not.
+    pub(super) fn next_unsent(&self) -> Option<usize> {
+        self.unsent.checked_sub(1)
     }
 
-    pub(super) fn has_left(&mut self, bucket: usize) {
-        self.left = bucket;
+    pub(super) fn set_sent(&mut self, bucket: usize) {
+        self.unsent = bucket;
     }
 
-    /// The parameters with numbers in a bucket.
+    /// The parameters with elements in a bucket.
     pub(super) fn parameters_in(&self, bucket: usize) -> Vec<usize> {
-        let range = self.reduction.sharding().bucket(bucket);
-        let first = self.places.partition_point(|(place, _)| place.end <= range.start);
-        let after = self.places.partition_point(|(place, _)| place.start < range.end);
-        // With the one before: behind it there may be zeros of alignment that belong to the bucket.
+        let bucket = self.reduction.sharding().bucket(bucket);
+        let first = self.ranges.partition_point(|(range, _)| range.end <= bucket.start);
+        let after = self.ranges.partition_point(|(range, _)| range.start < bucket.end);
+        // Include the previous parameter: the alignment padding behind it may belong to the bucket.
         (first.saturating_sub(1)..after).collect()
     }
 
-    /// Whether a parameter's gradient is zero whatever was written.
+    /// Whether a parameter's gradient counts as zero.
     pub(super) fn is_frozen(&self, index: usize) -> bool {
-        self.places[index].1
+        self.ranges[index].1
     }
 
-    /// The place of a parameter with the zeros of alignment behind it.
-    pub(super) fn place(&self, index: usize) -> (Range<usize>, usize) {
-        let end = self.places.get(index + 1).map_or(self.places[index].0.end, |(next, _)| next.start);
-        (self.places[index].0.clone(), end)
+    /// The range of a parameter, and the end of the alignment padding behind it.
+    pub(super) fn range_of(&self, index: usize) -> (Range<usize>, usize) {
+        let end = self.ranges.get(index + 1).map_or(self.ranges[index].0.end, |(next, _)| next.start);
+        (self.ranges[index].0.clone(), end)
     }
 
     fn buckets_of(&self, index: usize) -> Range<usize> {
         let sharding = self.reduction.sharding();
-        let place = &self.places[index].0;
-        sharding.bucket_at(place.start)..sharding.bucket_at(place.end.saturating_sub(1)) + 1
+        let range = &self.ranges[index].0;
+        sharding.bucket_at(range.start)..sharding.bucket_at(range.end.saturating_sub(1)) + 1
     }
 }

@@ -1,10 +1,10 @@
-//! Parameters that several processes have alike.
+//! Parameters that are the same on all ranks.
 
 use super::Params;
-use crate::collective::{Sharding, Failure, Group, broadcast_buckets};
+use crate::collective::{Failure, Group, Sharding, broadcast_buckets};
 
 impl Params {
-    /// Replaces the flat vectors of all ranks by that of rank 0.
+    /// Broadcasts the flat vector of rank 0 to all ranks.
     pub fn set_from_first(&self, group: &Group) -> Result<(), Failure> {
         let sharding = Sharding::new(self.flat_len(), group.size(), group.rank());
         let mine = group.is_first().then(|| self.to_vec());

@@ -128,7 +128,7 @@ impl Int8Matrix {
     ///
     /// # Panics
     /// If there are not as many.
-    pub fn write_numbers(&self, channels: Channels, out: &mut [f32]) {
+    pub fn dequantize_into(&self, channels: Channels, out: &mut [f32]) {
         assert_eq!(
             out.len(),
             self.k * self.n,
