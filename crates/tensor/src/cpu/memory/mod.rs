@@ -1,7 +1,7 @@
-//! The buffer pool: memory is reused, not asked for, so a training step at steady state asks the system for nothing.
+//! The buffer pool: memory is reused, so a training step at steady state allocates nothing.
 //!
-//! Large buffers lie side by side in `regions`. Small ones, and those of tasks, whose order is chance, are whole blocks
-//! that wait on `free_lists` for a request of their size.
+//! Large buffers are allocated in `regions`. Small ones, and those of tasks, which come in random order, are
+//! whole blocks in `free_lists` by size class.
 
 mod free_lists;
 mod system;
@@ -14,31 +14,31 @@ use std::sync::{Mutex, OnceLock};
 use memmap2::MmapMut;
 
 use crate::cpu::threads;
-use crate::regions::{Growth, Allocation, Regions};
-use free_lists::{SMALLEST, FreeLists};
+use crate::regions::{Allocation, Growth, Regions};
+use free_lists::{FreeLists, SMALLEST};
 pub use system::bytes_from_system;
 use system::{Block, HUGE_PAGE};
 
-/// From here on a buffer is large.
+/// Buffers of at least this size are large.
 const LARGE: usize = 64 << 10;
 
 /// Regions of large buffers.
 const GROWTH: Growth = Growth { alignment: 4096, min_region: HUGE_PAGE, quarter_cap: 16 << 20 };
 
-/// A piece of pooled, 64-byte aligned memory. Fresh memory is zeroed, reused memory holds what it held: it is
-/// always initialised, so reading it is never undefined.
+/// A buffer of pooled, 64-byte aligned memory. New memory is zeroed, reused memory keeps its old contents: it
+/// is always initialised, so reading it is never undefined behaviour.
 pub(crate) struct Buffer {
     start: NonNull<u8>,
     capacity: usize,
-    /// Always there, until it is dropped.
+    /// Always `Some` until it is dropped.
     backing: Option<Backing>,
 }
 
-/// Where a buffer goes when it is dropped.
+/// The origin of a buffer's memory, to which it returns.
 enum Backing {
     FreeList(Block),
     Region(Allocation),
-    /// Back to the system.
+    /// Unmapped on drop.
     Lazy(#[allow(dead_code, reason = "it is the memory")] MmapMut),
 }
 
@@ -50,7 +50,7 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
         let mut pool = pool().lock().expect("pool lock");
-        if bytes < LARGE || threads::is_inside_part() {
+        if bytes < LARGE || threads::is_inside_operation() {
             return Buffer::from_free_list(pool.free_lists.take(bytes));
         }
         let Ok(allocation) = pool.regions.take(bytes, |capacity| Ok::<_, Infallible>(Block::new(capacity)));
@@ -59,22 +59,22 @@ impl Buffer {
         Buffer::at(start, allocation.len, Backing::Region(allocation))
     }
 
-    /// For what is taken once and stays: nobody else will look for its size class, so nothing is added to it, and it does
-    /// not stand between buffers that come and go.
+    /// A buffer that is allocated once and stays: its size is not rounded up to a size class, and it does not
+    /// fragment the regions.
     pub(crate) fn permanent(bytes: usize) -> Buffer {
         let capacity = bytes.next_multiple_of(SMALLEST).max(SMALLEST);
         let free = pool().lock().expect("pool lock").free_lists.take_free(capacity);
         Buffer::from_free_list(free.unwrap_or_else(|| Block::new(capacity)))
     }
 
-    /// Zeros that take no memory until they are written: for numbers that may never be asked for.
+    /// Zeros whose pages are allocated when they are written: for values that may never be needed.
     pub(crate) fn lazy(bytes: usize) -> Buffer {
         match MmapMut::map_anon(bytes.max(1)) {
             Ok(mut memory) => {
                 let start = NonNull::new(memory.as_mut_ptr()).expect("mapped memory is somewhere");
                 Buffer::at(start, memory.len(), Backing::Lazy(memory))
             }
-            // A system without such memory gives what it has.
+            // A system without mmap uses ordinary memory.
             Err(_) => Buffer::permanent(bytes),
         }
     }
@@ -120,8 +120,8 @@ pub fn bytes_in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
 
-/// The most bytes that are in use at a time while `work` runs, beyond those that are in use before. Counts for the whole
-/// process, one such count at a time.
+/// Peak of the bytes in use while `work` runs, beyond those in use before. Counts for the whole process, one
+/// measurement at a time.
 pub fn peak_bytes_in_use(work: impl FnOnce()) -> usize {
     let before = bytes_in_use();
     PEAK_IN_USE.store(before, Ordering::Relaxed);
@@ -129,7 +129,7 @@ pub fn peak_bytes_in_use(work: impl FnOnce()) -> usize {
     PEAK_IN_USE.load(Ordering::Relaxed).saturating_sub(before)
 }
 
-/// Gives all memory that nobody uses back to the system, for instance after a change of model or batch size.
+/// Returns all unused memory to the system, for instance after a change of model or batch size.
 pub fn trim() {
     let mut pool = pool().lock().expect("pool lock");
     pool.free_lists = FreeLists::default();
@@ -151,14 +151,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lasts_wastes_less_than_a_cache_line() {
+    fn permanent_buffers_waste_less_than_a_cache_line() {
         assert_eq!(Buffer::permanent(0).capacity, SMALLEST);
         assert_eq!(Buffer::permanent(1_234_567).capacity, 1_234_624);
     }
 
     #[test]
     fn a_dropped_buffer_is_used_again() {
-        // Of a size that no other test has, and small: large ones have their own tests.
+        // A size that no other test uses, and a small one: large buffers have their own tests.
         let bytes = 54_321;
         let first = Buffer::new(bytes);
         let address = first.start;

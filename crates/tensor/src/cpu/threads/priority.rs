@@ -1,87 +1,89 @@
-//! Who goes first when several threads compute at once.
+//! Priorities of threads that compute at the same time.
 //!
-//! Work may have a rank: the lower, the sooner somebody expects its end. A thread announces its rank while it is at work
-//! ([`ranked`]), and between the tasks of its parallel regions it gives way to work of a lower rank: it leaves the cores
-//! and the pool to it until it is done. For nothing to wait for ever, a thread that has given way for [`PATIENCE`]
-//! insists and computes for a [`SLICE`], by itself.
+//! Work may have a priority; lower numbers are more urgent. A thread registers its priority while it works
+//! ([`with_priority`]), and between the tasks of its parallel regions it yields the cores and the pool to
+//! more urgent work until that is done. Against starvation, a thread that has yielded for [`MAX_WAIT`]
+//! resumes alone for a [`TIME_SLICE`].
 //!
-//! Giving way takes as long as a task. So that work which takes less than that need not wait for a core, half of the threads
-//! are left free for it, and for whoever brings it and takes it away, while it was seen [lately](LATELY).
+//! Yielding takes as long as a task. So that urgent work that is shorter than a task need not wait for a
+//! core, half of the threads are reserved for it, and for the threads that deliver its requests and results,
+//! while it was active [recently](RECENT).
 //!
-//! Work without a rank, such as training or a command, neither announces itself nor gives way.
+//! Work without a priority, such as training or a command, neither registers nor yields.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Ranks are below this.
-pub const RANKS: usize = 4;
+/// Number of priorities.
+pub const PRIORITIES: usize = 4;
 
-/// How long work gives way.
-const PATIENCE: Duration = Duration::from_millis(20);
-/// How long it insists afterwards: a fifth of a core is the least that it gets.
-const SLICE: Duration = Duration::from_millis(5);
+/// How long work yields at most.
+const MAX_WAIT: Duration = Duration::from_millis(20);
+/// How long it then computes: it gets at least a fifth of a core.
+const TIME_SLICE: Duration = Duration::from_millis(5);
 
-/// How long work is expected to come again.
-const LATELY: Duration = Duration::from_millis(500);
+/// How long after urgent work more of it is expected.
+const RECENT: Duration = Duration::from_millis(500);
 
-/// When work of each rank was last announced, in milliseconds since [`since_start`] began; 0 for never.
-static LAST_AT_WORK: [AtomicU64; RANKS] = [const { AtomicU64::new(0) }; RANKS];
-/// Threads at work, by rank.
-static AT_WORK: [AtomicUsize; RANKS] = [const { AtomicUsize::new(0) }; RANKS];
-/// For those who give way: work has ended.
-static ENDED: Condvar = Condvar::new();
-static ENDING: Mutex<()> = Mutex::new(());
+/// When work of each priority last began, in milliseconds since [`since_start`] began; 0 for never.
+static LAST_ACTIVE: [AtomicU64; PRIORITIES] = [const { AtomicU64::new(0) }; PRIORITIES];
+/// Active threads, by priority.
+static ACTIVE: [AtomicUsize; PRIORITIES] = [const { AtomicUsize::new(0) }; PRIORITIES];
+/// Wakes yielding threads: work has ended.
+static WORK_ENDED: Condvar = Condvar::new();
+static WORK_ENDED_LOCK: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    static RANK: Cell<Option<usize>> = const { Cell::new(None) };
-    static PATIENCE_HERE: Cell<Duration> = const { Cell::new(PATIENCE) };
-    static INSISTS_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
+    static PRIORITY: Cell<Option<usize>> = const { Cell::new(None) };
+    static MAX_WAIT_HERE: Cell<Duration> = const { Cell::new(MAX_WAIT) };
+    static RESUMED_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Does `work` with a rank on this thread. Results do not depend on it.
+/// Runs `work` with a priority on this thread. Results do not depend on it.
 ///
 /// # Panics
-/// If the rank is not below [`RANKS`].
-pub fn ranked<R>(rank: usize, work: impl FnOnce() -> R) -> R {
-    struct Announced {
-        rank: usize,
+/// If the priority is not below [`PRIORITIES`].
+pub fn with_priority<R>(priority: usize, work: impl FnOnce() -> R) -> R {
+    struct Active {
+        priority: usize,
         before: Option<usize>,
     }
-    impl Drop for Announced {
+    impl Drop for Active {
         fn drop(&mut self) {
-            RANK.set(self.before);
-            AT_WORK[self.rank].fetch_sub(1, Ordering::SeqCst);
-            // Whoever has just found that it must give way holds the lock until it waits.
-            drop(ENDING.lock().unwrap_or_else(PoisonError::into_inner));
-            ENDED.notify_all();
+            PRIORITY.set(self.before);
+            ACTIVE[self.priority].fetch_sub(1, Ordering::SeqCst);
+            // A thread that has just decided to yield holds the lock until it waits.
+            drop(WORK_ENDED_LOCK.lock().unwrap_or_else(PoisonError::into_inner));
+            WORK_ENDED.notify_all();
         }
     }
-    assert!(rank < RANKS, "rank {rank} of {RANKS}");
-    AT_WORK[rank].fetch_add(1, Ordering::SeqCst);
-    LAST_AT_WORK[rank].store(since_start(), Ordering::Relaxed);
-    let _announced = Announced { rank, before: RANK.replace(Some(rank)) };
+    assert!(priority < PRIORITIES, "priority {priority} of {PRIORITIES}");
+    ACTIVE[priority].fetch_add(1, Ordering::SeqCst);
+    LAST_ACTIVE[priority].store(since_start(), Ordering::Relaxed);
+    let _active = Active { priority, before: PRIORITY.replace(Some(priority)) };
     work()
 }
 
-/// The rank of this thread's work, if it gives way to any.
-pub(super) fn rank() -> Option<usize> {
-    RANK.get().filter(|&rank| rank > 0)
+/// The priority of this thread's work, unless it is the most urgent one, which never yields.
+pub(super) fn priority() -> Option<usize> {
+    PRIORITY.get().filter(|&priority| priority > 0)
 }
 
-/// Whether more urgent work is being done.
-pub(super) fn must_give_way(rank: usize) -> bool {
-    AT_WORK[..rank].iter().any(|at_work| at_work.load(Ordering::Relaxed) > 0)
+/// Whether more urgent work is active.
+pub(super) fn must_yield(priority: usize) -> bool {
+    ACTIVE[..priority].iter().any(|active| active.load(Ordering::Relaxed) > 0)
 }
 
-/// Whether a thread of so many is left free by work of a rank: the second half are while more urgent work was there lately.
-pub(super) fn is_left_free(rank: usize, thread: usize, threads: usize) -> bool {
+/// Whether a thread is reserved for more urgent work: the second half of the threads are if such work was
+/// active recently.
+pub(super) fn is_reserved(priority: usize, thread: usize, threads: usize) -> bool {
     if thread < (threads / 2).max(1) {
         return false;
     }
-    let latest = LAST_AT_WORK[..rank].iter().map(|last| last.load(Ordering::Relaxed)).max().unwrap_or(0);
-    latest > 0 && since_start().saturating_sub(latest) < LATELY.as_millis() as u64
+    let latest = LAST_ACTIVE[..priority].iter().map(|last| last.load(Ordering::Relaxed)).max().unwrap_or(0);
+    latest > 0 && since_start().saturating_sub(latest) < RECENT.as_millis() as u64
 }
 
 /// Milliseconds since the first call, from 1 on.
@@ -90,35 +92,35 @@ fn since_start() -> u64 {
     1 + START.get_or_init(Instant::now).elapsed().as_millis() as u64
 }
 
-/// What work may do after it has given way.
+/// How work may continue after it has yielded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// Nothing more urgent is being done: all threads are there to help.
-    Clear,
-    /// It has waited for long enough, and goes on by itself.
-    Insist,
+pub(super) enum AfterYield {
+    /// Nothing more urgent is active: it may use all threads.
+    AllThreads,
+    /// It has waited long enough, and continues on its own thread only.
+    Alone,
 }
 
-/// Waits until nothing more urgent is being done, but not for ever.
-pub(super) fn give_way(rank: usize) -> Way {
-    if !must_give_way(rank) {
-        return Way::Clear;
+/// Waits until nothing more urgent is active, but not longer than [`MAX_WAIT`].
+pub(super) fn yield_to_urgent(priority: usize) -> AfterYield {
+    if !must_yield(priority) {
+        return AfterYield::AllThreads;
     }
-    if INSISTS_UNTIL.get().is_some_and(|until| Instant::now() < until) {
-        return Way::Insist;
+    if RESUMED_UNTIL.get().is_some_and(|until| Instant::now() < until) {
+        return AfterYield::Alone;
     }
-    let ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
-    let waited = ENDED.wait_timeout_while(ending, PATIENCE_HERE.get(), |()| must_give_way(rank));
-    let (_ending, result) = waited.unwrap_or_else(PoisonError::into_inner);
+    let lock = WORK_ENDED_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = WORK_ENDED.wait_timeout_while(lock, MAX_WAIT_HERE.get(), |()| must_yield(priority));
+    let (_lock, result) = waited.unwrap_or_else(PoisonError::into_inner);
     if result.timed_out() {
-        INSISTS_UNTIL.set(Some(Instant::now() + SLICE));
-        return Way::Insist;
+        RESUMED_UNTIL.set(Some(Instant::now() + TIME_SLICE));
+        return AfterYield::Alone;
     }
-    Way::Clear
+    AfterYield::AllThreads
 }
 
-/// Sets how long this thread gives way, for tests.
+/// Sets how long this thread yields, for tests.
 #[cfg(test)]
-pub(super) fn set_patience(patience: Duration) {
-    PATIENCE_HERE.set(patience);
+pub(super) fn set_max_wait(max_wait: Duration) {
+    MAX_WAIT_HERE.set(max_wait);
 }

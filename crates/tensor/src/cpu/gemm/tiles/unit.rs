@@ -15,7 +15,7 @@ use crate::cpu::system;
 /// Asks the kernel, once for the process, to let threads use the tile registers.
 pub(crate) fn is_permitted() -> bool {
     static PERMITTED: OnceLock<bool> = OnceLock::new();
-    *PERMITTED.get_or_init(|| has_amx_bf16() && system::permits_tiles())
+    *PERMITTED.get_or_init(|| has_amx_bf16() && system::request_amx())
 }
 
 fn has_amx_bf16() -> bool {
