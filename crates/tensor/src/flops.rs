@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! product of m × k and k × n    2 m k n            a multiplication and an addition
-//! attention                     2 p h (d_k + d_v)  p: pairs of query and key that causal masks and windows let see, h heads
+//! attention                     2 p h (d_k + d_v)  p: unmasked pairs of query and key, h heads
 //! ```
 //!
 //! Only matrix products are counted: linear layers, output projections, convolutions, recurrent steps and

@@ -15,7 +15,7 @@ pub struct Ragged {
 struct Offsets {
     /// `rows[i]..rows[i + 1]` are the rows of sequence `i`.
     rows: Box<[usize]>,
-    /// How many sequences there are before those that only fill a batch up.
+    /// Number of real sequences; the padding sequences follow them.
     real: usize,
 }
 
@@ -77,7 +77,7 @@ impl Ragged {
         Ragged { offsets: Arc::new(Offsets { rows: all.offsets.rows.clone(), real: self.offsets.real }) }
     }
 
-    /// How many sequences there are before those that only fill a batch up.
+    /// Number of real sequences; the padding sequences follow them.
     pub fn real_sequences(&self) -> usize {
         self.offsets.real
     }

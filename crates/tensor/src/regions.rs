@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_over_sizes_that_were_seen_gets_the_places_it_had() {
+    fn a_repeated_step_gets_the_same_addresses() {
         let mut memory = Memory::new();
         let short = [70_000, 900_000, 3 << 20, 20 << 20, 100_000, 5 << 20];
         let long = [4 << 20, 1 << 20, 90_000, 33 << 20, 7 << 20, 7 << 20, 250_000, 6 << 20];
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_was_given_back_is_one_again_and_can_be_trimmed() {
+    fn freed_ranges_are_merged_and_can_be_trimmed() {
         let mut memory = Memory::new();
         let allocations = [0, 1, 2, 3].map(|_| memory.take(GROWTH.min_region / 4));
         assert_eq!(memory.regions.by_age.len(), 1);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_not_to_be_had_changes_nothing() {
+    fn a_failed_allocation_changes_nothing() {
         let mut memory = Memory::new();
         let first = memory.take(100);
         let (capacity, regions) = (memory.regions.capacity, memory.regions.by_age.len());

@@ -10,7 +10,7 @@ use crate::cpu::threads::{SharedMut, parallel};
 /// threads.
 const CONVERTED: usize = 32 * 1024;
 
-/// Writes `from` into `to` (as many elements), in `to`'s type.
+/// Copies `from` into `to`, which has the same number of elements, in `to`'s type.
 pub(super) fn convert(from: &Array, to: &mut Array) {
     assert_eq!(from.len(), to.len(), "convert: {from:?} to {to:?}");
     let n = from.len();

@@ -148,7 +148,7 @@ impl Array {
         self.dtype
     }
 
-    /// The same memory with another shape of as many elements.
+    /// The same memory with another shape and the same number of elements.
     pub fn reshaped(mut self, rows: usize, width: usize) -> Array {
         assert_eq!(self.len(), rows * width, "reshape: {}×{} to {rows}×{width}", self.rows, self.width);
         (self.rows, self.width) = (rows, width);
@@ -239,7 +239,7 @@ impl Array {
         }
     }
 
-    /// Overwrites an f32 array with `values`, which must be as many.
+    /// Overwrites an f32 array with `values` of the same length.
     pub fn copy_from(&mut self, values: &[f32]) {
         let len = self.len();
         assert_eq!(values.len(), len, "Array::copy_from: {} values for {self:?}", values.len());

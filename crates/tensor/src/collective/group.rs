@@ -185,7 +185,7 @@ impl Group {
             let mut rest = &all[..];
             Ok(lengths
                 .iter()
-                .map(|&length| rest.split_off(..length).expect("as long as all").to_vec())
+                .map(|&length| rest.split_off(..length).expect("within all bytes").to_vec())
                 .collect())
         })
     }

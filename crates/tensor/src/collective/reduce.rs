@@ -1,7 +1,7 @@
 //! Reduce-scatter over all ranks: each receives its piece of everyone's buckets and adds them in tree order.
 //!
 //! ```text
-//! all to all   rank r sends piece q of its bucket to rank q and receives R pieces, as many numbers as the bucket has
+//! all-to-all   rank r sends piece q of its bucket to rank q and receives R pieces, together as long as the bucket
 //! sum          (p₀ + p₁) + (p₂ + p₃) …
 //! ```
 //!

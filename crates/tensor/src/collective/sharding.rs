@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! vector    chunk chunk chunk … | chunk chunk …      buckets of some chunks each, sent one after the other
-//! bucket    rank 0's chunks, rank 1's, …             so every bucket keeps all ranks busy alike
+//! bucket    rank 0's chunks, rank 1's, …             so every bucket occupies all ranks equally
 //! ```
 //!
 //! A rank stores its shard packed: its pieces of all buckets, one after the other. A single rank owns

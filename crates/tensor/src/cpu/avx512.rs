@@ -40,14 +40,14 @@ mod tests {
     use crate::cpu::isa::Isa;
 
     #[test]
-    fn exp_matches_double_precision_and_has_the_right_ends() {
+    fn exp_matches_double_precision_and_has_the_right_limits() {
         if !Isa::Avx512.is_available() {
             return;
         }
         let values: Vec<f32> = (0..20_000).map(|i| -100.0 + i as f32 * 0.0094).collect();
         for x in values.chunks_exact(16) {
             let mut y = [0.0_f32; 16];
-            // SAFETY: AVX-512 is there; 16 numbers on both sides.
+            // SAFETY: AVX-512 is available; 16 values on both sides.
             unsafe { _mm512_storeu_ps(y.as_mut_ptr(), exp(_mm512_loadu_ps(x.as_ptr()))) };
             for (&x, &y) in x.iter().zip(&y) {
                 let exact = f64::from(x).exp();

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exp_is_accurate_and_has_the_right_ends() {
+    fn exp_is_accurate_and_has_the_right_limits() {
         let mut x = -86.0_f32;
         while x < 87.5 {
             let (ours, exact) = (f64::from(exp(x)), f64::from(x).exp());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn gelu_by_tanh_and_silu_are_accurate_and_have_the_right_ends() {
+    fn gelu_by_tanh_and_silu_are_accurate_and_have_the_right_limits() {
         let exact_gelu = |x: f64| {
             0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
         };
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn tanh_and_sigmoid_are_accurate_and_have_the_right_ends() {
+    fn tanh_and_sigmoid_are_accurate_and_have_the_right_limits() {
         for i in -2000..=2000 {
             let x = i as f32 * 0.005;
             let exact = f64::from(x).tanh();

@@ -124,7 +124,7 @@ impl Drop for Unfinished {
 }
 
 fn begin() {
-    assert!(!is_in_step(), "a step within a step");
+    assert!(!is_in_step(), "a step must not begin inside another step");
     active_gpu().plans.workspace(0);
     let mut guard = STEPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let steps = guard.get_or_insert_with(Steps::new);

@@ -34,9 +34,9 @@ pub enum Unavailable {
     TooOld {
         /// The GPU's name.
         name: String,
-        /// First number of its compute capability.
+        /// Major version of its compute capability.
         major: i32,
-        /// Second number.
+        /// Minor version.
         minor: i32,
     },
 }

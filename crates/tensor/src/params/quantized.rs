@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_int8_weight_is_dequantized_when_its_values_are_asked_for() {
+    fn an_installed_int8_weight_is_dequantized_when_its_values_are_needed() {
         for channels in [Channels::Columns, Channels::Rows] {
             let from = weight(&Params::new(3), channels);
             let given = Params::new(3);
@@ -272,7 +272,7 @@ mod tests {
             sender.send("read").expect("the test");
         });
         let limit = std::time::Duration::from_secs(60);
-        let order = [(); 2].map(|()| ended.recv_timeout(limit).expect("neither thread waits for ever"));
+        let order = [(); 2].map(|()| ended.recv_timeout(limit).expect("no deadlock"));
         assert_eq!(order, ["read", "written"]);
     }
 }

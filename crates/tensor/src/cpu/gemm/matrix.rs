@@ -79,7 +79,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// The elements as they lie in memory.
+    /// The elements in memory order.
     pub(crate) fn numbers(self) -> Numbers<'a> {
         match self.elements {
             Elements::F32(values) => Numbers::F32(values),

@@ -7,8 +7,7 @@
 //!
 //! - `panels`: f32 fused multiply-add (AVX-512, AVX2, NEON) or plain Rust. A bf16 product runs the same
 //! kernel on operands rounded to bf16, so that a bf16 model gives the same results on every machine.
-//!   operands rounded to bf16, so that a bf16 model means the same on every machine.
-//! - `tiles`: AMX, bf16 operands with f32 sums; for many rows also singles, each cut into three bf16.
+//! - `tiles`: AMX, bf16 operands with f32 accumulation; with many rows also f32, each split into three bf16.
 
 mod finish;
 pub(crate) mod int8;

@@ -144,7 +144,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Packs row-major matrices of as many rows for a product in `dtype`.
+    /// Packs row-major matrices with the same number of rows for a product in `dtype`.
     pub(crate) fn new(left: Matrix<'_>, right: Matrix<'_>, dtype: DType) -> Piece {
         let mut piece = Piece::scratch(left.rows, left.columns, right.columns, dtype);
         piece.fill(left, right);

@@ -24,7 +24,7 @@ pub(super) struct Left<'a> {
     pub(super) stride: usize,
     /// The sums of the rows' integers.
     pub(super) sums: &'a [i32],
-    /// Whether these are the first rows that meet a strip.
+    /// Whether these are the first rows that are multiplied with the strip.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 ask"))]
     pub(super) is_first: bool,
 }

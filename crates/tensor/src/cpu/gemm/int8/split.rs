@@ -29,7 +29,7 @@ impl Split {
         let zero = _mm256_setzero_si256();
         let mut correction = zero;
         for half in 0..2 {
-            // SAFETY: the caller's promise; a half is eight numbers of four bytes.
+            // SAFETY: the caller's promise; a half is eight 32-bit integers.
             unsafe {
                 let integers = _mm256_loadu_si256(integers.add(half * 32).cast());
                 let (magnitudes, signs) = (_mm256_abs_epi8(integers), _mm256_cmpgt_epi8(zero, integers));

@@ -68,7 +68,7 @@ fn block<const ROWS: usize, const VECTORS: usize, const INTERLEAVED: bool>(
         for (r, block) in block.iter().enumerate() {
             let out = &mut sums[r * PANEL + column..][..VECTORS * WIDE];
             for (vector, out) in block.iter().zip(out.chunks_exact_mut(WIDE)) {
-                // SAFETY: four numbers.
+                // SAFETY: four elements.
                 unsafe { vst1q_f32(out.as_mut_ptr(), *vector) };
             }
         }
@@ -79,7 +79,7 @@ fn block<const ROWS: usize, const VECTORS: usize, const INTERLEAVED: bool>(
 #[target_feature(enable = "neon")]
 fn load<const VECTORS: usize>(values: &[f32]) -> [float32x4_t; VECTORS] {
     let values = &values[..VECTORS * WIDE];
-    // SAFETY: `VECTORS` times four numbers.
+    // SAFETY: `VECTORS` times four elements.
     std::array::from_fn(|vector| unsafe { vld1q_f32(values.as_ptr().add(vector * WIDE)) })
 }
 

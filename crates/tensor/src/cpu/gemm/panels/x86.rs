@@ -62,12 +62,12 @@ pub(super) fn interleave14(rows: &[f32], row_stride: usize, k: usize, out: &mut 
         let mask = ((1_u32 << count) - 1) as __mmask16;
         let mut square = [_mm512_setzero_si512(); 16];
         for (r, row) in square.iter_mut().enumerate().take(TALLEST) {
-            // SAFETY: `count` numbers of row r are there; the others are masked.
+            // SAFETY: `count` elements of row r are in bounds; the others are masked.
             *row =
                 unsafe { _mm512_maskz_loadu_epi32(mask, rows.as_ptr().add(r * row_stride + first).cast()) };
         }
         for (i, column) in transpose(square).into_iter().enumerate().take(count) {
-            // SAFETY: fourteen numbers fit there; the others are masked.
+            // SAFETY: fourteen elements fit; the others are masked.
             unsafe {
                 let place = out.as_mut_ptr().add((first + i) * TALLEST).cast();
                 _mm512_mask_storeu_epi32(place, COLUMN, column);

@@ -34,7 +34,7 @@ impl Bf16Part {
     }
 }
 
-/// Which operand a block is for, and how that operand lies in memory.
+/// Which operand a block belongs to, and the memory order of that operand.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     /// A row-major right side: rows are paired.
@@ -66,7 +66,7 @@ pub(super) fn pack(matrix: Matrix<'_>, corner: Corner, side: Side, part: Bf16Par
     }
     let (start, stride) = (row * matrix.row_stride + column, matrix.row_stride);
     let end = start + (SIDE - 1) * stride + SIDE;
-    // SAFETY: by `whole` all 32 numbers of each of the 32 rows are there.
+    // SAFETY: by `whole` all 32 elements of each of the 32 rows are in bounds.
     unsafe {
         match (matrix.elements, part) {
             (Elements::Bf16(values), Bf16Part::Rounded | Bf16Part::Split(0)) => {
@@ -98,7 +98,7 @@ fn whole<T>(values: &[T], start: usize, end: usize) -> *const T {
 /// block stays in registers.
 ///
 /// # Safety
-/// `load` must be able to read 32 numbers at `start` and at the 31 rows behind it, and the CPU must have AVX-512.
+/// `load` must be able to read 32 elements at `start` and at the 31 rows behind it, and the CPU must have AVX-512.
 #[inline(always)]
 unsafe fn arrange<T>(
     start: *const T,
