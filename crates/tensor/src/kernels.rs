@@ -1,9 +1,9 @@
-//! The CUDA kernels of everything that has some: compiled all at once. This list stands outside the order of modules.
+//! All CUDA modules, which are compiled together. This list is exempt from the module order.
 
 use crate::cuda::{self, Module};
 use crate::{array, collective, ops};
 
-/// One line each.
+/// One module per line.
 pub(crate) fn all() -> [&'static Module; 28] {
     [
         &array::cuda::MODULE,
@@ -33,6 +33,6 @@ pub(crate) fn all() -> [&'static Module; 28] {
         &ops::cached_attention::cuda::MODULE,
         &ops::top_k::cuda::MODULE,
         &collective::gpus::MODULE,
-        &cuda::FEED,
+        &cuda::UPLOAD_RING,
     ]
 }

@@ -1,55 +1,54 @@
-//! Blocks by size: one that is given back waits on the shelf of its size class for the next request of that class. There
-//! are eight classes to an octave (at most one eighth is wasted), because batches of sentences differ a little in size
-//! from step to step and should still find each other's memory.
+//! Free lists of blocks by size class. There are eight classes per octave (at most one eighth is wasted), so
+//! that batches of slightly different sizes reuse each other's memory.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::system::Block;
-use crate::cpu::threads::{is_inside_part, task_serial, thread_count};
+use crate::cpu::threads::{is_inside_operation, task_serial, thread_count};
 
 /// The smallest class.
 pub(super) const SMALLEST: usize = 64;
 
 /// Free blocks by their capacity.
 #[derive(Default)]
-pub(super) struct Shelves(HashMap<usize, Shelf>);
+pub(super) struct FreeLists(HashMap<usize, FreeList>);
 
 /// Free blocks of one size class.
 #[derive(Default)]
-struct Shelf {
+struct FreeList {
     blocks: Vec<Block>,
-    /// Blocks that were taken from the system before they were needed.
+    /// Blocks that were allocated in advance.
     spares: usize,
 }
 
-impl Shelves {
+impl FreeLists {
     pub(super) fn take(&mut self, bytes: usize) -> Block {
         let capacity = size_class(bytes);
-        if is_inside_part() {
+        if is_inside_operation() {
             let taken = TASK.with_borrow_mut(|task| task.take(capacity));
-            self.0.entry(capacity).or_default().lay_in(capacity, taken * thread_count());
+            self.0.entry(capacity).or_default().add_spares(capacity, taken * thread_count());
         }
-        self.take_idle(capacity).unwrap_or_else(|| Block::new(capacity))
+        self.take_free(capacity).unwrap_or_else(|| Block::new(capacity))
     }
 
     /// A free block of exactly this capacity.
-    pub(super) fn take_idle(&mut self, capacity: usize) -> Option<Block> {
+    pub(super) fn take_free(&mut self, capacity: usize) -> Option<Block> {
         self.0.get_mut(&capacity)?.blocks.pop()
     }
 
     pub(super) fn put(&mut self, block: Block) {
-        if is_inside_part() {
+        if is_inside_operation() {
             TASK.with_borrow_mut(|task| task.put(block.capacity));
         }
         self.0.entry(block.capacity).or_default().blocks.push(block);
     }
 }
 
-impl Shelf {
-    /// Spares for tasks: the other threads will want for theirs what this one wants, now or in a later step, as chance
-    /// has it. With spares from the start, a step asks the system for nothing however its tasks happen to overlap.
-    fn lay_in(&mut self, capacity: usize, wanted: usize) {
+impl FreeList {
+    /// Allocates spares for tasks: the other threads may need as many blocks as this one, now or in a later
+    /// step. With spares from the start a step allocates nothing, however its tasks happen to overlap.
+    fn add_spares(&mut self, capacity: usize, wanted: usize) {
         let more = wanted.saturating_sub(self.spares);
         self.blocks.extend((0..more).map(|_| Block::new(capacity)));
         self.spares += more;
@@ -60,7 +59,7 @@ thread_local! {
     static TASK: RefCell<TaskBlocks> = RefCell::default();
 }
 
-/// Blocks that this thread's task has at the moment, by capacity.
+/// Blocks that this thread's task holds, by capacity.
 #[derive(Default)]
 struct TaskBlocks {
     serial: u64,
@@ -68,7 +67,7 @@ struct TaskBlocks {
 }
 
 impl TaskBlocks {
-    /// One more; returns how many there are now.
+    /// Counts one more; returns how many there are now.
     fn take(&mut self, capacity: usize) -> usize {
         let held = self.held_now().entry(capacity).or_default();
         *held += 1;
@@ -81,7 +80,7 @@ impl TaskBlocks {
         }
     }
 
-    /// What earlier tasks have left is not this one's.
+    /// Blocks kept by earlier tasks are not counted.
     fn held_now(&mut self) -> &mut HashMap<usize, usize> {
         if self.serial != task_serial() {
             self.serial = task_serial();
@@ -114,19 +113,19 @@ mod tests {
     }
 
     #[test]
-    fn there_is_enough_for_tasks_on_all_threads_at_once() {
+    fn spares_suffice_for_tasks_on_all_threads_at_once() {
         let bytes = 1000;
         parallel(2, |task| {
             if task == 1 {
                 return;
             }
-            let mut shelves = Shelves::default();
+            let mut free_lists = FreeLists::default();
             for _ in 0..3 {
-                let blocks = [0; 2].map(|_| shelves.take(bytes));
-                blocks.into_iter().for_each(|block| shelves.put(block));
-                let shelf = &shelves.0[&size_class(bytes)];
-                let wanted = if is_inside_part() { 2 * thread_count() } else { 2 };
-                assert_eq!(shelf.blocks.len(), wanted);
+                let blocks = [0; 2].map(|_| free_lists.take(bytes));
+                blocks.into_iter().for_each(|block| free_lists.put(block));
+                let free_list = &free_lists.0[&size_class(bytes)];
+                let wanted = if is_inside_operation() { 2 * thread_count() } else { 2 };
+                assert_eq!(free_list.blocks.len(), wanted);
             }
         });
     }
