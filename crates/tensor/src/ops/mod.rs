@@ -15,7 +15,7 @@ pub mod attention;
 
 pub mod cross_entropy;
 
-// What training and decoding add.
+// For training and decoding.
 pub mod adam;
 pub mod cached_attention;
 pub mod moving_average;
@@ -32,10 +32,10 @@ pub mod convolution;
 pub mod glu;
 pub mod pool;
 
-// What layer norm is compared with.
+// The baseline for layer norm.
 pub mod batch_norm;
 
-// What is left to glue them together.
+// Building blocks between them.
 pub mod elementwise;
 pub mod softmax;
 
@@ -60,7 +60,7 @@ pub use elementwise::{
 };
 pub use embedding::{EmbeddingOptions, NO_TOKEN, Positions, Waves, embedding, embedding_at, sinusoid, waves};
 pub use glu::glu;
-pub use linear::{Activation, LinearOptions, Projection, linear, project, project_wide, times};
+pub use linear::{Activation, LinearOptions, Projection, linear, matmul_f32_out, project, project_f32_out};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
 pub use pool::{max_pool, mean_pool};
