@@ -39,7 +39,7 @@ pub mod batch_norm;
 pub mod elementwise;
 pub mod softmax;
 
-pub use adam::{Adam, AdamOptions, BatchLoss, Decayed, Divergence, Guard, PendingStep, StepResult};
+pub use adam::{Adam, AdamOptions, BatchLoss, Divergence, Guard, PendingStep, StepResult, WeightDecayScope};
 pub use attention::{
     Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention, single_query_attention,
 };

@@ -83,7 +83,7 @@ pub fn batch_norm_by(
 /// If the shapes differ, or the guard has not decided on a GPU.
 pub fn follow_statistic(running: &Param, batch: &Tensor, share: f32, guard: &Guard) {
     assert_eq!(running.shape(), batch.shape(), "follow_statistic: {} and {batch:?}", running.name());
-    cuda::follow(running, batch.array(), share, guard.refusal());
+    cuda::follow(running, batch.array(), share, guard.rejected_flag());
 }
 
 /// What the forward pass computes.
