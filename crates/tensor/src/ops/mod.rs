@@ -48,7 +48,7 @@ pub use attention_rnn::{
     AttentionRnnWeights, Estimator, Selection, SourceRows, StepWeights, attend_rows, attend_tokens,
     attention_rnn,
 };
-pub use batch_norm::{BatchNormed, batch_norm, batch_norm_by, follow_statistic};
+pub use batch_norm::{BatchNormOutput, batch_norm, batch_norm_with_statistics, update_running_statistic};
 pub use cached_attention::{
     CachedAttentionOptions, KeyLists, KeyValueRows, KeyValueStore, Seen, cached_attention,
 };
@@ -58,7 +58,9 @@ pub use elementwise::{
     add, cast, columns, concat_columns, concat_rows, dropout, gather_rows, matmul, multiply, relu,
     repeat_column, scale, subtract, sum, tanh, zero_columns,
 };
-pub use embedding::{EmbeddingOptions, NO_TOKEN, Positions, Waves, embedding, embedding_at, sinusoid, waves};
+pub use embedding::{
+    EmbeddingOptions, NO_TOKEN, Positions, SinusoidLayout, embedding, embedding_at, sinusoid, sinusoid_row,
+};
 pub use glu::glu;
 pub use linear::{Activation, LinearOptions, Projection, linear, matmul_f32_out, project, project_f32_out};
 pub use moving_average::MovingAverage;
