@@ -18,10 +18,11 @@
 //! ```
 //!
 //! Shapes: x, sublayer and y are `rows × d`, γ and β are `1 × d`. x and y are f32; a sublayer is f32 or bf16.
-//! SavedForBackward for backward: x̂ in the compute type and one `1 / √(σ² + ε)` for each row; the dropout
-//! factors are a function of their number. In f32, whoever needs y for backward recomputes it from x̂, so
-//! that only one of the two is kept (a rounded x̂ does not give y's bits). The sums over rows behind dγ and
-//! dβ are made for every 64 rows and joined in order, so they do not depend on the number of threads.
+//! Saved for backward: x̂ in the compute type and one `1 / √(σ² + ε)` for each row; the dropout factors are a
+//! function of the element's index. In f32, consumers that need y for backward recompute it from x̂, so that
+//! only one of the two is saved (a rounded x̂ would not give the bits of y). On the CPU, the sums over rows
+//! behind dγ and dβ are computed for every 64 rows and added in order, so they do not depend on the number of
+//! threads.
 
 mod cpu;
 pub(crate) mod cuda;
