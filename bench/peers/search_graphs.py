@@ -78,7 +78,7 @@ class GraphSearch:
     """`prepare` is `compiled` or `not_compiled`; `captured` counts the graphs captured so far."""
 
     def __init__(self, model, max_batch, prepare):
-        self.model, self.max_batch, self.captured = model, most, 0
+        self.model, self.max_batch, self.captured = model, max_batch, 0
         self.logits, self.choose, self.encode = prepare(self.step_logits), prepare(choose), prepare(model.encode)
         self.batches, self.caches, self.graphs = {}, Caches(model), {}
         self.on_gpu = model.device == "cuda"
