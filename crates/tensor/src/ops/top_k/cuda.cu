@@ -1,4 +1,4 @@
-// Top-k and log-sum-exp of every row of scores, from the block statistics of the row (marks.cu): the best
+// Top-k and log-sum-exp of every row of scores, from the block statistics of the row (cuda/marks.cu): the best
 // columns lie in the blocks with the largest maxima, so only these are read.
 
 // As in cuda.rs.
