@@ -49,7 +49,7 @@ class Run:
         self.attention = self.fastest_attention()
 
     def fastest_attention(self):
-        """The kernel with the quickest of a few alternating steps; the first step of all warms up and does not count."""
+        """The kernel with the fastest of a few alternating steps; the first step of each is a warm-up."""
         times = {name: [] for name in ATTENTIONS}
         for trial in range(TRIALS):
             for self.attention in ATTENTIONS:

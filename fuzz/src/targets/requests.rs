@@ -118,7 +118,7 @@ fn framed(bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// A connection that is kept, until the server ends it.
+/// A keep-alive connection, until the server closes it.
 struct Client {
     address: SocketAddr,
     stream: Option<TcpStream>,
@@ -128,7 +128,7 @@ impl Client {
     fn send(&mut self, request: &[u8]) -> Verdict {
         let stream = self.stream.get_or_insert_with(|| connect(self.address));
         if stream.write_all(request).is_err() {
-            // It was ended after the last answer.
+            // The server closed it after the last response.
             self.stream = None;
             return Verdict::Rejected;
         }
@@ -153,7 +153,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// One whole answer; `None` if the server ends the connection before.
+/// Reads one complete response; `None` if the server closes the connection first.
 fn answer(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 1 << 14];
