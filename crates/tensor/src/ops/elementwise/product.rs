@@ -3,9 +3,10 @@
 use super::{cpu, cuda};
 use crate::{Compute, DType, Device, Rows, Tensor};
 
-/// `A B` for as many `rows` of A. bf16 if either is bf16 (operands rounded, f32 sums), else f32.
+/// `A B`; `rows` says whether A has few rows or many. bf16 if either is bf16 (operands rounded, f32 sums),
+/// else f32.
 ///
-/// Gradient: `dA = dY Bᵀ`, `dB = Aᵀ dY`. Kept for backward: A and B.
+/// Gradient: `dA = dY Bᵀ`, `dB = Aᵀ dY`. Saved for backward: A and B.
 ///
 /// # Panics
 /// If A is not as wide as B is high.

@@ -1,4 +1,4 @@
-// What happens around the products of a linear map, element by element.
+// The elementwise kernels of a linear layer: activations, dropout and their gradients.
 
 // y = dropout(f(z))
 template <class F, class T> __device__ __forceinline__ void smooth(const T* z, T* y, const Dropout* given, u64 n) {
@@ -8,7 +8,7 @@ template <class F, class T> __device__ __forceinline__ void smooth(const T* z, T
     if (i < n) y[i] = narrow<T>(F::value(widen(z[i])) * factor(dropout, i));
 }
 
-// x = dropout(x), four neighbours a thread; the last ones one by one.
+// x = dropout(x), four neighbouring elements for each thread; the last ones one by one.
 template <class T> __device__ __forceinline__ void drop(T* x, const Dropout* given, u64 n) {
     await_earlier();
     Dropout dropout = dropout_of(given);

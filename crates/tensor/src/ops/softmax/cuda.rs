@@ -1,4 +1,4 @@
-//! Softmax over the rows of an array, a block for each.
+//! Softmax over the rows of an array, one block for each row.
 
 use crate::cuda::{Blocks, Module};
 use crate::{Array, DType, Device};

@@ -1,8 +1,8 @@
-//! An update that several ranks make together (ZeRO, stage 1: Rajbhandari et al., 2020).
+//! An update whose optimizer state is sharded over several ranks (ZeRO stage 1: Rajbhandari et al., 2020).
 //!
 //! ```text
-//! Σ g² of the chunks that a rank owns   ─► all of them, in order: everybody knows the same norm
-//! update of what a rank owns            ─► all parameters
+//! Σ g² of the chunks that a rank owns     ─► all-gather: every rank adds them in order to the same norm
+//! updated parameters that a rank owns     ─► all-gather: every rank has all parameters
 //! ```
 
 use super::cpu::{self, Gradients};
@@ -12,11 +12,12 @@ use crate::ops::MovingAverage;
 use crate::{Params, StepGradients};
 
 impl Adam {
-    /// As [`Adam::submit`] with gradients of which each rank has those that it owns. The losses are those of all ranks.
+    /// As [`Adam::submit`] with gradients that were reduce-scattered: each rank has those that it owns. The
+    /// losses are those of all ranks.
     ///
     /// # Panics
-    /// If the gradients are not divided.
-    pub fn submit_divided(
+    /// If the gradients are not sharded.
+    pub fn submit_sharded(
         &mut self,
         params: &Params,
         learning_rate: f32,
@@ -25,7 +26,7 @@ impl Adam {
         average: Option<&mut MovingAverage>,
         (group, gradients): (&Group, StepGradients),
     ) -> Result<PendingStep, Failure> {
-        let reduced = gradients.0.expect("Adam::submit_divided: gradients of several ranks");
+        let reduced = gradients.0.expect("Adam::submit_sharded: the gradients are sharded");
         let result = self.update_owned(params, learning_rate, guard, losses, group, &reduced)?;
         if let (Ok(_), Some(average)) = (result, average) {
             average.update(params);
@@ -52,15 +53,15 @@ impl Adam {
             let update = self.next_update(learning_rate);
             let mut values = params.values_mut();
             let moments = [&mut self.mean, &mut self.square];
-            let (gradients, spared) = (Gradients::Owned(reduced), self.spared.ranges());
+            let (gradients, no_decay) = (Gradients::Owned(reduced), self.no_decay.ranges());
             let scale = if norm > self.options.clip_norm { self.options.clip_norm / norm } else { 1.0 };
-            cpu::apply(update, scale, gradients, &self.chunks, &mut values, moments, spared);
+            cpu::apply(update, scale, gradients, &self.chunks, &mut values, moments, no_decay);
             share(group, &self.division, values.f32_mut())?;
         }
         Ok(admitted)
     }
 
-    /// The norm of the whole gradient, with the bits that one process finds.
+    /// The norm of the whole gradient, with the same bits as in a single process.
     fn norm(&self, group: &Group, reduced: &Reduced) -> Result<f32, Failure> {
         let own = cpu::square_sums(Gradients::Owned(reduced), &self.chunks);
         let all = group.all_gather(bytemuck::cast_slice(own.f32()).to_vec())?;
@@ -74,15 +75,15 @@ impl Adam {
         Ok(cpu::norm(&sums))
     }
 
-    /// All moments, for a checkpoint, at rank 0.
+    /// Gathers all moments at rank 0, for a checkpoint.
     pub fn gathered_moments(&self, group: &Group) -> Result<Option<[Vec<f32>; 2]>, Failure> {
         let mean = gathered(group, &self.division, self.mean.f32())?;
         let square = gathered(group, &self.division, self.square.f32())?;
         Ok(mean.zip(square).map(|(mean, square)| [mean, square]))
     }
 
-    /// Goes on from a checkpoint whose moments rank 0 has.
-    pub fn restore_divided(
+    /// Restores a checkpoint whose moments are at rank 0.
+    pub fn restore_sharded(
         &mut self,
         steps: u64,
         group: &Group,
@@ -99,7 +100,7 @@ impl Adam {
 mod tests {
     use super::*;
     use crate::collective::in_threads;
-    use crate::ops::{AdamOptions, Decayed};
+    use crate::ops::{AdamOptions, WeightDecayScope};
     use crate::random::Stream;
     use crate::{BatchSums, Init, Peers};
 
@@ -122,8 +123,8 @@ mod tests {
         params
     }
 
-    /// Writes as a backward pass does: from the last parameter to the first, the table twice in the third step's batches, as if
-    /// it were tied there only.
+    /// Writes gradients like a backward pass: from the last parameter to the first. In the third step the
+    /// table gets two gradients, as if it were tied.
     fn backward(params: &Params, step: usize, batch: usize) {
         let all: Vec<_> = params.iter().collect();
         for (index, param) in all.iter().enumerate().rev().filter(|(_, param)| param.name() != "unused") {
@@ -131,8 +132,8 @@ mod tests {
             for write in 0..writes {
                 let stream = Stream::new(step as u64, batch as u64, (10 * index + write) as u64);
                 let mut slot = param.gradient_slot();
-                for (i, number) in slot.accumulate().iter_mut().enumerate() {
-                    *number += stream.uniform(i as u32) - 0.4;
+                for (i, value) in slot.accumulate().iter_mut().enumerate() {
+                    *value += stream.uniform(i as u32) - 0.4;
                 }
             }
         }
@@ -140,19 +141,24 @@ mod tests {
 
     type Bits = (Vec<u32>, Vec<u32>, Vec<u32>, Vec<u32>);
 
-    fn bits(numbers: &[f32]) -> Vec<u32> {
-        numbers.iter().map(|number| number.to_bits()).collect()
+    fn bits(values: &[f32]) -> Vec<u32> {
+        values.iter().map(|value| value.to_bits()).collect()
     }
 
     fn options() -> AdamOptions {
-        AdamOptions { clip_norm: 3.0, weight_decay: 0.1, decayed: Decayed::Matrices, ..AdamOptions::PAPER }
+        AdamOptions {
+            clip_norm: 3.0,
+            weight_decay: 0.1,
+            decayed: WeightDecayScope::Matrices,
+            ..AdamOptions::PAPER
+        }
     }
 
     fn loss(batch: usize) -> BatchLoss {
         BatchLoss { share: 1.0, loss: batch as f32, negative_log_likelihood: 1.0, correct: 1 }
     }
 
-    fn alone(steps: usize) -> (Bits, Vec<f32>) {
+    fn single_process(steps: usize) -> (Bits, Vec<f32>) {
         let params = model();
         let mut adam = Adam::new(&params, options());
         let mut average = MovingAverage::new(&params, 0.9);
@@ -160,7 +166,7 @@ mod tests {
         for step in 0..steps {
             let mut sums = BatchSums::new(&params, BATCHES, Peers::None);
             (0..BATCHES).for_each(|batch| sums.add(|| backward(&params, step, batch)));
-            sums.finish().expect("nobody else");
+            sums.finish().expect("a single process");
             norms.push(adam.step(&params, 0.01));
             average.update(&params);
         }
@@ -169,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_ranks_makes_the_same_updates_as_one_process() {
-        let (expected, norms) = alone(4);
+    fn any_number_of_ranks_computes_the_same_updates_as_one_process() {
+        let (expected, norms) = single_process(4);
         for ranks in [1, 2, 4, 8] {
             let found = in_threads(ranks, |group| {
                 let params = model();
-                let mut adam = Adam::divided(&params, options(), &group);
-                let mut average = MovingAverage::divided(&params, 0.9, &group);
+                let mut adam = Adam::sharded(&params, options(), &group);
+                let mut average = MovingAverage::sharded(&params, 0.9, &group);
                 let mut guard = Guard::new(None);
                 let own = BATCHES / ranks;
                 for (step, norm) in norms.iter().enumerate() {
@@ -185,7 +191,7 @@ mod tests {
                     }
                     let gradients = sums.finish().expect("threads");
                     let losses: Vec<BatchLoss> = (0..BATCHES).map(loss).collect();
-                    let done = adam.submit_divided(
+                    let done = adam.submit_sharded(
                         &params,
                         0.01,
                         &mut guard,
@@ -214,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_goes_from_one_number_of_ranks_to_another() {
+    fn a_state_is_restored_on_another_number_of_ranks() {
         let params = model();
         let len = params.flat_len();
         let vector: Vec<f32> = (0..len).map(|i| i as f32).collect();
@@ -226,9 +232,9 @@ mod tests {
                 }
                 params.set_from_first(&group).expect("threads");
                 assert!(params.to_vec() == vector);
-                let mut adam = Adam::divided(&params, options(), &group);
+                let mut adam = Adam::sharded(&params, options(), &group);
                 let given = group.is_first().then_some([&vector[..], &vector[..]]);
-                adam.restore_divided(7, &group, given).expect("threads");
+                adam.restore_sharded(7, &group, given).expect("threads");
                 let moments = adam.gathered_moments(&group).expect("threads");
                 assert!(moments.is_none_or(|[mean, square]| mean == vector && square == vector));
             });

@@ -1,7 +1,7 @@
-// Sums over rows: each block sums `part` rows of 256 columns, a warp every eighth of them, and leaves one row of `partial`.
-// The rows of `partial` are joined later, those of all sums of a step at once.
+// Sums over rows: each block sums `part` rows of 256 columns, a warp every eighth of them, and writes one row
+// of `partial`. The rows of `partial` are added up later, those of all sums of a step at once.
 
-// What a thread sums: eight neighbouring columns.
+// The sums of a thread: eight neighbouring columns.
 struct Columns { float at[8]; };
 
 template <class T> __device__ __forceinline__ void load_columns(const T* from, u32 column, u32 width, float* x) {
@@ -41,7 +41,7 @@ template <> __device__ __forceinline__ void store_columns<bf16>(bf16* to, u32 co
 }
 
 // Adds the sums of a block's eight warps in order.
-__device__ __forceinline__ void leave(const Columns& sum, float* partial, u32 width) {
+__device__ __forceinline__ void write_partial(const Columns& sum, float* partial, u32 width) {
     __shared__ float sums[8][257];
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (u32 j = 0; j < 8; j++) sums[warp][8 * lane + j] = sum.at[j];
@@ -64,12 +64,12 @@ template <class T> __device__ __forceinline__ void column_sums(const T* x, float
             load_columns(x + (u64)row * width, column, width, v);
             for (u32 j = 0; j < 8; j++) sum.at[j] += v[j];
         }
-    leave(sum, partial, width);
+    write_partial(sum, partial, width);
 }
 extern "C" __global__ void __launch_bounds__(256) column_sums_f32(const float* x, float* partial, u32 rows, u32 width, u32 part) { column_sums(x, partial, rows, width, part); }
 extern "C" __global__ void __launch_bounds__(256) column_sums_bf16(const bf16* x, float* partial, u32 rows, u32 width, u32 part) { column_sums(x, partial, rows, width, part); }
 
-// dz = dy · scale where y > 0, and its sums: what was dropped is 0 in y as well.
+// dz = dy · scale where y > 0, and its column sums. Dropped elements are 0 in y as well.
 template <class T>
 __device__ __forceinline__ void relu_backward(T* gradient, const T* y, float* partial, u32 rows, u32 width, u32 part, float scale) {
     await_earlier();
@@ -79,16 +79,16 @@ __device__ __forceinline__ void relu_backward(T* gradient, const T* y, float* pa
 #pragma unroll 2
         for (u32 row = first + threadIdx.x / 32; row < end; row += 8) {
             u64 start = (u64)row * width;
-            float g[8], passed[8];
+            float g[8], output[8];
             load_columns((const T*)gradient + start, column, width, g);
-            load_columns(y + start, column, width, passed);
+            load_columns(y + start, column, width, output);
             for (u32 j = 0; j < 8; j++) {
-                g[j] = passed[j] > 0.0f ? g[j] * scale : 0.0f;
+                g[j] = output[j] > 0.0f ? g[j] * scale : 0.0f;
                 sum.at[j] += g[j];
             }
             store_columns(gradient + start, column, width, g);
         }
-    leave(sum, partial, width);
+    write_partial(sum, partial, width);
 }
 extern "C" __global__ void __launch_bounds__(256) relu_backward_f32(float* g, const float* y, float* partial, u32 rows, u32 width, u32 part, float scale) { relu_backward(g, y, partial, rows, width, part, scale); }
 extern "C" __global__ void __launch_bounds__(256) relu_backward_bf16(bf16* g, const bf16* y, float* partial, u32 rows, u32 width, u32 part, float scale) { relu_backward(g, y, partial, rows, width, part, scale); }

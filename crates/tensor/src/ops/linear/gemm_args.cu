@@ -1,19 +1,19 @@
-// What kernels for one row as for thousands are asked to compute: y = f(x W + b).
+// The argument of the batch-invariant GEMM kernels: y = f(x W + b).
 
-// As in few.rs.
-struct Job {
+// As in gemm_decode.rs.
+struct GemmArgs {
     const void* x;
     const void* weight;
     const float* bias;      // null for none
     void* y;
-    float2* marks;          // of a y that is f32, for top-k (cuda/marks.cu); null for none
+    float2* block_stats;    // of an f32 y, for top-k (cuda/marks.cu); null for none
     u32 rows, inputs, outputs;
-    u32 activation;         // 0 none, 1 ReLU, 2 GELU, 3 its approximation, 4 SiLU
-    u32 is_wide;            // whether y is f32
+    u32 activation;         // 0 none, 1 ReLU, 2 GELU, 3 its tanh approximation, 4 SiLU
+    u32 is_y_f32;           // otherwise bf16
     u32 unused;
 };
 
-// Not a part of every kernel as often as it has sums: that takes long to compile.
+// Not inlined: inlining it for every sum of every kernel takes long to compile.
 __device__ __noinline__ float smooth_value(float x, u32 activation) {
     return activation == 2 ? Gelu::value(x) : activation == 3 ? GeluTanh::value(x) : Silu::value(x);
 }
