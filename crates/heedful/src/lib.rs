@@ -89,7 +89,7 @@ pub use exchange::export::{ExportFormat, Exported, prepare as export};
 pub use exchange::import::{Imported, read as import};
 pub use explain::{
     ExplainOptions, ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken,
-    Explanation, HeadScores, HeadWeights, ScoresKept, WeightForm, page,
+    Explanation, HeadScores, HeadWeights, RawScores, WeightForm, page,
 };
 pub use models::{DeviceChoice, HeadName};
 pub use recipe::Recipe;

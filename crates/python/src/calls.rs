@@ -120,7 +120,7 @@ pub(crate) fn calls_in_flight() -> usize {
 /// Sets the number of compute threads. Results do not depend on it.
 #[pyfunction]
 pub(crate) fn set_threads(count: PyInt) -> PyResult<()> {
-    let most = pool::MOST_THREADS;
+    let most = pool::MAX_THREADS;
     let count = count.at_least("count", 1)?;
     if count > most {
         return Err(PyValueError::new_err(format!("count is {count}: it must be from 1 to {most}")));

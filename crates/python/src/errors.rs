@@ -11,7 +11,7 @@
 use std::fmt::Display;
 
 use heedful::decode::DecodeError;
-use heedful::models::{BrokenModel, PlaceError};
+use heedful::models::{BrokenModel, PlacementError};
 use heedful::tasks::folder::FolderError;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
@@ -51,7 +51,9 @@ impl ToException for heedful::Error {
                 | FolderError::NoTokenizer { .. },
             ) => PyFileNotFoundError::new_err(words),
             Some(FolderError::Read { .. } | FolderError::Header { .. }) => PyOSError::new_err(words),
-            _ if matches!(self.cause(), Some(PlaceError::OutOfMemory(_))) => PyMemoryError::new_err(words),
+            _ if matches!(self.cause(), Some(PlacementError::OutOfMemory(_))) => {
+                PyMemoryError::new_err(words)
+            }
             _ if self.cause::<BrokenModel>().is_some() => PyRuntimeError::new_err(words),
             _ => value_error(words),
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use heedful::data::shortlist::Shortlist;
-use heedful::data::text_limit::{Part, TooLong};
+use heedful::data::text_limit::{TextPart, TooLong};
 use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use heedful::decode::{DecodeError, MaxLength, Sampling, SearchInput, SearchOptions, TargetScore};
 use heedful::explain::ExplainOptions;
@@ -120,7 +120,7 @@ pub(crate) fn inputs(
     number: usize,
     text: &str,
     prefix: &str,
-) -> PyResult<Vec<(Part, SearchInput)>> {
+) -> PyResult<Vec<(TextPart, SearchInput)>> {
     let refused = |what: &str, error: TooLong, remedies: &str| {
         let remedies = format!("{remedies}or open the model with max_tokens=N");
         value_error(format!("{what} {number} (counted from 0): {error}; make it shorter, {remedies}"))

@@ -77,7 +77,7 @@ pub(crate) fn print(work: &Work, seconds: f64) -> Result<()> {
         work.name,
         tokens as f64 / seconds,
         1e3 * seconds / steps as f64,
-        cuda::most_bytes_held() >> 20,
+        cuda::peak_bytes_in_use() >> 20,
         cuda::bytes_reserved() >> 20,
     );
     for (what, count, milliseconds) in cuda::take_profile() {
@@ -99,7 +99,7 @@ pub(crate) fn serve(work: &Work) -> Result<()> {
                 let round = run.round(request["seconds"].as_f64().unwrap_or(0.0))?;
                 json!({
                     "tokens": round.tokens, "seconds": round.seconds, "steps": round.steps, "loss": round.loss,
-                    "held": cuda::most_bytes_held(), "reserved": cuda::bytes_reserved(),
+                    "held": cuda::peak_bytes_in_use(), "reserved": cuda::bytes_reserved(),
                 })
             }
             _ => bail!("no operation in {request}"),

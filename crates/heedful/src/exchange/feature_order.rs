@@ -70,7 +70,7 @@ fn stream_axis(name: &str) -> StreamAxis {
 #[cfg(test)]
 mod tests {
     use heedful_tensor::DType;
-    use heedful_tensor::ops::{Waves, waves};
+    use heedful_tensor::ops::{SinusoidLayout, sinusoid_row};
 
     use super::*;
     use crate::data::batch::Batch;
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn the_order_matches_the_sinusoids_of_the_tensor_crate() {
         let mut rows = [[0.0; 8]; 2];
-        for (row, kind) in rows.iter_mut().zip([Waves::Pairs, Waves::Halves]) {
-            waves(kind, 5, row);
+        for (row, kind) in rows.iter_mut().zip([SinusoidLayout::Interleaved, SinusoidLayout::Halves]) {
+            sinusoid_row(kind, 5, row);
         }
         let table = |row: [f32; 8]| {
             Weights::from_matrices([("position.weight".to_owned(), [1, 8])].into_iter(), row.to_vec())

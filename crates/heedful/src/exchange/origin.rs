@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::store::durable::{self, WriteError};
-use crate::tasks::folder::beside;
+use crate::tasks::folder::read_model_file;
 
 /// The file in which an import describes a model's origin.
 pub const ORIGIN: &str = "ORIGIN.md";
@@ -25,7 +25,7 @@ pub fn copy_origin(from: &Path, to: &Path) -> Result<(), WriteError> {
         if name != ORIGIN && path.exists() {
             continue;
         }
-        match beside(from, name) {
+        match read_model_file(from, name) {
             Ok(Some(text)) => durable::write_bytes(&path, &text)?,
             Ok(None) => {}
             Err(error) => {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use heedful_tensor::ops::{self, KeyLists, KeyValueRows, KeyValueStore, Seen};
+use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore, KvIndices, KvView};
 use heedful_tensor::{DType, Device, Ragged, Tensor};
 
 use super::row_allocator::RowAllocator;
@@ -27,7 +27,7 @@ pub(crate) struct GpuTables {
     /// The table rows of each group.
     sources: Sources<Range<usize>>,
     /// The source keys that each row of the current step attends to.
-    view: Option<KeyLists>,
+    view: Option<KvIndices>,
 }
 
 impl CachedSources {
@@ -101,23 +101,23 @@ impl CachedSources {
                 sources.release_finished(rows).into_iter().for_each(|freed| allocator.release(freed));
                 let range_of = |row: &Row| rows_of(sources, row.sentence);
                 let padding = std::iter::repeat_n(0..0, padded_rows - rows.len());
-                *view = Some(KeyLists::of_ranges(rows.iter().map(range_of).chain(padding)));
+                *view = Some(KvIndices::from_ranges(rows.iter().map(range_of).chain(padding)));
             }
         }
     }
 
     /// The keys and values that each row of the step attends to in a layer.
-    pub(crate) fn view(&self, layer: usize, rows: &[Row]) -> Seen<'_> {
+    pub(crate) fn view(&self, layer: usize, rows: &[Row]) -> KvView<'_> {
         match self {
             CachedSources::OnHost(sources) => {
                 let source_of = |row: &Row| {
                     let (key_values, rows) = sources.of(row.sentence);
                     KeyValueRows::Range(key_values[layer].array(), rows)
                 };
-                Seen::Each(rows.iter().map(source_of).collect())
+                KvView::PerQuery(rows.iter().map(source_of).collect())
             }
             CachedSources::OnGpu(GpuTables { layers, view, .. }) => {
-                Seen::Listed(layers[layer].array(), view.as_ref().expect("a step has begun"))
+                KvView::Indexed(layers[layer].array(), view.as_ref().expect("a step has begun"))
             }
         }
     }

@@ -183,7 +183,7 @@ impl LogitsRequest {
     /// Selects the requested tokens. Returns the logits if all are requested, or if they are in host memory.
     pub(crate) fn select(&self, logits: Tensor, best: &mut TopK) -> Option<Tensor> {
         if logits.device().has_own_memory() {
-            best.find_and(&logits, self.top_k, &self.extra, self.rounding);
+            best.find_with_extra(&logits, self.top_k, &self.extra, self.rounding);
             return self.full.then_some(logits);
         }
         best.find(&logits, self.top_k, self.rounding);

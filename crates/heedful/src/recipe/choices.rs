@@ -3,7 +3,7 @@
 use std::fmt;
 
 use heedful_tensor::DType;
-use heedful_tensor::ops::{Activation, Cell, Decayed, Direction};
+use heedful_tensor::ops::{Activation, Cell, Direction, WeightDecayScope};
 use serde::{Deserialize, Serialize};
 
 use super::Literal;
@@ -294,7 +294,7 @@ choices!(ConvolutionKind { "gated" => ConvolutionKind::Gated, "relu" => Convolut
 choices!(EncoderKind { "recurrent" => EncoderKind::Recurrent, "convolutional" => EncoderKind::Convolutional });
 choices!(Balance { "scale" => Balance::Scale, "norm" => Balance::Norm });
 choices!(Directions { "forward" => Directions::Forward, "both" => Directions::Both });
-choices!(Decayed { "matrices" => Decayed::Matrices, "all" => Decayed::All });
+choices!(WeightDecayScope { "matrices" => WeightDecayScope::Matrices, "all" => WeightDecayScope::All });
 choices!(Cell { "simple" => Cell::Simple, "gru" => Cell::Gru, "lstm" => Cell::Lstm });
 choices!(VocabularyKind {
     "bpe" => VocabularyKind::Bpe, "unigram" => VocabularyKind::Unigram, "word" => VocabularyKind::Word,

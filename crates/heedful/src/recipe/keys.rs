@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use heedful_tensor::DType;
-use heedful_tensor::ops::{Activation, Cell, Decayed};
+use heedful_tensor::ops::{Activation, Cell, WeightDecayScope};
 
 use super::choices::{
     AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, DecoderLayer, Directions,
@@ -243,7 +243,7 @@ recipe! {
         /// Decoupled weight decay (AdamW): every update multiplies weights by 1 − learning rate · this
         weight_decay: f64 = 0.0, AtLeast(0.0);
         /// Parameters that weight decay applies to: `matrices` (not norms and biases) or `all`
-        decayed: Decayed = Decayed::Matrices, Any, ALL.when(&[DECAYS]);
+        decayed: WeightDecayScope = WeightDecayScope::Matrices, Any, ALL.when(&[DECAYS]);
         /// Gradient clipping: maximum norm of the gradient; `none` for no limit
         clip_norm: Option<f64> = None, Above(0.0);
         /// Decay d of an exponential moving average of the weights, which is validated and saved instead; at

@@ -10,7 +10,7 @@ use super::{ModelConfig, Task, TaskConfig, WrongTask};
 use crate::data::TextLimit;
 use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
-use crate::models::{DeviceChoice, PlaceError};
+use crate::models::{DeviceChoice, PlacementError};
 use crate::{Error, Result};
 
 /// Options for opening a model: device, type of the matrix products, and maximum length of a text.
@@ -61,7 +61,7 @@ impl OpenOptions {
     fn move_to_device(&self, params: &Params) -> Result<()> {
         let remedy = |why| Error::new(format!("{why}: choose DeviceChoice::Cpu or DeviceChoice::Auto"));
         let chosen = self.device.choose().map_err(remedy)?;
-        Ok(params.move_to(chosen.device).map_err(PlaceError::from)?)
+        Ok(params.move_to(chosen.device).map_err(PlacementError::from)?)
     }
 
     /// The explicitly set type, if any.

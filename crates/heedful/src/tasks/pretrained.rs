@@ -12,7 +12,7 @@ use super::folder::ModelFolder;
 use super::{ModelConfig, Task};
 use crate::data::SpecialTokens;
 use crate::data::labels::Labels;
-use crate::data::tokenizer::{GrownTokenizers, read_tokens};
+use crate::data::tokenizer::{ExtendedTokenizers, read_tokens};
 use crate::models::Model;
 use crate::recipe::{Family, Recipe};
 use crate::{Error, Result};
@@ -69,12 +69,12 @@ impl Pretrained {
     }
 
     /// The vocabularies, with the tokens of a file added.
-    pub(crate) fn tokenizers(&self, add: Option<&Path>) -> Result<GrownTokenizers> {
+    pub(crate) fn tokenizers(&self, add: Option<&Path>) -> Result<ExtendedTokenizers> {
         let tokenizers = self.folder.tokenizers()?;
         let Some(file) = add else {
-            return Ok(GrownTokenizers { tokenizers, pieces: AddedPieces::default(), known: 0 });
+            return Ok(ExtendedTokenizers { tokenizers, pieces: AddedPieces::default(), known: 0 });
         };
-        let grown = read_tokens(file).and_then(|tokens| tokenizers.with_added(&tokens));
+        let grown = read_tokens(file).and_then(|tokens| tokenizers.with_added_tokens(&tokens));
         Ok(grown?)
     }
 

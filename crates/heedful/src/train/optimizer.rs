@@ -39,7 +39,7 @@ impl Optimizer {
 
     /// Shards the optimizer state: replaces it by a zero state of the shard that this rank owns.
     pub(super) fn divide(&mut self, params: &Params, options: AdamOptions, group: &Group) {
-        self.adam = Adam::divided(params, options, group);
+        self.adam = Adam::sharded(params, options, group);
     }
 
     /// The number of updates so far.
@@ -70,7 +70,7 @@ impl Optimizer {
     }
 
     /// As [`Optimizer::submit`] with sharded gradients and the losses of all ranks.
-    pub(super) fn submit_divided(
+    pub(super) fn submit_sharded(
         &mut self,
         params: &Params,
         guard: &mut Guard,
@@ -80,7 +80,7 @@ impl Optimizer {
     ) -> Result<(f32, PendingStep), Failure> {
         self.step += 1;
         let learning_rate = self.schedule.rate(self.step);
-        let pending = self.adam.submit_divided(params, learning_rate, guard, losses, average, gradients)?;
+        let pending = self.adam.submit_sharded(params, learning_rate, guard, losses, average, gradients)?;
         Ok((learning_rate, pending))
     }
 
@@ -101,14 +101,14 @@ impl Optimizer {
     }
 
     /// As [`Optimizer::restore`], with the moments scattered from rank 0.
-    pub(super) fn restore_divided(
+    pub(super) fn restore_sharded(
         &mut self,
         step: u64,
         group: &Group,
         moments: Option<[&[f32]; 2]>,
     ) -> Result<(), Failure> {
         self.step = step;
-        self.adam.restore_divided(step, group, moments)
+        self.adam.restore_sharded(step, group, moments)
     }
 
     /// Restores the state after update `step`.

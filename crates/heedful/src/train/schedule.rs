@@ -9,7 +9,7 @@
 
 use std::f64::consts::PI;
 
-use crate::plot::{LineChart, Mark, Series, line_chart_svg};
+use crate::plot::{Highlight, LineChart, Series, line_chart_svg};
 
 /// A learning rate schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +62,7 @@ impl Schedule {
             .step_by(every as usize)
             .map(|step| (step as f64, f64::from(self.rate(step))))
             .collect();
-        let series = vec![Series { name: "learning rate".to_owned(), points, mark: Mark::Peak }];
+        let series = vec![Series { name: "learning rate".to_owned(), points, highlight: Highlight::Peak }];
         line_chart_svg(&LineChart {
             title: "learning rate".to_owned(),
             x_label: "step".to_owned(),

@@ -255,7 +255,7 @@ fn what_heedful_does_not_compute_is_named() {
         ("marian-swish", "config.json", "\"marian\"", "\"t5\"", "a model of type `t5`"),
         ("marian-swish", "config.json", "\"d_model\": 8", "\"d_model\": 10", "instead of"),
         ("bert-classifier", "config.json", "\"2\": \"world\"", "\"3\": \"world\"", "each of 3 labels"),
-        ("bert-classifier", "config.json", "\"2\": \"world\"", "\"2\": \"sport\"", "there twice"),
+        ("bert-classifier", "config.json", "\"2\": \"world\"", "\"2\": \"sport\"", "duplicate name"),
         (
             "bert-classifier",
             "config.json",

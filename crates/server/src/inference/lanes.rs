@@ -7,10 +7,10 @@
 //! long      above 2,048
 //! ```
 //!
-//! While a lane computes, longer lanes yield between their tasks (`threads::ranked`); if it never pauses,
+//! While a lane computes, longer lanes yield between their tasks (`threads::with_priority`); if it never pauses,
 //! they still get a share of the time. A result depends neither on the lane nor on other work.
 
-use heedful::tensor::cpu::threads::RANKS;
+use heedful::tensor::cpu::threads::PRIORITIES;
 
 /// A class of requests of similar length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Lane {
     }
 }
 
-const _: () = assert!(Lane::COUNT <= RANKS, "a priority for each lane");
+const _: () = assert!(Lane::COUNT <= PRIORITIES, "a priority for each lane");
 
 #[cfg(test)]
 mod tests {

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use heedful::decode::SearchOptions;
-use heedful::explain::{ExplainedToken, Explanation, ScoresKept, WeightForm};
+use heedful::explain::{ExplainedToken, Explanation, RawScores, WeightForm};
 use heedful::tasks::classify::Classified;
 use heedful::tasks::masked::Filled;
 use heedful::tasks::translate::Output;
@@ -61,7 +61,7 @@ pub(crate) enum Detail {
     /// The format of weights and scores, and the number of alternatives to each generated token.
     Explained {
         weights: WeightForm,
-        scores: ScoresKept,
+        scores: RawScores,
         alternatives: Option<usize>,
     },
 }
@@ -160,7 +160,8 @@ impl ActiveJob {
 
     /// Counts the attention weights of one more input; an error if all inputs together have too many.
     fn count_weights(&self, explanation: &Explanation) -> Result<(), JobError> {
-        let all = self.weights.fetch_add(explanation.numbers(), Ordering::Relaxed) + explanation.numbers();
+        let all =
+            self.weights.fetch_add(explanation.value_count(), Ordering::Relaxed) + explanation.value_count();
         if all <= MAX_WEIGHTS {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use heedful::decode::{DecodeError, SearchOptions};
 use heedful::tensor::cpu::memory;
-use heedful::tensor::cpu::threads::ranked;
+use heedful::tensor::cpu::threads::with_priority;
 
 use super::in_flight::InFlight;
 use super::lanes::Lane;
@@ -65,7 +65,7 @@ impl Worker {
     /// Runs one step at the priority of the lane and counts its time.
     pub(super) fn compute<R>(&self, metrics: &ModelMetrics, work: impl FnOnce() -> R) -> R {
         self.queue.workers.progress(self.lane);
-        let result = metrics.busy.during(|| ranked(self.lane.index(), work));
+        let result = metrics.busy.during(|| with_priority(self.lane.index(), work));
         self.queue.workers.progress(self.lane);
         result
     }

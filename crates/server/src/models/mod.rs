@@ -99,7 +99,7 @@ impl ServedModel {
         let searches = options.models.len() * SEARCHES_OF_A_MODEL;
         let (task, metrics) = (engine.task(), Arc::new(ModelMetrics::default()));
         let worker_options = WorkerOptions {
-            search: options.search.clone().one_of(searches, engine.model().params()),
+            search: options.search.clone().sharing_device(searches, engine.model().params()),
             shortlists: options.shortlists,
             batch_wait: options.batch_wait,
             timeout: options.limits.worker_timeout,
@@ -186,7 +186,7 @@ fn load(spec: &ModelSpec, options: &ServerOptions) -> Result<Engine, String> {
             let remedy = "learn one with heedful shortlist, or serve without --shortlist";
             return Err(format!("it has no shortlist: {remedy}"));
         }
-        if !engine.model().params().device().takes_shortlists() {
+        if !engine.model().params().device().supports_shortlists() {
             let remedy = "serve without --shortlist, or with --device cpu";
             return Err(format!("shortlists are supported on the CPU only: {remedy}"));
         }

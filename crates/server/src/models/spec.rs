@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heedful::tasks::OpenOptions;
-use heedful::tasks::folder::{ModelFolder, beside, is_package};
+use heedful::tasks::folder::{ModelFolder, is_package, read_model_file};
 use heedful::tensor::Precision;
 use heedful::train::examples::examples;
 
@@ -130,7 +130,7 @@ fn languages_of_model(folder: &Path) -> Option<(String, String)> {
 /// The languages in the names of the training files, from the lines `src` and `tgt` of a recipe written by a
 /// run.
 fn languages_of_recipe(folder: &Path) -> Option<(String, String)> {
-    let recipe = String::from_utf8(beside(folder, "recipe.toml").ok()??).ok()?;
+    let recipe = String::from_utf8(read_model_file(folder, "recipe.toml").ok()??).ok()?;
     let side = |key: &str| {
         let value = recipe.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='))?;
         let file = value.split(['"', '\'']).nth(1)?;

@@ -1,6 +1,6 @@
 //! The attention options of a request, shared by all routes that run a model.
 
-use heedful::explain::{ScoresKept, WeightForm};
+use heedful::explain::{RawScores, WeightForm};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -32,13 +32,13 @@ impl From<AttentionForm> for WeightForm {
 
 impl AttentionForm {
     /// Whether scores are kept, given the field `raw_scores`.
-    pub(crate) fn scores_kept(self, raw_scores: bool) -> Result<ScoresKept, ApiError> {
+    pub(crate) fn scores_kept(self, raw_scores: bool) -> Result<RawScores, ApiError> {
         match (raw_scores, self) {
-            (false, _) => Ok(ScoresKept::No),
+            (false, _) => Ok(RawScores::Omit),
             (true, AttentionForm::None) => {
                 Err(ApiError::bad_request("`raw_scores` needs `attention` rows or packed"))
             }
-            (true, _) => Ok(ScoresKept::Yes),
+            (true, _) => Ok(RawScores::Include),
         }
     }
 

@@ -41,7 +41,8 @@ pub mod softmax;
 
 pub use adam::{Adam, AdamOptions, BatchLoss, Divergence, Guard, PendingStep, StepResult, WeightDecayScope};
 pub use attention::{
-    Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention, single_query_attention,
+    AttentionOptions, AttentionOutput, BoolMask, ColumnView, Mask, MaskError, ReturnWeights, attention,
+    single_query_attention,
 };
 pub use attention_rnn::{
     AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,
@@ -50,9 +51,9 @@ pub use attention_rnn::{
 };
 pub use batch_norm::{BatchNormOutput, batch_norm, batch_norm_with_statistics, update_running_statistic};
 pub use cached_attention::{
-    CachedAttentionOptions, KeyLists, KeyValueRows, KeyValueStore, Seen, cached_attention,
+    CachedAttentionOptions, KeyValueRows, KeyValueStore, KvIndices, KvView, cached_attention,
 };
-pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows, tapped_windows};
+pub use convolution::{ConvolutionOptions, Padding, convolution, dilated_windows, slide_windows};
 pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};
 pub use elementwise::{
     add, cast, columns, concat_columns, concat_rows, dropout, gather_rows, matmul, multiply, relu,

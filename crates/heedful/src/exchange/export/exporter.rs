@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use heedful_tensor::ops::{Waves, waves};
+use heedful_tensor::ops::{SinusoidLayout, sinusoid_row};
 
 use crate::exchange::names::{Linear, ParamMapping};
 use crate::layers::Positions;
@@ -90,12 +90,12 @@ impl<'w> ParamExporter<'w> {
         let (kind, first) = match positions {
             Positions::Learned { .. } => return self.values(ours).to_vec(),
             Positions::None => return vec![0.0; length * width],
-            Positions::Sinusoidal => (Waves::Pairs, 0),
+            Positions::Sinusoidal => (SinusoidLayout::Interleaved, 0),
             Positions::Halves(halves) => (halves.waves(), halves.first()),
         };
         let mut table = vec![0.0; length * width];
         for (position, row) in table.chunks_exact_mut(width).enumerate() {
-            waves(kind, position + first, row);
+            sinusoid_row(kind, position + first, row);
         }
         table
     }

@@ -8,7 +8,7 @@ use crate::exchange::origin;
 use crate::layers::Positions;
 use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
-use crate::tasks::folder::{ModelFolder, beside};
+use crate::tasks::folder::{ModelFolder, read_model_file};
 use crate::tasks::open::trained_length;
 
 /// Rows of a table of sinusoids, which is finite in other projects: far longer than usual texts.
@@ -36,7 +36,7 @@ impl LoadedModel {
         };
         let mut origin_files = Vec::new();
         for name in origin::names() {
-            origin_files.extend(beside(path, name)?.map(|text| (name, text)));
+            origin_files.extend(read_model_file(path, name)?.map(|text| (name, text)));
         }
         Ok(LoadedModel {
             path: path.to_owned(),

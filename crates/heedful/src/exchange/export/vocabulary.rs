@@ -14,7 +14,7 @@ use super::loaded_model::LoadedModel;
 use super::unsupported::UnsupportedFeatures;
 use super::{Contents, Exported};
 use crate::data::tokenizer::{
-    JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, SpecialRole, Surroundings, TARGET_FILE,
+    JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, SpecialRole, TARGET_FILE, TextTemplate,
 };
 use crate::data::{SpecialTokens, Tokenizer};
 use crate::exchange::import::huggingface::TARGET_TOKENIZER;
@@ -47,7 +47,7 @@ pub(super) struct Vocabulary<'o> {
     /// The names of the tokens, indexed by id.
     source: Vec<String>,
     target: Vec<String>,
-    surroundings: Surroundings,
+    surroundings: TextTemplate,
     sides: Sides,
 }
 
@@ -59,7 +59,7 @@ enum Sides {
 }
 
 impl<'o> Vocabulary<'o> {
-    fn new(original: &'o LoadedModel, surroundings: Surroundings, sides: Sides) -> Vocabulary<'o> {
+    fn new(original: &'o LoadedModel, surroundings: TextTemplate, sides: Sides) -> Vocabulary<'o> {
         let [source, target] =
             [&original.tokenizers.source, &original.tokenizers.target].map(|side| side.names());
         Vocabulary { original, source, target, surroundings, sides }
@@ -78,7 +78,7 @@ impl<'o> Vocabulary<'o> {
                 SIDE_PIECES[0], SIDE_PIECES[1]
             )
         });
-        let surroundings = Surroundings { around: [None, special.source_eos], is_running: false };
+        let surroundings = TextTemplate { around: [None, special.source_eos], is_multiline: false };
         Vocabulary::new(original, surroundings, Sides::Two)
     }
 
@@ -88,14 +88,18 @@ impl<'o> Vocabulary<'o> {
         text: TextShape,
         special: &SpecialTokens,
     ) -> Vocabulary<'o> {
-        let is_running = text == TextShape::Running;
-        Vocabulary::new(original, Surroundings { around: [Some(special.bos), None], is_running }, Sides::One)
+        let is_multiline = text == TextShape::Running;
+        Vocabulary::new(
+            original,
+            TextTemplate { around: [Some(special.bos), None], is_multiline },
+            Sides::One,
+        )
     }
 
     /// The vocabulary of a masked language model.
     pub(super) fn of_masked(original: &'o LoadedModel, special: &SpecialTokens) -> Vocabulary<'o> {
         let around = [special.text_first, special.text_last];
-        Vocabulary::new(original, Surroundings { around, is_running: false }, Sides::One)
+        Vocabulary::new(original, TextTemplate { around, is_multiline: false }, Sides::One)
     }
 
     /// The name of a source token.

@@ -258,5 +258,5 @@ fn tokenizer_in(files: &Files, name: &str, vocabulary: usize) -> Result<Tokenize
         return Err(FormatError::unsupported(path, found, remedy).into());
     }
     let names: Vec<String> = (tokenizer.size()..vocabulary).map(padding::name).collect();
-    Ok(tokenizer.with_rows(&names)?)
+    Ok(tokenizer.with_special_tokens(&names)?)
 }

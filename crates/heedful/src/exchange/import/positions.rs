@@ -1,6 +1,6 @@
 //! Detects the kind of positions in a stored table: sinusoids (of unlimited length), learned, or none.
 
-use heedful_tensor::ops::{Waves, waves};
+use heedful_tensor::ops::{SinusoidLayout, sinusoid_row};
 
 use super::importer::ParamImporter;
 use crate::layers::{Halves, Positions};
@@ -22,7 +22,7 @@ pub(super) fn take(from: &mut ParamImporter<'_>, ours: &str, table: &[f32], widt
 /// The positions of a table of `length × width`.
 pub(super) fn of_table(table: &[f32], width: usize) -> Positions {
     let formulas = [
-        (Positions::Sinusoidal, Waves::Pairs, 0),
+        (Positions::Sinusoidal, SinusoidLayout::Interleaved, 0),
         (Positions::Halves(Halves::MarianMt), Halves::MarianMt.waves(), Halves::MarianMt.first()),
         (Positions::Halves(Halves::Marian), Halves::Marian.waves(), Halves::Marian.first()),
         (Positions::Halves(Halves::OpenNmt), Halves::OpenNmt.waves(), Halves::OpenNmt.first()),
@@ -41,13 +41,13 @@ pub(super) fn are_sinusoids(halves: Halves, table: &[f32], width: usize) -> bool
     is_close_to(table, width, (halves.waves(), halves.first()), ROUNDED)
 }
 
-fn is_close_to(table: &[f32], width: usize, (kind, first): (Waves, usize), tolerance: f32) -> bool {
-    if width == 0 || !width.is_multiple_of(2) || width < kind.narrowest() {
+fn is_close_to(table: &[f32], width: usize, (kind, first): (SinusoidLayout, usize), tolerance: f32) -> bool {
+    if width == 0 || !width.is_multiple_of(2) || width < kind.min_width() {
         return false;
     }
     let mut row = vec![0.0; width];
     table.chunks_exact(width).enumerate().all(|(position, stored)| {
-        waves(kind, position + first, &mut row);
+        sinusoid_row(kind, position + first, &mut row);
         row.iter().zip(stored).all(|(a, b)| (a - b).abs() < tolerance)
     })
 }
@@ -62,15 +62,24 @@ mod tests {
         let table = |kind, first: usize| -> Vec<f32> {
             let mut table = vec![0.0; 40 * width];
             for (position, row) in table.chunks_exact_mut(width).enumerate() {
-                waves(kind, position + first, row);
+                sinusoid_row(kind, position + first, row);
             }
             table
         };
-        assert_eq!(of_table(&table(Waves::Pairs, 0), width), Positions::Sinusoidal);
-        assert_eq!(of_table(&table(Waves::Halves, 0), width), Positions::Halves(Halves::MarianMt));
-        assert_eq!(of_table(&table(Waves::ClosedHalves, 0), width), Positions::Halves(Halves::Marian));
-        assert_eq!(of_table(&table(Waves::ClosedHalves, 1), width), Positions::Halves(Halves::OpenNmt));
-        assert_eq!(of_table(&table(Waves::Pairs, 1), width), Positions::Learned { max_length: 40 });
+        assert_eq!(of_table(&table(SinusoidLayout::Interleaved, 0), width), Positions::Sinusoidal);
+        assert_eq!(of_table(&table(SinusoidLayout::Halves, 0), width), Positions::Halves(Halves::MarianMt));
+        assert_eq!(
+            of_table(&table(SinusoidLayout::HalvesInclusive, 0), width),
+            Positions::Halves(Halves::Marian)
+        );
+        assert_eq!(
+            of_table(&table(SinusoidLayout::HalvesInclusive, 1), width),
+            Positions::Halves(Halves::OpenNmt)
+        );
+        assert_eq!(
+            of_table(&table(SinusoidLayout::Interleaved, 1), width),
+            Positions::Learned { max_length: 40 }
+        );
         assert_eq!(of_table(&[0.5; 15], 5), Positions::Learned { max_length: 3 });
         assert_eq!(of_table(&[0.0; 15], 5), Positions::None);
     }

@@ -93,8 +93,8 @@ pub(crate) fn positions(positions: Positions, d_model: usize) -> Result<(), Conf
         Positions::Sinusoidal | Positions::Halves(_) if !d_model.is_multiple_of(2) => {
             Err(ConfigError::OddSinusoidalWidth { d_model })
         }
-        Positions::Halves(halves) if d_model < halves.waves().narrowest() => {
-            Err(ConfigError::NarrowHalves { d_model, narrowest: halves.waves().narrowest() })
+        Positions::Halves(halves) if d_model < halves.waves().min_width() => {
+            Err(ConfigError::NarrowHalves { d_model, narrowest: halves.waves().min_width() })
         }
         Positions::Learned { max_length } => sizes(&[("max_length of the learned positions", max_length)]),
         Positions::Sinusoidal | Positions::Halves(_) | Positions::None => Ok(()),

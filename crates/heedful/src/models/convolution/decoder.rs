@@ -4,7 +4,9 @@
 //! y = (x + (h + c) √½) √½                                     N times (see `Balanced` for the form with a norm)
 //! ```
 
-use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, Mask, Part, Reach, Seen};
+use heedful_tensor::ops::{
+    self, AttentionOptions, CachedAttentionOptions, ColumnView, KvView, Mask, Padding,
+};
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::config::{ConvolutionalConfig, dilation_of};
@@ -44,7 +46,7 @@ pub(super) struct StepRows<'a> {
     /// Number of tokens of the longest row.
     pub(super) longest: usize,
     /// The keys and values that each row attends to.
-    pub(super) sources: Seen<'a>,
+    pub(super) sources: KvView<'a>,
 }
 
 impl ConvolutionalDecoder {
@@ -90,7 +92,7 @@ impl ConvolutionalDecoderLayer {
         let (d, name) = (config.d_model, format!("decoder.{layer}"));
         let site = AttentionSite::new(&format!("{name}.cross_attention"), layer, AttentionRole::Cross);
         let (taps, dilation) = (config.decoder_taps, dilation_of(config.dilation, layer));
-        let window = ConvolutionShape { input: d, output: d, taps, dilation, reach: Reach::Causal };
+        let window = ConvolutionShape { input: d, output: d, taps, dilation, padding: Padding::Causal };
         let score = config.score.scale(d);
         let convolution = format!("{name}.convolution");
         ConvolutionalDecoderLayer {
@@ -114,8 +116,8 @@ impl ConvolutionalDecoderLayer {
         pass: &mut Pass,
     ) -> Tensor {
         let h = self.convolution.forward(x, sequences, pass);
-        let queries = Part::whole(self.query(&h, embedded, pass));
-        let part = |columns| Part { tensor: memory.key_value.clone(), columns };
+        let queries = ColumnView::whole(self.query(&h, embedded, pass));
+        let part = |columns| ColumnView { tensor: memory.key_value.clone(), columns };
         let (keys, values) = (part(0..self.d_model), part(self.d_model..2 * self.d_model));
         let options = AttentionOptions {
             heads: 1,
@@ -142,7 +144,7 @@ impl ConvolutionalDecoderLayer {
         pass: &Pass,
     ) -> Tensor {
         let h = self.convolution.step(x, windows, rows.parents, rows.longest, pass);
-        let queries = Part::whole(self.query(&h, embedded, pass));
+        let queries = ColumnView::whole(self.query(&h, embedded, pass));
         let options = CachedAttentionOptions {
             heads: 1,
             key_width: self.d_model,

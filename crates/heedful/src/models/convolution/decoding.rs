@@ -49,7 +49,7 @@ impl Decoding for ConvolutionalDecoding<'_> {
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
-        let padded_rows = self.model.params.device().rows_of_step(rows.len());
+        let padded_rows = self.model.params.device().padded_rows(rows.len());
         self.sources.begin_step(rows, padded_rows);
         let mut parents: Vec<Option<usize>> = rows.iter().map(|row| row.parent).collect();
         parents.resize(padded_rows, None);

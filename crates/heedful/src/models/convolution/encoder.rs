@@ -6,7 +6,7 @@
 //! distance between kernel positions grows by a factor δ from layer to layer, and the receptive field is (k −
 //! 1) (δ^N − 1) / (δ − 1) + 1.
 
-use heedful_tensor::ops::Reach;
+use heedful_tensor::ops::Padding;
 use heedful_tensor::{Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,7 @@ impl ConvolutionalEncoder {
             let name = format!("{name}.{i}");
             let dilation = dilation_of(shape.dilation, i);
             let window =
-                ConvolutionShape { input: d_model, output: d_model, taps, dilation, reach: Reach::Same };
+                ConvolutionShape { input: d_model, output: d_model, taps, dilation, padding: Padding::Same };
             let convolution = format!("{name}.convolution");
             let convolution = ActivatedConvolution::new(params, &convolution, window, kind, dropout);
             (convolution, Balanced::new(params, &format!("{name}.norm"), balance, d_model, norm_epsilon))

@@ -5,7 +5,7 @@
 //! Balanced                (x + y) √½   or   LayerNorm(x + y)
 //! ```
 
-use heedful_tensor::ops::{self, Activation, ConvolutionOptions, LinearOptions, Reach};
+use heedful_tensor::ops::{self, Activation, ConvolutionOptions, LinearOptions, Padding};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
@@ -24,7 +24,7 @@ pub struct ConvolutionShape {
     /// The distance between neighbouring kernel positions; 1 for no dilation.
     pub dilation: usize,
     /// Which neighbours the kernel covers.
-    pub reach: Reach,
+    pub padding: Padding,
 }
 
 /// A convolution with parameters `<name>.weight` (taps · input × output) and `<name>.bias`.
@@ -34,26 +34,26 @@ pub struct Convolution {
     bias: Param,
     taps: usize,
     dilation: usize,
-    reach: Reach,
+    padding: Padding,
 }
 
 impl Convolution {
     /// Registers the parameters; the weight is initialized with `init`, the bias with zeros.
     pub fn new(params: &Params, name: &str, shape: ConvolutionShape, init: Init) -> Convolution {
-        let ConvolutionShape { input, output, taps, dilation, reach } = shape;
+        let ConvolutionShape { input, output, taps, dilation, padding } = shape;
         Convolution {
             weight: params.add(&format!("{name}.weight"), taps * input, output, init),
             bias: params.add(&format!("{name}.bias"), 1, output, Init::Constant(0.0)),
             taps,
             dilation,
-            reach,
+            padding,
         }
     }
 
     /// The formula above for every token of every sequence.
     pub fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &Pass) -> Tensor {
-        let Convolution { taps, dilation, reach, .. } = *self;
-        let options = ConvolutionOptions { taps, dilation, reach, compute: pass.compute() };
+        let Convolution { taps, dilation, padding, .. } = *self;
+        let options = ConvolutionOptions { taps, dilation, padding, compute: pass.compute() };
         ops::convolution(x, sequences, &self.weight, Some(&self.bias), options)
     }
 
@@ -86,7 +86,7 @@ impl Convolution {
         // has.
         let length = (self.taps - 1).saturating_mul(self.dilation).saturating_add(1).min(longest);
         let span = ops::slide_windows(cache.as_ref(), parents, &x, length);
-        let y = self.of_windows(&ops::tapped_windows(&span, x.width(), self.taps, self.dilation), pass);
+        let y = self.of_windows(&ops::dilated_windows(&span, x.width(), self.taps, self.dilation), pass);
         *cache = Some(span);
         y
     }

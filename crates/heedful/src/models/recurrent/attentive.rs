@@ -7,7 +7,7 @@
 
 use heedful_tensor::ops::{
     self, AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,
-    AttentionRnnWeights, Estimator, Mask, RecurrentState, Selection, SourceRows, StepWeights, Weights,
+    AttentionRnnWeights, Estimator, Mask, RecurrentState, ReturnWeights, Selection, SourceRows, StepWeights,
 };
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
@@ -108,7 +108,7 @@ impl AttentiveLayer {
             weights: weight_option,
         };
         let output = ops::attention_rnn(inputs, weights, options);
-        if matches!(weight_option, Weights::Keep | Weights::Scored)
+        if matches!(weight_option, ReturnWeights::All | ReturnWeights::WithScores)
             && let Some(attention) = &output.attention
         {
             let map = self.attention.map(
@@ -134,7 +134,7 @@ impl AttentiveLayer {
         let queries = self.attention.scorer.queries(&state.h, pass);
         let context = self.attention.attend_rows(&queries, sources);
         let from_input = ops::cast(&self.input.forward(x, pass), heedful_tensor::DType::F32);
-        let gates = ops::add(&from_input, &ops::times(&context, &self.context, pass.compute()));
+        let gates = ops::add(&from_input, &ops::matmul_f32_out(&context, &self.context, pass.compute()));
         let state =
             ops::recurrent_step(&gates, state, &self.hidden, self.bias.as_ref(), self.cell, pass.compute());
         (context, state)
@@ -177,7 +177,7 @@ impl SourceAttention {
         states: &Tensor,
         targets: &Ragged,
         source: &SourceKeyValues,
-        (mask, weights): (&Mask, Weights),
+        (mask, weights): (&Mask, ReturnWeights),
         pass: &mut Pass,
     ) -> AttendedTokens {
         let queries = self.scorer.projected(states, pass);

@@ -10,7 +10,9 @@
 //! which is faster. With input feeding (Luong et al., section 3.3) the decoder also reads the last readout,
 //! so the steps are computed one by one, for all sentences of the batch collect.
 
-use heedful_tensor::ops::{self, AttendedTokens, Mask, RecurrentState, SourceRows, StepWeights, Weights};
+use heedful_tensor::ops::{
+    self, AttendedTokens, Mask, RecurrentState, ReturnWeights, SourceRows, StepWeights,
+};
 use heedful_tensor::{DType, Params, Ragged, Tensor};
 
 use super::attentive::SourceAttention;
@@ -67,7 +69,7 @@ impl LuongDecoder {
         }
         let states = self.stack.forward(embedded, targets, Some(&memory.start), pass).outputs;
         let attended = self.attention.attend(&states, targets, &source, (&mask, weights), pass);
-        if matches!(weights, Weights::Keep | Weights::Scored) {
+        if matches!(weights, ReturnWeights::All | ReturnWeights::WithScores) {
             self.record(&[(targets.clone(), &attended)], targets, &source.sources, pass);
         }
         let readouts = readout.forward(&[&states, &attended.contexts], pass);
@@ -85,7 +87,7 @@ impl LuongDecoder {
         embedded: &Tensor,
         targets: &Ragged,
         (memory, source, mask): (&RecurrentMemory, &SourceKeyValues, &Mask),
-        (readout, weights): (&Readout, Weights),
+        (readout, weights): (&Readout, ReturnWeights),
         pass: &mut Pass,
     ) -> DecoderOutput {
         let mut states = memory.start.clone();
@@ -111,7 +113,7 @@ impl LuongDecoder {
             states = output.last;
             steps.push(Step { tokens, active, states: output.outputs, attended, readouts });
         }
-        if matches!(weights, Weights::Keep | Weights::Scored) {
+        if matches!(weights, ReturnWeights::All | ReturnWeights::WithScores) {
             let recorded: Vec<_> = steps.iter().map(|step| (step.active.clone(), &step.attended)).collect();
             self.record(&recorded, targets, &source.sources, pass);
         }

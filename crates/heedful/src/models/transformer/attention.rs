@@ -9,7 +9,7 @@
 //! Q_i are the columns of head i: the projections of all heads are one matrix product, which includes queries, keys and
 //! values where they come from the same vectors.
 
-use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, Mask, Part, Seen};
+use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, ColumnView, KvView, Mask};
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
@@ -72,9 +72,9 @@ impl SelfAttention {
         // Only a decoder has a KV cache, whose rounding training reproduces.
         let is_cached = self.heads.site.role == AttentionRole::DecoderSelf;
         let key_value = if is_cached { pass.as_cached(&qkv) } else { qkv.clone() };
-        let queries = Part { tensor: qkv, columns: 0..d_k };
-        let keys = Part { tensor: key_value.clone(), columns: d_k..2 * d_k };
-        let values = Part { tensor: key_value, columns: 2 * d_k..2 * d_k + d_v };
+        let queries = ColumnView { tensor: qkv, columns: 0..d_k };
+        let keys = ColumnView { tensor: key_value.clone(), columns: d_k..2 * d_k };
+        let values = ColumnView { tensor: key_value, columns: 2 * d_k..2 * d_k + d_v };
         self.heads.forward([queries, keys, values], [sequences, sequences], &self.mask, pass)
     }
 
@@ -84,7 +84,7 @@ impl SelfAttention {
         let d_k = self.heads.key_width;
         let qkv = self.qkv.forward(x, pass);
         cache.add(&qkv, d_k..qkv.width());
-        self.heads.step(Part { tensor: qkv, columns: 0..d_k }, &cache.view(), pass)
+        self.heads.step(ColumnView { tensor: qkv, columns: 0..d_k }, &cache.view(), pass)
     }
 }
 
@@ -104,9 +104,9 @@ impl CrossAttention {
         let (d_k, d_v) = (self.heads.key_width, self.heads.value_width);
         let query = self.query.forward(x, pass);
         let key_value = pass.as_cached(&self.key_value.forward(&memory.states, pass));
-        let queries = Part { tensor: query, columns: 0..d_k };
-        let keys = Part { tensor: key_value.clone(), columns: 0..d_k };
-        let values = Part { tensor: key_value, columns: d_k..d_k + d_v };
+        let queries = ColumnView { tensor: query, columns: 0..d_k };
+        let keys = ColumnView { tensor: key_value.clone(), columns: 0..d_k };
+        let values = ColumnView { tensor: key_value, columns: d_k..d_k + d_v };
         self.heads.forward([queries, keys, values], [sequences, &memory.sequences], &Mask::full(), pass)
     }
 
@@ -117,8 +117,8 @@ impl CrossAttention {
 
     /// As [`CrossAttention::forward`] for the newest token of every row, given each row's cached keys and
     /// values.
-    pub(super) fn step(&self, x: &Tensor, memory: &Seen<'_>, pass: &Pass) -> Tensor {
-        self.heads.step(Part::whole(self.query.forward(x, pass)), memory, pass)
+    pub(super) fn step(&self, x: &Tensor, memory: &KvView<'_>, pass: &Pass) -> Tensor {
+        self.heads.step(ColumnView::whole(self.query.forward(x, pass)), memory, pass)
     }
 }
 
@@ -144,7 +144,7 @@ impl MultiHeadAttention {
     /// `Concat(head_1 … head_h) W_o` of queries, keys and values, given the sequences of queries and of keys.
     pub(crate) fn forward(
         &self,
-        [queries, keys, values]: [Part; 3],
+        [queries, keys, values]: [ColumnView; 3],
         [query_sequences, key_sequences]: [&Ragged; 2],
         mask: &Mask,
         pass: &mut Pass,
@@ -168,7 +168,7 @@ impl MultiHeadAttention {
 
     /// As [`MultiHeadAttention::forward`] for one query per row, each with the cached keys and values that it
     /// attends to.
-    fn step(&self, queries: Part, cached: &Seen<'_>, pass: &Pass) -> Tensor {
+    fn step(&self, queries: ColumnView, cached: &KvView<'_>, pass: &Pass) -> Tensor {
         let options = CachedAttentionOptions {
             heads: self.heads,
             key_width: self.key_width,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use heedful_tensor::ops::{KeyLists, KeyValueRows, KeyValueStore, Part, Seen};
+use heedful_tensor::ops::{ColumnView, KeyValueRows, KeyValueStore, KvIndices, KvView};
 use heedful_tensor::{Device, Tensor};
 
 use super::slots::SlotTable;
@@ -15,7 +15,7 @@ pub struct StepSlots<'a> {
     /// A row attends only to tokens at this distance or nearer.
     window: Option<usize>,
     /// On a GPU, the slots that each row attends to, uploaded once for all blocks.
-    lists: Option<KeyLists>,
+    lists: Option<KvIndices>,
     /// Number of rows with padding.
     padded_rows: usize,
 }
@@ -26,7 +26,7 @@ pub struct BlockCache<'a> {
     store: &'a mut KeyValueStore,
     rows: &'a StepSlots<'a>,
     /// On a GPU, the newest tokens' keys and values, until the attention kernel stores them.
-    newest: Option<Part>,
+    newest: Option<ColumnView>,
 }
 
 impl<'a> StepSlots<'a> {
@@ -37,12 +37,12 @@ impl<'a> StepSlots<'a> {
         newest: &'a [u32],
         window: Option<usize>,
     ) -> StepSlots<'a> {
-        let padded_rows = device.rows_of_step(newest.len());
+        let padded_rows = device.padded_rows(newest.len());
         let mut rows = StepSlots { table, newest, window, lists: None, padded_rows };
         if device.has_own_memory() {
             let padding = std::iter::repeat_n(0..0, padded_rows - newest.len());
             let visible = (0..newest.len()).map(|row| rows.visible_to(row)).chain(padding);
-            rows.lists = Some(KeyLists::of_slots(table.all(), visible));
+            rows.lists = Some(KvIndices::from_slots(table.all(), visible));
         }
         rows
     }
@@ -78,21 +78,21 @@ impl<'a> BlockCache<'a> {
     pub fn add(&mut self, from: &Tensor, columns: Range<usize>) {
         match &self.rows.lists {
             None => self.store.write(from, columns, self.rows.newest),
-            Some(_) => self.newest = Some(Part { tensor: from.clone(), columns }),
+            Some(_) => self.newest = Some(ColumnView { tensor: from.clone(), columns }),
         }
     }
 
     /// The keys and values that each row attends to: those of its newest token and of the tokens before it.
-    pub(crate) fn view(&self) -> Seen<'_> {
+    pub(crate) fn view(&self) -> KvView<'_> {
         let (stored, rows) = (self.store.array(), self.rows);
         match &rows.lists {
             None => {
                 let listed = |row| KeyValueRows::Listed(stored, &rows.table.all()[rows.visible_to(row)]);
-                Seen::Each((0..rows.newest.len()).map(listed).collect())
+                KvView::PerQuery((0..rows.newest.len()).map(listed).collect())
             }
             Some(lists) => match &self.newest {
-                None => Seen::Listed(stored, lists),
-                Some(newest) => Seen::WithNewest(self.store, lists, newest),
+                None => KvView::Indexed(stored, lists),
+                Some(newest) => KvView::IndexedWithNewest(self.store, lists, newest),
             },
         }
     }

@@ -4,7 +4,7 @@
 //! y = LayerNorm(c + FFN(c))                         post-norm; see `Residual` for pre-norm
 //! ```
 
-use heedful_tensor::ops::Seen;
+use heedful_tensor::ops::KvView;
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
@@ -28,7 +28,7 @@ pub(crate) struct CrossBlock {
 pub(super) struct CrossBlockCache<'a> {
     pub(super) causal: CausalCache<'a>,
     /// The keys and values of each row's source.
-    pub(super) memory: Seen<'a>,
+    pub(super) memory: KvView<'a>,
 }
 
 impl Stack<CrossBlock> {

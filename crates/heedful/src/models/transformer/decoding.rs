@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use heedful_tensor::ops::{self, ChosenColumns, ChosenPart, KeyLists, KeyValueStore, TopK};
+use heedful_tensor::ops::{self, ChosenColumns, ChosenGroup, KeyValueStore, KvIndices, TopK};
 use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Transformer;
@@ -85,7 +85,7 @@ impl Decoding for CachedDecoding<'_> {
     }
 
     fn as_restrict(&mut self) -> Option<&mut dyn Restrict> {
-        self.model.params.device().takes_shortlists().then_some(self as &mut dyn Restrict)
+        self.model.params.device().supports_shortlists().then_some(self as &mut dyn Restrict)
     }
 
     fn as_migrate(&mut self) -> Option<&mut dyn Migrate> {
@@ -156,7 +156,7 @@ impl Migrate for CachedDecoding<'_> {
         let device = self.model.params.device();
         let lists = device
             .has_own_memory()
-            .then(|| KeyLists::of_slots(&slots, (0..slots.len()).map(|row| row..row + 1)));
+            .then(|| KvIndices::from_slots(&slots, (0..slots.len()).map(|row| row..row + 1)));
         let capacity = self.slots.capacity();
         for (store, target) in self.stores().zip(&targets) {
             store.reserve(capacity);
@@ -179,12 +179,12 @@ impl CachedDecoding<'_> {
     }
 
     /// The rows of each sentence, with the output columns of its shortlist.
-    fn parts(&self, rows: &[Row]) -> Vec<ChosenPart<'_>> {
+    fn parts(&self, rows: &[Row]) -> Vec<ChosenGroup<'_>> {
         let mut end = 0;
         let part = |rows: &[Row]| {
             let columns = self.outputs.get(&rows[0].sentence).expect("all sentences are restricted or none");
             end += rows.len();
-            ChosenPart { rows: end - rows.len()..end, columns }
+            ChosenGroup { rows: end - rows.len()..end, columns }
         };
         rows.chunk_by(|one, next| one.sentence == next.sentence).map(part).collect()
     }
@@ -192,7 +192,7 @@ impl CachedDecoding<'_> {
     /// The decoder's output for the newest token of every row.
     fn states(&mut self, rows: &[Row]) -> Tensor {
         let device = self.model.params.device();
-        self.sources.begin_step(rows, device.rows_of_step(rows.len()));
+        self.sources.begin_step(rows, device.padded_rows(rows.len()));
         self.outputs.retain(|&sentence, _| self.sources.contains(sentence));
         self.table.branch_from(rows.iter().map(|row| row.parent.map_or(Parent::NONE, Parent::Row)));
         let newest = self.slots.allocate(rows.len(), &[self.table.all()]);

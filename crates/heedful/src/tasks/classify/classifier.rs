@@ -67,7 +67,7 @@ impl Classifier {
         let opened = open::<ClassifierConfig>(folder, Task::Classify, options)?;
         let OpenedModel { config, model, tokenizers, folder: files, trained } = opened;
         let labels = files.labels()?;
-        labels.expect(config.labels, folder)?;
+        labels.check_count(config.labels, folder)?;
         let limit = options.limit(TextLimit::new(&tokenizers.source, model.longest_text(), trained))?;
         let compute = options.requested_precision();
         Ok(Classifier { model, tokenizers, labels, limit, compute })
@@ -121,7 +121,7 @@ impl Classifier {
         self.model.check_text(&ids, &sequences)?;
         let mut pass = Pass::inference(self.compute()).recording_first_queries();
         let scores = || ops::softmax(&self.model.label_scores(&ids, &sequences, &mut pass)).to_vec();
-        let probabilities = self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
+        let probabilities = self.model.params().device().catch_oom(scores).map_err(DecodeError::from)?;
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }
@@ -148,7 +148,7 @@ impl Classifier {
             pass.check_masks()?;
             Ok::<_, MaskFault>(ops::softmax(&scores).to_vec())
         };
-        let probabilities = self.model.params().device().fitting(find).map_err(DecodeError::from)??;
+        let probabilities = self.model.params().device().catch_oom(find).map_err(DecodeError::from)??;
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }
@@ -165,7 +165,7 @@ impl Classifier {
     /// is ignored.
     fn words(&self, tokens: &[u32], attention: &[f32]) -> Vec<Word> {
         let tokenizer = &self.tokenizers.source;
-        let pieces: Vec<String> = tokens.iter().map(|&token| tokenizer.text_of(token)).collect();
+        let pieces: Vec<String> = tokens.iter().map(|&token| tokenizer.token_text(token)).collect();
         let words = group_into_words(&tokenizer.words(tokens), &pieces);
         let weight = |word: &[usize]| word.iter().map(|&token| attention[token]).sum::<f32>();
         let total: f32 = words.iter().map(|word| weight(word)).sum();

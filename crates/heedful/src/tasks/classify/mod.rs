@@ -181,7 +181,7 @@ impl Label for EncoderClassifier {
     fn label_scores(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let pooled = self.pooled(text, sequences, pass);
-            ops::project_wide(&pooled, self.projection(), pass.compute())
+            ops::project_f32_out(&pooled, self.projection(), pass.compute())
         })
     }
 }

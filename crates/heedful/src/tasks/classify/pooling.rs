@@ -15,7 +15,8 @@
 //! scores are computed as attention with the single query q, keys computed from h, and values h.
 
 use heedful_tensor::ops::{
-    self, Activation, AttentionOptions, EmbeddingOptions, LinearOptions, Mask, Part, Positions, ScoreForm,
+    self, Activation, AttentionOptions, ColumnView, EmbeddingOptions, LinearOptions, Mask, Positions,
+    ScoreForm,
 };
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
@@ -126,8 +127,8 @@ impl Attention {
         };
         let queries = ops::embedding(&vec![0; sequences.sequences()], &one_each, query, options);
         let keys = keys.of(states, pass);
-        let inputs =
-            [queries, keys, states.clone()].map(|input| Part::whole(ops::cast(&input, compute.dtype())));
+        let inputs = [queries, keys, states.clone()]
+            .map(|input| ColumnView::whole(ops::cast(&input, compute.dtype())));
         let [queries, keys, values] = inputs;
         let options = AttentionOptions {
             heads: 1,

@@ -56,7 +56,7 @@ impl LabelSet {
                 unusable.empty += 1;
                 continue;
             }
-            let label = labels.known(&pair.target, || pairs.place())?;
+            let label = labels.require(&pair.target, || pairs.location())?;
             let tokens = tokenizers.source.encode(&pair.source);
             if tokens.len() > longest {
                 unusable.too_long += 1;
@@ -93,7 +93,7 @@ impl ValidationSet for LabelSet {
             let mut pass = Pass::inference(recipe.training.compute);
             let scores =
                 || self.model.label_scores(&batch.source, &batch.source_sequences, &mut pass).to_vec();
-            let scores = self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
+            let scores = self.model.params().device().catch_oom(scores).map_err(DecodeError::from)?;
             for ((row, &truth), &index) in
                 scores.chunks_exact(self.labels.count()).zip(&batch.target_out).zip(indices)
             {
@@ -125,7 +125,7 @@ impl ValidationSet for LabelSet {
         let mut pass = Pass::inference(recipe.training.compute).recording();
         let sequences = Ragged::from_lengths([tokens.len()]);
         let scores = || self.model.label_scores(tokens, &sequences, &mut pass);
-        self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
+        self.model.params().device().catch_oom(scores).map_err(DecodeError::from)?;
         let read = self.model.special_tokens().surrounded(tokens);
         let pieces: Vec<String> = read.iter().map(|&id| self.tokenizer.piece(id)).collect();
         let grid = |map: &AttentionMap| {

@@ -44,8 +44,8 @@ use crate::models::Model;
 use crate::store::durable;
 use crate::store::formats::FileBytes;
 use crate::store::seal::Seal;
-use crate::store::weights::file::{Checksum, Contents, Opened, StoredTensor};
-use crate::store::weights::narrow::{self, InstallError, NarrowWeights};
+use crate::store::weights::file::{Checksum, Contents, StoredTensor, WeightsFile};
+use crate::store::weights::reduced::{self, InstallError, ReducedWeights};
 use crate::store::weights::{Metadata, Weights, WeightsFileError, WeightsMismatch};
 use crate::tasks::ModelConfig;
 
@@ -144,7 +144,7 @@ impl ModelFolder {
 
     /// [`ModelFolder::save`] with the weights of matrix products in bf16 or int8. Returns the number of these matrices.
     pub fn save_narrow(&self, params: &Params, precision: Precision) -> Result<usize, FolderError> {
-        let narrow = NarrowWeights::of(params, precision);
+        let narrow = ReducedWeights::of(params, precision);
         let mut metadata = self.metadata();
         metadata.extend(narrow.metadata());
         self.write(metadata, narrow.tensors(), &narrow.rest)?;
@@ -180,7 +180,7 @@ impl ModelFolder {
 
     /// [`ModelFolder::precision`] of an unopened folder: reads only the header of the weights.
     pub fn precision_in(folder: &Path) -> Result<Precision, FolderError> {
-        Ok(narrow::precision(&ModelStorage::of(folder)?.metadata()?))
+        Ok(reduced::precision(&ModelStorage::of(folder)?.metadata()?))
     }
 
     /// The checksum of the weights and of the seal, which identifies the model. It is verified when the weights are read.
@@ -360,15 +360,15 @@ impl ModelFolder {
     fn with_weights_file<R>(
         &self,
         accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
-        work: impl FnOnce(&Opened<'_>, &FileBytes) -> Result<R, FolderError>,
+        work: impl FnOnce(&WeightsFile<'_>, &FileBytes) -> Result<R, FolderError>,
     ) -> Result<R, FolderError> {
         let path = self.path.join(MODEL);
         let Some(bytes) = ModelStorage::of(&self.path)?.weights()? else {
             return Err(FolderError::NoModel { path });
         };
         let damaged = |damage| FolderError::Damaged { path: path.clone(), damage };
-        let (file, is_sealed) = match Opened::new(&bytes, Checksum::First) {
-            Err(WeightsFileError::NoChecksum) => (Opened::unverified(&bytes).map_err(damaged)?, false),
+        let (file, is_sealed) = match WeightsFile::new(&bytes, Checksum::First) {
+            Err(WeightsFileError::NoChecksum) => (WeightsFile::unverified(&bytes).map_err(damaged)?, false),
             opened => (opened.map_err(damaged)?, true),
         };
         if let Some(found) = file.metadata("format").filter(|found| *found != FORMAT.to_string()) {

@@ -16,8 +16,8 @@ use heedful_tensor::{Precision, Ragged, Tensor};
 use super::LanguageModel;
 use crate::layers::Pass;
 use crate::models::transformer::TextStack;
-use crate::models::transformer::block_cache::{BlockCache, StepPasts};
-use crate::models::transformer::slots::{Parent, Pasts, Slots};
+use crate::models::transformer::block_cache::{BlockCache, StepSlots};
+use crate::models::transformer::slots::{Parent, SlotAllocator, SlotTable};
 use crate::models::{Decoding, Row};
 
 /// Maximum number of prompt tokens in a prefill chunk.
@@ -32,11 +32,11 @@ pub(super) struct PromptDecoding<'m> {
     /// Prompts in prefill. The rows of `prefill_pasts` belong to the first of these: those that have taken a
     /// step.
     prefilling: Vec<Prefill>,
-    prefill_pasts: Pasts,
+    prefill_pasts: SlotTable,
     /// Prefilled prompts that have not taken a step yet, by sentence.
     prompts: BTreeMap<usize, PrefilledPrompt>,
-    slots: Slots,
-    pasts: Pasts,
+    slots: SlotAllocator,
+    pasts: SlotTable,
     /// One for each layer.
     stores: Vec<KeyValueStore>,
 }
@@ -72,10 +72,10 @@ impl<'m> PromptDecoding<'m> {
             pass: Pass::inference(compute),
             prompt_count: 0,
             prefilling: Vec::new(),
-            prefill_pasts: Pasts::default(),
+            prefill_pasts: SlotTable::default(),
             prompts: BTreeMap::new(),
-            slots: Slots::on(model.params.device()),
-            pasts: Pasts::default(),
+            slots: SlotAllocator::new(model.params.device()),
+            pasts: SlotTable::default(),
             stores: (0..depth)
                 .map(|_| KeyValueStore::new(model.params.device(), compute.cached_dtype(), width))
                 .collect(),
@@ -83,11 +83,11 @@ impl<'m> PromptDecoding<'m> {
     }
 
     /// Allocates unused cache slots for the newest tokens of the rows of `active`.
-    fn allocate_slots(&mut self, active: &Pasts, count: usize) -> Vec<u32> {
+    fn allocate_slots(&mut self, active: &SlotTable, count: usize) -> Vec<u32> {
         let waiting = self.prompts.values().map(|prompt| prompt.slots.as_slice());
         let used: Vec<&[u32]> =
             waiting.chain([self.pasts.all(), self.prefill_pasts.all(), active.all()]).collect();
-        let newest = self.slots.take(count, &used);
+        let newest = self.slots.allocate(count, &used);
         for store in &mut self.stores {
             store.reserve(self.slots.capacity());
         }
@@ -97,9 +97,10 @@ impl<'m> PromptDecoding<'m> {
     /// Caches one more token of every prompt in prefill.
     fn prefill_one_token(&mut self) {
         let mut pasts = std::mem::take(&mut self.prefill_pasts);
-        pasts.follow(self.prefilling.iter().map(|prefill| prefill.row.map_or(Parent::NONE, Parent::Row)));
+        pasts
+            .branch_from(self.prefilling.iter().map(|prefill| prefill.row.map_or(Parent::NONE, Parent::Row)));
         let newest = self.allocate_slots(&pasts, self.prefilling.len());
-        pasts.append(&newest);
+        pasts.set_newest(&newest);
         let ids: Vec<u32> = self.prefilling.iter().map(|prefill| prefill.tokens[prefill.read]).collect();
         for (row, prefill) in self.prefilling.iter_mut().enumerate() {
             prefill.row = Some(row);
@@ -122,7 +123,7 @@ impl<'m> PromptDecoding<'m> {
             self.prompts.insert(prefill.sentence, PrefilledPrompt { slots, last });
         }
         if self.prefilling.is_empty() {
-            self.prefill_pasts = Pasts::default();
+            self.prefill_pasts = SlotTable::default();
         }
     }
 }
@@ -132,13 +133,13 @@ fn advance(
     decoder: &TextStack,
     pass: &mut Pass,
     stores: &mut [KeyValueStore],
-    (pasts, newest): (&Pasts, &[u32]),
+    (pasts, newest): (&SlotTable, &[u32]),
     ids: Vec<u32>,
 ) -> Tensor {
-    let rows = StepPasts::new(decoder.table().device(), pasts, newest, decoder.config().window);
+    let rows = StepSlots::new(decoder.table().device(), pasts, newest, decoder.config().window);
     let mut stores = stores.iter_mut();
     let cache = |_| BlockCache::new(stores.next().expect("one store for each layer"), &rows);
-    decoder.step(&rows.fill_up(ids), &rows.positions(), cache, pass)
+    decoder.step(&rows.pad_ids(ids), &rows.positions(), cache, pass)
 }
 
 impl Decoding for PromptDecoding<'_> {
@@ -177,11 +178,11 @@ impl Decoding for PromptDecoding<'_> {
             None => Parent::Slots(&prompt(row).slots),
         });
         let mut pasts = std::mem::take(&mut self.pasts);
-        pasts.follow(parents);
+        pasts.branch_from(parents);
         let ids: Vec<u32> =
             rows.iter().map(|row| if row.parent.is_some() { row.token } else { prompt(row).last }).collect();
         let newest = self.allocate_slots(&pasts, rows.len());
-        pasts.append(&newest);
+        pasts.set_newest(&newest);
         for row in rows.iter().filter(|row| row.parent.is_none()) {
             self.prompts.remove(&row.sentence);
         }

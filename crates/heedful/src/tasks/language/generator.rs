@@ -140,7 +140,7 @@ impl Generator {
         let tokenizer = &self.tokenizers.target;
         match self.config.text {
             TextShape::Lines => tokenizer.encode(prompt),
-            TextShape::Running => tokenizer.encode_running(prompt),
+            TextShape::Running => tokenizer.encode_multiline(prompt),
         }
     }
 
@@ -163,7 +163,7 @@ impl Generator {
     pub fn attend_in(&self, pass: &mut Pass, tokens: &[u32]) -> Result<(Vec<f64>, Vec<AttentionMap>)> {
         let batch = self.batch(&[tokens])?;
         let device = self.model.params().device();
-        let losses = device.fitting(|| self.model.loss(&batch, pass).token_losses());
+        let losses = device.catch_oom(|| self.model.loss(&batch, pass).token_losses());
         let losses = losses.map_err(DecodeError::from)?;
         pass.check_masks()?;
         let maps = pass.take_attention()?;
@@ -193,7 +193,7 @@ impl Generator {
     /// The tokens that end a line of running text.
     fn line_end(&self) -> Vec<u32> {
         // A second, empty line adds only the line break.
-        self.tokenizers.target.encode_running("\n")
+        self.tokenizers.target.encode_multiline("\n")
     }
 
     /// Makes a batch of texts with the layout of training, and checks it.
@@ -212,7 +212,7 @@ impl Generator {
         let tokens = [prompt, generated].concat();
         match self.config.text {
             TextShape::Lines => self.tokenizers.target.decode(&tokens),
-            TextShape::Running => self.tokenizers.target.decode_running(&tokens),
+            TextShape::Running => self.tokenizers.target.decode_multiline(&tokens),
         }
     }
 }

@@ -14,7 +14,7 @@ use heedful_tensor::{Precision, Ragged, Tensor, ops};
 use super::LanguageModel;
 use super::decoding::PREFILL_CHUNK;
 use crate::layers::Pass;
-use crate::models::recurrent::{RecurrentPast, RecurrentTextDecoder};
+use crate::models::recurrent::{RecurrentStates, RecurrentTextDecoder};
 use crate::models::{Decoding, Row};
 
 /// A recurrent language model's [`Decoding`].
@@ -25,11 +25,11 @@ pub(super) struct RecurrentPromptDecoding<'m> {
     prompt_count: usize,
     /// Prompts in prefill, in the order of their rows in `prefill_states`.
     prefilling: Vec<Prefill>,
-    prefill_states: RecurrentPast,
+    prefill_states: RecurrentStates,
     /// Prefilled prompts that have not taken a step yet, by sentence.
     prompts: BTreeMap<usize, PrefilledPrompt>,
     /// The states of the previous step's rows.
-    state: RecurrentPast,
+    state: RecurrentStates,
 }
 
 struct Prefill {
@@ -41,7 +41,7 @@ struct Prefill {
 
 struct PrefilledPrompt {
     /// The state after all tokens except the last, as one row.
-    state: RecurrentPast,
+    state: RecurrentStates,
     last: u32,
 }
 
@@ -132,7 +132,7 @@ impl Decoding for RecurrentPromptDecoding<'_> {
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
         let before = self.state.first().map_or(0, Tensor::rows);
-        let mut sources: Vec<&RecurrentPast> = vec![&self.state];
+        let mut sources: Vec<&RecurrentStates> = vec![&self.state];
         let (mut from, mut ids) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         for row in rows {
             match row.parent {
@@ -163,12 +163,12 @@ impl Decoding for RecurrentPromptDecoding<'_> {
 }
 
 /// Selects rows of the states.
-fn gather_states(state: &[Tensor], rows: &[usize]) -> RecurrentPast {
+fn gather_states(state: &[Tensor], rows: &[usize]) -> RecurrentStates {
     state.iter().map(|vector| ops::gather_rows(vector, rows)).collect()
 }
 
 /// Concatenates the rows of several states, skipping empty ones.
-fn concat_states(states: &[&RecurrentPast]) -> RecurrentPast {
+fn concat_states(states: &[&RecurrentStates]) -> RecurrentStates {
     let vectors = states.first().map_or(0, |state| state.len());
     let concatenated = |number: usize| {
         let parts: Vec<&Tensor> =

@@ -145,7 +145,7 @@ impl<'g> TextScorer<'g> {
         let batch = self.generator.batch(texts)?;
         let (model, compute) = (self.generator.model(), self.generator.compute());
         let loss = || model.loss(&batch, &mut Pass::inference(compute)).token_losses();
-        let losses = model.params().device().fitting(loss).map_err(DecodeError::from)?;
+        let losses = model.params().device().catch_oom(loss).map_err(DecodeError::from)?;
         if losses.iter().any(|loss| !loss.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }

@@ -59,7 +59,7 @@ impl LanguageSet {
             ..SearchOptions::default()
         };
         let found = search(&*self.model, &prompts, &options)?;
-        let text = |tokens: &[u32]| self.texts.tokenizer.decode_running(tokens);
+        let text = |tokens: &[u32]| self.texts.tokenizer.decode_multiline(tokens);
         let sample = |((prompt, rest), found): (&(&[u32], &[u32]), &Vec<Hypothesis>)| Sample {
             source: text(prompt),
             reference: text(&rest[..rest.len().min(GENERATED_TOKENS)]),

@@ -147,7 +147,7 @@ impl Filler {
             best.find(&scores, candidates, pass.compute().precision.rounding());
             Ok::<_, MaskFault>(())
         };
-        self.model.params.device().fitting(find).map_err(DecodeError::from)??;
+        self.model.params.device().catch_oom(find).map_err(DecodeError::from)??;
         let mut gaps = Vec::new();
         for (gap, &row) in rows.iter().enumerate() {
             let normalizer = best.normalizer(gap);
@@ -159,7 +159,7 @@ impl Filler {
             let guesses: Vec<_> = text_tokens.take(top).collect();
             tokens[row] = guesses.first().map_or(mask, |best| best.index);
             let guess = |token: &&Scored| Guess {
-                piece: self.tokenizers.source.text_of(token.index),
+                piece: self.tokenizers.source.token_text(token.index),
                 probability: (f64::from(token.score) - normalizer).exp(),
             };
             gaps.push(guesses.iter().map(guess).collect());

@@ -12,7 +12,7 @@ use heedful_tensor::ops::IGNORED;
 use heedful_tensor::random::Stream;
 
 use crate::data::SpecialTokens;
-use crate::data::filling::size_step;
+use crate::data::padding::bucket_step;
 
 const SHARE: f64 = 0.15;
 const MASKED: f32 = 0.8;
@@ -97,7 +97,7 @@ impl MaskedText {
     /// Pads with ignored predictions to a bucket size, so that batches of similar size have equal shapes: a
     /// GPU replays steps of a known shape.
     pub(super) fn padded(mut self) -> MaskedText {
-        let count = self.rows.len().next_multiple_of(size_step(self.rows.len()));
+        let count = self.rows.len().next_multiple_of(bucket_step(self.rows.len()));
         let last = self.rows.last().copied().unwrap_or(0);
         self.rows.resize(count, last);
         self.targets.resize(count, IGNORED);

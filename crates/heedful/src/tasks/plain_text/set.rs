@@ -109,7 +109,7 @@ impl TextSet {
         let batch = Batch::for_model(self.kind.layout(), &[(source, target)], &self.special)?;
         let mut pass = Pass::inference(recipe.training.compute).recording();
         let device = model.params().device();
-        device.fitting(|| model.loss(&batch, &mut pass)).map_err(DecodeError::from)?;
+        device.catch_oom(|| model.loss(&batch, &mut pass)).map_err(DecodeError::from)?;
         let tokens = match batch.source.is_empty() {
             true => batch.target_in,
             false => self.special.surrounded(&batch.source),

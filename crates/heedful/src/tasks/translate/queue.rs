@@ -7,7 +7,7 @@ use heedful_tensor::OutOfMemory;
 use super::translated::{TranslatedPart, TranslatedText};
 use super::{Terms, Translator};
 use crate::Result;
-use crate::data::text_limit::{Part, TooLong};
+use crate::data::text_limit::{TextPart, TooLong};
 use crate::decode::{
     Constraints, DecodeError, Hypothesis, Scheduler, SearchInput, SearchOptions, SentenceId,
 };
@@ -46,7 +46,7 @@ pub struct TranslationQueue<'t> {
 /// A part of a text: one sentence of the scheduler.
 struct PendingPart {
     id: SentenceId,
-    part: Part,
+    part: TextPart,
     constraints: Constraints,
 }
 
@@ -82,8 +82,8 @@ impl<'t> TranslationQueue<'t> {
 
     /// Adds a text in parts, as made by [`Translator::part_inputs`], and returns its index. A text without
     /// parts is done immediately.
-    pub fn push(&mut self, parts: Vec<(Part, SearchInput)>) -> usize {
-        let push = |(part, input): (Part, SearchInput)| {
+    pub fn push(&mut self, parts: Vec<(TextPart, SearchInput)>) -> usize {
+        let push = |(part, input): (TextPart, SearchInput)| {
             self.added += input.source.len();
             let constraints = input.constraints.clone();
             PendingPart { id: self.scheduler.push(input), part, constraints }
@@ -128,7 +128,7 @@ impl<'t> TranslationQueue<'t> {
         let contains_id = |parts: &Vec<PendingPart>| parts.iter().any(|part| part.id == id);
         let index =
             self.texts.iter().position(contains_id).expect("a text is pending until all its parts are done");
-        QueueError { text: self.popped + index, error: error.of_sentence(0) }
+        QueueError { text: self.popped + index, error: error.with_sentence(0) }
     }
 }
 
@@ -190,13 +190,13 @@ impl Translator {
 
     /// Splits a text into parts: one unless it is too long; none if it is blank.
     #[doc(hidden)]
-    pub fn parts(&self, text: &str, long: LongText) -> Result<Vec<Part>, TooLong> {
+    pub fn parts(&self, text: &str, long: LongText) -> Result<Vec<TextPart>, TooLong> {
         let (limit, encode) = (self.source_limit, |text: &str| self.encode(text));
         let parts = match (limit.encode(text, encode), long) {
-            (Ok(tokens), _) => vec![Part { tokens, begins_word: true }],
+            (Ok(tokens), _) => vec![TextPart { tokens, begins_word: true }],
             (Err(error), LongText::Refused) => return Err(error),
             (Err(_), LongText::Cut) => {
-                vec![Part { tokens: limit.first(text, encode).tokens, begins_word: true }]
+                vec![TextPart { tokens: limit.first(text, encode).tokens, begins_word: true }]
             }
             (Err(_), LongText::Split) => limit.split(text, encode),
         };
@@ -207,9 +207,14 @@ impl Translator {
     /// The search inputs: each part with the terms found in it, and the first part with the prefix of the
     /// translation.
     #[doc(hidden)]
-    pub fn part_inputs(&self, parts: Vec<Part>, prefix: Vec<u32>, terms: &Terms) -> Vec<(Part, SearchInput)> {
+    pub fn part_inputs(
+        &self,
+        parts: Vec<TextPart>,
+        prefix: Vec<u32>,
+        terms: &Terms,
+    ) -> Vec<(TextPart, SearchInput)> {
         let mut prefix = prefix;
-        let input = |part: Part| {
+        let input = |part: TextPart| {
             let mut constraints = Constraints { prefix: std::mem::take(&mut prefix), phrases: Vec::new() };
             if !terms.is_empty() {
                 let text = self.tokenizers.source.decode(&part.tokens);

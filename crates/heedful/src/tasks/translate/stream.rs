@@ -14,7 +14,7 @@ use crate::decode::{DecodeError, Limits, Scheduler, SearchOptions, SentenceId};
 /// let translator = Translator::open("run")?;
 /// // With a beam of 1, tokens are never revised.
 /// let options = SearchOptions { beam: 1, ..SearchOptions::default() };
-/// for event in translator.stream("A dog runs.", &options, Limits::of_tokens(100))? {
+/// for event in translator.stream("A dog runs.", &options, Limits::max_tokens(100))? {
 ///     match event? {
 ///         TranslationEvent::Partial { text, .. } => println!("{text} …"),
 ///         TranslationEvent::Done(translation) => println!("{}", translation.best()),

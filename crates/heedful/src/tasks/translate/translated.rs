@@ -1,7 +1,7 @@
 //! The translation of a text; the translations of the parts of a long text are joined.
 
 use super::{Output, Translation, Translator};
-use crate::data::text_limit::Part;
+use crate::data::text_limit::TextPart;
 use crate::decode::{Constraints, DecodeError, SearchOptions};
 
 /// A translated text, in one or more parts.
@@ -15,7 +15,7 @@ pub struct TranslatedText {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranslatedPart {
     /// The source part with its tokens.
-    pub part: Part,
+    pub part: TextPart,
     /// The constraints on its outputs.
     pub constraints: Constraints,
     /// The outputs, best first.
@@ -31,7 +31,7 @@ pub struct JoinedOutput<'a> {
     /// The sum of the parts' log-probabilities.
     pub log_probability: f64,
     /// The parts and their outputs.
-    pub parts: Vec<(&'a Part, &'a Output)>,
+    pub parts: Vec<(&'a TextPart, &'a Output)>,
 }
 
 impl TranslatedText {
@@ -56,7 +56,7 @@ impl TranslatedText {
     }
 
     fn output(&self, rank: usize, options: &SearchOptions) -> JoinedOutput<'_> {
-        let parts: Vec<(&Part, &Output)> = self
+        let parts: Vec<(&TextPart, &Output)> = self
             .parts
             .iter()
             .filter_map(|part| Some((&part.part, part.outputs.get(rank).or(part.outputs.last())?)))
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn parts_are_joined_rank_by_rank() {
         let part = |outputs: Vec<Output>| TranslatedPart {
-            part: Part { tokens: vec![7], begins_word: true },
+            part: TextPart { tokens: vec![7], begins_word: true },
             constraints: Constraints::default(),
             outputs,
         };

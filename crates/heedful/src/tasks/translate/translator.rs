@@ -229,7 +229,7 @@ impl Translator {
     /// let terms = Terms::parse("terms", "dog\tHund")?;
     /// // Begins with “Der”, and contains “Hund” because the text contains “dog”.
     /// let input = translator.input("The dog runs.", "Der", &terms);
-    /// let translations = translator.translate_inputs(vec![input], &SearchOptions::default(), &Limits::of_tokens(100))?;
+    /// let translations = translator.translate_inputs(vec![input], &SearchOptions::default(), &Limits::max_tokens(100))?;
     /// println!("{}", translations[0].best());
     /// # Ok(())
     /// # }

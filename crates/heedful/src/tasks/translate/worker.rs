@@ -140,6 +140,6 @@ fn finish(translator: &Translator, job: Job, found: Result<Vec<Hypothesis>, Deco
     let limits = job.limits.check(job.generated + 1);
     let translation =
         |hypotheses| Translation { source: job.input.source, outputs: translator.outputs(hypotheses) };
-    let found = found.map_err(|error| error.of_sentence(0));
+    let found = found.map_err(|error| error.with_sentence(0));
     job.promise.fulfil(limits.and(found).map(translation));
 }

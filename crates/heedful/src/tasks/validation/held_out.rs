@@ -47,7 +47,7 @@ pub fn held_out<'a>(
     for batch in batches {
         model.check(batch)?;
         let device = model.params().device();
-        device.fitting(|| {
+        device.catch_oom(|| {
             let loss = device.send_step(|| model.loss(batch, &mut Pass::inference(compute)));
             sum.negative_log_likelihood += loss.negative_log_likelihood();
             sum.correct += loss.correct();

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Checkpoint, CheckpointError, Progress};
 use crate::store::durable;
-use crate::store::weights::file::{Checksum, Contents, Opened, read_metadata};
+use crate::store::weights::file::{Checksum, Contents, WeightsFile, read_metadata};
 use crate::store::weights::{Metadata, Weights};
 use crate::train::TrainerState;
 
@@ -58,7 +58,7 @@ pub(super) fn keep_weights(path: &Path) -> Result<(), CheckpointError> {
         return Ok(());
     }
     let bytes = File::open(path).and_then(|file| MappedFile::open(&file)).map_err(failed)?;
-    let Ok(file) = Opened::new(&bytes, Checksum::Last) else { return Ok(()) };
+    let Ok(file) = WeightsFile::new(&bytes, Checksum::Last) else { return Ok(()) };
     let mut metadata = file.all_metadata();
     metadata.insert(KEPT.0.to_owned(), KEPT.1.to_owned());
     let is_kept = |name: &&str| [PARAMETERS, AVERAGE].iter().any(|set| name.starts_with(set));
@@ -95,7 +95,7 @@ pub(crate) fn read_weights(path: &Path) -> Result<(Weights, Option<Weights>), Ch
 /// A checkpoint file with a verified checksum.
 struct Verified<'a> {
     path: &'a Path,
-    file: Opened<'a>,
+    file: WeightsFile<'a>,
 }
 
 fn open<R>(
@@ -104,7 +104,7 @@ fn open<R>(
 ) -> Result<R, CheckpointError> {
     let bytes = fs::read(path).map_err(|cause| CheckpointError::Read { path: path.to_owned(), cause })?;
     let damaged = |damage| CheckpointError::Damaged { path: path.to_owned(), damage };
-    let file = Verified { path, file: Opened::new(&bytes, Checksum::Last).map_err(damaged)? };
+    let file = Verified { path, file: WeightsFile::new(&bytes, Checksum::Last).map_err(damaged)? };
     match file.metadata("format") {
         Some(VERSION) => {}
         Some(found) => {

@@ -40,7 +40,7 @@ pub fn follow(team: &Team) -> Result<()> {
                 let options = recipe.trainer_options();
                 let device = setup.device;
                 let build = || StepTrainer::in_team(model, options, team.clone(), device);
-                let built = Device::from(device).fitting(build).map_err(JoinError::from).flatten();
+                let built = Device::from(device).catch_oom(build).map_err(JoinError::from).flatten();
                 trainer = Some(built.map_err(|error| match error {
                     JoinError::Ranks(failure) => unreachable(failure),
                     JoinError::OutOfMemory(full) => large(full),

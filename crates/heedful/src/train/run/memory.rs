@@ -24,7 +24,7 @@ fn check_within(memory: u64, recipe: &Recipe, vocabularies: [usize; 2], labels: 
     let config = recipe.model_config(vocabularies, labels)?;
     // Parameters are allocated on first use.
     let model = config.build(0)?;
-    let parameters = model.params().announced() as u64;
+    let parameters = model.params().registered_elements() as u64;
     let bytes = parameters.saturating_mul(3 * 4);
     if bytes > memory {
         let (bytes, memory) = (gigabytes(bytes), gigabytes(memory));

@@ -158,7 +158,7 @@ fn run(
             model.params().move_to(device)?;
             Ok(StepTrainer::new(model, recipe.trainer_options()))
         };
-        let built = device.fitting(build).map_err(JoinError::from).flatten();
+        let built = device.catch_oom(build).map_err(JoinError::from).flatten();
         built.map_err(|error| match error {
             JoinError::Ranks(failure) => unreachable_ranks(failure),
             JoinError::OutOfMemory(full) => large_for_gpu(full),

@@ -8,7 +8,7 @@ use super::watcher::flops_text;
 use crate::data::CorpusReport;
 use crate::metrics::Measure;
 use crate::plot::{
-    AttentionGrid, Fact, HeatMapOptions, LineChart, Mark, Picture, PictureGroup, Report, Scale, Series,
+    AttentionGrid, Fact, HeatMapOptions, Highlight, LineChart, Picture, PictureGroup, Report, Scale, Series,
     SettingsGroup, Status, Table, heat_map_svg,
 };
 use crate::recipe::{Literal, Recipe, SECTIONS, find_key};
@@ -72,7 +72,7 @@ pub(super) fn page(page: &Page, logs: &RunLogs, status: Status) -> Report {
 fn plan_facts(page: &Page) -> Vec<Fact> {
     let time = find_key("training.time").expect("a key").value(&page.recipe);
     let fact =
-        |plan: &TimePlan| Fact::new("time", time.to_string().trim_matches('"')).noted(plan.to_string());
+        |plan: &TimePlan| Fact::new("time", time.to_string().trim_matches('"')).with_note(plan.to_string());
     page.plan.iter().map(fact).collect()
 }
 
@@ -103,14 +103,14 @@ fn results(records: &[Record]) -> Vec<Fact> {
         found.reduce(|best, point| if better(point.1, best.1) { point } else { best })
     };
     let fact = |name: &str, (step, value): (f64, f64)| {
-        Fact::new(name, format!("{value:.2}")).noted(format!("at step {step}"))
+        Fact::new(name, format!("{value:.2}")).with_note(format!("at step {step}"))
     };
     let mut facts = Vec::new();
     // Only classifiers have a macro F1.
     let macro_f1 = best(Measure::ValidMacroF1, |a, b| a > b);
     let accuracy = if macro_f1.is_some() { "best accuracy" } else { "best token accuracy" };
     let percent = |name: &str, (step, share): (f64, f64)| {
-        Fact::new(name, format!("{:.2} %", 100.0 * share)).noted(format!("at step {step}"))
+        Fact::new(name, format!("{:.2} %", 100.0 * share)).with_note(format!("at step {step}"))
     };
     facts.extend(macro_f1.map(|point| percent("best macro F1", point)));
     facts.extend(best(Measure::ValidBleu, |a, b| a > b).map(|point| fact("best validation BLEU", point)));
@@ -130,18 +130,18 @@ fn results(records: &[Record]) -> Vec<Fact> {
             90.0..5400.0 => format!("{:.1} min", last.seconds / 60.0),
             _ => format!("{:.1} h", last.seconds / 3600.0),
         };
-        facts.push(Fact::new("training time", time).noted(format!("{} steps", last.step)));
+        facts.push(Fact::new("training time", time).with_note(format!("{} steps", last.step)));
         let flops = records.iter().rev().find_map(|record| record.value(Measure::Flops));
-        facts.extend(flops.map(|flops| Fact::new("training FLOPs", flops_text(flops)).noted(FLOPS)));
+        facts.extend(flops.map(|flops| Fact::new("training FLOPs", flops_text(flops)).with_note(FLOPS)));
     }
     facts
 }
 
 fn curves(records: &[Record]) -> Vec<LineChart> {
-    let line = |name: &str, measure: Measure, mark| Series {
+    let line = |name: &str, measure: Measure, highlight| Series {
         name: name.to_owned(),
         points: series(records, measure),
-        mark,
+        highlight,
     };
     let chart = |title: &str, scale, series: Vec<Series>| LineChart {
         title: title.to_owned(),
@@ -155,24 +155,32 @@ fn curves(records: &[Record]) -> Vec<LineChart> {
             "Loss",
             Scale::Linear,
             vec![
-                line("training", Measure::Loss, Mark::Nothing),
-                line("validation", Measure::ValidLoss, Mark::Lowest),
+                line("training", Measure::Loss, Highlight::None),
+                line("validation", Measure::ValidLoss, Highlight::Lowest),
             ],
         ),
-        chart("BLEU", Scale::Linear, vec![line("validation", Measure::ValidBleu, Mark::Highest)]),
-        chart("Macro F1", Scale::Linear, vec![line("validation", Measure::ValidMacroF1, Mark::Highest)]),
-        chart("Perplexity", Scale::Log, vec![line("validation", Measure::ValidPerplexity, Mark::Lowest)]),
+        chart("BLEU", Scale::Linear, vec![line("validation", Measure::ValidBleu, Highlight::Highest)]),
+        chart("Macro F1", Scale::Linear, vec![line("validation", Measure::ValidMacroF1, Highlight::Highest)]),
+        chart(
+            "Perplexity",
+            Scale::Log,
+            vec![line("validation", Measure::ValidPerplexity, Highlight::Lowest)],
+        ),
         chart(
             "Accuracy",
             Scale::Linear,
             vec![
-                line("training", Measure::Accuracy, Mark::Nothing),
-                line("validation", Measure::ValidAccuracy, Mark::Highest),
+                line("training", Measure::Accuracy, Highlight::None),
+                line("validation", Measure::ValidAccuracy, Highlight::Highest),
             ],
         ),
-        chart("Learning rate", Scale::Linear, vec![line("rate", Measure::LearningRate, Mark::Peak)]),
-        chart("Gradient norm", Scale::Log, vec![line("norm", Measure::GradientNorm, Mark::Nothing)]),
-        chart("Speed", Scale::Linear, vec![line("tokens a second", Measure::TokensPerSecond, Mark::Nothing)]),
+        chart("Learning rate", Scale::Linear, vec![line("rate", Measure::LearningRate, Highlight::Peak)]),
+        chart("Gradient norm", Scale::Log, vec![line("norm", Measure::GradientNorm, Highlight::None)]),
+        chart(
+            "Speed",
+            Scale::Linear,
+            vec![line("tokens a second", Measure::TokensPerSecond, Highlight::None)],
+        ),
     ];
     charts.into_iter().filter(|chart| !chart.series.is_empty()).collect()
 }

@@ -51,7 +51,7 @@ pub(super) fn prepare(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) 
     let task = recipe.data.task.definition();
     let files = training_files(recipe, &path, start)?;
     let checkpoints = claim(&path, start)?;
-    let files = if files.reads_standard_input() { files.keep_in(&saved_text(&path))? } else { files };
+    let files = if files.reads_standard_input() { files.copy_into(&saved_text(&path))? } else { files };
     write_recipe(recipe, &path)?;
     let starting_point = StartingPoint::of(recipe, &path, &checkpoints, watcher)?;
     let (tokenizers, pieces) = vocabularies(recipe, &files, &path, &starting_point, start, watcher)?;
@@ -90,7 +90,7 @@ fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<Corpus
     let files = recipe.data.task.definition().training_files(&recipe.data)?;
     let kept = saved_text(folder);
     if start == Start::Resume && files.reads_standard_input() && kept.is_dir() {
-        return Ok(files.kept_in(&kept));
+        return Ok(files.copies_in(&kept));
     }
     // Reports a missing file before minutes of preparation.
     for input in files.inputs().filter(|input| **input != Input::Standard) {
@@ -177,9 +177,9 @@ fn vocabularies(
             pieces = grown.pieces;
             grown.tokenizers
         }
-        (_, Some(file), ..) => Tokenizers::joint(Tokenizer::load_own(file)?),
+        (_, Some(file), ..) => Tokenizers::joint(Tokenizer::load_native(file)?),
         (_, None, Some(source), Some(target)) => {
-            Tokenizers::separate(Tokenizer::load_own(source)?, Tokenizer::load_own(target)?)
+            Tokenizers::separate(Tokenizer::load_native(source)?, Tokenizer::load_native(target)?)
         }
         (_, None, None, None) => {
             let mut progress = |pairs| watcher.observe(&Event::LearningVocabulary { pairs });

@@ -22,7 +22,7 @@ use crate::metrics::Measure;
 use crate::plot::Status;
 use crate::recipe::{Recipe, TrainingKeys};
 use crate::store::reserve::Reserve;
-use crate::store::weights::{Weights, room};
+use crate::store::weights::{Weights, max_file_size};
 use crate::tasks::ModelConfig;
 use crate::tasks::folder::{MODEL, ModelFolder};
 use crate::tasks::validation::ValidationSet;
@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
         let batches =
             Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout, special), position)?);
         let now = Instant::now();
-        let reserve = Reserve::beside(&folder.path.join(MODEL), room(trainer.model().params())).ok();
+        let reserve = Reserve::beside(&folder.path.join(MODEL), max_file_size(trainer.model().params())).ok();
         Ok(Session {
             recipe,
             watcher,

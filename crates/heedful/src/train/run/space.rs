@@ -25,8 +25,11 @@ pub(super) fn check(recipe: &Recipe, prepared: &Prepared) -> Result<()> {
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let checkpoints = &prepared.checkpoints;
     let existing = size(&prepared.folder.path.join(MODEL)) + total(checkpoints, size)?;
-    let disk_use =
-        DiskUse::of(recipe, prepared.model.params().announced() as u64, prepared.validation.is_some());
+    let disk_use = DiskUse::of(
+        recipe,
+        prepared.model.params().registered_elements() as u64,
+        prepared.validation.is_some(),
+    );
     disk_use.check(free + existing, &prepared.folder.path)
 }
 

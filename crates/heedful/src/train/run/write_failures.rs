@@ -12,7 +12,7 @@ use crate::Result;
 use crate::plot::Status;
 use crate::store::durable::WriteError;
 use crate::store::reserve::Reserve;
-use crate::store::weights::{Weights, room};
+use crate::store::weights::{Weights, max_file_size};
 use crate::tasks::folder::{FolderError, MODEL};
 use crate::train::checkpoint::Keep;
 use crate::train::log::Record;
@@ -30,7 +30,7 @@ impl Session<'_> {
         }
         saved?;
         self.reserve =
-            Reserve::beside(&self.folder.path.join(MODEL), room(self.trainer.model().params())).ok();
+            Reserve::beside(&self.folder.path.join(MODEL), max_file_size(self.trainer.model().params())).ok();
         Ok(())
     }
 

@@ -20,7 +20,7 @@ pub(in crate::train) fn gather_losses(
         let out = out.f32s(&[batch.share, batch.loss]);
         out.f64(batch.negative_log_likelihood).u64(batch.correct as u64)
     });
-    let numbers: Vec<f32> = statistics.iter().flat_map(BatchStatistics::numbers).collect();
+    let numbers: Vec<f32> = statistics.iter().flat_map(BatchStatistics::values).collect();
     let all = group.all_gather(out.f32s(&numbers).finish())?;
     let (mut all_losses, mut all_statistics) = (Vec::new(), Vec::new());
     for (rank, bytes) in all.iter().enumerate() {
@@ -40,7 +40,7 @@ pub(in crate::train) fn gather_losses(
         }
         // All ranks have the same norms, so their statistics have the same shapes.
         let mut numbers = &input.f32s()[..];
-        all_statistics.extend(statistics.iter().map(|like| like.with_numbers(&mut numbers)));
+        all_statistics.extend(statistics.iter().map(|like| like.with_values(&mut numbers)));
     }
     Ok((all_losses, all_statistics))
 }

@@ -24,7 +24,7 @@ impl<M: Model> StepTrainer<M> {
         batches: &[Batch],
         tokens: usize,
         pass: &mut Pass,
-    ) -> Result<((f32, PendingStep), cuda::Ticket), OutOfMemory> {
+    ) -> Result<((f32, PendingStep), cuda::SubmittedStep), OutOfMemory> {
         let initial_pass = pass.clone();
         self.try_on_gpu(|trainer| cuda::step(|| trainer.compute_replicated(batches, tokens, pass))).or_else(
             |_| {
@@ -40,7 +40,7 @@ impl<M: Model> StepTrainer<M> {
     /// Runs `work` on the GPU; if memory runs out, restores the trainer.
     fn try_on_gpu<R>(&mut self, work: impl FnOnce(&mut StepTrainer<M>) -> R) -> Result<R, OutOfMemory> {
         let (steps, device) = (self.optimizer.steps(), self.model.params().device());
-        let result = device.fitting(|| work(self));
+        let result = device.catch_oom(|| work(self));
         if result.is_err() {
             self.optimizer.rewind(steps);
             self.average.iter_mut().for_each(|average| average.rewind(steps));
@@ -59,7 +59,7 @@ impl<M: Model> StepTrainer<M> {
         let fits = |sentences: usize| {
             let part = batch.first(sentences);
             let part = if pass.r_drop().is_some() { part.doubled() } else { part };
-            let part = if is_padded { part.filled_up() } else { part };
+            let part = if is_padded { part.padded() } else { part };
             cuda::trim();
             let result = self.try_on_gpu(|trainer| {
                 let ((), handle) = cuda::step(|| {

@@ -61,7 +61,7 @@ pub struct StepTrainer<M = Arc<dyn Model>> {
 
 /// A submitted step, in progress on a GPU or finished.
 struct Pending {
-    handle: Option<cuda::Ticket>,
+    handle: Option<cuda::SubmittedStep>,
     step: u64,
     tokens: usize,
     learning_rate: f32,
@@ -72,11 +72,11 @@ struct Pending {
 
 impl Pending {
     fn is_done(&self) -> bool {
-        self.handle.as_ref().is_none_or(cuda::Ticket::is_done)
+        self.handle.as_ref().is_none_or(cuda::SubmittedStep::is_done)
     }
 
     fn wait(&self) {
-        self.handle.iter().for_each(cuda::Ticket::wait);
+        self.handle.iter().for_each(cuda::SubmittedStep::wait);
     }
 }
 
@@ -251,7 +251,7 @@ impl<M: Model> StepTrainer<M> {
         let (handle, (learning_rate, result)) = match self.model.params().device() {
             Device::Cuda => {
                 let padded: Option<Vec<Batch>> =
-                    self.pads_batches(pass).then(|| batches.iter().map(Batch::filled_up).collect());
+                    self.pads_batches(pass).then(|| batches.iter().map(Batch::padded).collect());
                 let batches = padded.as_deref().unwrap_or(batches);
                 let launched = self.launch_on_gpu(batches, tokens, pass);
                 let (submitted, handle) = launched.map_err(|_| self.does_not_fit(original_batches, pass))?;

@@ -54,7 +54,7 @@ impl<M: Model> StepTrainer<M> {
             params.move_to(device.into())?;
             return Ok(StepTrainer { team: Some(team), ..StepTrainer::new(model, options) });
         }
-        let average = options.average_decay.map(|decay| MovingAverage::divided(params, decay, team.group()));
+        let average = options.average_decay.map(|decay| MovingAverage::sharded(params, decay, team.group()));
         let mut trainer = StepTrainer::new(model, TrainerOptions { average_decay: None, ..options });
         trainer.optimizer.divide(trainer.model.params(), options.adam, team.group());
         trainer.average = average;
@@ -74,9 +74,9 @@ impl<M: Model> StepTrainer<M> {
         let (losses, gradients) = computed?;
         let losses: Vec<BatchLoss> = losses.iter().map(|(loss, share)| BatchLoss::of(loss, *share)).collect();
         let (losses, statistics) = gather_losses(group, &losses, pass.take_statistics(), operations)?;
-        statistics.into_iter().for_each(|statistics| pass.note(statistics));
+        statistics.into_iter().for_each(|statistics| pass.record_statistics(statistics));
         let (params, average) = (self.model.params(), self.average.as_mut());
-        self.optimizer.submit_divided(params, &mut self.guard, &losses, average, (group, gradients))
+        self.optimizer.submit_sharded(params, &mut self.guard, &losses, average, (group, gradients))
     }
 
     /// Executes the leader's command on a follower.
@@ -90,7 +90,7 @@ impl<M: Model> StepTrainer<M> {
             },
             Command::State => self.gathered_state().map(drop),
             Command::Average => self.gathered_average().map(drop),
-            Command::Restore { step, norms } => self.restore_divided(step, &norms, None),
+            Command::Restore { step, norms } => self.restore_sharded(step, &norms, None),
             Command::Begin(_) | Command::End => unreachable!("handled by the follower"),
         }
     }

@@ -68,7 +68,7 @@ impl<M: Model> StepTrainer<M> {
         params.set(&parameters);
         if self.team.is_some() {
             let optimizer_state = OptimizerState { moments: [&mean, &square], average: average.as_deref() };
-            return Ok(self.restore_divided(state.step, &state.norms, Some(optimizer_state))?);
+            return Ok(self.restore_sharded(state.step, &state.norms, Some(optimizer_state))?);
         }
         params.clear_gradients();
         if let (Some(ours), Some(theirs)) = (&mut self.average, &average) {
@@ -81,7 +81,7 @@ impl<M: Model> StepTrainer<M> {
 
     /// Distributes the leader's state over the ranks: parameters to all, the rest sharded or, on GPUs,
     /// replicated.
-    pub(super) fn restore_divided(
+    pub(super) fn restore_sharded(
         &mut self,
         step: u64,
         norms: &[f32],
@@ -102,9 +102,9 @@ impl<M: Model> StepTrainer<M> {
                 ours.restore(step, &group.broadcast_numbers(average)?);
             }
         } else {
-            self.optimizer.restore_divided(step, group, moments)?;
+            self.optimizer.restore_sharded(step, group, moments)?;
             if let Some(ours) = &mut self.average {
-                ours.restore_divided(step, group, average)?;
+                ours.restore_sharded(step, group, average)?;
             }
         }
         self.guard.restore(norms);

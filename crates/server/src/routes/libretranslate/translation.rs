@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use heedful::decode::SearchOptions;
-use heedful::explain::{ExplainedOutput, ScoresKept, WeightForm};
+use heedful::explain::{ExplainedOutput, RawScores, WeightForm};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -113,7 +113,8 @@ pub(super) async fn translations(
         (!is_empty).then(|| target.submit(inputs, options, (detail, Delivery::Complete))).transpose()
     };
     // Both jobs are submitted before either is awaited.
-    let aligned = Detail::Explained { weights: WeightForm::None, scores: ScoresKept::No, alternatives: None };
+    let aligned =
+        Detail::Explained { weights: WeightForm::None, scores: RawScores::Omit, alternatives: None };
     let (tagged, plain) = (submit(tagged, aligned)?, submit(plain, Detail::Text)?);
     let (mut plain, mut tagged) = (outcomes(plain).await?.into_iter(), outcomes(tagged).await?.into_iter());
     let outcome = |has_tags: bool| if has_tags { tagged.next() } else { plain.next() };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use heedful::decode::SearchOptions;
-use heedful::explain::ScoresKept;
+use heedful::explain::RawScores;
 use heedful::models::{HeadError, HeadName};
 use heedful::tasks::Task;
 use serde::Deserialize;
@@ -96,7 +96,7 @@ pub(crate) async fn translate(
     }
     if fields.attention != AttentionForm::None {
         // Scores double the number of values.
-        let kinds = if scores == ScoresKept::Yes { 2 } else { 1 };
+        let kinds = if scores == RawScores::Include { 2 } else { 1 };
         check_weights(engine, &inputs, kinds * options.n_best)?;
     }
     if let Some(names) = &fields.without_heads {

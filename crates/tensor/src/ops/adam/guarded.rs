@@ -125,7 +125,7 @@ impl Adam {
         let (no_decay, clip_norm) = (self.no_decay.flags(), self.options.clip_norm);
         let (mean, square) = (&mut self.mean, &mut self.square);
         let pending = params.with_gradients(|gradients| {
-            let narrow = params.narrow_to_write(&values);
+            let narrow = params.bf16_to_write(&values);
             let (gradients, values) = (gradients.on_gpu(), &mut *values);
             let arrays = Arrays { gradients, values, mean, square, no_decay, narrow, average };
             apply_guarded(update, clip_norm, guard, losses, arrays)
@@ -146,7 +146,7 @@ impl PendingStep {
         PendingStep(State::Done(result))
     }
 
-    /// The result of a finished step (see [`crate::cuda::Ticket`]); `None` if the step was skipped because an
+    /// The result of a finished step (see [`crate::cuda::SubmittedStep`]); `None` if the step was skipped because an
     /// earlier one was rejected. Must be called once for each step, in order.
     pub fn read(self, guard: &mut Guard) -> Option<Result<StepResult, Divergence>> {
         match self.0 {

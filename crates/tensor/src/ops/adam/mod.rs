@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use bytemuck::NoUninit;
 
-use crate::collective::{Division, Group, OwnedChunk};
+use crate::collective::{Group, OwnedChunk, Sharding};
 use crate::cuda::Pointer;
 use crate::params::ALIGNMENT;
 use crate::{Array, Device, Params};
@@ -82,7 +82,7 @@ pub struct Adam {
     mean: Array,
     square: Array,
     no_decay: NoDecay,
-    division: Division,
+    division: Sharding,
     chunks: Vec<OwnedChunk>,
 }
 
@@ -97,7 +97,7 @@ enum NoDecay {
 impl Adam {
     /// Fresh moments for `params`.
     pub fn new(params: &Params, options: AdamOptions) -> Adam {
-        Adam::over(params, options, Division::whole(params.flat_len()))
+        Adam::over(params, options, Sharding::whole(params.flat_len()))
     }
 
     /// Fresh moments for the shard of `params` that this rank owns.
@@ -106,11 +106,11 @@ impl Adam {
     /// If the parameters are on a GPU.
     pub fn sharded(params: &Params, options: AdamOptions, group: &Group) -> Adam {
         assert_eq!(params.device(), Device::Cpu, "Adam::sharded: parameters must be on the CPU");
-        Adam::over(params, options, Division::new(params.flat_len(), group.size(), group.rank()))
+        Adam::over(params, options, Sharding::new(params.flat_len(), group.size(), group.rank()))
     }
 
-    fn over(params: &Params, options: AdamOptions, division: Division) -> Adam {
-        let zeros = || Array::lasting_zeros_on(params.device(), division.owned());
+    fn over(params: &Params, options: AdamOptions, division: Sharding) -> Adam {
+        let zeros = || Array::permanent_zeros_on(params.device(), division.owned());
         let no_decay = NoDecay::new(params, options);
         Adam {
             options,
@@ -186,7 +186,7 @@ impl Adam {
                 Some(cpu::norm(sums.f32()))
             }
             Device::Cuda => {
-                let (narrow, average) = (params.narrow_to_write(&values), Pointer::NULL);
+                let (narrow, average) = (params.bf16_to_write(&values), Pointer::NULL);
                 let values = &mut values;
                 let gradients = gradients.on_gpu();
                 let no_decay = no_decay.flags();
@@ -259,7 +259,7 @@ pub fn gradient_norm(params: &Params) -> f32 {
     let device = params.device();
     params.with_gradients(|gradients| match device {
         Device::Cpu => {
-            let chunks = Division::whole(gradients.len()).own_chunks();
+            let chunks = Sharding::whole(gradients.len()).own_chunks();
             cpu::norm(cpu::square_sums(cpu::Gradients::Whole(gradients), &chunks).f32())
         }
         Device::Cuda => cuda::norm_of(gradients.on_gpu()),

@@ -7,7 +7,7 @@
 
 use super::cpu::{self, Gradients};
 use super::{Adam, BatchLoss, Divergence, Guard, PendingStep, StepResult};
-use crate::collective::{Failure, Group, Reduced, gathered, share, spread_owned};
+use crate::collective::{Failure, Group, Reduced, all_gather_owned, gather_to_first, scatter_owned};
 use crate::ops::MovingAverage;
 use crate::{Params, StepGradients};
 
@@ -56,7 +56,7 @@ impl Adam {
             let (gradients, no_decay) = (Gradients::Owned(reduced), self.no_decay.ranges());
             let scale = if norm > self.options.clip_norm { self.options.clip_norm / norm } else { 1.0 };
             cpu::apply(update, scale, gradients, &self.chunks, &mut values, moments, no_decay);
-            share(group, &self.division, values.f32_mut())?;
+            all_gather_owned(group, &self.division, values.f32_mut())?;
         }
         Ok(admitted)
     }
@@ -77,8 +77,8 @@ impl Adam {
 
     /// Gathers all moments at rank 0, for a checkpoint.
     pub fn gathered_moments(&self, group: &Group) -> Result<Option<[Vec<f32>; 2]>, Failure> {
-        let mean = gathered(group, &self.division, self.mean.f32())?;
-        let square = gathered(group, &self.division, self.square.f32())?;
+        let mean = gather_to_first(group, &self.division, self.mean.f32())?;
+        let square = gather_to_first(group, &self.division, self.square.f32())?;
         Ok(mean.zip(square).map(|(mean, square)| [mean, square]))
     }
 
@@ -91,8 +91,8 @@ impl Adam {
     ) -> Result<(), Failure> {
         self.steps = steps;
         let [mean, square] = moments.map_or([None; 2], |[mean, square]| [Some(mean), Some(square)]);
-        spread_owned(group, &self.division, mean, self.mean.f32_mut())?;
-        spread_owned(group, &self.division, square, self.square.f32_mut())
+        scatter_owned(group, &self.division, mean, self.mean.f32_mut())?;
+        scatter_owned(group, &self.division, square, self.square.f32_mut())
     }
 }
 

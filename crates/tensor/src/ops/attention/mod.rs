@@ -270,7 +270,7 @@ fn backward(
 ) {
     let mut sinks: Vec<Sink<'_>> = Vec::with_capacity(3);
     let chosen = input_edges.each_ref().map(|input| {
-        input.edge.is_wanted().then(|| {
+        input.edge.requires_grad().then(|| {
             // Views that overlap (keys that are also the values) are summed by the tape.
             let fits = |sink: &Sink<'_>| {
                 sink.edge.same(&input.edge)

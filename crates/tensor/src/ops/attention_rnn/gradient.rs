@@ -85,7 +85,7 @@ impl Backward {
             Device::Cuda => state,
         };
         let mut give = |edge: &Edge, dtype: DType, gradient: Array| {
-            if edge.is_wanted() {
+            if edge.requires_grad() {
                 gradients.add(edge, gradient.into_dtype(dtype));
             }
         };

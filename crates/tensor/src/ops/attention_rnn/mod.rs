@@ -202,7 +202,7 @@ pub fn attention_rnn(
     let taken: Arc<[Option<usize>]> = output.taken.into();
     let states = Arc::new(output.states);
     let late = Arc::new(Mutex::new(LateGradients::default()));
-    let contexts = Tensor::new(output.contexts).with_narrow(output.contexts_narrow);
+    let contexts = Tensor::new(output.contexts).with_bf16(output.contexts_narrow);
     let backward = Backward {
         decoder,
         x: (x_gates.edge(), x_gates.dtype()),
@@ -222,7 +222,7 @@ pub fn attention_rnn(
         late: late.clone(),
     };
     let states = Tensor::from_shared(states, move |gradient, gradients| backward.run(&gradient, gradients))
-        .with_narrow(output.states_narrow);
+        .with_bf16(output.states_narrow);
     let (to_contexts, to_choices) = (late.clone(), late);
     let contexts = secondary_output(contexts, &states, move |gradient| {
         to_contexts.lock().expect("tape lock").contexts = Some(gradient);

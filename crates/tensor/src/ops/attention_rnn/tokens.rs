@@ -120,7 +120,7 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
     let contexts = Tensor::from_parameters(output.contexts, move |gradient, gradients| {
         backward.run(&gradient, gradients);
     })
-    .with_narrow(output.contexts_narrow);
+    .with_bf16(output.contexts_narrow);
     let choices = secondary_output(Tensor::new(output.choices), &contexts, move |gradient| {
         late.lock().expect("tape lock").choices = Some(gradient);
     });
@@ -210,7 +210,7 @@ impl Backward {
             linear::bias_gradient(&d_score_weight, weight);
         }
         for ((edge, dtype), gradient) in self.edges.iter().zip([dq, dk, dv]) {
-            if edge.is_wanted() {
+            if edge.requires_grad() {
                 gradients.add(edge, gradient.into_dtype(*dtype));
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Forward;
 use crate::array::Write;
-use crate::array::cuda::{Sums, join};
+use crate::array::cuda::{PartialSums, reduce_partial_sums};
 use crate::cuda::{Blocks, Module, Pointer};
 use crate::{Array, DType, Device, Param};
 
@@ -21,11 +21,11 @@ pub(super) fn forward(x: &Array, gamma: &Param, beta: &Param, epsilon: f32) -> F
     let (partial, blocks, [count, columns, part]) = partial_sums(x, 1);
     let function = MODULE.function("batch_sums");
     launch!(function, blocks, x.pointer(), partial.pointer(), count, columns, part);
-    join(&[reduction(Arc::new(partial), 0, &sums)]);
+    reduce_partial_sums(&[reduction(Arc::new(partial), 0, &sums)]);
     let (partial, blocks, [count, columns, part]) = partial_sums(x, 1);
     let (function, from) = (MODULE.function("batch_squares"), x.pointer());
     launch!(function, blocks, from, sums.pointer(), partial.pointer(), count, columns, part, share);
-    join(&[reduction(Arc::new(partial), 0, &squares)]);
+    reduce_partial_sums(&[reduction(Arc::new(partial), 0, &squares)]);
 
     let (mean, variance, rstd) = (scratch(1), scratch(1), scratch(1));
     let function = MODULE.function("batch_statistics");
@@ -62,16 +62,19 @@ pub(super) fn forward(x: &Array, gamma: &Param, beta: &Param, epsilon: f32) -> F
 
 /// Returns `dx`; adds the gradients of γ and β to their slots.
 pub(super) fn backward(x_hat: &Array, rstd: &Array, mut g: Array, gamma: &Param, beta: &Param) -> Array {
-    g.forget_sums();
+    g.clear_partial_column_sums();
     let (rows, width, n) = (g.rows(), g.width(), g.len() as u64);
     let (partial, blocks, [count, columns, part]) = partial_sums(&g, 2);
     let function = MODULE.function("batch_products");
     launch!(function, blocks, g.pointer(), x_hat.pointer(), partial.pointer(), count, columns, part);
     let [d_gamma, d_beta] = [0, 1].map(|_| Array::scratch_on(Device::Cuda, DType::F32, 1, width));
     let partial = Arc::new(partial);
-    join(&[reduction(partial.clone(), 0, &d_gamma), reduction(partial.clone(), width, &d_beta)]);
-    gamma.gradient_slot().sum_later(partial.clone(), 0);
-    beta.gradient_slot().sum_later(partial, width);
+    reduce_partial_sums(&[
+        reduction(partial.clone(), 0, &d_gamma),
+        reduction(partial.clone(), width, &d_beta),
+    ]);
+    gamma.gradient_slot().defer_column_sum(partial.clone(), 0);
+    beta.gradient_slot().defer_column_sum(partial, width);
     let function = MODULE.function("batch_slopes");
     launch!(
         function,
@@ -124,6 +127,6 @@ fn partial_sums(x: &Array, kinds: usize) -> (Array, Blocks, [u32; 3]) {
 }
 
 /// The reduction of the partial sums from a column on.
-fn reduction(partial: Arc<Array>, column: usize, sums: &Array) -> Sums {
-    Sums { partial, column, width: sums.width(), out: sums.pointer(), write: Write::Over }
+fn reduction(partial: Arc<Array>, column: usize, sums: &Array) -> PartialSums {
+    PartialSums { partial, column, width: sums.width(), out: sums.pointer(), write: Write::Over }
 }

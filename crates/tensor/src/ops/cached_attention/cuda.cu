@@ -33,7 +33,7 @@ __device__ __forceinline__ void load2(const float* from, float* x) {
 // same 32 on. MAX_WIDTH: the largest width of a head's key or value.
 template <class T, bool EVEN, u32 MAX_WIDTH> __device__ __forceinline__ void attend(const Job& job) {
     __shared__ __align__(16) float all[WARPS][MAX_WIDTH];
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     u32 number = blockIdx.x * WARPS + warp, row = number / job.heads, head = number % job.heads;
     if (row >= job.rows) return;
@@ -119,7 +119,7 @@ ATTEND(attend_wide_bf16, bf16, false, 1024)
 // everything is aligned to that.
 template <class T>
 __device__ __forceinline__ void store_newest(const T* from, T* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     uint2 span = spans[blockIdx.x];
     if (span.y == 0) return;
     const T* source = from + (u64)blockIdx.x * stride + column;

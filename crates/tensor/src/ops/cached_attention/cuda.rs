@@ -5,11 +5,11 @@ use std::ops::Range;
 use bytemuck::NoUninit;
 
 use super::CachedAttentionOptions;
-use crate::cuda::{Blocks, Buffer, Module, Pointer, copy, upload_doubled, upload_list};
+use crate::cuda::{Blocks, Buffer, Module, Pointer, copy, upload_bucketed, upload_pow2};
 use crate::ops::ColumnView;
 use crate::{Array, DType, Device, Tensor};
 
-pub(crate) static MODULE: Module = Module::early(
+pub(crate) static MODULE: Module = Module::with_pdl(
     "cached_attention",
     concat!(include_str!("../../cuda/mma.cu"), include_str!("cuda.cu"), include_str!("fast.cu")),
 );
@@ -43,7 +43,7 @@ impl KvIndices {
         let end = slots.iter().copied().fold(0, u32::max) as usize + usize::from(!slots.is_empty());
         // The list grows with every step: it is uploaded to a buffer of twice the size, so that most steps
         // find everything else at the same address.
-        KvIndices { slots: Some(upload_doubled(slots)), end, ..indices }
+        KvIndices { slots: Some(upload_pow2(slots)), end, ..indices }
     }
 
     /// Consecutive rows: the encoder outputs of sentences.
@@ -61,7 +61,7 @@ impl KvIndices {
         let max_sharing = runs.map(<[_]>::len).max();
         KvIndices {
             queries: spans.len(),
-            spans: upload_list(spans),
+            spans: upload_bucketed(spans),
             slots: None,
             end: 0,
             is_empty: max_sharing.is_none(),

@@ -123,7 +123,7 @@ template <u32 D> __device__ __forceinline__ void attend_shared(const Job& job, u
             #pragma unroll
             for (u32 m = 0; m < D / 16; m++) {
                 u32 block[4];
-                load_turned_blocks(block, base + Chunk::BYTES + Chunk::swizzle(k * 16 + lane / 16 * 8 + lane % 8, 2 * m + lane / 8 % 2));
+                load_blocks_transposed(block, base + Chunk::BYTES + Chunk::swizzle(k * 16 + lane / 16 * 8 + lane % 8, 2 * m + lane / 8 % 2));
                 multiply(sums[m], block, low, high);
             }
         }
@@ -149,7 +149,7 @@ template <u32 D> __device__ __forceinline__ void attend_shared(const Job& job, u
 // Queries with their own lists of rows: a warp has one head of one of them.
 template <u32 D> __device__ __forceinline__ void attend_single(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     u32 warp = threadIdx.x / 32, number = blockIdx.x * WARPS + warp, row = number / job.heads;
     if (row >= job.rows) return;
     attend_shared<D>(job, memory[warp], number % job.heads, row, 1, job.spans[row]);
@@ -159,7 +159,7 @@ template <u32 D> __device__ __forceinline__ void attend_single(const Job& job) {
 // share rows over its warps.
 template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = blockIdx.x / job.heads * job.tile;
     u32 rows = min(job.tile, job.rows - first);
     uint2 span = job.spans[first + min(lane, rows - 1)];

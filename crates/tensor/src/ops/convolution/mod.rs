@@ -130,7 +130,7 @@ fn add_input_gradient(
     (edge, dtype): (&Edge, DType),
     gradients: &mut Gradients,
 ) {
-    if !edge.is_wanted() {
+    if !edge.requires_grad() {
         return;
     }
     let existing = if dtype == DType::F32 { gradients.take(edge) } else { None };

@@ -8,7 +8,7 @@ use bytemuck::NoUninit;
 
 use super::{Forward, Keep, MeanGradients, Projection, Target, Totals};
 use crate::array::Write;
-use crate::array::cuda::{Sums, join};
+use crate::array::cuda::{PartialSums, reduce_partial_sums};
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply, upload};
 use crate::ops::elementwise::cuda::copy;
 use crate::ops::linear::cuda::column_sums_of;
@@ -114,7 +114,7 @@ fn scratch_gradients(x: &Tensor, Projection { weight, bias }: Projection<'_>) ->
 fn add_bias_gradient(slopes: Operand, db: &Array, is_first: bool) {
     let (partial, width, out) = (Arc::new(column_sums_of(slopes)), db.width(), db.pointer());
     let write = if is_first { Write::Over } else { Write::Add };
-    join(&[Sums { partial, column: 0, width, out, write }]);
+    reduce_partial_sums(&[PartialSums { partial, column: 0, width, out, write }]);
 }
 
 /// The mean loss of the tokens that are not ignored (`counted` points to their number), and the sums of the

@@ -153,7 +153,7 @@ pub fn cross_entropy<'a>(
         None => Tensor::new(loss),
         Some(MeanGradients { mut dx, dw, db }) => {
             Tensor::from_parameters(loss, move |gradient, gradients| {
-                if edge.is_wanted() {
+                if edge.requires_grad() {
                     match gradient.device() {
                         Device::Cpu => cpu::scale(&mut dx, &gradient),
                         Device::Cuda => cuda::scale(&mut dx, &gradient),

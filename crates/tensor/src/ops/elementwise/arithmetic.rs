@@ -12,7 +12,7 @@ pub fn add(a: &Tensor, b: &Tensor) -> Tensor {
     let edges = [(a.edge(), a.dtype()), (b.edge(), b.dtype())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
         let [(a_edge, a_type), (b_edge, b_type)] = edges;
-        if a_edge.is_wanted() {
+        if a_edge.requires_grad() {
             gradients.add(&a_edge, g.to(a_type));
         }
         gradients.add(&b_edge, g.into_dtype(b_type));
@@ -26,7 +26,7 @@ pub fn subtract(a: &Tensor, b: &Tensor) -> Tensor {
     let edges = [(a.edge(), a.dtype()), (b.edge(), b.dtype())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
         let [(a_edge, a_type), (b_edge, b_type)] = edges;
-        if b_edge.is_wanted() {
+        if b_edge.requires_grad() {
             gradients.add(&b_edge, unary(ElementOp::Scale(-1.0), &g, b_type));
         }
         gradients.add(&a_edge, g.into_dtype(a_type));
@@ -40,10 +40,10 @@ pub fn multiply(a: &Tensor, b: &Tensor) -> Tensor {
     let kept = [(a.edge(), a.detached()), (b.edge(), b.detached())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
         let [(a_edge, a), (b_edge, b)] = kept;
-        if a_edge.is_wanted() {
+        if a_edge.requires_grad() {
             gradients.add(&a_edge, binary(ElementOp::Multiply, &g, b.array(), a.dtype()));
         }
-        if b_edge.is_wanted() {
+        if b_edge.requires_grad() {
             gradients.add(&b_edge, binary(ElementOp::Multiply, &g, a.array(), b.dtype()));
         }
     })

@@ -13,7 +13,7 @@ pub(super) use shape::{gathered_rows, scattered_rows};
 
 use crate::cuda::Module;
 
-pub(crate) static MODULE: Module = Module::early(
+pub(crate) static MODULE: Module = Module::with_pdl(
     "elementwise",
     concat!(
         include_str!("cuda/blocks.cu"),

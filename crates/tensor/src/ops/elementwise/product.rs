@@ -21,14 +21,14 @@ pub fn matmul(a: &Tensor, b: &Tensor, rows: Rows) -> Tensor {
     let kept = [(a.edge(), a.detached()), (b.edge(), b.detached())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
         let [(a_edge, a), (b_edge, b)] = kept;
-        if a_edge.is_wanted() {
+        if a_edge.requires_grad() {
             let da = match g.device() {
                 Device::Cpu => cpu::left_gradient(&g, b.array(), dtype, a.dtype()),
                 Device::Cuda => cuda::left_gradient(&g, b.array(), dtype, a.dtype()),
             };
             gradients.add(&a_edge, da);
         }
-        if b_edge.is_wanted() {
+        if b_edge.requires_grad() {
             let db = match g.device() {
                 Device::Cpu => cpu::right_gradient(a.array(), &g, dtype, b.dtype()),
                 Device::Cuda => cuda::right_gradient(a.array(), &g, dtype, b.dtype()),

@@ -31,7 +31,7 @@ pub fn concat_columns(parts: &[&Tensor]) -> Tensor {
     }
     Tensor::from_inputs(y, parts, move |g, gradients| {
         for (edge, column, width) in slices {
-            if edge.is_wanted() {
+            if edge.requires_grad() {
                 let mut part = Array::scratch_on(g.device(), g.dtype(), rows, width);
                 copy(&g, [0, column], &mut part, [0, 0], [rows, width]);
                 gradients.add(&edge, part);
@@ -120,7 +120,7 @@ pub fn concat_rows(parts: &[&Tensor]) -> Tensor {
     }
     Tensor::from_inputs(y, parts, move |g, gradients| {
         for (edge, row, rows) in slices {
-            if edge.is_wanted() {
+            if edge.requires_grad() {
                 let mut part = Array::scratch_on(g.device(), g.dtype(), rows, width);
                 copy(&g, [row, 0], &mut part, [0, 0], [rows, width]);
                 gradients.add(&edge, part);

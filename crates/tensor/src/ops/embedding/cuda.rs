@@ -8,7 +8,8 @@ use bytemuck::NoUninit;
 use super::{EmbeddingOptions, Positions, SinusoidLayout, sinusoid};
 use crate::array::Write;
 use crate::cuda::{
-    Blocks, Buffer, DropoutArgument, Module, Pointer, ahead, aside, roomy, upload, upload_list,
+    Blocks, Buffer, DropoutArgument, Module, Pointer, on_side_stream, round_up_to_bucket, submit_before_step,
+    upload, upload_bucketed,
 };
 use crate::ops::elementwise::cuda::by_target;
 use crate::random::Dropout;
@@ -108,7 +109,7 @@ fn cached_sinusoids(layout: SinusoidLayout, width: usize, positions: usize) -> A
     let longest = positions.next_power_of_two().max(256);
     let values = sinusoid::table(layout, width, longest);
     // Not under the lock: allocating may wait for another thread's step, which may need this lock.
-    let table = ahead(|| {
+    let table = submit_before_step(|| {
         let mut buffer = Buffer::new(4 * values.len());
         buffer.write(bytemuck::cast_slice(&values));
         Arc::new(buffer)
@@ -124,8 +125,11 @@ fn cached_sinusoids(layout: SinusoidLayout, width: usize, positions: usize) -> A
 /// gradient is not read before the end of the step.
 pub(super) fn scatter(g: &Arc<Array>, rows: &[usize], scale: f32, dropout: Dropout, param: &Param) {
     let groups = TokenGroups::of(rows, param.shape()[0]);
-    let partial = Array::scratch_on(Device::Cuda, DType::F32, roomy(groups.partials), param.shape()[1]);
-    aside((g.clone(), partial), |(g, partial)| scatter_groups(g, partial, &groups, scale, dropout, param));
+    let partial =
+        Array::scratch_on(Device::Cuda, DType::F32, round_up_to_bucket(groups.partials), param.shape()[1]);
+    on_side_stream((g.clone(), partial), |(g, partial)| {
+        scatter_groups(g, partial, &groups, scale, dropout, param)
+    });
 }
 
 fn scatter_groups(
@@ -142,8 +146,11 @@ fn scatter_groups(
     if write == Write::Over {
         crate::cuda::clear(out, height * width * 4);
     }
-    let (tokens, groups, long) =
-        (upload(&token_groups.tokens), upload_list(&token_groups.groups), upload_list(&token_groups.long));
+    let (tokens, groups, long) = (
+        upload(&token_groups.tokens),
+        upload_bucketed(&token_groups.groups),
+        upload_bucketed(&token_groups.long),
+    );
     let counts = upload(&[token_groups.groups.len() as u32, token_groups.long.len() as u32]);
     let dropout = DropoutArgument::of(dropout);
     let job = Scatter {
@@ -160,8 +167,9 @@ fn scatter_groups(
     // Four columns for each thread.
     let threads = width.div_ceil(4).next_multiple_of(32).min(128);
     let blocks = |count: usize| Blocks { grid: [count, width.div_ceil(4 * threads), 1], threads, shared: 0 };
-    launch!(MODULE.function("scatter"), blocks(roomy(token_groups.groups.len())), job);
-    let (function, blocks) = (MODULE.function("add_partials"), blocks(roomy(token_groups.long.len())));
+    launch!(MODULE.function("scatter"), blocks(round_up_to_bucket(token_groups.groups.len())), job);
+    let (function, blocks) =
+        (MODULE.function("add_partials"), blocks(round_up_to_bucket(token_groups.long.len())));
     launch!(function, blocks, partial.pointer(), long.pointer(), out, counts.pointer(), width as u32);
 }
 

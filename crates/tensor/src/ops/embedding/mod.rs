@@ -112,7 +112,7 @@ fn embedded(ids: &[u32], positions: Vec<usize>, table: &Param, options: Embeddin
             }
         }
     })
-    .with_narrow(narrow)
+    .with_bf16(narrow)
 }
 
 /// Panics if the inputs do not fit.

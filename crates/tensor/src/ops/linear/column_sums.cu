@@ -54,7 +54,7 @@ __device__ __forceinline__ void write_partial(const Columns& sum, float* partial
 }
 
 template <class T> __device__ __forceinline__ void column_sums(const T* x, float* partial, u32 rows, u32 width, u32 part) {
-    await_earlier();
+    grid_dependency_wait();
     u32 column = blockIdx.x * 256 + 8 * (threadIdx.x % 32), first = blockIdx.y * part, end = min(first + part, rows);
     Columns sum = {};
     if (column < width)
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(256) column_sums_bf16(const bf16* x
 // dz = dy · scale where y > 0, and its column sums. Dropped elements are 0 in y as well.
 template <class T>
 __device__ __forceinline__ void relu_backward(T* gradient, const T* y, float* partial, u32 rows, u32 width, u32 part, float scale) {
-    await_earlier();
+    grid_dependency_wait();
     u32 column = blockIdx.x * 256 + 8 * (threadIdx.x % 32), first = blockIdx.y * part, end = min(first + part, rows);
     Columns sum = {};
     if (column < width)

@@ -9,7 +9,7 @@ use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::{Array, Compute, DType, Device, Param, Tensor};
 
-pub(crate) static MODULE: Module = Module::early(
+pub(crate) static MODULE: Module = Module::with_pdl(
     "linear",
     concat!(include_str!("activations.cu"), include_str!("cuda.cu"), include_str!("column_sums.cu")),
 );
@@ -62,14 +62,14 @@ pub(super) fn activation_backward(
             let ColumnSums { partial, blocks, sizes: [rows, width, part] } = ColumnSums::of(gradient);
             let (g, sums, scale) = (gradient.pointer(), partial.pointer(), dropout.scale());
             launch!(function, blocks, g, y.pointer(), sums, rows, width, part, scale);
-            gradient.know_sums(Arc::new(partial), 0);
+            gradient.set_partial_column_sums(Arc::new(partial), 0);
         }
         (Activation::Gelu | Activation::GeluTanh | Activation::Silu, Some(z)) => {
             let function =
                 MODULE.function(format!("{}_backward_{}", kernel_name(activation), gradient.dtype()));
             let dropout = DropoutArgument::of(dropout);
             launch!(function, blocks, gradient.pointer(), z.pointer(), dropout.pointer(), n);
-            gradient.forget_sums();
+            gradient.clear_partial_column_sums();
         }
         _ => drop_in_place(gradient, dropout),
     }
@@ -124,7 +124,7 @@ pub(super) fn input_gradient(
     let add = accumulated.is_some();
     let mut sum = accumulated
         .unwrap_or_else(|| Array::scratch_on(gradient.device(), dtype, gradient.rows(), right.columns()));
-    sum.forget_sums();
+    sum.clear_partial_column_sums();
     let left = gradient.operand();
     multiply(&Product { left, right, out: sum.operand(), add, epilogue: Epilogue::None });
     sum
@@ -149,8 +149,9 @@ pub(super) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: &P
 /// `Σ gradient` over rows into the gradient of `bias`.
 pub(super) fn bias_gradient(gradient: &Array, bias: &Param) {
     // The kernel that computed the gradient may have summed it already.
-    let (partial, column) = gradient.known_sums().unwrap_or_else(|| (Arc::new(column_sums(gradient)), 0));
-    bias.gradient_slot().sum_later(partial, column);
+    let (partial, column) =
+        gradient.partial_column_sums().unwrap_or_else(|| (Arc::new(column_sums(gradient)), 0));
+    bias.gradient_slot().defer_column_sum(partial, column);
 }
 
 /// The buffer of partial column sums, and the launch that computes them.
@@ -168,7 +169,7 @@ impl ColumnSums {
 
     fn of_shape(rows: usize, width: usize) -> ColumnSums {
         let column_blocks = width.div_ceil(256);
-        let blocks = (2 * gpu().map_or(1, Gpu::processors)).div_ceil(column_blocks);
+        let blocks = (2 * gpu().map_or(1, Gpu::multiprocessors)).div_ceil(column_blocks);
         let part = rows.div_ceil(blocks).next_multiple_of(8).clamp(16, 512);
         let parts = rows.div_ceil(part);
         ColumnSums {
@@ -220,5 +221,5 @@ fn drop_in_place(x: &mut Array, dropout: Dropout) {
     let blocks = Blocks::for_each(x.len().div_ceil(4));
     let dropout = DropoutArgument::of(dropout);
     launch!(function, blocks, x.pointer(), dropout.pointer(), x.len() as u64);
-    x.forget_sums();
+    x.clear_partial_column_sums();
 }

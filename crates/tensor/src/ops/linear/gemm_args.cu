@@ -6,7 +6,7 @@ struct GemmArgs {
     const void* weight;
     const float* bias;      // null for none
     void* y;
-    float2* block_stats;    // of an f32 y, for top-k (cuda/marks.cu); null for none
+    float2* block_stats;    // of an f32 y, for top-k (cuda/block_stats.cu); null for none
     u32 rows, inputs, outputs;
     u32 activation;         // 0 none, 1 ReLU, 2 GELU, 3 its tanh approximation, 4 SiLU
     u32 is_y_f32;           // otherwise bf16

@@ -66,7 +66,7 @@ __device__ __forceinline__ void gemm(const GemmArgs& args) {
     const u32 LEFT = BM * DEPTH * 2, RIGHT = BN * DEPTH * 2, STAGE = LEFT + RIGHT;
     const u32 ROW_CHUNKS = BN / 8;      // of a tile of W that is not transposed
     extern __shared__ __align__(128) u8 memory[];
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     u32 shared = shared_address(memory), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     u32 row = blockIdx.y * BM, column = blockIdx.x * BN;
     u32 m = warp / WN * (BM / WM), n = warp % WN * (BN / WN);
@@ -106,7 +106,7 @@ __device__ __forceinline__ void gemm(const GemmArgs& args) {
                     load_blocks(four, right + swizzled<8>(at + (lane & 15), k / 8 + (lane >> 4)));
                     b[2 * j][0] = four[0], b[2 * j][1] = four[2], b[2 * j + 1][0] = four[1], b[2 * j + 1][1] = four[3];
                 } else {
-                    load_turned_blocks(four, right + swizzled<ROW_CHUNKS>(k + (lane & 15), at / 8 + (lane >> 4)));
+                    load_blocks_transposed(four, right + swizzled<ROW_CHUNKS>(k + (lane & 15), at / 8 + (lane >> 4)));
                     b[2 * j][0] = four[0], b[2 * j][1] = four[1], b[2 * j + 1][0] = four[2], b[2 * j + 1][1] = four[3];
                 }
             }
@@ -148,7 +148,7 @@ GEMM(bf16_unaligned, 64, 64, 2, 2, 2, false)
 template <u32 HEIGHT, bool TRANSPOSED> __device__ __forceinline__ void gemm_f32(const GemmArgs& args) {
     const u32 STEP = 16, WIDTH = 64, OWN = HEIGHT / 16;
     __shared__ float left[STEP][HEIGHT + 4], right[STEP][WIDTH + 4];
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     const float* x = (const float*)args.x;
     const float* weight = (const float*)args.weight;
     u32 row = blockIdx.y * HEIGHT, column = blockIdx.x * WIDTH;

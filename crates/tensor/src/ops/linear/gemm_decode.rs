@@ -15,7 +15,7 @@ use crate::ops::top_k::block_stats;
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Device, Param, Rows, Tensor, tape};
 
-pub(crate) static MODULE: Module = Module::early(
+pub(crate) static MODULE: Module = Module::with_pdl(
     "gemm_decode",
     concat!(
         include_str!("../../cuda/mma.cu"),
@@ -186,7 +186,7 @@ const UNALIGNED: Tile =
 impl Tile {
     /// The largest tile with enough blocks to occupy every multiprocessor.
     fn for_shape(rows: usize, outputs: usize) -> Tile {
-        let processors = gpu().map_or(1, |gpu| gpu.processors());
+        let processors = gpu().map_or(1, |gpu| gpu.multiprocessors());
         let fills_the_gpu = |tile: &Tile| {
             let [x, y, _] = tile.blocks(rows, outputs).grid;
             x * y >= processors * 3 / 4

@@ -88,13 +88,13 @@ template <u32 ROWS, class T> __device__ __forceinline__ void epilogue(const Gemm
             if (is_inside && row + r + b * STEP < args.rows) store_four((T*)args.y + at, four[b], output, args.outputs);
         }
         if (sizeof(T) < 4 || !args.block_stats) continue;
-        u32 blocks = (args.outputs + MARKED - 1) / MARKED;
+        u32 blocks = (args.outputs + STATS_BLOCK - 1) / STATS_BLOCK;
         #pragma unroll
         for (u32 b = 0; b < BATCH; b++) {
             u32 at = row + r + b * STEP;
             // All lanes take part in the shuffles; a width of 0 keeps rows outside the matrix from being
             // written.
-            mark(four[b], output, at < args.rows ? args.outputs : 0, args.block_stats + (u64)at * blocks + output / MARKED);
+            write_block_stats(four[b], output, at < args.rows ? args.outputs : 0, args.block_stats + (u64)at * blocks + output / STATS_BLOCK);
         }
     }
 }
@@ -104,7 +104,7 @@ template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TRANSPOSED> __device__ __force
     const u32 GROUPS = OUTPUTS / 64, LEFT = GROUPS * SLAB, STAGE = LEFT + ROWS * ROW;
     static_assert(GROUPS * ROWS * STRIDE * 4 <= STAGES * STAGE, "sums are staged in the memory of the slabs");
     extern __shared__ __align__(1024) u8 memory[];
-    let_come();
+    launch_dependents();
     u32 shared = shared_address(memory), group = threadIdx.x / 128;
     u32 row = blockIdx.x * ROWS, output = blockIdx.y * OUTPUTS;
     TileCopy<ROWS, 1, OUTPUTS * 2> x(args.x, args.rows, args.inputs, row, 0);
@@ -128,7 +128,7 @@ template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TRANSPOSED> __device__ __force
     };
     // The previous kernel does not write weights: their first stages are loaded while it still runs.
     for (u32 tile = 0; tile + 1 < STAGES; tile++) fetch_weight(tile);
-    await_earlier();
+    grid_dependency_wait();
     for (u32 tile = 0; tile + 1 < STAGES; tile++) fetch_rows(tile);
     pin_registers(sums);
     auto multiply_stage = [&](u32 tile) {

@@ -4,13 +4,13 @@
 use super::gemm_decode::{GemmArgs, kernel_name};
 use crate::cuda::{Blocks, Gpu, Module, gpu};
 
-pub(crate) static MODULE: Module = Module::early(
+pub(crate) static MODULE: Module = Module::with_pdl(
     "gemm_sm90",
     concat!(
         include_str!("../../cuda/mma.cu"),
         include_str!("activations.cu"),
         include_str!("gemm_args.cu"),
-        include_str!("../../cuda/marks.cu"),
+        include_str!("../../cuda/block_stats.cu"),
         include_str!("wgmma.cu"),
         include_str!("gemm_sm90.cu"),
     ),
@@ -24,7 +24,7 @@ pub(super) fn is_supported() -> bool {
 
 /// Computes a product of bf16 matrices whose widths are multiples of eight.
 pub(super) fn multiply(args: GemmArgs, is_transposed: bool) {
-    let multiprocessors = gpu().map_or(1, Gpu::processors);
+    let multiprocessors = gpu().map_or(1, Gpu::multiprocessors);
     Tile::for_shape(args.rows as usize, args.outputs as usize, multiprocessors).multiply(args, is_transposed);
 }
 

@@ -70,7 +70,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         Device::Cuda => cuda::forward(x, weight, bias, options),
     };
     let LinearOptions { activation, dropout, compute } = options;
-    let saved = x.kept_as(compute.dtype());
+    let saved = x.saved_as(compute.dtype());
     let (edge, dtype, weight, bias) = (x.edge(), x.dtype(), weight.clone(), bias.cloned());
     Tensor::from_shared(output, move |mut gradient, gradients| {
         // y = dropout(f(z))
@@ -89,7 +89,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         match gradient.device() {
             Device::Cpu => map_gradient(&saved, &gradient, &weight, bias.as_ref()),
             // The weight gradient is not read before the end of the step: a side stream computes it.
-            Device::Cuda => crate::cuda::aside((saved, gradient), |(saved, gradient)| {
+            Device::Cuda => crate::cuda::on_side_stream((saved, gradient), |(saved, gradient)| {
                 map_gradient(saved, gradient, &weight, bias.as_ref());
             }),
         }
@@ -145,7 +145,7 @@ pub fn project<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compute: C
         Device::Cpu => cpu::project(x, projection, compute),
         Device::Cuda => cuda::project(x, projection, compute),
     };
-    let saved = x.kept_as(compute.dtype());
+    let saved = x.saved_as(compute.dtype());
     let (edge, dtype) = (x.edge(), x.dtype());
     let (weight, bias) = (projection.weight.clone(), projection.bias.cloned());
     Tensor::from_parameters(output, move |gradient, gradients| {
@@ -206,7 +206,7 @@ fn add_input_gradient(
     (edge, dtype): (&Edge, DType),
     gradients: &mut Gradients,
 ) {
-    if !edge.is_wanted() {
+    if !edge.requires_grad() {
         return;
     }
     let accumulated = if dtype == DType::F32 { gradients.take(edge) } else { None };

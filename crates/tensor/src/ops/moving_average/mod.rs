@@ -9,7 +9,7 @@
 mod cpu;
 pub(crate) mod cuda;
 
-use crate::collective::{Division, Failure, Group, OwnedChunk, gathered, spread_owned};
+use crate::collective::{Failure, Group, OwnedChunk, Sharding, gather_to_first, scatter_owned};
 use crate::{Array, Device, Params};
 
 /// The average of one flat parameter vector over time.
@@ -18,7 +18,7 @@ pub struct MovingAverage {
     steps: u64,
     /// The average of the parameters that this process owns, packed.
     values: Array,
-    division: Division,
+    division: Sharding,
     chunks: Vec<OwnedChunk>,
 }
 
@@ -30,12 +30,12 @@ impl MovingAverage {
     pub fn new(params: &Params, decay: f32) -> MovingAverage {
         assert!((0.0..1.0).contains(&decay), "moving_average: a decay of {decay} is not in [0, 1)");
         let params = params.values();
-        let mut values = Array::lasting_zeros_on(params.device(), params.len());
+        let mut values = Array::permanent_zeros_on(params.device(), params.len());
         match params.device() {
             Device::Cpu => cpu::copy(&params, &mut values),
             Device::Cuda => cuda::copy(&params, &mut values),
         }
-        let division = Division::whole(params.len());
+        let division = Sharding::whole(params.len());
         MovingAverage { decay, steps: 0, values, division, chunks: division.own_chunks() }
     }
 
@@ -45,10 +45,10 @@ impl MovingAverage {
     /// As [`MovingAverage::new`], and if the parameters are on a GPU.
     pub fn sharded(params: &Params, decay: f32, group: &Group) -> MovingAverage {
         assert_eq!(params.device(), Device::Cpu, "MovingAverage::sharded: parameters must be on the CPU");
-        let division = Division::new(params.flat_len(), group.size(), group.rank());
+        let division = Sharding::new(params.flat_len(), group.size(), group.rank());
         let mut average = MovingAverage::new(params, decay);
         let chunks = division.own_chunks();
-        let mut values = Array::lasting_zeros_on(Device::Cpu, division.owned());
+        let mut values = Array::permanent_zeros_on(Device::Cpu, division.owned());
         for OwnedChunk { range, packed, .. } in &chunks {
             values.f32_mut()[*packed..packed + range.len()]
                 .copy_from_slice(&average.values.f32()[range.clone()]);
@@ -86,7 +86,7 @@ impl MovingAverage {
 
     /// Gathers the whole average at rank 0.
     pub fn gathered(&self, group: &Group) -> Result<Option<Vec<f32>>, Failure> {
-        gathered(group, &self.division, self.values.f32())
+        gather_to_first(group, &self.division, self.values.f32())
     }
 
     /// Restores a checkpoint whose average is at rank 0.
@@ -97,7 +97,7 @@ impl MovingAverage {
         values: Option<&[f32]>,
     ) -> Result<(), Failure> {
         self.steps = steps;
-        spread_owned(group, &self.division, values, self.values.f32_mut())
+        scatter_owned(group, &self.division, values, self.values.f32_mut())
     }
 
     /// Swaps the average and the parameters; a second call restores both, bit for bit.

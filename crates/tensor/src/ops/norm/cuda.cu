@@ -47,7 +47,7 @@ struct NormForward {
 
 // S is the sublayer's type, T the type of x_hat.
 template <class S, class T, int QUADS> __device__ __forceinline__ void forward(const NormForward& a) {
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= a.rows) return;
     u64 start = (u64)row * a.width;
@@ -190,7 +190,7 @@ __device__ __forceinline__ void add_teams(Team<WARPS> team, Row<QUADS> (&sums)[3
 
 // A block has `part` rows, which its teams process in turn; the next row is prefetched while one is computed.
 template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ void backward(const NormBackward& a) {
-    await_earlier();
+    grid_dependency_wait();
     Team<WARPS> team;
     u32 first = blockIdx.x * a.part, end = min(first + a.part, a.rows);
     Row<QUADS> sums[3];         // of dγ, dβ and d_sublayer
@@ -280,7 +280,7 @@ WIDTHS(bf16, bf16, BF16_BLOCKS, bf16_bf16)
 
 // y = x + dropout(sublayer)
 template <class S> __device__ __forceinline__ void residual(const float* x, const S* sublayer, float* y, const Dropout* given, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     Dropout d = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i] + widen(sublayer[i]) * factor(d, i);
@@ -290,7 +290,7 @@ extern "C" __global__ void residual_bf16(const float* x, const bf16* s, float* y
 
 // g · dropout factor
 template <class S> __device__ __forceinline__ void dropped(const float* g, S* out, const Dropout* given, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     Dropout d = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = narrow<S>(g[i] * factor(d, i));
@@ -300,7 +300,7 @@ extern "C" __global__ void dropped_bf16(const float* g, bf16* out, const Dropout
 
 // y = γ x̂ + β with the bits of the forward pass
 extern "C" __global__ void scaled(const float* x_hat, const float* gamma, const float* beta, float* y, u32 width, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = gamma[i % width] * x_hat[i] + beta[i % width];
 }

@@ -11,7 +11,7 @@ use crate::random::Dropout;
 use crate::{Array, DType, Device, Param, Tensor};
 
 pub(crate) static MODULE: Module =
-    Module::early("norm", concat!(include_str!("cuda.cu"), include_str!("wide.cu")));
+    Module::with_pdl("norm", concat!(include_str!("cuda.cu"), include_str!("wide.cu")));
 
 /// The largest width of a row that fits in the registers of a warp.
 const MAX_WARP_WIDTH: usize = 1024;
@@ -29,7 +29,7 @@ fn teams(width: usize) -> usize {
 /// Rows of one partial sum of dγ and dβ: so many that all blocks are resident at once (a single wave).
 fn rows_of_partial_sum(rows: usize, width: usize, dtype: DType) -> usize {
     let resident = if dtype == DType::Bf16 && width > 256 { 3 } else { 2 };
-    let blocks = resident * gpu().map_or(1, Gpu::processors);
+    let blocks = resident * gpu().map_or(1, Gpu::multiprocessors);
     rows.div_ceil(blocks).next_multiple_of(teams(width))
 }
 
@@ -168,10 +168,10 @@ pub(super) fn backward(
     launch!(MODULE.function(kernel("backward", (sublayer.unwrap_or(dtype), dtype), width)), blocks, args);
     // y = γ x̂ + β
     let partial = Arc::new(partial);
-    gamma.gradient_slot().sum_later(partial.clone(), 0);
-    beta.gradient_slot().sum_later(partial.clone(), width);
+    gamma.gradient_slot().defer_column_sum(partial.clone(), 0);
+    beta.gradient_slot().defer_column_sum(partial.clone(), width);
     let d_sublayer = d_sublayer.map(|mut d_sublayer| {
-        d_sublayer.know_sums(partial, 2 * width);
+        d_sublayer.set_partial_column_sums(partial, 2 * width);
         d_sublayer
     });
     (g, d_sublayer)

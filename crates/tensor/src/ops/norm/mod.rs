@@ -79,7 +79,7 @@ pub fn residual(x: &Tensor, sublayer: &Tensor, dropout: Dropout) -> Tensor {
     let (x_edge, sublayer_edge, dtype) = (x.edge(), sublayer.edge(), sublayer.dtype());
     Tensor::from_inputs(y, &[x, sublayer], move |g, gradients| {
         // y = x + dropout(sublayer)
-        if sublayer_edge.is_wanted() {
+        if sublayer_edge.requires_grad() {
             let d_sublayer = match g.device() {
                 Device::Cpu => cpu::dropped(&g, dropout, dtype),
                 Device::Cuda => cuda::dropped(&g, dropout, dtype),
@@ -116,7 +116,7 @@ fn normalized(
         Device::Cuda => cuda::forward(&inputs, options, keep),
     };
 
-    let Some(x_hat) = x_hat else { return Tensor::new(y).with_narrow(narrow) };
+    let Some(x_hat) = x_hat else { return Tensor::new(y).with_bf16(narrow) };
     let (x_edge, sublayer_edge) = (x.edge(), sublayer.map(|sublayer| (sublayer.edge(), sublayer.dtype())));
     let (gamma, beta, x_hat) = (gamma.clone(), beta.clone(), Arc::new(x_hat));
     let recompute = {
@@ -129,7 +129,7 @@ fn normalized(
     };
     let y = Tensor::from_parameters(y, move |g, gradients: &mut Gradients| {
         let sublayer_dtype =
-            sublayer_edge.as_ref().filter(|(edge, _)| edge.is_wanted()).map(|&(_, dtype)| dtype);
+            sublayer_edge.as_ref().filter(|(edge, _)| edge.requires_grad()).map(|&(_, dtype)| dtype);
         let saved = SavedForBackward { x_hat, rstd, dropout };
         let (dx, d_sublayer) = match g.device() {
             Device::Cpu => cpu::backward(&saved, g, sublayer_dtype, &gamma, &beta),
@@ -142,7 +142,7 @@ fn normalized(
     });
     match options.compute.dtype() {
         DType::F32 => y.with_recompute(recompute),
-        DType::Bf16 => y.with_narrow(narrow),
+        DType::Bf16 => y.with_bf16(narrow),
     }
 }
 
@@ -247,8 +247,8 @@ mod tests {
         beta.set(&draw(1_000, width));
         let x = Tensor::from_f32(rows, width, &draw(2_000, rows * width));
         let y = layer_norm(&x, &gamma, &beta, OPTIONS);
-        let kept = y.kept_as(DType::F32);
-        assert!(matches!(kept, tensor::Kept::Recompute(_)));
+        let kept = y.saved_as(DType::F32);
+        assert!(matches!(kept, tensor::SavedInput::Recompute(_)));
         assert_eq!(kept.into_array().f32(), y.array().f32());
     }
 

@@ -8,7 +8,7 @@ template <class S> __device__ __forceinline__ float sum_at(const NormForward& a,
 }
 
 template <class S, class T> __device__ __forceinline__ void forward_wide(const NormForward& a) {
-    await_earlier();
+    grid_dependency_wait();
     u64 start = (u64)blockIdx.x * a.width;
     Dropout dropout = dropout_of(a.dropout);
     float sum = 0.0f, squares = 0.0f;
@@ -35,7 +35,7 @@ template <class S, class T> __device__ __forceinline__ void forward_wide(const N
 
 // A block processes `part` rows one after the other; its sums are in global memory.
 template <class S, class T> __device__ __forceinline__ void backward_wide(const NormBackward& a) {
-    await_earlier();
+    grid_dependency_wait();
     u32 first = blockIdx.x * a.part, end = min(first + a.part, a.rows);
     float* d_gamma = a.partial + (u64)blockIdx.x * 3 * a.width;
     float *d_beta = d_gamma + a.width, *d_bias = d_beta + a.width;

@@ -154,7 +154,7 @@ pub fn recurrent(
     let last_h = state::scatter(&output.h, layer.schedule.order());
     let last_c = cell.has_memory().then(|| state::scatter(&output.c, layer.schedule.order()));
     let Some(activations) = output.activations else {
-        let outputs = Tensor::new(output.outputs).with_narrow(output.narrow);
+        let outputs = Tensor::new(output.outputs).with_bf16(output.narrow);
         let last = RecurrentState { h: Tensor::new(last_h), c: last_c.map(Tensor::new) };
         return Recurrent { outputs, last };
     };
@@ -169,7 +169,7 @@ pub fn recurrent(
         late: late.clone(),
     };
     let outputs = Tensor::from_shared(outputs, move |gradient, gradients| backward.run(&gradient, gradients))
-        .with_narrow(output.narrow);
+        .with_bf16(output.narrow);
     let (h_late, c_late) = (late.clone(), late);
     let h = secondary_output(Tensor::new(last_h), &outputs, move |gradient| {
         h_late.lock().expect("tape lock").h = Some(gradient);
@@ -300,7 +300,7 @@ pub(crate) fn secondary_output(
     arrived: impl FnOnce(Array) + Send + 'static,
 ) -> Tensor {
     let (edge, device, [rows, width]) = (outputs.edge(), outputs.device(), outputs.shape());
-    if !edge.is_wanted() {
+    if !edge.requires_grad() {
         return result;
     }
     result.with_backward(move |gradient, gradients| {
@@ -336,11 +336,11 @@ impl Backward {
         let d_hidden = da.as_ref().unwrap_or(&dx);
         linear::map_gradient(&before, d_hidden, weight, bias.as_ref());
         let (edge, dtype) = &self.x;
-        if edge.is_wanted() {
+        if edge.requires_grad() {
             gradients.add(edge, dx.into_dtype(*dtype));
         }
         for ((edge, dtype), state) in self.initial.iter().zip([dh, dc]) {
-            if edge.is_wanted() {
+            if edge.requires_grad() {
                 gradients.add(edge, state::scatter(&state, order).into_dtype(*dtype));
             }
         }

@@ -29,5 +29,5 @@ pub(super) fn backward(x: &Array, c: &Array, g: &Array, sequences: &Ragged) -> A
 
 fn blocks(sequences: &Ragged, d: usize) -> Blocks {
     let threads = d.next_multiple_of(32).min(128);
-    Blocks { grid: [sequences.rooms(), d.div_ceil(threads), 1], threads, shared: 0 }
+    Blocks { grid: [sequences.padded_sequences(), d.div_ceil(threads), 1], threads, shared: 0 }
 }

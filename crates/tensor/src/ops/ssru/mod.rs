@@ -37,7 +37,7 @@ pub fn ssru(x: &Tensor, sequences: &Ragged) -> Tensor {
     };
     let states = Tensor::new(c);
     let edge = x.edge();
-    if !edge.is_wanted() {
+    if !edge.requires_grad() {
         return states;
     }
     let (x, c, sequences) = (x.detached(), states.detached(), sequences.clone());

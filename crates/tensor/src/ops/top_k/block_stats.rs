@@ -1,5 +1,5 @@
 //! Block statistics of logits on a GPU: for every 64 neighbouring logits of a row, their maximum and the sum
-//! of `exp(x − max)` (`cuda/marks.cu`).
+//! of `exp(x − max)` (`cuda/block_stats.cu`).
 
 use crate::{Array, DType, Device};
 

@@ -1,4 +1,4 @@
-// Top-k and log-sum-exp of every row of scores, from the block statistics of the row (cuda/marks.cu): the best
+// Top-k and log-sum-exp of every row of scores, from the block statistics of the row (cuda/block_stats.cu): the best
 // columns lie in the blocks with the largest maxima, so only these are read.
 
 // As in cuda.rs.
@@ -17,7 +17,7 @@ struct TopKArgs {
 const u32 ROWS = 8;         // of a block, a warp each
 const u32 MAX_COUNT = 64;   // best columns
 
-__device__ __forceinline__ u32 blocks_of_row(u32 width) { return (width + MARKED - 1) / MARKED; }
+__device__ __forceinline__ u32 blocks_of_row(u32 width) { return (width + STATS_BLOCK - 1) / STATS_BLOCK; }
 
 // Integers in the order of the scores.
 __device__ __forceinline__ u32 sort_key(float score) {
@@ -38,15 +38,15 @@ __device__ __forceinline__ u64 warp_largest(u64 key) {
 
 // Block statistics of scores that the GEMM computed without them. Sixteen lanes reduce one block.
 extern "C" __global__ void __launch_bounds__(256) top_k_block_stats(TopKArgs args) {
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     u32 blocks = blocks_of_row(args.width), number = blockIdx.x * 16 + threadIdx.x / 16;
-    u32 row = number / blocks, column = (number - row * blocks) * MARKED + threadIdx.x % 16 * 4;
+    u32 row = number / blocks, column = (number - row * blocks) * STATS_BLOCK + threadIdx.x % 16 * 4;
     if (row >= args.rows) return;
     const float* scores = args.scores + (u64)row * args.width + column;
     float four[4] = {};
     if (args.width % 4 == 0 && column < args.width) load4(scores, four);
     else for (u32 e = 0; e < 4 && column + e < args.width; e++) four[e] = scores[e];
-    mark(four, column, args.width, args.block_stats + number);
+    write_block_stats(four, column, args.width, args.block_stats + number);
 }
 
 // The log-sum-exp of a row's scores, computed by a warp.
@@ -57,7 +57,7 @@ __device__ __forceinline__ double log_sum_exp(const float2* stats, u32 count) {
     top = warp_max(top);
     float shift = top == MINUS_INFINITY ? 0.0f : top;
     double sum = 0.0;
-    for (u32 i = lane; i < count; i += 32) sum += stats[i].y * power(stats[i].x - shift);
+    for (u32 i = lane; i < count; i += 32) sum += stats[i].y * fast_exp(stats[i].x - shift);
     for (u32 step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     return (double)top + log(sum);
 }
@@ -91,8 +91,8 @@ __device__ __forceinline__ void find_in_rows(const TopKArgs& args) {
         last = ~0ull;
         for (u32 n = 0; n < args.count; n++) {
             u64 next = 0;
-            for (u32 i = lane; i < candidates * MARKED; i += 32) {
-                u32 column = chosen[warp][i / MARKED] * MARKED + i % MARKED;
+            for (u32 i = lane; i < candidates * STATS_BLOCK; i += 32) {
+                u32 column = chosen[warp][i / STATS_BLOCK] * STATS_BLOCK + i % STATS_BLOCK;
                 if (column >= args.width) continue;
                 u64 key = key_of(scores[column], column);
                 if (key < last) next = max(next, key);
@@ -114,7 +114,7 @@ __device__ __forceinline__ void copy_extra(const TopKArgs& args) {
 }
 
 extern "C" __global__ void __launch_bounds__(256) top_k(TopKArgs args) {
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     if (blockIdx.x < args.row_blocks) find_in_rows(args);
     else copy_extra(args);
 }

@@ -5,10 +5,10 @@ use bytemuck::NoUninit;
 
 use super::{TopK, block_stats};
 use crate::Array;
-use crate::cuda::{Blocks, Module, Pinned, Pointer, roomy, upload, upload_list};
+use crate::cuda::{Blocks, Module, Pinned, Pointer, round_up_to_bucket, upload, upload_bucketed};
 
 pub(crate) static MODULE: Module =
-    Module::early("top_k", concat!(include_str!("../../cuda/marks.cu"), include_str!("cuda.cu")));
+    Module::with_pdl("top_k", concat!(include_str!("../../cuda/block_stats.cu"), include_str!("cuda.cu")));
 
 /// The largest `count` of the kernels; more columns are searched on the CPU.
 pub(super) const MAX_COUNT: usize = 64;
@@ -68,8 +68,8 @@ pub(super) fn find(scores: &Array, stats: Option<Array>, found: &mut TopK) {
     assert!(count <= MAX_COUNT, "top_k: the kernels find at most {MAX_COUNT} columns, not {count}");
     let extra: Vec<[u32; 2]> = found.extra.iter().map(|&(row, column, _)| [row as u32, column]).collect();
     let layout = Layout { best: 8 * rows, extra: 8 * rows * (1 + count) };
-    let start = found.from_gpu.memory(layout.extra + 4 * roomy(extra.len()));
-    let (list, extra_count) = (upload_list(&extra), upload(&[extra.len() as u32]));
+    let start = found.from_gpu.memory(layout.extra + 4 * round_up_to_bucket(extra.len()));
+    let (list, extra_count) = (upload_bucketed(&extra), upload(&[extra.len() as u32]));
     let has_stats = stats.is_some();
     let stats = stats.unwrap_or_else(|| block_stats::scratch(rows, scores.width()));
     let row_blocks = rows.div_ceil(ROWS);
@@ -90,7 +90,7 @@ pub(super) fn find(scores: &Array, stats: Option<Array>, found: &mut TopK) {
         let blocks = (rows * block_stats::blocks_of_row(scores.width())).div_ceil(STATS);
         launch!(MODULE.function("top_k_block_stats"), Blocks::of(blocks, 16 * STATS), args);
     }
-    let extra_blocks = roomy(extra.len()).div_ceil(32 * ROWS);
+    let extra_blocks = round_up_to_bucket(extra.len()).div_ceil(32 * ROWS);
     launch!(MODULE.function("top_k"), Blocks::of(row_blocks + extra_blocks, 32 * ROWS), args);
     found.from_gpu.pending = Some(layout);
 }

@@ -51,7 +51,7 @@ fn from_file(files: &Files, name: &str, tokens: &[String]) -> Result<Tokenizer, 
     let tokenizer = Tokenizer::from_exported(Path::new(&files.label(name)), &files.get(name)?)?;
     // Converters name every row of the weights, including padding.
     let tokenizer = match tokens.get(tokenizer.size()..) {
-        Some(rows) => tokenizer.with_rows(rows)?,
+        Some(rows) => tokenizer.with_special_tokens(rows)?,
         None => tokenizer,
     };
     let names = tokenizer.names();

@@ -176,7 +176,9 @@ mod tests {
     #[test]
     fn tensors_are_read_from_one_file_and_from_shards() {
         let folder = tempfile::tempdir().expect("a folder");
-        let write = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content).expect("a writable folder");
+        let write = |name: &str, content: &[u8]| {
+            fs::write(folder.path().join(name), content).expect("a writable folder")
+        };
         write("config.json", br#"{"model_type": "bert"}"#);
         write("a.safetensors", &weights(&["x", "y"]));
         write("b.safetensors", &weights(&["z"]));
@@ -199,7 +201,9 @@ mod tests {
     #[test]
     fn every_truncation_is_rejected_and_pickles_are_never_opened() {
         let folder = tempfile::tempdir().expect("a folder");
-        let write = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content).expect("a writable folder");
+        let write = |name: &str, content: &[u8]| {
+            fs::write(folder.path().join(name), content).expect("a writable folder")
+        };
         assert!(refused(folder.path()).contains("no file config.json"));
         write("config.json", b"{}");
         assert!(refused(folder.path()).contains("no file model.safetensors"));

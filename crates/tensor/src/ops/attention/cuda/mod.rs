@@ -13,7 +13,9 @@ use std::rc::Rc;
 use bytemuck::{NoUninit, Zeroable};
 
 use super::{Forward, Problem, QueryCount, ReturnWeights, Sink, Target};
-use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, upload};
+use crate::cuda::{
+    Blocks, Buffer, DropoutArgument, Module, Pointer, on_parallel_streams, round_up_to_bucket, upload,
+};
 use crate::{Array, DType, Device};
 use returned::ReturnedWeights;
 use work::{WorkList, WorkLists};
@@ -28,7 +30,7 @@ pub(crate) static GENERIC: Module = Module::new(
     ),
 );
 
-pub(crate) static FAST: Module = Module::early(
+pub(crate) static FAST: Module = Module::with_pdl(
     "attention_fast",
     concat!(
         include_str!("../../../cuda/mma.cu"),
@@ -178,8 +180,8 @@ pub(super) fn backward(
             };
             match kinds[..2] {
                 [0, 0] => short(),
-                [0, _] => side_by_side(&mut [&mut short, &mut whole]),
-                _ => side_by_side(&mut [&mut short, &mut whole, &mut longer]),
+                [0, _] => on_parallel_streams(&mut [&mut short, &mut whole]),
+                _ => on_parallel_streams(&mut [&mut short, &mut whole, &mut longer]),
             }
         }
         None if problem.queries == QueryCount::One => single::launch(&call, "backward"),
@@ -292,14 +294,17 @@ impl<'a> Call<'a> {
         };
         // Tiles of 32 rows: two for products, and one for each accumulator with its block of weights.
         let shared = 4 * (64 * (NARROW + 4) + 32 * sums * (own + 4) + 32 * sums * 36);
-        let blocks =
-            Blocks { grid: [roomy(list.kinds[0]), heads, width.div_ceil(own)], threads: 256, shared };
+        let blocks = Blocks {
+            grid: [round_up_to_bucket(list.kinds[0]), heads, width.div_ceil(own)],
+            threads: 256,
+            shared,
+        };
         launch!(GENERIC.function_with_shared(name, shared), blocks, self.argument);
     }
 }
 
 fn launch_fast(argument: &Argument, pass: &str, width: usize, blocks: Blocks) {
     let function = FAST.function_with_shared(format!("attention_fast_{pass}_{width}"), blocks.shared);
-    let blocks = Blocks { grid: [roomy(blocks.grid[0]), 1, 1], ..blocks };
+    let blocks = Blocks { grid: [round_up_to_bucket(blocks.grid[0]), 1, 1], ..blocks };
     launch!(function, blocks, *argument);
 }

@@ -1,9 +1,9 @@
 //! Sequences of one query each: a block for each head of each sequence, forward and backward.
 
 use super::{Argument, Call};
-use crate::cuda::{Blocks, Module, Pointer, roomy};
+use crate::cuda::{Blocks, Module, Pointer, round_up_to_bucket};
 
-pub(crate) static SINGLE: Module = Module::early(
+pub(crate) static SINGLE: Module = Module::with_pdl(
     "attention_single",
     concat!(include_str!("layout.cu"), include_str!("generic/pair.cu"), include_str!("generic/single.cu")),
 );
@@ -15,7 +15,8 @@ pub(super) fn launch(call: &Call<'_>, pass: &str) {
     // Vectorized by 16 bytes if everything is aligned.
     let suffix = if is_aligned(&argument, 16 / dtype.bytes()) { "_16" } else { "" };
     let name = format!("attention_single_{pass}_{dtype}{suffix}");
-    let blocks = Blocks { grid: [roomy(list.kinds[0]), call.problem.heads, 1], threads: 256, shared: 0 };
+    let blocks =
+        Blocks { grid: [round_up_to_bucket(list.kinds[0]), call.problem.heads, 1], threads: 256, shared: 0 };
     launch!(SINGLE.function(name), blocks, argument);
 }
 

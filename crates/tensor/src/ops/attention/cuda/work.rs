@@ -6,7 +6,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use crate::Ragged;
-use crate::cuda::{Buffer, Pointer, current_step, upload, upload_list};
+use crate::cuda::{Buffer, Pointer, current_step, upload, upload_bucketed};
 
 /// Rows of one item of the generic kernels.
 const GENERIC_ROWS: usize = 32;
@@ -30,7 +30,7 @@ impl WorkList {
     {
         let sizes: Vec<u32> = kinds.iter().map(|kind| kind.len() as u32).collect();
         WorkList {
-            items: upload_list(&kinds.concat()),
+            items: upload_bucketed(&kinds.concat()),
             counts: upload(&sizes),
             kinds: kinds.iter().map(Vec::len).collect(),
         }

@@ -48,7 +48,7 @@ fn a_query_has_the_same_bits_in_any_piece() {
                     let [n_queries, n_keys] = [queries.len(), keys].map(|n| Ragged::from_lengths([n]));
                     let parts = [of(&q, queries), of(&k, 0..keys), of(&v, 0..keys)];
                     let [q, k, v] = parts;
-                    paused(|| attention(q, k, v, &n_queries, &n_keys, &case.options()).context.to_vec())
+                    no_grad(|| attention(q, k, v, &n_queries, &n_keys, &case.options()).context.to_vec())
                 };
                 let agree =
                     attend(0..LONG, LONG)[part.start * 18..part.end * 18] == attend(part.clone(), keys);
@@ -66,7 +66,7 @@ fn weights_of_the_first_query_are_those_of_all() {
     let weights = |requested: ReturnWeights| {
         let [q, k, v, _] = arrays.each_ref().map(|array| ColumnView::whole(Tensor::new(array.clone())));
         let options = AttentionOptions { weights: requested, ..case.options() };
-        paused(|| attention(q, k, v, &queries, &keys, &options).weights)
+        no_grad(|| attention(q, k, v, &queries, &keys, &options).weights)
     };
     assert!(weights(ReturnWeights::None).is_none());
     let all = weights(ReturnWeights::All).expect("all");

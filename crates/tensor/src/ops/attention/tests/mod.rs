@@ -9,7 +9,7 @@ use super::*;
 use crate::cpu::isa;
 use crate::cpu::threads::set_thread_count;
 use crate::random::Stream;
-use crate::tape::{backward_from, paused};
+use crate::tape::{backward_from, no_grad};
 
 /// One attention problem, small enough for the f64 reference.
 #[derive(Clone)]

@@ -47,12 +47,12 @@ __device__ __forceinline__ void load(const bf16* from, float (&x)[2]) {
 }
 template <class T> __device__ __forceinline__ void load(const T* from, float (&x)[4]) { load4(from, x); }
 
-// Calls `give(j, sum)` for each of n rows, in one lane of the warp that has the row: the sum of f(list[i], weight[i], row[i]).
+// Calls `publish(j, sum)` for each of n rows, in one lane of the warp that has the row: the sum of f(list[i], weight[i], row[i]).
 // A warp has several rows at a time, so that it reads the list, which is in shared memory, and the weight once for all
 // of them. If weight is null, f gets zeros.
 template <class T, class F, class G>
 __device__ __forceinline__ void row_sums(const T* rows, u32 n, u32 width, const float* list, const float* weight, const F& f,
-                                         const G& give) {
+                                         const G& publish) {
     constexpr u32 AT_ONCE = sizeof(T) == 2 ? 4 : 1;
     u32 lane = threadIdx.x % 32, warps = blockDim.x / 32;
     for (u32 first = threadIdx.x / 32; first < n; first += AT_ONCE * warps) {
@@ -88,7 +88,7 @@ __device__ __forceinline__ void row_sums(const T* rows, u32 n, u32 width, const 
 #pragma unroll
         for (u32 r = 0; r < AT_ONCE; r++) {
             float sum = warp_sum(sums[r]);
-            if (lane == 0 && r < count) give(first + r * warps, sum);
+            if (lane == 0 && r < count) publish(first + r * warps, sum);
         }
     }
 }
@@ -136,25 +136,25 @@ template <class T> __device__ __forceinline__ Source<T> source_of(const Attentio
 }
 
 // Stores a context so that other blocks can read it.
-__device__ __forceinline__ void give_context(const Attention& a, float, u64 at, float x) { give(a.contexts + at, x); }
-__device__ __forceinline__ void give_context(const Attention& a, bf16, u64 at, float x) { give(a.narrow + at, x), a.contexts[at] = x; }
+__device__ __forceinline__ void give_context(const Attention& a, float, u64 at, float x) { publish(a.contexts + at, x); }
+__device__ __forceinline__ void give_context(const Attention& a, bf16, u64 at, float x) { publish(a.narrow + at, x), a.contexts[at] = x; }
 __device__ __forceinline__ void give_contexts(const Attention& a, float, u64 at, const float (&x)[4]) {
-    for (int i = 0; i < 4; i++) give(a.contexts + at + i, x[i]);
+    for (int i = 0; i < 4; i++) publish(a.contexts + at + i, x[i]);
 }
 __device__ __forceinline__ void give_contexts(const Attention& a, bf16, u64 at, const float (&x)[4]) {
-    give_pair(a.narrow + at, x[0], x[1]);
-    give_pair(a.narrow + at + 2, x[2], x[3]);
+    publish_pair(a.narrow + at, x[0], x[1]);
+    publish_pair(a.narrow + at + 2, x[2], x[3]);
     store4(a.contexts + at, x);
 }
 
-// Calls `give(j, score)` for n keys, in one lane each.
+// Calls `publish(j, score)` for n keys, in one lane each.
 template <class F, class T, class G>
-__device__ __forceinline__ void score_keys(const Attention& a, const T* keys, u32 n, const float* query, const G& give) {
+__device__ __forceinline__ void score_keys(const Attention& a, const T* keys, u32 n, const float* query, const G& publish) {
     if (a.score_weight)
         row_sums(keys, n, a.key_width, query, a.score_weight, [](float q, float w, float k) { return w * F::tanh(q + k); }, give);
     else
         row_sums(keys, n, a.key_width, query, nullptr, [](float q, float, float k) { return q * k; },
-                 [&](u32 j, float sum) { give(j, a.scale * sum); });
+                 [&](u32 j, float sum) { publish(j, a.scale * sum); });
 }
 // The score of a pair; -inf if its key is hidden.
 __device__ __forceinline__ float masked(const Attention& a, u64 pair, float score) {
@@ -206,10 +206,10 @@ __device__ __forceinline__ ValueRange compute_weights(const Attention& a, u32 n,
     return {is_one ? (u32)taken : 0, is_one ? (u32)taken + 1 : n, is_one};
 }
 
-// Calls `give(c, sums)` for N columns of the context from c on, which is a multiple of N.
+// Calls `publish(c, sums)` for N columns of the context from c on, which is a multiple of N.
 template <int N, class T, class G>
 __device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 columns, const ValueRange& selected, const float* weights,
-                                           const G& give) {
+                                           const G& publish) {
     for (u32 c = N * threadIdx.x; c < columns; c += N * blockDim.x) {
         float sum[N] = {};
 #pragma unroll(N == 2 ? 16 : 8)
@@ -218,7 +218,7 @@ __device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 colu
             load(values + (u64)j * stride + c, v);
             for (int i = 0; i < N; i++) sum[i] += share * v[i];
         }
-        give(c, sum);
+        publish(c, sum);
     }
 }
 
@@ -245,9 +245,9 @@ __device__ __forceinline__ void attend(const Attention& a, const Source<T>& sour
 __device__ __forceinline__ bool flows_through_weights(const Attention& a, int taken) { return taken < 0 || a.is_straight; }
 __device__ __forceinline__ int selected_position(const Attention& a, u64 token) { return a.selection == SOFT ? -1 : (int)a.taken[token]; }
 
-// Calls `give(j, gradient)` for n weights, in one lane each: context = sum of weight times value.
+// Calls `publish(j, gradient)` for n weights, in one lane each: context = sum of weight times value.
 template <class T, class G>
-__device__ __forceinline__ void weight_gradients(const Attention& a, const T* values, u32 n, const float* d_context, const G& give) {
+__device__ __forceinline__ void weight_gradients(const Attention& a, const T* values, u32 n, const float* d_context, const G& publish) {
     row_sums(values, n, a.value_width, d_context, nullptr, [](float g, float, float v) { return g * v; }, give);
 }
 
@@ -274,11 +274,11 @@ __device__ __forceinline__ void score_gradients(const Attention& a, u32 n, u64 p
     __syncthreads();
 }
 
-// Calls `give(c, sums)` for N columns from c on, which is a multiple of N: the gradients of the query, given those of the scores.
+// Calls `publish(c, sums)` for N columns from c on, which is a multiple of N: the gradients of the query, given those of the scores.
 // Every thread calls it, also for columns past the end. The pointers to query and score weight point to the first of the columns.
 template <int N, class F, class T, class G>
 __device__ __forceinline__ void query_gradients(const Attention& a, const T* keys, u32 stride, u32 columns, u32 n, const float* query,
-                                                const float* score_weight, const float* de, const G& give) {
+                                                const float* score_weight, const float* de, const G& publish) {
     for (u32 first = 0; first < columns; first += N * blockDim.x) {
         u32 c = first + N * threadIdx.x;
         float sum[N] = {};
@@ -300,7 +300,7 @@ __device__ __forceinline__ void query_gradients(const Attention& a, const T* key
                 }
             }
         }
-        give(c, sum);
+        publish(c, sum);
     }
 }
 
@@ -326,14 +326,14 @@ __device__ __forceinline__ void attend_backward(const Attention& a, const Source
         query_gradients<2, F>(a, source.keys, width, width, n, query, a.score_weight, de, [&](u32 c, const float(&sum)[2]) {
             u64 at = token * width + c;
             if (c >= width) return;
-            if (is_wide) give((float*)a.dq + at, sum[0]), give((float*)a.dq + at + 1, sum[1]);
-            else give_pair((bf16*)a.dq + at, sum[0], sum[1]);
+            if (is_wide) publish((float*)a.dq + at, sum[0]), publish((float*)a.dq + at + 1, sum[1]);
+            else publish_pair((bf16*)a.dq + at, sum[0], sum[1]);
         });
     else
         query_gradients<1, F>(a, source.keys, width, width, n, query, a.score_weight, de, [&](u32 c, const float(&sum)[1]) {
             u64 at = token * width + c;
             if (c >= width) return;
-            if (is_wide) give((float*)a.dq + at, sum[0]);
-            else give((bf16*)a.dq + at, sum[0]);
+            if (is_wide) publish((float*)a.dq + at, sum[0]);
+            else publish((bf16*)a.dq + at, sum[0]);
         });
 }

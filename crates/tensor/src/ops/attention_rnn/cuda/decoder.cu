@@ -11,7 +11,7 @@ struct Decoder {
 
 // The state before a step, if it is the query.
 __device__ __forceinline__ float state_query(const Decoder& a, uint4 row, u32 step, u32 i, u32 d) {
-    if (step > 0) return take(a.cell.outputs + (u64)(row.x + step - 1) * d + i);
+    if (step > 0) return await_value(a.cell.outputs + (u64)(row.x + step - 1) * d + i);
     return a.cell.initial_h[(u64)row.z * d + i];
 }
 
@@ -23,7 +23,7 @@ __device__ __forceinline__ void attend_step(const Decoder& a, const Attention& b
     __syncthreads();
     for (u32 i = threadIdx.x; i < b.key_width; i += blockDim.x) {
         float* at = b.queries + token * b.key_width + i;
-        if (a.query_weight) scratch[i] = take(at);
+        if (a.query_weight) scratch[i] = await_value(at);
         else *at = scratch[i] = state_query(a, row, step, i, d);
     }
     __syncthreads();
@@ -35,6 +35,6 @@ __device__ __forceinline__ void attend_step_backward(const Attention& b, uint4 r
     typedef typename Functions<T>::type F;
     u64 token = row.x + step;
     __syncthreads();
-    for (u32 i = threadIdx.x; i < b.value_width; i += blockDim.x) scratch[i] = take(b.d_contexts + token * b.value_width + i);
+    for (u32 i = threadIdx.x; i < b.value_width; i += blockDim.x) scratch[i] = await_value(b.d_contexts + token * b.value_width + i);
     attend_backward<T, F>(b, source_of<T>(b, row.z, step), token, scratch);
 }

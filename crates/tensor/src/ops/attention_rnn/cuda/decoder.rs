@@ -84,7 +84,7 @@ impl Decoder {
     /// The fast kernel, if it supports this decoder. The kernel's variant is the number of 8-column groups of
     /// queries in a block.
     fn fast(&self, pass: Pass) -> Option<Fast> {
-        let multiprocessors = gpu().map_or(1, Gpu::processors);
+        let multiprocessors = gpu().map_or(1, Gpu::multiprocessors);
         let (d, [key_width, value_width]) = (self.width(), [self.keys.width(), self.values.width()]);
         let slices = d.div_ceil(UNITS);
         let queries = self.weights.query.as_ref().map_or(0, |_| key_width.div_ceil(8 * slices));
@@ -109,7 +109,7 @@ impl Decoder {
 
     /// Runs all steps. All blocks must be resident on the GPU at once.
     fn launch(&self, pass: Pass, decoder_argument: DecoderArgument, argument: Argument, targets: &Ragged) {
-        let multiprocessors = gpu().map_or(1, Gpu::processors);
+        let multiprocessors = gpu().map_or(1, Gpu::multiprocessors);
         let (rows, settings, d) = (Rows::of(targets), self.settings(), self.width());
         let (list, count) = (rows.list(), rows.count());
         if let Some(fast) = self.fast(pass) {

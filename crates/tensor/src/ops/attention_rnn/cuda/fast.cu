@@ -40,7 +40,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
         for (u32 first = place.group * ROWS; QUERIES > 0 && first < count; first += place.groups * ROWS) {
             if (rows[first].y <= step) break;
             u32 left[WIDE][2][4];
-            take_states<WIDE>(left, cell, rows, first, count, step, d);
+            await_states<WIDE>(left, cell, rows, first, count, step, d);
             float own[HELD][4];
             clear_sums(own);
             multiply_held<0>(own, left, query);
@@ -49,7 +49,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             __syncthreads();
             u32 r = first + threadIdx.x / (8 * HELD), in_column = threadIdx.x % (8 * HELD), column = first_query + in_column;
             if (threadIdx.x < ROWS * 8 * HELD && r < count && rows[r].y > step && column < b.key_width)
-                give(b.queries + (u64)(rows[r].x + step) * b.key_width + column,
+                publish(b.queries + (u64)(rows[r].x + step) * b.key_width + column,
                      shared_sum(sums, r - first, in_column, STRIDE));
         }
         // The scores of all rows come before the contexts of the first, so that blocks work while others wait for a row.
@@ -69,7 +69,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             float own[G][4];
             clear_sums(own);
             u32 states[WIDE][2][4];
-            take_states<WIDE>(states, cell, rows, first, count, step, d);
+            await_states<WIDE>(states, cell, rows, first, count, step, d);
             multiply_held<0>(own, states, hidden);
             float* sums = parts + buffer++ % 2 * BUFFER;
             share_sums(sums, own, STRIDE);
@@ -82,7 +82,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             const bf16 *low, *high;
             lane_rows(low, high, b.narrow, b.value_width, rows, first, count, step, step, 0);
             u32 contexts[BLOCKS][2][4];
-            take_rows<BLOCKS>(contexts, low, high, first_term<BLOCKS>(), b.value_width);
+            await_rows<BLOCKS>(contexts, low, high, first_term<BLOCKS>(), b.value_width);
             multiply_held<0>(own, contexts, input);
             sums = parts + buffer++ % 2 * BUFFER;
             share_sums(sums, own, STRIDE);
@@ -95,8 +95,8 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
                 float neighbour = __shfl_down_sync(0xffffffffu, s.h, 1);
                 if (is_real) {
                     u64 at = s.token * d + unit;
-                    if (unit % 2 == 0) give_pair(cell.narrow + at, s.h, neighbour);
-                    give(cell.outputs + at, s.h);
+                    if (unit % 2 == 0) publish_pair(cell.narrow + at, s.h, neighbour);
+                    publish(cell.outputs + at, s.h);
                     write_forward<CELL, bf16>(s, kept, cell, row, step, unit, d);
                 }
             }
@@ -112,12 +112,12 @@ __device__ __forceinline__ float from_query(const Attention& b, const Held<BLOCK
     bool has_cell = threadIdx.x < ROWS * UNITS;
     if (QUERIES == 0) {
         bool is_real = has_cell && unit < d && r < count && rows[r].y > at;
-        return is_real ? take((const float*)b.dq + (u64)(rows[r].x + at) * d + unit) : 0.0f;
+        return is_real ? await_value((const float*)b.dq + (u64)(rows[r].x + at) * d + unit) : 0.0f;
     }
     const bf16 *low, *high;
     lane_rows(low, high, (const bf16*)b.dq, b.key_width, rows, first, count, at, at, 0);
     u32 left[BLOCKS][2][4];
-    take_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), b.key_width);
+    await_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), b.key_width);
     float own[1][4];
     clear_sums(own);
     multiply_held<0>(own, left, query);
@@ -175,10 +175,10 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
                 u64 at = s.token * width + unit;
                 for (int g = 0; g < G; g++) {
                     float neighbour = __shfl_down_sync(0xffffffffu, dx[g], 1);
-                    if (is_real && unit % 2 == 0) give_pair((bf16*)cell.dx + at + (u64)g * d, dx[g], neighbour);
+                    if (is_real && unit % 2 == 0) publish_pair((bf16*)cell.dx + at + (u64)g * d, dx[g], neighbour);
                     if (CELL == GRU) {
                         neighbour = __shfl_down_sync(0xffffffffu, da[g], 1);
-                        if (is_real && unit % 2 == 0) give_pair((bf16*)cell.da + at + (u64)g * d, da[g], neighbour);
+                        if (is_real && unit % 2 == 0) publish_pair((bf16*)cell.da + at + (u64)g * d, da[g], neighbour);
                     }
                 }
                 if (is_real) write_backward<CELL, bf16>(s, dx, cell, row, unit, d);
@@ -198,17 +198,17 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
             const bf16 *low, *high;
             lane_rows(low, high, (const bf16*)cell.dx, width, rows, first, count, step, step, 0);
             u32 left[BLOCKS][2][4];
-            take_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), width);
+            await_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), width);
             multiply_held<0>(of_values, left, values);
             if (CELL == GRU) {
                 lane_rows(low, high, (const bf16*)cell.da, width, rows, first, count, step, step, 0);
-                take_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), width);
+                await_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), width);
             }
             multiply_held<0>(of_hidden, left, hidden);
             float* sums = parts + buffer++ % 2 * BUFFER;
             share_sums(sums, own, STRIDE);
             __syncthreads();
-            if (has_value) give(b.d_contexts + at, shared_sum(sums, r - first, in_column, STRIDE) + as_result);
+            if (has_value) publish(b.d_contexts + at, shared_sum(sums, r - first, in_column, STRIDE) + as_result);
             r = first + in_row;
             if (has_cell && has_unit && r < count && rows[r].y > step) {
                 float* past = cell.past + (u64)rows[r].z * d + unit;

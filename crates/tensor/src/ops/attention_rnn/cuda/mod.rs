@@ -8,7 +8,7 @@ mod decoder;
 use bytemuck::{NoUninit, Zeroable};
 
 use super::{Estimator, Selection};
-use crate::cuda::{Buffer, Gpu, Module, Pointer, gpu, roomy, upload, upload_list};
+use crate::cuda::{Buffer, Gpu, Module, Pointer, gpu, round_up_to_bucket, upload, upload_bucketed};
 use crate::ops::{AttentionScore, Mask};
 use crate::{Array, DType, Device, Param, Ragged};
 
@@ -175,9 +175,9 @@ impl BatchBuffers {
             super::weight_starts(targets, sources).iter().map(|&start| start as u64).collect();
         BatchBuffers {
             sources: sources.on_gpu(),
-            pairs: roomy(starts.last().map_or(0, |&end| end as usize)),
-            starts: upload_list(&starts),
-            mask: mask.has_booleans().then(|| upload_list(&mask.booleans(targets, sources).0)),
+            pairs: round_up_to_bucket(starts.last().map_or(0, |&end| end as usize)),
+            starts: upload_bucketed(&starts),
+            mask: mask.has_booleans().then(|| upload_bucketed(&mask.booleans(targets, sources).0)),
         }
     }
 

@@ -115,19 +115,19 @@ __device__ __forceinline__ void score_share(const Decoder& a, const Attention& b
         for (u32 i = threadIdx.x; i < d; i += blockDim.x) query[i] = scratch[i];
     u64 pair = share.pair + share.positions.first;
     score_keys<Quick>(b, share.by_row, share.positions.count, scratch,
-                      [&](u32 j, float score) { give(b.scores + pair + j, masked(b, pair + j, score)); });
+                      [&](u32 j, float score) { publish(b.scores + pair + j, masked(b, pair + j, score)); });
 }
 
 // From scores to a share's columns of the context.
 __device__ __forceinline__ void sum_share(const Attention& b, uint4 row, const Share& share, u32 step, float* scratch) {
     u64 token = row.x + step;
     float *e = scratch + b.key_width, *weights = e + b.longest;
-    for (u32 j = threadIdx.x; j < share.n; j += blockDim.x) e[j] = take(b.scores + share.pair + j);
+    for (u32 j = threadIdx.x; j < share.n; j += blockDim.x) e[j] = await_value(b.scores + share.pair + j);
     __syncthreads();
     ValueRange selected = compute_weights(b, share.n, share.pair, token, e, weights, share.write_range);
     u64 first = token * b.value_width + share.columns.first;
     sum_values<2>(share.by_column, share.stride, share.columns.count, selected, weights, [&](u32 c, const float(&sum)[2]) {
-        give_pair(b.narrow + first + c, sum[0], sum[1]);
+        publish_pair(b.narrow + first + c, sum[0], sum[1]);
         *(float2*)(b.contexts + first + c) = make_float2(sum[0], sum[1]);
     });
 }
@@ -139,7 +139,7 @@ __device__ __forceinline__ void weight_share(const Attention& b, uint4 row, cons
     __syncthreads();
     take_list(scratch, b.d_contexts + token * b.value_width, b.value_width);
     __syncthreads();
-    weight_gradients(b, share.by_row, share.positions.count, scratch, [&](u32 j, float sum) { give(b.scores + pair + j, sum); });
+    weight_gradients(b, share.by_row, share.positions.count, scratch, [&](u32 j, float sum) { publish(b.scores + pair + j, sum); });
 }
 
 // Space for the derivative of tanh at every element of a share's keys, or null: part of the cache, if half of the cache remains.
@@ -171,15 +171,15 @@ __device__ __forceinline__ void query_share(const Attention& b, uint4 row, const
     __syncthreads();
     for (u32 j = threadIdx.x; j < n; j += blockDim.x) {
         weights[j] = b.weights[share.pair + j];
-        de[j] = is_through ? take(b.scores + share.pair + j) : 0.0f;
+        de[j] = is_through ? await_value(b.scores + share.pair + j) : 0.0f;
     }
     __syncthreads();
     score_gradients(b, n, share.pair, token, taken, weights, de, share.write_range);
     auto publish = [&](u32 c, const float(&sum)[1]) {
         float neighbour = __shfl_down_sync(0xffffffffu, sum[0], 1);
         if (c >= columns) return;
-        if (b.is_dq_wide) give((float*)b.dq + first + c, sum[0]);
-        else if (c % 2 == 0) give_pair((bf16*)b.dq + first + c, sum[0], neighbour);
+        if (b.is_dq_wide) publish((float*)b.dq + first + c, sum[0]);
+        else if (c % 2 == 0) publish_pair((bf16*)b.dq + first + c, sum[0], neighbour);
     };
     if (!tanh_grads) {
         query_gradients<1, Quick>(b, share.by_column, share.stride, columns, n, b.queries + first, of_score, de, publish);

@@ -8,7 +8,7 @@ use super::Windows;
 use crate::array::Write;
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply};
 use crate::ops::elementwise::cuda::unit_of;
-use crate::ops::linear::{Activation, few};
+use crate::ops::linear::{Activation, gemm_decode};
 use crate::{Array, Compute, DType, Device, Param};
 
 pub(super) use slide::{dilated, slide};
@@ -54,8 +54,8 @@ pub(super) fn forward(
     let epilogue = of_bias.map_or(Epilogue::None, Epilogue::Bias);
     windows.for_row_chunks(|left, part| {
         let out = part.of(output.operand());
-        if few::is_wanted(compute) {
-            return few::multiply(left, right, bias, Activation::Identity, out);
+        if gemm_decode::needs_batch_invariance(compute) {
+            return gemm_decode::multiply(left, right, bias, Activation::Identity, out);
         }
         multiply(&Product { left, right, out, add: false, epilogue });
     });
@@ -72,7 +72,7 @@ pub(super) fn input_gradient(
     let (reversed, add) = (reversed_taps(weight, windows.taps, windows.of.dtype()), existing.is_some());
     let mut sum = existing
         .unwrap_or_else(|| Array::scratch_on(Device::Cuda, dtype, windows.of.rows(), reversed.width()));
-    sum.forget_sums();
+    sum.clear_partial_column_sums();
     windows.for_row_chunks(|left, part| {
         let (right, out) = (reversed.operand(), part.of(sum.operand()));
         multiply(&Product { left, right, out, add, epilogue: Epilogue::None });
@@ -146,7 +146,7 @@ impl Windows<'_> {
             to: windows.pointer(),
             offsets,
             dilation: self.dilation.min(MAX_DILATION) as i64,
-            sequences: self.sequences.rooms() as u32,
+            sequences: self.sequences.padded_sequences() as u32,
             first: part.first as u32,
             rows: part.rows as u32,
             taps: self.taps as u32,

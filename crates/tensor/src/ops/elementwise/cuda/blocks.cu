@@ -34,7 +34,7 @@ template <class T> __device__ __forceinline__ void read4(const T* from, u32 coun
 }
 
 template <class A, class B, class C> __device__ __forceinline__ void elementwise(const Elementwise& e) {
-    await_earlier();
+    grid_dependency_wait();
     u64 i = 4 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (i >= e.n) return;
     u32 count = (u32)min((u64)4, e.n - i);

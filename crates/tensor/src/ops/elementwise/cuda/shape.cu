@@ -3,7 +3,7 @@
 // A block of rows of `units` units each; strides are in units too.
 template <class T>
 __device__ __forceinline__ void copy_block(const T* from, T* to, u64 from_stride, u64 to_stride, u32 rows, u32 units) {
-    await_earlier();
+    grid_dependency_wait();
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     u64 row = quotient(i, units), unit = i - row * units;
     if (row < rows) to[row * to_stride + unit] = from[row * from_stride + unit];
@@ -19,7 +19,7 @@ COPY_BLOCK(uint4, 16)
 
 // One warp for each row: row `sources[i]` as row i.
 template <class T> __device__ __forceinline__ void gather_rows(const T* from, T* to, const u32* sources, u32 rows, u32 units) {
-    await_earlier();
+    grid_dependency_wait();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (row >= rows) return;
     from += (u64)sources[row] * units;
@@ -39,7 +39,7 @@ GATHER_ROWS(uint4, 16)
 // sources sources[starts[r]] to sources[starts[r + 1] - 1].
 template <class T>
 __device__ __forceinline__ void scatter_rows(const T* g, float* sums, const u32* starts, const u32* sources, u32 rows, u32 width) {
-    await_earlier();
+    grid_dependency_wait();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (row >= rows) return;
     u32 first = starts[row], end = starts[row + 1];

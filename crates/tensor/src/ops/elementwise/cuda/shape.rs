@@ -57,7 +57,7 @@ pub(in crate::ops) fn copy(
     to_corner: [usize; 2],
     [rows, columns]: [usize; 2],
 ) {
-    to.forget_sums();
+    to.clear_partial_column_sums();
     let size = from.dtype().bytes();
     let address = |array: &Array, [row, column]: [usize; 2]| {
         array.pointer().offset((row * array.width() + column) * size)

@@ -30,7 +30,7 @@ __device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u3
             float* sums = parts + buffer++ % 2 * BUFFER;
             if (has_product) {
                 u32 left[WIDE][2][4];
-                take_states<WIDE>(left, a, rows, first, count, step, d);
+                await_states<WIDE>(left, a, rows, first, count, step, d);
                 float own[COLUMNS][4];
                 clear_sums(own);
                 multiply_held<0>(own, left, held);
@@ -47,7 +47,7 @@ __device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u3
                 float neighbour = __shfl_down_sync(0xffffffffu, s.h, 1);
                 if (is_real) {
                     u64 at = s.token * d + unit;
-                    if (unit % 2 == 0) give_pair(a.narrow + at, s.h, neighbour);
+                    if (unit % 2 == 0) publish_pair(a.narrow + at, s.h, neighbour);
                     a.outputs[at] = s.h;
                     write_forward<CELL, bf16>(s, kept, a, row, step, unit, d);
                 }
@@ -70,11 +70,11 @@ __device__ __forceinline__ void product_backward(float* to, const Held<BLOCKS, C
     float own[COLUMNS][4];
     clear_sums(own);
     u32 left[PART][2][4];
-    take_rows<PART>(left, low_at, high_at, from, width);
+    await_rows<PART>(left, low_at, high_at, from, width);
     multiply_held<0>(own, left, held);
     if constexpr (PART < BLOCKS) {
         u32 rest[BLOCKS - PART][2][4];
-        take_rows<BLOCKS - PART>(rest, low_at, high_at, from + 32 * PART, width);
+        await_rows<BLOCKS - PART>(rest, low_at, high_at, from + 32 * PART, width);
         multiply_held<PART>(own, rest, held);
     }
     share_sums(to, own, stride);
@@ -112,7 +112,7 @@ __device__ __forceinline__ void backward_fast(const Layer& a, Rows rows, const u
                 bf16* to = (bf16*)a.da + s.token * width + unit;
                 for (int g = 0; g < G; g++) {
                     float neighbour = __shfl_down_sync(0xffffffffu, da[g], 1);
-                    if (is_real && unit % 2 == 0) give_pair(to + (u64)g * d, da[g], neighbour);
+                    if (is_real && unit % 2 == 0) publish_pair(to + (u64)g * d, da[g], neighbour);
                 }
                 if (is_real) write_backward<CELL, bf16>(s, dx, a, row, unit, d);
             }

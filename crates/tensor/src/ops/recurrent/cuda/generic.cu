@@ -27,7 +27,7 @@ __device__ __forceinline__ void forward_generic(const Layer& a, Rows rows, const
                 float kept[4];
                 if (a.bias) for (int g = 0; g < G; g++) sums[g] += a.bias[(u64)g * d + unit];
                 cell_forward<CELL, F>(s.x, sums, s.h, s.c, kept);
-                give(Exchange<T>::of(a) + s.token * d + unit, s.h);
+                publish(Exchange<T>::of(a) + s.token * d + unit, s.h);
                 if (sizeof(T) == 2) a.outputs[s.token * d + unit] = s.h;
                 write_forward<CELL, T>(s, kept, a, row, step, unit, d);
             }
@@ -45,9 +45,9 @@ __device__ __forceinline__ float product_backward(const Layer& a, char* shared, 
                                                   u32 at, u32 d) {
     u32 width = Shape<CELL>::gates * d;
     auto left = [&](u32 i, u32 term) {
-        return handed_at((const T*)a.da, width, rows, first + i, count, at, a.is_reversed, term);
+        return await_at((const T*)a.da, width, rows, first + i, count, at, a.is_reversed, term);
     };
-    return turned_product(shared, width, left, (const T*)a.weight, d, first_unit);
+    return tile_product_nt(shared, width, left, (const T*)a.weight, d, first_unit);
 }
 
 template <int CELL, class T>
@@ -75,7 +75,7 @@ __device__ __forceinline__ void backward_generic(const Layer& a, Rows rows, cons
                 s.dh += sum;
                 cell_backward<CELL, F>(s.kept, s.h_before, s.h, s.c_before, s.c, s.dh, s.dc, dx, da);
                 T* to = (T*)a.da + s.token * (G * d) + unit;
-                for (int g = 0; g < G; g++) give(to + (u64)g * d, da[g]);
+                for (int g = 0; g < G; g++) publish(to + (u64)g * d, da[g]);
                 write_backward<CELL, T>(s, dx, a, row, unit, d);
             }
         }

@@ -73,11 +73,11 @@ pub(in crate::ops::recurrent) fn layers(
     let mut recurrents = Vec::new();
     for (number, (outputs, narrow, last_h, last_c)) in results.into_iter().enumerate() {
         let outputs = match (&first, node.take()) {
-            (None, Some(node)) => Tensor::from_shared(outputs, node).with_narrow(narrow),
+            (None, Some(node)) => Tensor::from_shared(outputs, node).with_bf16(narrow),
             (Some(first), _) => {
                 let arrived = arrived.clone();
                 // This node does nothing: `secondary_output` passes its gradient on to the first.
-                let plain = Tensor::from_shared(outputs, |_, _| {}).with_narrow(narrow);
+                let plain = Tensor::from_shared(outputs, |_, _| {}).with_bf16(narrow);
                 secondary_output(plain, first, move |gradient| {
                     arrived.lock().expect("tape lock")[number].outputs = Some(gradient);
                 })
@@ -256,7 +256,7 @@ impl Backward {
             Cell::Gru => (scratch(self.dtype, tokens, gates), Some(exchange)),
             Cell::Simple | Cell::Lstm => (exchange, None),
         };
-        let is_wanted = saved.initial_edges.iter().any(|(edge, _)| edge.is_wanted());
+        let is_wanted = saved.initial_edges.iter().any(|(edge, _)| edge.requires_grad());
         let outputs = arrived.outputs.take();
         DirectionGradients {
             d_outputs: outputs.unwrap_or_else(|| Array::zeros_on(Device::Cuda, DType::F32, tokens, d)),
@@ -275,11 +275,11 @@ impl Backward {
         let before = states_before(&self.sequences, saved.is_reversed, initial, &saved.outputs, self.dtype);
         linear::map_gradient(&before, da.as_ref().unwrap_or(&dx), &saved.weight, saved.bias.as_ref());
         let (edge, dtype) = &saved.x;
-        if edge.is_wanted() {
+        if edge.requires_grad() {
             gradients.add(edge, dx.into_dtype(*dtype));
         }
         for ((edge, dtype), state) in saved.initial_edges.iter().zip([dh, Some(dc)]) {
-            if let Some(state) = state.filter(|_| edge.is_wanted()) {
+            if let Some(state) = state.filter(|_| edge.requires_grad()) {
                 gradients.add(edge, state.into_dtype(*dtype));
             }
         }

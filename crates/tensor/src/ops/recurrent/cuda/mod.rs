@@ -13,7 +13,7 @@ use bytemuck::{NoUninit, Zeroable};
 
 use super::Cell;
 use super::state::RecurrentState;
-use crate::cuda::{Blocks, Gpu, Module, Pointer, gpu, roomy};
+use crate::cuda::{Blocks, Gpu, Module, Pointer, gpu, round_up_to_bucket};
 use crate::{Array, DType, Device, Param, Ragged, Tensor};
 
 pub(super) use layers::layers;
@@ -128,7 +128,7 @@ impl Kind {
     /// Runs all steps of layers of this kind over the same sequences. All blocks must be resident on the GPU
     /// at once.
     pub(super) fn launch(self, pass: Pass, layers: &[Argument], sequences: &Ragged) {
-        let multiprocessors = gpu().map_or(1, Gpu::processors);
+        let multiprocessors = gpu().map_or(1, Gpu::multiprocessors);
         let chunks = sequences.sequences().div_ceil(ROWS);
         let rows = Rows::of(sequences);
         let (list, count, d) = (rows.list(), rows.count(), self.d as u32);
@@ -203,7 +203,7 @@ pub(crate) fn states_before(
         ..Argument::zeroed()
     };
     let function = GENERIC.function(format!("states_before_{dtype}"));
-    let blocks = Blocks { grid: [roomy(sequences.sequences()), 8, 1], threads: 256, shared: 0 };
+    let blocks = Blocks { grid: [round_up_to_bucket(sequences.sequences()), 8, 1], threads: 256, shared: 0 };
     let d = outputs.width() as u32;
     launch!(function, blocks, argument, rows.list(), rows.count(), to.pointer(), d);
     to

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::Ragged;
-use crate::cuda::{Buffer, Pointer, current_step, upload, upload_list};
+use crate::cuda::{Buffer, Pointer, current_step, upload, upload_bucketed};
 
 /// The rows of a batch in GPU memory.
 pub(crate) struct Rows {
@@ -43,7 +43,7 @@ impl Rows {
         // As in `schedule`: sequences of equal length stay in their order.
         rows.sort_by_key(|row| std::cmp::Reverse(row[1]));
         let count = upload(&[rows.len() as u32]);
-        Rows { step, sequences: sequences.clone(), list: upload_list(&rows), count }
+        Rows { step, sequences: sequences.clone(), list: upload_bucketed(&rows), count }
     }
 
     pub(crate) fn list(&self) -> Pointer {

@@ -75,7 +75,7 @@ template <int D> struct RunningSoftmax {
 #pragma unroll
                 for (int i = 0; i < Columns<D>::OWN / 16; i++) {
                     u32 right[4];
-                    load_turned_blocks(right, (address ^ 32 * i) + part * 32 * D);
+                    load_blocks_transposed(right, (address ^ 32 * i) + part * 32 * D);
                     multiply(context.part[2 * i], left[part], right[0], right[1]);
                     multiply(context.part[2 * i + 1], left[part], right[2], right[3]);
                 }

@@ -45,27 +45,27 @@ template <int D> __device__ __forceinline__ void backward_whole(const Attention&
 #define FAST(D, forward_threads, forward_blocks, small_blocks, long_blocks)                                            \
     extern "C" __global__ void __launch_bounds__(forward_threads, forward_blocks)                                      \
         attention_fast_forward_##D(Attention a) {                                                                      \
-        await_earlier();                                                                                               \
+        grid_dependency_wait();                                                                                               \
         fast::Job job(a);                                                                                              \
         if (!job.is_current(a.heads * a.work_count[0])) return;                                                        \
         fast::Pair pair = job.pair(a.heads, job.rest);                                                                 \
         fast::forward<D>(a, pair, pair.first);                                                                         \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256, small_blocks) attention_fast_backward_##D(Attention a) {         \
-        await_earlier();                                                                                               \
+        grid_dependency_wait();                                                                                               \
         fast::backward<D>(a);                                                                                          \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(512, 1) attention_fast_backward_whole_##D(Attention a) {              \
-        await_earlier();                                                                                               \
+        grid_dependency_wait();                                                                                               \
         fast::backward_whole<D>(a);                                                                                    \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(128, long_blocks) attention_fast_backward_queries_##D(Attention a) {  \
-        await_earlier();                                                                                               \
+        grid_dependency_wait();                                                                                               \
         fast::Job job(a);                                                                                              \
         if (job.is_current(a.heads * a.work_count[0])) fast::backward_queries<D>(a, job.pair(a.heads, job.rest));      \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(128, long_blocks) attention_fast_backward_keys_##D(Attention a) {     \
-        await_earlier();                                                                                               \
+        grid_dependency_wait();                                                                                               \
         fast::Job job(a);                                                                                              \
         if (job.is_current(a.heads * a.work_count[0])) fast::backward_keys<D>(a, job.pair(a.heads, job.rest));         \
     }

@@ -40,15 +40,15 @@ __device__ __forceinline__ void gradient(u32 factors, u32 side, u32 tensor, int 
     for (int at = 0; at < N; at += 16) {
         if (at >= inner) break;
         u32 right[2][4];
-        load_turned_blocks(right[0], right_address + at * 2 * D);
-        load_turned_blocks(right[1], (right_address ^ 32) + at * 2 * D);
+        load_blocks_transposed(right[0], right_address + at * 2 * D);
+        load_blocks_transposed(right[1], (right_address ^ 32) + at * 2 * D);
 #pragma unroll
         for (int i = 0; i < TILES; i++) {
             if (row + 16 * i >= count) continue;
             u32 left[4];
             if (TRANSPOSED) {
                 u32 transposed[4];
-                load_turned_blocks(transposed, (left_address ^ (row + 16 * i) * 2) + at * 4 * N);
+                load_blocks_transposed(transposed, (left_address ^ (row + 16 * i) * 2) + at * 4 * N);
                 left[0] = transposed[0], left[1] = transposed[2], left[2] = transposed[1], left[3] = transposed[3];
             } else {
                 load_blocks(left, (left_address ^ at * 2) + (row + 16 * i) * 4 * N);

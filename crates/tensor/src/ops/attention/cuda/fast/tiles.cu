@@ -284,7 +284,7 @@ template <int D> struct Sums {
 #pragma unroll
         for (int i = 0; i < D / 16; i++) {
             u32 right[4];
-            load_turned_blocks(right, address ^ 32 * i);
+            load_blocks_transposed(right, address ^ 32 * i);
             multiply(part[2 * i], left, right[0], right[1]);
             multiply(part[2 * i + 1], left, right[2], right[3]);
         }

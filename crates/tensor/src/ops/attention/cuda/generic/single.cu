@@ -334,11 +334,11 @@ template <class U> __device__ void backward(const Attention& a) {
 // (Without the bound of 2 the compiler spills a little to fit four blocks on a multiprocessor.)
 #define SINGLE(unit, name)                                                                                \
     extern "C" __global__ void __launch_bounds__(256, 2) attention_single_forward_##name(Attention a) {   \
-        await_earlier();                                                                                  \
+        grid_dependency_wait();                                                                                  \
         single::forward<single::unit>(a);                                                                 \
     }                                                                                                     \
     extern "C" __global__ void __launch_bounds__(256, 2) attention_single_backward_##name(Attention a) {  \
-        await_earlier();                                                                                  \
+        grid_dependency_wait();                                                                                  \
         single::backward<single::unit>(a);                                                                \
     }
 
