@@ -64,7 +64,7 @@ fn twenty_steps_and_ten_and_ten_through_a_checkpoint_are_the_same_bits() {
             train(&mut first, 0, 10);
             let checkpoints = Checkpoints::open(folder.path()).expect("nobody else is here");
             let checkpoint = Checkpoint { trainer: first.state(), progress: Progress::default() };
-            checkpoints.save(&checkpoint, Keep { last: 1, best: 0, whole: 2 }).expect("room enough");
+            checkpoints.save(&checkpoint, Keep { last: 1, best: 0, full: 2 }).expect("room enough");
             // What happens after the checkpoint is lost with the process.
             train(&mut first, 10, 13);
         }

@@ -172,7 +172,7 @@ fn checkpoints(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
     };
     let progress = Progress { recipe: "0123".to_owned(), seconds: 2.5, ..Progress::default() };
     checkpoints
-        .save(&Checkpoint { trainer, progress }, Keep { last: 1, best: 1, whole: 2 })
+        .save(&Checkpoint { trainer, progress }, Keep { last: 1, best: 1, full: 2 })
         .expect("disk space");
     let file = checkpoints.path(7);
     let seeds = vec![fs::read(&file).expect("it was saved")];

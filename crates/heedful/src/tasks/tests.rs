@@ -48,7 +48,7 @@ fn presets_are_the_models_of_those_names() {
     }
     let base = Recipe::preset(Preset::Base);
     assert_eq!(base.schedule(), Schedule::noam(512, 4000));
-    assert_eq!(base.keep(), Keep { last: 5, best: 5, whole: 2 });
+    assert_eq!(base.keep(), Keep { last: 5, best: 5, full: 2 });
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl StoredMatrix<'_> {
                 let [rows, width] = *shape;
                 let start = values.len();
                 values.resize(start + rows * width, 0.0);
-                matrix.expect("it was checked").write_numbers(*channels, &mut values[start..]);
+                matrix.expect("it was checked").dequantize_into(*channels, &mut values[start..]);
             }
         }
     }

@@ -298,7 +298,7 @@ impl ModelFolder {
     }
 
     /// Accepts weights whose seal matches the other files.
-    fn sealed(&self) -> impl FnOnce(Option<Seal>) -> Result<(), FolderError> {
+    fn matching_seal(&self) -> impl FnOnce(Option<Seal>) -> Result<(), FolderError> {
         |seal| {
             let sealed = seal.ok_or_else(|| FolderError::unsealed(&self.path.join(MODEL)))?;
             self.files.check(&self.path, &sealed)

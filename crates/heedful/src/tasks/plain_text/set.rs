@@ -65,7 +65,7 @@ impl TextSet {
             let pair = pair?;
             let encoded = kind.encode(&pair, &mut encoders);
             let filtered_before = filter.report().filtered();
-            examples.append(&mut kind.keep(&pair, encoded, &mut rest, &mut filter));
+            examples.append(&mut kind.add(&pair, encoded, &mut rest, &mut filter));
             if filter.report().filtered() == filtered_before {
                 words += pair.source.split_whitespace().count() as u64;
                 bytes += pair.source.len() as u64 + 1;

@@ -134,7 +134,7 @@ fn kept_lengths(recipe: &Recipe, labels: &Labels) -> Vec<(usize, usize)> {
     for (source, target) in [(3, 3), (3, 3), (2, 40), (300, 300), (600, 600)] {
         let pair = Pair { source: "x".repeat(source), target: "y".repeat(target) };
         let encoded = (vec![7; source], vec![8; target]);
-        kept.extend(kind.keep(&pair, encoded, &mut rest, &mut filter));
+        kept.extend(kind.add(&pair, encoded, &mut rest, &mut filter));
     }
     kept.extend(kind.last(rest, &mut filter));
     kept.iter().map(|(source, target)| (source.len(), target.len())).collect()
