@@ -83,7 +83,7 @@ def endless_batches(examples, batch_tokens, seed):
 def rate(training, step):
     """The cosine schedule, the only one the studies use."""
     assert training["schedule"] == "cosine", training["schedule"]
-    peak, floor, warmup, total = (training[key] for key in ("peak", "floor", "warmup", "steps"))
+    peak, floor, warmup, total = (training[key] for key in ("lr", "min_lr", "warmup", "steps"))
     if step <= warmup:
         return peak * step / warmup
     progress = min(1.0, (step - warmup) / max(1, total - warmup))

@@ -50,7 +50,7 @@ def trained():
         for word in words
     ]
     (folder / "mood.tsv").write_text("".join(labelled), encoding="utf-8")
-    shared = "--preset tiny --batch-tokens 512 --warmup 10 --peak 3e-3 --threads 2 --quiet".split()
+    shared = "--preset tiny --batch-tokens 512 --warmup 10 --lr 3e-3 --threads 2 --quiet".split()
     tasks = {
         "run": "--src train.en --tgt train.de --valid-src train.en --valid-tgt train.de --vocabulary-size 300 --steps 120",
         "mood": "--task classify --label-text mood.tsv --valid-label-text mood.tsv --vocabulary-size 300 --steps 40",

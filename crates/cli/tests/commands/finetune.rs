@@ -56,7 +56,7 @@ fn a_model_of_every_task_and_family_starts_from_another_of_its_kind() {
         (pairs, "--vocabulary-sharing separate --tying none --output-bias true", "decoder.*"),
         (pairs, "--family recurrent --cell gru --attention hard --recurrent-norm layer", "encoder.*"),
         (pairs, "--family recurrent --encoder convolutional --attend after --score general", "*embedding*"),
-        (pairs, "--family convolutional --balance norm --taps 5 --tying target-output", "*embedding.weight"),
+        (pairs, "--family convolutional --balance norm --kernel-size 5 --tying target-output", "*embedding.weight"),
         ("--task lm --text train.en", "--window 9 --block 24", "embedding.*"),
         ("--task lm --text train.en", "--family recurrent --block none", "embedding.*"),
         ("--task mlm --text train.en", "--norm-kind batch --surround-text true", "encoder.0.*"),
@@ -113,7 +113,7 @@ fn an_imported_model_is_trained_on_with_its_own_vocabulary_and_special_tokens() 
         let out = format!("{name}-{task}");
         let training = |out: &str, more: &str| {
             format!(
-                "train --task {task} {data} --init-from {name} --schedule constant --peak 1e-3 --seed 3 --batch-tokens 64 \
+                "train --task {task} {data} --init-from {name} --schedule constant --lr 1e-3 --seed 3 --batch-tokens 64 \
                  --compute f32 --checkpoint-every 2 --out {out} --quiet {more}"
             )
         };
@@ -180,7 +180,7 @@ fn tokens_are_added_to_vocabularies_of_all_kinds() {
     ] {
         let out = format!("{name}-more");
         let train = format!(
-            "train --task {task} {data} --init-from {name} --vocabulary-add-tokens tokens --schedule constant --peak 1e-30 --compute f32 \
+            "train --task {task} {data} --init-from {name} --vocabulary-add-tokens tokens --schedule constant --lr 1e-30 --compute f32 \
              --batch-tokens 64 --checkpoint-every 2 --steps 4 --out {out}"
         );
         let run = place.run(&train);

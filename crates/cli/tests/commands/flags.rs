@@ -35,8 +35,8 @@ fn a_flag_that_nothing_reads_is_refused_with_a_sentence_and_nothing_is_written()
             "--cell: model.cell is for the family recurrent; the family convolutional does",
         ),
         (
-            "--set taps=5",
-            "--set taps=5: model.taps is for the families recurrent and convolutional; the family transformer does not use it",
+            "--set kernel_size=5",
+            "--set kernel_size=5: model.kernel_size is for the families recurrent and convolutional; the family transformer does not use it",
         ),
         (
             "mine.toml",
@@ -52,8 +52,8 @@ fn a_flag_that_nothing_reads_is_refused_with_a_sentence_and_nothing_is_written()
         ),
         ("--init-from other", "model.init_from: "),
         (
-            "--preset base --peak 0.1",
-            "--peak: training.peak is for the schedules inverse-sqrt, cosine and constant, and",
+            "--preset base --lr 0.1",
+            "--lr: training.lr is for the schedules inverse-sqrt, cosine and constant, and",
         ),
         (
             "--schedule constant --warmup 9",

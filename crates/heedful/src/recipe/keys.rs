@@ -168,8 +168,8 @@ recipe! {
         /// State width of a recurrent encoder in each direction; `none` for d_model divided by the directions
         d_encoder: Option<usize> = None, AtLeast(1.0), DECLARED.when(&[RECURRENT_ENCODER]);
         /// Kernel width of a convolution in tokens; odd
-        taps: usize = 3, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
-        /// Dilation of convolutions: the factor by which the distance between taps grows from layer to layer
+        kernel_size: usize = 3, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
+        /// Dilation of convolutions: the factor by which the distance between the inputs of a kernel grows from layer to layer
         /// (2: 1, 2, 4, …); 1 for none
         dilation: usize = 1, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
         /// Activation after a convolution: a gate (`gated`, GLU) or ReLU (`relu`)
@@ -228,12 +228,12 @@ recipe! {
         /// steps
         warmup: u64 = 2000, Any, ALL.when(&[WARMS_UP]);
         /// Peak learning rate (all schedules but noam)
-        peak: f64 = 1e-3, Above(0.0), ALL.when(&[HAS_PEAK]);
+        lr: f64 = 1e-3, Above(0.0), ALL.when(&[HAS_PEAK]);
         /// Factor on the learning rate of noam; if not given, smaller for a shorter warmup, so that the peak
         /// stays
         factor: f64 = 1.0, Above(0.0), ALL.when(&[NOAM]);
         /// Final learning rate of cosine, at the last of `steps`
-        floor: f64 = 0.0, AtLeast(0.0), ALL.when(&[COSINE]);
+        min_lr: f64 = 0.0, AtLeast(0.0), ALL.when(&[COSINE]);
         /// β₁ of Adam: decay of the running mean of the gradients
         beta1: f64 = 0.9, Share;
         /// β₂ of Adam: decay of the running mean of the squared gradients
@@ -255,7 +255,7 @@ recipe! {
         freeze: Vec<NamePattern> = Vec::new(), Any;
         /// The run ends as diverged when the gradient norm is this many times its recent median; `none` for
         /// no check
-        explosion: Option<f64> = Some(1000.0), Above(1.0);
+        max_grad_norm_ratio: Option<f64> = Some(1000.0), Above(1.0);
     }
 
     /// Validation during training

@@ -16,7 +16,7 @@ const UPPER_LIMITS: [(&str, i64); 19] = [
     ("model.d_encoder", 1_000_000),
     ("model.max_positions", 10_000_000),
     ("model.score_width", 1_000_000),
-    ("model.taps", 1_001),
+    ("model.kernel_size", 1_001),
     ("model.dilation", 1_000_000),
     ("training.batch_tokens", 100_000_000),
     ("training.accumulate", 1_000_000),

@@ -301,7 +301,10 @@ impl Recipe {
 /// Finds a key by its path, or by its name if that is unique; else returns an error message.
 pub fn find_key(name: &str) -> Result<&'static Key, String> {
     let name = name.replace('-', "_");
-    let same = |key: &&Key| key.path() == name || key.name == name;
+    let is_former = |key: &Key| {
+        key.former_name().is_some_and(|former| former == name || format!("{}.{former}", key.section) == name)
+    };
+    let same = |key: &&Key| key.path() == name || key.name == name || is_former(key);
     let found: Vec<&'static Key> = Recipe::keys().filter(same).collect();
     match found.as_slice() {
         [key] => Ok(key),

@@ -30,7 +30,7 @@ impl Recipe {
             Preset::Tiny => training.label_smoothing = 0.0,
             Preset::Small => {}
             Preset::Iwslt => {
-                (training.warmup, training.peak) = (4000, 5e-4);
+                (training.warmup, training.lr) = (4000, 5e-4);
                 training.weight_decay = 1e-4;
             }
             Preset::Base | Preset::Big => {

@@ -40,6 +40,14 @@ pub struct Key {
     pub set: fn(&mut Recipe, &Literal) -> Result<(), String>,
 }
 
+/// Keys with the names that they had in earlier recipes.
+const FORMER_NAMES: [(&str, &str); 4] = [
+    ("model.kernel_size", "taps"),
+    ("training.lr", "peak"),
+    ("training.min_lr", "floor"),
+    ("training.max_grad_norm_ratio", "explosion"),
+];
+
 impl Key {
     /// `training.dropout`.
     pub fn path(&self) -> String {
@@ -49,6 +57,11 @@ impl Key {
     /// The flag of the command line, without its dashes: `dropout`, `vocabulary-size`.
     pub fn flag(&self) -> String {
         format!("{}{}", self.prefix, self.name).replace('_', "-")
+    }
+
+    /// Its name in earlier recipes, which are still read.
+    pub fn former_name(&self) -> Option<&'static str> {
+        FORMER_NAMES.iter().find(|(path, _)| *path == self.path()).map(|(_, former)| *former)
     }
 
     /// Parses a value from the command line.

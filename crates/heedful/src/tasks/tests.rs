@@ -98,7 +98,7 @@ fn defaults_depend_on_the_number_of_steps_and_explicit_values_are_kept() {
     let of = |file: &str, sets: &[&str]| resolved(file, sets).expect("a good recipe");
     let short = of("", &["steps=5"]);
     assert_eq!((short.training.warmup, short.validation.every, short.checkpoint.every), (1, 1, 1));
-    let reached = f64::from(short.schedule().rate(5)) / short.training.peak;
+    let reached = f64::from(short.schedule().rate(5)) / short.training.lr;
     assert!(reached > 0.4, "the last of five steps has {reached} of the peak");
     assert_eq!(of("", &["steps=5", "warmup=2000"]).training.warmup, 2000);
     assert_eq!(of("[training]\nwarmup = 300\n", &["steps=1000"]).training.warmup, 300);
@@ -168,9 +168,9 @@ fn errors_about_types_and_ranges_name_file_line_and_expected_value() {
 
 #[test]
 fn settings_are_found_by_their_short_names() {
-    let recipe = resolved("", &["training.peak=5e-3", "beam = 4", "batch-tokens=1000", "time=1h30m"]);
+    let recipe = resolved("", &["training.lr=5e-3", "beam = 4", "batch-tokens=1000", "time=1h30m"]);
     let recipe = recipe.expect("good settings");
-    assert_eq!((recipe.training.peak, recipe.search.beam, recipe.training.batch_tokens), (5e-3, 4, 1000));
+    assert_eq!((recipe.training.lr, recipe.search.beam, recipe.training.batch_tokens), (5e-3, 4, 1000));
     assert_eq!(recipe.training.time, Some(Duration::from_secs(5400)));
     assert_eq!(
         set_complaint("every=5"),

@@ -10,7 +10,7 @@ impl Recipe {
     /// The learning rate schedule. A cosine without [`TrainingKeys::steps`], which [`crate::tasks::resolve`]
     /// rejects, would never decay.
     pub fn schedule(&self) -> Schedule {
-        let TrainingKeys { warmup, peak, factor, floor, steps, .. } = self.training;
+        let TrainingKeys { warmup, lr: peak, factor, min_lr: floor, steps, .. } = self.training;
         match self.training.schedule {
             ScheduleKind::Noam => Schedule::Noam { d_model: self.model.d_model, warmup, factor },
             ScheduleKind::InverseSqrt => Schedule::InverseSqrt { peak, warmup },
@@ -38,7 +38,7 @@ impl Recipe {
                 clip_norm: training.clip_norm.map_or(f32::INFINITY, |norm| norm as f32),
             },
             average_decay: training.ema.map(|decay| decay as f32),
-            max_grad_norm_ratio: training.explosion.map(|factor| factor as f32),
+            max_grad_norm_ratio: training.max_grad_norm_ratio.map(|factor| factor as f32),
         }
     }
 

@@ -27,7 +27,7 @@ enum LayerBody {
 impl Layer {
     pub(super) fn new(kind: LayerKind, [n, d]: [usize; 2], settings: &LayerSettings) -> Layer {
         let params = Params::new(1);
-        let taps = settings.taps;
+        let taps = settings.kernel_size;
         let convolution = |dilation: usize| {
             let shape = ConvolutionShape { input: d, output: d, taps, dilation, padding: Padding::Same };
             LayerBody::Convolution(Convolution::new(&params, "layer", shape, Init::Xavier))

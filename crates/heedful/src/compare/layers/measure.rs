@@ -110,7 +110,7 @@ impl LayerBench<'_> {
             peak: self.peak(),
             kept: self.kept(),
             longest_path: match self.kind {
-                LayerKind::Dilated => path::dilated(n, self.settings.taps),
+                LayerKind::Dilated => path::dilated(n, self.settings.kernel_size),
                 kind => kind.longest_path(n, self.settings),
             },
             repetitions: self.forwards.len().min(self.trainings.len()),

@@ -33,7 +33,7 @@ impl EncoderDecoderFamily for RecurrentConfig {
         "model.encoder",
         "model.positions",
         "model.max_positions",
-        "model.taps",
+        "model.kernel_size",
         "model.dilation",
         "model.convolution",
         "model.balance",
