@@ -1,4 +1,5 @@
-//! Attention to cached keys against an f64 reference on every instruction set; a row's bits do not depend on other rows.
+//! Attention to cached keys against an f64 reference on every instruction set; a row's bits do not depend on
+//! other rows.
 
 use heedful_tensor::cpu::isa;
 use heedful_tensor::cpu::threads::set_thread_count;

@@ -97,7 +97,8 @@ fn two_heads(d: usize, mask: Mask, weights: Weights) -> AttentionOptions {
     AttentionOptions { heads: 2, scale, mask, dropout: Dropout::NONE, weights, rounding: Rounding::Fused }
 }
 
-/// One query for each of `sequences`, with the values that they have in the full batch; two heads of width `d`.
+/// One query for each of `sequences`, with the values that they have in the full batch; two heads of width
+/// `d`.
 fn attend_single_queries(
     device: Device,
     dtype: DType,

@@ -1,5 +1,6 @@
-//! Every GPU kernel compiles without register spills for the oldest and the newest architecture, and kernels launched with
-//! programmatic dependent launch wait for the kernel before them. Needs NVRTC, a CUDA library, but no GPU.
+//! Every GPU kernel compiles without register spills for the oldest and the newest architecture, and kernels
+//! launched with programmatic dependent launch wait for the kernel before them. Needs NVRTC, a CUDA library,
+//! but no GPU.
 
 use heedful_tensor::cuda;
 

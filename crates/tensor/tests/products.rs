@@ -79,7 +79,8 @@ fn products_match_f64_sums() {
                 // aᵀ as the left operand, which is stored as t × m.
                 let (t, left_t) = (k, Array::from_f32(k, m, &transposed(&a, m, k)).to(dtype));
                 let right_t = Array::from_f32(t, n, &b).to(dtype);
-                // Once into aligned memory (streaming stores), once into unaligned memory; the sums start at 1.
+                // Once into aligned memory (streaming stores), once into unaligned memory; the sums start at
+                // 1.
                 let mut aligned = Array::scratch(DType::F32, m, n);
                 let mut sums = vec![1.0; n];
                 for out in [aligned.f32_mut(), &mut vec![0.5; m * n + 1][1..]] {

@@ -1,4 +1,5 @@
-//! Top k among all columns and among chosen columns. A separate test binary, because it changes the instruction set.
+//! Top k among all columns and among chosen columns. A separate test binary, because it changes the
+//! instruction set.
 
 use heedful_tensor::cpu::isa;
 use heedful_tensor::ops::{ChosenColumns, ChosenPart, Projection, TopK, project_chosen, project_wide};

@@ -1,4 +1,4 @@
-"""Small models of transformers and CTranslate2 with what they compute, for the tests of `heedful import`.
+"""Small models of transformers and CTranslate2 with their outputs, for the tests of `heedful import`.
 
     pip install torch transformers sentencepiece ctranslate2==4.8.4
     python generate.py
@@ -21,7 +21,7 @@ TEXT = ["a small cat sits on a mat", "the old dog runs to the small house", "a c
 
 
 def random_weights(model, kind=torch.float32):
-    """Numbers large enough to tell layers apart; the models of transformers begin almost at 0. All are numbers of `kind`."""
+    """Values large enough to distinguish layers (transformers initializes close to 0), rounded to the type `kind`."""
     torch.manual_seed(1)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -78,7 +78,7 @@ def marian(name, activation, tied, shared, kind=torch.float32):
 
 
 def bert_parts(folder, **settings):
-    """The tokenizer, which is saved, and the configuration of a small BERT, and a text with its ids."""
+    """Saves a tokenizer; returns the configuration of a small BERT and a text with its ids."""
     words = sorted({word for line in TEXT for word in line.split()})
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, "##s", "##t"]
     tokenizer = transformers.BertTokenizerFast(vocab={token: i for i, token in enumerate(vocabulary)}, do_lower_case=True)
@@ -132,7 +132,7 @@ def gpt2(name, activation):
 
 
 def converted(name, original, quantization):
-    """A model of transformers as CTranslate2 keeps it, and the log-probabilities that CTranslate2 gives a target."""
+    """A transformers model converted to CTranslate2, and CTranslate2's log-probabilities of a target."""
     source_folder, processor, tokens = original
     folder = HERE / name
     shutil.rmtree(folder, ignore_errors=True)

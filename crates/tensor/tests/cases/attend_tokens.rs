@@ -13,7 +13,8 @@ const SOFT_SHARE: f32 = 0.5;
 #[derive(Clone)]
 struct Setting {
     score: AttentionScore,
-    /// `None` is soft attention; `Some` is the sampling seed, chosen so that rounding to bf16 changes no sampled position.
+    /// `None` is soft attention; `Some` is the sampling seed, chosen so that rounding to bf16 changes no
+    /// sampled position.
     draws: Option<u64>,
     is_masked: bool,
     targets: Vec<usize>,

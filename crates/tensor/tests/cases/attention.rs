@@ -216,8 +216,8 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// One query per sequence, which has its own GPU kernels: rows aligned to 16 bytes and unaligned rows, and more keys than
-/// the kernel keeps weights for.
+/// One query per sequence, which has its own GPU kernels: rows aligned to 16 bytes and unaligned rows, and
+/// more keys than the kernel keeps weights for.
 fn single_queries() -> Vec<Case> {
     let mut cases = Vec::new();
     for (number, (keys, heads, [d_k, between, d_v])) in [

@@ -14,7 +14,8 @@ use crate::support::{Case, Values};
 struct Setting {
     cell: Cell,
     score: AttentionScore,
-    /// `None` is soft attention; `Some` is the sampling seed, chosen so that rounding to bf16 changes no sampled position.
+    /// `None` is soft attention; `Some` is the sampling seed, chosen so that rounding to bf16 changes no
+    /// sampled position.
     draws: Option<u64>,
     is_masked: bool,
     targets: Vec<usize>,

@@ -71,8 +71,8 @@ fn attention_to_cached_keys_matches_the_cpu() {
     }
 }
 
-/// Neighbouring queries with the same rows share their loads: runs of every length, from every position in a tile, and
-/// padding rows.
+/// Neighbouring queries with the same rows share their loads: runs of every length, from every position in a
+/// tile, and padding rows.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn queries_with_shared_ranges_have_the_bits_of_queries_with_lists() {

@@ -1,6 +1,6 @@
-//! Decoders with attention: they match the CPU, have the same bits alone and in a batch, and hard attention returns the
-//! selected value. The sizes let one to four thread blocks share a source, cached in shared memory or not, and leave some
-//! blocks without one.
+//! Decoders with attention: they match the CPU, have the same bits alone and in a batch, and hard attention
+//! returns the selected value. The sizes let one to four thread blocks share a source, cached in shared
+//! memory or not, and leave some blocks without one.
 
 use std::ops::Range;
 

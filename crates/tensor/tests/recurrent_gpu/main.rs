@@ -1,5 +1,5 @@
-//! Recurrent layers and decoders with attention: the GPU against the CPU, in sizes of real models: more rows than the thread
-//! blocks of a launch process at once, both directions in one launch.
+//! Recurrent layers and decoders with attention: the GPU against the CPU, in sizes of real models: more rows
+//! than the thread blocks of a launch process at once, both directions in one launch.
 
 mod decoders;
 

@@ -1,7 +1,8 @@
-//! The harness of `gradients.rs`: a [`Case`] is an operation, its inputs and a naive f64 reference. It runs on every
-//! instruction set of this machine, in f32 and bf16, with one and two threads, or on a GPU.
+//! The harness of `gradients.rs`: a [`Case`] is an operation, its inputs and a naive f64 reference. It runs
+//! on every instruction set of this machine, in f32 and bf16, with one and two threads, or on a GPU.
 //!
-//! - f32 results are compared with the reference, f32 gradients with central differences *of the reference*: in f64
+//! - f32 results are compared with the reference, f32 gradients with central differences *of the reference*:
+//!   in f64
 //!   these are accurate to nine digits, so the tolerance can be that of f32 itself.
 //! - bf16 results are compared with the reference, bf16 gradients with the f32 ones, both in the L2 norm.
 //! - One and two threads must give the same bits; a second backward pass must double the parameters' gradients.
@@ -19,7 +20,8 @@ use heedful_tensor::{Array, Compute, DType, Device, Init, Param, Params, Tensor}
 
 use reference::M;
 
-/// Elements of an input whose gradients are checked one by one; the derivative along a random direction is checked too.
+/// Elements of an input whose gradients are checked one by one; the derivative along a random direction is
+/// checked too.
 const SAMPLES: u32 = 60;
 const STEP: f64 = 1e-5;
 /// Half a unit in the last place of bf16 is 2e-3; a few roundings add up.
