@@ -1,8 +1,8 @@
 //! The attention calculator: it matches numpy and the kernels, and its errors name the location.
 
-use heedful::explain::calculator::{EXAMPLES, Exercise, Keys, MaskRule, Matrix, Solution};
+use heedful::explain::calculator::{EXAMPLES, Exercise, ExerciseOverrides, MaskRule, Matrix, Solution};
 use heedful::layers::AttentionScore;
-use heedful::tensor::ops::{self, AttentionOptions, Mask, Part, Weights};
+use heedful::tensor::ops::{self, AttentionOptions, ColumnView, Mask, ReturnWeights};
 use heedful::tensor::random::Dropout;
 use heedful::tensor::{Ragged, Rounding, Tensor};
 use serde_json::Value;
@@ -50,8 +50,9 @@ fn every_table_matches_numpy() {
 
 #[test]
 fn the_attention_kernels_compute_the_same() {
-    let part =
-        |matrix: &Matrix| Part::whole(Tensor::from_f32(matrix.height(), matrix.width(), &matrix.to_f32()));
+    let part = |matrix: &Matrix| {
+        ColumnView::whole(Tensor::from_f32(matrix.height(), matrix.width(), &matrix.to_f32()))
+    };
     let mut compared = 0;
     for (numbers, _) in goldens() {
         let given: Value = serde_json::from_str(&numbers).expect("JSON");
@@ -73,7 +74,7 @@ fn the_attention_kernels_compute_the_same() {
             scale: score.scale(solution.k.width() / heads),
             mask,
             dropout: Dropout::NONE,
-            weights: Weights::Keep,
+            weights: ReturnWeights::All,
             rounding: Rounding::default(),
         };
         let (queries, keys) =
@@ -133,11 +134,11 @@ fn the_examples_are_rendered_as_text_and_as_a_page() {
 #[test]
 fn flags_replace_keys_of_the_file() {
     let text = EXAMPLES[0].2;
-    let keys = Keys { score: Some(AttentionScore::Dot), mask: Some(None), window: Some(0) };
+    let keys = ExerciseOverrides { score: Some(AttentionScore::Dot), mask: Some(None), window: Some(0) };
     let solution = Exercise::parse_with(text, &keys).expect("a good exercise").solve();
     // Every word attends only to itself.
     assert_eq!(solution.result, solution.v);
-    let causal = Keys { mask: Some(Some(MaskRule::Causal)), ..Keys::default() };
+    let causal = ExerciseOverrides { mask: Some(Some(MaskRule::Causal)), ..ExerciseOverrides::default() };
     let solution = Exercise::parse_with(EXAMPLES[2].2, &causal).expect("a good exercise").solve();
     assert_eq!(solution.heads[0].weights.row(0), [1.0, 0.0, 0.0]);
     // Matrices of a different score are ignored when a score is chosen.

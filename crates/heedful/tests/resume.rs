@@ -26,7 +26,7 @@ fn options(compute: DType) -> TrainerOptions {
     TrainerOptions {
         adam: AdamOptions { clip_norm: 1.0, weight_decay: 0.01, ..Optimizer::PAPER },
         average_decay: Some(0.9),
-        explosion_factor: Some(100.0),
+        max_grad_norm_ratio: Some(100.0),
         ..TrainerOptions::new(compute, 7, Schedule::InverseSqrt { peak: 5e-3, warmup: 5 })
     }
 }
@@ -147,7 +147,7 @@ fn a_loss_that_is_not_finite_changes_nothing() {
 
 #[test]
 fn an_exploding_gradient_is_not_applied() {
-    let narrow = TrainerOptions { explosion_factor: Some(1.0), ..options(DType::F32) };
+    let narrow = TrainerOptions { max_grad_norm_ratio: Some(1.0), ..options(DType::F32) };
     let mut trainer = StepTrainer::new(model(1), narrow);
     // With factor 1, about every second norm exceeds the median as soon as there is one.
     let refused = (1..=200).find_map(|step| {

@@ -200,12 +200,12 @@ fn models_without_shortlist_support_report_an_error() {
     };
     let (one, options) = (model(), options(Precision::F32));
     let alone = Ensemble::new(vec![&one]).expect("a model");
-    assert!(alone.takes_shortlist() && Scheduler::new(alone.clone(), &options).is_ok());
+    assert!(alone.supports_shortlist() && Scheduler::new(alone.clone(), &options).is_ok());
     let both = Ensemble::new(vec![&one, &one]).expect("one vocabulary");
     let recurrent = Seq2Seq::new(RecurrentConfig::tiny(VOCABULARY), 3).expect("a good configuration");
     let recurrent: &dyn Generate = &recurrent;
     for ensemble in [both, recurrent.into()] {
-        assert!(!ensemble.takes_shortlist());
+        assert!(!ensemble.supports_shortlist());
         let message = complaint(&ensemble, &options);
         assert!(message.contains("only a single Transformer"), "{message}");
     }

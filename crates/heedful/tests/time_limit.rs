@@ -162,7 +162,7 @@ fn a_run_fits_into_its_time_and_is_reproduced_by_its_steps() {
         let sets =
             ["time=none".to_owned(), format!("steps={}", outcome.step), format!("out={}", other.display())];
         let again = saved_recipe(&run, Author::User, &sets);
-        assert!(again.open.is_empty(), "{schedule}");
+        assert!(again.automatic.is_empty(), "{schedule}");
         assert_eq!(again.validation.every, plan.validation_every.expect("there is a validation set"));
         let again = train(&clock, &again, Start::Fresh, &mut ClockDriver::new(&clock));
         assert_eq!((again.step, again.ending), (outcome.step, Ending::AllSteps));
@@ -230,11 +230,11 @@ fn a_run_that_slows_down_ends_in_time_with_its_best_model() {
 #[test]
 fn settings_that_the_user_left_open_are_derived_from_time_or_steps() {
     let folder = corpus();
-    let set = |more: &str| recipe(&settings(folder.path(), "run", more)).open;
+    let set = |more: &str| recipe(&settings(folder.path(), "run", more)).automatic;
     let by_steps = ["training.warmup", "validation.every", "checkpoint.every", "output.log_every"];
     let by_time = [&["training.steps"], &by_steps[..]].concat();
     assert_eq!(set("time=2m"), by_time);
-    assert_eq!(set("time=2m schedule=noam"), Recipe::FITTED);
+    assert_eq!(set("time=2m schedule=noam"), Recipe::AUTOMATIC_KEYS);
     let others = ["training.steps", "checkpoint.every", "output.log_every"];
     assert_eq!(set("time=2m warmup=7 validation.every=3"), others);
     assert_eq!(set("time=2m steps=none schedule=cosine"), by_time);

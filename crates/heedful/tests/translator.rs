@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use heedful::data::batch::{Batch, BatchError};
-use heedful::data::text_limit::Part;
+use heedful::data::text_limit::TextPart;
 use heedful::data::tokenizer::{Tokenizer, Tokenizers, VocabularyKind, VocabularyOptions, WordCounts};
 use heedful::decode::{Cancel, DecodeError, Limits, MaxLength, SearchOptions};
 use heedful::layers::Pass;
@@ -143,7 +143,7 @@ fn a_queue_names_the_text_that_cannot_be_translated() {
     let good = translator.parts("a dog", LongText::Split).expect("a short text");
     queue.push(translator.part_inputs(good, Vec::new(), &Terms::default()));
     // A token outside the vocabulary.
-    let bad = vec![Part { tokens: vec![1_000_000], begins_word: true }];
+    let bad = vec![TextPart { tokens: vec![1_000_000], begins_word: true }];
     queue.push(translator.part_inputs(bad, Vec::new(), &Terms::default()));
     let error = queue.step().expect_err("the second cannot be read");
     assert_eq!(error.text, 1);
@@ -217,9 +217,9 @@ fn cancellation_and_budgets_end_all_kinds_of_calls_alike() {
         assert_eq!(whole, ended(last));
         whole
     };
-    let enough = (1..).find(|&tokens| run(&Limits::of_tokens(tokens)).is_ok()).expect("a number");
+    let enough = (1..).find(|&tokens| run(&Limits::max_tokens(tokens)).is_ok()).expect("a number");
     assert!(enough > 1);
-    let error = run(&Limits::of_tokens(enough - 1)).expect_err("too few");
+    let error = run(&Limits::max_tokens(enough - 1)).expect_err("too few");
     assert_eq!(error, DecodeError::OverBudget { budget: enough - 1 });
     let cancel = Cancel::default();
     cancel.cancel();
@@ -381,7 +381,7 @@ fn translators_with_one_vocabulary_form_an_ensemble() {
     let error = Translator::join([first, second, foreign]).err().expect("another vocabulary");
     assert!(matches!(error.cause(), Some(JoinError::Vocabulary { number: 3, .. })), "{error}");
     assert!(
-        error.to_string().starts_with("model 3 of the ensemble has another source vocabulary"),
+        error.to_string().starts_with("model 3 of the ensemble has a different source vocabulary"),
         "{error}"
     );
     let none = Translator::join([]).err().expect("no translator");

@@ -1,4 +1,4 @@
-"""Small models of every task, trained by the command, which take some seconds."""
+"""Small models of every task, trained by the command in a few seconds."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ def pairs():
 
 
 def command(folder, *arguments, text=""):
-    """What the command prints."""
+    """The output of the command."""
     arguments = [PROGRAM, *map(str, arguments)]
     done = subprocess.run(
         arguments, cwd=folder, input=text, capture_output=True, encoding="utf-8", timeout=300, check=False
@@ -35,7 +35,7 @@ def command(folder, *arguments, text=""):
 
 
 def trained():
-    """A folder with the models `run`, `mood`, `writer` and `reader`, which is removed at the end."""
+    """A temporary folder with the models `run`, `mood`, `writer` and `reader`."""
     place = tempfile.TemporaryDirectory(prefix="heedful-python-")
     folder = Path(place.name)
     sources, targets = zip(*pairs())

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
-    Activation, Adam, AdamOptions, AttentionOptions, ConvolutionOptions, CrossEntropyOptions,
-    EmbeddingOptions, LinearOptions, Mask, NormOptions, Part, Positions, Reach, Waves, Weights, add,
-    attention, convolution, cross_entropy, embedding, gather_rows, glu, linear, max_pool, mean_pool,
+    Activation, Adam, AdamOptions, AttentionOptions, ColumnView, ConvolutionOptions, CrossEntropyOptions,
+    EmbeddingOptions, LinearOptions, Mask, NormOptions, Padding, Positions, ReturnWeights, SinusoidLayout,
+    add, attention, convolution, cross_entropy, embedding, gather_rows, glu, linear, max_pool, mean_pool,
     residual_norm,
 };
 use heedful_tensor::random::{Dropout, Stream};
@@ -83,18 +83,18 @@ impl Model {
         let sequences = Ragged::from_lengths(lengths.iter().copied());
         let ids: Vec<u32> = (0..sequences.tokens() as u32).map(|i| i % CLASSES as u32).collect();
         let dropout = Dropout::new(0.1, Stream::new(1, number, 0));
-        let positions = Positions::Sinusoidal(Waves::Pairs);
+        let positions = Positions::Sinusoidal(SinusoidLayout::Interleaved);
         let options = EmbeddingOptions { scale: 1.0, positions, first_position: 0, dropout, compute };
         let x = embedding(&ids, &sequences, &self.table, options);
         let map = |activation| LinearOptions { activation, dropout: Dropout::NONE, compute };
         let qkv = linear(&x, &self.qkv, None, map(Activation::Identity));
-        let part = |i: usize| Part { tensor: qkv.clone(), columns: i * D..(i + 1) * D };
+        let part = |i: usize| ColumnView { tensor: qkv.clone(), columns: i * D..(i + 1) * D };
         let how = AttentionOptions {
             heads: 4,
             scale: 0.3,
             mask: Mask::full().causal(),
             dropout,
-            weights: Weights::Discard,
+            weights: ReturnWeights::None,
             rounding: heedful_tensor::Rounding::Fused,
         };
         let attended = attention(part(0), part(1), part(2), &sequences, &sequences, &how).context;
@@ -103,7 +103,7 @@ impl Model {
         let hidden = linear(&z, &self.inner, None, map(Activation::Relu));
         let y = linear(&hidden, &self.outer, Some(&self.bias), map(Activation::Identity));
         let y = residual_norm(&z, &y, &self.gamma, &self.beta, dropout, norm);
-        let window = ConvolutionOptions { taps: 3, dilation: 1, reach: Reach::Causal, compute };
+        let window = ConvolutionOptions { taps: 3, dilation: 1, padding: Padding::Causal, compute };
         let y = add(&y, &glu(&convolution(&y, &sequences, &self.taps, None, window)));
         let pooled = add(&mean_pool(&y, &sequences), &max_pool(&y, &sequences));
         let owners: Vec<usize> = (0..sequences.tokens()).map(|row| sequences.sequence_of(row)).collect();

@@ -2,8 +2,8 @@
 
 use heedful_tensor::ops::{
     AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, AttentionScore, Cell,
-    Estimator, Mask, RecurrentState, Selection, SourceRows, StepWeights, Weights, attend_rows, attention_rnn,
-    project_wide,
+    Estimator, Mask, RecurrentState, ReturnWeights, Selection, SourceRows, StepWeights, attend_rows,
+    attention_rnn, project_f32_out,
 };
 use heedful_tensor::random::Stream;
 use heedful_tensor::tape::backward_from;
@@ -36,7 +36,7 @@ impl Decoder {
         offset: usize,
         selection: Selection,
     ) -> (Tensor, AttentionRnn) {
-        self.run_with(sequences, offset, selection, Weights::Keep)
+        self.run_with(sequences, offset, selection, ReturnWeights::All)
     }
 
     fn run_with(
@@ -44,7 +44,7 @@ impl Decoder {
         sequences: &[(usize, usize)],
         offset: usize,
         selection: Selection,
-        weights: Weights,
+        weights: ReturnWeights,
     ) -> (Tensor, AttentionRnn) {
         let targets = Ragged::from_lengths(sequences.iter().map(|(target, _)| *target));
         let sources = Ragged::from_lengths(sequences.iter().map(|(_, source)| *source));
@@ -98,9 +98,9 @@ fn discarding_attention_weights_of_long_sequences_changes_no_bit() {
     let sequences = [(2100, 2010), (7, 3), (1, 5)];
     for selection in [Selection::Soft, sampled(Estimator::StraightThrough), sampled(Estimator::ScoreFunction)]
     {
-        let [kept, recomputed] = [Weights::Keep, Weights::Discard].map(|weights| {
+        let [kept, recomputed] = [ReturnWeights::All, ReturnWeights::None].map(|weights| {
             let (keys, found) = decoder.run_with(&sequences, 0, selection, weights);
-            assert_eq!(found.attention.is_some(), weights == Weights::Keep);
+            assert_eq!(found.attention.is_some(), weights == ReturnWeights::All);
             let upstream: Vec<f32> = (0..2108 * D).map(|i| (i % 7) as f32 - 3.0).collect();
             let gradients = backward_from(&found.contexts, Array::from_f32(2108, D, &upstream));
             let keys = gradients.of(&keys).expect("keys have a gradient").f32().to_vec();
@@ -114,7 +114,7 @@ fn discarding_attention_weights_of_long_sequences_changes_no_bit() {
 fn the_softmax_of_the_scores_gives_the_weights() {
     let decoder = Decoder::new();
     for selection in [Selection::Soft, Selection::Best] {
-        let (keys, found) = decoder.run_with(&[(4, 3), (2, 7)], 0, selection, Weights::Scored);
+        let (keys, found) = decoder.run_with(&[(4, 3), (2, 7)], 0, selection, ReturnWeights::WithScores);
         let scores = found.scores.as_ref().expect("requested");
         for (sequence, width) in [(0, 3), (1, 7)] {
             let weights = weights_of(&found).to_vec(sequence);
@@ -192,7 +192,8 @@ fn attend_rows_gives_the_context_of_the_decoders_first_step() {
     // Queries of zero states: q = 0 · W_q.
     let zero = params.add("zero", D, D, Init::Constant(0.0));
     let (keys, found) = decoder.run(&[(1, 5), (1, 3)], 0, Selection::Soft);
-    let queries = project_wide(&Tensor::from_f32(2, D, &[0.0; 2 * D]), &zero, Compute::inference(DType::F32));
+    let queries =
+        project_f32_out(&Tensor::from_f32(2, D, &[0.0; 2 * D]), &zero, Compute::inference(DType::F32));
     let (keys, values) = (keys.array(), {
         let stream = Stream::new(9, 0, 2);
         let values: Vec<f32> = (0..8 * D).map(|i| stream.normal(i as u32)).collect();

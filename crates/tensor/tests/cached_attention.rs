@@ -4,7 +4,7 @@
 use heedful_tensor::cpu::isa;
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
-    CachedAttentionOptions, KeyValueRows, KeyValueStore, Part, Seen, cached_attention,
+    CachedAttentionOptions, ColumnView, KeyValueRows, KeyValueStore, KvView, cached_attention,
 };
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Array, DType, Device, Tensor};
@@ -59,7 +59,7 @@ impl Case {
             Tensor::new(Array::from_f32(rows.len(), width, &chosen).to(dtype))
         };
         let seen: Vec<_> = rows.iter().map(|&row| KeyValueRows::Listed(&stored, &self.seen[row])).collect();
-        let found = cached_attention(&Part::whole(some(rows)), &Seen::Each(seen), self.options());
+        let found = cached_attention(&ColumnView::whole(some(rows)), &KvView::PerQuery(seen), self.options());
         found.to_vec().chunks_exact(found.width()).map(<[f32]>::to_vec).collect()
     }
 
@@ -109,9 +109,9 @@ fn results_match_the_formula_and_rows_are_independent() {
             }
             let (queries, stored) = case.inputs(dtype);
             let rows = queries.rows();
-            let ranges = Seen::Each(vec![KeyValueRows::Range(&stored, 10..26); rows]);
+            let ranges = KvView::PerQuery(vec![KeyValueRows::Range(&stored, 10..26); rows]);
             let found =
-                cached_attention(&Part::whole(Tensor::new(queries)), &ranges, case.options()).to_vec();
+                cached_attention(&ColumnView::whole(Tensor::new(queries)), &ranges, case.options()).to_vec();
             let width = found.len() / rows;
             assert!(found[2 * width..3 * width] == together[2], "{isa} {dtype}: a range and its list differ");
         }
@@ -141,8 +141,8 @@ fn a_query_without_keys_is_an_error() {
         rounding: heedful_tensor::Rounding::Fused,
     };
     cached_attention(
-        &Part::whole(Tensor::from_f32(1, 2, &[0.0; 2])),
-        &Seen::Each(vec![KeyValueRows::Listed(&stored, &[])]),
+        &ColumnView::whole(Tensor::from_f32(1, 2, &[0.0; 2])),
+        &KvView::PerQuery(vec![KeyValueRows::Listed(&stored, &[])]),
         options,
     );
 }

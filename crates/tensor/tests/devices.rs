@@ -30,7 +30,7 @@ fn sliding_windows_match_the_cpu() {
             let third = slide_windows(Some(&second), &[Some(2), Some(0)], &newest(2, 3), 4);
             let fewer = slide_windows(Some(&third), &[Some(1)], &newest(1, 4), 2);
             let tapped =
-                [(2, 2), (3, 1), (2, usize::MAX)].map(|(taps, by)| tapped_windows(&third, 5, taps, by));
+                [(2, 2), (3, 1), (2, usize::MAX)].map(|(taps, by)| dilated_windows(&third, 5, taps, by));
             let [a, b, c] = tapped;
             [first, second, third, fewer, a, b, c].map(|windows| windows.to_vec())
         };
@@ -46,8 +46,8 @@ fn attention_weights_and_scores_match_the_cpu() {
     for (mask, d) in masks.into_iter().flat_map(|mask| [8, 300].map(|d| (mask.clone(), d))) {
         let run = |device: Device| {
             let [q, k, v] = [(queries.tokens(), 1), (keys.tokens(), 2), (keys.tokens(), 3)]
-                .map(|(rows, seed)| Part::whole(random_tensor(device, DType::F32, rows, 2 * d, seed)));
-            let options = two_heads(d, mask.clone(), Weights::Scored);
+                .map(|(rows, seed)| ColumnView::whole(random_tensor(device, DType::F32, rows, 2 * d, seed)));
+            let options = two_heads(d, mask.clone(), ReturnWeights::WithScores);
             attention(q, k, v, &queries, &keys, &options)
         };
         assert_same_weights(run);
@@ -59,7 +59,7 @@ fn attention_weights_and_scores_match_the_cpu() {
 fn attention_weights_and_scores_of_single_queries_match_the_cpu() {
     let keys = Ragged::from_lengths([3, 70, 1, 2100]);
     for (mask, d) in [(Mask::full(), 8), (Mask::full().within(5), 300), (Mask::full().causal(), 512)] {
-        let options = two_heads(d, mask, Weights::Scored);
+        let options = two_heads(d, mask, ReturnWeights::WithScores);
         assert_same_weights(|device| {
             attend_single_queries(device, DType::F32, d, &keys, 0..keys.sequences(), &options)
         });
@@ -71,13 +71,13 @@ fn attention_weights_and_scores_of_single_queries_match_the_cpu() {
 fn a_single_query_has_the_same_bits_alone_and_in_a_batch() {
     let keys = Ragged::from_lengths([1, 70, 3, 2100, 42]);
     for (dtype, d) in [DType::F32, DType::Bf16].into_iter().flat_map(|dtype| [9, 512].map(|d| (dtype, d))) {
-        let run = |sequences: Range<usize>, weights: Weights| {
+        let run = |sequences: Range<usize>, weights: ReturnWeights| {
             let options = two_heads(d, Mask::full(), weights);
             attend_single_queries(Device::Cuda, dtype, d, &keys, sequences, &options).context.to_vec()
         };
-        let together = run(0..keys.sequences(), Weights::Discard);
+        let together = run(0..keys.sequences(), ReturnWeights::None);
         for (i, expected) in together.chunks(2 * d).enumerate() {
-            for weights in [Weights::Discard, Weights::Keep] {
+            for weights in [ReturnWeights::None, ReturnWeights::All] {
                 assert!(run(i..i + 1, weights) == expected, "sequence {i} of width {d} in {dtype}");
             }
         }
@@ -85,14 +85,14 @@ fn a_single_query_has_the_same_bits_alone_and_in_a_batch() {
 }
 
 /// The weights and scores of both devices are close.
-fn assert_same_weights(run: impl Fn(Device) -> Attended) {
+fn assert_same_weights(run: impl Fn(Device) -> AttentionOutput) {
     let [found, expected] = [Device::Cuda, Device::Cpu].map(run);
     let flat = |matrices: Option<Vec<Vec<Vec<f32>>>>| matrices.expect("requested").concat().concat();
     assert_near(&flat(found.weights), &flat(expected.weights), "weights");
     assert_near(&flat(found.scores), &flat(expected.scores), "scores");
 }
 
-fn two_heads(d: usize, mask: Mask, weights: Weights) -> AttentionOptions {
+fn two_heads(d: usize, mask: Mask, weights: ReturnWeights) -> AttentionOptions {
     let scale = 0.3 / (d as f32).sqrt();
     AttentionOptions { heads: 2, scale, mask, dropout: Dropout::NONE, weights, rounding: Rounding::Fused }
 }
@@ -106,11 +106,11 @@ fn attend_single_queries(
     keys: &Ragged,
     sequences: Range<usize>,
     options: &AttentionOptions,
-) -> Attended {
+) -> AttentionOutput {
     let rows_of = |range: Range<usize>| range.collect::<Vec<usize>>();
     let key_rows = rows_of(keys.range(sequences.start).start..keys.range(sequences.end - 1).end);
     let part = |rows, seed, indices: &[usize]| {
-        Part::whole(gather_rows(&random_tensor(device, dtype, rows, 2 * d, seed), indices))
+        ColumnView::whole(gather_rows(&random_tensor(device, dtype, rows, 2 * d, seed), indices))
     };
     let q = part(keys.sequences(), 1, &rows_of(sequences.clone()));
     let [k, v] = [2, 3].map(|seed| part(keys.tokens(), seed, &key_rows));
@@ -140,7 +140,7 @@ fn batch_norm_with_given_statistics_matches_the_cpu() {
         variance.set(&variance.to_vec().iter().map(|x| x * x).collect::<Vec<_>>());
         params.move_to(device).expect("it fits");
         let x = random_tensor(device, DType::F32, 7, 33, 5);
-        batch_norm_by(&x, [&mean, &variance], [&gamma, &beta], 1e-5).to_vec()
+        batch_norm_with_statistics(&x, [&mean, &variance], [&gamma, &beta], 1e-5).to_vec()
     };
-    assert_near(&run(Device::Cuda), &run(Device::Cpu), "batch_norm_by");
+    assert_near(&run(Device::Cuda), &run(Device::Cpu), "batch_norm_with_statistics");
 }

@@ -2,7 +2,8 @@
 
 use heedful_tensor::cpu::{isa, threads};
 use heedful_tensor::ops::{
-    Activation, EmbeddingOptions, LinearOptions, Positions, embedding_at, linear, project_wide, times,
+    Activation, EmbeddingOptions, LinearOptions, Positions, embedding_at, linear, matmul_f32_out,
+    project_f32_out,
 };
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, Init, Param, Params, Precision, Tensor};
@@ -59,7 +60,7 @@ fn int8_products_match_their_definition_bit_for_bit() {
             let weight = weight(7, k, n);
             for rows in ROWS {
                 let x = values(rows as u64, rows * k);
-                let found = times(&Tensor::from_f32(rows, k, &x), &weight, INT8()).to_vec();
+                let found = matmul_f32_out(&Tensor::from_f32(rows, k, &x), &weight, INT8()).to_vec();
                 let expected = reference(&x, &weight.to_vec(), [rows, k, n]);
                 assert_eq!(bits(&found), bits(&expected), "{isa}: {rows}×{k} by {k}×{n}");
             }
@@ -72,12 +73,12 @@ fn a_row_has_the_same_bits_in_any_batch_and_with_any_number_of_threads() {
     let (k, n) = (192, 520);
     let weight = weight(3, n, k);
     let x = values(9, 40 * k);
-    let all = project_wide(&Tensor::from_f32(40, k, &x), &weight, INT8()).to_vec();
+    let all = project_f32_out(&Tensor::from_f32(40, k, &x), &weight, INT8()).to_vec();
     for count in [1, 2, 5] {
         threads::set_thread_count(count);
         for (first, rows) in [(0, 1), (3, 2), (7, 12), (0, 40), (21, 19)] {
             let part = Tensor::from_f32(rows, k, &x[first * k..(first + rows) * k]);
-            let found = project_wide(&part, &weight, INT8()).to_vec();
+            let found = project_f32_out(&part, &weight, INT8()).to_vec();
             assert_eq!(
                 bits(&found),
                 bits(&all[first * n..(first + rows) * n]),
@@ -159,12 +160,12 @@ fn embedding_lookup_dequantizes_the_int8_weights() {
 fn zeros_stay_zero_and_nan_or_infinity_propagates() {
     let weight = weight(2, 64, 32);
     isa::with_each(|isa| {
-        let zeros = times(&Tensor::from_f32(2, 64, &[0.0; 128]), &weight, INT8()).to_vec();
+        let zeros = matmul_f32_out(&Tensor::from_f32(2, 64, &[0.0; 128]), &weight, INT8()).to_vec();
         assert!(zeros.iter().all(|&x| x == 0.0), "{isa}");
         for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut x = values(1, 64);
             x[40] = broken;
-            let found = times(&Tensor::from_f32(1, 64, &x), &weight, INT8()).to_vec();
+            let found = matmul_f32_out(&Tensor::from_f32(1, 64, &x), &weight, INT8()).to_vec();
             assert!(found.iter().all(|x| !x.is_finite()), "{isa}: {broken}");
         }
     });
@@ -174,9 +175,9 @@ fn zeros_stay_zero_and_nan_or_infinity_propagates() {
 fn int8_weights_are_requantized_when_the_weights_change() {
     let weight = weight(2, 64, 32);
     let x = Tensor::from_f32(1, 64, &values(1, 64));
-    let before = times(&x, &weight, INT8()).to_vec();
+    let before = matmul_f32_out(&x, &weight, INT8()).to_vec();
     weight.set(&values(30, 64 * 32));
-    let after = times(&x, &weight, INT8()).to_vec();
+    let after = matmul_f32_out(&x, &weight, INT8()).to_vec();
     assert_ne!(bits(&before), bits(&after));
     assert_eq!(bits(&after), bits(&reference(&values(1, 64), &weight.to_vec(), [1, 64, 32])));
 }

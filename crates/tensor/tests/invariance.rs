@@ -45,7 +45,7 @@ impl Model {
         let (compute, dropout) = (Compute::inference(self.compute), Dropout::NONE);
         let options = EmbeddingOptions {
             scale: 6.0,
-            positions: Positions::Sinusoidal(Waves::Pairs),
+            positions: Positions::Sinusoidal(SinusoidLayout::Interleaved),
             first_position: 0,
             dropout,
             compute,
@@ -53,13 +53,13 @@ impl Model {
         let x = embedding(ids, sequences, &self.table, options);
         let options = LinearOptions { activation: Activation::Identity, dropout, compute };
         let qkv = linear(&x, &self.in_projection, None, options);
-        let part = |i: usize| Part { tensor: qkv.clone(), columns: i * D..(i + 1) * D };
+        let part = |i: usize| ColumnView { tensor: qkv.clone(), columns: i * D..(i + 1) * D };
         let choices = AttentionOptions {
             heads: 4,
             scale: 1.0 / 3.0,
             mask: Mask::full().causal(),
             dropout,
-            weights: Weights::Discard,
+            weights: ReturnWeights::None,
             rounding: heedful_tensor::Rounding::Fused,
         };
         let context = attention(part(0), part(1), part(2), sequences, sequences, &choices).context;
@@ -69,7 +69,7 @@ impl Model {
             None,
             LinearOptions { activation: Activation::Gelu, ..options },
         );
-        let window = ConvolutionOptions { taps: 5, dilation: 1, reach: Reach::Same, compute };
+        let window = ConvolutionOptions { taps: 5, dilation: 1, padding: Padding::Same, compute };
         let mixed = add(&mixed, &glu(&convolution(&x, sequences, &self.taps, None, window)));
         let options = NormOptions { epsilon: 1e-5, compute };
         let y = residual_norm(&x, &mixed, &self.gamma, &self.beta, dropout, options);
@@ -88,7 +88,7 @@ fn a_sentence_has_the_same_bits_alone_and_in_a_batch() {
         for compute in [DType::F32, DType::Bf16] {
             let model = Model::new(compute);
             let run = |ids: &[u32], sequences: &Ragged| {
-                tape::paused(|| model.probabilities(ids, sequences).to_vec())
+                tape::no_grad(|| model.probabilities(ids, sequences).to_vec())
             };
             let together = run(&ids, &batch);
             for range in batch.ranges() {
@@ -145,8 +145,8 @@ fn a_causal_convolution_has_the_same_bits_token_by_token() {
             let x = cast(&Tensor::from_f32(sequences.tokens(), D, &values), compute);
             let compute_as = Compute::inference(compute);
             let options =
-                ConvolutionOptions { taps: TAPS, dilation, reach: Reach::Causal, compute: compute_as };
-            let whole = tape::paused(|| convolution(&x, &sequences, &weight, Some(&bias), options).to_vec());
+                ConvolutionOptions { taps: TAPS, dilation, padding: Padding::Causal, compute: compute_as };
+            let whole = tape::no_grad(|| convolution(&x, &sequences, &weight, Some(&bias), options).to_vec());
             let mut windows: Option<Tensor> = None;
             for step in 0..sequences.longest() {
                 let alive = (0..sequences.sequences()).filter(|&i| sequences.length(i) > step);
@@ -162,8 +162,8 @@ fn a_causal_convolution_has_the_same_bits_token_by_token() {
                 let next = slide_windows(windows.as_ref(), &parents, &gather_rows(&x, &rows), slots);
                 let (activation, dropout) = (Activation::Identity, Dropout::NONE);
                 let options = LinearOptions { activation, dropout, compute: Compute::inference(compute) };
-                let y = tape::paused(|| {
-                    linear(&tapped_windows(&next, D, TAPS, dilation), &weight, Some(&bias), options).to_vec()
+                let y = tape::no_grad(|| {
+                    linear(&dilated_windows(&next, D, TAPS, dilation), &weight, Some(&bias), options).to_vec()
                 });
                 for (y, row) in y.chunks_exact(70).zip(&rows) {
                     assert!(
@@ -199,9 +199,9 @@ fn a_row_of_a_product_does_not_depend_on_the_number_of_rows() {
                     let products = [
                         linear(&x, &weight, Some(&bias), options),
                         project(&x, &transposed, compute),
-                        project_wide(&x, &transposed, compute),
+                        project_f32_out(&x, &transposed, compute),
                     ];
-                    tape::paused(|| products.map(|product| product.to_vec()))
+                    tape::no_grad(|| products.map(|product| product.to_vec()))
                 };
                 let all = run(MAX_ROWS);
                 for rows in 1..MAX_ROWS {

@@ -16,14 +16,17 @@ fn every_kernel_compiles_without_spills() {
                 return;
             }
         };
-        for cuda::KernelReport { name, log, impatient } in modules {
+        for cuda::KernelReport { name, log, missing_wait } in modules {
             let log = log.unwrap_or_else(|log| panic!("{architecture}: {log}"));
             let spills = log.lines().filter(|line| {
                 line.contains("spill") && !line.contains("0 bytes spill stores, 0 bytes spill loads")
             });
             let spills: Vec<&str> = spills.collect();
             assert!(spills.is_empty(), "{name} for {architecture} spills:\n{log}");
-            assert!(impatient.is_empty(), "{name}: {impatient:?} do not wait for the kernel before them");
+            assert!(
+                missing_wait.is_empty(),
+                "{name}: {missing_wait:?} do not wait for the kernel before them"
+            );
             assert!(log.contains("registers"), "{name} for {architecture} has no register report:\n{log}");
         }
     }

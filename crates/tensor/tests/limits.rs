@@ -34,18 +34,24 @@ fn embedding_options(positions: Positions<'_>) -> EmbeddingOptions<'_> {
     }
 }
 
-fn attend(queries: Tensor, keys: Tensor, values: Tensor, heads: usize, lengths: [usize; 2]) -> Attended {
+fn attend(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    heads: usize,
+    lengths: [usize; 2],
+) -> AttentionOutput {
     let options = AttentionOptions {
         heads,
         scale: 1.0,
         mask: Mask::full(),
         dropout: Dropout::NONE,
-        weights: Weights::Keep,
+        weights: ReturnWeights::All,
         rounding: heedful_tensor::Rounding::Fused,
     };
     let [queries, keys, values] = [queries, keys, values].map(|tensor| {
         let columns = 0..tensor.width();
-        Part { tensor, columns }
+        ColumnView { tensor, columns }
     });
     let [queries_long, keys_long] = lengths.map(|length| Ragged::from_lengths([length]));
     attention(queries, keys, values, &queries_long, &keys_long, &options)
@@ -57,7 +63,7 @@ const RECURRENT: RecurrentOptions = RecurrentOptions {
     compute: Compute::training(DType::F32),
 };
 fn convolution_options(taps: usize) -> ConvolutionOptions {
-    ConvolutionOptions { taps, dilation: 1, reach: Reach::Same, compute: Compute::training(DType::F32) }
+    ConvolutionOptions { taps, dilation: 1, padding: Padding::Same, compute: Compute::training(DType::F32) }
 }
 
 const NORM: NormOptions = NormOptions { epsilon: 1e-5, compute: Compute::training(DType::F32) };
@@ -88,7 +94,7 @@ fn mismatched_shapes_are_named() {
             embedding(&[0], &Ragged::from_lengths([1]), &param(5, 4), options);
         }),
         (&["embedding", "even width", "7"], || {
-            let options = embedding_options(Positions::Sinusoidal(Waves::Pairs));
+            let options = embedding_options(Positions::Sinusoidal(SinusoidLayout::Interleaved));
             embedding(&[0], &Ragged::from_lengths([1]), &param(5, 7), options);
         }),
         (&["attention", "width 4", "width 6"], || {
@@ -192,7 +198,7 @@ fn mismatched_shapes_are_named() {
         }),
         (&["max_pool", "sequence 1"], || drop(max_pool(&tensor(2, 3), &Ragged::from_lengths([2, 0])))),
         (&["slide_windows", "2×3", "3 parents"], || drop(slide_windows(None, &[None; 3], &tensor(2, 3), 2))),
-        (&["tapped_windows", "2 taps of width 2", "2×3"], || drop(tapped_windows(&tensor(2, 3), 2, 2, 1))),
+        (&["dilated_windows", "2 taps of width 2", "2×3"], || drop(dilated_windows(&tensor(2, 3), 2, 2, 1))),
     ];
     for (fragments, call) in table {
         let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("mismatched shapes were accepted");
@@ -238,7 +244,8 @@ fn huge_scores_stay_finite() {
 fn an_empty_batch_works() {
     let table = param(5, 4);
     let none = Ragged::from_lengths([]);
-    let x = embedding(&[], &none, &table, embedding_options(Positions::Sinusoidal(Waves::Pairs)));
+    let x =
+        embedding(&[], &none, &table, embedding_options(Positions::Sinusoidal(SinusoidLayout::Interleaved)));
     let y = layer_norm(&x, &param(1, 4), &param(1, 4), NORM);
     let y = softmax(&add(&y, &y));
     assert_eq!(y.shape(), [0, 4]);

@@ -2,10 +2,10 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use heedful_tensor::cpu::memory::{bytes_held, most_bytes_held};
+use heedful_tensor::cpu::memory::{bytes_in_use, peak_bytes_in_use};
 use heedful_tensor::ops::{
-    Activation, AttentionOptions, LinearOptions, Mask, NormOptions, Part, Weights, attention, layer_norm,
-    linear, sum,
+    Activation, AttentionOptions, ColumnView, LinearOptions, Mask, NormOptions, ReturnWeights, attention,
+    layer_norm, linear, sum,
 };
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Array, Compute, DType, Init, Param, Params, Ragged, Tensor, tape};
@@ -49,9 +49,9 @@ fn a_norm_and_the_linear_layers_after_it_save_one_array_together() {
     // Weights that are packed twice stay packed: pack them before the first measurement.
     drop(forward());
     drop(forward());
-    let before = bytes_held();
+    let before = bytes_in_use();
     let outputs = forward();
-    let kept = bytes_held() - before - outputs.len() * ARRAY;
+    let kept = bytes_in_use() - before - outputs.len() * ARRAY;
     assert!(kept < ARRAY * 3 / 2, "{kept} bytes for arrays of {ARRAY}");
 }
 
@@ -65,11 +65,11 @@ fn gradients_use_memory_only_between_the_backward_pass_and_the_update() {
     step();
     step();
     params.clear_gradients();
-    let before = bytes_held();
+    let before = bytes_in_use();
     step();
-    assert!(bytes_held() >= before + D * D * 4);
+    assert!(bytes_in_use() >= before + D * D * 4);
     params.clear_gradients();
-    assert_eq!(bytes_held(), before);
+    assert_eq!(bytes_in_use(), before);
 }
 
 /// The weights of 4,096 queries and keys alone are 64 MiB.
@@ -81,16 +81,16 @@ fn attention_memory_is_linear_in_the_sequence_length() {
     for dtype in [DType::F32, DType::Bf16] {
         let sequence = Ragged::from_lengths([LONG]);
         let x = Tensor::variable(Array::zeros(dtype, LONG, 3 * WIDTH));
-        let part = |i: usize| Part { tensor: x.clone(), columns: i * WIDTH..(i + 1) * WIDTH };
+        let part = |i: usize| ColumnView { tensor: x.clone(), columns: i * WIDTH..(i + 1) * WIDTH };
         let options = AttentionOptions {
             heads: 1,
             scale: 0.25,
             mask: Mask::full(),
             dropout: Dropout::NONE,
-            weights: Weights::Discard,
+            weights: ReturnWeights::None,
             rounding: heedful_tensor::Rounding::Fused,
         };
-        let most = most_bytes_held(|| {
+        let most = peak_bytes_in_use(|| {
             let attended = attention(part(0), part(1), part(2), &sequence, &sequence, &options);
             drop(tape::backward(&sum(&attended.context)));
         });

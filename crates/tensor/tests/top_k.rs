@@ -2,7 +2,7 @@
 //! instruction set.
 
 use heedful_tensor::cpu::isa;
-use heedful_tensor::ops::{ChosenColumns, ChosenPart, Projection, TopK, project_chosen, project_wide};
+use heedful_tensor::ops::{ChosenColumns, ChosenGroup, Projection, TopK, project_chosen, project_f32_out};
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Channels, Compute, Init, Params, Precision, Rounding, Tensor};
 
@@ -58,7 +58,7 @@ fn chosen_columns_have_the_same_scores_as_in_the_full_projection() {
                 let projection = Projection { weight: &weight, bias };
                 let chosen: Vec<ChosenColumns> =
                     lists().into_iter().map(|list| ChosenColumns::new(projection, list, compute)).collect();
-                check(&x, &project_wide(&x, projection, compute), &chosen, precision, &isa.to_string());
+                check(&x, &project_f32_out(&x, projection, compute), &chosen, precision, &isa.to_string());
             }
         }
     });
@@ -68,9 +68,9 @@ fn check(x: &Tensor, all: &Tensor, chosen: &[ChosenColumns], precision: Precisio
     let mut start = 0;
     let part = |(columns, height): (_, &usize)| {
         start += height;
-        ChosenPart { rows: start - height..start, columns }
+        ChosenGroup { rows: start - height..start, columns }
     };
-    let parts: Vec<ChosenPart<'_>> = chosen.iter().zip(&HEIGHTS).map(part).collect();
+    let parts: Vec<ChosenGroup<'_>> = chosen.iter().zip(&HEIGHTS).map(part).collect();
     let mut found = TopK::default();
     found.find_in_chosen(x, &parts, COUNT, &[(5, 1299), (0, 3), (0, 4), (5, 9)], precision.rounding());
     let spread = project_chosen(x, &parts);
@@ -99,10 +99,10 @@ fn check(x: &Tensor, all: &Tensor, chosen: &[ChosenColumns], precision: Precisio
             }
         }
     }
-    assert_eq!(found.other(0, 3), Some(all.row(0)[3]));
-    assert_eq!(found.other(5, 9), Some(all.row(5)[9]));
-    assert_eq!([found.other(0, 4), found.other(5, 1299)], [Some(f32::NEG_INFINITY); 2]);
-    assert_eq!(found.other(1, 3), None);
+    assert_eq!(found.extra(0, 3), Some(all.row(0)[3]));
+    assert_eq!(found.extra(5, 9), Some(all.row(5)[9]));
+    assert_eq!([found.extra(0, 4), found.extra(5, 1299)], [Some(f32::NEG_INFINITY); 2]);
+    assert_eq!(found.extra(1, 3), None);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn top_k_of_a_product_equals_top_k_of_its_scores_with_and_without_bias() {
         for bias in [None, Some(&bias)] {
             let (projection, compute) =
                 (Projection { weight: &weight, bias }, Compute::inference(Precision::Int8));
-            let scores = project_wide(&x, projection, compute);
+            let scores = project_f32_out(&x, projection, compute);
             let (mut found, mut expected) = (TopK::default(), TopK::default());
             assert!(found.find_in_product(&x, projection, compute, COUNT, &[(3, 1299), (39, 0)]));
             expected.find(&scores, COUNT, Precision::Int8.rounding());
@@ -129,7 +129,7 @@ fn top_k_of_a_product_equals_top_k_of_its_scores_with_and_without_bias() {
                     "{isa} row {row}"
                 );
             }
-            let others = [(3, 1299), (39, 0)].map(|(row, column)| found.other(row, column));
+            let others = [(3, 1299), (39, 0)].map(|(row, column)| found.extra(row, column));
             assert_eq!(others, [Some(scores.row(3)[1299]), Some(scores.row(39)[0])], "{isa}");
         }
     });
@@ -140,5 +140,5 @@ fn top_k_of_a_product_equals_top_k_of_its_scores_with_and_without_bias() {
 fn rows_without_columns_are_an_error() {
     let weight = Params::new(3).add_weight("weight", [9, 8], Init::Normal(1.0), Channels::Rows);
     let columns = ChosenColumns::new(&weight, vec![1, 2], Compute::inference(Precision::F32));
-    project_chosen(&Tensor::from_f32(3, 8, &[0.0; 24]), &[ChosenPart { rows: 0..2, columns: &columns }]);
+    project_chosen(&Tensor::from_f32(3, 8, &[0.0; 24]), &[ChosenGroup { rows: 0..2, columns: &columns }]);
 }

@@ -133,7 +133,7 @@ fn a_run_that_goes_on_on_another_device_says_so_once() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stderr)
     };
-    let warning = "the run goes on on another device";
+    let warning = "the run resumes on another device";
     assert!(!resume(14).contains(warning));
     let pretend = |device: Option<&str>| {
         let checkpoints = Checkpoints::open(&place.path("run/checkpoints")).expect("nobody trains");

@@ -112,7 +112,7 @@ fn a_classifier_from_another_model_refuses_sizes_of_its_own() {
         ("--d-model 128", "model.d_model is 128, and 64 in reader, from which the model starts"),
         (
             "--vocabulary-file v.json",
-            "vocabulary.file is for models that begin with weights of their own, and model.init_from",
+            "vocabulary.file is for models trained from scratch, and model.init_from",
         ),
         (
             "--vocabulary-size 500",

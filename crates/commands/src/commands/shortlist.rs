@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn check(arguments: &Arguments, translator: &Translator) -> Result<()> {
     let name = arguments.model.display();
     ensure!(
-        translator.ensemble().takes_shortlist(),
+        translator.ensemble().supports_shortlist(),
         "{name} is no Transformer: only Transformers translate with a shortlist"
     );
     let Some(output) = &arguments.output else {

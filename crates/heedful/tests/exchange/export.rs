@@ -284,7 +284,7 @@ fn errors_name_what_a_format_cannot_express() {
     both(TransformerConfig { norm_kind: NormKind::Batch, ..base.clone() }, "batch norm");
     both(TransformerConfig { score: AttentionScore::Dot, ..base.clone() }, "the attention score dot");
     both(TransformerConfig { window: Some(3), ..base.clone() }, "`window`");
-    both(TransformerConfig { decoder_layer: DecoderLayer::Ssru, ..base.clone() }, "recurrent units");
+    both(TransformerConfig { decoder_layer: DecoderLayer::Ssru, ..base.clone() }, "SSRU layers");
     let hugging_face = |config: TransformerConfig, tokenizers: &Tokenizers, name: &str| {
         let error = refusal(whole(config), tokenizers, ExportFormat::HuggingFace);
         assert!(error.contains(name) && error.contains("--to ctranslate2"), "{error}");
@@ -295,7 +295,7 @@ fn errors_name_what_a_format_cannot_express() {
     hugging_face(TransformerConfig { positions: Positions::None, ..base.clone() }, &joint, "no positions");
     hugging_face(TransformerConfig { norm_epsilon: 1e-9, ..base.clone() }, &joint, "`norm_epsilon`");
     hugging_face(TransformerConfig { embedding_norm: true, ..base.clone() }, &joint, "`embedding_norm`");
-    hugging_face(TransformerConfig { special: start, ..base.clone() }, &joint, "begins with the vector 0");
+    hugging_face(TransformerConfig { special: start, ..base.clone() }, &joint, "begins with the zero vector");
     let untied = TransformerConfig { norm: Norm::Pre, tying: Tying::None, ..translator(&separate) };
     hugging_face(untied, &separate, "separate embeddings");
 

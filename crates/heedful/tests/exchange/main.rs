@@ -28,7 +28,7 @@ fn folder(name: &str) -> PathBuf {
 fn imported(name: &str) -> (Imported, Value) {
     let path = folder(name);
     let imported = import::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let expected = std::fs::read(path.join("expected.json")).expect("a file beside the model");
+    let expected = std::fs::read(path.join("expected.json")).expect("a file next to the model");
     (imported, serde_json::from_slice(&expected).expect("JSON"))
 }
 
@@ -255,7 +255,7 @@ fn errors_name_what_heedful_does_not_support() {
         ("marian-swish", "config.json", "\"marian\"", "\"t5\"", "a model of type `t5`"),
         ("marian-swish", "config.json", "\"d_model\": 8", "\"d_model\": 10", "instead of"),
         ("bert-classifier", "config.json", "\"2\": \"world\"", "\"3\": \"world\"", "each of 3 labels"),
-        ("bert-classifier", "config.json", "\"2\": \"world\"", "\"2\": \"sport\"", "there twice"),
+        ("bert-classifier", "config.json", "\"2\": \"world\"", "\"2\": \"sport\"", "duplicate name"),
         (
             "bert-classifier",
             "config.json",

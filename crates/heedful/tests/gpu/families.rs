@@ -181,7 +181,7 @@ fn gradients_of(kind: Kind, batch: &Batch, device: Device, compute: DType) -> (f
 fn padding_a_batch_changes_nothing() {
     for kind in KINDS.into_iter().filter(|kind| !model(*kind).params().has_statistics()) {
         let batch = batch(kind.1, 1);
-        let padded = batch.filled_up();
+        let padded = batch.padded();
         assert!(padded != batch, "{}", kind.0);
         let [(loss, expected), (found_loss, found)] =
             [batch, padded].map(|batch| gradients_of(kind, &batch, Device::Cpu, DType::F32));

@@ -7,7 +7,7 @@ use heedful::decode::{DecodeError, SearchOptions, search};
 use heedful::layers::Pass;
 use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
-use heedful::tensor::ops::{AdamOptions, Decayed};
+use heedful::tensor::ops::{AdamOptions, WeightDecayScope};
 use heedful::tensor::{DType, Device, cuda, tape};
 use heedful::train::{Optimizer, Schedule, StepTrainer, TrainError, TrainerOptions};
 
@@ -137,13 +137,13 @@ fn a_step_with_large_inputs_matches_the_cpu() {
     }
 }
 
-fn trainer(device: Device, compute: DType, explosion_factor: Option<f32>) -> StepTrainer<Transformer> {
+fn trainer(device: Device, compute: DType, max_grad_norm_ratio: Option<f32>) -> StepTrainer<Transformer> {
     let model = model();
     model.params().move_to(device).expect("it fits");
     let schedule = Schedule::noam(128, 10);
     let options = TrainerOptions {
         average_decay: Some(0.9),
-        explosion_factor,
+        max_grad_norm_ratio,
         ..TrainerOptions::new(compute, 5, schedule)
     };
     StepTrainer::new(model, options)
@@ -237,7 +237,7 @@ fn a_state_moves_between_devices() {
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn weight_decay_applies_to_the_same_parameters_on_both_devices() {
-    let after = |device: Device, decayed: Decayed| {
+    let after = |device: Device, decayed: WeightDecayScope| {
         let model = model();
         model.params().move_to(device).expect("it fits");
         let adam = AdamOptions { weight_decay: 2.0, decayed, ..Optimizer::PAPER };
@@ -248,12 +248,15 @@ fn weight_decay_applies_to_the_same_parameters_on_both_devices() {
         let norms = trainer.model().params().iter().filter(|param| param.name().ends_with("gamma"));
         norms.flat_map(|param| param.to_vec()).collect::<Vec<f32>>()
     };
-    for decayed in [Decayed::Matrices, Decayed::All] {
+    for decayed in [WeightDecayScope::Matrices, WeightDecayScope::All] {
         let apart = distance(&after(Device::Cuda, decayed), &after(Device::Cpu, decayed));
         assert!(apart < 1e-2, "{decayed:?}: {apart}");
     }
     // Five decays by 2 % each.
-    let apart = distance(&after(Device::Cuda, Decayed::All), &after(Device::Cuda, Decayed::Matrices));
+    let apart = distance(
+        &after(Device::Cuda, WeightDecayScope::All),
+        &after(Device::Cuda, WeightDecayScope::Matrices),
+    );
     assert!(apart > 5e-2, "{apart}");
 }
 

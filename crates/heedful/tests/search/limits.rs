@@ -91,14 +91,14 @@ fn a_budget_suffices_or_not_independent_of_the_order() {
         let options = heedful::decode::SearchOptions { batch_tokens, ..options(2, 9) };
         search_by(&ensemble, inputs, &options, limits)
     };
-    let needed = (0..).find(|&tokens| run(&inputs, Some(5000), &Limits::of_tokens(tokens)).is_ok());
+    let needed = (0..).find(|&tokens| run(&inputs, Some(5000), &Limits::max_tokens(tokens)).is_ok());
     let needed = needed.expect("some number is enough");
     assert!(needed >= 9, "{needed}");
     for batch_tokens in [1, 30, 5000] {
         inputs.rotate_left(2);
-        assert!(run(&inputs, Some(batch_tokens), &Limits::of_tokens(needed)).is_ok());
+        assert!(run(&inputs, Some(batch_tokens), &Limits::max_tokens(needed)).is_ok());
         let error =
-            run(&inputs, Some(batch_tokens), &Limits::of_tokens(needed - 1)).expect_err("one too few");
+            run(&inputs, Some(batch_tokens), &Limits::max_tokens(needed - 1)).expect_err("one too few");
         assert_eq!(error, DecodeError::OverBudget { budget: needed - 1 });
     }
     let cancel = Cancel::default();

@@ -1,6 +1,6 @@
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::{
-    AttendInputs, AttendOptions, AttentionScore, BoolMask, Estimator, Mask, Selection, Weights,
+    AttendInputs, AttendOptions, AttentionScore, BoolMask, Estimator, Mask, ReturnWeights, Selection,
     attend_tokens, concat_columns,
 };
 use heedful_tensor::random::Stream;
@@ -106,7 +106,7 @@ fn case(setting: Setting) -> Case {
                         estimator: Estimator::ScoreFunction,
                     }),
                     compute: run.compute,
-                    weights: Weights::Discard,
+                    weights: ReturnWeights::None,
                 },
             );
             concat_columns(&[&found.contexts, &found.choices])

@@ -1,5 +1,5 @@
 use heedful_tensor::ops::{
-    AttentionOptions, BoolMask, Mask, Part, Weights, attention, single_query_attention,
+    AttentionOptions, BoolMask, ColumnView, Mask, ReturnWeights, attention, single_query_attention,
 };
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Ragged, Tensor};
@@ -67,17 +67,17 @@ impl Setting {
             scale: self.scale(d_k),
             mask: self.mask(),
             dropout: self.dropout,
-            weights: Weights::Discard,
+            weights: ReturnWeights::None,
             rounding: heedful_tensor::Rounding::Fused,
         }
     }
 
-    fn forward(&self, [queries, keys, values]: [Part; 3]) -> Tensor {
+    fn forward(&self, [queries, keys, values]: [ColumnView; 3]) -> Tensor {
         let options = self.options(queries.columns.len());
         attention(queries, keys, values, &ragged(&self.queries), &ragged(&self.keys), &options).context
     }
 
-    fn forward_single(&self, [queries, keys, values]: [Part; 3]) -> Tensor {
+    fn forward_single(&self, [queries, keys, values]: [ColumnView; 3]) -> Tensor {
         let options = self.options(queries.columns.len());
         single_query_attention(queries, keys, values, &ragged(&self.keys), &options).context
     }
@@ -255,7 +255,7 @@ fn self_attention(name: String, setting: Setting, d_k: usize, d_v: usize) -> Cas
     Case::new(
         name,
         move |run| {
-            let part = |columns| Part { tensor: run.x[0].clone(), columns };
+            let part = |columns| ColumnView { tensor: run.x[0].clone(), columns };
             setting.forward(parts.clone().map(part))
         },
         move |m| {
@@ -274,8 +274,9 @@ fn cross_attention(name: String, setting: Setting, d_k: usize, d_v: usize) -> Ca
     Case::new(
         name,
         move |run| {
-            let [keys, values] = parts.clone().map(|columns| Part { tensor: run.x[1].clone(), columns });
-            setting.forward([Part { tensor: run.x[0].clone(), columns: 0..d_k }, keys, values])
+            let [keys, values] =
+                parts.clone().map(|columns| ColumnView { tensor: run.x[1].clone(), columns });
+            setting.forward([ColumnView { tensor: run.x[0].clone(), columns: 0..d_k }, keys, values])
         },
         move |m| again.reference(&m[0], &m[1].columns(k.clone()), &m[1].columns(v.clone())),
     )
@@ -291,8 +292,9 @@ fn single_query(name: String, setting: Setting, [d_k, between, d_v]: [usize; 3])
     Case::new(
         name,
         move |run| {
-            let [keys, values] = parts.clone().map(|columns| Part { tensor: run.x[1].clone(), columns });
-            setting.forward_single([Part::whole(run.x[0].clone()), keys, values])
+            let [keys, values] =
+                parts.clone().map(|columns| ColumnView { tensor: run.x[1].clone(), columns });
+            setting.forward_single([ColumnView::whole(run.x[0].clone()), keys, values])
         },
         move |m| again.reference(&m[0], &m[1].columns(k.clone()), &m[1].columns(v.clone())),
     )

@@ -1,7 +1,7 @@
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::{
     AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, AttentionScore, Cell, Estimator, Mask,
-    RecurrentState, Selection, Weights, attention_rnn, concat_columns,
+    RecurrentState, ReturnWeights, Selection, attention_rnn, concat_columns,
 };
 use heedful_tensor::random::Stream;
 
@@ -139,7 +139,7 @@ fn case(setting: Setting) -> Case {
                         estimator: Estimator::ScoreFunction,
                     }),
                     compute: run.compute,
-                    weights: Weights::Discard,
+                    weights: ReturnWeights::None,
                 },
             );
             concat_columns(&[&found.states, &found.contexts, &found.choices])

@@ -1,4 +1,4 @@
-use heedful_tensor::ops::{EmbeddingOptions, NO_TOKEN, Positions, Waves, embedding};
+use heedful_tensor::ops::{EmbeddingOptions, NO_TOKEN, Positions, SinusoidLayout, embedding};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Ragged, Tensor};
 
@@ -12,7 +12,7 @@ const VOCABULARY: usize = 11;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     None,
-    Sinusoidal(Waves),
+    Sinusoidal(SinusoidLayout),
     Learned,
     /// No positions, and the first token of every sequence is `NO_TOKEN` (a zero vector).
     WithoutFirstToken,
@@ -51,11 +51,11 @@ impl Setting {
         let positions: Vec<usize> =
             self.lengths.iter().flat_map(|&n| (0..n).map(|i| i + self.first_position)).collect();
         let width = m[0].width;
-        let wave = |waves: Waves, position: usize, column: usize| {
+        let wave = |waves: SinusoidLayout, position: usize, column: usize| {
             let (pair, is_sine, exponent) = match waves {
-                Waves::Pairs => (column / 2, column.is_multiple_of(2), 2.0 / width as f64),
-                Waves::Halves => (column % (width / 2), column < width / 2, 2.0 / width as f64),
-                Waves::ClosedHalves => {
+                SinusoidLayout::Interleaved => (column / 2, column.is_multiple_of(2), 2.0 / width as f64),
+                SinusoidLayout::Halves => (column % (width / 2), column < width / 2, 2.0 / width as f64),
+                SinusoidLayout::HalvesInclusive => {
                     (column % (width / 2), column < width / 2, 1.0 / (width as f64 / 2.0 - 1.0))
                 }
             };
@@ -81,7 +81,8 @@ pub(crate) fn cases() -> Vec<Case> {
     for (lengths, width, first_position) in
         [(vec![1], 7, 0), (vec![1, 50, 3], 33, 0), (vec![1, 50, 3], 100, 2), (vec![2, 1], 64, 9)]
     {
-        let waves = [Waves::Pairs, Waves::Halves, Waves::ClosedHalves].map(Kind::Sinusoidal);
+        let waves = [SinusoidLayout::Interleaved, SinusoidLayout::Halves, SinusoidLayout::HalvesInclusive]
+            .map(Kind::Sinusoidal);
         for kind in waves.into_iter().chain([Kind::None, Kind::Learned, Kind::WithoutFirstToken]) {
             if matches!(kind, Kind::Sinusoidal(_)) && width % 2 == 1 {
                 continue;

@@ -1,18 +1,20 @@
 //! Attention to cached keys and values, and writing to the KV cache.
 
-use heedful_tensor::ops::{self, CachedAttentionOptions, KeyLists, KeyValueRows, KeyValueStore, Part, Seen};
+use heedful_tensor::ops::{
+    self, CachedAttentionOptions, ColumnView, KeyValueRows, KeyValueStore, KvIndices, KvView,
+};
 use heedful_tensor::{Array, DType, Device, Rounding, Tensor};
 
 use super::{distance, random_values};
 
 /// Concatenated lists of rows.
-fn listed(lists: &[&[u32]]) -> KeyLists {
+fn listed(lists: &[&[u32]]) -> KvIndices {
     let mut end = 0;
     let range = |list: &&[u32]| {
         end += list.len();
         end - list.len()..end
     };
-    KeyLists::of_slots(&lists.concat(), lists.iter().map(range))
+    KvIndices::from_slots(&lists.concat(), lists.iter().map(range))
 }
 
 #[test]
@@ -44,27 +46,27 @@ fn attention_to_cached_keys_matches_the_cpu() {
             let on = |device| Array::from_f32_on(device, STORED, width, &stored).to(dtype);
             let query = |device, row: std::ops::Range<usize>| {
                 let values = &queries[row.start * keys..row.end * keys];
-                Part::whole(Tensor::new(Array::from_f32_on(device, row.len(), keys, values).to(dtype)))
+                ColumnView::whole(Tensor::new(Array::from_f32_on(device, row.len(), keys, values).to(dtype)))
             };
             let (host, gpu) = (on(Device::Cpu), on(Device::Cuda));
-            let seen = Seen::Each(lists.iter().map(|list| KeyValueRows::Listed(&host, list)).collect());
+            let seen = KvView::PerQuery(lists.iter().map(|list| KeyValueRows::Listed(&host, list)).collect());
             let exact = ops::cached_attention(&query(Device::Cpu, 0..lists.len()), &seen, options).to_vec();
             let all_lists = listed(&lists.each_ref().map(Vec::as_slice));
             let all = query(Device::Cuda, 0..lists.len());
-            let found = ops::cached_attention(&all, &Seen::Listed(&gpu, &all_lists), options).to_vec();
+            let found = ops::cached_attention(&all, &KvView::Indexed(&gpu, &all_lists), options).to_vec();
             let off = distance(&found, &exact);
             assert!(off < tolerance, "{heads} heads of {d_k} and {d_v} in {dtype}: {off:e} off");
             for (row, list) in lists.iter().enumerate() {
                 let one_list = listed(&[list]);
                 let one = query(Device::Cuda, row..row + 1);
-                let alone = ops::cached_attention(&one, &Seen::Listed(&gpu, &one_list), options).to_vec();
+                let alone = ops::cached_attention(&one, &KvView::Indexed(&gpu, &one_list), options).to_vec();
                 assert!(
                     alone == found[row * heads * d_v..(row + 1) * heads * d_v],
                     "{dtype}: row {row} differs alone"
                 );
             }
-            let ranged = KeyLists::of_ranges(vec![10..26; lists.len()]);
-            let ranged = ops::cached_attention(&all, &Seen::Listed(&gpu, &ranged), options).to_vec();
+            let ranged = KvIndices::from_ranges(vec![10..26; lists.len()]);
+            let ranged = ops::cached_attention(&all, &KvView::Indexed(&gpu, &ranged), options).to_vec();
             let row = 2 * heads * d_v..3 * heads * d_v;
             assert!(ranged[row.clone()] == found[row], "{dtype}: a range and its list differ");
         }
@@ -92,12 +94,12 @@ fn queries_with_shared_ranges_have_the_bits_of_queries_with_lists() {
                 Array::from_f32_on(Device::Cuda, rows, width, &random_values(rows * width, seed)).to(dtype)
             };
             let stored = on(STORED, 2 * heads * d, 2);
-            let queries = Part::whole(Tensor::new(on(ranges.len(), heads * d, 1)));
+            let queries = ColumnView::whole(Tensor::new(on(ranges.len(), heads * d, 1)));
             let slots: Vec<u32> = (0..STORED as u32).collect();
-            let listed = KeyLists::of_slots(&slots, ranges.iter().cloned());
-            let ranged = KeyLists::of_ranges(ranges.iter().cloned());
+            let listed = KvIndices::from_slots(&slots, ranges.iter().cloned());
+            let ranged = KvIndices::from_ranges(ranges.iter().cloned());
             let [found, expected] = [&ranged, &listed].map(|lists| {
-                ops::cached_attention(&queries, &Seen::Listed(&stored, lists), options).to_vec()
+                ops::cached_attention(&queries, &KvView::Indexed(&stored, lists), options).to_vec()
             });
             assert!(found == expected, "{heads} heads of {d} in {dtype}");
         }
@@ -123,7 +125,8 @@ fn the_fused_write_of_the_newest_rows_equals_a_separate_write() {
             let (d, width) = (heads * d_k, heads * (d_k + d_v));
             let qkv = random_values(lists.len() * (d + width), 1);
             let qkv = Tensor::new(Array::from_f32_on(Device::Cuda, lists.len(), d + width, &qkv).to(dtype));
-            let [queries, newest] = [0..d, d..d + width].map(|columns| Part { tensor: qkv.clone(), columns });
+            let [queries, newest] =
+                [0..d, d..d + width].map(|columns| ColumnView { tensor: qkv.clone(), columns });
             let seen = listed(&lists);
             let run = |is_fused: bool| {
                 let mut store = KeyValueStore::new(Device::Cuda, dtype, width);
@@ -132,10 +135,14 @@ fn the_fused_write_of_the_newest_rows_equals_a_separate_write() {
                 let old = Array::from_f32_on(Device::Cuda, STORED, width, &old).to(dtype);
                 store.write_from(&Tensor::new(old), 0);
                 let found = if is_fused {
-                    ops::cached_attention(&queries, &Seen::WithNewest(&store, &seen, &newest), options)
+                    ops::cached_attention(
+                        &queries,
+                        &KvView::IndexedWithNewest(&store, &seen, &newest),
+                        options,
+                    )
                 } else {
                     store.write_newest(&qkv, newest.columns.clone(), &seen);
-                    ops::cached_attention(&queries, &Seen::Listed(store.array(), &seen), options)
+                    ops::cached_attention(&queries, &KvView::Indexed(store.array(), &seen), options)
                 };
                 (found.to_vec(), store.array().to_vec())
             };

@@ -29,13 +29,13 @@ fn products_match_the_cpu_and_rows_are_independent() {
             let compute = Compute::inference(compute);
             let run = |device: Device, values: &[f32]| -> [Vec<f32>; 2] {
                 params.move_to(device).expect("it fits");
-                tape::paused(|| {
+                tape::no_grad(|| {
                     let x = Tensor::from_f32_on(device, values.len() / inputs, inputs, values);
                     let options = LinearOptions { activation, dropout: Dropout::NONE, compute };
                     let projection =
                         Projection { weight: &weight_t, bias: (number % 2 == 0).then_some(&bias) };
                     let y = ops::linear(&x, &weight, Some(&bias), options);
-                    [y.to_vec(), ops::project_wide(&x, projection, compute).to_vec()]
+                    [y.to_vec(), ops::project_f32_out(&x, projection, compute).to_vec()]
                 })
             };
             let all = random_values(ROWS[ROWS.len() - 1] * inputs, 1);
@@ -87,13 +87,13 @@ fn a_row_has_the_same_bits_in_every_tile_and_at_every_position_in_it() {
         let projection = Projection { weight: &weight_t, bias: Some(&bias) };
         // W and its transpose, with both result types.
         let run = |values: &[f32]| -> [Vec<f32>; 4] {
-            tape::paused(|| {
+            tape::no_grad(|| {
                 let x = Tensor::from_f32_on(Device::Cuda, values.len() / inputs, inputs, values);
                 [
                     ops::linear(&x, &weight, Some(&bias), options).to_vec(),
-                    ops::times(&x, &weight, compute).to_vec(),
+                    ops::matmul_f32_out(&x, &weight, compute).to_vec(),
                     ops::project(&x, projection, compute).to_vec(),
-                    ops::project_wide(&x, projection, compute).to_vec(),
+                    ops::project_f32_out(&x, projection, compute).to_vec(),
                 ]
             })
         };

@@ -1,6 +1,6 @@
 //! The top k of a row and its normalizer (log-sum-exp).
 
-use heedful_tensor::ops::{Projection, TopK, project_wide};
+use heedful_tensor::ops::{Projection, TopK, project_f32_out};
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Compute, DType, Device, Init, Params, Rounding, Tensor, tape};
 
@@ -34,7 +34,7 @@ fn top_k_is_the_head_of_the_sorted_row() {
         let mut found = TopK::default();
         let extra = [(2, 0), (0, width as u32 - 1)];
         let on_gpu = Tensor::from_f32_on(Device::Cuda, 3, width, &scores);
-        found.find_and(&on_gpu, count, &extra, Rounding::Fused);
+        found.find_with_extra(&on_gpu, count, &extra, Rounding::Fused);
         for (row, scores) in scores.chunks_exact(width).enumerate() {
             let mut order: Vec<usize> = (0..width).collect();
             order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
@@ -47,7 +47,7 @@ fn top_k_is_the_head_of_the_sorted_row() {
             assert!(off < 1e-5, "{count} of {width}: the normalizer is {off:e} off");
         }
         for (row, column) in extra {
-            assert_eq!(found.other(row, column), Some(scores[row * width + column as usize]));
+            assert_eq!(found.extra(row, column), Some(scores[row * width + column as usize]));
         }
     }
     let mut found = TopK::default();
@@ -109,10 +109,15 @@ fn top_k_of_a_product_equals_top_k_of_its_scores() {
             let projection = Projection { weight: &weight, bias: (inputs % 16 == 0).then_some(&bias) };
             let extra = [(0, width as u32 - 1), (rows - 1, 3)];
             let (mut found, mut expected) = (TopK::default(), TopK::default());
-            tape::paused(|| {
+            tape::no_grad(|| {
                 let x = Tensor::from_f32_on(Device::Cuda, rows, inputs, &random_values(rows * inputs, 9));
                 assert!(found.find_in_product(&x, projection, compute, 6, &extra));
-                expected.find_and(&project_wide(&x, projection, compute), 6, &extra, Rounding::Fused);
+                expected.find_with_extra(
+                    &project_f32_out(&x, projection, compute),
+                    6,
+                    &extra,
+                    Rounding::Fused,
+                );
             });
             for row in 0..rows {
                 let name = || format!("row {row} of {rows}, {inputs} to {width} in {compute:?}");
@@ -121,7 +126,7 @@ fn top_k_of_a_product_equals_top_k_of_its_scores() {
                 assert_eq!(bits[0], bits[1], "{}", name());
             }
             assert!(
-                extra.iter().all(|&(row, column)| found.other(row, column) == expected.other(row, column))
+                extra.iter().all(|&(row, column)| found.extra(row, column) == expected.extra(row, column))
             );
         }
     }

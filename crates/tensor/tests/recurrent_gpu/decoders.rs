@@ -76,7 +76,7 @@ impl Setting<'_> {
             cell: self.cell,
             selection: self.selection,
             compute: Compute::training(compute),
-            weights: Weights::Scored,
+            weights: ReturnWeights::WithScores,
         };
         let result = attention_rnn(inputs, weights, options);
         let variables = [x, keys, values, initial.h].into_iter().chain(initial.c).collect();
@@ -137,7 +137,7 @@ fn a_target_has_the_same_bits_alone_and_in_a_batch() {
         for selection in [Selection::Soft, Selection::Best] {
             let setting =
                 Setting { cell, score: AttentionScore::Additive, widths, selection, lengths: &lengths };
-            let run = |which| tape::paused(|| setting.run(Device::Cuda, DType::Bf16, which).result);
+            let run = |which| tape::no_grad(|| setting.run(Device::Cuda, DType::Bf16, which).result);
             let whole = run(setting.all());
             let targets = Ragged::from_lengths(lengths.iter().map(|both| both[0]));
             for sequence in [0, 5, 17, 39] {

@@ -32,7 +32,7 @@ struct Held(usize);
 
 impl Held {
     fn add(&mut self, explanation: Explanation) -> Result<Explanation> {
-        self.0 += explanation.numbers();
+        self.0 += explanation.value_count();
         if self.0 > MOST_NUMBERS {
             bail!(
                 "these texts have more than {MOST_NUMBERS} attention weights together: give fewer, or write --weights none; \

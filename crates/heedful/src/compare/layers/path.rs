@@ -2,7 +2,7 @@
 //! last token's output reaches the first token's input. A distance is then a number in base k with one digit
 //! per layer.
 
-use heedful_tensor::ops::Reach;
+use heedful_tensor::ops::Padding;
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Array, DType, Init, Params, Ragged, Tensor, tape};
 
@@ -23,7 +23,7 @@ pub(super) fn dilated(n: usize, taps: usize) -> usize {
         let layer = |index: usize| {
             let dilation = taps.saturating_pow(index as u32);
             let shape =
-                ConvolutionShape { input: WIDTH, output: WIDTH, taps, dilation, reach: Reach::Causal };
+                ConvolutionShape { input: WIDTH, output: WIDTH, taps, dilation, padding: Padding::Causal };
             Convolution::new(&params, &format!("layer.{index}"), shape, Init::Xavier)
         };
         let layers: Vec<Convolution> = (0..count).map(layer).collect();

@@ -1,4 +1,4 @@
-//! Convolutional models as recipes describe them.
+//! Conversion between recipes and the configurations of convolutional models.
 
 use heedful_tensor::Params;
 
@@ -111,7 +111,7 @@ impl EncoderFamily for ConvolutionalTextEncoderConfig {
 }
 
 impl ConvolutionalEncoderConfig {
-    /// Sets the keys of the architecture in a recipe to those of this encoder.
+    /// Sets the architecture keys of a recipe to the values of this encoder.
     pub(crate) fn describe(&self, recipe: &mut Recipe) {
         let model = &mut recipe.model;
         (model.d_model, model.encoder_layers) = (self.d_model, self.layers);
