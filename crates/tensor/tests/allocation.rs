@@ -1,4 +1,4 @@
-//! Memory is reused, not asked for: an allocator that counts shows it.
+//! Training steps reuse tensor memory: a counting allocator sees no new allocations.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,27 +13,27 @@ use heedful_tensor::ops::{
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Init, Param, Params, Ragged, tape};
 
-/// Counts the bytes of tensor memory that are asked for: the pool alone asks for memory aligned to cache lines.
+/// Counts allocated bytes of tensor memory: only the pool requests memory aligned to cache lines.
 struct Counting;
 
 static TENSOR_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is passed on to the system's allocator.
+// SAFETY: all calls are forwarded to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds `GlobalAlloc`'s contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds `GlobalAlloc`'s contract.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds `GlobalAlloc`'s contract.
         unsafe { System.dealloc(start, layout) }
     }
 }
@@ -78,7 +78,7 @@ impl Model {
         }
     }
 
-    /// One layer of everything that models are made of, forward, backward and update.
+    /// One layer of each kind that models use: forward, backward and update.
     fn step(&self, lengths: &[usize], adam: &mut Adam, number: u64, compute: Compute) {
         let sequences = Ragged::from_lengths(lengths.iter().copied());
         let ids: Vec<u32> = (0..sequences.tokens() as u32).map(|i| i % CLASSES as u32).collect();
@@ -116,7 +116,7 @@ impl Model {
 }
 
 #[test]
-fn from_the_third_step_on_no_tensor_memory_is_asked_for() {
+fn training_allocates_no_tensor_memory_from_the_third_step_on() {
     let batches: [Vec<usize>; 3] = [vec![30; 20], vec![1, 200, 3, 77, 12], (1..40).collect()];
     for threads in [1, 2] {
         set_thread_count(threads);
@@ -131,12 +131,15 @@ fn from_the_third_step_on_no_tensor_memory_is_asked_for() {
             epoch(0);
             epoch(1);
             let before = TENSOR_BYTES.load(Ordering::Relaxed);
-            assert!(before > 0, "the allocator counts nothing");
+            assert!(before > 0, "the allocator counted nothing");
             for number in 2..12 {
                 epoch(number);
             }
-            let asked = TENSOR_BYTES.load(Ordering::Relaxed) - before;
-            assert_eq!(asked, 0, "{asked} bytes of tensor memory with {threads} threads in {compute}");
+            let allocated = TENSOR_BYTES.load(Ordering::Relaxed) - before;
+            assert_eq!(
+                allocated, 0,
+                "{allocated} bytes of tensor memory with {threads} threads in {compute}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What does not fit is refused with the operation's name and both shapes; what is extreme stays finite.
+//! Mismatched shapes panic with the operation's name and both shapes; extreme values stay finite.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -70,11 +70,11 @@ const NORM: NormOptions = NormOptions { epsilon: 1e-5, compute: Compute::trainin
 const LOSS: CrossEntropyOptions =
     CrossEntropyOptions { smoothing: 0.0, r_drop: None, compute: Compute::training(DType::F32) };
 
-type Refused = (&'static [&'static str], fn());
+type Mismatch = (&'static [&'static str], fn());
 
 #[test]
-fn shapes_that_do_not_fit_are_named() {
-    let table: &[Refused] = &[
+fn mismatched_shapes_are_named() {
+    let table: &[Mismatch] = &[
         (&["linear", "[2, 3]", "[4, 5]"], || {
             linear(&tensor(2, 3), &param(4, 5), None, linear_options());
         }),
@@ -201,7 +201,7 @@ fn shapes_that_do_not_fit_are_named() {
         (&["dilated_windows", "2 taps of width 2", "2×3"], || drop(dilated_windows(&tensor(2, 3), 2, 2, 1))),
     ];
     for (fragments, call) in table {
-        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("shapes that do not fit were accepted");
+        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("mismatched shapes were accepted");
         let message = panic
             .downcast_ref::<String>()
             .cloned()
@@ -214,10 +214,10 @@ fn shapes_that_do_not_fit_are_named() {
 }
 
 #[test]
-fn a_query_that_sees_no_key_is_an_error() {
+fn a_query_without_visible_keys_is_an_error() {
     let (queries, keys) = (Ragged::from_lengths([1, 2]), Ragged::from_lengths([2, 1]));
-    let error =
-        BoolMask::new(&queries, &keys, vec![false, true, true, false]).expect_err("query 1 sees nothing");
+    let error = BoolMask::new(&queries, &keys, vec![false, true, true, false])
+        .expect_err("query 1 has no visible key");
     assert_eq!(error, MaskError { sequence: 1, query: 1 });
 }
 
@@ -241,7 +241,7 @@ fn huge_scores_stay_finite() {
 }
 
 #[test]
-fn a_batch_of_nothing_is_harmless() {
+fn an_empty_batch_works() {
     let table = param(5, 4);
     let none = Ragged::from_lengths([]);
     let x =
@@ -260,7 +260,7 @@ fn a_batch_of_nothing_is_harmless() {
 }
 
 #[test]
-fn a_recurrent_batch_of_nothing_is_harmless() {
+fn an_empty_recurrent_batch_works() {
     let (weight, none) = (param(4, 16), Ragged::from_lengths([]));
     let found = recurrent(&tensor(0, 16), &none, None, &weight, None, RECURRENT);
     assert_eq!((found.outputs.shape(), found.last.h.shape()), ([0, 4], [0, 4]));

@@ -113,7 +113,7 @@ fn a_model_that_cannot_be_loaded_ends_the_server_with_the_reason() {
     decide.send(false).expect("it waits");
     let error = starting.load().err().expect("no model").to_string();
     assert!(error.contains("zh-en: as the test requested"), "{error}");
-    until("nobody listens", || {
+    until("the port is closed", || {
         std::net::TcpStream::connect(address).is_err()
             || attempt(address, request("GET", "/health", "text/plain", "").as_bytes()).is_none()
     });

@@ -39,7 +39,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// The input is wide, as a residual stream is.
+/// The input is f32, like a residual stream.
 fn with_bias(
     lengths: &[usize],
     [inputs, outputs]: [usize; 2],

@@ -14,8 +14,8 @@ enum Kind {
     None,
     Sinusoidal(SinusoidLayout),
     Learned,
-    /// Nothing, and the first token of every sequence has no row.
-    Unbegun,
+    /// No positions, and the first token of every sequence is `NO_TOKEN` (a zero vector).
+    WithoutFirstToken,
 }
 
 #[derive(Clone)]
@@ -30,7 +30,7 @@ impl Setting {
     fn ids(&self) -> Vec<u32> {
         let mut ids: Vec<u32> =
             (0..self.lengths.iter().sum::<usize>() as u32).map(|t| t * t % VOCABULARY as u32).collect();
-        if self.kind == Kind::Unbegun {
+        if self.kind == Kind::WithoutFirstToken {
             Ragged::from_lengths(self.lengths.clone()).ranges().for_each(|range| ids[range.start] = NO_TOKEN);
         }
         ids
@@ -38,7 +38,7 @@ impl Setting {
 
     fn forward(&self, run: &Run) -> Tensor {
         let positions = match self.kind {
-            Kind::None | Kind::Unbegun => Positions::None,
+            Kind::None | Kind::WithoutFirstToken => Positions::None,
             Kind::Sinusoidal(waves) => Positions::Sinusoidal(waves),
             Kind::Learned => Positions::Learned(&run.p[1]),
         };
@@ -64,13 +64,13 @@ impl Setting {
         };
         let ids = self.ids();
         M::build(ids.len(), width, |t, c| {
-            let place = match self.kind {
-                Kind::None | Kind::Unbegun => 0.0,
+            let position = match self.kind {
+                Kind::None | Kind::WithoutFirstToken => 0.0,
                 Kind::Sinusoidal(waves) => wave(waves, positions[t], c),
                 Kind::Learned => m[1].at(positions[t], c),
             };
             let token = if ids[t] == NO_TOKEN { 0.0 } else { m[0].at(ids[t] as usize, c) };
-            f64::from(SCALE) * token + place
+            f64::from(SCALE) * token + position
         })
         .dropped(self.dropout)
     }
@@ -83,7 +83,7 @@ pub(crate) fn cases() -> Vec<Case> {
     {
         let waves = [SinusoidLayout::Interleaved, SinusoidLayout::Halves, SinusoidLayout::HalvesInclusive]
             .map(Kind::Sinusoidal);
-        for kind in waves.into_iter().chain([Kind::None, Kind::Learned, Kind::Unbegun]) {
+        for kind in waves.into_iter().chain([Kind::None, Kind::Learned, Kind::WithoutFirstToken]) {
             if matches!(kind, Kind::Sinusoidal(_)) && width % 2 == 1 {
                 continue;
             }

@@ -21,12 +21,12 @@ fn path_lengths_follow_from_the_reach_of_a_layer() {
 
 #[test]
 fn the_measured_path_through_dilated_convolutions_is_logarithmic_as_in_the_paper() {
-    for taps in [3, 5, 7] {
-        let settings = LayerSettings { taps, ..settings() };
+    for kernel_size in [3, 5, 7] {
+        let settings = LayerSettings { kernel_size, ..settings() };
         for n in [1, 2, 3, 4, 5, 14, 15, 100, 1000] {
-            let path = path::dilated(n, taps);
+            let path = path::dilated(n, kernel_size);
             assert_eq!(path, LayerKind::Dilated.longest_path(n, &settings), "{n} tokens, kernel size {kernel_size}");
-            let logarithm = (n as f64).log(taps as f64);
+            let logarithm = (n as f64).log(kernel_size as f64);
             assert!(
                 (path as f64 - logarithm).abs() <= 1.0,
                 "{n} tokens, kernel size {kernel_size}: {path} and {logarithm}"
