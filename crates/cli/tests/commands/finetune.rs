@@ -56,7 +56,11 @@ fn a_model_of_every_task_and_family_starts_from_another_of_its_kind() {
         (pairs, "--vocabulary-sharing separate --tying none --output-bias true", "decoder.*"),
         (pairs, "--family recurrent --cell gru --attention hard --recurrent-norm layer", "encoder.*"),
         (pairs, "--family recurrent --encoder convolutional --attend after --score general", "*embedding*"),
-        (pairs, "--family convolutional --balance norm --kernel-size 5 --tying target-output", "*embedding.weight"),
+        (
+            pairs,
+            "--family convolutional --balance norm --kernel-size 5 --tying target-output",
+            "*embedding.weight",
+        ),
         ("--task lm --text train.en", "--window 9 --block 24", "embedding.*"),
         ("--task lm --text train.en", "--family recurrent --block none", "embedding.*"),
         ("--task mlm --text train.en", "--norm-kind batch --surround-text true", "encoder.0.*"),

@@ -128,7 +128,8 @@ impl Recipe {
         for key in Recipe::keys().filter(is_included) {
             // Under the names that the keys had first, so that older runs keep their fingerprints.
             let name = key.former_name().unwrap_or(key.name);
-            writeln!(text, "{}.{name} = {}", key.section, key.value(self)).expect("a string takes everything");
+            writeln!(text, "{}.{name} = {}", key.section, key.value(self))
+                .expect("a string takes everything");
         }
         format!("{:016x}", XxHash3_64::oneshot(text.as_bytes()))
     }

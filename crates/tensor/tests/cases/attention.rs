@@ -14,7 +14,7 @@ enum MaskPattern {
     Causal,
     Window(usize),
     CausalWindow(usize),
-    Some,
+    Arbitrary,
 }
 
 #[derive(Clone)]

@@ -22,8 +22,13 @@ pub(super) fn dilated(n: usize, kernel_size: usize) -> usize {
         let params = Params::new(1);
         let layer = |index: usize| {
             let dilation = kernel_size.saturating_pow(index as u32);
-            let shape =
-                ConvolutionShape { input: WIDTH, output: WIDTH, taps: kernel_size, dilation, padding: Padding::Causal };
+            let shape = ConvolutionShape {
+                input: WIDTH,
+                output: WIDTH,
+                taps: kernel_size,
+                dilation,
+                padding: Padding::Causal,
+            };
             Convolution::new(&params, &format!("layer.{index}"), shape, Init::Xavier)
         };
         let layers: Vec<Convolution> = (0..count).map(layer).collect();

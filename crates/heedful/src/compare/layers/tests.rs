@@ -25,7 +25,11 @@ fn the_measured_path_through_dilated_convolutions_is_logarithmic_as_in_the_paper
         let settings = LayerSettings { kernel_size, ..settings() };
         for n in [1, 2, 3, 4, 5, 14, 15, 100, 1000] {
             let path = path::dilated(n, kernel_size);
-            assert_eq!(path, LayerKind::Dilated.longest_path(n, &settings), "{n} tokens, kernel size {kernel_size}");
+            assert_eq!(
+                path,
+                LayerKind::Dilated.longest_path(n, &settings),
+                "{n} tokens, kernel size {kernel_size}"
+            );
             let logarithm = (n as f64).log(kernel_size as f64);
             assert!(
                 (path as f64 - logarithm).abs() <= 1.0,
