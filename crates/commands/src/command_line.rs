@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches};
 
-use crate::without_effect;
+use crate::ineffective_flags;
 
 mod hints;
 mod short_help;
@@ -43,7 +43,7 @@ fn parse_from<A: FromArgMatches>(command: Command, arguments: &[OsString]) -> Re
         }
         error
     })?;
-    if let Some(sentence) = without_effect::find(&matches) {
+    if let Some(sentence) = ineffective_flags::find(&matches) {
         return Err(command.error(ErrorKind::ArgumentConflict, sentence));
     }
     A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))

@@ -274,9 +274,9 @@ fn after_a_quick_demo_the_example_is_right_or_the_model_is_said_to_be_young() {
     let place = Workplace::empty();
     place.good("demo --quick --out demo");
     let shown = place.good("explain example --model demo --phrases 2000");
-    assert!(shown.contains("→ an autonomous driving solution") || shown.contains("too young"), "{shown}");
+    assert!(shown.contains("→ an autonomous driving solution") || shown.contains("trained too little"), "{shown}");
     // It was trained on short phrases alone, and does not know enough of the others.
-    assert!(shown.contains("The model is too young: it "), "{shown}");
+    assert!(shown.contains("The model is trained too little: it"), "{shown}");
     let complaint = place.bad("explain example --model demo --phrases 0 --effects none.svg");
     assert!(complaint.contains("--phrases 0 leaves nothing to write"), "{complaint}");
     assert!(!place.path("none.svg").exists());
