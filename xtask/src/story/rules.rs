@@ -1,14 +1,14 @@
-//! What a chapter must have: a formula, the code, commands, a picture, and the same in the other language. Tidy asks.
+//! Rules of `tidy` for chapters: each has a formula, a link to code, commands, a picture, and a translation with the same blocks.
 
 use super::chapter::{self, Chapter};
 use super::{FOLDER, PICTURES};
 use crate::markdown;
 
-/// Maximum size of a picture: a chapter is read in minutes, and loaded faster.
+/// Maximum size of a picture.
 const PICTURE_BYTES: usize = 64 << 10;
 const INDEXES: [&str; 2] = ["README.md", "README.zh.md"];
 
-/// Complains about chapters of the project's files, paths and texts, that lack something.
+/// Complains about incomplete chapters. `files` are paths and texts.
 pub(crate) fn check(files: &[(String, String)], complaints: &mut Vec<String>) {
     let text = |path: &str| files.iter().find(|(other, _)| other == path).map(|(_, text)| text.as_str());
     let mut shown: Vec<String> = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn check(files: &[(String, String)], complaints: &mut Vec<String>) {
     }
 }
 
-/// What a chapter in English lacks.
+/// The missing parts of an English chapter.
 fn lacks(text: &str) -> Vec<&'static str> {
     let chapter = Chapter::new(text);
     let has_command = chapter.scripts().iter().any(|script| script.starts_with("heedful "));
@@ -62,7 +62,7 @@ fn lacks(text: &str) -> Vec<&'static str> {
     has.into_iter().filter(|(has, _)| !has).map(|(_, what)| what).collect()
 }
 
-/// What is the same in both languages: blocks, comments, which say how blocks are filled, and where links lead.
+/// Parts that are the same in both languages: blocks, comments about the contents of blocks, and link targets.
 fn quoted(text: &str) -> Vec<String> {
     let blocks = markdown::blocks(text).into_iter().map(|block| block.lines.join("\n"));
     let comments = text.lines().filter_map(markdown::comment).map(str::to_owned);

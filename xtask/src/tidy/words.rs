@@ -44,14 +44,16 @@ const WORDS: [Forbidden; 22] = [
 ];
 
 /// Endings and beginnings of names.
-const PARTS: [(&str, &str); 2] = [(concat!("_tur", "ned"), "_transposed"), (concat!("tur", "ned_"), "transposed_")];
+const PARTS: [(&str, &str); 2] =
+    [(concat!("_tur", "ned"), "_transposed"), (concat!("tur", "ned_"), "transposed_")];
 
 const LONGEST_MARKDOWN: usize = 120;
 
 /// Texts that people write here. Results of programs and third-party files are as they are.
 fn is_prose(path: &str) -> bool {
     let ends = [".rs", ".cu", ".py", ".js", ".html", ".css", ".md", ".toml", ".yml", ".sh"];
-    let foreign = ["bench/results/", "crates/heedful/tests/golden/", "crates/heedful/tests/exchange/", "STYLE.md"];
+    let foreign =
+        ["bench/results/", "crates/heedful/tests/golden/", "crates/heedful/tests/exchange/", "STYLE.md"];
     ends.iter().any(|end| path.ends_with(end)) && !foreign.iter().any(|start| path.starts_with(start))
 }
 
@@ -85,7 +87,8 @@ pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
 fn is_too_long(line: &str) -> bool {
     let starts_so = |start| line.trim_start().starts_with(start);
     let is_chinese = line.chars().any(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c));
-    let addresses: usize = line.split("](").skip(1).filter_map(|rest| rest.split(')').next()).map(str::len).sum();
+    let addresses: usize =
+        line.split("](").skip(1).filter_map(|rest| rest.split(')').next()).map(str::len).sum();
     line.chars().count() > LONGEST_MARKDOWN + addresses && !starts_so('|') && !starts_so('<') && !is_chinese
 }
 
@@ -102,7 +105,8 @@ fn contains_word(line: &str, word: &str) -> bool {
 pub(super) fn check_types(texts: &[(String, String)], complaints: &mut Vec<String>) {
     let mut places: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for (path, text) in texts {
-        let Some((library, _)) = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) else {
+        let Some((library, _)) = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"))
+        else {
             continue;
         };
         // Stand-ins for what a build is without have the names of the real types.
@@ -117,7 +121,11 @@ pub(super) fn check_types(texts: &[(String, String)], complaints: &mut Vec<Strin
     }
     for ((library, name), places) in places {
         if places.len() > 1 {
-            complaints.push(format!("{library} has {} public types `{name}`: {}", places.len(), places.join(", ")));
+            complaints.push(format!(
+                "{library} has {} public types `{name}`: {}",
+                places.len(),
+                places.join(", ")
+            ));
         }
     }
 }
@@ -168,7 +176,8 @@ mod tests {
         let text = |name: &str| format!("pub struct {name}<T>(T);\nstruct Inner;\n");
         let file = |path: &str, name| (path.to_owned(), text(name));
         let mut complaints = Vec::new();
-        let files = [file("crates/a/src/x.rs", "X"), file("crates/b/src/x.rs", "X"), file("crates/a/src/y.rs", "X")];
+        let files =
+            [file("crates/a/src/x.rs", "X"), file("crates/b/src/x.rs", "X"), file("crates/a/src/y.rs", "X")];
         check_types(&files[..2], &mut complaints);
         assert!(complaints.is_empty(), "{complaints:?}");
         check_types(&files, &mut complaints);

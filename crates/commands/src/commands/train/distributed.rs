@@ -33,11 +33,11 @@ pub(super) fn join(arguments: &Arguments) -> Result<Role> {
         return match mpi::launched() {
             None | Some(Launched { processes: Some(0 | 1), .. }) => Ok(Role::Single),
             Some(Launched { variable, processes: Some(processes) }) => bail!(
-                "according to {variable}, {processes} processes were started: add --distributed mpi to train one model with all of \
+                "{variable} says that {processes} processes were started: add --distributed mpi to train one model with all of \
                  them, or start one process"
             ),
             Some(Launched { variable, processes: None }) => bail!(
-                "according to {variable}, a launcher started this process, and maybe others that would write the same run: add \
+                "{variable} says that a launcher has started this process, and maybe others that would write the same run: add \
                  --distributed mpi to train one model with all of them, or start one process without the launcher"
             ),
         };
