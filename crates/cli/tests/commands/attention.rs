@@ -229,7 +229,7 @@ fn what_cannot_be_explained_is_refused_and_named() {
         ("explain news --target x", "a new car", "--target is not for a classifier"),
         ("explain writer --beam 3", "a new car", "--beam is not for a language model"),
         ("explain reader --n-best 2 -o x.json", "a <mask>", "--n-best is not for"),
-        ("explain news --without-head enc.0.0", "a new car", "--without-head is not for"),
+        ("explain news --without-head encoder.0.self.0", "a new car", "--without-head is not for"),
         ("explain news --mask small.txt a", "b", "--mask is for one text"),
         ("explain news -o x.json --weights none --raw-scores", "a new car", "--raw-scores"),
         ("explain news --layer cross", "a new car", "it has encoder.0.self"),

@@ -72,8 +72,8 @@ fn explain_refuses_before_it_draws_and_says_what_a_file_name_is() {
     let drawn = |head: &str| place.good(&format!("explain run 一辆汽车 {head}"));
     assert_eq!(drawn("--head enc.0.1"), drawn("--layer encoder.0 --head 1"));
     assert_eq!(drawn("--head cross.0.0"), drawn("--head decoder.0.cross.0"));
-    let refused = place.bad("explain run 一辆汽车 --head enc.0.1 --layer decoder.0");
-    assert!(refused.contains("--head names a head of another layer than --layer"), "{refused}");
+    let refused = place.bad("explain run 一辆汽车 --head encoder.0.self.1 --layer decoder.0");
+    assert!(refused.contains("the head of --head is not in the layer of --layer"), "{refused}");
     let translated = |head: &str| {
         place.good(&format!("translate run --text 一辆汽车 --max-length 3 --without-head {head}"))
     };
@@ -81,11 +81,11 @@ fn explain_refuses_before_it_draws_and_says_what_a_file_name_is() {
 
     place.write("news.zh", "一辆汽车\n两本书\n".as_bytes());
     let said = text(&place.run("explain run news.zh").stderr);
-    assert!(said.contains("news.zh is a file, and its 2 lines are explained"), "{said}");
+    assert!(said.contains("news.zh is a file: explaining its 2 lines"), "{said}");
     let said = text(&place.run("explain run nwes.zh").stderr);
-    assert!(said.contains("there is no file nwes.zh, so it is explained as a text"), "{said}");
+    assert!(said.contains("there is no file nwes.zh: explaining it as a text"), "{said}");
     let refused = place.bad("explain run 一辆汽车 news.zh");
-    assert!(refused.contains("news.zh is a file, and stands alone"), "{refused}");
+    assert!(refused.contains("news.zh is a file, which cannot be combined"), "{refused}");
 }
 
 #[test]

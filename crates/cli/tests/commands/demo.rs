@@ -96,7 +96,7 @@ fn both_directions_are_two_models() {
 fn other_peoples_folders_are_left_alone() {
     let (_place, out) = place();
     fs::create_dir(&out).expect("a new folder");
-    fs::write(out.join("thesis.tex"), "years of work").expect("room enough");
+    fs::write(out.join("thesis.tex"), "years of work").expect("enough space");
     let output = demo(&out, &["--quick"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());

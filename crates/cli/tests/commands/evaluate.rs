@@ -202,7 +202,7 @@ fn files_that_do_not_fit_are_refused_with_file_and_line() {
             "hyp --ref ref --ref short",
             ["short has 2 lines and hyp has 3 lines: line 3", "line n of the others"],
         ),
-        ("hyp --ref ref --compare short", ["short has 2 lines and hyp has 3 lines", "line 3 has no partner"]),
+        ("hyp --ref ref --compare short", ["short has 2 lines and hyp has 3 lines", "line 3 has no counterpart"]),
         ("hyp --ref latin1", ["latin1, line 2: byte 5 of the line is not UTF-8", "iconv"]),
         ("absent --ref ref", ["cannot read absent", "No such file"]),
         ("hyp --ref .", ["cannot read .", "folder"]),
@@ -232,7 +232,7 @@ fn wrong_usage_names_what_is_possible() {
         assert!(message.contains(part), "{arguments}: {message}");
     }
     let message = folder.error("hyp", 1);
-    assert!(message.contains("nothing to compare hyp with: add --ref REF"), "{message}");
+    assert!(message.contains("hyp needs references: add --ref REF"), "{message}");
 }
 
 #[test]

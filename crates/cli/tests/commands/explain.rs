@@ -124,14 +124,14 @@ fn wrong_input_is_named_and_leaves_no_file() {
         ("explain run 一 -o x.svg --view grid --head 0", "remove --head and --level"),
         ("explain run 一 -o x.svg --layer middle", "names no layer"),
         (
-            "explain run 一 -o x.json --without-head enc.9.0",
+            "explain run 一 -o x.json --without-head encoder.9.self.0",
             "the model has no head encoder.9.self.0: it has encoder.{0…1}.self.{0…3}",
         ),
         ("explain nowhere 一 -o x.json", "nowhere"),
-        ("explain run 一 - -o x.json", "standard input and stands alone"),
+        ("explain run 一 - -o x.json", "- (standard input) cannot be combined"),
         ("explain heads run --src valid.zh --tgt train.en", "must belong to line n"),
         (
-            "explain prune run --src valid.zh --ref valid.en --heads enc.0.0,cross.0.4",
+            "explain prune run --src valid.zh --ref valid.en --heads encoder.0.self.0,decoder.0.cross.4",
             "no head decoder.0.cross.4",
         ),
         ("explain prune run --src valid.zh --ref valid.en --heads first", "names no head"),
@@ -207,7 +207,7 @@ fn heads_left_out_change_translations_and_scores() {
     // Without any look at the source, all sources of one length are the same.
     let scores = |more: &str| place().good(&format!("score run --src valid.zh --tgt valid.en{more}"));
     assert_ne!(scores(""), scores(&heads));
-    let complaint = place().bad("translate run valid.zh --without-head cross.1.0");
+    let complaint = place().bad("translate run valid.zh --without-head decoder.1.cross.0");
     assert!(
         complaint
             .contains("it has encoder.{0…1}.self.{0…3}, decoder.{0}.self.{0…3} and decoder.{0}.cross.{0…3}"),
@@ -218,7 +218,7 @@ fn heads_left_out_change_translations_and_scores() {
 
 #[test]
 fn pruning_says_what_each_head_costs() {
-    let command = "explain prune run --src valid.zh --ref valid.en --heads enc.0.1,cross.0.2 --quiet";
+    let command = "explain prune run --src valid.zh --ref valid.en --heads encoder.0.self.1,decoder.0.cross.2 --quiet";
     let first = place().good(&format!("{command} -o cost.json"));
     assert!(
         first.contains("| without")
@@ -278,7 +278,7 @@ fn after_a_quick_demo_the_example_is_right_or_the_model_is_said_to_be_young() {
     // It was trained on short phrases alone, and does not know enough of the others.
     assert!(shown.contains("The model is trained too little: it"), "{shown}");
     let complaint = place.bad("explain example --model demo --phrases 0 --effects none.svg");
-    assert!(complaint.contains("--phrases 0 leaves nothing to write"), "{complaint}");
+    assert!(complaint.contains("--phrases 0 measures no effects"), "{complaint}");
     assert!(!place.path("none.svg").exists());
 }
 

@@ -164,7 +164,7 @@ fn a_run_with_only_a_time_says_what_it_chose_and_how_to_repeat_it() {
     {
         assert!(talk.lines().any(|said| said.starts_with(line)), "{line}: {talk}");
     }
-    let again = talk.lines().find_map(|line| line.strip_prefix("the same again:  heedful "));
+    let again = talk.lines().find_map(|line| line.strip_prefix("reproduce it:    heedful "));
     let again = again.unwrap_or_else(|| panic!("no command: {talk}")).replace("OTHER", "other");
     place.good(&format!("{again} --quiet"));
     same_run(&place, "run", "other");

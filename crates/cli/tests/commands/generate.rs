@@ -221,5 +221,5 @@ fn help_says_how_many_texts_there_may_be_and_what_a_line_of_running_text_depends
         printed.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert!(help("generate").contains("Number of texts to generate, at most 1000"));
-    assert!(help("score").contains("a line is predicted from the lines before it in the same block"));
+    assert!(help("score").contains("a line is predicted from the preceding lines in the same block"));
 }

@@ -94,7 +94,7 @@ fn long_texts_are_refused_cut_or_split_and_reported() {
         refused("translate short short.txt --max-tokens 41", "the model has learned 40 positions"),
         refused(
             "translate run short.txt --attention a.json --long split",
-            "--attention has one set of weights for a line, and --long split makes several",
+            "--attention writes one set of weights per line, but --long split",
         ),
         refused(
             "translate run long.txt --attention a.json",

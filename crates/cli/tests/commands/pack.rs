@@ -139,7 +139,7 @@ fn a_package_has_something_to_show_or_says_that_it_has_not() {
     place.good(&Workplace::training("run", "--steps 5"));
     let pack = |model: &str, out: &str| text(&place.run(&format!("pack {model} -o {out}.zip")).stderr);
     let said = pack("run", "run");
-    assert!(said.contains("of its validation text") && said.contains("--examples FILE"), "{said}");
+    assert!(said.contains("from the validation text") && said.contains("--examples FILE"), "{said}");
     place.good("import run.zip -o shown");
     let first = place.read("shown/examples.txt");
     let first = text(&first).lines().next().expect("an example").to_owned();
@@ -152,5 +152,5 @@ fn a_package_has_something_to_show_or_says_that_it_has_not() {
     // A model that nothing is known of.
     fs::remove_file(place.path("small/recipe.toml")).expect("it is ours");
     let said = pack("small", "bare");
-    assert!(said.contains("the package has no texts to try the model with"), "{said}");
+    assert!(said.contains("the package has no example texts"), "{said}");
 }

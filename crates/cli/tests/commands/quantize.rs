@@ -56,13 +56,13 @@ fn what_cannot_be_quantized_is_an_error_that_says_why() {
     place.good(&Workplace::training("run", "--steps 2"));
     place.good("quantize run --to int8 -o small");
     for (words, message) in [
-        ("quantize small --to bf16 -o again", "integers already"),
+        ("quantize small --to bf16 -o again", "int8 already"),
         ("quantize run --to int8 -o run", "run"),
         ("quantize run --to int8 -o small", "--force"),
         ("quantize nowhere --to int8 -o other", "nowhere"),
         ("quantize run --to int4 -o other", "int4"),
         ("quantize run -o other", "--to"),
-        ("compare layers --compute int8", "int8 is for inference only"),
+        ("compare layers --compute int8", "int8 supports inference only"),
     ] {
         let complaint = place.bad(words);
         assert!(complaint.contains(message), "{words}: {complaint}");

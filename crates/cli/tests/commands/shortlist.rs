@@ -67,7 +67,7 @@ fn what_cannot_be_learned_or_used_is_an_error_that_says_why() {
     for (words, message) in [
         ("translate run valid.zh --shortlist", "run has no shortlist: learn one with heedful shortlist run"),
         ("translate fast fast valid.zh --shortlist", "--shortlist is for one model"),
-        ("shortlist lstm --src train.zh --tgt train.en", "lstm is no Transformer"),
+        ("shortlist lstm --src train.zh --tgt train.en", "lstm is not a Transformer"),
         ("shortlist nowhere --src train.zh --tgt train.en", "nowhere is not a folder"),
         ("shortlist run --src missing.zh --tgt train.en", "missing.zh"),
         ("shortlist run --src train.zh --tgt valid.en", "valid.en"),

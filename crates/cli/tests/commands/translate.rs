@@ -134,7 +134,7 @@ fn a_translation_begins_with_its_prefix() {
     assert_eq!(translated(&format!("translate run --text {first} --prefix one.en --scores")), forced[..1]);
     place().write("few.en", (prefixes[..39].join("\n") + "\n").as_bytes());
     let error = place().bad("translate run valid.zh --prefix few.en");
-    assert!(error.contains("few.en: it ends after line 39, and there is valid.zh, line 40"), "{error}");
+    assert!(error.contains("few.en: it ends after line 39, but valid.zh, line 40"), "{error}");
     place().write("many.en", (prefixes.join("\n") + "\na\n").as_bytes());
     let error = place().bad("translate run valid.zh --prefix many.en");
     assert!(error.contains("many.en: it has more lines than the text, which ends after line 40"), "{error}");
@@ -276,7 +276,7 @@ fn what_cannot_be_translated_is_refused_and_named() {
         ("translate run valid.zh --sample --top-p 2", "top-p"),
         ("translate run valid.zh --compute int3", "bf16, f32"),
         ("translate run nowhere valid.zh", "nowhere"),
-        ("translate run run valid.zh --without-head cross.0.1", "--without-head is for one model"),
+        ("translate run run valid.zh --without-head decoder.0.cross.1", "--without-head is for one model"),
         ("translate run valid.zh --text 一辆汽车", "valid.zh and --text: translate a file or texts"),
         ("translate run valid.zh --terms nowhere.tsv", "nowhere.tsv"),
         ("translate run valid.zh --terms valid.en", "valid.en, line 1: write a source term, a tab"),
