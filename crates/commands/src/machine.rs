@@ -134,7 +134,7 @@ impl DeviceName {
 
 impl Machine {
     /// Sets the machine up for work that is done on the CPU only, before anything is read or written.
-    pub(crate) fn set_up_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
+    pub(crate) fn set_up_cpu(&self, work: &str, verbosity: Verbosity) -> Result<()> {
         self.device.only_processor(work, verbosity)?;
         self.threads.set_up();
         Ok(())

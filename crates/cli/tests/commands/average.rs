@@ -17,7 +17,7 @@ use heedful::train::{Schedule, StepTrainer, TrainerOptions, ValidationScore};
 
 use crate::support::{Bounded, program};
 
-/// A run of four steps with a checkpoint at each; the second is the best. Returns the weights of all.
+/// A run of four steps with a checkpoint at each step; the second is the best. Returns the weights of all.
 fn trained(run: &Path) -> Vec<Weights> {
     let config = TransformerConfig::tiny(20);
     let vocabulary = run.with_file_name("vocabulary.json");
@@ -79,7 +79,7 @@ fn the_recipe_of_the_run_goes_along() {
 }
 
 #[test]
-fn what_cannot_be_averaged_is_an_error_that_says_why() {
+fn averaging_errors_give_a_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let (run, out) = (folder.path().join("run"), folder.path().join("model"));
     let complaint = |arguments: &[&str]| {

@@ -7,7 +7,7 @@ use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
 
-/// A workplace with language models of lines and of running text, a classifier and a translator, which every test shares.
+/// A workplace with language models of lines and of continuous text, a classifier and a translator, shared by all tests.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -44,14 +44,14 @@ fn close(found: f64, wanted: f64, what: &str) {
 }
 
 #[test]
-fn perplexities_are_those_of_the_validation_and_of_the_scored_lines() {
+fn perplexities_agree_with_validation_and_with_scored_lines() {
     let place = place();
     for model in ["writer", "novel"] {
         let line =
             format!("evaluate valid.en --model {model} --metric perplexity --json --width 8 --compute f32");
         let found: Value = serde_json::from_str(&place.good(&line)).expect("JSON");
         let found = &found["perplexity"];
-        // The trainer validates by code of its own, and keeps the model with the lowest loss.
+        // The trainer validates with separate code, and keeps the model with the lowest loss.
         let records = read_metrics(&place.path(model).join("metrics.jsonl")).expect("records");
         for (key, measure) in [
             ("by_token", Measure::ValidPerplexity),
@@ -86,10 +86,10 @@ fn perplexities_are_those_of_the_validation_and_of_the_scored_lines() {
     let scored = place.good("score writer --text gaps.txt");
     let lines: Vec<&str> = scored.lines().collect();
     assert_eq!((lines.len(), lines[1], lines[2]), (4, "0.000000", "0.000000"));
-    // A line has the score that it has alone.
+    // A line has the same score as in a file of its own.
     place.write("one.txt", b"an old car\n");
     assert_eq!(place.good("score writer --text one.txt").trim_end(), lines[3]);
-    // A translator's perplexity is that of its scores.
+    // A translator's perplexity follows from its scores.
     let found = place.good(
         "evaluate valid.en --src valid.zh --model run --metric perplexity --json --width 8 --compute f32",
     );
@@ -103,7 +103,7 @@ fn perplexities_are_those_of_the_validation_and_of_the_scored_lines() {
     close(number(&found["perplexity"]["by_token"]), (-sum / tokens as f64).exp(), "translator");
 }
 
-/// The perplexity by token of valid.en, to eight digits.
+/// The perplexity per token of valid.en, to eight digits.
 fn perplexity(model: &str, more: &str) -> f64 {
     let line = format!("evaluate valid.en --model {model} --metric perplexity --json --width 8 {more}");
     let found: Value = serde_json::from_str(&place().good(&line)).expect("JSON");
@@ -120,17 +120,17 @@ fn copy_of_model(model: &str, to: &str) {
 }
 
 #[test]
-fn the_perplexity_of_running_text_depends_on_the_sealed_model_alone() {
+fn the_perplexity_of_continuous_text_depends_only_on_the_sealed_model() {
     let place = place();
     let wanted = perplexity("novel", "");
-    // Neither without its recipe nor with another one.
+    // It depends neither on the presence nor the content of the recipe.
     copy_of_model("novel", "alone");
     assert_eq!(perplexity("alone", ""), wanted);
     let recipe = text(&place.read("novel/recipe.toml"));
     assert!(recipe.contains("block = 24"), "{recipe}");
     place.write("alone/recipe.toml", recipe.replace("block = 24", "block = 7").as_bytes());
     assert_eq!(perplexity("alone", ""), wanted);
-    // The block is part of the model; one that does not say so has the default of recipes.
+    // The block size is part of the model; a model without it uses the default of recipes.
     let config = text(&place.read("alone/config.json"));
     assert!(config.contains("\"block\": 24,"), "{config}");
     let with_block = |name: &str, line: &str| {
@@ -147,7 +147,7 @@ fn the_perplexity_of_running_text_depends_on_the_sealed_model_alone() {
 }
 
 #[test]
-fn score_and_evaluate_compute_in_the_same_numbers() {
+fn score_and_evaluate_compute_in_the_same_type() {
     let place = place();
     let told = |line: &str| text(&place.run(line).stderr);
     for (more, compute) in [("", "bf16"), ("--compute bf16", "bf16"), ("--compute f32", "f32")] {
@@ -219,7 +219,7 @@ fn labels_are_scored_and_reported_alike_everywhere() {
     let plain = place.good("classify news --label-text valid.tsv --compute f32");
     assert!(plain.contains("macro F1") && plain.contains("Confusion matrix"), "{plain}");
 
-    // The probability of the given label is the one that classify says.
+    // The probability of the given label equals the output of classify.
     let texts: String =
         lines.iter().map(|line| format!("{}\n", line.split('\t').nth(1).unwrap_or(""))).collect();
     place.write("valid.txt", texts.as_bytes());
@@ -237,7 +237,7 @@ fn labels_are_scored_and_reported_alike_everywhere() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_and_named() {
+fn measurement_errors_give_a_reason() {
     let place = place();
     place.write("a.txt", b"x\ny\n");
     place.write("b.txt", b"x\ny\nz\n");
@@ -292,7 +292,7 @@ fn what_cannot_be_measured_is_refused_and_named() {
 }
 
 #[test]
-fn a_run_says_its_operations_and_a_resumed_one_all_of_them() {
+fn a_run_reports_its_flops_and_a_resumed_one_the_total() {
     let place = place();
     let flops = |line: &str| -> f64 {
         let outcome: Value = serde_json::from_str(&place.good(line)).expect("JSON");

@@ -70,7 +70,7 @@ type TokenPair = (Vec<u32>, Vec<u32>);
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
-    arguments.machine.set_up_processor("attending", verbosity)?;
+    arguments.machine.set_up_cpu("attending", verbosity)?;
     let folder = ModelFolder::open(&arguments.model)?;
     let mut translator = Translator::open(&arguments.model)?;
     check(arguments, &translator)?;

@@ -51,7 +51,7 @@ Examples:
   heedful compare layers --lengths 64,1024,16384 --widths 512 --compute f32 --out layers";
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up_processor("measuring layers", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_cpu("measuring layers", arguments.quiet.verbosity())?;
     if arguments.machine.precision() == Some(Precision::Int8) {
         bail!(
             "layers are measured forward and backward, and int8 supports inference only: use --compute bf16 or f32"

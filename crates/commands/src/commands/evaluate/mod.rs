@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if kind == MetricKind::Text {
         return perplexity::run(arguments);
     }
-    arguments.machine.set_up_processor("evaluation", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_cpu("evaluation", arguments.quiet.verbosity())?;
     if kind == MetricKind::Labels {
         return labels::run(arguments);
     }

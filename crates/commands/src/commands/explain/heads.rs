@@ -66,7 +66,7 @@ Examples:
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
     let format = arguments.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
-    arguments.machine.set_up_processor("measuring heads", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_cpu("measuring heads", arguments.quiet.verbosity())?;
     let files = [&arguments.model, &arguments.src, &arguments.tgt].into_iter().chain(&arguments.alignments);
     let inputs: Vec<&Path> = files.map(PathBuf::as_path).collect();
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;

@@ -93,7 +93,7 @@ Examples:
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
     let format = arguments.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
-    arguments.machine.set_up_processor("searching", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_cpu("searching", arguments.quiet.verbosity())?;
     let compute = arguments.machine.precision();
     let options = SearchOptions { beam: arguments.beam, compute, ..SearchOptions::default() };
     options.check()?;

@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     let model =
         arguments.model.as_deref().context("the folder of a model is missing: heedful explain MODEL TEXT")?;
     let format = arguments.output.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
-    arguments.machine.set_up_processor("searching", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_cpu("searching", arguments.quiet.verbosity())?;
     let task = task_of(model)?;
     arguments.check_task(task)?;
     let options = arguments.options(task, format)?;

@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.phrases == 0 && arguments.effects.is_some() {
         bail!("--phrases 0 measures no effects to write with --effects: remove one of them");
     }
-    arguments.machine.set_up_processor("searching", Verbosity::Normal)?;
+    arguments.machine.set_up_cpu("searching", Verbosity::Normal)?;
     let folders = models(arguments)?;
     let inputs: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
