@@ -1,6 +1,6 @@
-"""Text classifiers as one writes them in PyTorch: an encoder, attention over time, a label.
+"""Text classifiers in idiomatic PyTorch: an encoder, attention pooling, a linear layer.
 
-Initial values: nn.LSTM's are PyTorch's own; all others are drawn as heedful draws them, whose Transformer and gated convolutions
+Initialization: nn.LSTM has PyTorch's default; everything else is initialized as in heedful, whose Transformer and gated convolutions
 follow the papers.
 """
 
@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from transformer import sinusoids
 
-LONGEST = 4096
+MAX_LENGTH = 4096
 
 
 class Classifier(nn.Module):
@@ -32,12 +32,12 @@ class Classifier(nn.Module):
         self.prepared = None
 
     def prepare(self, ids, lengths, packs):
-        """All that a batch needs of the host, once: the longest text is the first, and every batch is this one."""
+        """Precomputes everything that needs the host, for the one batch of the benchmark, whose texts are sorted by length."""
         self.prepared = torch.arange(ids.shape[1], device=ids.device) >= lengths.to(ids.device)[:, None]
         self.encoder.prepared = pack_padded_sequence(ids, lengths, batch_first=True) if packs else ids
 
     def forward(self, ids, lengths):
-        """Logits; `ids` are padded, `lengths` (on the CPU) say how far each text goes."""
+        """Logits; `ids` are padded, `lengths` (on the CPU) are the lengths of the texts."""
         padding = self.prepared
         if padding is None:
             padding = torch.arange(ids.shape[1], device=ids.device) >= lengths.to(ids.device)[:, None]
@@ -55,7 +55,7 @@ class Embedding(nn.Module):
         self.scale, self.table = math.sqrt(d), nn.Embedding(vocabulary, d)
         nn.init.normal_(self.table.weight, std=d**-0.5)
         self.dropout = nn.Dropout(dropout)
-        self.register_buffer("positions", sinusoids(LONGEST, d) if positions == "sinusoidal" else None)
+        self.register_buffer("positions", sinusoids(MAX_LENGTH, d) if positions == "sinusoidal" else None)
 
     def forward(self, ids):
         x = self.table(ids) * self.scale
@@ -93,10 +93,10 @@ class Convolutional(nn.Module):
         self.width = d = shape["d_model"]
         self.embedding = Embedding(config["vocabulary"], d, config["dropout"], config["positions"])
         self.dropout = nn.Dropout(shape["dropout"])
-        taps = shape["taps"]
-        self.layers = nn.ModuleList(nn.Conv1d(d, 2 * d, taps, padding=taps // 2) for _ in range(shape["layers"]))
+        kernel_size = shape["taps"]
+        self.layers = nn.ModuleList(nn.Conv1d(d, 2 * d, kernel_size, padding=kernel_size // 2) for _ in range(shape["layers"]))
         for layer in self.layers:
-            nn.init.normal_(layer.weight, std=math.sqrt(4 * (1 - shape["dropout"]) / (taps * d)))
+            nn.init.normal_(layer.weight, std=math.sqrt(4 * (1 - shape["dropout"]) / (kernel_size * d)))
             nn.init.zeros_(layer.bias)
 
     def forward(self, ids, _lengths, padding):
@@ -104,7 +104,7 @@ class Convolutional(nn.Module):
         x = self.embedding(ids) * real
         for layer in self.layers:
             y = functional.glu(layer(self.dropout(x).transpose(1, 2)), dim=1).transpose(1, 2)
-            # A window at the end of a text sees zeros behind it, not what the layer below made of padding.
+            # A window at the end of a text must see zeros behind it, not the previous layer's values at padding.
             x = (x + y) * math.sqrt(0.5) * real
         return x
 
@@ -125,7 +125,7 @@ class Transformer(nn.Module):
 
 
 def post_norm_layers(config):
-    """PyTorch's layers with dropout where heedful has it by default: on each sublayer's output."""
+    """PyTorch's layers with heedful's default dropout: on each sublayer's output."""
     assert config["norm"] == "post" and config["activation"] == "relu", config
     layers = nn.ModuleList()
     for _ in range(config["layers"]):

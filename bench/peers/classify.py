@@ -1,12 +1,12 @@
 """One training step of a text classifier in PyTorch: forward, backward, Adam.
 
-{"op": "build", "config": a classifier's config.json, "dtype": "f32" | "bf16", "lengths": […]} makes a model and its batch and
+{"op": "build", "config": a classifier's config.json, "dtype": "f32" | "bf16", "lengths": […]} builds a model and its batch and
 answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. The LSTM reads packed sequences. With "device": "cuda" and a
 "mode" it trains on a GPU (gpu_steps.py), where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of
-some steps; there texts are sorted by length, so that packing does not ask the host, and "dtype" may be "f16".
+some steps; there texts are sorted by length, so that packing does not synchronize with the host, and "dtype" may be "f16".
 
-Modes: "eager"; "graph"; "padded", a graph whose LSTM reads the padding as well. The reverse direction then begins in it, so this is not
-quite the same function; it is there because cuDNN may choose other kernels where nothing is packed.
+Modes: "eager"; "graph"; "padded", a graph whose LSTM also reads the padding. The reverse direction then begins in the padding, so this
+is not exactly the same function; it is included because cuDNN may choose other kernels without packing.
 """
 
 import time
@@ -68,7 +68,7 @@ class Server:
             case "round":
                 return self.run.steps.round(request["seconds"])
             case other:
-                raise ValueError(f"no operation {other!r}")
+                raise ValueError(f"unknown operation {other!r}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A model that heedful trained as CTranslate2 reads it, and the names of its tokens there."""
+"""Converts a heedful model to CTranslate2, and token ids to the names of tokens there."""
 
 import json
 from pathlib import Path
@@ -7,14 +7,14 @@ import ctranslate2
 import numpy
 from ctranslate2.specs import common_spec, transformer_spec
 
-LONGEST = 1024
+MAX_LENGTH = 1024
 SPECIAL = {0: "<blank>", 1: "<s>", 2: "</s>", 3: "<unk>"}
 
 
-def opened(model, way, threads):
-    """The translator of a way, and its number of workers: a type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four
-    workers of two threads each)."""
-    compute, _, split = way.partition(" ")
+def opened(model, config, threads):
+    """The translator of a configuration, and its number of workers: a compute type ("int8": one worker with all threads), or a type and a split ("int8 4x2":
+    four workers of two threads each)."""
+    compute, _, split = config.partition(" ")
     workers, each = map(int, (split or f"1x{threads}").split("x"))
     return ctranslate2.Translator(str(model), device="cpu", compute_type=compute, inter_threads=workers, intra_threads=each), workers
 
@@ -28,30 +28,30 @@ def number(token):
 
 
 def convert(folder, into, stored=None):
-    """Writes the model into a folder that exists, its weights `stored` as float32 (None), int8, int16 or bfloat16.
+    """Writes the model to an existing folder, its weights `stored` as float32 (None), int8, int16 or bfloat16.
 
-    Anything but a post-norm Transformer with one tied table is refused.
+    Supports only post-norm Transformers with one tied embedding table.
     """
-    # Whoever only reads converted models needs no safetensors.
+    # Imported here: safetensors is only needed for conversion.
     from safetensors.numpy import load_file
 
     config = json.loads((Path(folder) / "config.json").read_text())
-    for key, wanted in {"norm": "post", "positions": "sinusoidal", "tying": "all", "activation": "relu", "window": None}.items():
-        if config[key] != wanted:
-            raise ValueError(f"{key} is {config[key]}, this peer knows {wanted} alone")
+    for key, supported in {"norm": "post", "positions": "sinusoidal", "tying": "all", "activation": "relu", "window": None}.items():
+        if config[key] != supported:
+            raise ValueError(f"{key} is {config[key]}, this peer supports only {supported}")
     weights = load_file(Path(folder) / "model.safetensors")
     layers = (config["encoder_layers"], config["decoder_layers"])
     spec = transformer_spec.TransformerSpec.from_config(layers, config["heads"], pre_norm=False, activation=common_spec.Activation.RELU)
 
-    def linear(place, name):
-        # CTranslate2 keeps a linear map as out x in.
-        place.weight = numpy.ascontiguousarray(weights[f"{name}.weight"].T)
-        place.bias = weights[f"{name}.bias"].reshape(-1)
+    def linear(target, name):
+        # CTranslate2 stores linear weights as out x in.
+        target.weight = numpy.ascontiguousarray(weights[f"{name}.weight"].T)
+        target.bias = weights[f"{name}.bias"].reshape(-1)
 
-    def norm(place, name):
-        place.gamma, place.beta = weights[f"{name}.gamma"].reshape(-1), weights[f"{name}.beta"].reshape(-1)
+    def norm(target, name):
+        target.gamma, target.beta = weights[f"{name}.gamma"].reshape(-1), weights[f"{name}.beta"].reshape(-1)
 
-    def own(layer, name):
+    def self_attention_and_ffn(layer, name):
         linear(layer.self_attention.linear[0], f"{name}.self_attention.qkv")
         linear(layer.self_attention.linear[1], f"{name}.self_attention.output")
         norm(layer.self_attention.layer_norm, f"{name}.self_attention_norm")
@@ -60,11 +60,11 @@ def convert(folder, into, stored=None):
         norm(layer.ffn.layer_norm, f"{name}.feed_forward_norm")
 
     for depth, layer in enumerate(spec.encoder.layer):
-        own(layer, f"encoder.{depth}")
+        self_attention_and_ffn(layer, f"encoder.{depth}")
     for depth, layer in enumerate(spec.decoder.layer):
-        own(layer, f"decoder.{depth}")
-        for place, part in zip(layer.attention.linear, ("query", "key_value", "output")):
-            linear(place, f"decoder.{depth}.cross_attention.{part}")
+        self_attention_and_ffn(layer, f"decoder.{depth}")
+        for target, part in zip(layer.attention.linear, ("query", "key_value", "output")):
+            linear(target, f"decoder.{depth}.cross_attention.{part}")
         norm(layer.attention.layer_norm, f"decoder.{depth}.cross_attention_norm")
     table = weights["embedding.weight"]
     spec.encoder.embeddings[0].weight = table
@@ -72,7 +72,7 @@ def convert(folder, into, stored=None):
     spec.decoder.projection.weight = table
     for side in (spec.encoder, spec.decoder):
         side.scale_embeddings = True
-        side.position_encodings.encodings = sinusoids(LONGEST, config["d_model"])
+        side.position_encodings.encodings = sinusoids(MAX_LENGTH, config["d_model"])
     vocabulary = [name(token) for token in range(len(table))]
     spec.register_source_vocabulary(vocabulary)
     spec.register_target_vocabulary(vocabulary)

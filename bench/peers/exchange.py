@@ -12,13 +12,13 @@ def serve(answer):
             return
         try:
             reply = answer(request)
-        except Exception as error:  # the driver prints it; a traceback here would be lost among its own lines
+        except Exception as error:  # the driver prints it; a traceback would get lost in its output
             reply = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(reply), flush=True)
 
 
 def peak_memory():
-    """The most memory this process ever held, in bytes."""
+    """The peak resident memory of this process, in bytes."""
     return status("VmHWM:")
 
 

@@ -1,7 +1,7 @@
-"""PyTorch's matrix product as a layer runs it: x [m, k] times a weight kept as nn.Linear keeps it, [n, k].
+"""PyTorch's matrix product as a layer runs it: x [m, k] times a weight in the layout of nn.Linear, [n, k].
 
-Request {"m", "k", "n", "dtype": "f32" | "bf16", "iterations"}, answer {"seconds": one per iteration, "way": which}.
-Each cell is served by the fastest way PyTorch offers for it, found out at the cell's first request.
+Request {"m", "k", "n", "dtype": "f32" | "bf16", "iterations"}, answer {"seconds": one per iteration, "way": the implementation}.
+Each cell uses PyTorch's fastest implementation for it, which is determined at the cell's first request.
 """
 
 import statistics
@@ -17,14 +17,14 @@ DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 cells = {}
 
 
-def ways(m, k, n, dtype):
-    """Every way to compute the product, by name, over one pair of operands."""
+def implementations(m, k, n, dtype):
+    """Every implementation of the product, by name, for one pair of operands."""
     x = torch.randn(m, k).to(dtype)
     weight = torch.nn.Linear(k, n, bias=False).weight.detach().to(dtype)
     found = {"linear": lambda: functional.linear(x, weight)}
     transposed = weight.t().contiguous()
     found["matmul"] = lambda: x @ transposed
-    # Weights laid out once for oneDNN, as torch.compile does when it freezes a model; builds without oneDNN have no such op.
+    # Weights prepacked for oneDNN, as torch.compile does when it freezes a model; builds without oneDNN lack this op.
     if torch.backends.mkldnn.is_available():
         packed = torch.ops.mkldnn._reorder_linear_weight(weight, m)
         found["prepacked"] = lambda: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
@@ -41,8 +41,8 @@ def seconds(run, iterations):
 
 
 def fastest(m, k, n, dtype):
-    """Taken in turns, so that a slow moment of the machine falls on all of them."""
-    found = ways(m, k, n, dtype)
+    """The trials alternate, so that a slow phase of the machine affects all implementations."""
+    found = implementations(m, k, n, dtype)
     times = {name: [] for name in found}
     for _ in range(TRIALS):
         for name, run in found.items():

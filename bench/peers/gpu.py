@@ -1,11 +1,11 @@
 """A training step on a GPU in PyTorch: forward, backward, Adam; bf16 under autocast.
 
     gpu.py CELL MODE SECONDS    five rounds: target tokens a second, milliseconds a step, peak memory
-    gpu.py products CELL        the limit: every product of a step with a weight (forward, dX, dW) and nothing else, as one graph
-    gpu.py serve CELL MODE      the same on request
+    gpu.py products CELL        the upper limit: only the weight GEMMs of a step (forward, dX, dW), as one CUDA graph
+    gpu.py serve CELL MODE      answers requests
 
 CELL is "base equal", "base log-normal", "iwslt equal" or "iwslt log-normal"; MODE one of MODES. Requests: {"op": "ready"} is answered
-when everything is compiled; {"op": "round", "seconds"} answers {"tokens", "seconds", "steps", "loss", "held", "reserved"}, memory in
+once everything is compiled; {"op": "round", "seconds"} answers {"tokens", "seconds", "steps", "loss", "held", "reserved"}, memory in
 bytes, the peak of this process; {"op": "products"} answers {"seconds", "tokens"}; {"op": "quit"} ends it.
 """
 
@@ -23,7 +23,7 @@ from exchange import serve
 from packed import PackedTransformer
 from transformer import Transformer
 
-# What torch.compile is told. In `packed` the tokens lie end to end and nothing is padded, as on our side.
+# The options of torch.compile. In `packed` sequences are concatenated without padding, as on our side.
 MODES = {
     "eager": None,
     "compile": {"dynamic": False},
@@ -32,14 +32,14 @@ MODES = {
 }
 SMOOTHING, RATE = 0.1, 1e-4
 ROUNDS = 5
-# CUDA graphs are seen, recorded and replayed before anything counts.
+# Warm-up rounds, in which CUDA graphs are captured and replayed.
 WARM_UPS = 4
-# Steps that may wait on the GPU: without a limit a round would go on long after its seconds.
-AHEAD = 3
+# Steps that may be queued on the GPU: without a limit a round would take much longer than its seconds.
+MAX_IN_FLIGHT = 3
 
 
 class Objective(nn.Module):
-    """The loss of a batch. Cross entropy takes the logits in bf16, outside of autocast, which would copy them to f32."""
+    """The loss of a batch. Cross entropy runs on bf16 logits outside of autocast, which would convert them to f32."""
 
     def __init__(self, model):
         super().__init__()
@@ -63,7 +63,7 @@ class Run:
         self.optimizer = torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.objective = Objective(model)
         if MODES[mode] is not None:
-            # Every padded shape is compiled by itself; PyTorch gives up after eight.
+            # Every padded shape is compiled separately; the default limit is eight.
             torch._dynamo.config.recompile_limit = 64
             self.objective = torch.compile(self.objective, **MODES[mode])
         for _ in range(WARM_UPS):
@@ -77,18 +77,18 @@ class Run:
         return loss.detach()
 
     def round(self, seconds):
-        """Whole turns through the batches, at least one, until the seconds are over."""
+        """Trains whole passes over the batches, at least one, until the seconds have passed."""
         waiting = collections.deque()
         tokens = steps = 0
         torch.cuda.synchronize()
         start = time.perf_counter()
         while steps == 0 or time.perf_counter() - start < seconds:
             for batch in self.batches:
-                loss = None  # a graph's next replay takes its memory
+                loss = None  # the next replay of the graph overwrites its memory
                 loss = self.step(batch)
                 waiting.append(torch.cuda.Event())
                 waiting[-1].record()
-                if len(waiting) > AHEAD:
+                if len(waiting) > MAX_IN_FLIGHT:
                     waiting.popleft().synchronize()
                 tokens, steps = tokens + batch.tokens, steps + 1
         torch.cuda.synchronize()
@@ -105,7 +105,7 @@ class Run:
 
 
 def products(cell):
-    """Seconds of the products of one step, by the faster of PyTorch's two libraries. Those inside attention are left out."""
+    """Seconds of the weight GEMMs of one step, with the faster of cuBLAS and cuBLASLt. Attention is not included."""
     cell = CELLS[cell]
     d, inner, tokens = cell.size.width, cell.size.inner, cell.tokens
     encoder = [(d, 3 * d), (d, d), (d, inner), (inner, d)]
@@ -128,7 +128,7 @@ def products(cell):
 
 
 def replayed(step, library, replays=10, trials=5):
-    """Median seconds of a step that is replayed as a graph."""
+    """Median seconds of a step, replayed as a CUDA graph."""
     torch.backends.cuda.preferred_blas_library(library)
     step()
     torch.cuda.synchronize()
@@ -158,7 +158,7 @@ def answers(cell, mode):
             case "products":
                 return products(cell)
             case other:
-                raise ValueError(f"no operation {other!r}")
+                raise ValueError(f"unknown operation {other!r}")
 
     return answer
 

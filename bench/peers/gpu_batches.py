@@ -1,4 +1,4 @@
-"""The cells of the race on a GPU and the peer's batches. Source and target of a pair have the same length."""
+"""The cells of the GPU benchmark, and the peer's batches. Source and target of a pair have the same length."""
 
 import math
 import os
@@ -23,23 +23,23 @@ CELLS = {
     "iwslt equal": Cell(IWSLT, 4_096, False),
     "iwslt log-normal": Cell(IWSLT, 4_096, True),
 }
-EQUAL, MEAN, SIGMA, SHORTEST, LONGEST = 32, 25, 0.6, 2, 250
+EQUAL, MEAN, SIGMA, MIN_LENGTH, MAX_LENGTH = 32, 25, 0.6, 2, 250
 BATCHES = 4
-# Of padded batches of unequal lengths, whose shapes are compiled one by one: so many, evenly from a pool of so many.
+# Number of padded shapes for unequal lengths, each compiled separately, chosen evenly from POOL batches.
 SHAPES, POOL = int(os.environ.get("HEEDFUL_PEER_SHAPES", "8")), 64
 FIRST_WORD, IGNORED = 4, -100
 
 
 class Batch(NamedTuple):
     source: torch.Tensor
-    where: Any  # a mask over the source, None where nothing is padded, or a Packing
+    where: Any  # a mask over the source, None without padding, or a Packing
     target: torch.Tensor
     labels: torch.Tensor
-    tokens: int  # real ones of the target
+    tokens: int  # of the target, without padding
 
 
 def padded(cell):
-    """Sentences of almost the same length together, filled up to a multiple of 8."""
+    """Batches of similar length, padded to a multiple of 8."""
     generator = torch.Generator().manual_seed(2)
     if not cell.spread:
         return [rectangle([EQUAL] * (cell.tokens // EQUAL), cell, generator) for _ in range(BATCHES)]
@@ -49,7 +49,7 @@ def padded(cell):
             groups.append(group)
             group = []
         group.append(length)
-    # The last group, of the longest, is not full.
+    # The last group, with the longest sentences, is not full.
     shapes = min(SHAPES, len(groups))
     chosen = [groups[(2 * i + 1) * len(groups) // (2 * shapes)] for i in range(shapes)]
     return [rectangle(group, cell, generator) for group in chosen]
@@ -67,10 +67,10 @@ def rectangle(lengths, cell, generator):
 
 
 def packed(cell):
-    """Sentences in the order in which they are drawn, end to end, exactly as many tokens as fit: our batches."""
+    """Batches like ours: sentences in random order, packed without padding, with exactly `tokens` tokens."""
     generator = torch.Generator().manual_seed(2)
-    batches = [filled(cell, generator) for _ in range(BATCHES)]
-    # The same for all, so that one compiled graph does for all: sequences of no length at the end cost nothing.
+    batches = [packed_lengths(cell, generator) for _ in range(BATCHES)]
+    # The same for all batches, so that one compiled graph fits all: empty sequences at the end cost nothing.
     sequences, longest = max(map(len, batches)), max(map(max, batches))
     made = []
     for lengths in batches:
@@ -79,7 +79,7 @@ def packed(cell):
     return made
 
 
-def filled(cell, generator):
+def packed_lengths(cell, generator):
     """Lengths that sum to the tokens of a batch."""
     if not cell.spread:
         return [EQUAL] * (cell.tokens // EQUAL)
@@ -89,13 +89,13 @@ def filled(cell, generator):
         left -= lengths[-1]
         if left == 0:
             return lengths
-    raise AssertionError("every length is at least two")
+    raise AssertionError("lengths are at least MIN_LENGTH")
 
 
 def draws(count, generator):
     normal = torch.randn(count, generator=generator)
     lengths = (math.log(MEAN) - SIGMA**2 / 2 + SIGMA * normal).exp()
-    return lengths.round().clamp(SHORTEST, LONGEST).int().tolist()
+    return lengths.round().clamp(MIN_LENGTH, MAX_LENGTH).int().tolist()
 
 
 def words(shape, cell, generator):

@@ -1,7 +1,7 @@
-"""Training steps of one batch on a GPU, one after the other, as benches ask for them.
+"""Training steps of one batch on a GPU, one after the other.
 
-A run has `loss()`, which goes forward, and an `optimizer`. In "eager" every step is sent kernel by kernel; in all other modes the whole
-step, update included, is recorded once as a CUDA graph and replayed, so that no time is lost between kernels.
+A run has `loss()`, the forward pass, and an `optimizer`. In "eager" every step is launched kernel by kernel; in all other modes the whole
+step including the update is captured once as a CUDA graph and replayed, so that there are no gaps between kernels.
 """
 
 import collections
@@ -11,20 +11,20 @@ import time
 import torch
 
 WARM_UPS = 3
-# Steps that may wait on the GPU: without a limit a round would go on long after its seconds.
-AHEAD = 3
+# Steps that may be queued on the GPU: without a limit a round would take much longer than its seconds.
+MAX_IN_FLIGHT = 3
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 
 def autocast(device, dtype):
-    """Around a forward pass. Its casts are kept until it ends: a weight that every step of a loop uses is cast once."""
+    """The autocast context of a forward pass. It caches casts: a weight that is used in every step of a loop is cast once."""
     return contextlib.nullcontext() if dtype == "f32" else torch.autocast(device, dtype=TYPES[dtype])
 
 
 class GpuSteps:
     def __init__(self, run, mode, dtype):
         self.run, self.graph, self.loss = run, None, None
-        # Gradients of f16 would be zero too often; it is all decided on the GPU.
+        # f16 gradients would underflow too often without loss scaling.
         self.scaler = torch.amp.GradScaler("cuda") if dtype == "f16" else None
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -50,7 +50,7 @@ class GpuSteps:
             self.scaler.update()
 
     def round(self, seconds):
-        """Steps until the seconds are over, at least one; the mean seconds of one."""
+        """Runs steps until the seconds have passed, at least one; returns the mean seconds of a step."""
         waiting, steps = collections.deque(), 0
         torch.cuda.synchronize()
         start = time.perf_counter()
@@ -62,7 +62,7 @@ class GpuSteps:
                 self.graph.replay()
             waiting.append(torch.cuda.Event())
             waiting[-1].record()
-            if len(waiting) > AHEAD:
+            if len(waiting) > MAX_IN_FLIGHT:
                 waiting.popleft().synchronize()
             steps += 1
         torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""The same Transformer over sequences that lie end to end, with PyTorch's flash attention for them: nothing is padded."""
+"""The same Transformer on packed sequences without padding, with PyTorch's variable-length flash attention."""
 
 import inspect
 from typing import NamedTuple
@@ -10,19 +10,19 @@ from transformer import DROPOUT, Attention, Transformer
 
 
 class Packing(NamedTuple):
-    """Where the sequences of a batch begin and how far a token is from the beginning of its own; the same on both sides."""
+    """The starts of a batch's sequences and the position of every token in its sequence; the same on both sides."""
 
     starts: torch.Tensor
-    places: torch.Tensor
+    positions: torch.Tensor
     longest: int
 
     @classmethod
     def of(cls, lengths, sequences, longest):
-        """With sequences of no length at the end until there are `sequences`."""
-        places = torch.cat([torch.arange(length) for length in lengths])
+        """Padded with empty sequences to `sequences`."""
+        positions = torch.cat([torch.arange(length) for length in lengths])
         lengths = torch.tensor(list(lengths) + [0] * (sequences - len(lengths)))
         starts = functional.pad(lengths.cumsum(0), (1, 0)).int()
-        return cls(starts.cuda(), places.cuda(), longest)
+        return cls(starts.cuda(), positions.cuda(), longest)
 
 
 class PackedAttention(Attention):
@@ -54,7 +54,7 @@ class PackedTransformer(Transformer):
         return functional.linear(x.flatten(0, 1), self.embedding.weight)
 
     def embed_at(self, tokens, packing):
-        x = self.embedding(tokens) * self.scale + self.positions[packing.places]
+        x = self.embedding(tokens) * self.scale + self.positions[packing.positions]
         return functional.dropout(x, DROPOUT, self.training)
 
 

@@ -1,11 +1,11 @@
 """Beam search on a GPU in PyTorch, with a model that heedful trained: cached keys and values, bf16.
 
-    search.py FOLDER MODE BATCH [DEVICE]    MODE is one of MODES; BATCH sentences are decoded together; DEVICE is cuda or cpu
+    search.py FOLDER MODE BATCH [DEVICE]    MODE is one of MODES; BATCH is the batch size; DEVICE is cuda or cpu
 
 Requests: {"op": "translate", "sources": [[token, …], …], "beam"} answers {"seconds", "outputs"}; {"op": "quit"} ends it. Sentences are
-sorted by length; keys of the memory are shared by a sentence's hypotheses; sentences that are finished leave the batch. Modes: "eager",
-operation by operation; "graph", whole steps as CUDA graphs; "compile", the same after torch.compile (search_graphs.py). Sizes that were
-not seen before are compiled and recorded before the time counts.
+sorted by length; the hypotheses of a sentence share the encoder's keys and values; finished sentences leave the batch. Modes: "eager",
+operation by operation; "graph", whole steps as CUDA graphs; "compile", the same with torch.compile (search_graphs.py). New sizes are
+compiled and captured before the time is measured.
 """
 
 import sys
@@ -15,31 +15,31 @@ import torch
 from torch.nn import functional
 
 from exchange import serve
-from search_beam import BEYOND, Beams, Outputs, choose
-from search_graphs import GraphSearch, compiled, unchanged
+from search_beam import EXTRA_TOKENS, Beams, Outputs, choose
+from search_graphs import GraphSearch, compiled, not_compiled
 from search_model import Model
 
 
 class EagerSearch:
-    recorded = 0
+    captured = 0
 
     def __init__(self, model):
         self.model = model
 
     def translate(self, sources, beam):
-        """The best output of each source, decoded together."""
+        """The best output of each source, decoded in one batch."""
         model, device = self.model, self.model.device
         lengths = torch.tensor([len(source) for source in sources], device=device)
         longest = max(map(len, sources))
         padded = torch.tensor([source + [0] * (longest - len(source)) for source in sources]).to(device)
         mask = model.mask(torch.arange(longest, device=device)[None] < lengths[:, None])[:, None, None]
         memory = model.encode(padded, mask)
-        numbers, room = torch.arange(len(sources), device=device), longest + BEYOND + 1
-        beams, outputs = Beams(len(sources), beam, room, device), Outputs(len(sources), room, device)
-        beams.begin(lengths + BEYOND, len(sources))
+        numbers, max_length = torch.arange(len(sources), device=device), longest + EXTRA_TOKENS + 1
+        beams, outputs = Beams(len(sources), beam, max_length, device), Outputs(len(sources), max_length, device)
+        beams.begin(lengths + EXTRA_TOKENS, len(sources))
         empty = torch.zeros((2, len(sources) * beam, model.heads, 0, model.d // model.heads), device=device, dtype=model.dtype)
         cache = [empty] * model.layers
-        for _ in range(room):
+        for _ in range(max_length):
 
             def attend(layer, q, kv):
                 cache[layer] = torch.cat([cache[layer], kv], 3)
@@ -52,9 +52,9 @@ class EagerSearch:
             rows = beams.rows
             if left <= beams.count // 2:
                 outputs.keep(numbers, beams)
-                chosen = beams.goes_on.nonzero()[:, 0]
+                chosen = beams.unfinished.nonzero()[:, 0]
                 rows = rows.view(beams.count, beam)[chosen].flatten()
-                fewer = Beams(left, beam, room, device)
+                fewer = Beams(left, beam, max_length, device)
                 fewer.take(beams, chosen, left)
                 beams, numbers, mask = fewer, numbers[chosen], mask[chosen]
                 memory = [layer.index_select(1, chosen) for layer in memory]
@@ -65,7 +65,7 @@ class EagerSearch:
 
 MODES = {
     "eager": lambda model, batch: EagerSearch(model),
-    "graph": lambda model, batch: GraphSearch(model, batch, unchanged),
+    "graph": lambda model, batch: GraphSearch(model, batch, not_compiled),
     "compile": lambda model, batch: GraphSearch(model, batch, compiled),
 }
 
@@ -82,9 +82,9 @@ class Server:
     @torch.no_grad()
     def answer(self, request):
         while True:
-            recorded = self.search.recorded
+            captured = self.search.captured
             seconds, outputs = self.translate(request["sources"], request["beam"])
-            if self.search.recorded == recorded:
+            if self.search.captured == captured:
                 return {"seconds": seconds, "outputs": outputs}
 
     def translate(self, sources, beam):

@@ -1,9 +1,9 @@
 """Beam search on a GPU by CTranslate2, with a model that heedful trained.
 
-    search_ctranslate2.py FOLDER MODE BATCH [DEVICE]    BATCH sentences are decoded together
+    search_ctranslate2.py FOLDER MODE BATCH [DEVICE]    BATCH is the batch size
 
-It answers the requests of search.py. Of the types that it has on the device it uses the one that is fastest with the first request.
-Outputs may differ from ours: its length penalty is a formula of its own, and all sentences of a request have the limit of the longest.
+It answers the requests of search.py. Of the compute types that the device supports it uses the fastest, measured with the first request.
+Outputs may differ from ours: it has a different length penalty, and all sentences of a request have the length limit of the longest one.
 """
 
 import sys
@@ -16,8 +16,8 @@ from ctranslate2_model import convert, name, number
 from exchange import serve
 
 TYPES = ["int8_float16", "int8_bfloat16", "float16", "bfloat16", "float32"]
-ALPHA, BEYOND = 0.6, 50
-# Sentences that types are compared with.
+ALPHA, EXTRA_TOKENS = 0.6, 50
+# Sentences for the comparison of compute types.
 TRIAL = 200
 
 
@@ -52,8 +52,8 @@ class Server:
 
     def translate(self, translator, sources, beam):
         start = time.perf_counter()
-        longest = max(map(len, sources)) + BEYOND
-        # It sorts sentences by length itself.
+        longest = max(map(len, sources)) + EXTRA_TOKENS
+        # CTranslate2 sorts sentences by length itself.
         found = translator.translate_batch(
             sources,
             max_batch_size=self.batch,

@@ -1,4 +1,4 @@
-"""The Transformer of the race of searches, with weights that heedful trained, read from its run's folder."""
+"""The Transformer of the beam search benchmark, with weights from the folder of a heedful run."""
 
 import json
 import struct
@@ -9,8 +9,8 @@ from torch.nn import functional
 
 from transformer import sinusoids
 
-LONGEST = 1024
-KNOWN = {"norm": "post", "positions": "sinusoidal", "tying": "all", "activation": "relu", "window": None}
+MAX_LENGTH = 1024
+SUPPORTED = {"norm": "post", "positions": "sinusoidal", "tying": "all", "activation": "relu", "window": None}
 
 
 def read(path):
@@ -26,25 +26,25 @@ def read(path):
     }
 
 
-def laid_out(name, x):
-    """Linear maps as out x in, vectors as vectors."""
+def to_torch_layout(name, x):
+    """Linear weights as out x in; 1 x d matrices as vectors."""
     if x.dim() == 2 and name.endswith(".weight") and name != "embedding.weight":
         return x.T.contiguous()
     return x.flatten() if x.shape[0] == 1 else x
 
 
 class Model:
-    """bf16 on a GPU; f32 on the CPU, where only the search is tried out."""
+    """bf16 on a GPU; f32 on the CPU, which is only for testing the search."""
 
     def __init__(self, folder, device):
         self.device, self.dtype = device, torch.bfloat16 if device == "cuda" else torch.float32
         self.config = config = json.loads((Path(folder) / "config.json").read_text())
-        for key, wanted in KNOWN.items():
-            if config[key] != wanted:
-                raise ValueError(f"{key} is {config[key]}, this peer knows {wanted} alone")
+        for key, supported in SUPPORTED.items():
+            if config[key] != supported:
+                raise ValueError(f"{key} is {config[key]}, this peer supports only {supported}")
         found = read(Path(folder) / "model.safetensors")
-        self.weights = {name: laid_out(name, x).to(device, self.dtype) for name, x in found.items()}
-        self.positions = sinusoids(LONGEST, config["d_model"]).to(device, self.dtype)
+        self.weights = {name: to_torch_layout(name, x).to(device, self.dtype) for name, x in found.items()}
+        self.positions = sinusoids(MAX_LENGTH, config["d_model"]).to(device, self.dtype)
         self.table, self.heads, self.d = self.weights["embedding.weight"], config["heads"], config["d_model"]
         self.layers = config["decoder_layers"]
 
@@ -64,7 +64,7 @@ class Model:
         return self.norm(x + self.linear(inner, f"{name}.feed_forward.outer"), f"{name}.feed_forward_norm")
 
     def mask(self, real):
-        """What is added to scores: nothing where `real`, else minus infinity."""
+        """The additive mask of scores: 0 where `real`, else minus infinity."""
         return torch.zeros_like(real, dtype=self.dtype).masked_fill(~real, -torch.inf)
 
     def encode(self, source, mask):
@@ -80,9 +80,9 @@ class Model:
         return [self.split(self.linear(x, name), 2).contiguous() for name in names]
 
     def decode(self, tokens, position, attend, memory, mask):
-        """Logits after tokens of [sentences, beam], all at `position`, a tensor of one number.
+        """Logits after tokens of [sentences, beam], all at `position`, a tensor with one element.
 
-        `attend(layer, q, kv)` keeps keys and values of [2, sentences * beam, heads, 1, d] and attends to all of its past.
+        `attend(layer, q, kv)` appends keys and values of [2, sentences * beam, heads, 1, d] to the KV cache and attends to all of it.
         """
         sentences, beam = tokens.shape
         x = self.table[tokens].view(sentences * beam, 1, self.d) * self.d**0.5 + self.positions.index_select(0, position)

@@ -1,15 +1,15 @@
 """One training step of a recurrent encoder-decoder with additive attention in PyTorch: forward, backward, Adam.
 
-{"op": "build", "d", "vocabulary", "dtype": "f32" | "bf16", "lengths": [[source, target], …]} makes a model and its batch and
+{"op": "build", "d", "vocabulary", "dtype": "f32" | "bf16", "lengths": [[source, target], …]} builds a model and its batch and
 answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. With "device": "cuda" and a "mode" it trains on a GPU
 (gpu_steps.py), where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of some steps, and "dtype" may be "f16".
 
-The encoder is nn.LSTM on packed sequences. The decoder has to go step by step: keys and the input side of the gates are
-projected once, the query and the state's side of the gates are one product, pairs are sorted by the target's length so that a
-step computes only those that still have a token, and keys are cut to the longest source among them.
+The encoder is nn.LSTM on packed sequences. The decoder runs step by step: keys and the input side of the gates are
+projected once, the query and the state's side of the gates are one GEMM, pairs are sorted by target length so that a step
+computes only those that still have a token, and keys are cut to the longest source among them.
 
-Modes: "eager"; "graph"; "compiled", a graph whose decoder step went through torch.compile. Every shape is compiled by itself there, so
-steps compute as many pairs as the next size in ROWS, and those that have no token any more do not count.
+Modes: "eager"; "graph"; "compiled", a graph whose decoder step is compiled with torch.compile. Every shape is compiled separately, so
+the number of pairs of a step is rounded up to the next size in ROWS; finished pairs are computed but ignored.
 """
 
 import math
@@ -24,21 +24,21 @@ from gpu_steps import TYPES, GpuSteps, autocast
 from exchange import serve
 
 SMOOTHING, RATE, DROPOUT = 0.1, 1e-4, 0.2
-# Pairs of a compiled decoder step: few sizes, since each takes its time to compile.
+# Bucket sizes for the pairs of a compiled decoder step: few, because each is compiled separately.
 ROWS = (16, 32)
 
 
 class Batch:
-    """Random tokens, longest target first. Targets lie step by step: the first tokens of all pairs, then the second ones.
+    """Random tokens, longest target first. Targets are stored step by step: the first tokens of all pairs, then the second ones.
 
-    A step computes `rows` of the pairs, of which the first `active` still have a token; `real` says where their tokens lie, and is
-    None where all are.
+    A step computes `rows` pairs; the first `active` of them still have a token. `real` has the indices of their tokens, or is None
+    if no row is padding.
     """
 
     def __init__(self, lengths, vocabulary, generator, device, few_shapes):
         lengths = sorted(lengths, key=lambda pair: -pair[1])
         draw = lambda count: torch.randint(3, vocabulary, (count,), generator=generator).to(device)
-        # The encoder wants the longest source first. Where each one went is looked up here: a graph must not ask the host.
+        # pack_sequence needs the longest source first. The order is computed here: a graph must not synchronize with the host.
         order = sorted(range(len(lengths)), key=lambda pair: -lengths[pair][0])
         self.source = pack_sequence([draw(lengths[pair][0]) for pair in order])
         self.back = torch.tensor(order).argsort().to(device)
@@ -83,7 +83,7 @@ class Seq2Seq(nn.Module):
         values, h, c = self.encode(batch)
         keys = self.key(values)
         embedded = self.embed(batch.target)
-        # Cast here: what is compiled would cast them at every step.
+        # Cast once: the compiled step would cast them every time.
         weights = [weight.to(TYPES.get(dtype, weight.dtype)) for weight in self.recurrent_weights()]
         states, contexts = [], []
         inputs = self.from_input(embedded).split(batch.rows)
@@ -103,14 +103,14 @@ class Seq2Seq(nn.Module):
 
 
 def decoder_step(gates, h, c, keys, values, padding, from_state, from_context, score):
-    """One token of all pairs: the next state, the next memory cell and what was attended to."""
+    """One token of all pairs: the next hidden state, the next cell state and the attention context."""
     query, recurrent = functional.linear(h, from_state).split([h.shape[1], 4 * h.shape[1]], -1)
     scores = functional.linear((query[:, None] + keys).tanh(), score).squeeze(-1)
     weights = scores.masked_fill(padding, -math.inf).softmax(-1)
     context = torch.bmm(weights[:, None].to(values.dtype), values).squeeze(1)
-    take, keep, new, show = (gates + recurrent + functional.linear(context, from_context)).chunk(4, -1)
-    c = keep.sigmoid() * c + take.sigmoid() * new.tanh()
-    return show.sigmoid() * c.tanh(), c, context
+    input_gate, forget_gate, candidate, output_gate = (gates + recurrent + functional.linear(context, from_context)).chunk(4, -1)
+    c = forget_gate.sigmoid() * c + input_gate.sigmoid() * candidate.tanh()
+    return output_gate.sigmoid() * c.tanh(), c, context
 
 
 class Run:
@@ -156,7 +156,7 @@ class Server:
             case "round":
                 return self.run.steps.round(request["seconds"])
             case other:
-                raise ValueError(f"no operation {other!r}")
+                raise ValueError(f"unknown operation {other!r}")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
 """The engine of LibreTranslate behind a minimal web server: CTranslate2 with dynamic batching in a FastAPI app.
 
-{"op": "load", "folder": F, "computes": ["float32", "int8", …], "threads": n, "beam": n, "alpha": a, "longest": tokens of an output at most,
-"wait_ms": w} converts a model that heedful trained and answers {"computes"}, those of the types that it has on this CPU;
+{"op": "load", "folder": F, "computes": ["float32", "int8", …], "threads": n, "beam": n, "alpha": a, "longest": maximum output tokens,
+"wait_ms": w} converts a heedful model and answers {"computes"}, those of the compute types that this CPU supports;
 {"op": "trial", "way": way, "sources": [[id, …], …], "batch": n} translates them in batches of n sentences and answers {"seconds"};
-{"op": "start", "way": way, "batch": n} starts a server that computes so in batches of n sentences at most and answers {"port"}, and ends the one
-before; {"op": "translate", "sources": [[id, …], …]} translates without the server and answers {"outputs"};
+{"op": "start", "way": way, "batch": n} starts a server with this configuration and batches of at most n sentences, stops the previous one, and
+answers {"port"}; {"op": "translate", "sources": [[id, …], …]} translates without the server and answers {"outputs"};
 {"op": "memory"} answers {"bytes"}, the peak of this process.
 
-A way is as in translate.py: a type and a split of the threads, of which the bench takes the fastest for each number of clients. A batch is
-divided evenly among the workers. Scores are returned, because ours computes them too.
+A "way" is a configuration as in translate.py: a compute type and a split of the threads. The bench chooses the fastest for each number of clients. A batch is
+divided evenly among the workers. Scores are returned, because heedful computes them too.
 
-POST /translate {"ids": [id, …]} answers {"ids": [id, …]}: tokens in and out, so the peer is spared the tokenizing. Requests that come within `wait_ms`
-of the first, or while a batch is at work, make a batch together.
+POST /translate {"ids": [id, …]} answers {"ids": [id, …]}: tokens in and out, so the peer does not tokenize. Requests that arrive within `wait_ms` of
+the first, or while a batch is computed, form a batch.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ from exchange import peak_memory, serve
 
 class Engine:
     def __init__(self, request):
-        self.place = tempfile.TemporaryDirectory()
-        self.model = Path(self.place.name) / "model"
+        self.temp = tempfile.TemporaryDirectory()
+        self.model = Path(self.temp.name) / "model"
         self.model.mkdir()
         convert(request["folder"], self.model)
         self.threads, self.wait = request["threads"], request["wait_ms"] / 1000
@@ -43,7 +43,7 @@ class Engine:
         self.computes = [compute for compute in request["computes"] if compute in known]
         self.way = None
 
-    def take(self, way, batch):
+    def configure(self, way, batch):
         self.batch = batch
         if way != self.way:
             self.translator, self.workers = opened(self.model, way, self.threads)
@@ -100,8 +100,8 @@ def application(engine):
 
 
 def start(engine):
-    """Serves on a free port of the loopback, in a thread; gives the port and the server."""
-    # Named as TCP: only then does asyncio send small answers at once, instead of after 40 ms.
+    """Serves on a free loopback port, in a thread; returns the port and the server."""
+    # With an explicit IPPROTO_TCP asyncio sets TCP_NODELAY; otherwise small answers are delayed by 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen(1024)
@@ -112,24 +112,24 @@ def start(engine):
     return listener.getsockname()[1], server
 
 
-NOW = {}
+STATE = {}
 
 
 def answer(request):
     if request["op"] == "load":
-        NOW["engine"] = Engine(request)
-        return {"computes": NOW["engine"].computes}
+        STATE["engine"] = Engine(request)
+        return {"computes": STATE["engine"].computes}
     if request["op"] == "memory":
         return {"bytes": peak_memory()}
-    engine = NOW["engine"]
+    engine = STATE["engine"]
     if request["op"] == "trial":
-        engine.take(request["way"], request["batch"])
+        engine.configure(request["way"], request["batch"])
         return {"seconds": engine.trial(request["sources"])}
     if request["op"] == "start":
-        if "server" in NOW:
-            NOW.pop("server").should_exit = True
-        engine.take(request["way"], request["batch"])
-        port, NOW["server"] = start(engine)
+        if "server" in STATE:
+            STATE.pop("server").should_exit = True
+        engine.configure(request["way"], request["batch"])
+        port, STATE["server"] = start(engine)
         return {"port": port}
     return {"outputs": engine.translate(request["sources"])}
 

@@ -1,7 +1,7 @@
 """One training step in PyTorch: forward, backward, Adam.
 
-{"op": "build", "size": "small" | "base", "dtype": "f32" | "bf16", "batches": [[[source, target], …], …]} makes a model and
-its batches, given as lengths, and answers {"parameters", "way": the attention kernel it found fastest}; {"op": "step", "batch": i} answers {"seconds", "loss"}; {"op": "memory"} answers {"bytes"}, the
+{"op": "build", "size": "small" | "base", "dtype": "f32" | "bf16", "batches": [[[source, target], …], …]} builds a model and
+its batches, given as lengths, and answers {"parameters", "way": the fastest attention kernel}; {"op": "step", "batch": i} answers {"seconds", "loss"}; {"op": "memory"} answers {"bytes"}, the
 peak of this process; {"op": "quit"} ends it.
 """
 
@@ -16,20 +16,20 @@ from exchange import peak_memory, serve
 from transformer import SIZES, Transformer
 
 SMOOTHING, RATE = 0.1, 1e-4
-# Neither wins everywhere: at 32 tokens in bf16 the flash kernel's backward took a quarter of the step and the plain formula won.
+# Neither is always faster: at 32 tokens in bf16 the flash kernel's backward took a quarter of the step and the math kernel was faster.
 ATTENTIONS = {"flash": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}
 TRIALS = 3
 
 
 class Batch:
-    """Random tokens, padded to the longest in the batch."""
+    """Random tokens, padded to the longest sequence of the batch."""
 
     def __init__(self, lengths, vocabulary, generator):
         source, target = torch.tensor(lengths).unbind(1)
         draw = lambda lengths: torch.randint(3, vocabulary, (len(lengths), int(lengths.max())), generator=generator)
         self.source, self.target = draw(source), draw(target)
         labels = draw(target).flatten()
-        # No mask where nothing is padded: PyTorch's attention is faster without one.
+        # No mask without padding: PyTorch's attention is faster without one.
         source_real = torch.arange(self.source.shape[1]) < source[:, None]
         self.source_mask = None if bool(source_real.all()) else source_real[:, None, None, :]
         target_real = (torch.arange(self.target.shape[1]) < target[:, None]).flatten()
@@ -49,7 +49,7 @@ class Run:
         self.attention = self.fastest_attention()
 
     def fastest_attention(self):
-        """The kernel with the quickest of a few alternating steps; the first step of all warms up and does not count."""
+        """The kernel with the fastest of a few alternating steps; the first step of each is a warm-up."""
         times = {name: [] for name in ATTENTIONS}
         for trial in range(TRIALS):
             for self.attention in ATTENTIONS:
@@ -80,7 +80,7 @@ class Server:
     def answer(self, request):
         match request["op"]:
             case "build":
-                self.run = None  # the old model goes before the new one comes
+                self.run = None  # frees the old model before the new one is built
                 self.run = Run(request["size"], request["dtype"], request["batches"])
                 count = sum(p.numel() for p in self.run.model.parameters())
                 return {"parameters": count, "way": f"{self.run.attention} attention"}
@@ -89,7 +89,7 @@ class Server:
             case "memory":
                 return {"bytes": peak_memory()}
             case other:
-                raise ValueError(f"no operation {other!r}")
+                raise ValueError(f"unknown operation {other!r}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What the quality studies share: the token ids and settings of a heedful run, and a training loop that follows them.
+"""Shared code of the quality studies: the token ids and settings of a heedful run, and a training loop that follows them.
 
 The peer reads the run's own `corpus.bin`, `config.json` and `recipe.toml`, so both sides have the same tokens, sizes, batches by
-tokens, steps, schedule and optimizer. Initial values, dropout and the order of batches are drawn anew; products are f32.
+tokens, steps, schedule and optimizer. Initialization, dropout and the order of batches are drawn independently; GEMMs are f32.
 """
 
 import argparse
@@ -15,12 +15,12 @@ from pathlib import Path
 import torch
 
 BOS = 1
-# A study asks how good a model becomes, not how fast: any machine will do.
+# A study compares quality, not speed: it may run on any device.
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Run:
-    """A folder that `heedful train` left."""
+    """The folder of a `heedful train` run."""
 
     def __init__(self, folder):
         folder = Path(folder)
@@ -30,7 +30,7 @@ class Run:
 
 
 def read_corpus(path):
-    """[(source ids, target ids), …] of a file of token ids: blocks of LEB128 numbers, then where they lie as JSON."""
+    """[(source ids, target ids), …] of a file of token ids: blocks of LEB128 integers, then an index of the blocks as JSON."""
     data = Path(path).read_bytes()
     (length,) = struct.unpack("<Q", data[-24:-16])
     examples = []
@@ -53,7 +53,7 @@ def leb128(data):
 
 
 def cut(examples, batch_tokens):
-    """Neighbours together, as many as have at most `batch_tokens` tokens on either side."""
+    """Batches of neighbouring examples with at most `batch_tokens` tokens on each side."""
     batches, batch, totals = [], [], [0, 0]
     for example in examples:
         sizes = [len(example[0]), len(example[1]) + 1]
@@ -70,7 +70,7 @@ def by_length(examples):
 
 
 def endless_batches(examples, batch_tokens, seed):
-    """Epoch after epoch: shuffled, similar lengths together, the batches shuffled again."""
+    """Epoch after epoch: examples are shuffled and batched by similar length, then the batches are shuffled."""
     order = random.Random(seed)
     while True:
         examples = examples[:]
@@ -81,13 +81,13 @@ def endless_batches(examples, batch_tokens, seed):
 
 
 def rate(training, step):
-    """The cosine schedule, the one that the studies use."""
+    """The cosine schedule, the only one the studies use."""
     assert training["schedule"] == "cosine", training["schedule"]
-    peak, floor, warmup, total = (training[key] for key in ("peak", "floor", "warmup", "steps"))
+    peak, floor, warmup, total = (training[key] for key in ("lr", "min_lr", "warmup", "steps"))
     if step <= warmup:
         return peak * step / warmup
-    way = min(1.0, (step - warmup) / max(1, total - warmup))
-    return floor + (peak - floor) * 0.5 * (1.0 + math.cos(math.pi * way))
+    progress = min(1.0, (step - warmup) / max(1, total - warmup))
+    return floor + (peak - floor) * 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
 def train(model, run, loss_of, seed):
@@ -111,7 +111,7 @@ def train(model, run, loss_of, seed):
 
 
 def padded(rows):
-    """Lists of ids as one tensor, and (on the CPU, where packing wants it) how long each is."""
+    """Lists of ids as one padded tensor, and their lengths (on the CPU, which packing requires)."""
     lengths = torch.tensor([len(row) for row in rows])
     ids = torch.zeros(len(rows), int(lengths.max()), dtype=torch.long)
     for row, out in zip(rows, ids):

@@ -1,6 +1,6 @@
 """The classifier of a heedful run, trained again in PyTorch on the same tokens: `study_classify.py RUN TEST [--seed N]`.
 
-TEST is a run over the held-out texts, of which nothing but its `corpus.bin` is used. Prints one line of JSON: accuracy and macro F1
+TEST is a run on the held-out texts; only its `corpus.bin` is used. Prints one line of JSON: accuracy and macro F1
 in percent.
 """
 
@@ -29,11 +29,11 @@ def main():
     with torch.no_grad():
         for batch in cut(by_length(test), run.training["batch_tokens"]):
             logits, labels = logits_and_labels(batch)
-            for meant, said in zip(labels.tolist(), logits.argmax(-1).tolist()):
-                confusion[meant, said] += 1
-    right = confusion.diag()
-    f1 = 2 * right / (confusion.sum(0) + confusion.sum(1)).clamp(min=1)
-    found = {"accuracy": 100 * float(right.sum() / confusion.sum()), "macro_f1": 100 * float(f1.mean())}
+            for label, predicted in zip(labels.tolist(), logits.argmax(-1).tolist()):
+                confusion[label, predicted] += 1
+    correct = confusion.diag()
+    f1 = 2 * correct / (confusion.sum(0) + confusion.sum(1)).clamp(min=1)
+    found = {"accuracy": 100 * float(correct.sum() / confusion.sum()), "macro_f1": 100 * float(f1.mean())}
     found = {name: round(value, 2) for name, value in found.items()}
     print(json.dumps({"run": given.run, "seed": given.seed} | found | {"seconds": round(time.perf_counter() - start, 1)}), flush=True)
 

@@ -1,6 +1,6 @@
-"""The texts of the studies as heedful reads them: `study_data.py DATA OUT`.
+"""Converts the data sets of the studies to heedful's text formats: `study_data.py DATA OUT`.
 
-DATA has a folder for each data set, its files compressed with xz and line by line aligned: SPLIT.txt.xz and SPLIT.label.xz.
+DATA has a folder for each data set, with line-aligned files compressed with xz: SPLIT.txt.xz and SPLIT.label.xz.
 """
 
 import lzma

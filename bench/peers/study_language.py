@@ -1,7 +1,7 @@
 """The language model of a heedful run, trained again in PyTorch on the same blocks: `study_language.py RUN VALID [--seed N]`.
 
-VALID is a run over the held-out text, of which nothing but its `corpus.bin` is used. Prints one line of JSON: the perplexity of a
-token, every block beginning with <bos>.
+VALID is a run on the held-out text; only its `corpus.bin` is used. Prints one line of JSON: the perplexity per token, with <bos> at
+the start of every block.
 """
 
 import json
@@ -17,7 +17,7 @@ from study import BOS, DEVICE, Run, arguments, by_length, cut, padded, read_corp
 
 
 class LanguageModel(nn.Module):
-    """A decoder without a source; its embedding is its output projection."""
+    """A decoder without a source; embedding and output projection are tied."""
 
     def __init__(self, stack):
         super().__init__()
@@ -50,8 +50,8 @@ def main():
     total = tokens = 0
     with torch.no_grad():
         for batch in cut(by_length(valid), run.training["batch_tokens"]):
-            told = nats(batch)
-            total, tokens = total + float(told.double().sum()), tokens + told.numel()
+            losses = nats(batch)
+            total, tokens = total + float(losses.double().sum()), tokens + losses.numel()
     found = {"perplexity": round(math.exp(total / tokens), 3), "tokens": tokens, "seconds": round(time.perf_counter() - start, 1)}
     print(json.dumps({"run": given.run, "seed": given.seed} | found), flush=True)
 

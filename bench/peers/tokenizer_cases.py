@@ -1,8 +1,8 @@
-"""What SentencePiece and tokenizers say about texts, for the test `originals` of heedful's tokenizers.
+"""Reference ids of SentencePiece and tokenizers, for the test `originals` of heedful's tokenizers.
 
     python3 tokenizer_cases.py FOLDER --texts a.txt b.txt --models source.spm "sentencepiece.model+vocabulary.json" tokenizer.json
 
-A vocabulary after a `+` is the list of the model's tokens, whose places are the ids. Needs `pip install sentencepiece tokenizers`.
+A vocabulary after a `+` is the list of the model's tokens; the index of a token is its id. Needs `pip install sentencepiece tokenizers`.
 """
 
 import argparse
@@ -16,16 +16,16 @@ import tokenizers
 def of_sentencepiece(model, tokens, texts):
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     names = [processor.id_to_piece(i) for i in range(len(processor))]
-    place = {name: i for i, name in enumerate(names if tokens is None else tokens)}
-    unknown = place[names[processor.unk_id()]]
+    id_of = {name: i for i, name in enumerate(names if tokens is None else tokens)}
+    unknown = id_of[names[processor.unk_id()]]
     if tokens is None:
-        # Not by the pieces' text: that of an unknown piece is the text itself.
+        # By id: the text of an unknown piece would be the input text.
         found = [[names[i] for i in processor.encode(text)] for text in texts]
     else:
-        # By it, as those do who give a model pieces: it may know what SentencePiece does not.
+        # By text, as programs with their own vocabulary do: it may contain pieces that SentencePiece's does not.
         found = [processor.encode(text, out_type=str) for text in texts]
-    ids = [[place.get(piece, unknown) for piece in line] for line in found]
-    known = [[piece for piece in line if place.get(piece, unknown) != unknown] for line in found]
+    ids = [[id_of.get(piece, unknown) for piece in line] for line in found]
+    known = [[piece for piece in line if id_of.get(piece, unknown) != unknown] for line in found]
     return ids, [processor.decode(line) if line else "" for line in known]
 
 

@@ -1,4 +1,4 @@
-"""The Transformer of the training bench, as one would write it for speed in PyTorch: fused projections, fused attention."""
+"""The Transformer of the training bench, written for speed in PyTorch: fused projections, fused attention."""
 
 import math
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class Size(NamedTuple):
 
 
 SIZES = {"small": Size(256, 1024, 3, 4), "base": Size(512, 2048, 6, 8)}
-DROPOUT, LONGEST = 0.1, 512
+DROPOUT, MAX_LENGTH = 0.1, 512
 
 
 class Attention(nn.Module):
@@ -73,15 +73,15 @@ class Transformer(nn.Module):
         nn.init.normal_(self.embedding.weight, std=size.width**-0.5)
         self.encoder = nn.ModuleList(Layer(size, False, attention) for _ in range(size.layers))
         self.decoder = nn.ModuleList(Layer(size, True, attention) for _ in range(size.layers))
-        self.register_buffer("positions", sinusoids(LONGEST, size.width))
+        self.register_buffer("positions", sinusoids(MAX_LENGTH, size.width))
 
     def forward(self, source, source_mask, target, real):
-        """Logits of the real target tokens; `real` indexes them in the flattened batch, None when all are."""
+        """Logits of the real target tokens; `real` has their indices in the flattened batch, or is None without padding."""
         memory = self.embed(source)
         for layer in self.encoder:
             memory = layer(memory, source_mask)
         x = self.embed(target)
-        # Target padding comes after every real token, so the causal mask alone already hides it.
+        # Target padding comes after all real tokens, so the causal mask already hides it.
         for layer in self.decoder:
             x = layer(x, None, memory, source_mask)
         x = x.flatten(0, 1)

@@ -1,14 +1,14 @@
-"""CTranslate2 on a model that heedful wrote, batch by batch.
+"""CTranslate2 with a heedful model, batch by batch.
 
-{"op": "types"} answers {"types": [compute type, …]}, what it computes in on this CPU, and {"version"};
-{"op": "convert", "folder": F, "into": G} writes the model of F into G, once for each form that its weights have on disk;
+{"op": "types"} answers {"types": [compute type, …]}, those that this CPU supports, and {"version"};
+{"op": "convert", "folder": F, "into": G} converts the model of F to G, once for each storage format of the weights;
 {"op": "open", "folder": G, "compute": way, "threads": n} opens it and answers {"seconds"}; {"op": "close", "compute": way} closes it;
 {"op": "translate", "compute": way, "batches": [[[id, …], …], …], "beam": n, "alpha": a, "shortest": n, "longest": n, "seconds": s, "outputs": bool}
 translates all batches, and again until s seconds have passed; it answers {"times": [seconds of a batch, …], "tokens": of one pass,
-"outputs": [[id, …], …] of one pass, if wanted}.
+"outputs": [[id, …], …] of one pass, if requested}.
 
-A way is a type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four workers of two threads each). A batch is divided evenly
-among the workers. Scores are returned, because ours computes them too.
+A "way" is a compute type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four workers of two threads each). A batch is divided evenly
+among the workers. Scores are returned, because heedful computes them too.
 """
 
 import time
@@ -23,7 +23,7 @@ OPEN = {}
 
 
 def stored(compute):
-    """The form on disk that a compute type reads without converting it."""
+    """The storage format of the weights that a compute type loads without conversion."""
     return compute.split("_")[0]
 
 
@@ -36,10 +36,10 @@ def types():
 def convert(folder, into):
     from ctranslate2_model import convert
 
-    for form in {stored(compute) for compute in types()}:
-        place = Path(into) / form
-        place.mkdir()
-        convert(folder, place, None if form == "float32" else form)
+    for format in {stored(compute) for compute in types()}:
+        target = Path(into) / format
+        target.mkdir()
+        convert(folder, target, None if format == "float32" else format)
 
 
 def open_model(folder, way, threads):

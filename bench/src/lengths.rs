@@ -1,4 +1,4 @@
-//! Sentence lengths as real text has them.
+//! Sentence lengths distributed as in real text.
 
 use heedful_tensor::random::Stream;
 

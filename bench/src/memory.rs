@@ -2,12 +2,12 @@
 
 use anyhow::{Context, Result};
 
-/// The most memory that this process ever held, in bytes.
+/// The peak resident memory of this process, in bytes.
 pub fn peak_memory() -> Result<u64> {
     status("VmHWM:")
 }
 
-/// The memory that this process holds now, in bytes.
+/// The current resident memory of this process, in bytes.
 pub fn resident_memory() -> Result<u64> {
     status("VmRSS:")
 }

@@ -1,7 +1,7 @@
 //! Paired measurement: heedful and the peer alternate in rounds.
 //!
-//! A shared machine has fast and slow phases that last longer than a round. Two runs made at different times compare the phases;
-//! the ratio inside a round compares the programs, and its median is what we report.
+//! A shared machine has fast and slow phases that last longer than a round. Two runs at different times would
+//! compare the phases; the ratio within a round compares the programs, and its median is reported.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -20,13 +20,13 @@ pub struct Paired {
     pub peer: Vec<f64>,
 }
 
-/// One side of a race: does its work once and returns the seconds that the work itself took.
+/// One side of a race: does its work once and returns its seconds.
 pub type Turn<'a> = Box<dyn FnMut() -> Result<f64> + 'a>;
 
 /// Runs `rounds` rounds in which every side has one turn, and returns each side's seconds.
 ///
-/// The order changes from round to round, so that no side always inherits another's caches and clock frequency. The
-/// caller warms up all sides first.
+/// The order alternates from round to round, so that no side always inherits the caches and the clock
+/// frequency of another. The caller warms up all sides first.
 pub fn take_turns(rounds: usize, sides: &mut [Turn<'_>]) -> Result<Vec<Vec<f64>>> {
     let mut seconds = vec![Vec::with_capacity(rounds); sides.len()];
     for round in 0..rounds {
@@ -42,7 +42,7 @@ pub fn take_turns(rounds: usize, sides: &mut [Turn<'_>]) -> Result<Vec<Vec<f64>>
     Ok(seconds)
 }
 
-/// [`take_turns`] between two.
+/// [`take_turns`] with two sides.
 pub fn race(
     rounds: usize,
     ours: impl FnMut() -> Result<f64>,
@@ -60,37 +60,38 @@ impl Paired {
     }
 }
 
-/// A set of measurements in four numbers.
+/// The quartiles and the range of a set of measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quartiles {
-    /// The smallest.
-    pub least: f64,
-    /// A quarter lies below.
+    /// The minimum.
+    pub min: f64,
+    /// The 25th percentile.
     pub p25: f64,
-    /// The middle.
+    /// The median.
     pub median: f64,
-    /// A quarter lies above.
+    /// The 75th percentile.
     pub p75: f64,
-    /// The largest.
-    pub most: f64,
+    /// The maximum.
+    pub max: f64,
 }
 
 impl Quartiles {
     /// Interpolates between adjacent values. Panics on an empty set.
     pub fn of(values: &[f64]) -> Self {
         let at = |share| quantile(values, share);
-        Self { least: at(0.0), p25: at(0.25), median: at(0.5), p75: at(0.75), most: at(1.0) }
+        Self { min: at(0.0), p25: at(0.25), median: at(0.5), p75: at(0.75), max: at(1.0) }
     }
 }
 
-/// The value below which this share of them lies, interpolated between adjacent ones. Panics on an empty set.
+/// A quantile of the values (`share` in `[0, 1]`), interpolated between adjacent values. Panics on an empty
+/// set.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     assert!(!values.is_empty(), "a quantile of no measurements");
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let place = share * (sorted.len() - 1) as f64;
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    below + (above - below) * place.fract()
+    let position = share * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    below + (above - below) * position.fract()
 }
 
 #[cfg(test)]
@@ -100,13 +101,13 @@ mod tests {
     #[test]
     fn quartiles_interpolate() {
         let quartiles = Quartiles::of(&[4.0, 1.0, 3.0, 2.0]);
-        let expected = Quartiles { least: 1.0, p25: 1.75, median: 2.5, p75: 3.25, most: 4.0 };
+        let expected = Quartiles { min: 1.0, p25: 1.75, median: 2.5, p75: 3.25, max: 4.0 };
         assert_eq!(quartiles, expected);
         assert_eq!(Quartiles::of(&[7.0]).p75, 7.0);
     }
 
     #[test]
-    fn a_race_takes_turns_and_alternates_who_starts() {
+    fn a_race_alternates_which_side_starts() {
         let order = std::cell::RefCell::new(String::new());
         let turn = |name: char, seconds: f64| {
             order.borrow_mut().push(name);

@@ -43,7 +43,7 @@ impl Peer {
         Self::spawn(name, &mut command)
     }
 
-    /// The words of the command that [`Peer::start`] runs.
+    /// The command line that [`Peer::start`] runs.
     pub fn script(name: &str) -> Result<[OsString; 3]> {
         let python = std::env::var_os("HEEDFUL_BENCH_PYTHON")
             .context("HEEDFUL_BENCH_PYTHON is not set; run the bench as `cargo xtask bench NAME`")?;
@@ -51,18 +51,18 @@ impl Peer {
         Ok([python, "-B".into(), Self::folder().join(format!("{name}.py")).into()])
     }
 
-    /// Where the scripts are: in the folder that `HEEDFUL_BENCH_PEERS` names, beside the program, as on a machine without the
-    /// sources, or in the sources.
+    /// The folder of the scripts: `HEEDFUL_BENCH_PEERS`, or `peers` next to the program (on a machine without
+    /// the sources), or the one in the sources.
     pub fn folder() -> PathBuf {
-        let beside =
+        let next_to_program =
             || Some(std::env::current_exe().ok()?.with_file_name("peers")).filter(|peers| peers.is_dir());
         std::env::var_os("HEEDFUL_BENCH_PEERS")
             .map(PathBuf::from)
-            .or_else(beside)
+            .or_else(next_to_program)
             .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("peers"))
     }
 
-    /// Starts any program that answers as peers do.
+    /// Starts any program that speaks the peers' protocol.
     pub fn spawn(name: &str, command: &mut Command) -> Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("could not start the peer {name}"))?;
@@ -79,12 +79,12 @@ impl Peer {
         requests.flush()?;
         let mut line = String::new();
         if self.answers.read_line(&mut line)? == 0 {
-            bail!("the peer {name} ended without an answer to {}", beginning(&request.to_string()));
+            bail!("the peer {name} ended without an answer to {}", shortened(&request.to_string()));
         }
         let answer: Value = serde_json::from_str(&line)
-            .with_context(|| format!("the peer {name} answered what is not JSON: {}", line.trim_end()))?;
+            .with_context(|| format!("the answer of the peer {name} is not JSON: {}", line.trim_end()))?;
         if let Some(error) = answer["error"].as_str() {
-            bail!("the peer {name} failed at {}: {error}", beginning(&request.to_string()));
+            bail!("the peer {name} failed at {}: {error}", shortened(&request.to_string()));
         }
         Ok(answer)
     }
@@ -103,13 +103,13 @@ impl Peer {
     }
 }
 
-/// As much of a request as an error message needs.
-fn beginning(request: &str) -> String {
-    const ENOUGH: usize = 300;
-    if request.chars().count() <= ENOUGH {
+/// A request, shortened for an error message.
+fn shortened(request: &str) -> String {
+    const MAX_CHARS: usize = 300;
+    if request.chars().count() <= MAX_CHARS {
         return request.to_owned();
     }
-    request.chars().take(ENOUGH).chain(['…']).collect()
+    request.chars().take(MAX_CHARS).chain(['…']).collect()
 }
 
 impl Drop for Peer {

@@ -1,4 +1,4 @@
-//! The results of a bench: a table for people, then one line of JSON per cell for programs.
+//! The results of a bench: a table for people, and one line of JSON for each cell for programs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,26 +14,27 @@ pub struct Cell {
     bench: String,
     name: String,
     unit: &'static str,
-    best: Best,
+    better: Better,
     ours: Quartiles,
     peer: Quartiles,
     ratio: Quartiles,
 }
 
-/// Which of several measurements is the best.
+/// Whether higher or lower measurements are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Best {
-    Most,
-    Least,
+enum Better {
+    Higher,
+    Lower,
 }
 
 impl Cell {
-    /// A cell of paired turns, each of which does `work` units: `tokens/s`, `GFLOP/s`. Its ratio is our speed over the peer's.
+    /// A rate, such as `tokens/s`, from paired turns of `work` units each. Its ratio is our speed over the
+    /// peer's.
     pub fn rate(bench: &str, name: &str, unit: &'static str, work: f64, paired: &Paired) -> Self {
         Self::rates(bench, name, unit, [work; 2], paired)
     }
 
-    /// The same where both sides did not do the same amount of it: our units, and the peer's.
+    /// As [`Cell::rate`] if the sides do different amounts of work: our units, and the peer's.
     pub fn rates(bench: &str, name: &str, unit: &'static str, work: [f64; 2], paired: &Paired) -> Self {
         let rates = |seconds: &[f64], work: f64| -> Vec<f64> { seconds.iter().map(|s| work / s).collect() };
         let [ours, peer] = [rates(&paired.ours, work[0]), rates(&paired.peer, work[1])];
@@ -42,28 +43,28 @@ impl Cell {
             bench: bench.to_owned(),
             name: name.to_owned(),
             unit,
-            best: Best::Most,
+            better: Better::Higher,
             ours: Quartiles::of(&ours),
             peer: Quartiles::of(&peer),
             ratio: Quartiles::of(&ratios),
         }
     }
 
-    /// A cell of what is better the less it is: seconds, bytes. Its ratio is the peer's over ours, so that more is better
-    /// here too.
+    /// A cost, such as seconds or bytes, where lower is better. Its ratio is the peer's cost over ours, so
+    /// that a higher ratio is better here too.
     pub fn cost(bench: &str, name: &str, unit: &'static str, paired: &Paired) -> Self {
         Self {
             bench: bench.to_owned(),
             name: name.to_owned(),
             unit,
-            best: Best::Least,
+            better: Better::Lower,
             ours: Quartiles::of(&paired.ours),
             peer: Quartiles::of(&paired.peer),
             ratio: Quartiles::of(&paired.ratios()),
         }
     }
 
-    /// A cell of one number each, in bytes.
+    /// One measurement of memory of each side, in bytes.
     pub fn memory(bench: &str, name: &str, ours: f64, peer: f64) -> Self {
         let [ours, peer] = [ours, peer].map(|bytes| vec![bytes / f64::from(1 << 20)]);
         Self::cost(bench, name, "MiB", &Paired { ours, peer })
@@ -74,7 +75,7 @@ impl Cell {
         &self.name
     }
 
-    /// What it is measured in.
+    /// Its unit.
     pub fn unit(&self) -> &'static str {
         self.unit
     }
@@ -97,7 +98,7 @@ impl Cell {
 
     fn row(&self, width: usize) -> String {
         let four = |q: Quartiles| {
-            let best = if self.best == Best::Most { q.most } else { q.least };
+            let best = if self.better == Better::Higher { q.max } else { q.min };
             format!("{:>9} {:>9} {:>9} {:>9}", short(best), short(q.median), short(q.p25), short(q.p75))
         };
         let ratio = self.ratio;
@@ -120,12 +121,12 @@ pub fn report(bench: &str, cells: &[Cell]) -> Result<()> {
     record(bench, cells)
 }
 
-/// Writes the JSON lines to `target/bench/NAME.jsonl`, or into the folder that `HEEDFUL_BENCH_OUTPUT` names. A long bench
-/// does so whenever it has more cells, so that a run that is stopped leaves those it had.
+/// Writes the JSON lines to `target/bench/NAME.jsonl`, or to the folder `HEEDFUL_BENCH_OUTPUT`. A long bench
+/// calls it after each group of cells, so that an interrupted run keeps its results.
 pub fn record(bench: &str, cells: &[Cell]) -> Result<()> {
     let path = jsonl(bench);
     let folder = path.parent().context("the report has no folder")?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     fs::write(&path, lines(cells)).with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -156,7 +157,7 @@ fn jsonl(bench: &str) -> PathBuf {
     root.join(target).join("bench").join(name)
 }
 
-/// Three or four digits, whatever the size.
+/// Formats a number with three or four digits.
 fn short(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),
@@ -183,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn sides_that_do_different_amounts_are_compared_by_their_rates() {
+    fn sides_with_different_amounts_of_work_are_compared_by_rate() {
         let cell = Cell::rates("translate", "trained", "tokens/s", [6.0, 12.0], &paired());
         // 6, 3 and 1.5 against 6, 2 and 3 a second.
         assert_eq!((cell.ours(), cell.ratio()), (3.0, 1.0));
     }
 
     #[test]
-    fn the_best_of_costs_is_the_least() {
+    fn the_best_cost_is_the_lowest() {
         let cell = Cell::cost("translate", "load", "ms", &paired());
         assert_eq!((cell.ours(), cell.ratio()), (2.0, 2.0));
         let best = cell.row(4).split('|').nth(1).unwrap().split_whitespace().next().unwrap().to_owned();

@@ -15,22 +15,22 @@ use crate::{Allocator, Cell, Paired, Peer, Turn, print, report, take_turns};
 const DEFAULT_ROUNDS: usize = 7;
 const DTYPES: [DType; 2] = [DType::Bf16, DType::F32];
 
-/// Of a turn on a GPU.
+/// Seconds of one turn on a GPU.
 const TURN: f64 = 0.5;
-/// Steps on a GPU before anything counts: seen, recorded, replayed.
+/// Warm-up steps on a GPU, in which CUDA graphs are captured and replayed.
 const WARM_UPS: usize = 6;
 
-/// What is trained: one batch of so many tokens.
+/// A training benchmark: one batch, trained again and again.
 pub struct TrainingRace<'a> {
-    /// Of the bench and of its peer's script.
+    /// Name of the bench and of its peer's script.
     pub name: &'a str,
     /// The batch of every step.
     pub batch: &'a Batch,
-    /// The tokens that count.
+    /// The tokens of a step, for tokens per second.
     pub tokens: usize,
-    /// The request, without the type, that builds the peer's model.
+    /// The request that builds the peer's model, without the dtype.
     pub peer: Value,
-    /// How the peer trains on a GPU: its type and its mode, separated by a space.
+    /// The peer's configurations on a GPU, separated by commas: dtype and mode, separated by a space.
     pub gpu_modes: &'a str,
 }
 
@@ -41,7 +41,7 @@ struct Options {
 }
 
 impl Options {
-    /// None where it is not understood.
+    /// `None` if the command line is invalid.
     fn parse() -> Option<Options> {
         let mut options = Options { rounds: DEFAULT_ROUNDS, device: Device::Cpu, modes: None };
         let mut words = std::env::args().skip(1);
@@ -56,8 +56,8 @@ impl Options {
     }
 }
 
-/// Trains on one batch, and reports tokens per second. The number of rounds is the program's first argument; `--device cuda`
-/// may follow, and `--modes` with some of the peer's, separated by commas.
+/// Trains on one batch, and reports tokens per second. The arguments of the program are the number of rounds,
+/// `--device cuda`, and `--modes` with configurations of the peer, separated by commas.
 pub fn race_training<M: Model>(race: &TrainingRace<'_>, model: impl Fn() -> Result<M>) -> Result<()> {
     let &TrainingRace { name, batch, tokens, ref peer, gpu_modes } = race;
     let Some(Options { rounds, device, modes }) = Options::parse() else {
@@ -73,13 +73,13 @@ pub fn race_training<M: Model>(race: &TrainingRace<'_>, model: impl Fn() -> Resu
         let options = TrainerOptions::new(dtype, 1, Schedule::Constant { rate: 1e-4 });
         trainers.push(StepTrainer::new(model()?, options));
         let mut started = Peer::start(name, Allocator::AsInstalled)?;
-        let mut order = peer.clone();
-        order["op"] = json!("build");
-        order["dtype"] = json!(dtype.to_string());
-        started.ask(&order)?;
+        let mut build = peer.clone();
+        build["op"] = json!("build");
+        build["dtype"] = json!(dtype.to_string());
+        started.ask(&build)?;
         peers.push(started);
     }
-    // All in the same rounds, so that every pair of them can be compared.
+    // All sides in the same rounds, so that every pair of them can be compared.
     let mut sides: Vec<Turn<'_>> = Vec::new();
     for trainer in &mut trainers {
         sides.push(Box::new(|| {
@@ -91,7 +91,7 @@ pub fn race_training<M: Model>(race: &TrainingRace<'_>, model: impl Fn() -> Resu
     for peer in &mut peers {
         sides.push(Box::new(|| peer.ask_number(&json!({"op": "step"}), "seconds")));
     }
-    // Two warm-up steps: then the pool and both sides' caches hold every size.
+    // Two warm-up steps fill the memory pool and the caches of both sides.
     take_turns(2, &mut sides)?;
     let seconds = take_turns(rounds, &mut sides)?;
     let mut cells = Vec::new();
@@ -103,8 +103,9 @@ pub fn race_training<M: Model>(race: &TrainingRace<'_>, model: impl Fn() -> Resu
     report(name, &cells)
 }
 
-/// As [`race_training`] on a GPU, where steps are sent one after the other and nobody waits for each. Without a peer
-/// (`HEEDFUL_BENCH_PYTHON` is not set) our side alone, and where its time goes if `HEEDFUL_CUDA_PROFILE=1` asks for it.
+/// As [`race_training`] on a GPU, where steps are submitted without waiting for each. Without a peer
+/// (`HEEDFUL_BENCH_PYTHON` is not set) only our side runs. `HEEDFUL_CUDA_PROFILE=1` prints the time of each
+/// kernel.
 fn race_on_gpu<M: Model>(
     race: &TrainingRace<'_>,
     modes: &str,
@@ -115,7 +116,7 @@ fn race_on_gpu<M: Model>(
     println!("{}, {rounds} rounds", cuda::gpu()?.name());
     let mut peers = Vec::new();
     if std::env::var_os("HEEDFUL_BENCH_PYTHON").is_some() {
-        // All begin to import PyTorch at once.
+        // All peers import PyTorch in parallel.
         for mode in modes.split(',') {
             peers.push((mode, Peer::start(name, Allocator::AsInstalled)?));
         }
@@ -140,14 +141,15 @@ fn race_on_gpu<M: Model>(
     }
     let mut built = Vec::new();
     for (name, mut started) in peers {
-        let (dtype, mode) = name.split_once(' ').with_context(|| format!("`{name}` is no type and mode"))?;
-        let mut order = peer.clone();
-        order["op"] = json!("build");
-        order["dtype"] = json!(dtype);
-        order["device"] = json!("cuda");
-        order["mode"] = json!(mode);
+        let (dtype, mode) =
+            name.split_once(' ').with_context(|| format!("`{name}` is not a dtype and a mode"))?;
+        let mut build = peer.clone();
+        build["op"] = json!("build");
+        build["dtype"] = json!(dtype);
+        build["device"] = json!("cuda");
+        build["mode"] = json!(mode);
         let began = Instant::now();
-        match started.ask(&order) {
+        match started.ask(&build) {
             Ok(_) => {
                 println!("PyTorch {name} is ready after {:.0} s", began.elapsed().as_secs_f64());
                 built.push((name, started));
@@ -178,7 +180,7 @@ fn race_on_gpu<M: Model>(
     Ok(())
 }
 
-/// Seconds of a step, and how many there were.
+/// The mean seconds of a step, and the number of steps.
 fn round_on_gpu<M: Model>(trainer: &mut StepTrainer<M>, batch: &Batch) -> Result<[f64; 2]> {
     let (start, mut steps) = (Instant::now(), 0.0);
     while start.elapsed().as_secs_f64() < TURN {

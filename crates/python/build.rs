@@ -1,4 +1,4 @@
-//! Python's symbols are those of the interpreter that imports the library: Apple's linker has to be told so.
+//! Python's symbols are resolved by the interpreter that imports the library: Apple's linker needs a flag for that.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

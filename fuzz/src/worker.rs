@@ -1,5 +1,5 @@
-//! One target over a range of numbers. A panic is caught and written down; what ends the process, or never ends, is seen by
-//! the process that started it, through the number in a file.
+//! Runs one target over a range of input numbers. Panics are caught and recorded; crashes and hangs are
+//! detected by the parent process, through the current number in a file.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use crate::mutate::input;
 use crate::targets::{Target, Verdict};
 
-/// Findings of one target, after which more would say the same again.
-pub const MOST_PANICS: usize = 10;
+/// The number of findings after which a target stops.
+pub const MAX_PANICS: usize = 10;
 
-/// The message of the latest panic, on whichever thread: the library's own threads survive theirs.
+/// The message of the latest panic on any thread: the library's worker threads survive panics.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// Notes panics instead of printing them.
-pub fn note_panics() {
+/// Records panics instead of printing them.
+pub fn record_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let message = panic.to_string().replace('\n', " ");
         *PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message);
@@ -29,18 +29,19 @@ fn latest_panic() -> Option<String> {
     PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
 }
 
-/// What became of a range of numbers.
+/// The outcome of a range of inputs.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct Outcome {
     /// The first number that was not reached.
     pub next: u64,
-    /// How many inputs were taken, not refused.
-    pub taken: u64,
+    /// The number of accepted inputs.
+    pub accepted: u64,
     /// Numbers and messages of panics.
     pub panics: Vec<(u64, String)>,
 }
 
-/// Runs a target from one number up to another, or until the time is over. `before` is told each number before its turn.
+/// Runs a target over a range of numbers, or until the time is over. `before` is called with each number
+/// first.
 pub fn run(
     target: &Target,
     folder: &Path,
@@ -48,42 +49,42 @@ pub fn run(
     numbers: std::ops::Range<u64>,
     time: Duration,
     mut before: impl FnMut(u64),
-) -> Done {
+) -> Outcome {
     let start = Instant::now();
     let mut opened = (target.open)(folder);
-    let mut done = Done { next: numbers.start, ..Done::default() };
+    let mut outcome = Outcome { next: numbers.start, ..Outcome::default() };
     for number in numbers {
         before(number);
-        let bytes = input(seed, target.name, number, &opened.good, target.words);
-        if let Ok(Verdict::Taken) = catch_unwind(AssertUnwindSafe(|| (opened.read)(&bytes))) {
-            done.taken += 1;
+        let bytes = input(seed, target.name, number, &opened.seeds, target.words);
+        if let Ok(Verdict::Accepted) = catch_unwind(AssertUnwindSafe(|| (opened.read)(&bytes))) {
+            outcome.accepted += 1;
         }
-        done.next = number + 1;
+        outcome.next = number + 1;
         if let Some(message) = latest_panic() {
-            done.panics.push((number, message));
-            // What panicked may be half changed.
+            outcome.panics.push((number, message));
+            // The target's state may be inconsistent after a panic.
             opened = (target.open)(folder);
         }
-        if done.panics.len() == MOST_PANICS || start.elapsed() > time {
+        if outcome.panics.len() == MAX_PANICS || start.elapsed() > time {
             break;
         }
     }
-    done
+    outcome
 }
 
-/// Where a worker says which input it reads.
+/// The file in which a worker stores the number of its current input.
 pub struct Progress(File);
 
 impl Progress {
-    /// A file of eight bytes.
+    /// Creates the file.
     pub fn create(path: &Path) -> std::io::Result<Progress> {
         File::create(path).map(Progress)
     }
 
-    /// Says that it begins with an input.
+    /// Stores the number of the input that begins.
     pub fn at(&mut self, number: u64) {
         let written = self.0.seek(SeekFrom::Start(0)).and_then(|_| self.0.write_all(&number.to_le_bytes()));
-        written.expect("room for eight bytes");
+        written.expect("space for eight bytes");
     }
 
     /// The number in a file; `None` if the worker has not begun.
@@ -92,8 +93,9 @@ impl Progress {
     }
 }
 
-/// Limits what this process may allocate: a length that is believed ends it, instead of the machine.
+/// Limits the memory of this process, so that an allocation of a length from bad input ends the process and
+/// not the machine.
 pub fn limit_memory() {
     const BYTES: u64 = 4 << 30;
-    heedful::system::limit_memory(BYTES).expect("a limit below the present one");
+    heedful::system::limit_memory(BYTES).expect("a limit below the current one");
 }

@@ -1,7 +1,7 @@
-//! Matrix products, ours against PyTorch's, turn by turn: `cargo xtask bench gemm`.
+//! Matrix products, ours against PyTorch's, in alternating turns: `cargo xtask bench gemm`.
 //!
-//! The right matrix is a weight: both sides may lay it out beforehand. The left matrix and the result are row-major in the
-//! cell's type.
+//! The right matrix is a weight: both sides may pack it beforehand. The left matrix and the result are
+//! row-major in the cell's type.
 
 use std::time::Instant;
 
@@ -46,15 +46,16 @@ fn main() -> Result<()> {
 }
 
 fn cell(peer: &mut Peer, dtype: DType, [m, k, n]: [usize; 3], rounds: usize) -> Result<Paired> {
-    let numbers = |n: usize, operation| -> Vec<f32> {
+    let random = |n: usize, operation| -> Vec<f32> {
         let stream = Stream::new(1, 0, operation);
         (0..n as u32).map(|i| stream.uniform(i) - 0.5).collect()
     };
-    let left = Array::from_f32(m, k, &numbers(m * k, 0)).to(dtype);
+    let left = Array::from_f32(m, k, &random(m * k, 0)).to(dtype);
     let rows = if m < 64 { Rows::Few } else { Rows::Many };
-    let right = Packed::new(Matrix::f32(&numbers(k * n, 1), k, n), dtype, rows);
+    let right = Packed::new(Matrix::f32(&random(k * n, 1), k, n), dtype, rows);
     let mut out = Array::zeros(dtype, m, n);
-    // A turn of about ten milliseconds: long against the clock's resolution, short against fluctuations of the machine.
+    // A turn of about ten milliseconds: long compared to the clock's resolution, short compared to the
+    // machine's fluctuations.
     let iterations = (2e9 / (m * k * n) as f64).clamp(3.0, 200.0) as usize;
     let request = json!({"m": m, "k": k, "n": n, "dtype": dtype.to_string(), "iterations": iterations});
     peer.ask(&request)?;

@@ -15,8 +15,7 @@ use serde_json::Value;
 const END: &str = "<!-- end -->";
 
 /// Text in a picture that is a file of its own follows the colours of the page around it.
-const STYLE: &str =
-    "<style>svg{color:#1f2328}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>";
+const STYLE: &str = "<style>svg{color:#1f2328}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>";
 
 fn main() -> Result<()> {
     let folder = folder();
@@ -41,11 +40,14 @@ fn rendered(page: &str) -> Result<(String, BTreeMap<String, String>)> {
     while let Some(line) = lines.next() {
         out += line;
         out += "\n";
-        let Some(comment) = line.strip_prefix("<!-- ").and_then(|line| line.strip_suffix(" -->")) else { continue };
+        let Some(comment) = line.strip_prefix("<!-- ").and_then(|line| line.strip_suffix(" -->")) else {
+            continue;
+        };
         let Some((kind, name)) = comment.split_once(' ') else { continue };
         let file = folder().join("results").join(format!("{name}.json"));
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        let result: Value = serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
+        let result: Value =
+            serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
         match kind {
             "table" => out += &table(&result)?,
             "chart" => {
@@ -74,11 +76,15 @@ fn rows(result: &Value) -> Result<&Vec<Value>> {
 fn table(result: &Value) -> Result<String> {
     let rows = rows(result)?;
     let has = |field: &str| rows.iter().any(|row| !row[field].is_null());
-    let columns: Vec<(&str, &str)> =
-        [("ours", "heedful"), ("peer", "peer"), ("ratio", "ratio (p25 – p75)"), ("peer_settings", "the peer's settings")]
-            .into_iter()
-            .filter(|(field, _)| has(field))
-            .collect();
+    let columns: Vec<(&str, &str)> = [
+        ("ours", "heedful"),
+        ("peer", "peer"),
+        ("ratio", "ratio (p25 – p75)"),
+        ("peer_settings", "the peer's settings"),
+    ]
+    .into_iter()
+    .filter(|(field, _)| has(field))
+    .collect();
     let units: Vec<&str> = rows.iter().filter_map(|row| row["unit"].as_str()).collect();
     let same_unit = units.windows(2).all(|pair| pair[0] == pair[1]);
     let mut out = String::from("\n|");

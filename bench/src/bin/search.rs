@@ -1,11 +1,12 @@
-//! Beam search on a GPU: seconds for a file of sentences, and the latency of single ones.
+//! Beam search on a GPU: seconds for a file of sentences, and the latency of single sentences.
 //!
 //! ```text
 //! search MODEL FILE [--beam N] [--rounds R] [--alone N] [--device cuda|cpu] [--peer PYTHON] [--modes eager:2000,graph:2000,graph:512,compile:512]
 //! ```
 //!
-//! A mode of the peer is how PyTorch runs the model and how many sentences it decodes together, or `ctranslate2` and how many; with an
-//! interpreter that has them it is a race, in which each side has its turn in every round. With `HEEDFUL_CUDA_PROFILE=1` it says where the GPU's time goes.
+//! A mode of the peer is MODE:BATCH, where MODE says how PyTorch runs the model, or is `ctranslate2`. With
+//! `--peer PYTHON` it is a race, in which the sides alternate in every round. `HEEDFUL_CUDA_PROFILE=1` prints
+//! the time of each kernel.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,7 +21,7 @@ use heedful::tensor::{Precision, cuda};
 use heedful_bench::Peer;
 use serde_json::json;
 
-/// A search with a trained model, beside PyTorch's and CTranslate2's
+/// Beam search with a trained model, against PyTorch and CTranslate2
 #[derive(Parser)]
 struct Options {
     model: PathBuf,
@@ -104,7 +105,7 @@ fn main() -> Result<()> {
         Ok((seconds, found)) => {
             let same = found.iter().zip(&outputs).filter(|(found, ours)| found == ours).count();
             println!(
-                "{mode:<18}  {seconds:.3} s the first time; {same} of {} outputs are ours",
+                "{mode:<18}  {seconds:.3} s the first time; {same} of {} outputs are identical to ours",
                 outputs.len()
             );
             true
@@ -125,7 +126,7 @@ fn main() -> Result<()> {
     }
     if !alone.is_empty() {
         let mut ours = Vec::new();
-        // Sizes that were not seen before are recorded first, on both sides.
+        // First a pass to capture CUDA graphs for new sizes, on both sides.
         for source in &alone {
             run(std::slice::from_ref(source))?;
         }
@@ -148,14 +149,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The peer's seconds and outputs.
+/// The peer's first run: its seconds and outputs.
 fn first_time(peer: &mut Peer, sources: &[Vec<u32>], beam: usize) -> Result<(f64, Vec<Vec<u32>>)> {
     let answer = peer.ask(&json!({ "op": "translate", "sources": sources, "beam": beam }))?;
     let seconds = answer["seconds"].as_f64().context("no seconds in the peer's answer")?;
     Ok((seconds, serde_json::from_value(answer["outputs"].clone())?))
 }
 
-/// The median of the times of a sentence, and the time for a token of all.
+/// The median seconds of a sentence, and the mean seconds of a token.
 fn latency(times: &[(f64, usize)]) -> String {
     let mut seconds: Vec<f64> = times.iter().map(|&(seconds, _)| seconds).collect();
     seconds.sort_by(f64::total_cmp);

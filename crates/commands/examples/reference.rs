@@ -9,7 +9,6 @@
 //!
 //! `cargo xtask site` and `cargo xtask dist` run it: `reference FOLDER [MODEL]`; without a model there is no `openapi.json`.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
@@ -58,12 +57,25 @@ fn describe(command: &Command, parent: &str, page: &mut String) {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").trim();
     let _ = write!(page, "\n{level} {name}\n\n{}\n\n```text\n{usage}\n```\n", escaped(&about));
-    let mut groups: BTreeMap<&str, Vec<&Arg>> = BTreeMap::new();
+    let mut groups: Vec<(&str, Vec<&Arg>)> = vec![("Arguments", Vec::new()), ("Options", Vec::new())];
+    let mut has_recipe_keys = false;
     for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
         let usual = if argument.is_positional() { "Arguments" } else { "Options" };
-        groups.entry(argument.get_help_heading().unwrap_or(usual)).or_default().push(argument);
+        let heading = argument.get_help_heading().unwrap_or(usual);
+        // `[training] …` is a section of the recipe, which has a page of its own.
+        if heading.starts_with('[') {
+            has_recipe_keys = true;
+            continue;
+        }
+        match groups.iter_mut().find(|(name, _)| *name == heading) {
+            Some((_, arguments)) => arguments.push(argument),
+            None => groups.push((heading, vec![argument])),
+        }
     }
-    for (heading, arguments) in groups {
+    if has_recipe_keys {
+        page.push_str("\nEvery [key of a recipe](recipe.md) is an option too.\n");
+    }
+    for (heading, arguments) in groups.into_iter().filter(|(_, arguments)| !arguments.is_empty()) {
         let _ = write!(page, "\n| {heading} | |\n|---|---|\n");
         for argument in arguments {
             let _ = writeln!(page, "| {} | {} |", spelling(argument), explanation(argument));
@@ -85,7 +97,8 @@ fn spelling(argument: &Arg) -> String {
         argument.get_value_names().unwrap_or_default().iter().map(|name| format!(" {name}")).collect();
     let values = if argument.get_action().takes_values() { values.concat() } else { String::new() };
     if argument.is_positional() {
-        return format!("`{}`", values.trim());
+        let name = if values.is_empty() { argument.get_id().as_str() } else { values.trim() };
+        return format!("`{}`", name.replace('|', "\\|"));
     }
     let short = argument.get_short().map(|short| format!("`-{short}`"));
     let long = argument.get_long().map(|long| format!("`--{long}{values}`"));

@@ -47,7 +47,7 @@ enum ThreadCount {
 }
 
 fn thread_count(value: &str) -> Result<ThreadCount, String> {
-    let most = threads::MOST_THREADS;
+    let most = threads::MAX_THREADS;
     if value == "auto" {
         return Ok(ThreadCount::Auto);
     }

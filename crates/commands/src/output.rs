@@ -8,7 +8,7 @@ use heedful::exchange::origin::copy_origin;
 use heedful::store::durable::write_bytes;
 use heedful::store::output::{Output, check_folder};
 use heedful::system::is_same_file;
-use heedful::tasks::folder::{MODEL, MODEL_FILES, beside};
+use heedful::tasks::folder::{MODEL, MODEL_FILES, read_model_file};
 
 /// Refuses `command x >> x`, on systems that have names for standard input and output: the command would read its own
 /// output without end.
@@ -31,7 +31,7 @@ pub(crate) fn check_standard_output(inputs: &[&Path]) -> Result<()> {
 pub(crate) fn copy_accompanying_files(from: &Path, to: &Path) -> Result<()> {
     const RECIPE: &str = "recipe.toml";
     if !is_same_file(from, to)
-        && let Some(recipe) = beside(from, RECIPE)?
+        && let Some(recipe) = read_model_file(from, RECIPE)?
     {
         write_bytes(&to.join(RECIPE), &recipe)?;
     }

@@ -1,4 +1,4 @@
-//! The indefinite article: a or an, by the sound of the next word and not by its letter.
+//! The indefinite article: a or an, by the sound of the next word instead of its first letter.
 
 /// Letters whose names begin with a vowel, as in "an SUV", "an X-ray".
 const VOWEL_NAMES: &str = "AEFHILMNORSX";

@@ -1,5 +1,5 @@
-//! Simple sentences, one function for each pattern. Each pattern is marked in both languages, so that neither tense nor
-//! question nor negation is lost.
+//! Simple sentences, one function for each pattern. Each pattern is marked in both languages, so that tense,
+//! question and negation are preserved.
 
 use super::Draft;
 use super::dice::Dice;
@@ -39,14 +39,14 @@ fn object((class, noun): Entry, dice: &mut Dice) -> NounPhrase {
     }
 }
 
-/// As [`object`], of a verb of the class.
+/// Like [`object`], for a verb of the class.
 fn object_of_verb(entry: Entry, dice: &mut Dice) -> NounPhrase {
-    object(entry, dice).beside_verb(entry.0, dice)
+    object(entry, dice).with_verb(entry.0, dice)
 }
 
-/// A definite object of a verb of the class.
+/// A definite object for a verb of the class.
 fn definite_object((class, noun): Entry, dice: &mut Dice) -> NounPhrase {
-    NounPhrase::definite(class, noun, dice).beside_verb(class, dice)
+    NounPhrase::definite(class, noun, dice).with_verb(class, dice)
 }
 
 /// 我昨天买了一辆车。 I bought a car yesterday.

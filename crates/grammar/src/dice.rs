@@ -31,7 +31,7 @@ impl Dice {
     /// One of the items.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there are no items.
     pub(super) fn pick<T>(&mut self, items: &'static [T]) -> &'static T {
         &items[self.below(items.len())]
     }

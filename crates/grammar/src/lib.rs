@@ -1,5 +1,5 @@
-//! A synthetic grammar of aligned Chinese–English phrases, for the demo: it needs no corpus and gives any number of
-//! pairs.
+//! A synthetic grammar of aligned Chinese–English phrases, for the demo: it needs no corpus and generates any
+//! number of pairs.
 //!
 //! ```text
 //! 一套自动驾驶解决方案           an autonomous driving solution
@@ -7,14 +7,15 @@
 //! 我昨天买的那本书很有趣。       The book that I bought yesterday is interesting.
 //! ```
 //!
-//! Translating it requires attention. English chooses a or an by the sound of the next word, wherever that is in the
-//! Chinese; Chinese chooses the measure word (套, 辆, 本) by the noun at the other end of the phrase; adjectives and
-//! whole relative clauses are reordered. It is also learnable: every word has one translation in its context, number and
-//! tense are never lost, so each direction is a function and a model can be correct on every phrase. One English word has three
-//! translations, as words do: a *solution* is 解决方案, 解 or 溶液, by the adjective or the verb beside it ([`SENSES`]).
+//! Translating it requires attention. English chooses a or an by the sound of the next word, wherever that is
+//! in the Chinese; Chinese chooses the measure word (套, 辆, 本) by the noun at the other end of the phrase;
+//! adjectives and whole relative clauses are reordered. It is also learnable: every word has one translation
+//! in its context, and number and tense are always marked, so each direction is a function and a model can be
+//! correct on every phrase. One English word is ambiguous: a *solution* is 解决方案, 解 or 溶液, depending on the
+//! adjective or verb next to it ([`SENSES`]).
 //!
-//! Phrases are lower case without a full stop; sentences begin with a capital and end in `.` or `?`, in Chinese in
-//! `。` or `？`.
+//! Phrases are lower case without a full stop; sentences begin with a capital and end in `.` or `?`, in
+//! Chinese in `。` or `？`.
 
 mod article;
 mod clause;
@@ -33,10 +34,11 @@ use self::lexicon::LEXICON;
 use self::noun_phrase::{Determiner, NounPhrase};
 pub use self::split::{LengthClass, Split};
 
-/// The running example. It and every phrase that contains it stay out of training.
+/// The running example. It and every phrase that contains it are excluded from training.
 pub const EXAMPLE: (&str, &str) = ("一套自动驾驶解决方案", "an autonomous driving solution");
 
-/// One word in three senses: Chinese, English, the sense, and the words that decide. They stay out of training too.
+/// One word in three senses: Chinese, English, the sense, and the words that decide it. Also excluded from
+/// training.
 pub const SENSES: [Sense; 5] = [
     Sense {
         chinese: EXAMPLE.0, english: EXAMPLE.1, noun: "解决方案", deciding: &["autonomous", "driving"]
@@ -64,28 +66,28 @@ pub const SENSES: [Sense; 5] = [
     },
 ];
 
-/// *Solution* in a phrase whose other words decide what it is.
+/// A phrase with *solution*, whose other words decide the sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sense {
     /// The phrase in Chinese.
     pub chinese: &'static str,
     /// The phrase in English.
     pub english: &'static str,
-    /// What *solution* is in Chinese.
+    /// The Chinese translation of *solution*.
     pub noun: &'static str,
-    /// The words that say so.
+    /// The words that decide the sense.
     pub deciding: &'static [&'static str],
 }
 
 /// After this many draws in a row without a new phrase, the grammar is exhausted.
-const PATIENCE: usize = 10_000;
+const MAX_REPEATED_DRAWS: usize = 10_000;
 
 /// A phrase in both languages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Phrase {
     /// Without spaces, as Chinese is written.
     pub chinese: String,
-    /// The same in English.
+    /// The English phrase.
     pub english: String,
     /// The words of `chinese`, with punctuation as separate words.
     pub chinese_words: Vec<&'static str>,
@@ -116,7 +118,7 @@ impl Grammar {
         let mut seen = HashSet::new();
         let mut number = 0;
         std::iter::from_fn(move || {
-            for _ in 0..PATIENCE {
+            for _ in 0..MAX_REPEATED_DRAWS {
                 number += 1;
                 let phrase = self.draw(&mut Dice::new(seed, number));
                 if seen.insert(split::fingerprint(&phrase.chinese)) {

@@ -1,4 +1,4 @@
-//! Determiner, adjectives, kind, noun.
+//! Noun phrases: determiner, adjectives, kind, noun.
 //!
 //! ```text
 //! English   determiner · opinion · size or age · colour · kind · noun                     an expensive new red car
@@ -7,7 +7,7 @@
 //!
 //! 的 follows the first adjective only: 红色的车, 红色的新车, 昂贵的红色新车. Size and age attach to a bare noun (新车)
 //! and take 的 before one that has a kind (新的电动汽车). After an owner only an opinion takes it: 我的红色裙子,
-//! but 我的昂贵的裙子. Chinese nouns have no plural: number is in the determiner, so that it is never lost.
+//! but 我的昂贵的裙子. Chinese nouns have no plural: the determiner marks number.
 
 use super::article::article;
 use super::dice::Dice;
@@ -27,12 +27,12 @@ pub(super) struct NounPhrase {
     pub(super) noun: &'static Noun,
 }
 
-/// What precedes the adjectives.
+/// The determiner, which precedes the adjectives.
 #[derive(Debug)]
 pub(super) enum Determiner {
     /// 一辆: a.
     A,
-    /// Nothing in Chinese, as after 没有: a.
+    /// Empty in Chinese, as after 没有: a.
     Any,
     /// 三辆: three.
     Number(&'static Numeral),
@@ -89,7 +89,7 @@ impl NounPhrase {
         NounPhrase::described(determiner, class, noun, dice)
     }
 
-    /// Adjectives and a kind as the class allows them.
+    /// Adds adjectives and a kind that the class allows.
     pub(super) fn described(
         determiner: Determiner,
         class: &'static Class,
@@ -120,8 +120,8 @@ impl NounPhrase {
         }
     }
 
-    /// The same beside a verb of its class, which says what it is: then it may have no kind.
-    pub(super) fn beside_verb(self, class: &Class, dice: &mut Dice) -> NounPhrase {
+    /// The phrase next to a verb of its class: the verb decides the sense, so the kind is optional.
+    pub(super) fn with_verb(self, class: &Class, dice: &mut Dice) -> NounPhrase {
         let is_bare = class.senses == Senses::Marked && dice.chance(1, 2);
         NounPhrase { kind: self.kind.filter(|_| !is_bare), ..self }
     }
@@ -151,7 +151,7 @@ impl NounPhrase {
             }
         }
         words.extend(self.kind.map(|kind| kind.chinese));
-        // After two syllables the noun has two as well: 电动汽车, 我的红色汽车, but 红色的车 and 红色的新车.
+        // After two syllables the noun also has two: 电动汽车, 我的红色汽车, but 红色的车 and 红色的新车.
         let behind_two = self.kind.is_some() || (colour.is_some() && words.last() == colour.as_ref());
         words.push(if behind_two { self.noun.compound } else { self.noun.chinese });
         words

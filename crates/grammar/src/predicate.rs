@@ -72,7 +72,7 @@ fn known(entry: Entry, dice: &mut Dice) -> NounPhrase {
     }
     let numeral = if dice.chance(1, 3) { Some(dice.pick(SMALL_NUMERALS)) } else { None };
     let determiner = Determiner::The(Relative::new(class, dice), numeral);
-    NounPhrase::described(determiner, class, noun, dice).beside_verb(class, dice)
+    NounPhrase::described(determiner, class, noun, dice).with_verb(class, dice)
 }
 
 fn be(thing: &NounPhrase) -> &'static str {

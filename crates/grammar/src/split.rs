@@ -1,4 +1,4 @@
-//! Training and test sets: disjoint, whatever the seed and the order.
+//! Training and test sets, which are disjoint for all seeds and orders.
 
 use std::fmt;
 
@@ -32,7 +32,8 @@ pub enum LengthClass {
 impl Grammar {
     /// `train` training phrases and `test` test phrases, drawn with `seed`.
     ///
-    /// Whether a phrase is held out depends on the phrase alone: no seed ever trains on the test phrases of another.
+    /// Whether a phrase is held out depends on the phrase only: no seed trains on the test phrases of another
+    /// seed.
     pub fn split(&self, seed: u64, train: usize, test: usize) -> Split {
         let mut split = Split { train: Vec::with_capacity(train), test: Vec::with_capacity(test) };
         for phrase in self.phrases(seed) {

@@ -21,7 +21,7 @@ fn both_directions_are_functions_over_more_than_300_000_distinct_phrases() {
 }
 
 #[test]
-fn the_running_example_is_in_the_language_and_never_in_training() {
+fn the_running_example_is_in_the_grammar_and_never_in_training() {
     let (class, noun) = Grammar::new()
         .entries
         .into_iter()
@@ -57,14 +57,14 @@ fn a_solution_has_three_senses_and_its_context_always_decides() {
         for noun in ["解", "溶液"].into_iter().filter(|noun| phrase.chinese_words.contains(noun)) {
             let decides = |word: &&str| phrase.english.contains(*word);
             let decided = contexts(noun).iter().any(decides);
-            // A progressive form has the verb's beginning.
+            // A progressive form starts like the verb.
             let is_progressive = phrase.english.contains("ing");
             assert!(decided || is_progressive, "{}", phrase.english);
             counts.entry(noun).or_default()[usize::from(!contexts(noun).iter().any(decides))] += 1;
         }
     }
     assert!(counts["解"][0] > 500 && counts["溶液"][0] > 500, "{counts:?}");
-    // In both directions: the examples are what the grammar says, and stay out of training.
+    // In both directions: the examples agree with the grammar and are excluded from training.
     for sense in SENSES {
         let drawn = (0..4_000_000).map(|number| grammar.draw(&mut Dice::new(2, number)));
         let found =

@@ -1,4 +1,5 @@
-//! A model of your own: which letter of a word is last in the alphabet? `cargo run --release -p heedful --example custom_model`
+//! A custom model that finds the letter of a word that is last in the alphabet: `cargo run --release -p
+//! heedful --example custom_model`
 //!
 //! ```text
 //! h = ReLU(E[x] W + b)
@@ -52,9 +53,9 @@ fn main() {
         let words: Vec<Vec<u32>> = (0..64).map(word).collect();
         let labels: Vec<u32> = words.iter().filter_map(|word| word.iter().max().copied()).collect();
         let (letters, words) = (words.concat(), Ragged::from_lengths(words.iter().map(Vec::len)));
-        let found = model.loss(&letters, &words, &labels, &mut Pass::training(DType::F32, 1, step));
-        tape::backward(&found.loss);
+        let loss = model.loss(&letters, &words, &labels, &mut Pass::training(DType::F32, 1, step));
+        tape::backward(&loss.loss);
         optimizer.step(&params);
-        println!("step {step}: loss {:.3}, {} of 64 right", found.loss.item(), found.correct());
+        println!("step {step}: loss {:.3}, {} of 64 right", loss.loss.item(), loss.correct());
     }
 }

@@ -1,4 +1,4 @@
-//! What a model of another project has: its tensors with shape, type, and the sum of their absolute values.
+//! Lists the tensors of a model of another project: name, shape, type, and the sum of the absolute values.
 //!
 //! ```sh
 //! cargo run --release -p heedful --example foreign_model -- PATH
@@ -26,18 +26,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         ForeignFormat::Ctranslate2 => {
             let folder = Ctranslate2Folder::open(&Files::Folder(path.to_owned()))?;
-            println!("a folder of CTranslate2: {}", serde_json::to_string(&folder.config)?);
+            println!("a CTranslate2 model: {}", serde_json::to_string(&folder.config)?);
             show_ctranslate2(&folder.weights, folder.target_vocabulary.len());
         }
         ForeignFormat::Marian(file) => {
             let model = MarianModel::open(&file)?;
-            println!("a model of Marian");
+            println!("a Marian model");
             model.settings.entries().for_each(|(key, value)| println!("{key}: {value:?}"));
             show(&model.tensors);
         }
         ForeignFormat::HuggingFace => {
             let folder = HuggingFaceFolder::open(path)?;
-            println!("a folder of Hugging Face: {}", serde_json::to_string(&folder.config)?);
+            println!("a Hugging Face model: {}", serde_json::to_string(&folder.config)?);
             show(&folder.tensors);
         }
     }
@@ -56,7 +56,7 @@ fn show(tensors: &TensorSet) {
     for name in tensors.names() {
         let Some(tensor) = tensors.find(name) else { continue };
         let sum: f64 = tensor.values().iter().map(|value| f64::from(value.abs())).sum();
-        let scaled = if tensor.is_quantized() { ", scaled" } else { "" };
-        println!("{name} {:?} {:?}{scaled} {sum:.4}", tensor.shape(), tensor.element_type());
+        let quantized = if tensor.is_quantized() { ", quantized" } else { "" };
+        println!("{name} {:?} {:?}{quantized} {sum:.4}", tensor.shape(), tensor.element_type());
     }
 }

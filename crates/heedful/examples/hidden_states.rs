@@ -1,5 +1,5 @@
-//! The vectors that a masked model has for every token of a text, `<bos>` and `<eos>` of its own included: one JSON array for
-//! each line of standard input.
+//! Prints the hidden states of a masked language model for every token, including the `<bos>` and `<eos>`
+//! that the model adds: one JSON array for each line of standard input.
 //!
 //! ```sh
 //! cargo run --release -p heedful --example hidden_states -- MODEL < texts.txt
@@ -14,7 +14,7 @@ use heedful::layers::Pass;
 use heedful::tensor::{DType, Ragged};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = env::args_os().nth(1).ok_or("give the folder of a masked model")?;
+    let folder = env::args_os().nth(1).ok_or("give the folder of a masked language model")?;
     let filler = Filler::open(&folder)?;
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {

@@ -3,19 +3,19 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-/// Why something failed: a sentence that says what is wrong, where, and what to do.
+/// An error message that says what is wrong, where, and what to do.
 ///
-/// It has the text and the [source](StdError::source) of the cause that it was made of.
+/// Its text and its [source](StdError::source) are those of the underlying cause.
 pub struct Error(Box<dyn StdError + Send + Sync>);
 
-/// A result whose error is [`Error`], unless another is named.
+/// A result whose error type is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The errors inside this crate, each of which becomes an [`Error`] by `?`.
+/// An error type of this crate, which `?` converts to [`Error`].
 #[doc(hidden)]
 pub trait Cause: StdError + Send + Sync + 'static {}
 
-/// A reason that no caller tells from others.
+/// A message without a type of its own: no caller needs to match on it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Reason(String);
@@ -35,7 +35,8 @@ impl Error {
     }
 }
 
-// `Error` itself is no `Cause`: so this is not `From<Error> for Error`, which the standard library has.
+// `Error` itself does not implement `Cause`: this would conflict with `From<Error> for Error` in the standard
+// library.
 impl<C: Cause> From<C> for Error {
     fn from(cause: C) -> Error {
         Error(Box::new(cause))
@@ -70,7 +71,7 @@ mod tests {
     impl Cause for Unreadable {}
 
     #[test]
-    fn an_error_says_what_its_cause_says() {
+    fn an_error_has_the_message_of_its_cause() {
         let failed = || -> Result<()> { Err(Unreadable(std::io::Error::other("no disk")))? };
         let error = failed().expect_err("it fails");
         assert_eq!(error.to_string(), "cannot read it");

@@ -12,24 +12,26 @@
 //! }
 //! ```
 //!
-//! `run` is the folder that `heedful train`, `heedful import` or a [`Trainer`] has made. A model computes as in the command: on
-//! the CPU, in int8 if it was stored in int8, else in bf16; [`OpenOptions`] name another device or type.
+//! `run` is a folder made by `heedful train`, `heedful import` or a [`Trainer`]. Models compute as in the
+//! command: on the CPU, in int8 if stored in int8, else in bf16. [`OpenOptions`] choose another device or
+//! type.
 //!
-//! | a model | from | to |
+//! | Model | Input | Output |
 //! |---|---|---|
 //! | [`Translator`] | a text | its translation: at once, [token by token](Translator::stream), as a [future](Translator::submit), or of [any iterator](Translator::translate_iter) |
 //! | [`Generator`] | a prompt | its continuation |
 //! | [`Classifier`] | a text | the probability of each label |
-//! | [`Filler`] | a text with `<mask>` | what the masked tokens may be |
+//! | [`Filler`] | a text with `<mask>` | predictions for the masked tokens |
 //!
-//! [`Trainer`] trains by a [`Recipe`]. [`import()`] and [`export()`] read and write models of other projects. [`Explanation`] has
-//! the attention weights of a text. [`metrics`] are BLEU, chrF, TER and accuracy. A model of your own is built from [`layers`] and
-//! the operations of [`tensor`], and trained by an [`Optimizer`]: see `examples/custom_model.rs`.
+//! [`Trainer`] trains a model from a [`Recipe`]. [`import()`] and [`export()`] convert models from and to the
+//! formats of other projects. [`Explanation`] has the attention weights of a text. [`metrics`] are BLEU,
+//! chrF, TER and accuracy. To define your own model, combine [`layers`] and the operations of [`tensor`], and
+//! train it with an [`Optimizer`]: see `examples/custom_model.rs`.
 
 #![forbid(unsafe_code)]
 
-// The order of dependencies: a module imports only from those above it. Hidden modules are for the other crates of the project, and
-// may change at any time.
+// In dependency order: a module imports only from those above it. Hidden modules are for the other crates of
+// the project and may change at any time.
 mod error;
 mod registry;
 
@@ -87,7 +89,7 @@ pub use exchange::export::{ExportFormat, Exported, prepare as export};
 pub use exchange::import::{Imported, read as import};
 pub use explain::{
     ExplainOptions, ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken,
-    Explanation, HeadScores, HeadWeights, ScoresKept, WeightForm, page,
+    Explanation, HeadScores, HeadWeights, RawScores, WeightForm, page,
 };
 pub use models::{DeviceChoice, HeadName};
 pub use recipe::Recipe;

@@ -1,8 +1,8 @@
-//! The families and the tasks, one line each: a new one is a folder and its line here.
+//! The lists of model families and tasks. To add one, add its folder and a line here.
 //!
-//! Each list is passed to the macros that generate types from it: the names in recipes, the configuration enums, and the
-//! dispatch to each. A family's folder has the types `EncoderDecoder` and `Encoder` with their traits
-//! (`models/family.rs`), a task's folder `Config` and `Definition` (`tasks/mod.rs`).
+//! Macros generate types from each list: the names in recipes, the configuration enums, and the dispatch. The
+//! folder of a family defines the types `EncoderDecoder` and `Encoder` with their traits
+//! (`models/family.rs`); the folder of a task defines `Config` and `Definition` (`tasks/mod.rs`).
 
 macro_rules! for_each_family {
     ($make:ident) => {
@@ -11,7 +11,7 @@ macro_rules! for_each_family {
             transformer: Transformer = "transformer",
             /// Recurrent networks, with or without attention to the source.
             recurrent: Recurrent = "recurrent",
-            /// Gated convolutions, with attention in every decoder layer.
+            /// Gated convolutions, with cross attention in every decoder layer.
             convolution: Convolutional = "convolutional",
         }
     };
@@ -20,13 +20,13 @@ macro_rules! for_each_family {
 macro_rules! for_each_task {
     ($make:ident) => {
         $make! {
-            /// Translation: from a source sentence to a target sentence.
+            /// Translation: source sentence to target sentence.
             translate: Translate = "translate",
-            /// Classification: from a text to its label.
+            /// Classification: text to label.
             classify: Classify = "classify",
-            /// Language modelling: from a prompt to its continuation.
+            /// Language modelling: prompt to continuation.
             language: Language = "lm",
-            /// Masked language modelling: from a text with masked tokens to those tokens.
+            /// Masked language modelling: predicts the masked tokens of a text.
             masked: Masked = "mlm",
         }
     };

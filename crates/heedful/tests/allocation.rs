@@ -1,6 +1,7 @@
-//! Memory is reused, not asked for: from the third step on, batches of sizes already seen take nothing from the system.
+//! Training reuses memory: from the third step on, batches of sizes already seen allocate nothing from the
+//! system.
 //!
-//! The pool counts what it takes, for the whole process: this file has one test only.
+//! The pool's counter is process-wide, so this file has one test only.
 
 use heedful::data::batch::Batch;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
@@ -9,7 +10,7 @@ use heedful::tensor::cpu::{memory, threads};
 use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 #[test]
-fn a_step_at_steady_state_takes_nothing_from_the_system() {
+fn a_step_at_steady_state_allocates_nothing() {
     let batches: Vec<Batch> = [[(12, 9), (5, 7), (1, 1)], [(20, 31), (3, 2), (9, 9)]].map(batch).into();
     for (threads, compute) in [(1, DType::F32), (1, DType::Bf16), (2, DType::F32), (2, DType::Bf16)] {
         threads::set_thread_count(threads);

@@ -1,4 +1,4 @@
-//! The output bias of every family, and batch norm: what they compute, that they are learned, kept and restored.
+//! The output bias of every family, and batch norm: their results, training, saving and restoring.
 
 #[path = "support/stepped.rs"]
 mod stepped;
@@ -66,7 +66,7 @@ fn an_output_bias_is_added_to_every_logit_in_search_and_in_the_loss() {
 
 #[test]
 fn an_output_bias_learns_how_frequent_tokens_are() {
-    // Token 7 always, whatever the source: the bias alone can say that.
+    // Always token 7, whatever the source: the bias alone can learn that.
     for config in families(true) {
         let model = config.build(1).expect("a model");
         let pairs: Vec<(Vec<u32>, Vec<u32>)> = (3..12).map(|token| (vec![token], vec![7, 7, 7])).collect();
@@ -90,11 +90,14 @@ fn an_output_bias_learns_how_frequent_tokens_are() {
 }
 
 #[test]
-fn configurations_without_the_new_fields_are_those_of_before() {
+fn configurations_omit_fields_with_default_values() {
     for (plain, biased) in families(false).into_iter().zip(families(true)) {
         let text = serde_json::to_string(&plain).expect("JSON");
         assert!(!text.contains("output_bias") && !text.contains("norm_kind"), "{text}");
-        assert_eq!(serde_json::from_str::<EncoderDecoderConfig>(&text).expect("as before"), plain);
+        assert_eq!(
+            serde_json::from_str::<EncoderDecoderConfig>(&text).expect("the plain configuration"),
+            plain
+        );
         let text = serde_json::to_string(&biased).expect("JSON");
         assert_eq!(serde_json::from_str::<EncoderDecoderConfig>(&text).expect("as written"), biased);
     }
@@ -142,7 +145,7 @@ fn a_model_with_batch_norm_learns_to_copy_and_decodes_with_its_running_statistic
 }
 
 #[test]
-fn running_statistics_are_restored_to_the_bit_and_are_not_learned() {
+fn running_statistics_are_restored_bit_for_bit_and_not_trained() {
     let mut whole = trainer(1);
     for step in 0..20 {
         whole.step_over(&[copies(step), copies(step + 50)]).expect("a good step");
@@ -159,12 +162,12 @@ fn running_statistics_are_restored_to_the_bit_and_are_not_learned() {
     assert_eq!(whole.state(), second.state());
     let variance = "decoder.0.feed_forward_norm.variance";
     let (parameters, moments) = (whole.state().parameters, whole.state().square);
-    assert!(parameters.get(variance).expect("kept").iter().all(|&value| value > 0.0 && value != 1.0));
-    assert!(moments.get(variance).expect("kept").iter().all(|&value| value == 0.0));
+    assert!(parameters.get(variance).expect("saved").iter().all(|&value| value > 0.0 && value != 1.0));
+    assert!(moments.get(variance).expect("saved").iter().all(|&value| value == 0.0));
 }
 
 #[test]
-fn a_step_that_is_refused_leaves_the_running_statistics_as_they_were() {
+fn a_rejected_step_leaves_the_running_statistics_unchanged() {
     let mut trainer = trainer(1);
     trainer.step(&copies(0)).expect("a good step");
     let embedding = trainer.model().params().get("embedding.weight").expect("a parameter");

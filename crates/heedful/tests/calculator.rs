@@ -1,8 +1,8 @@
-//! The attention calculator: numpy's numbers, the kernels' numbers, and errors that name the place.
+//! The attention calculator: it matches numpy and the kernels, and its errors name the location.
 
-use heedful::explain::calculator::{EXAMPLES, Exercise, Keys, MaskRule, Matrix, Solution};
+use heedful::explain::calculator::{EXAMPLES, Exercise, ExerciseOverrides, MaskRule, Matrix, Solution};
 use heedful::layers::AttentionScore;
-use heedful::tensor::ops::{self, AttentionOptions, Mask, Part, Weights};
+use heedful::tensor::ops::{self, AttentionOptions, ColumnView, Mask, ReturnWeights};
 use heedful::tensor::random::Dropout;
 use heedful::tensor::{Ragged, Rounding, Tensor};
 use serde_json::Value;
@@ -18,29 +18,29 @@ fn solve(text: &str) -> Solution {
     Exercise::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).solve()
 }
 
-/// Compares every number of `expected` with ours at the same place.
-fn compare(place: &str, ours: &Value, expected: &Value) {
+/// Compares every number of `expected` with the number of `ours` at the same path.
+fn compare(path: &str, ours: &Value, expected: &Value) {
     match expected {
         Value::Object(fields) => {
-            fields.iter().for_each(|(key, value)| compare(&format!("{place} {key}"), &ours[key], value));
+            fields.iter().for_each(|(key, value)| compare(&format!("{path} {key}"), &ours[key], value));
         }
         Value::Array(elements) => {
-            assert_eq!(ours.as_array().map(Vec::len), Some(elements.len()), "{place}");
+            assert_eq!(ours.as_array().map(Vec::len), Some(elements.len()), "{path}");
             for (index, value) in elements.iter().enumerate() {
-                compare(&format!("{place} {index}"), &ours[index], value);
+                compare(&format!("{path} {index}"), &ours[index], value);
             }
         }
         Value::Number(_) => {
             let (ours, expected) = (ours.as_f64(), expected.as_f64().expect("a number"));
-            let ours = ours.unwrap_or_else(|| panic!("{place}: no number"));
-            assert!((ours - expected).abs() <= 1e-12 * expected.abs().max(1.0), "{place}: {ours} {expected}");
+            let ours = ours.unwrap_or_else(|| panic!("{path}: not a number"));
+            assert!((ours - expected).abs() <= 1e-12 * expected.abs().max(1.0), "{path}: {ours} {expected}");
         }
-        other => assert_eq!(ours, other, "{place}"),
+        other => assert_eq!(ours, other, "{path}"),
     }
 }
 
 #[test]
-fn every_table_is_what_numpy_computes() {
+fn every_table_matches_numpy() {
     let goldens = goldens();
     assert!(goldens.len() > 20, "{}", goldens.len());
     for (number, (numbers, tables)) in goldens.iter().enumerate() {
@@ -49,9 +49,10 @@ fn every_table_is_what_numpy_computes() {
 }
 
 #[test]
-fn the_kernels_of_models_compute_the_same() {
-    let part =
-        |matrix: &Matrix| Part::whole(Tensor::from_f32(matrix.height(), matrix.width(), &matrix.to_f32()));
+fn the_attention_kernels_compute_the_same() {
+    let part = |matrix: &Matrix| {
+        ColumnView::whole(Tensor::from_f32(matrix.height(), matrix.width(), &matrix.to_f32()))
+    };
     let mut compared = 0;
     for (numbers, _) in goldens() {
         let given: Value = serde_json::from_str(&numbers).expect("JSON");
@@ -64,8 +65,8 @@ fn the_kernels_of_models_compute_the_same() {
         if given["mask"] == "causal" {
             mask = mask.causal();
         }
-        if let Some(reach) = given["window"].as_u64() {
-            mask = mask.within(reach as usize);
+        if let Some(radius) = given["window"].as_u64() {
+            mask = mask.within(radius as usize);
         }
         let heads = solution.heads.len();
         let options = AttentionOptions {
@@ -73,7 +74,7 @@ fn the_kernels_of_models_compute_the_same() {
             scale: score.scale(solution.k.width() / heads),
             mask,
             dropout: Dropout::NONE,
-            weights: Weights::Keep,
+            weights: ReturnWeights::All,
             rounding: Rounding::default(),
         };
         let (queries, keys) =
@@ -90,7 +91,7 @@ fn the_kernels_of_models_compute_the_same() {
             ours.iter().zip(theirs).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs().max(1.0))
         };
         assert!(near(&attended.context.to_vec(), &solution.result.to_f32()), "{numbers}");
-        let weights = attended.weights.expect("they were asked for");
+        let weights = attended.weights.expect("requested");
         for (head, of_head) in solution.heads.iter().enumerate() {
             assert!(near(&weights[0][head], &of_head.weights.to_f32()), "{numbers}");
         }
@@ -100,7 +101,7 @@ fn the_kernels_of_models_compute_the_same() {
 }
 
 #[test]
-fn rows_of_weights_sum_to_one_and_hidden_keys_have_exactly_zero() {
+fn weights_sum_to_one_and_masked_keys_have_exactly_zero() {
     for (numbers, _) in goldens() {
         for head in solve(&numbers).heads {
             for (weights, masked) in head.weights.rows().zip(head.masked.rows()) {
@@ -114,7 +115,7 @@ fn rows_of_weights_sum_to_one_and_hidden_keys_have_exactly_zero() {
 }
 
 #[test]
-fn the_examples_are_shown_as_text_and_as_a_page() {
+fn the_examples_are_rendered_as_text_and_as_a_page() {
     for (name, about, text) in EXAMPLES {
         assert!(!about.is_empty());
         let solution = solve(text);
@@ -133,20 +134,20 @@ fn the_examples_are_shown_as_text_and_as_a_page() {
 #[test]
 fn flags_replace_keys_of_the_file() {
     let text = EXAMPLES[0].2;
-    let keys = Keys { score: Some(AttentionScore::Dot), mask: Some(None), window: Some(0) };
+    let keys = ExerciseOverrides { score: Some(AttentionScore::Dot), mask: Some(None), window: Some(0) };
     let solution = Exercise::parse_with(text, &keys).expect("a good exercise").solve();
-    // Every word sees itself alone.
+    // Every word attends only to itself.
     assert_eq!(solution.result, solution.v);
-    let causal = Keys { mask: Some(Some(MaskRule::Causal)), ..Keys::default() };
+    let causal = ExerciseOverrides { mask: Some(Some(MaskRule::Causal)), ..ExerciseOverrides::default() };
     let solution = Exercise::parse_with(EXAMPLES[2].2, &causal).expect("a good exercise").solve();
     assert_eq!(solution.heads[0].weights.row(0), [1.0, 0.0, 0.0]);
-    // The matrices of another score do not matter beside the score that was chosen.
+    // Matrices of a different score are ignored when a score is chosen.
     let equal = r#"{"q": [[1]], "k": [[1]], "v": [[1]], "score": "general", "score_matrix": [[2]]}"#;
     assert!(Exercise::parse_with(equal, &keys).is_ok());
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn errors_name_the_location_of_the_mistake() {
     let square = |more: &str| {
         format!(
             r#"{{"x": [[1, 2], [3, 4]], "w_q": [[1, 0], [0, 1]], "w_k": [[1, 0], [0, 1]], "w_v": [[1], [1]]{more}}}"#

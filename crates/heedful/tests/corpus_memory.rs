@@ -1,6 +1,7 @@
-//! A corpus larger than memory trains: four times the text takes no more memory, from the files to the batches.
+//! A corpus may be larger than memory: four times the text uses no more memory, from the files to the
+//! batches.
 //!
-//! The high-water mark is that of the whole process: this file has one test only.
+//! The high-water mark is process-wide, so this file has one test only.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
@@ -18,20 +19,20 @@ const WORDS_A_SIDE: usize = 50;
 const SLACK: u64 = 16 << 20;
 
 #[test]
-fn four_times_the_text_takes_no_more_memory() {
+fn four_times_the_text_uses_no_more_memory() {
     threads::set_thread_count(2);
     let folder = tempfile::tempdir().expect("a folder");
     let (small, large) = (40_000, 160_000);
     read_one_epoch(folder.path(), small);
-    let before = most_memory();
+    let before = peak_memory();
     read_one_epoch(folder.path(), large);
-    let growth = most_memory() - before;
+    let growth = peak_memory() - before;
     let in_memory = (large * 2 * WORDS_A_SIDE * size_of::<u32>()) as u64;
     assert!(in_memory > 3 * SLACK, "the corpus is too small to show anything");
     assert!(growth < SLACK, "{growth} bytes more for {in_memory} bytes of ids");
 }
 
-/// Learns a vocabulary, encodes, and goes through all batches once.
+/// Trains a vocabulary, encodes the corpus, and iterates over all batches once.
 fn read_one_epoch(folder: &Path, pairs: usize) {
     let path = folder.join("text.tsv");
     write_corpus(&path, pairs);
@@ -73,9 +74,9 @@ fn write_corpus(path: &Path, pairs: usize) {
     file.flush().expect("a written file");
 }
 
-/// The most memory this process ever held, in bytes.
-fn most_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux tells");
+/// The peak memory of this process, in bytes.
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("/proc/self/status");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("the high-water mark");
     let kilobytes = line.split_whitespace().nth(1).expect("a number").parse::<u64>().expect("a number");
     kilobytes << 10

@@ -1,4 +1,4 @@
-//! The crate root alone: trained by a recipe, opened, and used as the command uses it.
+//! The crate root's API: train from a recipe, open the model, and translate like the command line.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ const RECIPE: &str = "[data]\nsrc = \"SRC\"\ntgt = \"TGT\"\n[vocabulary]\nkind =
                       [model]\npreset = \"tiny\"\n[training]\nsteps = 3\nbatch_tokens = 64\n";
 
 #[test]
-fn a_recipe_becomes_a_translator_that_chooses_its_type_by_itself() {
+fn a_recipe_becomes_a_translator_that_chooses_its_own_precision() {
     let place = tempfile::tempdir().expect("a folder");
     let [src, tgt, out] = ["train.en", "train.de", "run"].map(|name| place.path().join(name));
     fs::write(&src, "a dog\nthe cat\n".repeat(20)).expect("room on the disk");

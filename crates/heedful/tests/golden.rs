@@ -5,11 +5,11 @@
 //! bf16   logits ≤ 2e-2; each gradient at most 1.2 times as far from f32 as PyTorch's own bf16 is
 //! ```
 //!
-//! Distances of bf16 are geometric means over many draws of the parameters: in a single draw, the few ReLUs that rounding
-//! flips on one side and not on the other decide which looks better.
+//! bf16 distances are geometric means over many random draws of the parameters: in a single draw, a few ReLUs
+//! that rounding flips in one implementation only decide which looks better.
 //!
-//! `golden/generate.py` wrote the files; parameters are made from their names on both sides.
-//! `cargo test --test golden -- --nocapture` prints the worst numbers of each case.
+//! `golden/generate.py` writes the files; both sides generate parameters from their names.
+//! `cargo test --test golden -- --nocapture` prints the largest errors of each case.
 
 mod support;
 
@@ -31,7 +31,7 @@ use support::{distance, error, length, parameter_value};
 const F32_TOLERANCE: f64 = 1e-4;
 const BF16_LOGITS_TOLERANCE: f64 = 2e-2;
 const BF16_GRADIENT_FACTOR: f64 = 1.2;
-/// Below this part of the largest gradient's length a gradient is rounding: its direction means nothing.
+/// A gradient whose norm is below this share of the largest one is only rounding error.
 const FLOOR: f64 = 1e-6;
 
 #[test]
@@ -53,16 +53,16 @@ fn f32_agrees_with_pytorch() {
             "{name:28} f32   logits {logits_error:.1e}  loss {loss_error:.1e}  gradients {worst:.1e} \
              ({worst_name})  ten losses {losses_error:.1e}"
         );
-        for (what, error) in
+        for (quantity, error) in
             [("logits", logits_error), ("loss", loss_error), (&worst_name, worst), ("losses", losses_error)]
         {
-            assert!(error <= F32_TOLERANCE, "{name}: {what} is off by {error:.2e}");
+            assert!(error <= F32_TOLERANCE, "{name}: {quantity} is off by {error:.2e}");
         }
     });
 }
 
 #[test]
-fn bf16_is_no_worse_than_pytorch_s() {
+fn bf16_is_as_close_to_f32_as_pytorchs() {
     for_each_case(|golden| {
         let draws = golden.numbers("bf16_logits_distance").len() as u32;
         let mut distances = BTreeMap::<String, Vec<f32>>::new();
@@ -200,7 +200,8 @@ impl Golden {
         (0..10).map(|_| trainer.step(&batch).expect("a good batch").loss).collect()
     }
 
-    /// How far bf16 is from f32 for one draw of the parameters: logits and every gradient, by their golden names.
+    /// Distances from bf16 to f32 for one draw of the parameters: logits and every gradient, by their golden
+    /// names.
     fn bf16_distances(&self, draw: u32) -> Vec<(String, f64)> {
         let (model, batch) = (self.model_of_draw(draw), self.batch());
         let compute = |compute: DType| {
@@ -212,7 +213,7 @@ impl Golden {
             found.push(("bf16_logits_distance".to_owned(), logits));
             found
         };
-        // Ours in f32 is PyTorch's in f32 up to 1e-6, as the other test shows.
+        // heedful's f32 equals PyTorch's up to 1e-6, as the other test shows.
         let exact = compute(DType::F32);
         let rounded = compute(DType::Bf16);
         let pairs = rounded.into_iter().zip(exact);

@@ -1,6 +1,6 @@
 //! A language model, a masked language model and a classifier against PyTorch in f32: logits, loss, every gradient.
 //!
-//! `golden/tasks/generate.py` wrote the files; parameters are made from their names on both sides.
+//! `golden/tasks/generate.py` writes the files; both sides generate parameters from their names.
 
 mod support;
 
@@ -19,7 +19,7 @@ use safetensors::SafeTensors;
 use support::{error, length, parameter_value};
 
 const TOLERANCE: f64 = 1e-4;
-/// Below this part of the largest gradient's length a gradient is rounding: its direction means nothing.
+/// A gradient whose norm is below this share of the largest one is only rounding error.
 const FLOOR: f64 = 1e-6;
 
 fn stack(norm: Norm) -> StackConfig {
@@ -158,8 +158,8 @@ impl Golden {
             "{:12} logits {logits:.1e}  loss {loss:.1e}  gradients {:.1e} ({})",
             self.name, worst.0, worst.1
         );
-        for (what, error) in [("logits", logits), ("loss", loss), (worst.1.as_str(), worst.0)] {
-            assert!(error <= TOLERANCE, "{}: {what} is off by {error:.2e}", self.name);
+        for (quantity, error) in [("logits", logits), ("loss", loss), (worst.1.as_str(), worst.0)] {
+            assert!(error <= TOLERANCE, "{}: {quantity} is off by {error:.2e}", self.name);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Search on a GPU: what it finds on the CPU, and for a sentence alone what it finds in any batch.
+//! Search on a GPU: the same results as on the CPU, and for a sentence alone the same as in any batch.
 
 use heedful::decode::{
     Constraints, Hypothesis, Limits, MaxLength, Sampling, Scheduler, SearchInput, SearchOptions, SentenceId,
@@ -15,7 +15,7 @@ const VOCABULARY: usize = 333;
 
 const FROM_ZERO: &str = "beginning from zero";
 
-/// What differs between models.
+/// A kind of model: its name and its changes to a recipe.
 type Kind = (&'static str, fn(&mut Recipe));
 
 const KINDS: [Kind; 12] = [
@@ -39,7 +39,7 @@ const KINDS: [Kind; 12] = [
     ("LSTM, additive", |recipe| recurrent(recipe, Cell::Lstm, AttentionKind::Soft)),
     ("GRU without attention", |recipe| recurrent(recipe, Cell::Gru, AttentionKind::None)),
     ("hard attention", |recipe| recurrent(recipe, Cell::Gru, AttentionKind::Hard)),
-    ("attention that is fed", |recipe| {
+    ("attention with input feeding", |recipe| {
         recurrent(recipe, Cell::Lstm, AttentionKind::Soft);
         recipe.model.attend = AttentionOrder::Feeding;
     }),
@@ -71,7 +71,7 @@ fn sources(count: u32) -> Vec<Vec<u32>> {
         .collect()
 }
 
-/// Untrained models hardly ever end a sentence by themselves.
+/// Untrained models rarely generate `<eos>`.
 fn short() -> SearchOptions {
     SearchOptions { max_length: MaxLength::Relative { factor: 0.5, plus: 4 }, ..SearchOptions::default() }
 }
@@ -83,7 +83,7 @@ fn on_gpu(model: &dyn Generate) -> &dyn Generate {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn hypotheses_are_those_of_the_processor() {
+fn hypotheses_match_the_cpu() {
     for (name, model) in models() {
         let options =
             SearchOptions { beam: 4, n_best: 4, compute: Some(Precision::F32), ..SearchOptions::default() };
@@ -100,7 +100,7 @@ fn hypotheses_are_those_of_the_processor() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn a_sentence_alone_is_itself_in_any_batch() {
+fn a_sentence_has_the_same_result_alone_and_in_any_batch() {
     let sampling = Sampling { temperature: 1.0, top_k: None, top_p: Some(0.9), seed: 5 };
     let fewer = Sampling { temperature: 0.7, top_k: Some(20), top_p: None, seed: 5 };
     let kinds = [
@@ -129,10 +129,11 @@ fn a_sentence_alone_is_itself_in_any_batch() {
     }
 }
 
-/// So many that the GPU computes for some while the host is at others; of the second size they come one after the other.
+/// Enough sentences that the GPU works on some while the host prepares others; with the second size they run
+/// one after another.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn sentences_that_take_turns_are_themselves() {
+fn pipelined_sentences_have_the_same_results() {
     let sampling = Sampling { temperature: 1.0, top_k: Some(20), top_p: None, seed: 5 };
     let kinds = [
         SearchOptions { beam: 5, n_best: 2, ..short() },
@@ -149,7 +150,7 @@ fn sentences_that_take_turns_are_themselves() {
             for batch_tokens in [1 << 20, 1 << 16] {
                 assert!(run(batch_tokens) == expected, "{name}, {batch_tokens} tokens at a time");
             }
-            // Those that are cancelled while a step is under way leave the others as they are.
+            // Sentences that are cancelled during a step do not change the others.
             let options = SearchOptions { batch_tokens: Some(1 << 20), ..kind.clone() };
             let mut scheduler = Scheduler::new(model, &options).expect("good options");
             let ids: Vec<SentenceId> = sources(900).into_iter().map(|s| scheduler.push(s)).collect();
@@ -174,12 +175,12 @@ fn sentences_that_take_turns_are_themselves() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn searches_at_the_same_time_do_not_disturb_each_other() {
+fn concurrent_searches_do_not_affect_each_other() {
     for (name, model) in models().into_iter().step_by(4) {
         let options = SearchOptions { beam: 3, compute: Some(Precision::F32), ..SearchOptions::default() };
         let model = on_gpu(&*model);
         let found = search(model, &sources(60), &options).expect("good sources");
-        // Nobody has rounded the weights yet, and every thread wants them so.
+        // The weights are not rounded yet, and all threads need them rounded at once.
         model.params().set(&model.params().to_vec());
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -190,7 +191,7 @@ fn searches_at_the_same_time_do_not_disturb_each_other() {
                     }
                 });
             }
-            // Models come and go meanwhile.
+            // Meanwhile, other models are created and dropped.
             scope.spawn(|| {
                 for (name, other) in models().into_iter().take(3) {
                     let first = search(on_gpu(&*other), &sources(5), &options).expect("good sources");
@@ -204,7 +205,7 @@ fn searches_at_the_same_time_do_not_disturb_each_other() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn scores_are_those_that_a_search_reports() {
+fn scoring_gives_the_scores_that_a_search_reports() {
     for (name, model) in models() {
         let model = on_gpu(&*model);
         for compute in [Precision::F32, Precision::Bf16] {
@@ -223,7 +224,7 @@ fn scores_are_those_that_a_search_reports() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn constraints_and_attention_are_those_of_the_processor() {
+fn constraints_and_attention_match_the_cpu() {
     for (name, model) in models() {
         let inputs: Vec<SearchInput> = sources(10)
             .into_iter()

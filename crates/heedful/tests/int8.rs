@@ -1,4 +1,4 @@
-//! Int8: the same bits on every instruction set, not far from f32. A process of its own, since it changes the
+//! int8: the same bits on every instruction set, close to f32. A separate test binary, because it changes the
 //! instruction set.
 
 use heedful::data::batch::Batch;
@@ -35,7 +35,7 @@ fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
 }
 
 #[test]
-fn the_same_bits_on_every_instruction_set() {
+fn a_search_has_the_same_bits_on_every_instruction_set() {
     let options = SearchOptions {
         compute: Some(Precision::Int8),
         beam: 4,
@@ -54,7 +54,7 @@ fn the_same_bits_on_every_instruction_set() {
 }
 
 #[test]
-fn scores_are_near_those_of_f32() {
+fn int8_scores_are_close_to_f32() {
     let pairs: Vec<_> = sources().into_iter().map(|source| (source, vec![8, 9, 10])).collect();
     let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
     isa::with_each(|isa| {
@@ -71,9 +71,10 @@ fn scores_are_near_those_of_f32() {
     });
 }
 
-/// What explains a translation computes as what found it: keys and values rounded alike, logits by the same product.
+/// Explaining a translation computes like the search: keys and values are rounded alike, logits use the same
+/// product.
 #[test]
-fn a_pass_over_a_whole_target_has_the_probabilities_of_its_steps() {
+fn the_full_pass_has_the_probabilities_of_single_steps() {
     let transformer = TransformerConfig { output_bias: true, ..TransformerConfig::tiny(VOCABULARY) };
     let models: [Box<dyn Generate>; 3] = [
         Box::new(Transformer::new(transformer, 5).expect("a good configuration")),

@@ -1,4 +1,4 @@
-//! Same input, same bits: neither the number of threads nor the neighbours in a batch change a result.
+//! Same input, same bits: neither the number of threads nor the rest of the batch changes a result.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -11,12 +11,12 @@ use heedful::tensor::{DType, tape};
 use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
 const VOCABULARY: usize = 101;
-/// Source and target lengths: very short beside very long.
+/// Source and target lengths, from very short to very long.
 const LENGTHS: [(usize, usize); 7] = [(1, 1), (33, 20), (7, 40), (90, 3), (2, 2), (16, 17), (1, 30)];
 
 #[test]
 fn threads_do_not_change_bits() {
-    let _alone = alone();
+    let _lock = exclusive();
     for (norm, compute) in variants() {
         let one = three_steps(norm, compute, 1);
         let two = three_steps(norm, compute, 2);
@@ -25,8 +25,8 @@ fn threads_do_not_change_bits() {
 }
 
 #[test]
-fn neighbours_do_not_change_bits() {
-    let _alone = alone();
+fn the_rest_of_the_batch_does_not_change_bits() {
+    let _lock = exclusive();
     let pairs = pairs();
     for (norm, compute) in variants() {
         let model = model(norm);
@@ -42,20 +42,20 @@ fn neighbours_do_not_change_bits() {
         let together = logits(&pairs);
         let mut reversed = pairs.clone();
         reversed.reverse();
-        let mut backwards = logits(&reversed);
-        backwards.reverse();
+        let mut in_reverse = logits(&reversed);
+        in_reverse.reverse();
         for (i, pair) in pairs.iter().enumerate() {
             let alone = &logits(std::slice::from_ref(pair))[0];
             assert!(alone == &together[i], "{norm:?} {compute}: sentence {i} alone and in a batch");
-            assert!(alone == &backwards[i], "{norm:?} {compute}: sentence {i} alone and in another batch");
+            assert!(alone == &in_reverse[i], "{norm:?} {compute}: sentence {i} alone and in another batch");
         }
     }
 }
 
-/// Both tests set the number of threads, which is one for the process.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Both tests set the number of threads, which is process-wide.
+fn exclusive() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn variants() -> [(Norm, DType); 4] {
@@ -63,7 +63,8 @@ fn variants() -> [(Norm, DType); 4] {
 }
 
 fn model(norm: Norm) -> Transformer {
-    // No width is a multiple of a tile, and dropout is on everywhere: its draws must not depend on threads either.
+    // No width is a multiple of a tile, and dropout is on everywhere: its random numbers must not depend on
+    // threads either.
     let config = TransformerConfig {
         d_model: 36,
         d_ff: 70,

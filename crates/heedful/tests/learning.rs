@@ -1,4 +1,4 @@
-//! A tiny model learns to copy, decodes what it has learned, and shows what it attends to.
+//! A tiny model learns to copy, decodes copies, and returns its attention weights.
 
 use heedful::data::batch::Batch;
 use heedful::decode::{GreedyOptions, greedy};
@@ -31,7 +31,7 @@ fn a_tiny_model_learns_to_copy() {
 }
 
 #[test]
-fn every_attention_weight_comes_out() {
+fn recording_returns_every_attention_weight() {
     let model = Transformer::new(TransformerConfig::tiny(VOCABULARY), 1).expect("a good configuration");
     let mut trainer = StepTrainer::new(model, TrainerOptions::new(DType::F32, 1, Schedule::noam(64, 100)));
     let batch = copies(0);
@@ -42,14 +42,14 @@ fn every_attention_weight_comes_out() {
     trainer.step_in(&batch, &mut training).expect("a good batch");
     for mut pass in [training, inference] {
         let maps = pass.take_attention().expect("few weights");
-        let places: Vec<_> =
+        let sites: Vec<_> =
             maps.iter().map(|map| (map.site.layer_name().to_string(), map.site.role)).collect();
         let expected = [
             ("encoder.0.self", AttentionRole::EncoderSelf),
             ("decoder.0.self", AttentionRole::DecoderSelf),
             ("decoder.0.cross", AttentionRole::Cross),
         ];
-        assert_eq!(places, expected.map(|(name, kind)| (name.to_owned(), kind)));
+        assert_eq!(sites, expected.map(|(name, kind)| (name.to_owned(), kind)));
         for map in &maps {
             assert_eq!((map.weights.len(), map.heads()), (batch.sentences(), 2));
             for (sequence, heads) in map.weights.iter().enumerate() {
@@ -64,11 +64,11 @@ fn every_attention_weight_comes_out() {
         let future = |(i, &weight): (usize, &f32)| {
             i % causal.keys.length(0) <= i / causal.keys.length(0) || weight == 0.0
         };
-        assert!(causal.weights[0][0].iter().enumerate().all(future), "the decoder saw the future");
+        assert!(causal.weights[0][0].iter().enumerate().all(future), "the decoder attends to the future");
     }
 }
 
-/// Thirty-two random sentences of one to six words, to be said again.
+/// Thirty-two random sentences of one to six words, to be copied.
 fn copies(step: u64) -> Batch {
     let stream = Stream::new(9, step, 0);
     let sentence = |i: u32| {

@@ -1,6 +1,7 @@
-//! BLEU, chrF and TER against sacreBLEU: every option, made-up text in many scripts, every score to 1e-9.
+//! BLEU, chrF and TER against sacreBLEU: every option, invented text in many scripts, every score to 1e-9.
 //!
-//! `metrics/generate.py` wrote the file. `cargo test --test metrics -- --nocapture` prints the largest difference.
+//! `metrics/generate.py` writes the file. `cargo test --test metrics -- --nocapture` prints the largest
+//! difference.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +18,7 @@ const TOLERANCE: f64 = 1e-9;
 const F32_TOLERANCE: f64 = 2e-4;
 
 #[test]
-fn scores_and_signatures_are_sacrebleu_s() {
+fn scores_and_signatures_match_sacrebleu() {
     let goldens = Goldens::read();
     let mut worst = 0.0_f64;
     let cases = goldens.list("cases");
@@ -36,9 +37,9 @@ fn scores_and_signatures_are_sacrebleu_s() {
             assert_eq!(sentences.len(), corpus.hypotheses.len());
             pairs.extend(evaluation.sentences().map(|score| score.score).zip(sentences.iter().map(number)));
         }
-        for (place, (ours, theirs)) in pairs.into_iter().enumerate() {
+        for (index, (ours, theirs)) in pairs.into_iter().enumerate() {
             let difference = (ours - theirs).abs();
-            assert!(difference <= TOLERANCE, "score {place} is {ours}, sacreBLEU's {theirs}: {case}");
+            assert!(difference <= TOLERANCE, "score {index} is {ours}, sacreBLEU's {theirs}: {case}");
             worst = worst.max(difference);
         }
     }
@@ -47,7 +48,7 @@ fn scores_and_signatures_are_sacrebleu_s() {
 }
 
 #[test]
-fn resampling_draws_and_decides_as_sacrebleu_does() {
+fn resampling_matches_sacrebleu() {
     let goldens = Goldens::read();
     let count = |key: &str| number(&goldens.root[key]) as usize;
     let resampling = Resampling {
@@ -77,7 +78,7 @@ fn resampling_draws_and_decides_as_sacrebleu_does() {
 }
 
 #[test]
-fn the_line_is_sacrebleu_s() {
+fn the_printed_line_matches_sacrebleu() {
     let hypotheses = ["The dog bit the man.".to_owned(), "It was not surprising.".to_owned()];
     let references = [vec!["The dog bit the man.".to_owned(), "It was not unexpected.".to_owned()]];
     let bleu = corpus_bleu(&hypotheses, &references, &BleuOptions::default());
@@ -135,7 +136,7 @@ fn metric(case: &Value) -> Box<dyn Metric> {
         "bleu" => Box::new(bleu(options)),
         "chrf" => Box::new(chrf(options)),
         "ter" => Box::new(ter(options)),
-        other => panic!("no metric is called {other}"),
+        other => panic!("unknown metric {other}"),
     }
 }
 
@@ -151,7 +152,7 @@ fn bleu(options: &Value) -> BleuOptions {
             Some("none") => BleuSmoothing::None,
             Some("floor") => BleuSmoothing::Floor(value.unwrap_or(BleuSmoothing::FLOOR)),
             Some("add-k") => BleuSmoothing::AddK(value.unwrap_or(BleuSmoothing::ADD_K)),
-            Some(other) => panic!("no smoothing is called {other}"),
+            Some(other) => panic!("unknown smoothing {other}"),
         },
         case: either(&options["lowercase"], Case::Lower, Case::Mixed),
         orders: either(&options["effective_order"], Orders::Effective, Orders::All),

@@ -1,5 +1,5 @@
-//! R-Drop: two passes over a batch agree where nothing is dropped, and are asked to where something is, in every model that a
-//! recipe may ask it of.
+//! R-Drop: two passes over a batch agree without dropout and are pulled together with dropout, in every model
+//! that supports it.
 
 use heedful::data::batch::{Batch, BatchLayout};
 use heedful::layers::Pass;
@@ -14,7 +14,7 @@ const VOCABULARY: usize = 40;
 const ALPHA: f32 = 5.0;
 const PAIRS: BatchLayout = BatchLayout::Pairs;
 
-/// A tiny model by some values of a recipe, without label smoothing.
+/// A tiny model with some recipe settings, without label smoothing.
 fn model(values: &str) -> Box<dyn Model> {
     let mut overrides = Overrides::new();
     for value in "preset=tiny label_smoothing=0".split_whitespace().chain(values.split_whitespace()) {
@@ -48,7 +48,7 @@ fn divergence(found: &CrossEntropy) -> f64 {
 }
 
 #[test]
-fn two_passes_that_drop_nothing_have_the_loss_and_the_gradient_of_one() {
+fn two_passes_without_dropout_have_the_loss_and_gradient_of_one() {
     let model = model("dropout=0");
     let gradient = |batch: &Batch, r_drop| {
         let found = model.loss(batch, &mut pass(r_drop));
@@ -67,28 +67,28 @@ fn two_passes_that_drop_nothing_have_the_loss_and_the_gradient_of_one() {
     assert!(plain.iter().any(|&slope| slope != 0.0));
 }
 
-/// Whether two vectors are the same but for the rounding of sums.
+/// Whether two vectors are equal up to rounding of sums.
 fn near(a: &[f32], b: &[f32]) -> bool {
     let length = |values: &mut dyn Iterator<Item = f32>| values.map(|x| f64::from(x).powi(2)).sum::<f64>();
     length(&mut a.iter().zip(b).map(|(a, b)| a - b)) < 1e-10 * length(&mut b.iter().copied())
 }
 
 #[test]
-fn the_gradient_of_a_transformer_is_that_of_differences() {
+fn the_gradient_of_a_transformer_matches_finite_differences() {
     let model = model("dropout=0.2 attention_dropout=0.1 feed_forward_dropout=0.1 label_smoothing=0.1");
     let doubled = batch(PAIRS).doubled();
-    // The same masks in every call: they are a function of seed and step.
+    // Dropout masks are the same in every call: they are a function of seed and step.
     let loss = || model.loss(&doubled, &mut pass(Some(ALPHA))).loss;
     tape::backward(&loss());
     for param in model.params().iter() {
-        // Along the gradient the loss changes most, so its rounding plays the least part.
+        // The loss changes most along the gradient, so rounding matters least there.
         let (here, gradient) = (param.to_vec(), param.gradient());
         let length = gradient.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
         let step = 2e-2 / length.max(1.0);
         let at = |step: f64| {
             let moved = here.iter().zip(&gradient).map(|(x, slope)| x + (step / length) as f32 * slope);
             param.set(&moved.collect::<Vec<_>>());
-            tape::paused(|| f64::from(loss().item()))
+            tape::no_grad(|| f64::from(loss().item()))
         };
         let slope = (at(step) - at(-step)) / (2.0 * step);
         param.set(&here);
@@ -97,7 +97,7 @@ fn the_gradient_of_a_transformer_is_that_of_differences() {
 }
 
 #[test]
-fn the_passes_of_every_model_differ_by_each_of_its_dropouts() {
+fn each_kind_of_dropout_makes_the_passes_differ_in_every_model() {
     for (values, layout) in [
         ("dropout=0.2", PAIRS),
         ("attention_dropout=0.2", PAIRS),
@@ -128,7 +128,7 @@ fn a_trainer_doubles_its_batches_and_reports_means() {
         let options = TrainerOptions::new(DType::F32, 3, Schedule::Constant { rate: 1e-3 });
         StepTrainer::new(model(values), TrainerOptions { r_drop, ..options })
     };
-    // Two batches of different sizes: each counts by its tokens, as without R-Drop.
+    // Two batches of different sizes: each is weighted by its tokens, as without R-Drop.
     let (one, other) = (batch(PAIRS), Batch::new(&[(vec![7, 8], vec![9])], 1, 2).expect("a good batch"));
     let batches = [one, other];
     let plain = trainer("dropout=0", None).step_over(&batches).expect("good batches");
@@ -144,7 +144,7 @@ fn a_trainer_doubles_its_batches_and_reports_means() {
 }
 
 #[test]
-fn two_passes_become_more_alike() {
+fn training_with_r_drop_reduces_the_divergence() {
     let train = |r_drop| {
         let options = TrainerOptions::new(DType::F32, 3, Schedule::Constant { rate: 3e-3 });
         let mut trainer = StepTrainer::new(model("dropout=0.2"), TrainerOptions { r_drop, ..options });

@@ -1,4 +1,5 @@
-//! A run that was stopped goes on as if it never had been, several batches are one, and bad steps are not taken.
+//! A resumed run equals an uninterrupted one, accumulated batches equal one large batch, and bad steps are
+//! rejected.
 
 use heedful::data::batch::{Batch, BatchError};
 use heedful::models::Model;
@@ -25,7 +26,7 @@ fn options(compute: DType) -> TrainerOptions {
     TrainerOptions {
         adam: AdamOptions { clip_norm: 1.0, weight_decay: 0.01, ..Optimizer::PAPER },
         average_decay: Some(0.9),
-        explosion_factor: Some(100.0),
+        max_grad_norm_ratio: Some(100.0),
         ..TrainerOptions::new(compute, 7, Schedule::InverseSqrt { peak: 5e-3, warmup: 5 })
     }
 }
@@ -52,7 +53,7 @@ fn train(trainer: &mut StepTrainer<Transformer>, from: u64, to: u64) {
 }
 
 #[test]
-fn twenty_steps_and_ten_and_ten_through_a_checkpoint_are_the_same_bits() {
+fn a_run_resumed_from_a_checkpoint_has_the_bits_of_an_uninterrupted_run() {
     for (compute, r_drop) in [(DType::F32, None), (DType::Bf16, None), (DType::Bf16, Some(5.0))] {
         let options = |compute| TrainerOptions { r_drop, ..options(compute) };
         let mut whole = StepTrainer::new(model(1), options(compute));
@@ -62,16 +63,16 @@ fn twenty_steps_and_ten_and_ten_through_a_checkpoint_are_the_same_bits() {
         {
             let mut first = StepTrainer::new(model(1), options(compute));
             train(&mut first, 0, 10);
-            let checkpoints = Checkpoints::open(folder.path()).expect("nobody else is here");
+            let checkpoints = Checkpoints::open(folder.path()).expect("an unlocked folder");
             let checkpoint = Checkpoint { trainer: first.state(), progress: Progress::default() };
-            checkpoints.save(&checkpoint, Keep { last: 1, best: 0, whole: 2 }).expect("room enough");
-            // What happens after the checkpoint is lost with the process.
+            checkpoints.save(&checkpoint, Keep { last: 1, best: 0, full: 2 }).expect("room on the disk");
+            // Steps after the checkpoint are lost with the process.
             train(&mut first, 10, 13);
         }
-        let checkpoints = Checkpoints::open(folder.path()).expect("nobody else is here");
+        let checkpoints = Checkpoints::open(folder.path()).expect("an unlocked folder");
         let (found, warnings) = checkpoints.latest().expect("a good checkpoint");
         assert!(warnings.is_empty());
-        // Another seed: every number must come from the checkpoint.
+        // A different seed: every value must come from the checkpoint.
         let mut second = StepTrainer::new(model(2), options(compute));
         second.restore(&found.expect("it was saved").trainer).expect("the same model");
         train(&mut second, 10, 20);
@@ -81,7 +82,7 @@ fn twenty_steps_and_ten_and_ten_through_a_checkpoint_are_the_same_bits() {
     }
 }
 
-/// Every number of a state, where 0 and −0 differ.
+/// The bits of every value of a state: 0 and −0 differ.
 fn bits(state: &TrainerState) -> Vec<u32> {
     let sets = [&state.parameters, &state.mean, &state.square].into_iter().chain(&state.average);
     sets.flat_map(|set| set.iter().flat_map(|(.., values)| values)).map(|value| value.to_bits()).collect()
@@ -89,12 +90,13 @@ fn bits(state: &TrainerState) -> Vec<u32> {
 
 #[test]
 fn four_quarters_of_a_batch_give_the_gradient_of_the_whole() {
-    let still = || {
+    let without_dropout = || {
         let config = TransformerConfig { label_smoothing: 0.1, ..TransformerConfig::tiny(VOCABULARY) };
         Transformer::new(config, 1).expect("a good configuration")
     };
     let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 1e-3 });
-    let (mut one, mut four) = (StepTrainer::new(still(), options), StepTrainer::new(still(), options));
+    let (mut one, mut four) =
+        (StepTrainer::new(without_dropout(), options), StepTrainer::new(without_dropout(), options));
     let whole = one.step(&batches(1, 1)[0]).expect("a good step");
     let parts = four.step_over(&batches(1, 4)).expect("a good step");
     assert_eq!((whole.tokens, whole.correct), (parts.tokens, parts.correct));
@@ -112,7 +114,7 @@ fn four_quarters_of_a_batch_give_the_gradient_of_the_whole() {
 }
 
 #[test]
-fn the_parts_of_an_update_drop_different_things() {
+fn the_batches_of_a_step_have_different_dropout_masks() {
     let twice = vec![batches(1, 1)[0].clone(), batches(1, 1)[0].clone()];
     let mut one = StepTrainer::new(model(1), options(DType::F32));
     let mut two = StepTrainer::new(model(1), options(DType::F32));
@@ -122,7 +124,7 @@ fn the_parts_of_an_update_drop_different_things() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_changes_nothing() {
+fn a_loss_that_is_not_finite_changes_nothing() {
     let mut trainer = StepTrainer::new(model(1), options(DType::F32));
     train(&mut trainer, 0, 3);
     let good = trainer.state();
@@ -136,7 +138,7 @@ fn a_loss_that_is_no_number_changes_nothing() {
     assert!(error.to_string().starts_with("training diverged at step 4: the loss is "), "{error}");
     embedding.set(&values);
     assert_eq!(trainer.state(), good);
-    // And the gradients of the batch before it in the same step are forgotten too.
+    // The gradients of the previous batch of the same step are discarded too.
     train(&mut trainer, 3, 4);
     let mut straight = StepTrainer::new(model(1), options(DType::F32));
     train(&mut straight, 0, 4);
@@ -145,9 +147,9 @@ fn a_loss_that_is_no_number_changes_nothing() {
 
 #[test]
 fn an_exploding_gradient_is_not_applied() {
-    let narrow = TrainerOptions { explosion_factor: Some(1.0), ..options(DType::F32) };
+    let narrow = TrainerOptions { max_grad_norm_ratio: Some(1.0), ..options(DType::F32) };
     let mut trainer = StepTrainer::new(model(1), narrow);
-    // With factor 1 about every second norm is over the median as soon as there is one.
+    // With factor 1, about every second norm exceeds the median as soon as there is one.
     let refused = (1..=200).find_map(|step| {
         let before = trainer.state();
         let error = trainer.step_over(&batches(step, 2)).err()?;
@@ -159,7 +161,7 @@ fn an_exploding_gradient_is_not_applied() {
 }
 
 #[test]
-fn the_average_is_shown_and_taken_back() {
+fn with_average_swaps_in_the_averaged_weights_and_restores_them() {
     let mut trainer = StepTrainer::new(model(1), options(DType::F32));
     train(&mut trainer, 0, 5);
     let before = trainer.state();
@@ -170,7 +172,7 @@ fn the_average_is_shown_and_taken_back() {
 }
 
 #[test]
-fn a_state_of_another_model_is_refused() {
+fn a_state_of_another_model_is_rejected() {
     let other = Transformer::new(TransformerConfig::tiny(30), 1).expect("a good configuration");
     let state = StepTrainer::new(other, options(DType::F32)).state();
     let mut trainer = StepTrainer::new(model(1), options(DType::F32));
@@ -186,7 +188,7 @@ fn a_state_of_another_model_is_refused() {
 }
 
 #[test]
-fn validation_adds_up_over_batches_and_learns_nothing() {
+fn validation_sums_over_batches_and_does_not_train() {
     let model = model(1);
     let before = Weights::of(model.params());
     let whole = held_out(&model, &batches(1, 1), DType::F32).expect("a good batch");

@@ -1,4 +1,4 @@
-//! Searches with a vocabulary shortlist. A process of its own, since it changes the number of threads.
+//! Searches with a vocabulary shortlist. A separate test binary, because it changes the number of threads.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +26,7 @@ fn model() -> Transformer {
     Transformer::new(config, 5).expect("a good configuration")
 }
 
-/// A few tokens for each source token, and fewer for all.
+/// A few tokens for each source token, and fewer for all sources.
 fn shortlist() -> Arc<Shortlist> {
     let linked =
         |source: u32| (0..5).map(|i| 3 + (source * 7 + i * i * 11) % (VOCABULARY as u32 - 3)).collect();
@@ -53,7 +53,7 @@ fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
     found.iter().map(|f| (f.tokens.clone(), f.score.to_bits(), f.log_probability.to_bits())).collect()
 }
 
-/// The same model, whose scores of tokens that are not in a sentence's list are −∞.
+/// The same model, with scores of −∞ for tokens outside a sentence's list.
 struct Masked(Transformer);
 
 struct MaskedDecoding<'m> {
@@ -108,8 +108,8 @@ impl Decoding for MaskedDecoding<'_> {
 }
 
 #[test]
-fn a_search_finds_what_it_finds_if_all_other_tokens_are_masked() {
-    let _alone = alone();
+fn a_shortlist_gives_the_same_outputs_as_masking_all_other_tokens() {
+    let _lock = exclusive();
     for compute in PRECISIONS {
         let with_list = options(compute);
         let sampled = SearchOptions { n_best: 3, sampling: Some(Sampling::default()), ..with_list.clone() };
@@ -121,7 +121,7 @@ fn a_search_finds_what_it_finds_if_all_other_tokens_are_masked() {
             assert_ne!(found, search(&model(), &sources(), &all).expect("good sources"), "the list matters");
             for (found, masked) in found.iter().flatten().zip(masked.iter().flatten()) {
                 assert_eq!(found.tokens, masked.tokens, "{compute} {options:?}");
-                // The scores have the same bits. Their sum has another order, as there are fewer.
+                // The scores have the same bits, but the normalizer sums fewer of them, in a different order.
                 let distance = (found.log_probability - masked.log_probability).abs();
                 assert!(distance < 1e-4, "{compute}: {distance}");
             }
@@ -131,7 +131,7 @@ fn a_search_finds_what_it_finds_if_all_other_tokens_are_masked() {
 
 #[test]
 fn neither_the_batch_nor_the_threads_change_a_bit() {
-    let _alone = alone();
+    let _lock = exclusive();
     let model = model();
     for compute in PRECISIONS {
         let options = options(compute);
@@ -154,8 +154,8 @@ fn neither_the_batch_nor_the_threads_change_a_bit() {
 }
 
 #[test]
-fn what_is_forced_is_in_the_list() {
-    let _alone = alone();
+fn forced_tokens_are_added_to_the_list() {
+    let _lock = exclusive();
     let (model, source) = (model(), sources()[1].clone());
     let list = shortlist().tokens(&source, [EOS]);
     let outside: Vec<u32> = (3..VOCABULARY as u32).filter(|token| !list.contains(token)).take(3).collect();
@@ -174,8 +174,8 @@ fn what_is_forced_is_in_the_list() {
 }
 
 #[test]
-fn cancelled_sentences_leave_the_others_as_they_are() {
-    let _alone = alone();
+fn cancelled_sentences_do_not_change_the_others() {
+    let _lock = exclusive();
     let (model, options) = (model(), options(Precision::Int8));
     let expected = search(&model, &sources(), &options).expect("good sources");
     let mut scheduler = Scheduler::new(&model, &options).expect("good options");
@@ -194,18 +194,18 @@ fn cancelled_sentences_leave_the_others_as_they_are() {
 }
 
 #[test]
-fn who_cannot_use_a_shortlist_says_so() {
+fn models_without_shortlist_support_report_an_error() {
     let complaint = |ensemble: &Ensemble<'_>, options: &SearchOptions| {
         Scheduler::new(ensemble.clone(), options).err().expect("no such search").to_string()
     };
     let (one, options) = (model(), options(Precision::F32));
     let alone = Ensemble::new(vec![&one]).expect("a model");
-    assert!(alone.takes_shortlist() && Scheduler::new(alone.clone(), &options).is_ok());
+    assert!(alone.supports_shortlist() && Scheduler::new(alone.clone(), &options).is_ok());
     let both = Ensemble::new(vec![&one, &one]).expect("one vocabulary");
     let recurrent = Seq2Seq::new(RecurrentConfig::tiny(VOCABULARY), 3).expect("a good configuration");
     let recurrent: &dyn Generate = &recurrent;
     for ensemble in [both, recurrent.into()] {
-        assert!(!ensemble.takes_shortlist());
+        assert!(!ensemble.supports_shortlist());
         let message = complaint(&ensemble, &options);
         assert!(message.contains("only a single Transformer"), "{message}");
     }
@@ -215,8 +215,8 @@ fn who_cannot_use_a_shortlist_says_so() {
 }
 
 #[test]
-fn links_do_not_depend_on_how_pairs_are_read() {
-    let _alone = alone();
+fn links_do_not_depend_on_the_chunks_of_pairs() {
+    let _lock = exclusive();
     let model = model();
     let mut pairs: Vec<_> = sources().into_iter().map(|source| (source.clone(), source)).collect();
     pairs.extend([(vec![5], Vec::new()), (Vec::new(), vec![5])]);
@@ -240,8 +240,8 @@ fn links_do_not_depend_on_how_pairs_are_read() {
     assert_eq!(learned(&[&pairs[5..], &pairs[..2], &pairs[2..5]]), together);
 }
 
-/// Some tests set the number of threads, which is one for the process.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Tests that set the number of threads, which is process-wide, run one at a time.
+fn exclusive() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Runs with only a time: they fit into it, say what they chose, and are the same again by their number of steps. The clock is
-//! the test's: a step takes a second because the test says so.
+//! Runs with only a time limit: they fit into it, report their plan, and are reproduced by their number of
+//! steps. The clock is simulated: a step takes one second.
 
 use std::cell::Cell;
 use std::fs;
@@ -16,22 +16,22 @@ use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A clock that moves only when a run says that it has done something.
+/// A clock that advances only when a run reports an event.
 #[derive(Default)]
-struct Metronome {
+struct SimulatedClock {
     now: Cell<Duration>,
 }
 
-impl Clock for Metronome {
+impl Clock for SimulatedClock {
     fn now(&self) -> Duration {
         self.now.get()
     }
 }
 
-/// Moves the clock, and stops the run after a step.
-struct Audience<'a> {
-    clock: &'a Metronome,
-    /// Seconds of a step, after those that are measured.
+/// Advances the clock, and stops the run after a given step.
+struct ClockDriver<'a> {
+    clock: &'a SimulatedClock,
+    /// Seconds per step, after the steps that are measured.
     step: u64,
     stop_after: Option<u64>,
     reached: u64,
@@ -39,13 +39,13 @@ struct Audience<'a> {
     prepared: u32,
 }
 
-impl<'a> Audience<'a> {
-    fn new(clock: &'a Metronome) -> Audience<'a> {
-        Audience { clock, step: 1, stop_after: None, reached: 0, plans: Vec::new(), prepared: 0 }
+impl<'a> ClockDriver<'a> {
+    fn new(clock: &'a SimulatedClock) -> ClockDriver<'a> {
+        ClockDriver { clock, step: 1, stop_after: None, reached: 0, plans: Vec::new(), prepared: 0 }
     }
 }
 
-impl Watcher for Audience<'_> {
+impl Watcher for ClockDriver<'_> {
     fn observe(&mut self, event: &Event<'_>) {
         let seconds = match event {
             Event::Measuring { .. } => 1,
@@ -72,7 +72,7 @@ impl Watcher for Audience<'_> {
     }
 }
 
-/// A folder with sentences of a few words, and their translation: the same words in reverse.
+/// A folder with sentences of a few words and their translations: the same words reversed.
 fn corpus() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let words = ["a", "bc", "d", "ef", "gh", "i"];
@@ -109,8 +109,8 @@ fn recipe(sets: &[String]) -> Recipe {
     tasks::resolve(overrides).expect("a good recipe")
 }
 
-/// The recipe that a run left in its folder, with changes.
-fn kept_recipe(run: &Path, author: Author, sets: &[String]) -> Recipe {
+/// The recipe that a run saved in its folder, with changes.
+fn saved_recipe(run: &Path, author: Author, sets: &[String]) -> Recipe {
     let mut overrides = Overrides::new();
     overrides.written_by(author);
     overrides.file(&run.join("recipe.toml")).expect("a recipe");
@@ -119,8 +119,8 @@ fn kept_recipe(run: &Path, author: Author, sets: &[String]) -> Recipe {
     tasks::resolve(overrides).expect("a good recipe")
 }
 
-fn train(clock: &Metronome, recipe: &Recipe, start: Start, audience: &mut Audience<'_>) -> Outcome {
-    train_by(clock, DeviceChoice::Cpu, recipe, start, audience).expect("a good run")
+fn train(clock: &SimulatedClock, recipe: &Recipe, start: Start, driver: &mut ClockDriver<'_>) -> Outcome {
+    train_by(clock, DeviceChoice::Cpu, recipe, start, driver).expect("a good run")
 }
 
 fn last_checkpoint(run: &Path) -> Checkpoint {
@@ -134,7 +134,7 @@ fn model(run: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn a_run_fits_into_its_time_and_is_the_same_again_by_its_steps() {
+fn a_run_fits_into_its_time_and_is_reproduced_by_its_steps() {
     for (schedule, ending) in [
         ("inverse-sqrt", Ending::AllTime),
         ("noam", Ending::AllTime),
@@ -142,36 +142,36 @@ fn a_run_fits_into_its_time_and_is_the_same_again_by_its_steps() {
         ("cosine", Ending::AllSteps),
     ] {
         let folder = corpus();
-        let clock = Metronome::default();
-        let mut audience = Audience::new(&clock);
+        let clock = SimulatedClock::default();
+        let mut driver = ClockDriver::new(&clock);
         let fitted = recipe(&settings(folder.path(), "run", &format!("time=2m schedule={schedule}")));
-        let outcome = train(&clock, &fitted, Start::Fresh, &mut audience);
+        let outcome = train(&clock, &fitted, Start::Fresh, &mut driver);
         assert_eq!(outcome.ending, ending, "{schedule}");
         let spent = clock.now();
         assert!(spent <= LIMIT && spent >= LIMIT * 3 / 4, "{schedule}: {spent:?}");
         let plan = outcome.plan.clone().expect("it had only a time");
-        assert_eq!(audience.plans, std::slice::from_ref(&plan), "{schedule}: it is told once");
+        assert_eq!(driver.plans, std::slice::from_ref(&plan), "{schedule}: the plan is reported once");
         assert_eq!(plan.seconds_per_step, 1.0);
         assert_eq!(plan.is_last, schedule == "cosine");
         assert!(plan.steps.abs_diff(outcome.step) <= 8, "{schedule}: {plan} and {}", outcome.step);
 
         let run = folder.path().join("run");
         let report = fs::read_to_string(run.join("report.html")).expect("a report");
-        assert!(report.contains(&plan.to_string()), "{schedule}: the report has the plan");
+        assert!(report.contains(&plan.to_string()), "{schedule}: the report contains the plan");
         let other = folder.path().join("other");
         let sets =
             ["time=none".to_owned(), format!("steps={}", outcome.step), format!("out={}", other.display())];
-        let again = kept_recipe(&run, Author::User, &sets);
-        assert!(again.open.is_empty(), "{schedule}");
+        let again = saved_recipe(&run, Author::User, &sets);
+        assert!(again.automatic.is_empty(), "{schedule}");
         assert_eq!(again.validation.every, plan.validation_every.expect("there is a validation set"));
-        let again = train(&clock, &again, Start::Fresh, &mut Audience::new(&clock));
+        let again = train(&clock, &again, Start::Fresh, &mut ClockDriver::new(&clock));
         assert_eq!((again.step, again.ending), (outcome.step, Ending::AllSteps));
         assert_eq!(
             last_checkpoint(&run).trainer,
             last_checkpoint(&other).trainer,
-            "{schedule}: other weights"
+            "{schedule}: weights differ"
         );
-        assert!(model(&run) == model(&other), "{schedule}: other final models");
+        assert!(model(&run) == model(&other), "{schedule}: final models differ");
     }
 }
 
@@ -180,22 +180,22 @@ fn a_resumed_run_keeps_its_plan_and_its_time() {
     for schedule in ["inverse-sqrt", "cosine"] {
         let folder = corpus();
         let start = |out: &str, stop_after| -> (Outcome, Duration, PathBuf) {
-            let clock = Metronome::default();
+            let clock = SimulatedClock::default();
             let fitted = recipe(&settings(folder.path(), out, &format!("time=2m schedule={schedule}")));
-            let mut audience = Audience { stop_after, ..Audience::new(&clock) };
-            (train(&clock, &fitted, Start::Fresh, &mut audience), clock.now(), folder.path().join(out))
+            let mut driver = ClockDriver { stop_after, ..ClockDriver::new(&clock) };
+            (train(&clock, &fitted, Start::Fresh, &mut driver), clock.now(), folder.path().join(out))
         };
         let (whole, _, whole_run) = start("whole", None);
         let (stopped, used, run) = start("stopped", Some(33));
         assert_eq!((stopped.step, stopped.ending), (33, Ending::Interrupted));
 
-        // Another process, whose clock begins anew.
-        let clock = Metronome::default();
-        let mut audience = Audience::new(&clock);
-        let resumed = kept_recipe(&run, Author::Program, &[]);
-        let resumed = train(&clock, &resumed, Start::Resume, &mut audience);
+        // A new process, whose clock starts at zero.
+        let clock = SimulatedClock::default();
+        let mut driver = ClockDriver::new(&clock);
+        let resumed = saved_recipe(&run, Author::Program, &[]);
+        let resumed = train(&clock, &resumed, Start::Resume, &mut driver);
         assert_eq!(
-            (&resumed.plan, &audience.plans[..]),
+            (&resumed.plan, &driver.plans[..]),
             (&whole.plan, &[whole.plan.clone().expect("a plan")][..])
         );
         assert!(
@@ -213,28 +213,28 @@ fn a_resumed_run_keeps_its_plan_and_its_time() {
 }
 
 #[test]
-fn a_run_that_becomes_slower_ends_with_its_time_and_its_best_model() {
+fn a_run_that_slows_down_ends_in_time_with_its_best_model() {
     let folder = corpus();
-    let clock = Metronome::default();
+    let clock = SimulatedClock::default();
     let fitted = recipe(&settings(folder.path(), "run", "time=2m schedule=cosine"));
-    let mut audience = Audience { step: 5, ..Audience::new(&clock) };
-    let outcome = train(&clock, &fitted, Start::Fresh, &mut audience);
+    let mut driver = ClockDriver { step: 5, ..ClockDriver::new(&clock) };
+    let outcome = train(&clock, &fitted, Start::Fresh, &mut driver);
     let plan = outcome.plan.expect("a plan");
     assert_eq!(outcome.ending, Ending::AllTime);
     assert!(outcome.step < plan.steps / 2, "{} of {}", outcome.step, plan.steps);
-    // The step that was under way when the time to end came.
+    // The step that was running when the time ended.
     assert!(clock.now() <= LIMIT + Duration::from_secs(5), "{:?}", clock.now());
     assert!(outcome.best.is_some() && !model(&folder.path().join("run")).is_empty());
 }
 
 #[test]
-fn a_run_chooses_by_its_time_or_its_steps_what_the_user_did_not() {
+fn settings_that_the_user_left_open_are_derived_from_time_or_steps() {
     let folder = corpus();
-    let set = |more: &str| recipe(&settings(folder.path(), "run", more)).open;
+    let set = |more: &str| recipe(&settings(folder.path(), "run", more)).automatic;
     let by_steps = ["training.warmup", "validation.every", "checkpoint.every", "output.log_every"];
     let by_time = [&["training.steps"], &by_steps[..]].concat();
     assert_eq!(set("time=2m"), by_time);
-    assert_eq!(set("time=2m schedule=noam"), Recipe::FITTED);
+    assert_eq!(set("time=2m schedule=noam"), Recipe::AUTOMATIC_KEYS);
     let others = ["training.steps", "checkpoint.every", "output.log_every"];
     assert_eq!(set("time=2m warmup=7 validation.every=3"), others);
     assert_eq!(set("time=2m steps=none schedule=cosine"), by_time);

@@ -1,4 +1,5 @@
-//! A translator gives the same translations at once, token by token and from its own thread, alone and together.
+//! A translator gives the same translations in one call, streamed and from its own thread, alone and in a
+//! batch.
 
 #[path = "support/waiting.rs"]
 mod waiting;
@@ -11,7 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use heedful::data::batch::{Batch, BatchError};
-use heedful::data::text_limit::Part;
+use heedful::data::text_limit::TextPart;
 use heedful::data::tokenizer::{Tokenizer, Tokenizers, VocabularyKind, VocabularyOptions, WordCounts};
 use heedful::decode::{Cancel, DecodeError, Limits, MaxLength, SearchOptions};
 use heedful::layers::Pass;
@@ -38,7 +39,7 @@ fn translator_of(seed: u64, text: &str) -> Translator {
     let tokenizer = tokenizer(text);
     let config = TransformerConfig { d_model: 32, d_ff: 64, ..TransformerConfig::tiny(tokenizer.size()) };
     let model = Transformer::new(config, seed).expect("a good configuration");
-    // Fresh models are undecided; sharper scores make translations differ from one another.
+    // Untrained models have flat distributions; sharper scores make translations differ.
     for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
         let sharper: Vec<f32> = param.to_vec().iter().map(|x| 3.0 * x).collect();
         param.set(&sharper);
@@ -54,7 +55,7 @@ fn options() -> SearchOptions {
     SearchOptions { max_length: MaxLength::Absolute(10), n_best: 2, beam: 3, ..SearchOptions::default() }
 }
 
-/// Why a call has failed.
+/// The cause of a failed call.
 fn cause(error: &heedful::Error) -> DecodeError {
     error.cause::<DecodeError>().expect("an error of the search").clone()
 }
@@ -64,7 +65,7 @@ fn all(translator: &Translator) -> Vec<Translation> {
 }
 
 #[test]
-fn a_translator_is_shared_and_cloned() {
+fn a_translator_can_be_shared_and_cloned() {
     let _limit = Waiting::on("translations of two threads");
     fn is_shared<T: Send + Sync + Clone + 'static>(_: &T) {}
     let translator = translator(4);
@@ -82,7 +83,7 @@ fn a_translator_is_shared_and_cloned() {
 }
 
 #[test]
-fn token_by_token_ends_with_the_same_translation() {
+fn a_stream_ends_with_the_same_translation() {
     let translator = translator(4);
     let expected = all(&translator);
     for beam in [1, 3] {
@@ -112,13 +113,13 @@ fn a_queue_gives_the_same_translations_in_the_order_of_the_texts() {
     let translator = translator(4);
     let expected = all(&translator);
     let mut queue = TranslationQueue::new(&translator, &options()).expect("good options");
-    // Added in two lots: the second while the first is being decoded.
+    // Added in two groups: the second while the first is being decoded.
     let mut found = Vec::new();
-    for lot in [&TEXTS[..2], &TEXTS[2..]] {
+    for group in [&TEXTS[..2], &TEXTS[2..]] {
         while !queue.wants_text() {
             queue.step().expect("good texts");
         }
-        for text in lot {
+        for text in group {
             let parts = translator.parts(text, LongText::Refused).expect("a short text");
             queue.push(translator.part_inputs(parts, Vec::new(), &Terms::default()));
         }
@@ -141,8 +142,8 @@ fn a_queue_names_the_text_that_cannot_be_translated() {
     let mut queue = TranslationQueue::new(&translator, &options()).expect("good options");
     let good = translator.parts("a dog", LongText::Split).expect("a short text");
     queue.push(translator.part_inputs(good, Vec::new(), &Terms::default()));
-    // A token that no vocabulary has.
-    let bad = vec![Part { tokens: vec![1_000_000], begins_word: true }];
+    // A token outside the vocabulary.
+    let bad = vec![TextPart { tokens: vec![1_000_000], begins_word: true }];
     queue.push(translator.part_inputs(bad, Vec::new(), &Terms::default()));
     let error = queue.step().expect_err("the second cannot be read");
     assert_eq!(error.text, 1);
@@ -196,7 +197,7 @@ fn futures_of_one_thread_have_the_same_translations() {
 }
 
 #[test]
-fn cancelled_and_spent_calls_end_alike_everywhere() {
+fn cancellation_and_budgets_end_all_kinds_of_calls_alike() {
     let _limit = Waiting::on("translations that end early");
     let translator = translator(4);
     let text = "a dog runs";
@@ -216,25 +217,25 @@ fn cancelled_and_spent_calls_end_alike_everywhere() {
         assert_eq!(whole, ended(last));
         whole
     };
-    let enough = (1..).find(|&tokens| run(&Limits::of_tokens(tokens)).is_ok()).expect("a number");
+    let enough = (1..).find(|&tokens| run(&Limits::max_tokens(tokens)).is_ok()).expect("a number");
     assert!(enough > 1);
-    let error = run(&Limits::of_tokens(enough - 1)).expect_err("too few");
+    let error = run(&Limits::max_tokens(enough - 1)).expect_err("too few");
     assert_eq!(error, DecodeError::OverBudget { budget: enough - 1 });
     let cancel = Cancel::default();
     cancel.cancel();
     assert_eq!(run(&Limits { cancel, tokens: None }), Err(DecodeError::Cancelled));
-    // What nobody waits for is given up, and the next one is translated.
+    // A dropped request is cancelled, and the next one is translated.
     drop(translator.submit(translator.input(text, "", &Terms::default()), &options(), Limits::default()));
     run(&Limits::default()).expect("no limit");
 }
 
 /// A model whose first search panics.
-struct Startled {
+struct PanicsOnce {
     model: Transformer,
-    is_calm: AtomicBool,
+    has_panicked: AtomicBool,
 }
 
-impl Model for Startled {
+impl Model for PanicsOnce {
     fn params(&self) -> &Params {
         self.model.params()
     }
@@ -248,7 +249,7 @@ impl Model for Startled {
     }
 }
 
-impl Generate for Startled {
+impl Generate for PanicsOnce {
     fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
         self.model.check_source(source, sequences)
     }
@@ -258,7 +259,7 @@ impl Generate for Startled {
     }
 
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
-        assert!(self.is_calm.swap(true, Ordering::Relaxed), "as the test wishes");
+        assert!(self.has_panicked.swap(true, Ordering::Relaxed), "panics for the test");
         self.model.start(compute)
     }
 }
@@ -269,17 +270,17 @@ fn a_panic_of_the_thread_is_an_error_and_the_next_text_is_translated() {
     let tokenizer = tokenizer("a dog");
     let config = TransformerConfig { d_model: 32, d_ff: 64, ..TransformerConfig::tiny(tokenizer.size()) };
     let model = Transformer::new(config, 4).expect("a good configuration");
-    let model = Startled { model, is_calm: AtomicBool::new(false) };
+    let model = PanicsOnce { model, has_panicked: AtomicBool::new(false) };
     let translator = Translator::new(Box::new(model), Tokenizers::joint(tokenizer));
     let submit =
         || translator.submit(translator.input("a dog", "", &Terms::default()), &options(), Limits::default());
-    assert_eq!(cause(&submit().wait().expect_err("it is startled")), DecodeError::Panicked);
-    let again = submit().wait().expect("it is calm");
+    assert_eq!(cause(&submit().wait().expect_err("the first call panics")), DecodeError::Panicked);
+    let again = submit().wait().expect("the second call works");
     assert_eq!(again, translator.translate(["a dog"], &options()).expect("a good text").swap_remove(0));
 }
 
 #[test]
-fn heads_are_removed_for_one_call_and_no_other() {
+fn heads_are_removed_for_one_call_only() {
     let _limit = Waiting::on("translations without some heads");
     let translator = translator(4);
     let whole = all(&translator);
@@ -292,13 +293,13 @@ fn heads_are_removed_for_one_call_and_no_other() {
         let pruned = translator_of_pruned(&removed);
         assert_eq!(found, all(&pruned), "{removed:?}");
         assert_ne!(found, whole, "{removed:?}");
-        // From the translator's thread, beside whole calls.
+        // From the translator's thread, together with calls that remove no heads.
         let input = || translator.input(TEXTS[0], "", &Terms::default());
         let pending = [&options, &self::options(), &options]
             .map(|options| translator.submit(input(), options, Limits::default()));
         let [one, other, again] = pending.map(|pending| pending.wait().expect("a good text"));
         assert_eq!((&one, &other, &again), (&found[0], &whole[0], &found[0]));
-        // A score is that of the search, and the attention that of the pass without them.
+        // The score equals that of the search, and the attention that of the pass without these heads.
         let tokens = &found[0].outputs[0].hypothesis.tokens;
         let scored = translator.token_scores(&found[0].source, tokens, &options).expect("a good pair");
         assert_eq!(scored.log_probability, found[0].outputs[0].hypothesis.log_probability);
@@ -319,10 +320,10 @@ fn heads_are_removed_for_one_call_and_no_other() {
     }
     let both = Translator::join([translator.clone(), translator]).expect("one vocabulary");
     let error = both.translate(TEXTS, &SearchOptions { without_heads: heads, ..options() });
-    assert!(error.expect_err("of which model?").to_string().contains("from one model"));
+    assert!(error.expect_err("an ensemble").to_string().contains("from one model"));
 }
 
-/// As [`translator`] of seed 4, with heads that are pruned in its weights: their rows of `W_o` are zero.
+/// Like [`translator`] with seed 4, with heads pruned in the weights: their rows of `W_o` are zero.
 fn translator_of_pruned(heads: &[HeadName]) -> Translator {
     let text = "a dog runs the cat cats and dogs run to the house";
     let tokenizer = tokenizer(text);
@@ -361,7 +362,7 @@ fn prefixes_and_terms_are_in_the_translation() {
 }
 
 #[test]
-fn translators_of_one_vocabulary_translate_together() {
+fn translators_with_one_vocabulary_form_an_ensemble() {
     let [first, second] = [4, 5].map(translator);
     let twice = Translator::join([first.clone(), first.clone()]).expect("one vocabulary");
     assert_eq!(all(&twice), all(&first));
@@ -370,7 +371,7 @@ fn translators_of_one_vocabulary_translate_together() {
     assert_eq!(all(&both), all(&swapped));
     assert_ne!(all(&both), all(&first));
     assert_ne!(all(&both), all(&second));
-    // Its outputs have the scores that were reported.
+    // Scoring its outputs gives the reported scores.
     let found = all(&both).swap_remove(0);
     let tokens = &found.outputs[0].hypothesis.tokens;
     let scored = both.token_scores(&found.source, tokens, &options()).expect("a good pair");
@@ -380,7 +381,7 @@ fn translators_of_one_vocabulary_translate_together() {
     let error = Translator::join([first, second, foreign]).err().expect("another vocabulary");
     assert!(matches!(error.cause(), Some(JoinError::Vocabulary { number: 3, .. })), "{error}");
     assert!(
-        error.to_string().starts_with("model 3 of the ensemble has another source vocabulary"),
+        error.to_string().starts_with("model 3 of the ensemble has a different source vocabulary"),
         "{error}"
     );
     let none = Translator::join([]).err().expect("no translator");

@@ -22,10 +22,10 @@ class Translate:
 
 def main(model: str, file: str, output: str) -> None:
     ray.init(include_dashboard=False, log_to_driver=False)
-    # Else a line that is translated sooner would stand before one that came first.
+    # Otherwise lines would be written in the order in which they are finished.
     ray.data.DataContext.get_current().execution_options.preserve_order = True
     lines = ray.data.read_text(file, drop_empty_lines=False)
-    # One thread for each worker, and less than a core: the cores of one machine are theirs and those of the reading.
+    # One thread for each worker, and less than a core: reading needs some of the machine's cores too.
     shared = {"env_vars": {"HEEDFUL_THREADS": "1"}}
     translated = lines.map_batches(
         Translate, fn_constructor_args=[model], concurrency=2, batch_size=256, num_cpus=0.5, runtime_env=shared

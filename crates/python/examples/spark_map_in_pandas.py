@@ -12,7 +12,7 @@ from pyspark.sql.functions import monotonically_increasing_id
 
 
 def translation_with(model: str):
-    """What a partition does with its batches."""
+    """Translates the batches of a partition."""
 
     def translate(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         # Imported by the worker: the process that starts Spark needs no model.

@@ -1,4 +1,4 @@
-//! From Python's values to the library's types.
+//! Converts Python values to the library's types.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyString};
 
-use crate::errors::value;
+use crate::errors::value_error;
 
 /// One text, or several.
 pub(crate) enum Texts {
@@ -17,7 +17,7 @@ pub(crate) enum Texts {
 }
 
 impl Texts {
-    /// The texts, and whether there is one that is not in a list.
+    /// The texts, and whether a single text was given instead of a list.
     pub(crate) fn list(self) -> (Vec<String>, bool) {
         match self {
             Texts::One(text) => (vec![text], true),
@@ -45,93 +45,95 @@ impl<'py> FromPyObject<'_, 'py> for Texts {
     }
 }
 
-/// A whole number as Python has them: the call that knows its name says which are possible.
-pub(crate) enum Whole {
+/// A Python int of any size, which [`PyInt::at_least`] checks and converts.
+pub(crate) enum PyInt {
     Number(u64),
-    /// Below 0, or more than any number of ours.
-    Beyond(String),
-    /// Of another type.
-    Other(String),
+    /// Negative, or larger than a u64.
+    OutOfRange(String),
+    /// Not an int: the name of its type.
+    WrongType(String),
 }
 
-impl Whole {
-    /// The number, as the argument of this name.
+impl PyInt {
+    /// The number, which must be `least` or more; `name` is for errors.
     pub(crate) fn at_least<T: TryFrom<u64>>(&self, name: &str, least: u64) -> PyResult<T> {
         let found = match self {
-            Whole::Number(number) if *number >= least => {
+            PyInt::Number(number) if *number >= least => {
                 return T::try_from(*number)
-                    .map_err(|_| value(format!("{name} is {number}: set it to less")));
+                    .map_err(|_| value_error(format!("{name} is {number}: set it to less")));
             }
-            Whole::Number(number) => number.to_string(),
-            Whole::Beyond(number) if number.starts_with('-') => number.clone(),
-            Whole::Beyond(number) => return Err(value(format!("{name} is {number}: set it to less"))),
-            Whole::Other(kind) => {
+            PyInt::Number(number) => number.to_string(),
+            PyInt::OutOfRange(number) if number.starts_with('-') => number.clone(),
+            PyInt::OutOfRange(number) => {
+                return Err(value_error(format!("{name} is {number}: set it to less")));
+            }
+            PyInt::WrongType(kind) => {
                 return Err(PyTypeError::new_err(format!("{name} is of type {kind}, not int")));
             }
         };
-        Err(value(format!("{name} is {found}: set it to at least {least}")))
+        Err(value_error(format!("{name} is {found}: set it to at least {least}")))
     }
 }
 
-impl From<usize> for Whole {
-    fn from(number: usize) -> Whole {
-        Whole::Number(number as u64)
+impl From<usize> for PyInt {
+    fn from(number: usize) -> PyInt {
+        PyInt::Number(number as u64)
     }
 }
 
-impl<'py> FromPyObject<'_, 'py> for Whole {
+impl<'py> FromPyObject<'_, 'py> for PyInt {
     type Error = PyErr;
 
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Whole> {
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<PyInt> {
         match object.extract::<u64>() {
-            Ok(number) => Ok(Whole::Number(number)),
+            Ok(number) => Ok(PyInt::Number(number)),
             Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
-                Ok(Whole::Beyond(object.str()?.to_string()))
+                Ok(PyInt::OutOfRange(object.str()?.to_string()))
             }
-            Err(_) => Ok(Whole::Other(object.get_type().name()?.to_string())),
+            Err(_) => Ok(PyInt::WrongType(object.get_type().name()?.to_string())),
         }
     }
 }
 
-/// The named arguments of a call that has many.
-pub(crate) struct Named<'py> {
-    left: Option<Bound<'py, PyDict>>,
+/// The keyword arguments of a call.
+pub(crate) struct Kwargs<'py> {
+    remaining: Option<Bound<'py, PyDict>>,
 }
 
-impl<'py> Named<'py> {
-    pub(crate) fn new(given: Option<&Bound<'py, PyDict>>) -> PyResult<Named<'py>> {
-        Ok(Named { left: given.map(PyDictMethods::copy).transpose()? })
+impl<'py> Kwargs<'py> {
+    pub(crate) fn new(given: Option<&Bound<'py, PyDict>>) -> PyResult<Kwargs<'py>> {
+        Ok(Kwargs { remaining: given.map(PyDictMethods::copy).transpose()? })
     }
 
-    /// The argument of this name, or what it is by default.
+    /// The argument of this name, or its default.
     pub(crate) fn take<T>(&mut self, name: &str, default: T) -> PyResult<T>
     where
         T: for<'a> FromPyObject<'a, 'py>,
     {
-        let Some(left) = &self.left else { return Ok(default) };
-        let Some(given) = left.get_item(name)? else { return Ok(default) };
-        left.del_item(name)?;
+        let Some(remaining) = &self.remaining else { return Ok(default) };
+        let Some(given) = remaining.get_item(name)? else { return Ok(default) };
+        remaining.del_item(name)?;
         let wrong = |error: PyErr| {
-            let why = error.value(left.py()).to_string();
+            let why = error.value(remaining.py()).to_string();
             PyTypeError::new_err(format!("{name}: {why}"))
         };
         given.extract().map_err(|error: <T as FromPyObject<'_, 'py>>::Error| wrong(error.into()))
     }
 
-    /// A whole number that is `least` at least.
+    /// An int of at least `least`.
     pub(crate) fn whole<T: TryFrom<u64>>(&mut self, name: &str, default: usize, least: u64) -> PyResult<T> {
-        self.take(name, Whole::from(default))?.at_least(name, least)
+        self.take(name, PyInt::from(default))?.at_least(name, least)
     }
 
-    /// A whole number that is 1 at least, or none.
+    /// An int of at least 1, or None.
     pub(crate) fn optional(&mut self, name: &str, default: Option<usize>) -> PyResult<Option<usize>> {
-        let given = self.take(name, default.map(Whole::from))?;
+        let given = self.take(name, default.map(PyInt::from))?;
         given.map(|number| number.at_least(name, 1)).transpose()
     }
 
-    /// There may be no more.
+    /// An error if an argument is left.
     pub(crate) fn finish(self, call: &str) -> PyResult<()> {
-        match self.left.iter().flat_map(|left| left.keys()).next() {
+        match self.remaining.iter().flat_map(|remaining| remaining.keys()).next() {
             None => Ok(()),
             Some(name) => {
                 Err(PyTypeError::new_err(format!("{call}() got an unexpected keyword argument '{name}'")))
@@ -151,12 +153,12 @@ pub(crate) fn text_of(index: usize, item: &Bound<'_, PyAny>) -> PyResult<String>
     Ok(text.to_str()?.to_owned())
 }
 
-/// A folder as it is called from everywhere: a pickled model may be opened by a process that runs elsewhere.
+/// The absolute path of a folder: a pickled model may be opened in another working directory.
 pub(crate) fn absolute(folder: &Path) -> PathBuf {
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// What to do with a long text, where its parts have results that can be joined.
+/// The treatment of long texts, for tasks whose results can be joined from parts.
 pub(crate) fn long_text(name: &str) -> PyResult<LongText> {
     match name {
         "split" => Ok(LongText::Split),
@@ -166,7 +168,7 @@ pub(crate) fn long_text(name: &str) -> PyResult<LongText> {
     }
 }
 
-/// Terms that translations must have, each with the source term that asks for it.
+/// The terms that translations must contain, each with its source term.
 pub(crate) fn terms(terms: Option<BTreeMap<String, String>>) -> PyResult<Terms> {
     let mut lines = String::new();
     for (source, target) in terms.unwrap_or_default() {
@@ -177,5 +179,5 @@ pub(crate) fn terms(terms: Option<BTreeMap<String, String>>) -> PyResult<Terms> 
         }
         lines += &format!("{source}\t{target}\n");
     }
-    Terms::parse("terms", &lines).map_err(value)
+    Terms::parse("terms", &lines).map_err(value_error)
 }

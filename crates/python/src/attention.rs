@@ -5,8 +5,8 @@ use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// The weights of the only sequence of a pass: by the name of the layer a tuple of arrays, one for each head, of queries × keys.
-/// An array takes what the model computed over, without a copy.
+/// The weights of the only sequence of a pass: for each layer name a tuple of arrays, one for each head, of
+/// queries × keys. An array takes ownership of the model's buffer, without a copy.
 pub(crate) fn arrays<'py>(py: Python<'py>, maps: Vec<AttentionMap>) -> PyResult<Bound<'py, PyDict>> {
     let layers = PyDict::new(py);
     for map in maps {

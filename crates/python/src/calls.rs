@@ -1,4 +1,4 @@
-//! What every call does that computes: other Python threads run meanwhile, and Ctrl-C ends it.
+//! Runs computations without the GIL, so that other Python threads run and Ctrl-C ends the call.
 
 use std::process;
 use std::sync::OnceLock;
@@ -11,15 +11,15 @@ use heedful::tensor::cpu::threads as pool;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arguments::Whole;
+use crate::arguments::PyInt;
 
-/// How long Ctrl-C may wait.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// The interval of checks for Ctrl-C.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 static IN_FLIGHT: AtomicUsize = AtomicUsize::new(0);
 
-/// Computes without Python's lock.
-pub(crate) fn computed<T: Send>(
+/// Computes without the GIL.
+pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut Signals) -> PyResult<T> + Send,
 ) -> PyResult<T> {
@@ -28,8 +28,9 @@ pub(crate) fn computed<T: Send>(
     py.detach(|| work(&mut Signals::default()))
 }
 
-/// Computes without Python's lock what looks for no signals itself: at Ctrl-C the call ends, and its thread is left to end alone.
-pub(crate) fn computed_apart<T: Send + 'static>(
+/// Computes on another thread without the GIL, for work that does not check signals: Ctrl-C ends the call,
+/// and the thread finishes alone.
+pub(crate) fn detached_on_thread<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> PyResult<T> + Send + 'static,
 ) -> PyResult<T> {
@@ -39,54 +40,54 @@ pub(crate) fn computed_apart<T: Send + 'static>(
     thread::spawn(move || {
         let result = work();
         drop(in_flight);
-        // After Ctrl-C nobody waits for it.
+        // After Ctrl-C, the receiver is gone.
         let _ = sender.send(result);
     });
     py.detach(move || Signals::default().wait_for(&found))?
 }
 
-/// Threads do not survive a fork, so a computation in a forked process would wait for them for ever.
+/// Threads do not survive a fork, so a computation in a forked process would wait for them forever.
 pub(crate) fn check_process() -> PyResult<()> {
     static PROCESS: OnceLock<u32> = OnceLock::new();
     if *PROCESS.get_or_init(process::id) == process::id() {
         return Ok(());
     }
     Err(PyRuntimeError::new_err(
-        "this process was forked from one that computed with heedful, whose threads it does not have: start it with \
-         multiprocessing.get_context(\"spawn\"), or use heedful only in the processes that were forked",
+        "this process was forked from one that computed with heedful, and threads do not survive a fork: start it with \
+         multiprocessing.get_context(\"spawn\"), or use heedful only in the forked processes",
     ))
 }
 
-/// Looks for signals now and then: Ctrl-C is an exception there.
+/// Checks for signals at intervals: Ctrl-C raises an exception.
 pub(crate) struct Signals {
-    looked: Instant,
+    last_check: Instant,
 }
 
 impl Default for Signals {
     fn default() -> Signals {
-        Signals { looked: Instant::now() }
+        Signals { last_check: Instant::now() }
     }
 }
 
 impl Signals {
-    /// To be called between steps.
+    /// Must be called between steps.
     pub(crate) fn check(&mut self) -> PyResult<()> {
-        if self.looked.elapsed() < PATIENCE {
+        if self.last_check.elapsed() < SIGNAL_INTERVAL {
             return Ok(());
         }
-        self.looked = Instant::now();
+        self.last_check = Instant::now();
         Python::attach(|py| py.check_signals())
     }
 
-    /// What a thread of ours sends.
-    pub(crate) fn wait_for<T>(&mut self, sent: &Receiver<T>) -> PyResult<T> {
+    /// Waits for a message from a worker thread, checking for signals.
+    pub(crate) fn wait_for<T>(&mut self, receiver: &Receiver<T>) -> PyResult<T> {
         loop {
-            match sent.recv_timeout(PATIENCE) {
+            match receiver.recv_timeout(SIGNAL_INTERVAL) {
                 Ok(sent) => return Ok(sent),
                 Err(RecvTimeoutError::Timeout) => self.check()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(PyRuntimeError::new_err(
-                        "the thread that computes has panicked: its message is on standard error",
+                        "the computing thread panicked: its message is on standard error",
                     ));
                 }
             }
@@ -94,7 +95,7 @@ impl Signals {
     }
 }
 
-/// A call that computes; dropped, it has ended.
+/// Counts a computing call until it is dropped.
 struct InFlight;
 
 impl InFlight {
@@ -110,16 +111,16 @@ impl Drop for InFlight {
     }
 }
 
-/// How many calls compute at this moment, in all Python threads.
+/// The number of calls that compute at this moment, in all Python threads.
 #[pyfunction]
 pub(crate) fn calls_in_flight() -> usize {
     IN_FLIGHT.load(Ordering::Relaxed)
 }
 
-/// Sets the number of threads that compute. Results are the same with any number.
+/// Sets the number of compute threads. Results do not depend on it.
 #[pyfunction]
-pub(crate) fn set_threads(count: Whole) -> PyResult<()> {
-    let most = pool::MOST_THREADS;
+pub(crate) fn set_threads(count: PyInt) -> PyResult<()> {
+    let most = pool::MAX_THREADS;
     let count = count.at_least("count", 1)?;
     if count > most {
         return Err(PyValueError::new_err(format!("count is {count}: it must be from 1 to {most}")));
@@ -128,7 +129,7 @@ pub(crate) fn set_threads(count: Whole) -> PyResult<()> {
     Ok(())
 }
 
-/// The number of threads that compute.
+/// The number of compute threads.
 #[pyfunction]
 pub(crate) fn threads() -> usize {
     pool::thread_count()

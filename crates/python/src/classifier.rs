@@ -12,26 +12,26 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::{Texts, Whole, absolute, long_text};
-use crate::calls::{Signals, computed, computed_apart};
-use crate::errors::{Exception, value};
+use crate::arguments::{PyInt, Texts, absolute, long_text};
+use crate::calls::{Signals, detached, detached_on_thread};
+use crate::errors::{ToException, value_error};
 use crate::explanation::{self, Explanation};
-use crate::opening::Opening;
-use crate::results::{self, Arguments, hashed};
-use crate::tokenizer::{Reads, Tokenizer};
+use crate::model_options::ModelOptions;
+use crate::results::{self, Arguments, hash_of};
+use crate::tokenizer::{Encode, Tokenizer};
 
-/// Tokens that are classified side by side, between two looks for Ctrl-C: as the command does.
+/// Tokens that are classified together between two checks for Ctrl-C, as in the command.
 const CHUNK_TOKENS: usize = 16 * 1024;
 
-/// Gives texts labels.
+/// Classifies texts.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Classifier {
     model: Arc<Model>,
     folder: PathBuf,
-    opening: Opening,
+    model_options: ModelOptions,
 }
 
-/// The label of one text; none if it is blank.
+/// The label of one text; None if the text is blank.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Classification {
     #[pyo3(get)]
@@ -47,7 +47,7 @@ pub(crate) struct Classification {
 impl Classification {
     #[new]
     #[pyo3(signature = (label, probability, probabilities, words))]
-    fn received(
+    fn from_values(
         py: Python<'_>,
         label: Option<String>,
         probability: f32,
@@ -82,7 +82,7 @@ impl Classification {
     }
 
     fn __hash__(&self) -> u64 {
-        hashed(&self.label)
+        hash_of(&self.label)
     }
 
     fn __repr__(&self) -> String {
@@ -102,21 +102,24 @@ impl Classifier {
         path: PathBuf,
         compute: Option<String>,
         device: Option<String>,
-        max_tokens: Option<Whole>,
+        max_tokens: Option<PyInt>,
     ) -> PyResult<Classifier> {
-        let (folder, opening) = (absolute(&path), Opening::new(compute, device, max_tokens)?);
-        let options = opening.options()?;
+        let (folder, model_options) = (absolute(&path), ModelOptions::new(compute, device, max_tokens)?);
+        let options = model_options.options()?;
         let mut model =
             py.detach(|| Model::open_with(&folder, &options)).map_err(|error| error.exception())?;
-        opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Classifier { model: Arc::new(model), folder, opening })
+        model_options
+            .max_tokens
+            .map_or(Ok(()), |tokens| model.set_max_tokens(tokens))
+            .map_err(value_error)?;
+        Ok(Classifier { model: Arc::new(model), folder, model_options })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
-        Ok(((self.folder.clone(),), self.opening.named(py)?))
+        Ok(((self.folder.clone(),), self.model_options.named(py)?))
     }
 
-    /// The vocabulary, and how the model reads text.
+    /// The tokenizer and its vocabulary.
     #[getter]
     fn tokenizer(&self) -> Tokenizer {
         Tokenizer::new(self.model.clone())
@@ -133,7 +136,7 @@ impl Classifier {
     fn classify<'py>(&self, py: Python<'py>, texts: Texts, long: &str) -> PyResult<Bound<'py, PyAny>> {
         let (texts, is_one) = texts.list();
         let long = long_text(long)?;
-        let found = computed(py, |signals| self.classified(&texts, long, signals))?;
+        let found = detached(py, |signals| self.classified(&texts, long, signals))?;
         let mut found: Vec<Classification> =
             found.into_iter().map(|found| self.classification(py, found)).collect();
         match is_one.then(|| found.pop()).flatten() {
@@ -142,15 +145,15 @@ impl Classifier {
         }
     }
 
-    /// What the model attends to while it classifies a text.
-    #[pyo3(signature = (text, *, num_hypotheses = Whole::from(1)), text_signature = "($self, text, *, num_hypotheses=1)")]
-    fn explain(&self, py: Python<'_>, text: &str, num_hypotheses: Whole) -> PyResult<Explanation> {
+    /// The attention of the model while it classifies a text.
+    #[pyo3(signature = (text, *, num_hypotheses = PyInt::from(1)), text_signature = "($self, text, *, num_hypotheses=1)")]
+    fn explain(&self, py: Python<'_>, text: &str, num_hypotheses: PyInt) -> PyResult<Explanation> {
         let num_hypotheses = num_hypotheses.at_least("num_hypotheses", 1)?;
         let search = SearchOptions::default();
         let options = explanation::options(&search);
         let (model, text) = (self.model.clone(), text.to_owned());
-        let explained = computed_apart(py, move || {
-            let ids = model.limit().encode(&text, |text| model.encode(text)).map_err(value)?;
+        let explained = detached_on_thread(py, move || {
+            let ids = model.limit().encode(&text, |text| model.encode(text)).map_err(value_error)?;
             Explained::of_class(&model, &text, &ids, num_hypotheses, &options)
                 .map_err(|error| error.exception())
         })?;
@@ -170,13 +173,13 @@ impl Classifier {
         signals: &mut Signals,
     ) -> PyResult<Vec<Option<Classified>>> {
         let (limit, encode) = (self.model.limit(), |text: &str| self.model.encode(text));
-        // The parts of each text, and all of them end to end.
+        // The parts of each text, and all parts concatenated.
         let (mut counts, mut parts) = (Vec::new(), Vec::new());
         for (number, text) in texts.iter().enumerate() {
             let of_text = match (limit.encode(text, encode), long) {
                 (Ok(tokens), _) => vec![tokens],
                 (Err(error), LongText::Refused) => {
-                    return Err(value(format!("text {number} (counted from 0): {error}")));
+                    return Err(value_error(format!("text {number} (counted from 0): {error}")));
                 }
                 (Err(_), LongText::Cut) => vec![limit.first(text, encode).tokens],
                 (Err(_), LongText::Split) => {
@@ -210,11 +213,11 @@ impl Classifier {
         let (probabilities, words) =
             found.map_or_else(Default::default, |found| (found.probabilities, found.words));
         let words = words.into_iter().map(|word| (word.text, word.attention)).collect();
-        Classification::received(py, label, probability, probabilities, words)
+        Classification::from_values(py, label, probability, probabilities, words)
     }
 }
 
-impl Reads for Model {
+impl Encode for Model {
     fn encode(&self, text: &str) -> Vec<u32> {
         self.encode(text)
     }

@@ -1,11 +1,11 @@
-//! What a model attends to, as numbers and as a page that a notebook shows.
+//! Attention weights, as numbers and as a page that a notebook shows.
 
 use heedful::decode::SearchOptions;
 use heedful::explain::{ExplainOptions, Explanation as Explained, WeightForm, page};
 use pyo3::prelude::*;
 
-use crate::errors::value;
-use crate::results::hashed;
+use crate::errors::value_error;
+use crate::results::hash_of;
 
 /// The title of the page.
 const TITLE: &str = "heedful";
@@ -22,7 +22,7 @@ impl Explanation {
     }
 }
 
-/// Weights in the form that keeps a page small.
+/// The options of explanations: weights as rows of numbers.
 pub(crate) fn options(search: &SearchOptions) -> ExplainOptions {
     ExplainOptions::new(WeightForm::Rows, search)
 }
@@ -35,7 +35,7 @@ impl Explanation {
         let explained = serde_json::from_str(json);
         explained
             .map(Explanation::new)
-            .map_err(|error| value(format!("json is not that of an explanation: {error}")))
+            .map_err(|error| value_error(format!("json is not an explanation: {error}")))
     }
 
     /// The text of the best output.
@@ -44,7 +44,7 @@ impl Explanation {
         self.explained.outputs.first().map_or("", |best| &best.text)
     }
 
-    /// A page of its own: one file that needs no network.
+    /// A self-contained page: one file that needs no network.
     #[getter]
     fn html(&self) -> String {
         page(std::slice::from_ref(&self.explained), TITLE)
@@ -52,7 +52,7 @@ impl Explanation {
 
     /// The numbers, as `heedful explain -o FILE.json` writes them.
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.explained).map_err(value)
+        serde_json::to_string(&self.explained).map_err(value_error)
     }
 
     /// The numbers as a dict of plain values.
@@ -69,11 +69,11 @@ impl Explanation {
     }
 
     fn __hash__(&self) -> u64 {
-        hashed(&(&self.explained.source.text, self.text()))
+        hash_of(&(&self.explained.source.text, self.text()))
     }
 
     fn _repr_html_(&self) -> String {
-        // The page has scripts and a style of its own: in a frame, neither can touch the notebook.
+        // The page has its own scripts and styles: in a frame they cannot affect the notebook.
         let page = self.html().replace('&', "&amp;").replace('"', "&quot;");
         format!(
             "<iframe sandbox=\"allow-scripts allow-downloads\" style=\"width: 100%; height: 620px; border: 0\" \

@@ -10,20 +10,20 @@ use heedful::tasks::masked::Filler as Model;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::{Whole, absolute};
-use crate::calls::computed_apart;
-use crate::errors::{Exception, value};
+use crate::arguments::{PyInt, absolute};
+use crate::calls::detached_on_thread;
+use crate::errors::{ToException, value_error};
 use crate::explanation::{self, Explanation};
-use crate::opening::Opening;
-use crate::results::{self, Arguments, hashed};
-use crate::tokenizer::{Reads, Tokenizer};
+use crate::model_options::ModelOptions;
+use crate::results::{self, Arguments, hash_of};
+use crate::tokenizer::{Encode, Tokenizer};
 
 /// Predicts masked tokens.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Filler {
     model: Arc<Model>,
     folder: PathBuf,
-    opening: Opening,
+    model_options: ModelOptions,
 }
 
 /// A text whose masked tokens were predicted.
@@ -39,7 +39,7 @@ pub(crate) struct Filled {
 impl Filled {
     #[new]
     #[pyo3(signature = (text, gaps))]
-    fn received(text: String, gaps: Vec<Vec<(String, f64)>>) -> Filled {
+    fn from_values(text: String, gaps: Vec<Vec<(String, f64)>>) -> Filled {
         Filled { text, gaps }
     }
 
@@ -60,7 +60,7 @@ impl Filled {
     }
 
     fn __hash__(&self) -> u64 {
-        hashed(&self.text)
+        hash_of(&self.text)
     }
 
     fn __str__(&self) -> &str {
@@ -81,33 +81,36 @@ impl Filler {
         path: PathBuf,
         compute: Option<String>,
         device: Option<String>,
-        max_tokens: Option<Whole>,
+        max_tokens: Option<PyInt>,
     ) -> PyResult<Filler> {
-        let (folder, opening) = (absolute(&path), Opening::new(compute, device, max_tokens)?);
-        let options = opening.options()?;
+        let (folder, model_options) = (absolute(&path), ModelOptions::new(compute, device, max_tokens)?);
+        let options = model_options.options()?;
         let mut model =
             py.detach(|| Model::open_with(&folder, &options)).map_err(|error| error.exception())?;
-        opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Filler { model: Arc::new(model), folder, opening })
+        model_options
+            .max_tokens
+            .map_or(Ok(()), |tokens| model.set_max_tokens(tokens))
+            .map_err(value_error)?;
+        Ok(Filler { model: Arc::new(model), folder, model_options })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
-        Ok(((self.folder.clone(),), self.opening.named(py)?))
+        Ok(((self.folder.clone(),), self.model_options.named(py)?))
     }
 
-    /// The vocabulary, and how the model reads text.
+    /// The tokenizer and its vocabulary.
     #[getter]
     fn tokenizer(&self) -> Tokenizer {
         Tokenizer::new(self.model.clone())
     }
 
     /// The most probable tokens for every `<mask>` of a text.
-    #[pyo3(signature = (text, *, top = Whole::from(5)), text_signature = "($self, text, *, top=5)")]
-    fn fill(&self, py: Python<'_>, text: &str, top: Whole) -> PyResult<Filled> {
+    #[pyo3(signature = (text, *, top = PyInt::from(5)), text_signature = "($self, text, *, top=5)")]
+    fn fill(&self, py: Python<'_>, text: &str, top: PyInt) -> PyResult<Filled> {
         let top = top.at_least("top", 1)?;
         let (model, text) = (self.model.clone(), text.to_owned());
-        let filled = computed_apart(py, move || {
-            let tokens = model.limit().encode(&text, |text| model.encode(text)).map_err(value)?;
+        let filled = detached_on_thread(py, move || {
+            let tokens = model.limit().encode(&text, |text| model.encode(text)).map_err(value_error)?;
             model.fill_tokens(tokens, top).map_err(|error| error.exception())
         })?;
         let gaps = filled.gaps.into_iter();
@@ -115,13 +118,13 @@ impl Filler {
         Ok(Filled { text: filled.text, gaps: gaps.collect() })
     }
 
-    /// What the model attends to while it reads a text.
+    /// The attention of the model over a text.
     fn explain(&self, py: Python<'_>, text: &str) -> PyResult<Explanation> {
         let search = SearchOptions::default();
         let options = explanation::options(&search);
         let (model, text) = (self.model.clone(), text.to_owned());
-        let explained = computed_apart(py, move || {
-            let ids = model.limit().encode(&text, |text| model.encode(text)).map_err(value)?;
+        let explained = detached_on_thread(py, move || {
+            let ids = model.limit().encode(&text, |text| model.encode(text)).map_err(value_error)?;
             Explained::of_gaps(&model, &text, &ids, &options).map_err(|error| error.exception())
         })?;
         Ok(Explanation::new(explained))
@@ -132,7 +135,7 @@ impl Filler {
     }
 }
 
-impl Reads for Model {
+impl Encode for Model {
     fn encode(&self, text: &str) -> Vec<u32> {
         self.encode(text)
     }

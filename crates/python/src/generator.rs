@@ -11,20 +11,20 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::{Named, Whole, absolute};
-use crate::calls::{Signals, computed, computed_apart};
-use crate::errors::{Exception, value};
+use crate::arguments::{Kwargs, PyInt, absolute};
+use crate::calls::{Signals, detached, detached_on_thread};
+use crate::errors::{ToException, value_error};
 use crate::explanation::{self, Explanation};
-use crate::opening::Opening;
+use crate::model_options::ModelOptions;
 use crate::scores::TextScore;
-use crate::tokenizer::{Reads, Tokenizer};
+use crate::tokenizer::{Encode, Tokenizer};
 
 /// Continues texts.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Generator {
     model: Arc<Model>,
     folder: PathBuf,
-    opening: Opening,
+    model_options: ModelOptions,
 }
 
 #[pymethods]
@@ -36,27 +36,30 @@ impl Generator {
         path: PathBuf,
         compute: Option<String>,
         device: Option<String>,
-        max_tokens: Option<Whole>,
+        max_tokens: Option<PyInt>,
     ) -> PyResult<Generator> {
-        let (folder, opening) = (absolute(&path), Opening::new(compute, device, max_tokens)?);
-        let options = opening.options()?;
+        let (folder, model_options) = (absolute(&path), ModelOptions::new(compute, device, max_tokens)?);
+        let options = model_options.options()?;
         let mut model =
             py.detach(|| Model::open_with(&folder, &options)).map_err(|error| error.exception())?;
-        opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Generator { model: Arc::new(model), folder, opening })
+        model_options
+            .max_tokens
+            .map_or(Ok(()), |tokens| model.set_max_tokens(tokens))
+            .map_err(value_error)?;
+        Ok(Generator { model: Arc::new(model), folder, model_options })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
-        Ok(((self.folder.clone(),), self.opening.named(py)?))
+        Ok(((self.folder.clone(),), self.model_options.named(py)?))
     }
 
-    /// The vocabulary, and how the model reads text.
+    /// The tokenizer and its vocabulary.
     #[getter]
     fn tokenizer(&self) -> Tokenizer {
         Tokenizer::new(self.model.clone())
     }
 
-    /// Continues a prompt: prompt and continuation, as many as are asked for.
+    /// Continues a prompt: returns prompt and continuation, `num_hypotheses` times.
     #[pyo3(
         signature = (prompt = "", **options),
         text_signature = "($self, prompt='', *, max_tokens=100, num_hypotheses=1, temperature=1.0, top_k=None, top_p=None, \
@@ -68,13 +71,13 @@ impl Generator {
         prompt: &str,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<String>> {
-        let mut named = Named::new(options)?;
+        let mut named = Kwargs::new(options)?;
         let tokens = named.whole("max_tokens", 100, 1)?;
         let long: String = named.take("long", "error".to_owned())?;
         let options = self.search_options(&mut named)?;
         named.finish("generate")?;
-        options.check().map_err(value)?;
-        computed(py, |signals| {
+        options.check().map_err(value_error)?;
+        detached(py, |signals| {
             let prompt = self.prompt(prompt, &long)?;
             let options = self.model.options(prompt.len(), tokens, &options);
             let options = options.map_err(|error| error.exception())?;
@@ -86,19 +89,19 @@ impl Generator {
         })
     }
 
-    /// The log-probability of each text: of running text, given all before it.
+    /// The log-probability of each text; for running text, given all previous text.
     fn score(&self, py: Python<'_>, texts: Vec<String>) -> PyResult<Vec<TextScore>> {
-        let scores = computed(py, |signals| self.scored(&texts, signals))?;
+        let scores = detached(py, |signals| self.scored(&texts, signals))?;
         Ok(scores.into_iter().map(|score| TextScore::new(py, score)).collect())
     }
 
-    /// What the model attends to while it reads a text.
+    /// The attention of the model over a text.
     fn explain(&self, py: Python<'_>, text: &str) -> PyResult<Explanation> {
         let search = SearchOptions::default();
         let options = explanation::options(&search);
         let (model, text) = (self.model.clone(), text.to_owned());
-        let explained = computed_apart(py, move || {
-            let ids = model.limit().encode(&text, |text| model.encode(text)).map_err(value)?;
+        let explained = detached_on_thread(py, move || {
+            let ids = model.limit().encode(&text, |text| model.encode(text)).map_err(value_error)?;
             Explained::of_text(&model, &ids, &options).map_err(|error| error.exception())
         })?;
         Ok(Explanation::new(explained))
@@ -110,8 +113,8 @@ impl Generator {
 }
 
 impl Generator {
-    /// Takes the options of a search, whose defaults are the command line's.
-    fn search_options(&self, named: &mut Named<'_>) -> PyResult<SearchOptions> {
+    /// Takes the search options, with the defaults of the command line.
+    fn search_options(&self, named: &mut Kwargs<'_>) -> PyResult<SearchOptions> {
         let sampling = Sampling {
             temperature: named.take("temperature", 1.0)?,
             top_k: named.optional("top_k", None)?,
@@ -129,13 +132,13 @@ impl Generator {
         })
     }
 
-    /// The tokens of a prompt; one that is cut keeps its end, which the text continues.
+    /// The tokens of a prompt; a truncated prompt keeps its end, which the output continues.
     fn prompt(&self, prompt: &str, long: &str) -> PyResult<Vec<u32>> {
         let (limit, encode) = (self.model.limit(), |text: &str| self.model.encode(text));
         match (limit.encode(prompt, encode), long) {
             (Ok(tokens), "error" | "cut") => Ok(tokens),
             (Err(error), "error") => {
-                Err(value(format!("the prompt: {error}; shorten it, or use long=\"cut\"")))
+                Err(value_error(format!("the prompt: {error}; shorten it, or use long=\"cut\"")))
             }
             (Err(_), "cut") => Ok(limit.last(prompt, encode).tokens),
             (_, other) => Err(PyValueError::new_err(format!("long is {other:?}: it must be cut or error"))),
@@ -148,10 +151,10 @@ impl Generator {
         for (number, text) in texts.iter().enumerate() {
             let encode = |text: &str| self.model.encode(text);
             let tokens = if self.model.ends_texts() {
-                let long = |error| value(format!("text {number} (counted from 0): {error}"));
+                let long = |error| value_error(format!("text {number} (counted from 0): {error}"));
                 self.model.limit().encode(text, encode).map_err(long)?
             } else {
-                // Blocks cut running text.
+                // Running text is split into blocks.
                 encode(text)
             };
             scores.extend(scorer.push(text, tokens).map_err(|error| error.exception())?);
@@ -162,7 +165,7 @@ impl Generator {
     }
 }
 
-impl Reads for Model {
+impl Encode for Model {
     fn encode(&self, text: &str) -> Vec<u32> {
         self.encode(text)
     }

@@ -1,8 +1,8 @@
-//! Translations of the texts of an iterable, as lazily as it gives them.
+//! Lazy translation of an iterable.
 //!
 //! ```text
-//! Python's thread     pulls texts from the iterable when the other asks for some, and hands translations out
-//! a thread of ours    owns the queue: it asks for texts, decodes, and waits when nobody takes its translations
+//! Python's thread     pulls texts from the iterable when the worker requests some, and returns translations
+//! worker thread       owns the queue: requests texts, decodes, and waits while its output buffer is full
 //! ```
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,38 +15,38 @@ use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 
 use crate::arguments::text_of;
-use crate::calls::computed;
-use crate::errors::{Exception, value};
+use crate::calls::detached;
+use crate::errors::{ToException, value_error};
 use crate::translation::{Translated, Translation};
-use crate::translator::{Reading, inputs};
+use crate::translator::{TranslateArguments, inputs};
 
-/// Texts that are handed over at a time.
+/// The batch size of texts that are sent to the worker.
 const TEXTS_AT_A_TIME: usize = 32;
-/// Translations that wait to be taken while others are decoded.
-const WAITING: usize = 64;
+/// The capacity of the buffer of finished translations.
+const BUFFERED: usize = 64;
 
 /// Translations in the order of their texts.
 #[pyclass(module = "heedful")]
 pub(crate) struct TranslationIterator {
     model: Arc<Model>,
-    reading: Arc<Reading>,
+    arguments: Arc<TranslateArguments>,
     texts: Py<PyIterator>,
     prefetch: usize,
-    /// Texts that were taken from the iterable, and translations that were handed out.
+    /// The number of texts taken from the iterable, and of translations returned.
     pulled: usize,
     answered: usize,
-    /// Whether the iterable has ended, or failed.
+    /// Whether the iterable is exhausted or has failed.
     has_ended: bool,
-    /// None before the first translation is asked for, and after the last.
+    /// None before the first translation is requested, and after the last.
     worker: Option<Worker>,
     is_done: bool,
 }
 
-/// The thread that decodes. Dropped, it ends after the step that it is in.
+/// The decoding thread, which ends after its current step when this is dropped.
 struct Worker {
     texts: Sender<Batch>,
     events: Mutex<Receiver<Event>>,
-    is_unwanted: Arc<AtomicBool>,
+    is_cancelled: Arc<AtomicBool>,
 }
 
 struct Batch {
@@ -55,8 +55,8 @@ struct Batch {
 }
 
 enum Event {
-    /// A batch is asked for, and will come.
-    WantsTexts,
+    /// Requests a batch.
+    NeedsTexts,
     Translated(TranslatedText),
     Failed(PyErr),
     Ended,
@@ -64,20 +64,20 @@ enum Event {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.is_unwanted.store(true, Ordering::Relaxed);
+        self.is_cancelled.store(true, Ordering::Relaxed);
     }
 }
 
 impl TranslationIterator {
     pub(crate) fn new(
         model: Arc<Model>,
-        reading: Reading,
+        arguments: TranslateArguments,
         texts: Bound<'_, PyIterator>,
         prefetch: usize,
     ) -> TranslationIterator {
         TranslationIterator {
             model,
-            reading: Arc::new(reading),
+            arguments: Arc::new(arguments),
             texts: texts.unbind(),
             prefetch,
             pulled: 0,
@@ -88,7 +88,7 @@ impl TranslationIterator {
         }
     }
 
-    /// The next texts of the iterable: none if enough of them wait for their answers.
+    /// The next texts of the iterable; empty if `prefetch` texts are unanswered.
     fn pull(&mut self, py: Python<'_>) -> PyResult<Batch> {
         let mut texts = Vec::new();
         while !self.has_ended && texts.len() < TEXTS_AT_A_TIME && self.pulled - self.answered < self.prefetch
@@ -104,18 +104,18 @@ impl TranslationIterator {
 
     fn step(&mut self, py: Python<'_>) -> PyResult<Option<TranslatedText>> {
         loop {
-            let worker = self.worker.get_or_insert_with(|| start(self.model.clone(), self.reading.clone()));
+            let worker = self.worker.get_or_insert_with(|| start(self.model.clone(), self.arguments.clone()));
             let events = &worker.events;
-            let event = computed(py, |signals| {
+            let event = detached(py, |signals| {
                 signals.wait_for(&events.lock().unwrap_or_else(PoisonError::into_inner))
             })?;
             match event {
                 Event::Translated(text) => return Ok(Some(text)),
                 Event::Ended => return Ok(None),
                 Event::Failed(error) => return Err(error),
-                Event::WantsTexts => {
+                Event::NeedsTexts => {
                     let batch = self.pull(py)?;
-                    // It waits for them; if it has panicked, the next event says so.
+                    // If the worker has panicked, the next event reports it.
                     let _ = self.worker.as_ref().map(|worker| worker.texts.send(batch));
                 }
             }
@@ -136,10 +136,10 @@ impl TranslationIterator {
         match self.step(py) {
             Ok(Some(text)) => {
                 self.answered += 1;
-                let (translator, options) = (self.model.clone(), Arc::new(self.reading.options.clone()));
+                let (translator, options) = (self.model.clone(), Arc::new(self.arguments.options.clone()));
                 Ok(Some(Translation::new(Translated { translator, options, text })))
             }
-            // As a generator's: after its end, and after an exception, there is nothing more.
+            // Like a generator: exhausted after its end, and after an exception.
             other => {
                 self.is_done = true;
                 self.worker = None;
@@ -149,49 +149,49 @@ impl TranslationIterator {
     }
 }
 
-fn start(model: Arc<Model>, reading: Arc<Reading>) -> Worker {
+fn start(model: Arc<Model>, arguments: Arc<TranslateArguments>) -> Worker {
     let (texts, batches) = channel();
-    let (sender, events) = sync_channel(WAITING);
-    let is_unwanted = Arc::new(AtomicBool::new(false));
-    let stop = is_unwanted.clone();
+    let (sender, events) = sync_channel(BUFFERED);
+    let is_cancelled = Arc::new(AtomicBool::new(false));
+    let stop = is_cancelled.clone();
     thread::spawn(move || {
-        let last = match run(&model, &reading, &batches, &sender, &stop) {
+        let last = match run(&model, &arguments, &batches, &sender, &stop) {
             Ok(()) => Event::Ended,
             Err(error) => Event::Failed(error),
         };
-        // Whoever is gone does not want to know.
+        // The receiver may be gone.
         let _ = sender.send(last);
     });
-    Worker { texts, events: Mutex::new(events), is_unwanted }
+    Worker { texts, events: Mutex::new(events), is_cancelled }
 }
 
-/// Runs until the last translation was handed over, or nobody wants one.
+/// Runs until the last translation was sent, or the iterator is dropped.
 fn run(
     model: &Model,
-    reading: &Reading,
+    arguments: &TranslateArguments,
     batches: &Receiver<Batch>,
     events: &SyncSender<Event>,
     stop: &AtomicBool,
 ) -> PyResult<()> {
-    let mut queue = TranslationQueue::new(model, &reading.options).map_err(|error| error.exception())?;
+    let mut queue = TranslationQueue::new(model, &arguments.options).map_err(|error| error.exception())?;
     let (mut number, mut has_ended) = (0, false);
     while !stop.load(Ordering::Relaxed) {
         while !has_ended && queue.wants_text() {
-            if events.send(Event::WantsTexts).is_err() {
+            if events.send(Event::NeedsTexts).is_err() {
                 return Ok(());
             }
             let Ok(batch) = batches.recv() else { return Ok(()) };
             (has_ended, number) = (batch.is_last, number + batch.texts.len());
             let first = number - batch.texts.len();
             for (index, text) in batch.texts.iter().enumerate() {
-                queue.push(inputs(model, reading, first + index, text, "")?);
+                queue.push(inputs(model, arguments, first + index, text, "")?);
             }
             if batch.texts.is_empty() {
                 break;
             }
         }
         if !queue.is_idle() {
-            queue.step().map_err(|failed| value(format!("text {}: {}", failed.text, failed.error)))?;
+            queue.step().map_err(|failed| value_error(format!("text {}: {}", failed.text, failed.error)))?;
         }
         while let Some((_, translated)) = queue.pop() {
             if events.send(Event::Translated(translated)).is_err() {

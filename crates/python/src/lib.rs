@@ -1,15 +1,18 @@
-//! heedful for Python: the module `heedful._heedful`, which the package `heedful` (`python/heedful`) shows under its own name.
+//! heedful for Python: the module `heedful._heedful`, which the package `heedful` (`python/heedful`)
+//! re-exports.
 //!
 //! ```text
-//! calls         what every call does: let other Python threads run, look for Ctrl-C, refuse a process that was forked
-//! arguments     Python's values to the library's types; errors: the library's errors to Python's exceptions; opening: device and number type
-//! attention     weights as NumPy arrays that own what the model computed, without a copy
-//! results       what all results are: compared, hashed and pickled by their contents
-//! tokenizer     the vocabulary of a model, and how it reads text
+//! calls           wraps every call: releases the GIL, checks for Ctrl-C, refuses forked processes
+//! arguments       Python values to the library's types
+//! errors          the library's errors to Python exceptions
+//! model_options   device and number type
+//! attention       weights as NumPy arrays that own the model's buffers, without a copy
+//! results         results are compared, hashed and pickled by value
+//! tokenizer       the vocabulary and tokenizer of a model
 //! translator, classifier, generator, filler     one class for each task; explanation, metrics
 //! ```
 //!
-//! Defaults are those of the command line, so that results are the same, to the bit.
+//! Defaults are those of the command line, so that results are identical, to the bit.
 
 #![deny(unsafe_code)]
 
@@ -17,7 +20,7 @@ mod calls;
 
 mod arguments;
 mod errors;
-mod opening;
+mod model_options;
 
 mod attention;
 mod results;

@@ -1,4 +1,4 @@
-//! BLEU, chrF and TER with sacreBLEU's digits, under the names that sacreBLEU's users know.
+//! BLEU, chrF and TER with sacreBLEU's digits and names.
 
 use heedful::metrics::{
     self, BleuOptions, BleuSmoothing, BleuTokenizer, Case, ChrfOptions, Orders, TerOptions,
@@ -7,10 +7,10 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::Whole;
-use crate::calls::computed_apart;
-use crate::errors::value;
-use crate::results::{self, Arguments, hashed};
+use crate::arguments::PyInt;
+use crate::calls::detached_on_thread;
+use crate::errors::value_error;
+use crate::results::{self, Arguments, hash_of};
 
 /// The score of a corpus.
 #[pyclass(frozen, subclass, module = "heedful")]
@@ -30,7 +30,7 @@ pub(crate) struct MetricScore {
 impl MetricScore {
     #[new]
     #[pyo3(signature = (name, score, signature, line))]
-    fn received(name: String, score: f64, signature: String, line: String) -> MetricScore {
+    fn from_values(name: String, score: f64, signature: String, line: String) -> MetricScore {
         MetricScore { name, score, signature, line }
     }
 
@@ -53,7 +53,7 @@ impl MetricScore {
     }
 
     fn __hash__(&self) -> u64 {
-        hashed(&self.line)
+        hash_of(&self.line)
     }
 
     fn __float__(&self) -> f64 {
@@ -69,7 +69,7 @@ impl MetricScore {
     }
 }
 
-/// BLEU and what it is made of.
+/// BLEU and its components.
 #[pyclass(frozen, extends = MetricScore, module = "heedful")]
 pub(crate) struct BleuScore {
     precisions: Py<PyArray1<f64>>,
@@ -87,7 +87,7 @@ impl BleuScore {
     #[new]
     #[pyo3(signature = (name, score, signature, line, precisions, bp, sys_len, ref_len))]
     #[expect(clippy::too_many_arguments, reason = "the constructor's arguments are the fields, by name")]
-    fn received(
+    fn from_values(
         py: Python<'_>,
         name: String,
         score: f64,
@@ -132,14 +132,16 @@ impl BleuScore {
     }
 }
 
-/// The library panics where numbers of sentences differ.
+/// Checks the numbers of sentences, because the library panics if they differ.
 fn check(hypotheses: &[String], references: &[Vec<String>]) -> PyResult<()> {
     let sentences = hypotheses.len();
     if references.is_empty() {
-        return Err(value("there are no references: give a list of translations, each of all sentences"));
+        return Err(value_error(
+            "there are no references: give a list of translations, each of all sentences",
+        ));
     }
     match references.iter().find(|translation| translation.len() != sentences) {
-        Some(other) => Err(value(format!(
+        Some(other) => Err(value_error(format!(
             "{sentences} hypotheses, and a reference of {} sentences: references are a list of translations, each of all \
              sentences",
             other.len()
@@ -169,7 +171,7 @@ pub(crate) fn corpus_bleu(
     check(&hypotheses, &references)?;
     let tokenizer = BleuTokenizer::named(tokenize).ok_or_else(|| {
         let names = BleuTokenizer::ALL.map(BleuTokenizer::name).join(", ");
-        value(format!("tokenize is {tokenize:?}: it must be one of {names}"))
+        value_error(format!("tokenize is {tokenize:?}: it must be one of {names}"))
     })?;
     let smoothing = match smooth_method {
         "exp" => BleuSmoothing::Exponential,
@@ -177,7 +179,9 @@ pub(crate) fn corpus_bleu(
         "add-k" => BleuSmoothing::AddK(smooth_value.unwrap_or(BleuSmoothing::ADD_K)),
         "none" => BleuSmoothing::None,
         other => {
-            return Err(value(format!("smooth_method is {other:?}: it must be exp, floor, add-k or none")));
+            return Err(value_error(format!(
+                "smooth_method is {other:?}: it must be exp, floor, add-k or none"
+            )));
         }
     };
     let orders = if use_effective_order { Orders::Effective } else { Orders::All };
@@ -188,10 +192,10 @@ pub(crate) fn corpus_bleu(
         orders,
         ..BleuOptions::default()
     };
-    let bleu = computed_apart(py, move || Ok(metrics::corpus_bleu(&hypotheses, &references, &options)))?;
+    let bleu = detached_on_thread(py, move || Ok(metrics::corpus_bleu(&hypotheses, &references, &options)))?;
     let line = format!("{bleu:.2}");
     let (lengths, name) = ((bleu.hypothesis_length, bleu.reference_length), "BLEU".to_owned());
-    let score = BleuScore::received(
+    let score = BleuScore::from_values(
         py,
         name,
         bleu.score,
@@ -208,16 +212,16 @@ pub(crate) fn corpus_bleu(
 /// chrF of a corpus; with `word_order=2`, chrF++.
 #[pyfunction]
 #[pyo3(
-    signature = (hypotheses, references, *, char_order = Whole::from(6), word_order = Whole::from(0), beta = Whole::from(2), lowercase = false),
+    signature = (hypotheses, references, *, char_order = PyInt::from(6), word_order = PyInt::from(0), beta = PyInt::from(2), lowercase = false),
     text_signature = "(hypotheses, references, *, char_order=6, word_order=0, beta=2, lowercase=False)"
 )]
 pub(crate) fn corpus_chrf(
     py: Python<'_>,
     hypotheses: Vec<String>,
     references: Vec<Vec<String>>,
-    char_order: Whole,
-    word_order: Whole,
-    beta: Whole,
+    char_order: PyInt,
+    word_order: PyInt,
+    beta: PyInt,
     lowercase: bool,
 ) -> PyResult<MetricScore> {
     check(&hypotheses, &references)?;
@@ -225,18 +229,18 @@ pub(crate) fn corpus_chrf(
         (char_order.at_least("char_order", 0)?, word_order.at_least("word_order", 0)?);
     let beta = beta.at_least("beta", 0)?;
     if char_order == 0 && word_order == 0 {
-        return Err(value("char_order and word_order are 0: set one of them to at least 1"));
+        return Err(value_error("char_order and word_order are 0: set one of them to at least 1"));
     }
-    // Every order has its numbers for every sentence.
+    // Statistics are stored for each order and sentence.
     if char_order > 32 || word_order > 32 {
-        return Err(value("char_order and word_order may be at most 32"));
+        return Err(value_error("char_order and word_order may be at most 32"));
     }
     let options =
         ChrfOptions { char_order, word_order, beta, case: case(lowercase), ..ChrfOptions::default() };
     scored(py, move || metrics::corpus_chrf(&hypotheses, &references, &options))
 }
 
-/// TER of a corpus; less is better.
+/// TER of a corpus; lower is better.
 #[pyfunction]
 #[pyo3(signature = (hypotheses, references, *, case_sensitive = false))]
 pub(crate) fn corpus_ter(
@@ -254,7 +258,7 @@ fn scored(
     py: Python<'_>,
     metric: impl FnOnce() -> metrics::MetricScore + Send + 'static,
 ) -> PyResult<MetricScore> {
-    let found = computed_apart(py, move || Ok(metric()))?;
+    let found = detached_on_thread(py, move || Ok(metric()))?;
     let line = format!("{found:.2}");
     Ok(MetricScore { name: found.name, score: found.score, signature: found.signature.to_string(), line })
 }

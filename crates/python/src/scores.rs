@@ -5,20 +5,20 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::results::{self, Arguments, hashed};
+use crate::results::{self, Arguments, hash_of};
 
 /// The log-probability of a text, and of each of its tokens.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct TextScore {
     #[pyo3(get)]
     log_probability: f64,
-    /// Taken over by the array, which is made only once.
+    /// The array owns the buffer and is created once.
     tokens: Py<PyArray1<f64>>,
 }
 
 impl TextScore {
     pub(crate) fn new(py: Python<'_>, score: TargetScore) -> TextScore {
-        TextScore::received(py, score.log_probability, score.tokens)
+        TextScore::from_values(py, score.log_probability, score.tokens)
     }
 }
 
@@ -26,7 +26,7 @@ impl TextScore {
 impl TextScore {
     #[new]
     #[pyo3(signature = (log_probability, tokens))]
-    fn received(py: Python<'_>, log_probability: f64, tokens: Vec<f64>) -> TextScore {
+    fn from_values(py: Python<'_>, log_probability: f64, tokens: Vec<f64>) -> TextScore {
         TextScore { log_probability, tokens: PyArray1::from_vec(py, tokens).unbind() }
     }
 
@@ -53,7 +53,7 @@ impl TextScore {
 
     fn __hash__(&self) -> u64 {
         // 0 and −0 are equal.
-        hashed(&(self.log_probability + 0.0).to_bits())
+        hash_of(&(self.log_probability + 0.0).to_bits())
     }
 
     fn __float__(&self) -> f64 {

@@ -1,4 +1,4 @@
-//! The vocabulary of a model, and how it reads text.
+//! The tokenizer of a model.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -6,39 +6,39 @@ use std::sync::{Arc, OnceLock};
 use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use pyo3::prelude::*;
 
-use crate::arguments::Whole;
-use crate::errors::value;
+use crate::arguments::PyInt;
+use crate::errors::value_error;
 
-/// A side of a model that reads text.
-pub(crate) trait Reads: Send + Sync {
-    /// The tokens of a text, as the model reads them.
+/// A side of a model that encodes text.
+pub(crate) trait Encode: Send + Sync {
+    /// The token ids of a text.
     fn encode(&self, text: &str) -> Vec<u32>;
-    /// Their vocabulary.
+    /// The vocabulary of the ids.
     fn vocabulary(&self) -> &Vocabulary;
 }
 
-/// A vocabulary, and text to ids and back.
+/// The vocabulary of a model, with encoding and decoding.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Tokenizer {
-    side: Arc<dyn Reads>,
+    side: Arc<dyn Encode>,
     tokens: OnceLock<Tokens>,
 }
 
-/// The names of all tokens, made when they are first asked for.
+/// The names of all tokens, built on first use.
 struct Tokens {
     names: Vec<String>,
     ids: HashMap<String, u32>,
 }
 
 impl Tokenizer {
-    pub(crate) fn new(side: Arc<dyn Reads>) -> Tokenizer {
+    pub(crate) fn new(side: Arc<dyn Encode>) -> Tokenizer {
         Tokenizer { side, tokens: OnceLock::new() }
     }
 
     fn tokens(&self) -> &Tokens {
         self.tokens.get_or_init(|| {
             let names = self.side.vocabulary().names();
-            // Of two tokens of one name the first has it.
+            // The first of two tokens with the same name wins.
             let ids = names.iter().enumerate().rev().map(|(id, name)| (name.clone(), id as u32)).collect();
             Tokens { names, ids }
         })
@@ -47,14 +47,14 @@ impl Tokenizer {
 
 #[pymethods]
 impl Tokenizer {
-    /// The ids of a text, as the model reads it.
+    /// The ids of a text.
     fn encode(&self, text: &str) -> Vec<u32> {
         self.side.encode(text)
     }
 
     /// The text of ids, without special tokens.
     fn decode(&self, ids: &Bound<'_, PyAny>) -> PyResult<String> {
-        let ids = ids.try_iter()?.map(|id| id?.extract::<Whole>()?.at_least("an id", 0));
+        let ids = ids.try_iter()?.map(|id| id?.extract::<PyInt>()?.at_least("an id", 0));
         Ok(self.side.vocabulary().decode(&ids.collect::<PyResult<Vec<u32>>>()?))
     }
 
@@ -70,10 +70,13 @@ impl Tokenizer {
     }
 
     /// The token of an id.
-    fn id_to_token(&self, id: Whole) -> PyResult<&str> {
+    fn id_to_token(&self, id: PyInt) -> PyResult<&str> {
         let (id, names): (usize, _) = (id.at_least("id", 0)?, &self.tokens().names);
         let last = names.len() - 1;
-        names.get(id).map(String::as_str).ok_or_else(|| value(format!("id is {id}: ids are 0 to {last}")))
+        names
+            .get(id)
+            .map(String::as_str)
+            .ok_or_else(|| value_error(format!("id is {id}: ids are 0 to {last}")))
     }
 
     /// All tokens, in the order of their ids.
@@ -82,7 +85,7 @@ impl Tokenizer {
         self.tokens().names.clone()
     }
 
-    /// How many tokens there are.
+    /// The number of tokens.
     #[getter]
     fn vocabulary_size(&self) -> usize {
         self.side.vocabulary().size()

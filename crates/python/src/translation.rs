@@ -1,4 +1,4 @@
-//! What a text was translated to.
+//! The translations of a text.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::attention;
-use crate::calls::computed_apart;
-use crate::errors::{Exception, value};
-use crate::results::{self, Arguments, hashed};
+use crate::calls::detached_on_thread;
+use crate::errors::{ToException, value_error};
+use crate::results::{self, Arguments, hash_of};
 
-/// A text that was translated, with what it takes to look closer.
+/// A translated text, with the model and options for attention and alignment.
 pub(crate) struct Translated {
     pub(crate) translator: Arc<Translator>,
     pub(crate) options: Arc<SearchOptions>,
     pub(crate) text: TranslatedText,
 }
 
-/// The translations of one text; what is asked of it is told of the best.
+/// The translations of one text; attributes are those of the best one.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Translation {
     best: Hypothesis,
-    all: All,
+    all: Results,
 }
 
 /// One translation of a text.
@@ -40,28 +40,28 @@ pub(crate) struct Hypothesis {
     origin: Origin,
 }
 
-/// The translations of a text: still with their model, or as they came from another process.
-enum All {
-    Made(Arc<Translated>),
-    Received { hypotheses: Vec<Hypothesis>, source_tokens: Vec<String> },
+/// The translations of a text: with their model, or unpickled from another process.
+enum Results {
+    InProcess(Arc<Translated>),
+    Unpickled { hypotheses: Vec<Hypothesis>, source_tokens: Vec<String> },
 }
 
 #[derive(Clone)]
 enum Origin {
-    Made { translated: Arc<Translated>, rank: usize },
-    Received { tokens: Vec<String>, token_ids: Vec<u32> },
+    InProcess { translated: Arc<Translated>, rank: usize },
+    Unpickled { tokens: Vec<String>, token_ids: Vec<u32> },
 }
 
 impl Translation {
     pub(crate) fn new(translated: Translated) -> Translation {
         let translated = Arc::new(translated);
         let best = Hypothesis::new(&translated, 0);
-        Translation { best, all: All::Made(translated) }
+        Translation { best, all: Results::InProcess(translated) }
     }
 }
 
 impl Hypothesis {
-    /// A blank text has one, which is blank, with certainty.
+    /// A blank text has one blank hypothesis with probability 1.
     fn new(translated: &Arc<Translated>, rank: usize) -> Hypothesis {
         let mut outputs = translated.text.outputs(&translated.options);
         let (text, score, log_probability) = match outputs.len() {
@@ -71,29 +71,29 @@ impl Hypothesis {
             }
             _ => (String::new(), 0.0, 0.0),
         };
-        let origin = Origin::Made { translated: translated.clone(), rank };
+        let origin = Origin::InProcess { translated: translated.clone(), rank };
         Hypothesis { text, score, log_probability, origin }
     }
 
     /// The tokens of every part.
     fn ids(&self) -> Vec<u32> {
         match &self.origin {
-            Origin::Made { translated, rank } => {
+            Origin::InProcess { translated, rank } => {
                 let parts = translated.text.parts.iter();
                 let outputs = parts.filter_map(|part| part.outputs.get(*rank).or(part.outputs.last()));
                 outputs.flat_map(|output| output.hypothesis.tokens.iter().copied()).collect()
             }
-            Origin::Received { token_ids, .. } => token_ids.clone(),
+            Origin::Unpickled { token_ids, .. } => token_ids.clone(),
         }
     }
 
-    /// What it takes to look closer, which is not pickled.
-    fn made(&self) -> PyResult<(Arc<Translated>, usize)> {
+    /// The model and options of this hypothesis, which are not pickled.
+    fn in_process(&self) -> PyResult<(Arc<Translated>, usize)> {
         match &self.origin {
-            Origin::Made { translated, rank } => Ok((translated.clone(), *rank)),
-            Origin::Received { .. } => Err(value(
-                "the translation was pickled, and its model stayed where it was: ask for attention and alignment before it is \
-                 sent to another process",
+            Origin::InProcess { translated, rank } => Ok((translated.clone(), *rank)),
+            Origin::Unpickled { .. } => Err(value_error(
+                "the translation was pickled without its model: read attention and alignment before it is sent to another \
+                 process",
             )),
         }
     }
@@ -110,24 +110,24 @@ impl PartialEq for Hypothesis {
 impl Hypothesis {
     #[new]
     #[pyo3(signature = (text, score, log_probability, tokens, token_ids))]
-    fn received(
+    fn from_values(
         text: String,
         score: f64,
         log_probability: f64,
         tokens: Vec<String>,
         token_ids: Vec<u32>,
     ) -> Hypothesis {
-        Hypothesis { text, score, log_probability, origin: Origin::Received { tokens, token_ids } }
+        Hypothesis { text, score, log_probability, origin: Origin::Unpickled { tokens, token_ids } }
     }
 
     #[getter]
     fn tokens(&self) -> Vec<String> {
         match &self.origin {
-            Origin::Made { translated, .. } => {
+            Origin::InProcess { translated, .. } => {
                 let tokenizer = &translated.translator.tokenizers().target;
                 self.ids().into_iter().map(|id| tokenizer.piece(id)).collect()
             }
-            Origin::Received { tokens, .. } => tokens.clone(),
+            Origin::Unpickled { tokens, .. } => tokens.clone(),
         }
     }
 
@@ -138,8 +138,8 @@ impl Hypothesis {
 
     #[getter]
     fn attention<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let ((translated, _), target) = (self.made()?, self.ids());
-        let maps = computed_apart(py, move || {
+        let ((translated, _), target) = (self.in_process()?, self.ids());
+        let maps = detached_on_thread(py, move || {
             let Translated { translator, options, text } = &*translated;
             match text.parts.as_slice() {
                 [] => Ok(Vec::new()),
@@ -147,7 +147,7 @@ impl Hypothesis {
                     let maps = translator.attend(&part.part.tokens, &target, options);
                     maps.map_err(|error| error.exception())
                 }
-                parts => Err(value(format!(
+                parts => Err(value_error(format!(
                     "the text was split into {} parts, and attention is that of one: give the parts one by one, or translate \
                      with long=\"cut\"",
                     parts.len()
@@ -159,8 +159,8 @@ impl Hypothesis {
 
     #[getter]
     fn alignment(&self, py: Python<'_>) -> PyResult<Vec<(usize, usize)>> {
-        let (translated, rank) = self.made()?;
-        computed_apart(py, move || {
+        let (translated, rank) = self.in_process()?;
+        detached_on_thread(py, move || {
             let Translated { translator, options, text } = &*translated;
             let outputs = text.outputs(options);
             let Some(output) = outputs.get(rank) else { return Ok(Vec::new()) };
@@ -188,7 +188,7 @@ impl Hypothesis {
     }
 
     fn __hash__(&self) -> u64 {
-        hashed(&self.text)
+        hash_of(&self.text)
     }
 
     fn __str__(&self) -> &str {
@@ -204,11 +204,11 @@ impl Hypothesis {
 impl Translation {
     #[new]
     #[pyo3(signature = (hypotheses, source_tokens))]
-    fn received(hypotheses: Vec<PyRef<'_, Hypothesis>>, source_tokens: Vec<String>) -> Translation {
+    fn from_values(hypotheses: Vec<PyRef<'_, Hypothesis>>, source_tokens: Vec<String>) -> Translation {
         let hypotheses: Vec<Hypothesis> = hypotheses.iter().map(|one| Hypothesis::clone(one)).collect();
-        let blank = || Hypothesis::received(String::new(), 0.0, 0.0, Vec::new(), Vec::new());
+        let blank = || Hypothesis::from_values(String::new(), 0.0, 0.0, Vec::new(), Vec::new());
         let best = hypotheses.first().cloned().unwrap_or_else(blank);
-        Translation { best, all: All::Received { hypotheses, source_tokens } }
+        Translation { best, all: Results::Unpickled { hypotheses, source_tokens } }
     }
 
     #[getter]
@@ -239,12 +239,12 @@ impl Translation {
     #[getter]
     fn source_tokens(&self) -> Vec<String> {
         match &self.all {
-            All::Made(translated) => {
+            Results::InProcess(translated) => {
                 let tokenizer = &translated.translator.tokenizers().source;
                 let parts = translated.text.parts.iter();
                 parts.flat_map(|part| part.part.tokens.iter().map(|&id| tokenizer.piece(id))).collect()
             }
-            All::Received { source_tokens, .. } => source_tokens.clone(),
+            Results::Unpickled { source_tokens, .. } => source_tokens.clone(),
         }
     }
 
@@ -261,15 +261,15 @@ impl Translation {
     #[getter]
     fn hypotheses(&self) -> Vec<Hypothesis> {
         match &self.all {
-            All::Made(translated) => {
+            Results::InProcess(translated) => {
                 let count = translated.text.outputs(&translated.options).len();
                 (0..count).map(|rank| Hypothesis::new(translated, rank)).collect()
             }
-            All::Received { hypotheses, .. } => hypotheses.clone(),
+            Results::Unpickled { hypotheses, .. } => hypotheses.clone(),
         }
     }
 
-    /// The contents as a dict of plain values: those of the best translation, and all of them.
+    /// The contents as a dict of plain values: the best translation, and all hypotheses.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let contents = self.best.to_dict(py)?;
         contents.set_item("source_tokens", self.source_tokens())?;
@@ -291,7 +291,7 @@ impl Translation {
     }
 
     fn __hash__(&self) -> u64 {
-        hashed(&self.best.text)
+        hash_of(&self.best.text)
     }
 
     fn __str__(&self) -> &str {

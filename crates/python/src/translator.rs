@@ -1,10 +1,10 @@
-//! A translation model, or several that translate together.
+//! A translation model, or an ensemble.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use heedful::data::shortlist::Shortlist;
-use heedful::data::text_limit::{Part, TooLong};
+use heedful::data::text_limit::{TextPart, TooLong};
 use heedful::data::tokenizer::Tokenizer as Vocabulary;
 use heedful::decode::{DecodeError, MaxLength, Sampling, SearchInput, SearchOptions, TargetScore};
 use heedful::explain::ExplainOptions;
@@ -13,41 +13,41 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arguments::{Named, Texts, Whole, absolute, long_text, terms};
-use crate::calls::{Signals, check_process, computed, computed_apart};
-use crate::errors::{Exception, value};
+use crate::arguments::{Kwargs, PyInt, Texts, absolute, long_text, terms};
+use crate::calls::{Signals, check_process, detached, detached_on_thread};
+use crate::errors::{ToException, value_error};
 use crate::explanation::{self, Explanation};
 use crate::iterable::TranslationIterator;
-use crate::opening::Opening;
+use crate::model_options::ModelOptions;
 use crate::scores::TextScore;
-use crate::tokenizer::{Reads, Tokenizer};
+use crate::tokenizer::{Encode, Tokenizer};
 use crate::translation::{Translated, Translation};
 
-/// Pairs that are scored side by side, between two looks for Ctrl-C.
+/// Pairs that are scored together between two checks for Ctrl-C.
 const CHUNK: usize = 256;
 
-/// The texts of an iterable that are read before the first of them is answered: as many as the command reads ahead.
+/// The default prefetch of an iterable: the read-ahead of the command.
 const PREFETCH: usize = 4096;
 
-/// Translates text, by one model or by several of one vocabulary together.
+/// Translates text with one model, or with an ensemble of models of the same vocabulary.
 #[pyclass(frozen, module = "heedful")]
 pub(crate) struct Translator {
     model: Arc<Model>,
     folders: Vec<PathBuf>,
-    /// As they were given, for pickle.
-    opening: Opening,
+    /// The options as given, for pickle.
+    model_options: ModelOptions,
 }
 
-/// What a call does with each of its texts.
-pub(crate) struct Reading {
+/// The arguments of a translation call.
+pub(crate) struct TranslateArguments {
     pub(crate) options: SearchOptions,
     pub(crate) terms: Terms,
     pub(crate) long: LongText,
 }
 
 impl Translator {
-    /// Takes the options of a search, whose defaults are the command line's.
-    fn reading(&self, named: &mut Named<'_>) -> PyResult<Reading> {
+    /// Takes the keyword arguments, with the defaults of the command line.
+    fn arguments(&self, named: &mut Kwargs<'_>) -> PyResult<TranslateArguments> {
         let defaults = SearchOptions::default();
         let sampling = Sampling {
             temperature: named.take("temperature", 1.0)?,
@@ -68,15 +68,15 @@ impl Translator {
             batch_tokens: named.optional("batch_tokens", defaults.batch_tokens)?,
             ..defaults
         };
-        options.check().map_err(value)?;
+        options.check().map_err(value_error)?;
         let long: String = named.take("long", "split".to_owned())?;
-        Ok(Reading { options, terms: terms(named.take("terms", None)?)?, long: long_text(&long)? })
+        Ok(TranslateArguments { options, terms: terms(named.take("terms", None)?)?, long: long_text(&long)? })
     }
 
     fn shortlist(&self) -> PyResult<Arc<Shortlist>> {
         let name = self.folders[0].display();
         self.model.shortlist().cloned().ok_or_else(|| {
-            value(format!(
+            value_error(format!(
                 "{name} has no shortlist: learn one with heedful shortlist {name} --src FILE --tgt FILE"
             ))
         })
@@ -86,17 +86,17 @@ impl Translator {
 /// Translates texts, in order.
 fn translated(
     model: &Model,
-    reading: &Reading,
+    arguments: &TranslateArguments,
     texts: &[String],
     prefixes: &[String],
     signals: &mut Signals,
 ) -> PyResult<Vec<TranslatedText>> {
-    let mut queue = TranslationQueue::new(model, &reading.options).map_err(|error| error.exception())?;
+    let mut queue = TranslationQueue::new(model, &arguments.options).map_err(|error| error.exception())?;
     let (mut found, mut next) = (Vec::with_capacity(texts.len()), 0);
     while found.len() < texts.len() {
         while next < texts.len() && queue.wants_text() {
             let prefix = prefixes.get(next).map_or("", String::as_str);
-            queue.push(inputs(model, reading, next, &texts[next], prefix)?);
+            queue.push(inputs(model, arguments, next, &texts[next], prefix)?);
             next += 1;
         }
         if !queue.is_idle() {
@@ -104,7 +104,7 @@ fn translated(
                 error @ (DecodeError::Broken(_) | DecodeError::OutOfMemory(_) | DecodeError::Panicked) => {
                     error.exception()
                 }
-                error => value(format!("text {}: {error}", failed.text)),
+                error => value_error(format!("text {}: {error}", failed.text)),
             })?;
         }
         found.extend(std::iter::from_fn(|| queue.pop()).map(|(_, translated)| translated));
@@ -113,19 +113,19 @@ fn translated(
     Ok(found)
 }
 
-/// The parts of a text with what is searched for.
+/// The parts of a text with their search inputs.
 pub(crate) fn inputs(
     model: &Model,
-    reading: &Reading,
+    arguments: &TranslateArguments,
     number: usize,
     text: &str,
     prefix: &str,
-) -> PyResult<Vec<(Part, SearchInput)>> {
+) -> PyResult<Vec<(TextPart, SearchInput)>> {
     let refused = |what: &str, error: TooLong, remedies: &str| {
         let remedies = format!("{remedies}or open the model with max_tokens=N");
-        value(format!("{what} {number} (counted from 0): {error}; make it shorter, {remedies}"))
+        value_error(format!("{what} {number} (counted from 0): {error}; make it shorter, {remedies}"))
     };
-    let parts = model.parts(text, reading.long);
+    let parts = model.parts(text, arguments.long);
     let parts = parts.map_err(|error| refused("text", error, "use long=\"split\" or long=\"cut\", "))?;
     let prefix = if prefix.trim().is_empty() {
         Vec::new()
@@ -133,7 +133,7 @@ pub(crate) fn inputs(
         let encoded = model.target_limit().encode(prefix, |text| model.encode_target(text));
         encoded.map_err(|error| refused("prefix", error, ""))?
     };
-    Ok(model.part_inputs(parts, prefix, &reading.terms))
+    Ok(model.part_inputs(parts, prefix, &arguments.terms))
 }
 
 #[pymethods]
@@ -145,32 +145,35 @@ impl Translator {
         paths: Vec<PathBuf>,
         compute: Option<String>,
         device: Option<String>,
-        max_tokens: Option<Whole>,
+        max_tokens: Option<PyInt>,
     ) -> PyResult<Translator> {
         let folders: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
-        let opening = Opening::new(compute, device, max_tokens)?;
-        let options = opening.options()?;
+        let model_options = ModelOptions::new(compute, device, max_tokens)?;
+        let options = model_options.options()?;
         let model = py.detach(|| -> PyResult<Model> {
             let opened = folders.iter().map(|folder| Model::open_with(folder, &options));
             let opened = opened.collect::<heedful::Result<Vec<_>>>();
-            let mut model = Model::join(opened.map_err(|error| error.exception())?).map_err(value)?;
-            opening.max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
+            let mut model = Model::join(opened.map_err(|error| error.exception())?).map_err(value_error)?;
+            model_options
+                .max_tokens
+                .map_or(Ok(()), |tokens| model.set_max_tokens(tokens))
+                .map_err(value_error)?;
             Ok(model)
         })?;
-        Ok(Translator { model: Arc::new(model), folders, opening })
+        Ok(Translator { model: Arc::new(model), folders, model_options })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        Ok((PyTuple::new(py, &self.folders)?, self.opening.named(py)?))
+        Ok((PyTuple::new(py, &self.folders)?, self.model_options.named(py)?))
     }
 
-    /// The vocabulary of sources, and how the model reads them.
+    /// The tokenizer of source texts.
     #[getter]
     fn tokenizer(&self) -> Tokenizer {
         Tokenizer::new(Arc::new(Source(self.model.clone())))
     }
 
-    /// The vocabulary of translations: that of sources, where both share one.
+    /// The tokenizer of translations: the same as that of sources if they share a vocabulary.
     #[getter]
     fn target_tokenizer(&self) -> Tokenizer {
         Tokenizer::new(Arc::new(Target(self.model.clone())))
@@ -189,8 +192,8 @@ impl Translator {
         texts: Texts,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut named = Named::new(options)?;
-        let reading = self.reading(&mut named)?;
+        let mut named = Kwargs::new(options)?;
+        let arguments = self.arguments(&mut named)?;
         let prefixes: Option<Texts> = named.take("prefixes", None)?;
         named.finish("translate")?;
         let (texts, is_one) = texts.list();
@@ -203,8 +206,8 @@ impl Translator {
             )));
         }
         let model = &self.model;
-        let found = computed(py, |signals| translated(model, &reading, &texts, &prefixes, signals))?;
-        let options = Arc::new(reading.options);
+        let found = detached(py, |signals| translated(model, &arguments, &texts, &prefixes, signals))?;
+        let options = Arc::new(arguments.options);
         let translation = |text: TranslatedText| {
             Translation::new(Translated { translator: model.clone(), options: options.clone(), text })
         };
@@ -215,7 +218,7 @@ impl Translator {
         }
     }
 
-    /// Translates the texts of any iterable, in order and in memory that does not grow with their number.
+    /// Translates the texts of any iterable, in order and in bounded memory.
     #[pyo3(
         signature = (texts, **options),
         text_signature = "($self, texts, *, prefetch=4096, beam_size=4, length_penalty=0.6, num_hypotheses=1, max_length=None, min_length=0, \
@@ -228,11 +231,11 @@ impl Translator {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<TranslationIterator> {
         check_process()?;
-        let mut named = Named::new(options)?;
-        let reading = self.reading(&mut named)?;
+        let mut named = Kwargs::new(options)?;
+        let arguments = self.arguments(&mut named)?;
         let prefetch = named.whole("prefetch", PREFETCH, 1)?;
         named.finish("translate_iterable")?;
-        Ok(TranslationIterator::new(self.model.clone(), reading, texts.try_iter()?, prefetch))
+        Ok(TranslationIterator::new(self.model.clone(), arguments, texts.try_iter()?, prefetch))
     }
 
     /// The log-probability of each target, given its source.
@@ -240,12 +243,12 @@ impl Translator {
         let (ours, theirs) = (sources.len(), targets.len());
         if ours != theirs {
             return Err(PyValueError::new_err(format!(
-                "{ours} sources and {theirs} targets: give as many of both"
+                "{ours} sources and {theirs} targets: give the same number of both"
             )));
         }
         let options = SearchOptions::default();
         let model = &self.model;
-        let scores = computed(py, |signals| {
+        let scores = detached(py, |signals| {
             let mut scores = Vec::with_capacity(ours);
             for (first, (sources, targets)) in
                 (0..).step_by(CHUNK).zip(sources.chunks(CHUNK).zip(targets.chunks(CHUNK)))
@@ -258,9 +261,9 @@ impl Translator {
         Ok(scores.into_iter().map(|score| TextScore::new(py, score)).collect())
     }
 
-    /// What the model attends to while it translates a text, or writes a given target.
+    /// The attention of the model while it translates a text, or scores a given target.
     #[pyo3(
-        signature = (text, target = None, *, beam_size = Whole::from(4), num_hypotheses = Whole::from(1)),
+        signature = (text, target = None, *, beam_size = PyInt::from(4), num_hypotheses = PyInt::from(1)),
         text_signature = "($self, text, target=None, *, beam_size=4, num_hypotheses=1)"
     )]
     fn explain(
@@ -268,19 +271,19 @@ impl Translator {
         py: Python<'_>,
         text: &str,
         target: Option<&str>,
-        beam_size: Whole,
-        num_hypotheses: Whole,
+        beam_size: PyInt,
+        num_hypotheses: PyInt,
     ) -> PyResult<Explanation> {
         let search = SearchOptions {
             beam: beam_size.at_least("beam_size", 1)?,
             n_best: num_hypotheses.at_least("num_hypotheses", 1)?,
             ..SearchOptions::default()
         };
-        search.check().map_err(value)?;
+        search.check().map_err(value_error)?;
         let (model, options) = (self.model.clone(), explanation::options(&search));
         let (text, target) = (text.to_owned(), target.map(str::to_owned));
         let explained =
-            computed_apart(py, move || explained(&model, &text, target.as_deref(), &search, &options))?;
+            detached_on_thread(py, move || explained(&model, &text, target.as_deref(), &search, &options))?;
         Ok(Explanation::new(explained))
     }
 
@@ -297,7 +300,7 @@ impl Translator {
     }
 }
 
-/// The explanation of a text's translation, or of a given one.
+/// The explanation of a text's translation, or of a given target.
 fn explained(
     model: &Model,
     text: &str,
@@ -305,13 +308,13 @@ fn explained(
     search: &SearchOptions,
     options: &ExplainOptions,
 ) -> PyResult<heedful::explain::Explanation> {
-    model.source_limit().encode(text, |text| model.encode(text)).map_err(value)?;
+    model.source_limit().encode(text, |text| model.encode(text)).map_err(value_error)?;
     let translation = match target {
         Some(_) if text.trim().is_empty() => {
-            return Err(value("the text is blank: a target needs a source text to be its translation"));
+            return Err(value_error("the text is blank: a target needs a source text to be its translation"));
         }
         Some(target) => {
-            model.target_limit().encode(target, |text| model.encode_target(text)).map_err(value)?;
+            model.target_limit().encode(target, |text| model.encode_target(text)).map_err(value_error)?;
             model.force(text, target, search)
         }
         None => model.translate([text], search).map(|mut found| found.swap_remove(0)),
@@ -321,7 +324,7 @@ fn explained(
         .map_err(|error| error.exception())
 }
 
-/// The scores of pairs, which count from `first` in errors.
+/// The scores of pairs; errors number them from `first`.
 fn scored(
     model: &Model,
     first: usize,
@@ -331,7 +334,7 @@ fn scored(
 ) -> PyResult<Vec<TargetScore>> {
     let mut pairs = Vec::new();
     for (index, (source, target)) in sources.iter().zip(targets).enumerate() {
-        let long = |error| value(format!("pair {} (counted from 0): {error}", first + index));
+        let long = |error| value_error(format!("pair {} (counted from 0): {error}", first + index));
         let source = model.source_limit().encode(source, |text| model.encode(text)).map_err(long)?;
         let target = model.target_limit().encode(target, |text| model.encode_target(text)).map_err(long)?;
         pairs.push((source, target));
@@ -339,11 +342,11 @@ fn scored(
     model.score_tokens_or_blank(&pairs, options).map_err(|error| error.exception())
 }
 
-/// The side that reads texts, and the side that writes translations.
+/// The source side and the target side of a model.
 struct Source(Arc<Model>);
 struct Target(Arc<Model>);
 
-impl Reads for Source {
+impl Encode for Source {
     fn encode(&self, text: &str) -> Vec<u32> {
         self.0.encode(text)
     }
@@ -353,7 +356,7 @@ impl Reads for Source {
     }
 }
 
-impl Reads for Target {
+impl Encode for Target {
     fn encode(&self, text: &str) -> Vec<u32> {
         self.0.encode_target(text)
     }

@@ -1,8 +1,8 @@
 """Every class and method of the package with one model: `python matrix.py MODEL NUMBER`.
 
-Classes, methods and their parameters are found in the package: new ones take part by themselves. A class that refuses the model in a sentence is
-passed over; every other one is used with what each method requires, and with one more of its parameters by NUMBER. Then every attribute of
-the results is asked for. The status is 1 if anything but a sentence comes back.
+Classes, methods and their parameters are found by introspection, so new ones are included automatically. A class that refuses the model with
+a proper error is skipped; every other one is called with the required arguments of each method and one optional argument, chosen by NUMBER.
+Then every attribute of the results is read. The status is 1 on any other exception.
 """
 
 import inspect
@@ -19,7 +19,7 @@ REQUIRED = {
     "targets": ["die Katze", "ein Hund"],
     "prompt": "the",
 }
-# What an optional parameter may be, if its default does not say so.
+# Values of optional parameters whose default does not determine one.
 OPTIONAL = {"prefixes": ["die", ""], "terms": {"cat": "Katze"}, "long": "error", "top_p": 0.5, "translation": "ein Hund", "target": "ein Hund"}
 
 
@@ -33,7 +33,7 @@ def other(name, default):
 
 
 def arguments(method, number):
-    """What a method requires, by name, and one more."""
+    """The required arguments of a method, and one optional one."""
     parameters = [parameter for parameter in inspect.signature(method).parameters.values() if parameter.name not in ("self", "args", "kwargs")]
     required = {parameter.name: REQUIRED[parameter.name] for parameter in parameters if parameter.name in REQUIRED}
     optional = [parameter for parameter in parameters if parameter.name not in required]
@@ -48,7 +48,7 @@ def public(value):
 
 
 def visit(result, depth=0):
-    """Asks a result for all that it has."""
+    """Reads all attributes of a result."""
     if depth > 4:
         return
     if isinstance(result, dict):
@@ -66,10 +66,10 @@ def visit(result, depth=0):
 
 
 def use(model, number):
-    """How many calls came back."""
+    """The number of calls that returned."""
     used = 0
     for kind in vars(heedful).values():
-        # Results have no model to open.
+        # Results are not opened from a model.
         if not inspect.isclass(kind) or "compute" not in str(inspect.signature(kind)):
             continue
         try:

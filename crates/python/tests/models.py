@@ -1,4 +1,4 @@
-"""Small models of every task, trained by the command, which take some seconds."""
+"""Small models of every task, trained by the command in a few seconds."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ def pairs():
 
 
 def command(folder, *arguments, text=""):
-    """What the command prints."""
+    """The output of the command."""
     arguments = [PROGRAM, *map(str, arguments)]
     done = subprocess.run(
         arguments, cwd=folder, input=text, capture_output=True, encoding="utf-8", timeout=300, check=False
@@ -35,7 +35,7 @@ def command(folder, *arguments, text=""):
 
 
 def trained():
-    """A folder with the models `run`, `mood`, `writer` and `reader`, which is removed at the end."""
+    """A temporary folder with the models `run`, `mood`, `writer` and `reader`."""
     place = tempfile.TemporaryDirectory(prefix="heedful-python-")
     folder = Path(place.name)
     sources, targets = zip(*pairs())
@@ -50,7 +50,7 @@ def trained():
         for word in words
     ]
     (folder / "mood.tsv").write_text("".join(labelled), encoding="utf-8")
-    shared = "--preset tiny --batch-tokens 512 --warmup 10 --peak 3e-3 --threads 2 --quiet".split()
+    shared = "--preset tiny --batch-tokens 512 --warmup 10 --lr 3e-3 --threads 2 --quiet".split()
     tasks = {
         "run": "--src train.en --tgt train.de --valid-src train.en --valid-tgt train.de --vocabulary-size 300 --steps 120",
         "mood": "--task classify --label-text mood.tsv --valid-label-text mood.tsv --vocabulary-size 300 --steps 40",

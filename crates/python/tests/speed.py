@@ -1,7 +1,7 @@
-"""How fast the package translates a file beside the command: HEEDFUL_PROGRAM=heedful python speed.py MODEL FILE [ROUNDS].
+"""The speed of the package compared with the command: HEEDFUL_PROGRAM=heedful python speed.py MODEL FILE [ROUNDS].
 
-Both open the model, read the file and write one; they take turns, so that both see the same phases of the machine. Each is a
-process of its own; the seconds of its CPUs say more than those of the clock where others compute too.
+Both open the model, read the file and write one; runs alternate, so that both see the same phases of the machine. Each runs in
+its own process; CPU seconds are more reliable than wall-clock seconds on a shared machine.
 """
 
 import os
@@ -16,16 +16,16 @@ from statistics import median
 import heedful
 
 
-def by_package(model, file, output, way):
+def by_package(model, file, output, method):
     translator = heedful.Translator(model)
     lines = Path(file).read_text(encoding="utf-8").splitlines()
     with open(output, "w", encoding="utf-8") as out:
-        for translation in getattr(translator, way)(lines):
+        for translation in getattr(translator, method)(lines):
             out.write(translation.text + "\n")
 
 
 def seconds_of(arguments):
-    """By the clock, and of the CPUs."""
+    """Wall-clock seconds and CPU seconds."""
     before, begin = os.times(), time.perf_counter()
     subprocess.run(arguments, check=True)
     wall, after = time.perf_counter() - begin, os.times()
@@ -34,7 +34,7 @@ def seconds_of(arguments):
 
 
 def by_two_threads(model, file):
-    """Seconds of two calls one after the other, and of both at the same time."""
+    """Seconds of two calls in sequence, and in parallel."""
     translator = heedful.Translator(model)
     lines = Path(file).read_text(encoding="utf-8").splitlines()
     halves = [lines[0::2], lines[1::2]]

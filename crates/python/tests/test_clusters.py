@@ -1,4 +1,4 @@
-"""The examples for Ray and Spark, with the libraries themselves, on one machine: the lines of the command, in their order."""
+"""The examples for Ray and Spark, run locally: they write the same lines as the command, in order."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The guide does what it says, and the stub says what the package does."""
+"""The examples of the guide run, and the stub matches the package."""
 
 import ast
 import doctest
@@ -16,7 +16,7 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "python.md"
 
 def setUpModule():
     global PLACE, FOLDER, TRANSLATOR, SOURCES, TARGETS
-    # A shell that starts tests in the background has them ignore Ctrl-C.
+    # A shell that runs tests in the background makes them ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     PLACE, FOLDER = models.trained()
     TRANSLATOR = heedful.Translator(FOLDER / "run")
@@ -28,7 +28,7 @@ def tearDownModule():
 
 
 def parameters(call):
-    """Names, kinds and defaults of what a call takes."""
+    """Names, kinds and defaults of a call's parameters."""
     return [(one.name, kind_of(one), one.default) for one in inspect.signature(call).parameters.values()]
 
 
@@ -38,7 +38,7 @@ def kind_of(parameter):
 
 
 def declared(node):
-    """The same of a function of the stub."""
+    """Names, kinds and defaults of a stub function's parameters."""
     default = lambda value: inspect.Parameter.empty if value is None else ast.literal_eval(value)
     given = node.args
     missing = [None] * (len(given.args) - len(given.defaults))
@@ -50,7 +50,7 @@ def declared(node):
 
 
 class Documentation(unittest.TestCase):
-    def test_examples_do_what_they_say(self):
+    def test_examples_run_with_the_shown_output(self):
         before = os.getcwd()
         os.chdir(FOLDER)
         try:
@@ -75,7 +75,7 @@ class Documentation(unittest.TestCase):
                     self.assertRegex(stub, rf"\n    def {member}\(", f"{name}.{member}")
         self.assertTrue((Path(heedful.__file__).parent / "py.typed").exists())
 
-    def test_signatures_are_those_of_the_stub(self):
+    def test_signatures_match_the_stub(self):
         stub = ast.parse((Path(heedful.__file__).parent / "__init__.pyi").read_text(encoding="utf-8"))
         compared = 0
         for node in stub.body:
@@ -95,7 +95,7 @@ class Documentation(unittest.TestCase):
                 compared += 1
         self.assertGreater(compared, 40)
 
-    def test_defaults_are_what_is_done_without_them(self):
+    def test_defaults_of_the_stub_are_the_defaults_of_the_package(self):
         writer = heedful.Generator(FOLDER / "writer")
         for call, arguments in [
             (TRANSLATOR.translate, (SOURCES[:5],)),

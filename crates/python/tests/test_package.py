@@ -1,4 +1,4 @@
-"""The package against the command: the same results, to the bit; and what only Python has."""
+"""The package compared with the command: the same results, to the bit; and features that only Python has."""
 
 import gc
 import html
@@ -21,7 +21,7 @@ import numpy as np
 
 def setUpModule():
     global PLACE, FOLDER, TRANSLATOR, SOURCES, TARGETS
-    # A shell that starts tests in the background has them ignore Ctrl-C.
+    # A shell that runs tests in the background makes them ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     PLACE, FOLDER = models.trained()
     TRANSLATOR = heedful.Translator(FOLDER / "run")
@@ -33,7 +33,7 @@ def tearDownModule():
 
 
 class Translating(unittest.TestCase):
-    def test_texts_and_scores_are_those_of_the_command(self):
+    def test_texts_and_scores_equal_those_of_the_command(self):
         texts = ["", *SOURCES[::7], "  ", "words that nobody knows", SOURCES[0]]
         for flags, options in [
             ("", {}),
@@ -51,10 +51,10 @@ class Translating(unittest.TestCase):
                     ]
                     for translation in TRANSLATOR.translate(texts, **options)
                 ]
-                # Numbers are read as they are written: every bit counts.
+                # Parsed from the printed digits, which preserve every bit.
                 self.assertEqual(found, told)
 
-    def test_a_packed_model_is_the_model(self):
+    def test_a_packed_model_gives_the_same_results(self):
         for model, options in [("run", {}), ("small", {}), ("run", dict(compute="f32"))]:
             if model == "small" and not (FOLDER / "small").exists():
                 models.command(FOLDER, "quantize", "run", "--to", "int8", "-o", "small")
@@ -88,7 +88,7 @@ class Translating(unittest.TestCase):
         self.assertEqual("".join(one.tokens).replace("▁", " ").strip(), one.text)
         self.assertEqual(one.token_ids.dtype, np.uint32)
 
-    def test_prefixes_and_terms_are_kept(self):
+    def test_prefixes_and_terms_are_honoured(self):
         self.assertTrue(TRANSLATOR.translate("a dog runs here 1.", prefixes="das Auto").text.startswith("das Auto"))
         self.assertIn("Kater", TRANSLATOR.translate("a cat sleeps here 1.", terms={"cat": "Kater"}, beam_size=8).text)
         with self.assertRaisesRegex(ValueError, "2 prefixes for 1 texts"):
@@ -96,7 +96,7 @@ class Translating(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "write words"):
             TRANSLATOR.translate("a", terms={"a\tb": "c"})
 
-    def test_attention_is_the_models_own_memory(self):
+    def test_attention_shares_the_models_memory(self):
         one = TRANSLATOR.translate(SOURCES[5])
         attention = one.attention
         cross = [name for name in attention if name.endswith(".cross")]
@@ -106,7 +106,7 @@ class Translating(unittest.TestCase):
             self.assertEqual(head.shape, (len(one.tokens) + 1, len(one.source_tokens)))
             self.assertEqual(head.dtype, np.float32)
             np.testing.assert_allclose(head.sum(axis=1), 1.0, rtol=1e-5)
-            # Made by heedful and taken over: NumPy did not allocate it.
+            # Allocated by heedful and owned by NumPy without a copy.
             self.assertFalse(head.flags.owndata)
             self.assertIn("PySliceContainer", type(first_owner(head)).__name__)
         kept = attention[cross[0]][0]
@@ -115,7 +115,7 @@ class Translating(unittest.TestCase):
         gc.collect()
         np.testing.assert_array_equal(kept, copy)
 
-    def test_scores_are_those_of_the_command(self):
+    def test_scores_equal_those_of_the_command(self):
         sources, targets = ["", *SOURCES[:9], ""], ["", *TARGETS[1:10], "x"]
         (FOLDER / "a").write_text("\n".join(sources) + "\n", encoding="utf-8")
         (FOLDER / "b").write_text("\n".join(targets) + "\n", encoding="utf-8")
@@ -126,7 +126,7 @@ class Translating(unittest.TestCase):
         logs = [line["log_probability"] for line in told]
         self.assertEqual([float(score) for score in scores], [-np.inf if log is None else log for log in logs])
 
-    def test_an_ensemble_is_that_of_the_command(self):
+    def test_an_ensemble_equals_that_of_the_command(self):
         both = heedful.Translator(FOLDER / "run", FOLDER / "run")
         said = models.command(FOLDER, "translate", "run", "run", "--scores", "--text", SOURCES[2])
         found = both.translate(SOURCES[2])
@@ -140,7 +140,7 @@ def first_owner(array):
 
 
 class Iterables(unittest.TestCase):
-    def test_it_is_lazy_and_in_order(self):
+    def test_iterables_are_translated_lazily_and_in_order(self):
         read = 0
 
         def texts():
@@ -156,7 +156,7 @@ class Iterables(unittest.TestCase):
             self.assertEqual(answer.text, expected[number % len(expected)])
             self.assertLessEqual(read, number + 51)
 
-    def test_an_exception_of_the_iterable_is_the_callers(self):
+    def test_an_exception_of_the_iterable_reaches_the_caller(self):
         def texts():
             yield SOURCES[0]
             raise KeyError("over")
@@ -172,7 +172,7 @@ class Iterables(unittest.TestCase):
 
 
 class Tasks(unittest.TestCase):
-    def test_classification_is_that_of_the_command(self):
+    def test_classification_equals_that_of_the_command(self):
         classifier = heedful.Classifier(FOLDER / "mood")
         texts = ["the day was fine in year 3", "", "the soup was cold in year 5"]
         said = models.command(FOLDER, "classify", "mood", "--json", text="\n".join(texts) + "\n")
@@ -185,7 +185,7 @@ class Tasks(unittest.TestCase):
         self.assertEqual(classifier.classify(texts[0]).label, told[0]["label"])
         self.assertAlmostEqual(sum(weight for _, weight in found[0].words), 1.0, places=5)
 
-    def test_generation_is_that_of_the_command(self):
+    def test_generation_equals_that_of_the_command(self):
         writer = heedful.Generator(FOLDER / "writer")
         for flags, options in [
             ("--tokens 20 --seed 3", dict(max_tokens=20, seed=3)),
@@ -198,7 +198,7 @@ class Tasks(unittest.TestCase):
         said = models.command(FOLDER, "score", "writer", "--text", "t", "--quiet")
         self.assertEqual([f"{float(score):.6f}" for score in writer.score(SOURCES[:5])], said.split())
 
-    def test_gaps_are_filled_as_the_command_does(self):
+    def test_gaps_are_filled_as_by_the_command(self):
         reader = heedful.Filler(FOLDER / "reader")
         text = "a <mask> sleeps <mask> 1."
         told = json.loads(models.command(FOLDER, "fill", "reader", text, "--top", "3", "--json"))
@@ -207,7 +207,7 @@ class Tasks(unittest.TestCase):
         gaps = [[(guess["piece"], guess["probability"]) for guess in gap] for gap in told["gaps"]]
         self.assertEqual(filled.gaps, gaps)
 
-    def test_explanations_show_themselves(self):
+    def test_explanations_are_shown_in_notebooks(self):
         for model, text in [
             (TRANSLATOR, SOURCES[0]),
             (heedful.Classifier(FOLDER / "mood"), "the day was fine"),
@@ -229,7 +229,7 @@ class Tasks(unittest.TestCase):
 
 
 class Errors(unittest.TestCase):
-    def test_they_are_pythons_with_the_commands_words(self):
+    def test_errors_are_python_exceptions_with_the_commands_messages(self):
         with self.assertRaisesRegex(FileNotFoundError, "nowhere is not a folder"):
             heedful.Translator(FOLDER / "nowhere")
         with self.assertRaisesRegex(ValueError, "holds a classifier, not a translator: use heedful classify"):
@@ -259,7 +259,7 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "1 hypotheses, and a reference of 2"):
             heedful.corpus_bleu(["a"], [["a", "b"]])
 
-    def test_numbers_that_cannot_be_are_refused_by_their_name(self):
+    def test_errors_about_invalid_numbers_name_the_argument(self):
         classifier, writer = heedful.Classifier(FOLDER / "mood"), heedful.Generator(FOLDER / "writer")
         reader = heedful.Filler(FOLDER / "reader")
         calls = {
@@ -303,11 +303,11 @@ class Errors(unittest.TestCase):
         with self.assertRaises(KeyboardInterrupt):
             for _ in TRANSLATOR.translate_iterable(texts):
                 pass
-        # It goes on to work.
+        # It keeps working.
         self.assertTrue(TRANSLATOR.translate(SOURCES[0]).text)
 
     def test_ctrl_c_ends_a_call_that_is_one_step(self):
-        # Minutes of work, in a process of its own: what is left of it ends there.
+        # Minutes of work, in a subprocess, where the abandoned thread ends.
         script = """
 import heedful, random, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -327,7 +327,7 @@ heedful.corpus_ter(hypotheses, [references])
         self.assertIn("KeyboardInterrupt", complaint)
 
     @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
-    def test_a_forked_process_is_refused_instead_of_waiting_for_ever(self):
+    def test_a_forked_process_gets_an_error_instead_of_a_deadlock(self):
         TRANSLATOR.translate(SOURCES[0])
         child = os.fork()
         if child == 0:
@@ -340,7 +340,7 @@ heedful.corpus_ter(hypotheses, [references])
 
 
 class Metrics(unittest.TestCase):
-    def test_scores_are_those_of_the_command(self):
+    def test_scores_equal_those_of_the_command(self):
         hypotheses, references = TARGETS[:20], TARGETS[1:21]
         (FOLDER / "hyp").write_text("\n".join(hypotheses) + "\n", encoding="utf-8")
         (FOLDER / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Results and models between processes and threads, results as values, and vocabularies."""
+"""Results and models shared between processes and threads, results as values, and vocabularies."""
 
 import concurrent.futures
 import inspect
@@ -18,7 +18,7 @@ from heedful import _heedful
 
 def setUpModule():
     global PLACE, FOLDER, TRANSLATOR, SOURCES, TARGETS
-    # A shell that starts tests in the background has them ignore Ctrl-C.
+    # A shell that runs tests in the background makes them ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     PLACE, FOLDER = models.trained()
     TRANSLATOR = heedful.Translator(FOLDER / "run")
@@ -53,14 +53,14 @@ def results_elsewhere(folder):
 
 
 def plain(contents):
-    """As JSON has it, which knows no tuples."""
+    """The contents after JSON, which has no tuples."""
     if isinstance(contents, dict):
         return {name: plain(value) for name, value in contents.items()}
     return [plain(value) for value in contents] if isinstance(contents, (list, tuple)) else contents
 
 
 class Results(unittest.TestCase):
-    def test_they_come_from_other_processes_as_they_were(self):
+    def test_results_survive_pickling_between_processes(self):
         spawn = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
             received = pool.submit(results_elsewhere, FOLDER).result(timeout=120)
@@ -74,10 +74,10 @@ class Results(unittest.TestCase):
         best = received[0]
         np.testing.assert_array_equal(best.token_ids, made[0].token_ids)
         self.assertEqual(best.hypotheses, made[0].hypotheses)
-        with self.assertRaisesRegex(ValueError, "was pickled, and its model stayed where it was"):
+        with self.assertRaisesRegex(ValueError, "was pickled without its model"):
             best.attention
 
-    def test_they_are_compared_by_their_contents(self):
+    def test_results_are_compared_by_value(self):
         made = results_elsewhere(FOLDER)
         self.assertEqual(len(set(made)), len(made))
         for number, one in enumerate(made):
@@ -89,7 +89,7 @@ class Results(unittest.TestCase):
         self.assertNotEqual(wide, narrow)
         self.assertEqual(wide.hypotheses[0], narrow.hypotheses[0])
 
-    def test_their_dicts_are_plain_and_have_every_attribute(self):
+    def test_dicts_of_results_are_plain_and_have_every_attribute(self):
         for one in results_elsewhere(FOLDER):
             contents = one.to_dict()
             self.assertEqual(json.loads(json.dumps(contents)), plain(contents))
@@ -106,7 +106,7 @@ class Results(unittest.TestCase):
 
 
 class Vocabularies(unittest.TestCase):
-    def test_ids_pieces_and_texts_are_those_of_results(self):
+    def test_ids_pieces_and_texts_match_those_of_results(self):
         one = TRANSLATOR.translate(SOURCES[6])
         source, target = TRANSLATOR.tokenizer, TRANSLATOR.target_tokenizer
         self.assertEqual(source.pieces(SOURCES[6]), one.source_tokens)
@@ -145,7 +145,7 @@ class Sharing(unittest.TestCase):
             self.assertEqual(repr(again), repr(model))
             self.assertEqual(again.__getnewargs_ex__(), model.__getnewargs_ex__())
 
-    def test_a_process_that_is_spawned_gives_the_same(self):
+    def test_a_spawned_process_gives_the_same_results(self):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             found = pool.apply_async(translated_elsewhere, (TRANSLATOR, SOURCES[4])).get(timeout=120)
         self.assertEqual(found, TRANSLATOR.translate(SOURCES[4]).text)
@@ -162,7 +162,7 @@ class Sharing(unittest.TestCase):
             thread.start()
         most = 0
         while any(thread.is_alive() for thread in threads):
-            # This thread runs too: neither of the calls holds Python's lock.
+            # This thread runs too: neither call holds the GIL.
             most = max(most, _heedful.calls_in_flight())
             time.sleep(0.001)
         self.assertEqual(most, 2)

@@ -1,4 +1,5 @@
-//! The application: its state, its routers while models are loaded and afterwards, and the middleware of all routes.
+//! The application: its state, its routers while models are loaded and afterwards, and the middleware of all
+//! routes.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -26,21 +27,21 @@ use crate::proxies::Proxies;
 use crate::routes::health::{self, Health};
 use crate::routes::{routes, service};
 
-/// Translated files of the largest size that are kept.
+/// The number of translated files of maximum size that are kept.
 const DOWNLOADS: usize = 16;
 
-/// From the start of a server to its end. It only goes on.
+/// The lifecycle of a server. Phases only advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// The models are being loaded; requests for them get 503.
     Loading,
     /// Everything is answered.
     Ready,
-    /// Everything is answered, and nothing more should be sent here: the server will end.
+    /// Everything is answered, but no more requests should be sent: the server is about to end.
     Draining,
 }
 
-/// The state that all requests share, whether models are loaded or not.
+/// The state shared by all requests, also while models are being loaded.
 pub(crate) struct SharedState {
     phase: Mutex<Phase>,
     host_policy: HostPolicy,
@@ -64,14 +65,14 @@ impl SharedState {
         *self.phase.lock()
     }
 
-    /// The next phase has begun.
+    /// Enters the next phase.
     pub(crate) fn enter(&self, next: Phase) {
         let mut phase = self.phase.lock();
         *phase = next.max(*phase);
     }
 }
 
-/// The router of each request: until the models are loaded the first one, then the second.
+/// Selects the router of each request: `starting` until the models are loaded, then `serving`.
 #[derive(Clone)]
 pub(crate) struct SwitchingService {
     starting: Router,
@@ -83,13 +84,13 @@ impl SwitchingService {
         SwitchingService { starting, serving: Arc::default() }
     }
 
-    /// This router answers all later requests.
+    /// Lets this router answer all later requests.
     pub(crate) fn switch(&self, serving: Router) {
-        // Only the first one counts, and there is only one.
+        // Called once per server; a second call would have no effect.
         let _ = self.serving.set(serving);
     }
 
-    /// For the next request.
+    /// The router for the next request.
     pub(crate) fn router(&self) -> Router {
         self.serving.get().unwrap_or(&self.starting).clone()
     }
@@ -104,7 +105,7 @@ pub(crate) struct AppState {
     pub(crate) shared: Arc<SharedState>,
     pub(crate) runs: Option<PathBuf>,
     pub(crate) run: Option<(String, PathBuf)>,
-    /// The text of `/openapi.json`, from the first request for it.
+    /// The text of `/openapi.json`, built on the first request.
     pub(crate) description: OnceLock<String>,
     /// Translated files.
     pub(crate) downloads: Downloads,
@@ -131,7 +132,7 @@ impl AppState {
     }
 }
 
-/// The routes, the page, and what every response has in common.
+/// The routes, the web page, and the headers of all responses.
 pub(crate) fn app(state: Arc<AppState>) -> Router {
     Router::from(routes(&state))
         .fallback(page)
@@ -140,7 +141,7 @@ pub(crate) fn app(state: Arc<AppState>) -> Router {
         .with_state(state)
 }
 
-/// What `--metrics-listen` serves: counters, without a key.
+/// The app of `--metrics-listen`: metrics without a key.
 pub(crate) fn metrics_app(state: Arc<AppState>) -> Router {
     let counters = async |State(state): State<Arc<AppState>>| service::counters(&state);
     Router::new()
@@ -154,10 +155,10 @@ pub(crate) fn metrics_app(state: Arc<AppState>) -> Router {
         .with_state(state)
 }
 
-/// What answers until the models are loaded: that the server is alive, and not ready.
+/// The app until the models are loaded: the server is alive, but not ready.
 pub(crate) fn starting_app(shared: Arc<SharedState>) -> Router {
-    let alive = async || Health::of_life(None);
-    let ready = async |State(shared): State<Arc<SharedState>>| Health::of_phase(&shared);
+    let alive = async || Health::liveness(None);
+    let ready = async |State(shared): State<Arc<SharedState>>| Health::from_phase(&shared);
     Router::new()
         .route("/health", get(alive))
         .route("/health/live", get(alive))
@@ -168,10 +169,10 @@ pub(crate) fn starting_app(shared: Arc<SharedState>) -> Router {
         .with_state(shared)
 }
 
-/// The same at the address of `--metrics-listen`.
+/// The app of `--metrics-listen` until the models are loaded.
 pub(crate) fn starting_metrics_app(shared: Arc<SharedState>) -> Router {
     let counters = async |State(shared): State<Arc<SharedState>>| {
-        service::page_of(&shared, &Health::of_phase(&shared), &[])
+        service::metrics_page(&shared, &Health::from_phase(&shared), &[])
     };
     Router::new()
         .route("/metrics", get(counters))
@@ -210,7 +211,7 @@ async fn middleware(State(shared): State<Arc<SharedState>>, request: Request, ne
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     if shared.phase() == Phase::Draining {
-        // A client that keeps its connection would not go elsewhere.
+        // A client that keeps its connection open would not switch to another server.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if let Some(origin) = &shared.host_policy.origin {

@@ -1,4 +1,4 @@
-//! The page: every file of `web/`, embedded at build time, and the modules of `heedful::explain` that draw.
+//! The web page: every file of `web/`, embedded at build time, and the viewer scripts of `heedful::explain`.
 
 use std::sync::LazyLock;
 
@@ -11,11 +11,11 @@ use twox_hash::XxHash3_64;
 /// Names and contents, sorted by name.
 static ASSETS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// The page may load from this server only, and no script is inline.
+/// The page may load from this server only, without inline scripts.
 const PAGE_POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self'; script-src 'self'; \
                            object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// The file at a path. Names are looked up in a list, so no path can leave it.
+/// The file at a path. Names are looked up in a list, so path traversal is impossible.
 pub(crate) fn serve(path: &str, headers: &HeaderMap) -> Option<Response> {
     let name = match path.strip_prefix('/')? {
         "" => "index.html",
@@ -36,7 +36,7 @@ pub(crate) fn serve(path: &str, headers: &HeaderMap) -> Option<Response> {
     Some(response)
 }
 
-/// A file of this page, of the viewer that explanations on disk share, or that viewer as one file without sentences.
+/// A file of this page or of the explanation viewer, or the whole viewer as one file without sentences.
 fn contents(name: &str) -> Option<&'static [u8]> {
     static OFFLINE: LazyLock<String> = LazyLock::new(|| page(&[], "Attention"));
     if name == "offline.html" {
@@ -75,7 +75,7 @@ mod tests {
         let files = files.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
         let own = files.map(|file| file.file_name().expect("a name").to_string_lossy().into_owned());
         for name in own.chain(VIEWER_FILES.iter().map(|(name, _)| (*name).to_owned())) {
-            let response = serve(&format!("/{name}"), &HeaderMap::new()).expect("it is part of the program");
+            let response = serve(&format!("/{name}"), &HeaderMap::new()).expect("an embedded file");
             let kind = response.headers()[header::CONTENT_TYPE].to_str().expect("text").to_owned();
             assert_ne!(kind, "application/octet-stream", "{name} has no content type");
         }

@@ -1,10 +1,10 @@
-//! Accepting connections, with limits for clients that are many, slow or gone.
+//! Accepting connections, with limits for slow, disconnected or too many clients.
 //!
 //! ```text
-//! limit      a maximum of connections at a time; further ones wait in the system's backlog
-//! address    a maximum of connections from one address, unless it is a trusted proxy's; further ones are refused
+//! limit      a maximum number of open connections; further ones wait in the system's backlog
+//! address    a maximum number of connections from one address, except for trusted proxies; further ones are refused
 //! timeouts   a client that takes too long to send a request head, or to read a response, is disconnected
-//! cancel     an end of input during a request means that the client is gone: the request is cancelled
+//! cancel     end of input during a request means that the client has disconnected: the request is cancelled
 //! shutdown   no new connections, open requests are answered, idle connections are closed
 //! ```
 
@@ -32,14 +32,14 @@ use crate::options::Limits;
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client {
-    /// The address of the client: behind a trusted proxy, the one that the proxy names.
+    /// The address of the client: behind a trusted proxy, the one that the proxy reports.
     pub(crate) address: IpAddr,
-    /// The address that is connected.
+    /// The address of the TCP connection.
     pub(crate) peer: IpAddr,
 }
 
-/// After a failed `accept`: the system is out of file descriptors, and an immediate retry would spin. Also the most that a
-/// refusal takes.
+/// The delay after a failed `accept`: the system is out of file descriptors, and an immediate retry would
+/// spin. Also the maximum time for writing a refusal.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Serves until `stopped` is set, and then until all open requests are answered or the grace period is over.
@@ -69,18 +69,18 @@ pub(crate) async fn serve(
             continue;
         };
         let peer = address.ip();
-        // Through a trusted proxy come many.
+        // A trusted proxy forwards many clients.
         let most = if shared.proxies.trusts(peer) { usize::MAX } else { limits.connections_per_address };
         let Some(counted) = addresses.enter(peer, most, limits.connections) else {
-            // The buffer of a new connection has room; a client that sent more than its head may miss the words.
+            // The send buffer of a new connection is empty; a client that sent more than its head may miss the response.
             if tokio::time::timeout(RETRY_DELAY, stream.writable()).await.is_ok() {
                 let _ = stream.try_write(refusal.as_bytes());
             }
             continue;
         };
-        // Responses are written in one piece; waiting for more would only delay them.
+        // Responses are written at once; Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
-        // A client that does not read its response cannot hold a connection forever.
+        // A client that does not read its response must not hold a connection forever.
         let mut stream = TimeoutWriter::new(stream);
         stream.set_timeout(Some(limits.client_timeout));
         let (service, shared) = (service.clone(), shared.clone());
@@ -93,7 +93,7 @@ pub(crate) async fn serve(
         let (connected, permits, most) = (connected.clone(), permits.clone(), limits.connections);
         connected.set(most - permits.available_permits());
         tokio::spawn(async move {
-            // An error means that the client disconnected: there is nobody to report it to.
+            // An error means that the client disconnected: it cannot be reported.
             let _ = connection.await;
             drop((permit, counted));
             connected.set(most - permits.available_permits());
@@ -103,12 +103,12 @@ pub(crate) async fn serve(
     let _ = tokio::time::timeout(limits.grace, graceful.shutdown()).await;
 }
 
-/// The connections of each address: each of them holds its `Arc`.
+/// The connections per address: each connection holds a clone of its address's `Arc`.
 #[derive(Default)]
 struct Addresses(HashMap<IpAddr, Weak<()>>);
 
 impl Addresses {
-    /// Counts a connection until the result is dropped; `None` if its address has so many already.
+    /// Counts a connection until the result is dropped; `None` if its address already has `most`.
     fn enter(&mut self, address: IpAddr, most: usize, most_connections: usize) -> Option<Arc<()>> {
         if self.0.len() > 2 * most_connections {
             self.0.retain(|_, open| open.strong_count() > 0);
@@ -120,7 +120,7 @@ impl Addresses {
     }
 }
 
-/// The address that limits count by: of IPv6 the network, because whoever has one address there has 2⁶⁴.
+/// The address that limits count by: for IPv6 the /64 network, because one client has 2⁶⁴ addresses.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -128,7 +128,7 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The response to a connection too many, which no router sees.
+/// The response to a connection beyond the limit, written without a router.
 fn refusal(most: usize) -> String {
     let error =
         format!("{{\"error\":\"this address has {most} open connections already: close some of them\"}}");

@@ -18,14 +18,14 @@ pub(crate) struct Detected {
     pub(crate) language: String,
 }
 
-/// The most probable language of a text; `None` for digits and the like.
+/// The most probable language of a text; `None` for text without letters.
 pub(crate) fn detect(text: &str) -> Option<Detected> {
     let info = whatlang::detect(text)?;
     let language = languages::code(info.lang())?.to_owned();
     Some(Detected { confidence: percent(info.confidence()), language })
 }
 
-/// The most probable of some languages. Restricting the languages helps with short texts.
+/// The most probable of the given languages. Restricting the languages helps with short texts.
 pub(crate) fn detect_among(text: &str, codes: &[&str]) -> Option<Detected> {
     let known: Vec<(Lang, &str)> =
         codes.iter().filter_map(|code| Some((languages::detectable(code)?, *code))).collect();
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn languages_are_recognised_and_the_possible_ones_are_preferred() {
+    fn languages_are_detected_and_the_given_ones_are_preferred() {
         let language = |text| detect(text).map(|found| found.language);
         assert_eq!(language("这是一套自动驾驶解决方案。"), Some("zh".to_owned()));
         assert_eq!(language("The quick brown fox jumps over the lazy dog."), Some("en".to_owned()));

@@ -34,7 +34,7 @@ pub enum Error {
         /// The reason.
         cause: std::io::Error,
     },
-    /// The same of the address for metrics.
+    /// A metrics address that is in use or not local.
     #[error("cannot listen on {address} for metrics: {cause}; choose another --metrics-listen")]
     MetricsAddress {
         /// The address.
@@ -53,7 +53,7 @@ pub enum Error {
     /// Limits that contradict each other.
     #[error("{0}")]
     Limits(String),
-    /// The system refuses threads.
+    /// The system cannot start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -62,7 +62,7 @@ pub enum Error {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Error)]
 pub(crate) struct ErrorBody {
-    /// What is wrong and what to change, as a sentence.
+    /// A sentence: the fault and the remedy.
     #[schema(example = "there is no field `beams`, did you mean `beam`?")]
     pub(crate) error: String,
 }
@@ -123,14 +123,14 @@ impl ApiError {
         ApiError::unavailable("too many sentences are waiting already: try again in a moment").after(1)
     }
 
-    /// 503: the worker makes no progress, and nobody knows whether it ever will.
+    /// 503: the worker makes no progress and may never do so again.
     pub(crate) fn stuck(what: &str) -> ApiError {
         ApiError::unavailable(format!("{what}: use another server, or restart this one"))
     }
 
-    /// 503: the request took longer than a model that was replaced is kept.
+    /// 503: the request took longer than the grace period of a replaced model.
     pub(crate) fn replaced(model: &str) -> ApiError {
-        let message = format!("{model} was replaced by a newer version meanwhile: send the request again");
+        let message = format!("{model} was replaced by a newer version: send the request again");
         ApiError::unavailable(message).after(1)
     }
 
@@ -141,7 +141,7 @@ impl ApiError {
 
     /// 504: the model did not finish before the deadline.
     pub(crate) fn deadline_exceeded(seconds: u64) -> ApiError {
-        let message = format!("it took more than {seconds} s: send less text at a time");
+        let message = format!("the request took more than {seconds} s: send less text at a time");
         ApiError::new(StatusCode::GATEWAY_TIMEOUT, message)
     }
 
@@ -149,7 +149,7 @@ impl ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// The request may be sent again in so many seconds.
+    /// Sets `Retry-After` in seconds.
     fn after(self, seconds: u64) -> ApiError {
         ApiError { retry_after: Some(seconds), ..self }
     }

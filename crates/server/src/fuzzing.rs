@@ -1,9 +1,10 @@
-//! A door for `fuzz/`, which gives these functions ten million broken texts: through a server, most of the time would go
-//! into requests and models. No program uses it.
+//! Entry points for `fuzz/`, which calls these functions with ten million malformed texts: through a server,
+//! requests and models would take most of the time. Not used by any program.
 
 use crate::text::{Format, Layout, WordLinks};
 
-/// A page whose sentences are replaced by their own words in reverse order, aligned by those of `pairs` that name words.
+/// A page whose sentences are replaced by their own words in reverse order, aligned by the valid pairs of
+/// `pairs`.
 pub fn page(page: &str, pairs: &[(usize, usize)]) -> String {
     let layout = Layout::new(page, Format::Html);
     let reversed = |sentence: &String| sentence.split_whitespace().rev().collect::<Vec<_>>().join(" ");
@@ -13,7 +14,7 @@ pub fn page(page: &str, pairs: &[(usize, usize)]) -> String {
     layout.join(&outputs.iter().map(String::as_str).collect::<Vec<_>>(), &links)
 }
 
-/// A plain text, cut into sentences and joined again: the same text.
+/// A plain text, split into sentences and joined again: the same text.
 pub fn text(text: &str) -> String {
     let layout = Layout::new(text, Format::Text);
     layout.join(&layout.sentences.iter().map(String::as_str).collect::<Vec<_>>(), &[])

@@ -1,11 +1,11 @@
-//! Which pages may use the server.
+//! Which web pages may use the server.
 //!
-//! A browser lets any page send requests to any address, also to this machine. Two headers say on whose behalf:
+//! A browser lets any page send requests to any address, also to this machine. Two headers identify the page:
 //!
 //! ```text
-//! Host     the name that the browser asked for. A foreign page that lets its own name point here (DNS rebinding) has that
-//!          name in it, so only known names are answered.
-//! Origin   the page that asks. Without --allow-origin that is the server's own page only.
+//! Host     the name that the browser requested. A foreign page whose own name resolves to this server (DNS
+//!          rebinding) sends that name, so only known names are accepted.
+//! Origin   the site of the requesting page. Without --allow-origin, only the server's own page is accepted.
 //! ```
 
 use std::net::IpAddr;
@@ -18,16 +18,17 @@ use crate::options::ServerOptions;
 /// The names that the server answers to, and the pages that may use it.
 pub(crate) struct HostPolicy {
     listens_on: IpAddr,
-    /// In lower case; `*` is any. That of `--public-url` is one of them.
+    /// In lower case; `*` matches any. Includes the host of `--public-url`.
     hosts: Vec<String>,
-    /// The origin that is let in (CORS); `*` is any.
+    /// The allowed origin (CORS); `*` matches any.
     pub(crate) origin: Option<HeaderValue>,
 }
 
 impl HostPolicy {
     pub(crate) fn new(options: &ServerOptions) -> Result<HostPolicy, Error> {
-        let odd_origin =
-            |origin: &str| Error::Limits(format!("{origin:?} is no origin: give * or https://example.org"));
+        let odd_origin = |origin: &str| {
+            Error::Limits(format!("{origin:?} is not an origin: give * or https://example.org"))
+        };
         let origin = options.allow_origin.as_deref();
         let origin =
             origin.map(|origin| HeaderValue::from_str(origin).map_err(|_| odd_origin(origin))).transpose()?;
@@ -35,7 +36,7 @@ impl HostPolicy {
             let name = without_port(host).to_ascii_lowercase();
             if name.is_empty() || host.contains(['/', ' ', ',']) {
                 return Err(Error::Limits(format!(
-                    "--allow-host {host:?} is no host: give * or a name such as translate.example.org"
+                    "--allow-host {host:?} is not a host: give * or a name such as translate.example.org"
                 )));
             }
             Ok(name)
@@ -74,13 +75,13 @@ impl HostPolicy {
         }
         let origin = shortened(origin);
         Err(ApiError::forbidden(format!(
-            "pages of `{origin}` may not use this server; --allow-origin {origin} lets them"
+            "pages of `{origin}` may not use this server; --allow-origin {origin} allows them"
         )))
     }
 
     fn answers_to(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
-        // A browser that was given an address asks no name server, so nobody can redirect it.
+        // An IP address needs no DNS lookup, so it cannot be redirected.
         if let Ok(address) = name.parse::<IpAddr>() {
             return address.is_loopback() || !self.listens_on.is_loopback() || self.is_listed(&name);
         }
@@ -99,7 +100,7 @@ fn without_port(authority: &str) -> &str {
         return inside.split(']').next().unwrap_or_default();
     }
     match authority.rsplit_once(':') {
-        // More colons are an address without a port.
+        // Several colons: an IPv6 address without a port.
         Some((name, _)) if !name.contains(':') => name,
         _ => authority,
     }
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_names_are_answered() {
+    fn only_known_host_names_are_accepted() {
         let local = policy("127.0.0.1:5000", &[], None);
         let open = policy("0.0.0.0:5000", &["Heedful.Example:443"], None);
         let any = policy("[::1]:5000", &["*"], None);
@@ -164,14 +165,14 @@ mod tests {
         assert!(message.ends_with("--allow-host evil.example"), "{message}");
         let absolute = "http://evil.example/translate".parse().expect("an address");
         assert!(local.check(&absolute, &HeaderMap::new()).is_err());
-        assert!(local.check(&Uri::from_static("/"), &HeaderMap::new()).is_ok(), "no browser leaves it out");
+        assert!(local.check(&Uri::from_static("/"), &HeaderMap::new()).is_ok(), "every browser sends Host");
     }
 
     #[test]
-    fn only_pages_that_are_let_in_may_ask() {
+    fn only_pages_of_allowed_origins_are_accepted() {
         let closed = policy("127.0.0.1:5000", &["heedful.example"], None);
-        let told = policy("127.0.0.1:5000", &[], Some("https://app.example"));
-        for (host, origin, at_closed, at_told) in [
+        let allowing = policy("127.0.0.1:5000", &[], Some("https://app.example"));
+        for (host, origin, at_closed, at_allowing) in [
             ("127.0.0.1:5000", "http://127.0.0.1:5000", true, true),
             ("localhost:5000", "http://localhost:5000", true, true),
             ("localhost:5000", "http://localhost:3000", false, false),
@@ -183,7 +184,7 @@ mod tests {
             ("127.0.0.1:5000", "", false, false),
         ] {
             assert_eq!(status(&closed, host, Some(origin)).is_ok(), at_closed, "{host} {origin}");
-            assert_eq!(status(&told, host, Some(origin)).is_ok(), at_told, "{host} {origin}");
+            assert_eq!(status(&allowing, host, Some(origin)).is_ok(), at_allowing, "{host} {origin}");
             assert!(status(&policy("127.0.0.1:5000", &[], Some("*")), host, Some(origin)).is_ok());
         }
         let message = status(&closed, "localhost", Some("https://evil.example")).expect_err("a stranger");

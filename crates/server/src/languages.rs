@@ -1,8 +1,8 @@
-//! Codes of languages and their names in English.
+//! Language codes and their English names.
 
 use whatlang::Lang;
 
-/// Codes that models are named by, English names, and the detector's codes of those that it knows.
+/// For each language its code, its English name, and the detector's code if it is supported.
 const LANGUAGES: &str = "\
     af Afrikaans afr, am Amharic amh, ar Arabic ara, az Azerbaijani aze, be Belarusian bel, \
     bg Bulgarian bul, bn Bengali ben, ca Catalan cat, cs Czech ces, cy Welsh cym, da Danish dan, \
@@ -24,22 +24,22 @@ fn languages() -> impl Iterator<Item = (&'static str, &'static str, Option<Lang>
     })
 }
 
-/// The English name of a language; variants (`zh-Hans`) have that of their language.
+/// The English name of a language; variants (`zh-Hans`) have the name of their language.
 pub(crate) fn name(code: &str) -> Option<&'static str> {
     languages().find(|(known, ..)| *known == primary(code)).map(|(_, name, _)| name)
 }
 
-/// The English name of a language, or its code if it has none here.
+/// The English name of a language, or its code if the name is unknown.
 pub(crate) fn name_or_code(code: &str) -> &str {
     name(code).unwrap_or(code)
 }
 
-/// The code of a language that was detected.
+/// The code of a detected language.
 pub(crate) fn code(language: Lang) -> Option<&'static str> {
     languages().find(|(.., known)| *known == Some(language)).map(|(code, ..)| code)
 }
 
-/// The detector's name for a language.
+/// The detector's value of a language.
 pub(crate) fn detectable(code: &str) -> Option<Lang> {
     languages().find(|(known, ..)| *known == primary(code)).and_then(|(.., language)| language)
 }

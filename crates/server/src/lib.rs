@@ -1,15 +1,15 @@
-//! The heedful server: translation, classification and generation over HTTP, one batch for all clients, every attention
-//! weight on request. The only crate that knows HTTP.
+//! The heedful server: translation, classification and generation over HTTP, one batch for all clients, every
+//! attention weight on request. The only crate that knows HTTP.
 //!
 //! Read it in this order:
 //!
 //! 1. [`ServerOptions`] and [`Server`]: start, reload, shutdown.
-//! 2. `models`: the models, which are replaced while they serve.
+//! 2. `models`: the models, which can be replaced while the server runs.
 //! 3. `inference`: a queue and a worker thread for each model, one batch for the sentences of all clients.
 //! 4. `wire`: how requests become types, and types become responses and `/openapi.json`.
-//! 5. `routes`: one file for each group of routes, LibreTranslate's interface and `/v1`.
+//! 5. `routes`: one file for each group of routes, the LibreTranslate API and `/v1`.
 //! 6. `text`: texts are split into sentences and joined again, byte for byte.
-//! 7. `connections`: limits for clients that are slow, gone or many.
+//! 7. `connections`: limits for slow, disconnected or too many clients.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), heedful_server::Error> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// A counter, which only grows, or a gauge, which goes up and down.
+/// A counter or a gauge.
 #[derive(Debug, Default)]
 pub(crate) struct Metric(AtomicU64);
 
@@ -41,26 +41,26 @@ pub(crate) struct ModelMetrics {
     pub(crate) panics: Metric,
     pub(crate) reloads: Metric,
     pub(crate) steps: Metric,
-    /// Batch sizes, summed over steps: divided by `steps`, the mean batch size.
+    /// Batch sizes, summed over steps: divided by `steps`, this is the mean batch size.
     pub(crate) step_sentences: Metric,
     pub(crate) in_flight: Metric,
-    pub(crate) busy: Busy,
+    pub(crate) busy: BusyTime,
 }
 
-/// The counters of a model and its queue, for one page.
+/// A snapshot of a model's counters and queue.
 pub(crate) struct ModelReading {
     pub(crate) name: String,
     pub(crate) metrics: Arc<ModelMetrics>,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: QueueDepth,
     /// Versions in memory.
     pub(crate) versions: usize,
     /// Workers that make no progress.
     pub(crate) stuck: usize,
 }
 
-/// What is in a queue.
+/// The contents of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct QueueDepth {
     pub(crate) sentences: usize,
     pub(crate) tokens: usize,
 }
@@ -99,7 +99,7 @@ impl Metrics {
         }
     }
 
-    /// The text that Prometheus reads.
+    /// The metrics in the text format of Prometheus.
     pub(crate) fn render(&self, is_ready: bool, models: &[ModelReading]) -> String {
         let mut page = String::new();
         head(&mut page, "heedful_responses_total", "counter", "Responses by route and status.");
@@ -115,7 +115,7 @@ impl Metrics {
         let _ = writeln!(page, "heedful_connections {}", self.connections.value());
         head(&mut page, "heedful_ready", "gauge", "1 if requests should be sent here, else 0.");
         let _ = writeln!(page, "heedful_ready {}", u8::from(is_ready));
-        for (name, kind, help, read) in OF_MODELS {
+        for (name, kind, help, read) in MODEL_METRICS {
             let name = format!("heedful_{name}");
             head(&mut page, &name, kind, help);
             for model in models {
@@ -127,12 +127,14 @@ impl Metrics {
     }
 }
 
-/// Name, kind, meaning and value of a number that each model has.
-type OfModel = (&'static str, &'static str, &'static str, fn(&ModelReading) -> f64);
+/// Name, kind, help text and value of a metric that each model has.
+type MetricDefinition = (&'static str, &'static str, &'static str, fn(&ModelReading) -> f64);
 
-const OF_MODELS: [OfModel; 16] = [
-    ("sentences_total", "counter", "Sentences that were finished.", |m| m.metrics.sentences.value()),
-    ("source_tokens_total", "counter", "Tokens that were read.", |m| m.metrics.source_tokens.value()),
+const MODEL_METRICS: [MetricDefinition; 16] = [
+    ("sentences_total", "counter", "Finished sentences.", |m| m.metrics.sentences.value()),
+    ("source_tokens_total", "counter", "Source tokens of finished sentences.", |m| {
+        m.metrics.source_tokens.value()
+    }),
     ("target_tokens_total", "counter", "Tokens of the best outputs.", |m| m.metrics.target_tokens.value()),
     ("cancelled_total", "counter", "Sentences cancelled because their client disconnected.", |m| {
         m.metrics.cancelled.value()
@@ -158,7 +160,7 @@ const OF_MODELS: [OfModel; 16] = [
     ("waiting", "gauge", "Sentences in the queue.", |m| m.waiting.sentences as f64),
     ("waiting_tokens", "gauge", "Tokens of the sentences in the queue.", |m| m.waiting.tokens as f64),
     ("in_flight", "gauge", "Sentences in the batch.", |m| m.metrics.in_flight.value()),
-    ("versions", "gauge", "Versions in memory: 2 while requests finish with one that was replaced.", |m| {
+    ("versions", "gauge", "Versions in memory: 2 while requests finish on a replaced one.", |m| {
         m.versions as f64
     }),
     ("stuck_workers", "gauge", "Workers that have made no progress for --worker-timeout.", |m| {
@@ -166,32 +168,32 @@ const OF_MODELS: [OfModel; 16] = [
     }),
 ];
 
-/// How much of the time a model computes, in at least one of its lanes.
+/// The time in which at least one lane of a model computes.
 #[derive(Debug, Default)]
-pub(crate) struct Busy(Mutex<BusyState>);
+pub(crate) struct BusyTime(Mutex<BusyState>);
 
 #[derive(Debug, Default)]
 struct BusyState {
-    /// Lanes that compute.
+    /// The number of lanes that compute.
     lanes: usize,
-    /// Until when the numbers below were counted.
+    /// The time up to which `seconds` and `share` are counted.
     counted: Option<Instant>,
     seconds: f64,
     share: f64,
 }
 
-/// What lies further back than this counts for little in the share, by e^(−t / MEMORY).
-const MEMORY: f64 = 30.0;
+/// The time constant of the moving average: past work counts by e^(−t / TIME_CONSTANT).
+const TIME_CONSTANT: f64 = 30.0;
 
-impl Busy {
+impl BusyTime {
     /// Counts the time of some work.
     pub(crate) fn during<R>(&self, work: impl FnOnce() -> R) -> R {
         self.count().lanes += 1;
-        let _working = Working(self);
+        let _working = BusyGuard(self);
         work()
     }
 
-    /// The seconds so far, and the share of the last ones.
+    /// The total seconds, and the recent share.
     pub(crate) fn read(&self) -> (f64, f64) {
         let state = self.count();
         (state.seconds, state.share)
@@ -206,9 +208,9 @@ impl Busy {
 }
 
 /// Ends the work even if it panics.
-struct Working<'b>(&'b Busy);
+struct BusyGuard<'b>(&'b BusyTime);
 
-impl Drop for Working<'_> {
+impl Drop for BusyGuard<'_> {
     fn drop(&mut self) {
         self.0.count().lanes -= 1;
     }
@@ -218,7 +220,7 @@ impl BusyState {
     fn add(&mut self, seconds: f64) {
         let working = if self.lanes > 0 { 1.0 } else { 0.0 };
         self.seconds += working * seconds;
-        self.share = working + (self.share - working) * (-seconds / MEMORY).exp();
+        self.share = working + (self.share - working) * (-seconds / TIME_CONSTANT).exp();
     }
 }
 
@@ -257,7 +259,7 @@ mod tests {
         }
         let model = ModelMetrics::default();
         model.sentences.add(7);
-        let waiting = Waiting { sentences: 5, tokens: 60 };
+        let waiting = QueueDepth { sentences: 5, tokens: 60 };
         let name = "a\"b".to_owned();
         let model = ModelReading { name, metrics: Arc::new(model), waiting, versions: 2, stuck: 1 };
         let page = metrics.render(false, &[model]);
@@ -279,18 +281,18 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_busy_time_follows_the_work_and_forgets_it() {
+    fn the_share_of_busy_time_follows_the_work_and_decays() {
         let mut state = BusyState { lanes: 1, ..BusyState::default() };
         (0..20).for_each(|_| state.add(15.0));
         assert!((state.seconds - 300.0).abs() < 1e-9 && state.share > 0.999, "{state:?}");
-        // Two lanes at once are one model that computes.
+        // Two lanes at once count once.
         state.lanes = 2;
         state.add(1.0);
         assert!((state.seconds - 301.0).abs() < 1e-9 && state.share <= 1.0);
         state.lanes = 0;
-        state.add(MEMORY);
+        state.add(TIME_CONSTANT);
         assert!((state.share - (-1.0_f64).exp()).abs() < 1e-3 && (state.seconds - 301.0).abs() < 1e-9);
-        let busy = Busy::default();
+        let busy = BusyTime::default();
         assert_eq!(busy.during(|| 7), 7);
         assert_eq!(busy.0.lock().lanes, 0);
     }

@@ -13,13 +13,13 @@ use crate::proxies::Network;
 /// The options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// The address to listen on; port 0 takes any that is free.
+    /// The address to listen on; port 0 selects any free port.
     pub address: SocketAddr,
     /// The models to serve.
     pub models: Vec<ModelSpec>,
-    /// What computes.
+    /// The device that computes.
     pub device: DeviceChoice,
-    /// The folder whose subfolders are training runs, to be shown in the page.
+    /// The folder whose subfolders are training runs, which the web page shows.
     pub runs: Option<PathBuf>,
     /// One more run by name and folder, for instance the one that is being trained.
     pub run: Option<(String, PathBuf)>,
@@ -27,26 +27,27 @@ pub struct ServerOptions {
     pub search: SearchOptions,
     /// Whether translators use the shortlists of their folders.
     pub shortlists: Shortlists,
-    /// How long an idle worker waits, after the first sentence, until the batch is as large as the last one. A single
-    /// client never waits.
+    /// How long an idle worker waits, after the first sentence, for the batch to become as large as the last
+    /// one. A single client never waits.
     pub batch_wait: Duration,
     /// Limits of requests and connections.
     pub limits: Limits,
-    /// A file of API keys; without one no key is needed to translate, and nobody may reload over HTTP.
+    /// A file of API keys; without it, translation needs no key and reloading over HTTP is forbidden.
     pub keys: Option<PathBuf>,
-    /// The interval of checks whether the weights of a model on disk have changed; changed weights are loaded.
+    /// The interval of checks whether the weights of a model on disk have changed; changed weights are
+    /// loaded.
     pub watch: Option<Duration>,
-    /// How long requests are answered after SIGTERM, while `/health/ready` says that none should be sent: the time that a load
-    /// balancer needs to notice.
+    /// How long requests are still answered after SIGTERM, while `/health/ready` reports that none should be
+    /// sent: the time that a load balancer needs to notice.
     pub drain: Duration,
     /// The origin whose pages may use this server (CORS): `*` or `https://example.org`.
     pub allow_origin: Option<String>,
-    /// Names that the server answers to besides localhost and addresses; `*` for any. Requests for other names may come from
-    /// foreign pages and are refused.
+    /// Host names that the server answers to besides localhost and addresses; `*` for any. Requests for other
+    /// names may come from foreign pages and are refused.
     pub allow_hosts: Vec<String>,
-    /// Reverse proxies that are believed who their clients are; see [`Network`].
+    /// Reverse proxies whose `X-Forwarded-*` and `Forwarded` headers are trusted; see [`Network`].
     pub trusted_proxies: Vec<Network>,
-    /// The address of this server for its clients, such as `https://translate.example.org`, if a proxy has another one.
+    /// The address by which clients reach this server behind a proxy, such as `https://translate.example.org`.
     pub public_url: Option<String>,
     /// A second address, where `/metrics` needs no key.
     pub metrics_address: Option<SocketAddr>,
@@ -57,10 +58,10 @@ pub struct ServerOptions {
 /// Whether translators use the shortlists of their folders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shortlists {
-    /// All target tokens have scores.
+    /// All target tokens are scored.
     #[default]
     Unused,
-    /// Those of a sentence's list have scores. A translator without a shortlist is not served.
+    /// Only the tokens of a sentence's shortlist are scored. A translator without a shortlist is refused.
     Used,
 }
 
@@ -90,21 +91,21 @@ pub struct Limits {
     pub queue: usize,
     /// The beam, and the number of outputs, of a request (400).
     pub beam: usize,
-    /// Tokens that a language model generates for a request (400).
+    /// Tokens that a language model may generate for a request (400).
     pub tokens: usize,
-    /// How long a request may take once it was read (504).
+    /// How long a request may take after it was read (504).
     pub timeout: Duration,
-    /// How long a worker may take for one step of a search, or one text. One that takes longer is stuck: its clients get 503, and
-    /// so does `/health/live`.
+    /// How long a worker may take for one step of a search, or one text. A worker that takes longer is stuck:
+    /// its clients get 503, and so does `/health/live`.
     pub worker_timeout: Duration,
     /// How long a client may take to send a request (408 for the body), or to read a piece of the response.
     pub client_timeout: Duration,
-    /// Connections at a time; further ones wait until one ends.
+    /// Open connections; further ones wait until one ends.
     pub connections: usize,
-    /// Connections at a time from one address, or one /64 network of IPv6; further ones are refused with 429.
-    /// Trusted proxies have no such limit.
+    /// Open connections from one address, or one /64 network of IPv6; further ones are refused with 429.
+    /// Trusted proxies are exempt.
     pub connections_per_address: usize,
-    /// How long a shutdown waits for accepted requests, and how long they go on with a model that was replaced.
+    /// How long a shutdown waits for accepted requests, and how long they may continue with a replaced model.
     pub grace: Duration,
 }
 

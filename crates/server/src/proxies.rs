@@ -1,13 +1,13 @@
-//! Reverse proxies in front of the server: whose words about clients are believed, and the address of the server for clients.
+//! Reverse proxies in front of the server: the address of the client, and the public address of the server.
 //!
 //! ```text
-//! --trusted-proxy 10.0.0.0/8     connections from there bring requests of others
-//! X-Forwarded-For, Forwarded     each proxy appends who asked it. Read from the right: the first that is no trusted proxy is the
-//!                                client. What stands further left may be a client's own invention
-//! X-Forwarded-Proto, -Host       how clients call this server; or `--public-url`
+//! --trusted-proxy 10.0.0.0/8     connections from there forward requests of other clients
+//! X-Forwarded-For, Forwarded     each proxy appends the address of its client. Read from the right: the first address
+//!                                that is not a trusted proxy is the client. Entries further left may be forged
+//! X-Forwarded-Proto, -Host       the public address of this server; or `--public-url`
 //! ```
 //!
-//! Without a trusted proxy none of these headers is read, because any client can write them.
+//! Without a trusted proxy these headers are ignored, because any client can forge them.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, Uri, header};
 use crate::error::Error;
 use crate::options::ServerOptions;
 
-/// An address, or all that begin with the same bits: `10.0.0.7`, `10.0.0.0/8`, `fd00::/8`.
+/// An address, or all addresses with the same prefix: `10.0.0.7`, `10.0.0.0/8`, `fd00::/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -39,11 +39,12 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let odd = || format!("{text:?} is no address or network: give 10.0.0.7, 10.0.0.0/8 or fd00::/8");
+        let invalid =
+            || format!("{text:?} is not an address or network: give 10.0.0.7, 10.0.0.0/8 or fd00::/8");
         let (address, bits) = text.split_once('/').map_or((text, None), |(first, bits)| (first, Some(bits)));
-        let address = address.parse::<IpAddr>().map_err(|_| odd())?;
+        let address = address.parse::<IpAddr>().map_err(|_| invalid())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Ok(most), str::parse).ok().filter(|&bits| bits <= most).ok_or_else(odd)?;
+        let bits = bits.map_or(Ok(most), str::parse).ok().filter(|&bits| bits <= most).ok_or_else(invalid)?;
         Ok(Network { address, bits })
     }
 }
@@ -54,10 +55,10 @@ impl fmt::Display for Network {
     }
 }
 
-/// The proxies that are trusted, and the address of the server for clients.
+/// The trusted proxies, and the public address of the server.
 pub(crate) struct Proxies {
     trusted: Vec<Network>,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     public_url: Option<String>,
 }
 
@@ -71,22 +72,23 @@ impl Proxies {
         self.trusted.iter().any(|network| network.contains(address))
     }
 
-    /// Who sent a request that came over a connection from `peer`.
+    /// The client that sent a request over a connection from `peer`.
     pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.trusts(peer) {
             return peer;
         }
         let hops = [values(headers, "x-forwarded-for"), forwarded(headers, "for")];
-        match hops.each_ref().map(|hops| (!hops.is_empty()).then(|| self.behind(peer, hops))) {
+        match hops.each_ref().map(|hops| (!hops.is_empty()).then(|| self.client_behind(peer, hops))) {
             [Some(first), None] | [None, Some(first)] => first,
-            // A proxy writes one of them and may pass on what its client wrote into the other.
+            // A proxy writes one of them and may pass the other on from its client unchanged.
             [Some(first), Some(second)] if first == second => first,
             _ => peer,
         }
     }
 
-    /// The first from the right that is no trusted proxy; whoever is nearest if that cannot be read.
-    fn behind(&self, peer: IpAddr, hops: &[&str]) -> IpAddr {
+    /// The first address from the right that is not a trusted proxy; the last valid address if an entry is
+    /// invalid.
+    fn client_behind(&self, peer: IpAddr, hops: &[&str]) -> IpAddr {
         let mut nearest = peer;
         for hop in hops.iter().rev() {
             let Some(address) = address(hop) else { return nearest };
@@ -98,18 +100,19 @@ impl Proxies {
         nearest
     }
 
-    /// The beginning of addresses of this server, as clients must write them: `https://translate.example.org`.
+    /// The base URL of this server for clients: `https://translate.example.org`.
     pub(crate) fn base_url(&self, peer: IpAddr, headers: &HeaderMap) -> String {
         if let Some(url) = &self.public_url {
             return url.clone();
         }
-        // The last value is that of the proxy that is connected.
-        let said = |name: &str, parameter: &str| {
+        // The last value was written by the connected proxy.
+        let forwarded_value = |name: &str, parameter: &str| {
             let both = [values(headers, name), forwarded(headers, parameter)];
             both.iter().filter(|_| self.trusts(peer)).find_map(|values| values.last().copied())
         };
-        let scheme = said("x-forwarded-proto", "proto").filter(|scheme| scheme.eq_ignore_ascii_case("https"));
-        let host = said("x-forwarded-host", "host").filter(|host| is_authority(host));
+        let scheme = forwarded_value("x-forwarded-proto", "proto")
+            .filter(|scheme| scheme.eq_ignore_ascii_case("https"));
+        let host = forwarded_value("x-forwarded-host", "host").filter(|host| is_authority(host));
         let own = || headers.get(header::HOST).and_then(|host| host.to_str().ok());
         format!("{}://{}", scheme.map_or("http", |_| "https"), host.or_else(own).unwrap_or("localhost"))
     }
@@ -117,30 +120,31 @@ impl Proxies {
 
 /// `https://name`, with a path if the proxy serves this server below one.
 fn public_url(url: &str) -> Result<String, Error> {
-    let odd =
-        || Error::Limits(format!("--public-url {url:?} is no address: give https://translate.example.org"));
-    let parsed: Uri = url.parse().map_err(|_| odd())?;
+    let invalid = || {
+        Error::Limits(format!("--public-url {url:?} is not an address: give https://translate.example.org"))
+    };
+    let parsed: Uri = url.parse().map_err(|_| invalid())?;
     let is_whole = matches!(parsed.scheme_str(), Some("http" | "https")) && parsed.query().is_none();
     match parsed.authority() {
         Some(authority) if is_whole && is_authority(authority.as_str()) => {
             Ok(url.trim_end_matches('/').to_owned())
         }
-        _ => Err(odd()),
+        _ => Err(invalid()),
     }
 }
 
-/// Whether this is a name or an address, perhaps with a port, and nothing else.
+/// Whether this is only a name or an address, with or without a port.
 fn is_authority(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || ".-_:[]".contains(c))
 }
 
-/// The values of a header that is a list, in one line or several.
+/// The comma-separated values of a header, which may be repeated.
 fn values<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
     let lines = headers.get_all(name).iter().map(|line| line.to_str().unwrap_or("?"));
     lines.flat_map(|line| line.split(',')).map(str::trim).collect()
 }
 
-/// The values of a parameter in `Forwarded` (RFC 7239), one for each proxy; a proxy that says nothing of it has an empty one.
+/// The values of a parameter in `Forwarded` (RFC 7239), one for each proxy; empty if a proxy does not set it.
 fn forwarded<'h>(headers: &'h HeaderMap, parameter: &str) -> Vec<&'h str> {
     let value = |element: &'h str| {
         let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
@@ -189,20 +193,20 @@ mod tests {
             assert!(parsed.contains(inside.parse().expect("an address")), "{network} {inside}");
             assert!(!parsed.contains(outside.parse().expect("an address")), "{network} {outside}");
         }
-        for odd in ["", "x", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "::/129", "10.0.0/8"] {
-            assert!(odd.parse::<Network>().is_err(), "{odd}");
+        for invalid in ["", "x", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "::/129", "10.0.0/8"] {
+            assert!(invalid.parse::<Network>().is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn a_client_is_the_first_from_the_right_that_is_no_trusted_proxy() {
+    fn the_client_is_the_first_address_from_the_right_that_is_not_a_trusted_proxy() {
         let proxies = proxies(&["10.0.0.0/8", "fd00::/8"], None).expect("good options");
         for (peer, lines, expected) in [
             ("10.0.0.1", &[("x-forwarded-for", "1.2.3.4")][..], "1.2.3.4"),
-            // Who is no proxy says nothing of others.
+            // The headers of other peers are ignored.
             ("1.2.3.4", &[("x-forwarded-for", "5.6.7.8")], "1.2.3.4"),
             ("10.0.0.1", &[], "10.0.0.1"),
-            // A client may begin the list with what it likes.
+            // A client may start the list with forged entries.
             ("10.0.0.1", &[("x-forwarded-for", "9.9.9.9, 1.2.3.4, 10.0.0.2")], "1.2.3.4"),
             ("10.0.0.1", &[("x-forwarded-for", "9.9.9.9"), ("x-forwarded-for", "1.2.3.4:567")], "1.2.3.4"),
             ("10.0.0.1", &[("x-forwarded-for", "unknown, 10.0.0.2")], "10.0.0.2"),
@@ -210,7 +214,7 @@ mod tests {
             ("fd00::1", &[("forwarded", "for=\"[2001:db8::7]:4711\";proto=https")], "2001:db8::7"),
             ("10.0.0.1", &[("forwarded", "for=9.9.9.9, For=1.2.3.4")], "1.2.3.4"),
             ("10.0.0.1", &[("forwarded", "for=1.2.3.4, proto=https")], "10.0.0.1"),
-            // Which of the two did the proxy write?
+            // Ambiguous: the proxy wrote only one of the two.
             ("10.0.0.1", &[("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=5.6.7.8")], "10.0.0.1"),
             ("10.0.0.1", &[("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=1.2.3.4")], "1.2.3.4"),
         ] {
@@ -220,20 +224,20 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_this_server_are_those_that_clients_use() {
-        let (told, untold) = (Some("https://a.example/mt/"), None);
+    fn the_base_url_is_the_one_that_clients_use() {
+        let (given, none) = (Some("https://a.example/mt/"), None);
         let lines =
             [("host", "inside:5000"), ("x-forwarded-proto", "https"), ("x-forwarded-host", "a.example")];
         for (peer, public_url, lines, expected) in [
-            ("10.0.0.1", untold, &lines[..], "https://a.example"),
-            ("10.0.0.1", untold, &lines[..2], "https://inside:5000"),
-            ("10.0.0.1", untold, &lines[..1], "http://inside:5000"),
-            ("1.2.3.4", untold, &lines[..], "http://inside:5000"),
-            ("1.2.3.4", told, &lines[..], "https://a.example/mt"),
-            ("10.0.0.1", untold, &[("x-forwarded-host", "a/b\"")], "http://localhost"),
+            ("10.0.0.1", none, &lines[..], "https://a.example"),
+            ("10.0.0.1", none, &lines[..2], "https://inside:5000"),
+            ("10.0.0.1", none, &lines[..1], "http://inside:5000"),
+            ("1.2.3.4", none, &lines[..], "http://inside:5000"),
+            ("1.2.3.4", given, &lines[..], "https://a.example/mt"),
+            ("10.0.0.1", none, &[("x-forwarded-host", "a/b\"")], "http://localhost"),
             (
                 "10.0.0.1",
-                untold,
+                none,
                 &[("forwarded", "host=\"b.example:8443\";proto=https")],
                 "https://b.example:8443",
             ),
@@ -242,8 +246,8 @@ mod tests {
             let found = proxies.base_url(peer.parse().expect("an address"), &headers(lines));
             assert_eq!(found, expected, "{peer} {lines:?}");
         }
-        for odd in ["a.example", "ftp://a.example", "https://", "https://a@b", "https://a.example/?q"] {
-            assert!(proxies(&[], Some(odd)).is_err(), "{odd}");
+        for invalid in ["a.example", "ftp://a.example", "https://", "https://a@b", "https://a.example/?q"] {
+            assert!(proxies(&[], Some(invalid)).is_err(), "{invalid}");
         }
     }
 }

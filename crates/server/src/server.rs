@@ -22,14 +22,15 @@ use crate::keys::Keys;
 use crate::models::{ServedModel, Stamps, watch as watch_models};
 use crate::options::{Limits, ServerOptions};
 
-/// A running server, on threads of its own. Dropped, it ends at once; [`Server::stop`] shuts it down gracefully.
+/// A running server, on threads of its own. Dropping it ends it at once; [`Server::stop`] shuts it down
+/// gracefully.
 pub struct Server {
     listening: Listening,
     drain: Duration,
     state: Arc<AppState>,
 }
 
-/// A server that listens and has no models yet: it says that it is alive, and that it is not ready (503).
+/// A server that listens and has no models yet: it reports that it is alive, but not ready (503).
 pub struct StartingServer {
     listening: Listening,
     options: ServerOptions,
@@ -70,12 +71,12 @@ impl StartingServer {
 }
 
 impl Server {
-    /// Begins to listen, then loads the models.
+    /// Starts listening, then loads the models.
     pub fn start(options: ServerOptions) -> Result<Server, Error> {
         Server::listen(options)?.load()
     }
 
-    /// Begins to listen. What is wrong with the options is found here; what is wrong with the models, by
+    /// Starts listening. Errors in the options are reported here, errors in the models by
     /// [`StartingServer::load`].
     pub fn listen(options: ServerOptions) -> Result<StartingServer, Error> {
         check(&options)?;
@@ -83,8 +84,8 @@ impl Server {
         system::allow_open_files(options.limits.connections as u64 + 512);
         let shared = Arc::new(SharedState::new(&options)?);
         let keys = options.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default();
-        // The cores belong to the models: HTTP is little work, and more threads for it delay those of a model, which
-        // wait for each other.
+        // The cores belong to the models: HTTP is little work, and more HTTP threads would delay the threads
+        // of a model, which wait for each other.
         let threads = thread::available_parallelism().map_or(1, usize::from).div_ceil(4);
         let runtime =
             Builder::new_multi_thread().worker_threads(threads).enable_all().thread_name("http").build()?;
@@ -133,17 +134,18 @@ impl Server {
         self.state.models.served.iter().map(described).collect()
     }
 
-    /// Reloads all models. Returns an error for each one that cannot be loaded; its old version keeps serving.
+    /// Reloads all models. Returns an error for each one that cannot be loaded; its old version keeps
+    /// serving.
     pub fn reload(&self) -> Vec<Error> {
         self.state.models.reload()
     }
 
-    /// Answers as before, but `/health/ready` says from here on that no more requests should be sent.
+    /// Keeps answering, but `/health/ready` reports from now on that no more requests should be sent.
     pub fn drain(&self) {
         self.state.shared.enter(Phase::Draining);
     }
 
-    /// Accepts no more requests, finishes those that were accepted, and ends.
+    /// Accepts no more requests, finishes the accepted ones, and ends.
     pub fn stop(self) {
         self.drain();
         let _ = self.listening.stop.send(true);
@@ -151,8 +153,9 @@ impl Server {
         let _ = self.listening.runtime.block_on(self.listening.serving);
     }
 
-    /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. After SIGTERM it first
-    /// answers for the time of [`ServerOptions::drain`]. SIGHUP reloads all models. `announce` is called when signals are handled.
+    /// Serves until Ctrl-C or SIGTERM, then stops like [`Server::stop`]; a second signal ends at once. After
+    /// SIGTERM, requests are still answered for [`ServerOptions::drain`]. SIGHUP reloads all models.
+    /// `announce` is called once signals are handled.
     pub fn run_until_signal(self, announce: impl FnOnce(&Server)) -> Result<(), Error> {
         // One listener from the start: a signal that arrives while a model is loaded is not lost.
         let mut signals = Signals::listen(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;
@@ -160,7 +163,7 @@ impl Server {
         let reload = self.reloader()?;
         let asked = loop {
             match signals.wait() {
-                // One that waits already includes this one.
+                // A reload that is already pending covers this one.
                 Signal::Hangup => {
                     let _ = reload.try_send(());
                 }
@@ -175,7 +178,7 @@ impl Server {
             }
         };
         thread::Builder::new().name("signals".to_owned()).spawn(end_at_once)?;
-        // Whoever sits at the terminal has no load balancer.
+        // Ctrl-C comes from a terminal, where no load balancer needs time.
         if asked == Signal::Terminate {
             thread::sleep(self.drain);
         }
@@ -185,7 +188,7 @@ impl Server {
 }
 
 impl Server {
-    /// A thread that reloads all models when it is asked. However long that takes, signals are obeyed meanwhile.
+    /// A thread that reloads all models on request, so that signals are handled during a long reload.
     fn reloader(&self) -> Result<SyncSender<()>, Error> {
         let (ask, asked) = mpsc::sync_channel(1);
         let models = self.state.models.clone();
@@ -205,14 +208,14 @@ impl Server {
     }
 }
 
-/// The threads of HTTP, which end when this is dropped. Nobody waits for what they do at that moment, such as a reload.
+/// The HTTP threads, which end when this is dropped, without waiting for running work such as a reload.
 struct HttpThreads(Option<Runtime>);
 
 impl Deref for HttpThreads {
     type Target = Runtime;
 
     fn deref(&self) -> &Runtime {
-        self.0.as_ref().expect("it is there until it is dropped")
+        self.0.as_ref().expect("the runtime is present until the drop")
     }
 }
 
@@ -224,12 +227,12 @@ impl Drop for HttpThreads {
     }
 }
 
-/// Connections that the system holds until they are accepted.
+/// Connections that the system queues until they are accepted.
 const BACKLOG: u32 = 4096;
 
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A server that is restarted at once can bind its port.
+    // A server that is restarted immediately can bind its port.
     if system::REBINDS_PORTS {
         socket.set_reuseaddr(true)?;
     }
@@ -237,9 +240,9 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// More than the system has descriptors for.
-const MOST_CONNECTIONS: usize = 1 << 20;
-/// Of a time limit: 30 days, which are as good as none.
+/// Above the number of file descriptors that any system grants.
+const MAX_CONNECTIONS: usize = 1 << 20;
+/// The maximum of each time limit: 30 days, in effect no limit.
 const LONGEST_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 fn check(options: &ServerOptions) -> Result<(), Error> {
@@ -258,9 +261,9 @@ fn check(options: &ServerOptions) -> Result<(), Error> {
             "the beam is {beam}, but requests may have at most {most}: make --max-beam at least as large"
         ));
     }
-    if connections > MOST_CONNECTIONS {
+    if connections > MAX_CONNECTIONS {
         return refuse(format!(
-            "{connections} connections at a time are too many: set at most {MOST_CONNECTIONS}"
+            "{connections} connections at a time are too many: set at most {MAX_CONNECTIONS}"
         ));
     }
     let of_requests = [limits.timeout, limits.worker_timeout, limits.client_timeout, limits.grace];

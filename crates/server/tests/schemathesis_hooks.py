@@ -1,4 +1,4 @@
-"""What no JSON schema can say: fields that depend on each other."""
+"""Constraints that no JSON schema can express: fields that depend on each other."""
 
 import schemathesis
 
@@ -14,7 +14,7 @@ def before_call(context, case, kwargs):
 
 
 def names(body):
-    """The name of a form's field is part of a header, which has no control characters."""
+    """The name of a form field is part of a header, which cannot contain control characters."""
     return {name: value for name, value in body.items() if isinstance(name, str) and name.isprintable()}
 
 
@@ -30,14 +30,14 @@ def outputs(body):
 
 
 def scores(body):
-    """Scores come beside the weights that are made of them."""
+    """Scores are sent only with attention weights."""
     if body.get("raw_scores") is True and body.get("attention") in (None, "none"):
         return {**body, "attention": "rows"}
     return body
 
 
 def prefixes(body):
-    """There are as many prefixes as texts."""
+    """The number of prefixes equals the number of texts."""
     texts, begins = (listed(body.get(field)) for field in ("text", "prefix"))
     if texts is None or begins is None or len(texts) == len(begins):
         return body

@@ -1,4 +1,4 @@
-// The tokens that could have stood in a token's place, with their probabilities; a click goes on from one of them.
+// A menu of the alternatives to a token, with their probabilities; a click continues the translation from one of them.
 
 import { make } from './elements.js';
 import { percent } from './numbers.js';
@@ -6,7 +6,7 @@ import { spelled, textOf } from './weights.js';
 
 let open = null;
 
-// Opens below `anchor`. `choose(piece)` is called with the token that the reader wants instead.
+// Opens below `anchor`. `choose(piece)` is called with the selected alternative.
 export function showAlternatives(anchor, { piece, alternatives }, choose) {
   closeAlternatives();
   const best = Math.exp(alternatives[0]?.log_probability ?? 0);
@@ -37,7 +37,7 @@ export function closeAlternatives() {
   if (hadFocus && anchor.isConnected) anchor.focus();
 }
 
-// What a token adds, as people would write it. A space in front is what most words begin with; its absence is what matters.
+// The readable text of a token. Most words begin with a space, so only its absence is shown.
 export function nameOf(piece) {
   if (piece === '<eos>') return '(end)';
   if (piece === '▁') return '(space)';
@@ -46,7 +46,7 @@ export function nameOf(piece) {
   return piece.startsWith('▁') || !/^[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}]/u.test(text) ? text : `…${text}`;
 }
 
-// A prefix is text: what ends it, and what is half a character, cannot stand in one.
+// A prefix is text: it cannot contain `<eos>` or a part of a character.
 function canFollow(piece) {
   return !textOf(piece).includes('\ufffd') && !/^<[a-z]+>$/.test(piece);
 }

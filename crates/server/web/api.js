@@ -1,11 +1,11 @@
-// The server, as this page uses it. An answer that is an error becomes an Error with the server's own sentence, and with the
-// milliseconds that it asks to wait.
+// The client of the server's API. An error response becomes an Error with the server's message and the milliseconds of its
+// Retry-After header.
 
 import { hasKey, withKey } from './key.js';
 
 let refused = () => {};
 
-// `listener(sentence)` is called when the server refuses a request for want of a good key.
+// `listener(sentence)` is called when the server refuses a request because its key is missing or invalid.
 export function onRefused(listener) {
   refused = listener;
 }
@@ -14,21 +14,21 @@ export function models() {
   return get('v1/models');
 }
 
-// The most characters of a request.
+// The maximum characters of a request.
 export async function characterLimit() {
   return (await get('frontend/settings')).charLimit ?? null;
 }
 
-// Whether a route takes a field, by the server's own description.
+// Whether a route accepts a field, according to /openapi.json.
 export async function takes(route, field) {
   return field in await fieldsOf(route);
 }
 
 let description = null;
 
-// The fields of a route's requests, as the server describes them.
+// The schemas of a route's request fields, from /openapi.json.
 async function fieldsOf(route) {
-  // One that did not arrive is asked for again.
+  // After a failure, the next call fetches it again.
   description ??= get('openapi.json').catch((error) => { description = null; throw error; });
   const { paths, components } = await description;
   const body = paths[route]?.post?.requestBody?.content['application/json']?.schema;
@@ -36,7 +36,7 @@ async function fieldsOf(route) {
   return schema?.properties ?? {};
 }
 
-// The page asks for what it would like; numbers beyond what this server allows become the most that it does.
+// Clamps the page's preferred numbers to the ranges of this server.
 async function bounded(route, request) {
   const fields = await fieldsOf(route).catch(() => ({}));
   const within = (name, value) => (typeof value === 'number' ? Math.min(value, fields[name]?.maximum ?? Infinity) : value);
@@ -60,7 +60,7 @@ export function metrics(run, after) {
   return get(`v1/runs/${encodeURIComponent(run)}/metrics?after=${after}`);
 }
 
-// How long a run is to be: { steps, seconds, heads }.
+// The planned length of a run: { steps, seconds, heads }.
 export function plan(run) {
   return get(`v1/runs/${encodeURIComponent(run)}/plan`);
 }
@@ -69,7 +69,7 @@ export function headsAddress(run) {
   return `v1/runs/${encodeURIComponent(run)}/heads`;
 }
 
-// What one sentence attends to, after a step.
+// The attention of the sample sentence, after a step.
 export function attentionHistory(run, after) {
   return get(`v1/runs/${encodeURIComponent(run)}/attention?after=${after}`);
 }
@@ -78,7 +78,7 @@ export function reportAddress(run) {
   return `v1/runs/${encodeURIComponent(run)}/report`;
 }
 
-// A link cannot send a key: with one, a page is fetched, and saved as a file.
+// A link cannot send a key: if there is one, pages are fetched and saved as files.
 export const pagesAreFetched = hasKey;
 
 export async function page(address) {
@@ -94,12 +94,12 @@ export async function translate(request, signal) {
   return post('v1/translate', await bounded('/v1/translate', request), signal);
 }
 
-// A text that takes a while arrives piece by piece: `partial({ result, sentence, text })` for what is known so far.
+// Translates as a stream: `partial({ result, sentence, text })` is called with each partial text.
 export function translateStreaming(request, partial, signal) {
   return streaming('v1/translate', request, partial, signal);
 }
 
-// A language model's text as it grows: `partial({ text })`.
+// Generates as a stream: `partial({ text })` is called with each partial text.
 export function generateStreaming(request, partial, signal) {
   return streaming('v1/generate', request, partial, signal);
 }
@@ -116,7 +116,7 @@ async function streaming(path, request, partial, signal) {
     if (event === 'error') throw new Error(data.error);
     if (event === 'done') return data;
   }
-  throw new Error('The server broke off.');
+  throw new Error('The server closed the connection.');
 }
 
 // Server-sent events of a body, one after the other.

@@ -1,4 +1,4 @@
-// The pages, by what is served: translation, classification, writing, and training runs beside them.
+// The pages: translation, classification and writing if such models are served, and training runs.
 
 import { models, onRefused } from './api.js';
 import { ClassifyPage } from './classify-page.js';
@@ -34,13 +34,13 @@ function turnTo(wanted, run) {
   else runs.close();
 }
 
-// A page for whose task nothing is served gives way to one that has a model; a server without models watches a training.
+// A page without a model redirects to a page with one; a server without models shows the training runs.
 function possible(wanted) {
   if (wanted === 'runs' || of(wanted).length > 0) return wanted;
   return Object.keys(pages).find((name) => of(name).length > 0) ?? 'runs';
 }
 
-// Brings what an address says onto the page.
+// Applies the state in the URL to the page.
 function follow(address) {
   turnTo(possible(address.page), address.run);
   if (page !== 'runs') pages[page].follow(of(page), address);
@@ -49,14 +49,14 @@ function follow(address) {
 element('theme').append(themeSwitch(() => { pages.translate.draw(); runs.draw(); }));
 for (const link of document.querySelectorAll('nav [data-page]:not([data-page=runs])')) {
   link.addEventListener('click', (event) => {
-    // Back to the text as it was left.
+    // Back to the previous text.
     event.preventDefault();
     const { page: wanted } = link.dataset;
     turnTo(wanted);
     pages[wanted].enter(of(wanted));
   });
 }
-// The page's own changes of the address are silent: this is a link that somebody followed.
+// The page changes its own URL without this event, so this is a followed link.
 addEventListener('hashchange', () => follow(readAddress()));
 
 const keyField = new KeyField(start);
@@ -73,7 +73,7 @@ async function start() {
     follow(address);
     if (page !== 'runs' && !address.text) pages[page].focus();
   } catch (error) {
-    // The field for the key says itself what it is for.
+    // The key field already explains the error.
     if (keyField.isOpen) pages.translate.say('');
     else retry.failed(error);
   }

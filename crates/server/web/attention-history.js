@@ -1,23 +1,23 @@
-// How attention came about: what one sentence attends to, at every validation.
+// The attention of one sentence at every validation.
 
 import { ramp, theme } from './colour.js';
 import { make, roving } from './elements.js';
 import { smallMap } from './grid.js';
 import { Viewer } from './viewer.js';
 
-// As many small maps as can be told apart at a glance.
-const MOST = 12;
+// The maximum number of small maps.
+const MAX_MAPS = 12;
 
 export class AttentionHistory {
   constructor() {
     this.strip = make('div', { class: 'strip', role: 'group', 'aria-label': 'Steps' });
     this.note = make('p', { class: 'soft' });
-    this.viewing = make('section', { class: 'gpu viewer', 'aria-label': 'Attention at one step' });
+    this.viewing = make('section', { class: 'panel viewer', 'aria-label': 'Attention at one step' });
     this.viewer = new Viewer(this.viewing, { views: ['words', 'lines', 'matrix'] });
     this.viewer.choice.view = 'matrix';
     this.element = make('section', { class: 'over-time', hidden: true }, make('div', { class: 'over-time-head' }, make('h2', {}, 'Attention over time'), this.note), this.strip, this.viewing);
     this.records = [];
-    // The step that was chosen; none follows the run.
+    // The selected step; null follows the run.
     this.step = null;
   }
 
@@ -30,7 +30,7 @@ export class AttentionHistory {
   draw() {
     const chosen = this.records.find(({ step }) => step === this.step) ?? this.records.at(-1);
     const shades = ramp(theme());
-    const buttons = spread(this.records, MOST).map((record) => make('button', {
+    const buttons = spread(this.records, MAX_MAPS).map((record) => make('button', {
       type: 'button',
       class: 'tile',
       'aria-pressed': String(record.step === chosen.step),
@@ -54,13 +54,13 @@ function sizeOf({ rows, columns }) {
   return { queries: rows.length, keys: columns.length };
 }
 
-// Evenly from the first to the last.
+// Evenly spaced records from the first to the last.
 function spread(records, most) {
   if (records.length <= most) return records;
   return Array.from({ length: most }, (_, i) => records[Math.round((i * (records.length - 1)) / (most - 1))]);
 }
 
-// A record as the viewer knows explanations: one layer of one head.
+// A record as an explanation for the viewer: one layer with one head.
 function explained({ layer: name, rows, columns, weights }) {
   const tokens = (pieces) => pieces.map((piece) => ({ piece, word: null }));
   const text = (pieces) => pieces.filter((piece) => !/^<\w+>$/.test(piece)).join('').replaceAll('▁', ' ').trim();

@@ -5,11 +5,11 @@ import { short } from './numbers.js';
 import { axis } from './scale.js';
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [380, 210, 46, 14, 12, 26];
-// More points than pixels cannot be seen; of each bucket the least and the greatest stay.
+// There is no use in more points than pixels; each bucket keeps its minimum and maximum.
 const BUCKETS = 300;
 
-// `series`: [{ name, style, points: [[step, value], …], raw }]: raw points are drawn faintly behind smoothed ones. `best` marks the
-// best of the last series: 'low', 'high' or nothing. `form` of the axis: 'linear' or 'log'.
+// `series`: [{ name, style, points: [[step, value], …], raw }]: raw points are drawn faintly behind the smoothed ones. `best` marks the
+// best point of the last series: 'low', 'high' or null. `form` is the axis scale: 'linear' or 'log'.
 export function chart(title, series, { best = null, form = 'linear' } = {}) {
   const good = ([, y]) => y !== null && Number.isFinite(y) && (form === 'linear' || y > 0);
   const drawable = series.map((one) => ({ ...one, points: one.points.filter(good), raw: one.raw?.filter(good) ?? [] })).filter(({ points }) => points.length > 0);
@@ -40,15 +40,15 @@ export function chart(title, series, { best = null, form = 'linear' } = {}) {
   return figure;
 }
 
-// The values of all curves at the step that is nearest to the pointer, beside a line there.
+// A tooltip with the values of all curves at the step nearest to the pointer.
 function watchPointer(figure, svg, drawable, { x, y }) {
   const rule = makeSvg('line', { class: 'pointer', y1: TOP, y2: HEIGHT - BOTTOM, visibility: 'hidden' });
   const dots = drawable.map(({ style }) => makeSvg('circle', { class: `dot ${style}`, r: 3.5, visibility: 'hidden' }));
   svg.append(rule, ...dots);
-  const told = make('div', { class: 'told', hidden: true });
-  figure.append(told);
+  const tooltip = make('div', { class: 'tooltip', hidden: true });
+  figure.append(tooltip);
   const leave = () => {
-    told.hidden = true;
+    tooltip.hidden = true;
     for (const part of [rule, ...dots]) part.setAttribute('visibility', 'hidden');
   };
   svg.addEventListener('pointermove', (event) => {
@@ -64,9 +64,9 @@ function watchPointer(figure, svg, drawable, { x, y }) {
       dots[i].setAttribute('cy', y.at(value));
       dots[i].setAttribute('visibility', 'visible');
     });
-    told.replaceChildren(make('strong', {}, `step ${step.toLocaleString('en')}`), ...drawable.map(({ name, style }, i) => make('span', { class: style }, `${name} ${short(nearest[i][1])}${nearest[i][0] === step ? '' : ` (step ${short(nearest[i][0])})`}`)));
-    told.hidden = false;
-    told.classList.toggle('on-the-left', x.at(step) > WIDTH / 2);
+    tooltip.replaceChildren(make('strong', {}, `step ${step.toLocaleString('en')}`), ...drawable.map(({ name, style }, i) => make('span', { class: style }, `${name} ${short(nearest[i][1])}${nearest[i][0] === step ? '' : ` (step ${short(nearest[i][0])})`}`)));
+    tooltip.hidden = false;
+    tooltip.classList.toggle('on-the-left', x.at(step) > WIDTH / 2);
   });
   svg.addEventListener('pointerleave', leave);
 }

@@ -1,4 +1,4 @@
-// The page that classifies: bars for the labels, and the words shaded by the attention that each received.
+// The classification page: bars for the labels, and words shaded by their attention.
 
 import { characterLimit, classify } from './api.js';
 import { dropdown, make } from './elements.js';
@@ -9,7 +9,7 @@ import { writeAddress } from './share.js';
 import { SourceField } from './source-field.js';
 
 const REST_MS = 250;
-// The labels that are worth a line.
+// The maximum number of listed labels.
 const LISTED = 12;
 
 export class ClassifyPage {
@@ -20,12 +20,12 @@ export class ClassifyPage {
     this.labels = make('ol', { class: 'bars labels' });
     this.result = make('div', { class: 'result', role: 'region', 'aria-label': 'Labels', 'aria-live': 'polite' }, this.labels);
     this.words = make('p', { class: 'running', dir: 'auto' });
-    this.attended = make('section', { class: 'gpu viewer attended', 'aria-label': 'What decided', hidden: true },
+    this.attended = make('section', { class: 'panel viewer attended', 'aria-label': 'What decided', hidden: true },
       make('h2', {}, 'What the model attended to'), this.words, make('p', { class: 'hint' }, 'The stronger the shade, the more of the attention of the whole text a word received; hover or tap one for the number.'));
     this.status = make('p', { id: 'classify-status', class: 'status', role: 'status' });
     this.examples = make('div');
     root.append(make('h1', { class: 'unseen' }, 'Classify, and see what decided'),
-      make('section', { class: 'composer gpu', 'aria-label': 'Text and labels' },
+      make('section', { class: 'composer panel', 'aria-label': 'Text and labels' },
         make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, this.select), this.source.field, this.source.foot),
         make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, make('h2', {}, 'Labels')), this.result),
         this.status),

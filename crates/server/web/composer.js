@@ -1,5 +1,5 @@
-// Translate as you type. A request leaves when the typing rests; an older answer never replaces a newer one. What is on the
-// screen is dim while it does not belong to the text above it.
+// Translates while typing. A request is sent when typing pauses; an older response never replaces a newer one. Stale output
+// is dimmed.
 
 import { translate, translateStreaming } from './api.js';
 import { make } from './elements.js';
@@ -10,17 +10,17 @@ import { isCopied } from './share.js';
 import { SourceField } from './source-field.js';
 
 const REST_MS = 250;
-// Longer texts are shown while they are translated.
+// Longer texts are streamed.
 const LONG = 160;
 const BEAM = 4;
 const TOKENS = 6;
 
 export class Composer {
   // `found(explanations)` is called with every response; `edited()` when text or model changed; `picked(i)` when a sentence
-  // was clicked on; `nBest()` says how many outputs are wanted; `stale(isStale)` whether what is shown is an older text's.
+  // was clicked; `nBest()` returns the number of outputs to request; `stale(isStale)` is called when the output becomes stale.
   constructor({ suffix = '', found, edited, picked, nBest, stale }) {
     Object.assign(this, { found, edited, picked, nBest, stale, timer: null, running: null, asked: '', answers: new Map(), begins: new Map(), without: new Set() });
-    // Two of these on a page have names of their own.
+    // Distinct accessible names if the page has two of these.
     const named = (name) => (suffix ? `${name}, second` : name);
     this.models = new ModelChoice({ changed: () => this.restart(), swapped: () => this.swap() });
     this.hint = make('button', { type: 'button', class: 'chip', hidden: true });
@@ -34,12 +34,12 @@ export class Composer {
     this.copy = make('button', { type: 'button', id: `copy${suffix}`, hidden: true }, 'Copy');
     this.forced = make('div', { class: 'pane-foot forced' });
     this.status = make('p', { id: `status${suffix}`, class: 'status', role: 'status' });
-    this.element = make('section', { class: 'composer gpu', 'aria-label': named('Text and translation') },
+    this.element = make('section', { class: 'composer panel', 'aria-label': named('Text and translation') },
       make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, this.models.select, this.models.swap), this.source.field, this.source.foot),
       make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, make('h2', {}, 'Translation'), this.copy), this.output, this.forced),
       this.status);
     this.retry = new Retry(() => { this.asked = ''; this.ask(); }, (sentence) => this.say(sentence, true));
-    this.copy.addEventListener('click', async () => this.say((await isCopied(this.output.textContent)) ? 'Copied.' : 'The browser did not let the text be copied.'));
+    this.copy.addEventListener('click', async () => this.say((await isCopied(this.output.textContent)) ? 'Copied.' : 'The browser did not allow copying the text.'));
   }
 
   get text() {
@@ -73,7 +73,7 @@ export class Composer {
     this.models.choose(reverse.name);
   }
 
-  // Another model reads the language that was found.
+  // Another model supports the detected language.
   suggest(language) {
     const other = language && this.models.reading(language);
     this.hint.hidden = !other;
@@ -87,7 +87,7 @@ export class Composer {
     this.status.textContent = sentence;
   }
 
-  // Text, model or what the model may do has changed: what is shown no longer belongs to it.
+  // Text, model or options changed: the output is stale.
   restart(rest = 0) {
     this.describe();
     this.edited();
@@ -106,7 +106,7 @@ export class Composer {
     return { text: this.text.value, n_best: this.nBest(), beam: BEAM, alternatives: TOKENS, attention: 'packed', ...(this.model ? { model: this.model } : {}) };
   }
 
-  // Asks for what is in the field now, unless that is what was asked last.
+  // Requests the current text, unless it is that of the last request.
   async ask() {
     clearTimeout(this.timer);
     const request = this.request;
@@ -140,7 +140,7 @@ export class Composer {
     this.show(answer.sentences, `${Math.max(1, Math.round(answer.milliseconds))} ms`);
   }
 
-  // The translation of all sentences; those that are to begin with a text are translated once more, alone.
+  // Translates all sentences; those with a prefix are translated again, separately.
   async answer(request, running) {
     const changes = this.without.size > 0 ? { without_heads: [...this.without] } : {};
     const whole = await this.once({ ...request, ...changes }, running);
@@ -156,7 +156,7 @@ export class Composer {
     return { sentences, milliseconds: queue + compute };
   }
 
-  // The answers to the text that is in the field are kept: going back to one takes no request.
+  // Responses to the current text are cached: returning to one needs no request.
   async once(request, running) {
     const key = JSON.stringify(request);
     if (this.answered !== this.text.value) this.answers.clear();
@@ -186,14 +186,14 @@ export class Composer {
     this.found(explanations);
   }
 
-  // The translation of a sentence goes on from this text.
+  // Sets the prefix of a sentence's translation.
   begin(place, prefix) {
     if (prefix === null) this.begins.delete(place);
     else this.begins.set(place, prefix);
     this.restart();
   }
 
-  // Switches a head off or on.
+  // Toggles a head.
   toggle(name) {
     if (!this.without.delete(name)) this.without.add(name);
     this.restart();

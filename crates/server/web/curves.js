@@ -1,10 +1,10 @@
-// The curves of one run, or of several in the same pictures.
+// The curves of one or several runs in the same charts.
 
 import { chart } from './chart.js';
 import { make } from './elements.js';
 import { short } from './numbers.js';
 
-// Names that belong into one picture; every other number gets a picture of its own.
+// Metrics that share a chart; every other metric has its own chart.
 const CHARTS = [
   { title: 'Loss', names: ['loss', 'valid_loss'], best: 'low' },
   { title: 'BLEU', names: ['valid_bleu'], best: 'high' },
@@ -18,10 +18,10 @@ const CHARTS = [
   { title: 'Perplexity of a byte', names: ['valid_byte_perplexity'], best: 'low' },
   { title: 'Training FLOPs so far', names: ['flops'], best: null },
 ];
-// As many runs as have a colour of their own.
-export const MOST_RUNS = 6;
+// The maximum number of runs: the number of distinct colours.
+export const MAX_RUNS = 6;
 
-// `runs`: [{ name, records }]; `smoothing` from 0 to 1; `form` of the axis.
+// `runs`: [{ name, records }]; `smoothing` from 0 to 1; `form` is the axis scale.
 export function curves(runs, { smoothing, form }) {
   const known = new Set(['step', 'seconds', 'samples', 'ending', ...CHARTS.flatMap(({ names }) => names)]);
   const others = [...new Set(runs.flatMap(({ records }) => records.flatMap(Object.keys)))].filter((name) => !known.has(name));
@@ -34,18 +34,18 @@ export function curves(runs, { smoothing, form }) {
       const isSmoothed = smoothing > 0 && points.length > 2;
       return [{
         name: [runs.length > 1 ? run.name : '', role].filter(Boolean).join(' ') || title.toLowerCase(),
-        style: runs.length > 1 ? `curve-${(i % MOST_RUNS) + 1}${role === 'training' ? ' thin' : ''}` : `curve-${role === 'validation' ? 2 : 1}`,
+        style: runs.length > 1 ? `curve-${(i % MAX_RUNS) + 1}${role === 'training' ? ' thin' : ''}` : `curve-${role === 'validation' ? 2 : 1}`,
         points: isSmoothed ? smoothed(points, smoothing) : points,
         raw: isSmoothed ? points : [],
       }];
     }));
     if (series.length === 0) return [];
     const key = make('span', { class: 'key' }, series.map(({ name, style, points }) => make('span', { class: style }, `${series.length === 1 ? '' : `${name} `}${short(points.at(-1)[1])}`)));
-    return [make('figure', { class: 'gpu' }, make('figcaption', {}, make('h2', {}, title), key), chart(title, series, { best: runs.length > 1 ? null : best, form: title === 'Accuracy' || title === 'BLEU' ? 'linear' : form }))];
+    return [make('figure', { class: 'panel' }, make('figcaption', {}, make('h2', {}, title), key), chart(title, series, { best: runs.length > 1 ? null : best, form: title === 'Accuracy' || title === 'BLEU' ? 'linear' : form }))];
   });
 }
 
-// A moving mean that forgets: the first values count in full, so that a curve does not begin at nothing.
+// An exponential moving average with bias correction, so that curves do not start near zero.
 function smoothed(points, weight) {
   let [sum, total] = [0, 0];
   return points.map(([step, value]) => {

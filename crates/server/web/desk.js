@@ -1,4 +1,4 @@
-// A text, its translation and what the model attended to. A page has one of these, or two side by side.
+// A text, its translation and the attention viewer. A page has one desk, or two side by side.
 
 import { emptyPage } from './api.js';
 import { Composer } from './composer.js';
@@ -9,14 +9,14 @@ import { Viewer } from './viewer.js';
 const ALTERNATIVES = 4;
 
 export class Desk {
-  // `changed()` is called when text, model or choice are different; `share()` copies an address and says so.
+  // `changed()` is called when text, model or choice changed; `share()` copies a link and returns a message.
   constructor({ suffix = '', changed, share }) {
-    this.stage = make('section', { id: `viewer${suffix}`, class: 'gpu viewer', 'aria-label': suffix ? 'Attention, second' : 'Attention' });
+    this.stage = make('section', { id: `viewer${suffix}`, class: 'panel viewer', 'aria-label': suffix ? 'Attention, second' : 'Attention' });
     this.examples = make('div');
     this.viewer = new Viewer(this.stage, {
       changed: () => {
         changed(this);
-        // The tree and an alternative need more than the best output.
+        // The tree and the list of alternatives need more than the best output.
         this.composer.ask();
       },
       offline: emptyPage,
@@ -30,7 +30,7 @@ export class Desk {
       suffix,
       found: (explanations) => { this.viewer.show(explanations); this.invite(); },
       edited: () => {
-        // Alternatives were those of another text.
+        // The selected alternative belonged to another text.
         this.viewer.choice.output = 0;
         this.invite();
         changed(this);
@@ -42,7 +42,7 @@ export class Desk {
     this.element = make('div', { class: 'desk' }, this.composer.element, this.examples, this.stage);
   }
 
-  // Lets heads be switched off, on servers that can do that.
+  // Enables switching heads off, if the server supports it.
   allowSwitches() {
     this.viewer.heads = { off: this.composer.without, toggle: (name) => this.composer.toggle(name) };
   }
@@ -52,7 +52,7 @@ export class Desk {
     this.invite();
   }
 
-  // Examples, while there is no text.
+  // Shows examples while there is no text.
   invite() {
     const { text, models } = this.composer;
     this.examples.replaceChildren(text.value === '' ? exampleButtons(examplesOf(models.model), (example) => { this.composer.setText(example); this.composer.edited(); text.focus(); }) : '');

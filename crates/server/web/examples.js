@@ -1,4 +1,4 @@
-// Texts to begin with. A model that comes from a training run has its own, from its validation set; others have these.
+// Example texts. A model of a training run has its own, from its validation set; others have these.
 
 import { make } from './elements.js';
 
@@ -20,7 +20,7 @@ export function examplesOf(model) {
   return own.length > 0 ? own : (BY_LANGUAGE[model?.source] ?? []);
 }
 
-// A row of buttons; `choose(text)` is called with the one that was clicked on.
+// A row of buttons; `choose(text)` is called with the clicked example.
 export function exampleButtons(texts, choose) {
   return make('div', { class: 'examples', role: 'group', 'aria-label': 'Examples', hidden: texts.length === 0 },
     make('span', { class: 'soft', 'aria-hidden': 'true' }, 'Try'),

@@ -1,4 +1,4 @@
-// What is known of a run, and how long it still takes.
+// The records of a run, and its remaining time.
 
 import { attentionHistory, metrics, plan } from './api.js';
 
@@ -7,23 +7,23 @@ export class FollowedRun {
     Object.assign(this, { name, records: [], attention: [], plan: null });
   }
 
-  // Asks for what is new, and says whether there was anything. Attention only if it is to be shown.
+  // Fetches new records and returns whether there were any. Attention is fetched only if it is shown.
   async update(withAttention) {
     const after = (records) => records.at(-1)?.step ?? 0;
     const [records, attention] = await Promise.all([
       metrics(this.name, after(this.records)),
       withAttention ? attentionHistory(this.name, after(this.attention)) : [],
-      // Asked for until the run has ended.
+      // Fetched until the run has ended.
       this.plan?.ending ? null : plan(this.name).then((found) => { this.plan = found; }, () => {}),
     ]);
-    // A run that was resumed goes on after its end.
+    // A resumed run continues after its end.
     if (this.plan?.ending && this.records.length > 0 && records.length > 0) this.plan = null;
     this.records.push(...records);
     this.attention.push(...attention);
     return records.length + attention.length > 0;
   }
 
-  // “step 300 of 1,600 (19 %) · 41 s of training · about 3 min left”; of a run that has ended, why it has
+  // “step 300 of 1,600 (19 %) · 41 s of training · about 3 min left”; for an ended run, the reason
   get note() {
     const last = this.records.at(-1);
     if (!last) return 'no records yet';
@@ -34,7 +34,7 @@ export class FollowedRun {
     return `step ${last.step.toLocaleString('en')}${done} · ${duration(last.seconds)} of training${rest === null ? '' : ` · ${rest}`}`;
   }
 
-  // By the pace of the last records: a run is slow at first, and validations come now and then.
+  // By the pace of the last records: a run starts slowly, and validations interrupt it.
   get secondsLeft() {
     const [last, earlier] = [this.records.at(-1), this.records.at(-Math.min(this.records.length, 12))];
     const { steps = null, seconds = null } = this.plan ?? {};

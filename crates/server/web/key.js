@@ -1,7 +1,7 @@
-// The API key of a server that needs one. It is kept for this tab only, and sent as a header, never in an address.
+// The API key of a server that needs one. It is stored for this tab only, and sent as a header, never in a URL.
 
 const NAME = 'heedful-key';
-// A browser may refuse storage: then the key holds until the page is closed.
+// A browser may refuse storage: then the key is kept until the page is closed.
 let known = '';
 try {
   known = sessionStorage.getItem(NAME) ?? '';
@@ -26,7 +26,7 @@ export function withKey(headers = {}) {
   return known ? { ...headers, Authorization: `Bearer ${known}` } : headers;
 }
 
-// The field for the key. `changed()` is called when there is another one.
+// The field for the key. `changed()` is called when the key changed.
 export class KeyField {
   constructor(changed) {
     this.form = document.getElementById('key');
@@ -51,7 +51,7 @@ export class KeyField {
     return !this.form.hidden;
   }
 
-  // Asks for a key, and says why the last one does not do.
+  // Asks for a key, and shows why the last one was refused.
   open(why) {
     this.opener.hidden = false;
     this.opener.setAttribute('aria-expanded', 'true');

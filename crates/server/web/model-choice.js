@@ -1,10 +1,10 @@
-// Which model translates, and the way back: the same languages in the other direction, if a model does that.
+// The choice of the translation model, and the button that swaps languages if a model supports the opposite direction.
 
 import { dropdown, make } from './elements.js';
 import { languageName, modelOptions } from './languages.js';
 
 export class ModelChoice {
-  // `changed()` is called when the reader chose another model, `swapped()` when both sides are to change places.
+  // `changed()` is called when another model was selected, `swapped()` when both sides must be exchanged.
   constructor({ changed, swapped }) {
     Object.assign(this, { changed, models: [], name: null });
     this.select = make('span', { class: 'model' });
@@ -27,7 +27,7 @@ export class ModelChoice {
     return source && source !== 'und' ? this.models.find((other) => other.source === target && other.target === source) : undefined;
   }
 
-  // A model that reads a language, if the chosen one does not.
+  // A model that supports a source language, if the selected one does not.
   reading(language) {
     return this.model?.source === language ? undefined : this.models.find(({ source }) => source === language);
   }

@@ -1,11 +1,11 @@
-// The translation as text whose words can be clicked on for their alternatives.
+// The translation as text; a click on a word shows its alternatives.
 
 import { showAlternatives } from './alternatives.js';
 import { make, roving } from './elements.js';
 import { spelled, units } from './weights.js';
 
-// `sentences`: as the server answers. `picked(sentence)`: a sentence is looked at. `chosen(sentence, prefix)`: the translation
-// of a sentence is to begin with this text. Returns the explanations of those that the model has translated.
+// `sentences`: from the server's response. `picked(sentence)`: a sentence was selected. `chosen(sentence, prefix)`: a prefix
+// was chosen for the translation of a sentence. Returns the explanations of the translated sentences.
 export function writeOutput(element, sentences, { picked, chosen }) {
   const explanations = [];
   const words = [];
@@ -20,7 +20,7 @@ export function writeOutput(element, sentences, { picked, chosen }) {
       text.append(make('span', { 'data-sentence': index, on: { click: () => picked(index) } }, parts));
       explanations.push(explanation);
     } else {
-      // What the model has nothing to say about stays as it is.
+      // Text that the model has not translated stays unchanged.
       text.append(explanation?.source.text ?? '');
     }
     text.append(after ?? '');
@@ -30,7 +30,7 @@ export function writeOutput(element, sentences, { picked, chosen }) {
   return explanations;
 }
 
-// The text cut into buttons for words and what lies between them, so that all of it together is the text, byte for byte.
+// Splits the text into buttons for words and the text between them, which together reproduce it byte for byte.
 function wordsOf({ text, tokens }, go) {
   const parts = [];
   let at = 0;

@@ -1,10 +1,10 @@
-// What failed for want of a server, or of room on it, is asked again: soon at first, then less and less often.
+// Retries requests that failed because the server is unreachable or overloaded, with exponential backoff.
 
 const FIRST_MS = 1000;
 const LONGEST_MS = 30_000;
 const TEMPORARY = [429, 502, 503, 504];
 
-// A request that never reached the server is a TypeError.
+// fetch() throws a TypeError if the server is unreachable.
 export function isTemporary(error) {
   return error instanceof TypeError || TEMPORARY.includes(error.status);
 }
@@ -14,13 +14,13 @@ export function sentenceOf(error) {
 }
 
 export class Retry {
-  // `again()` asks once more; `say(sentence)` is told what is awaited, every second.
+  // `again()` retries; `say(sentence)` is called every second with the status.
   constructor(again, say) {
     Object.assign(this, { again, say, wait: FIRST_MS, timer: null });
     addEventListener('online', () => this.timer && this.now());
   }
 
-  // Says what went wrong, and waits for another attempt if one may help.
+  // Shows the error, and schedules another attempt if it is temporary.
   failed(error) {
     this.stop();
     const sentence = sentenceOf(error);
@@ -28,7 +28,7 @@ export class Retry {
       this.say(sentence);
       return;
     }
-    // No sooner than the server asks for.
+    // Not before the time of Retry-After.
     const due = Date.now() + Math.max(this.wait, error.wait ?? 0);
     this.wait = Math.min(LONGEST_MS, 2 * this.wait);
     const tick = () => {
@@ -53,7 +53,7 @@ export class Retry {
     this.timer = null;
   }
 
-  // After an answer the next failure is a new one.
+  // After a response, the backoff starts again.
   succeeded() {
     this.stop();
     this.wait = FIRST_MS;

@@ -1,8 +1,8 @@
-// Training runs: curves, and what became of a few sentences over the steps. Follows runs while they train.
+// Training runs: curves, and sample outputs over the steps. Follows runs while they train.
 
 import { headsAddress, page, pagesAreFetched, reportAddress, runs } from './api.js';
 import { AttentionHistory } from './attention-history.js';
-import { MOST_RUNS, curves } from './curves.js';
+import { MAX_RUNS, curves } from './curves.js';
 import { save } from './download.js';
 import { dropdown, make, segmented } from './elements.js';
 import { FollowedRun } from './followed-run.js';
@@ -22,12 +22,12 @@ export class RunsPage {
     root.append(this.head, this.controls, this.charts, this.samples.element, this.history.element);
   }
 
-  // The run whose samples and attention are shown; the others are curves beside its own.
+  // The run whose samples and attention are shown; of the others only curves are shown.
   get first() {
     return this.followed[0] ?? null;
   }
 
-  // `wanted` names runs, separated by commas: the first, and those that it is compared with.
+  // `wanted` lists runs, separated by commas: the first, and those that it is compared with.
   async open(wanted) {
     const visit = ++this.visit;
     try {
@@ -35,7 +35,7 @@ export class RunsPage {
       if (visit !== this.visit) return;
       this.names = names;
       const chosen = (wanted === null || names.includes(wanted) ? [wanted] : wanted.split(',')).filter((name) => names.includes(name));
-      this.followed = (chosen.length > 0 ? chosen : names.slice(0, 1)).slice(0, MOST_RUNS).map((name) => new FollowedRun(name));
+      this.followed = (chosen.length > 0 ? chosen : names.slice(0, 1)).slice(0, MAX_RUNS).map((name) => new FollowedRun(name));
       this.draw();
       this.drawControls();
       if (this.first) await this.follow(visit);
@@ -57,10 +57,10 @@ export class RunsPage {
     else this.head.replaceChildren(make('p', { class: 'hint run-note', role: 'status' }, sentence));
   }
 
-  // Asks for new records again and again until the page is left. What is on the screen is dim while nothing new can be had.
+  // Polls for new records until the page is left. The page is dimmed while the server is unreachable.
   async follow(visit) {
     clearTimeout(this.timer);
-    // One that cannot be read hides no other.
+    // A run that cannot be read does not hide the others.
     const answers = await Promise.allSettled(this.followed.map((run, i) => run.update(i === 0)));
     if (visit !== this.visit) return;
     if (answers.some(({ value }) => value)) this.draw();
@@ -102,7 +102,7 @@ export class RunsPage {
       make('label', { class: 'slider', for: 'smoothing' }, 'Smoothing', slider),
       segmented('Axis', [{ value: 'linear', text: 'Linear' }, { value: 'log', text: 'Log' }], settings.form, set),
       others.length > 0 ? make('div', { class: 'others', role: 'group', 'aria-label': 'Compare with' }, make('span', { class: 'soft' }, 'Compare with'),
-        others.slice(0, 24).map((name) => make('button', { type: 'button', class: `chip${chosen.includes(name) ? ` curve-${chosen.indexOf(name) + 1}` : ''}`, 'aria-pressed': String(chosen.includes(name)), disabled: !chosen.includes(name) && chosen.length >= MOST_RUNS, on: { click: () => toggle(name) } }, name))) : '');
+        others.slice(0, 24).map((name) => make('button', { type: 'button', class: `chip${chosen.includes(name) ? ` curve-${chosen.indexOf(name) + 1}` : ''}`, 'aria-pressed': String(chosen.includes(name)), disabled: !chosen.includes(name) && chosen.length >= MAX_RUNS, on: { click: () => toggle(name) } }, name))) : '');
   }
 
   drawCurves() {

@@ -1,4 +1,4 @@
-// What became of a few sentences. A slider goes through the steps.
+// Sample outputs over the steps, with a slider for the step.
 
 import { make } from './elements.js';
 
@@ -14,7 +14,7 @@ export class Samples {
     this.slider.addEventListener('input', () => this.draw());
   }
 
-  // The slider stays at the end while it is there, so that a live run is followed.
+  // A slider at its end stays there, so that a live run is followed.
   show(records) {
     const following = this.slider.value === this.slider.max || this.records.length === 0;
     this.records = records.filter(({ samples }) => samples?.length > 0);
@@ -33,7 +33,7 @@ export class Samples {
     const step = record.step.toLocaleString('en');
     this.step.textContent = step;
     this.slider.setAttribute('aria-valuetext', `step ${step}`);
-    this.list.replaceChildren(...record.samples.map(({ source, reference, output }) => make('li', { class: 'gpu' },
+    this.list.replaceChildren(...record.samples.map(({ source, reference, output }) => make('li', { class: 'panel' },
       make('p', { class: 'source', dir: 'auto' }, source),
       make('p', { class: output === reference ? 'said right' : 'said', dir: 'auto' }, output || '(nothing)'),
       reference && output !== reference ? make('p', { class: 'reference' }, 'meant: ', make('bdi', {}, reference)) : null)));

@@ -1,6 +1,6 @@
-// From numbers to places on an axis and back, with round numbers to write beside it.
+// Maps numbers to positions on an axis and back, with round numbers as ticks.
 
-// `tight` ends the axis at the greatest value instead of the next round number.
+// `tight` ends the axis at the maximum value instead of the next round number.
 export function axis(values, form, from, to, { tight = false } = {}) {
   let [low, high] = [Infinity, -Infinity];
   for (const value of values) {
@@ -29,7 +29,7 @@ function roundNumbers(low, high, count) {
   return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
 }
 
-// Powers of ten around all values; within one or two of them also their double and their fivefold.
+// Powers of ten around all values; for a range of one or two decades also 2 and 5 times these.
 function powers(low, high) {
   const [first, last] = [Math.floor(Math.log10(low) + 1e-9), Math.ceil(Math.log10(high) - 1e-9)];
   const exponents = Array.from({ length: Math.max(1, last - first) + 1 }, (_, i) => first + i);

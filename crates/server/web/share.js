@@ -1,14 +1,14 @@
-// The page's state in its address, after the #: what is shared never reaches a server's log.
+// The page's state in the fragment of its URL, which never reaches a server's log.
 
 import { fromParameters, toParameters } from './choice.js';
 
-// An address longer than this is cut by some programs.
+// Some programs truncate URLs longer than this.
 const LONGEST = 8000;
 const HEAD = /^(?:encoder\.\d{1,3}\.self|decoder\.\d{1,3}\.(?:self|cross))\.\d{1,3}$/;
 
 const PAGES = ['translate', 'classify', 'write', 'runs'];
 
-// What an address asks for. `lost` says that its text was too long for it.
+// The state in the URL. `lost` is set if the text was too long for it.
 export function readAddress() {
   const parameters = new URLSearchParams(location.hash.slice(1));
   const page = parameters.has('runs') ? 'runs' : parameters.get('page');
@@ -32,7 +32,7 @@ export function readAddress() {
   };
 }
 
-// `desks`: one or two of { text, model, begins, without }. Text that makes the address too long is left out, and said to be.
+// `desks`: one or two of { text, model, begins, without }. Text that makes the URL too long is omitted and marked as lost.
 export function writeAddress({ page = 'translate', desks, choice = null, settings = {} }) {
   const written = (withText) => {
     const parameters = new URLSearchParams();
@@ -54,10 +54,10 @@ export function writeAddress({ page = 'translate', desks, choice = null, setting
 
 export async function copyAddress() {
   if (readAddress().lost) return 'The text is too long for a link: download it as HTML instead.';
-  return (await isCopied(location.href)) ? 'The link is copied.' : 'The browser did not let the link be copied: take it from the address bar.';
+  return (await isCopied(location.href)) ? 'The link is copied.' : 'The browser did not allow copying the link: take it from the address bar.';
 }
 
-// Browsers have a clipboard only where the connection is safe or local, and may ask.
+// The clipboard is available on secure or local connections only, and may need permission.
 export async function isCopied(text) {
   try {
     await navigator.clipboard.writeText(text);

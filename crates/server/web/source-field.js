@@ -1,17 +1,17 @@
-// The field for the text: as high as its text, with what it is written in and how long it is below it.
+// The text field, which grows with its text, with the detected language and the length below it.
 
 import { detect } from './api.js';
 import { make } from './elements.js';
 import { languageName } from './languages.js';
 
 const REST_MS = 400;
-// A language that is found in fewer characters is a guess.
+// Detection in fewer characters is unreliable.
 const ENOUGH = 3;
-// What the detector is less sure of than this, out of 100, is not worth a word.
+// The minimum confidence of the detector, out of 100.
 const SURE = 40;
 
 export class SourceField {
-  // `edited()` is called with every change by the reader; `detected(code)` when the language is known.
+  // `edited()` is called on every edit; `detected(code)` when the language was detected.
   constructor({ id, label, placeholder, describedBy, edited, detected = () => {} }) {
     Object.assign(this, { edited, detected, limit: null, timer: null, asked: 0 });
     this.field = make('textarea', { id, rows: '4', spellcheck: 'false', dir: 'auto', placeholder, 'aria-label': label, 'aria-describedby': describedBy });
@@ -51,7 +51,7 @@ export class SourceField {
     else this.timer = setTimeout(() => this.detect(), REST_MS);
   }
 
-  // A guess that failed is no news: the translation says what is wrong with the server.
+  // A failed detection is not shown: the translation reports server errors.
   async detect() {
     const asked = ++this.asked;
     const [found] = await detect(this.value.slice(0, 2000)).catch(() => []);

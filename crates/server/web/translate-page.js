@@ -1,4 +1,4 @@
-// The page that translates: one desk, or two that are looked at in the same view.
+// The translation page: one desk, or two with the same view.
 
 import { characterLimit, takes } from './api.js';
 import { Desk } from './desk.js';
@@ -42,7 +42,7 @@ export class TranslatePage {
     if (!this.root.hidden) writeAddress({ desks: this.all.map(({ state }) => state), choice: this.first.viewer.choice });
   }
 
-  // A second desk with what is given, the first one's text and another model by default; null takes it away.
+  // Adds a second desk, by default with the text of the first and another model; null removes it.
   compare(state) {
     this.second?.element.remove();
     this.second = null;
@@ -67,7 +67,7 @@ export class TranslatePage {
     desk.viewer.update();
   }
 
-  // Brings texts, models and choices of an address onto the page.
+  // Applies texts, models and choices from the URL.
   follow(models, address) {
     this.models = models;
     this.first.viewer.choice = address.choice;
@@ -78,7 +78,7 @@ export class TranslatePage {
     if (address.second || this.second) this.compare(address.second);
   }
 
-  // The text as it was left.
+  // The previous text.
   enter() {
     this.remember();
   }

@@ -1,5 +1,5 @@
-// The page of a language model: a beginning, which it continues while one watches. Every token then shows how probable it was
-// and what else could have stood there; from any of these the text can go on.
+// The page of a language model: streams the continuation of a prompt. Every token then shows its probability and its
+// alternatives; the text can be continued from any of these.
 
 import { nameOf, showAlternatives } from './alternatives.js';
 import { characterLimit, generateStreaming } from './api.js';
@@ -40,12 +40,12 @@ export class WritePage {
       else this.write(this.source.value);
     });
     root.append(make('h1', { class: 'unseen' }, 'Write with a language model'),
-      make('section', { class: 'composer gpu', 'aria-label': 'Beginning and continuation' },
+      make('section', { class: 'composer panel', 'aria-label': 'Beginning and continuation' },
         make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, this.select), this.source.field, this.source.foot),
         make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, make('h2', {}, 'Continuation')), this.output),
         this.form, this.status),
       this.examples,
-      make('p', { class: 'invitation' }, 'Shades say how improbable a token was. Click on one for what else could have stood there, and go on from that. At temperature 0 the model always takes the most probable token.'));
+      make('p', { class: 'invitation' }, 'Darker tokens were less probable. Click a token to see its alternatives, and continue from one of them. At temperature 0 the model always takes the most probable token.'));
     this.set(DEFAULTS);
     this.retry = new Retry(() => this.write(this.asked), (sentence) => this.say(sentence, true));
   }
@@ -113,7 +113,7 @@ export class WritePage {
     this.output.removeAttribute('aria-busy');
   }
 
-  // Continues a prompt, which may be longer than the beginning in the field: what the reader has chosen on the way.
+  // Continues a prompt, which may be longer than the text in the field if alternatives were chosen.
   async write(prompt) {
     this.retry.stop();
     this.stop();
@@ -154,13 +154,13 @@ export class WritePage {
     const written = pieces.filter(({ piece }) => piece !== '<eos>');
     const buttons = written.map((token, i) => {
       const probability = Math.exp(token.log_probability);
-      // A space at a token's beginning is text; a line may break there.
+      // A leading space of a token is text, where a line may break.
       const button = make('button', { type: 'button', class: 'said-word token', title: percent(probability), 'aria-haspopup': 'menu', 'aria-expanded': 'false', 'aria-label': `${nameOf(token.piece)}, ${percent(probability)}` }, spelledHere(token.piece));
       button.style.setProperty('--share', (1 - probability).toFixed(3));
       button.addEventListener('click', () => showAlternatives(button, token, (piece) => this.write(continued(prompt, written.slice(0, i), piece))));
       return button;
     });
-    // Spaces and line ends stand between the buttons, where the browser breaks lines.
+    // Spaces and line breaks are placed between the buttons, so that lines can break there.
     const parts = buttons.flatMap((button, i) => [written[i].piece.startsWith('▁') ? ' ' : '', button, textOf(written[i].piece).includes('\n') ? '\n' : '']);
     const body = make('span', {}, make('span', { class: 'prompt' }, prompt), parts);
     this.output.replaceChildren(body);
@@ -168,15 +168,15 @@ export class WritePage {
   }
 }
 
-// As it stands in the text; what cannot be seen gets a sign.
+// The text of a token, with visible signs for white space.
 function spelledHere(piece) {
   if (textOf(piece).includes('\n')) return textOf(piece).trimStart().replaceAll('\n', '') || '⏎';
   return spelled(piece) || '␣';
 }
 
-// The text up to a token, and another one in its place.
+// The text up to a token, with an alternative in its place.
 function continued(prompt, before, piece) {
   const text = textOf([...before.map((token) => token.piece), piece].join(''));
-  // A word's own space is not added to one that stands there already.
+  // A leading space is not added after an existing space.
   return prompt === '' || /\s$/u.test(prompt) ? prompt + text.replace(/^ /, '') : prompt + text;
 }

@@ -1,58 +1,61 @@
-//! How a pass computes: in what numbers it multiplies, and how many rows its products have.
+//! Numeric precision of a pass, and the number of rows that its matrix products are packed for.
 
 use std::fmt;
 
 use crate::DType;
 
-/// What an operation must know to choose its product. A value and not ambient state: f32 products for many rows and for
-/// few differ in their last digits, so whoever makes a pass decides, and the same pass has the same bits anywhere.
+/// Everything an operation needs to choose its GEMM. It is a value, not ambient state: f32 products packed
+/// for many rows and for few rows differ in their last digits, so the caller that creates a pass decides, and
+/// the same pass has the same bits everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compute {
-    /// In what numbers products with weights are computed.
+    /// Precision of products with weights.
     pub precision: Precision,
-    /// How many rows they have.
+    /// How many rows these products have.
     pub rows: Rows,
 }
 
-/// In what numbers a pass multiplies with weights.
+/// Precision of a pass's products with weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// Operands and sums are singles.
+    /// f32 operands, f32 accumulation.
     #[default]
     F32,
-    /// Operands are rounded to bf16, sums are singles.
+    /// bf16 operands, f32 accumulation.
     Bf16,
-    /// Operands are integers of eight bits: a scale for each column of a weight, and one for each row that meets it. Sums
-    /// are exact, and everything around them is computed alike on every instruction set. Only for inference.
+    /// int8 operands: one scale per channel of a weight and one per row of activations. Sums are exact, and
+    /// everything around them rounds alike on every instruction set. Inference only.
     Int8,
 }
 
 /// Where sums of products are rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rounding {
-    /// Once for a product and its addition, on instruction sets that fuse them; sums in the order that is fastest there.
+    /// Once for a multiplication and its addition where the instruction set has fused multiply-add; sums in
+    /// the fastest order.
     #[default]
     Fused,
-    /// After every operation and in one order: the same bits on every instruction set.
+    /// After every operation and in one fixed order: the same bits on every instruction set.
     Uniform,
 }
 
-/// How many rows a packed matrix meets in a product. The same row times the same matrix has the same bits in any company,
-/// if both were packed for as many: a question of bits is never decided by the number of rows of one call.
+/// How many rows a packed matrix is multiplied with. The same row times the same matrix has the same bits in
+/// any batch, provided that both were packed for the same `Rows`; the number of rows of one call never
+/// decides the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// From a single one on: decoding, and recurrent steps.
+    /// Few, possibly one: decoding and recurrent steps.
     Few,
-    /// Hundreds: training.
+    /// Hundreds or more: training.
     Many,
 }
 
-/// Which vectors of a weight belong to one output of its product each, and have a scale of their own as integers.
+/// Which vectors of a weight are its output channels, with one int8 scale each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channels {
     /// `x W`: the columns.
     Columns,
-    /// `x Wᵀ`, and tables in which rows are looked up: the rows.
+    /// `x Wᵀ`, and embedding tables: the rows.
     Rows,
 }
 
@@ -68,7 +71,7 @@ impl Compute {
         Compute { precision: precision.into(), rows: Rows::Few }
     }
 
-    /// The type of what is computed, and of the operands of products that know nothing narrower.
+    /// The type of the results, and of the operands of products without an int8 kernel.
     #[inline]
     pub const fn dtype(self) -> DType {
         self.precision.dtype()
@@ -76,8 +79,8 @@ impl Compute {
 }
 
 impl Precision {
-    /// In what type keys and values are kept for later steps. Beside integers of eight bits bf16 is precise enough, and it is
-    /// half as much to read at every step.
+    /// The type of the KV cache. With int8 weights bf16 is precise enough, and halves the bytes read at every
+    /// step.
     pub const fn cached_dtype(self) -> DType {
         match self {
             Precision::F32 => DType::F32,
@@ -92,7 +95,7 @@ impl Precision {
         }
     }
 
-    /// The type of what is computed.
+    /// The type of the results.
     #[inline]
     pub const fn dtype(self) -> DType {
         match self {
@@ -101,7 +104,7 @@ impl Precision {
         }
     }
 
-    /// How everything around the products is rounded.
+    /// How everything outside the matrix products is rounded.
     #[inline]
     pub const fn rounding(self) -> Rounding {
         match self {

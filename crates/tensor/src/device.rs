@@ -1,21 +1,21 @@
-//! Where numbers live: a plain value, matched on where it matters.
+//! The device of a tensor: a plain value, matched on where the device matters.
 
 use std::fmt;
 
 use crate::cuda::OutOfMemory;
 
-/// The machine part that owns a tensor's memory and runs its operations.
+/// The device that owns a tensor's memory and runs its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Device {
-    /// The CPU, with whatever instruction set [`crate::cpu::isa`] found on it.
+    /// The CPU, with the instruction set that [`crate::cpu::isa`] selected.
     #[default]
     Cpu,
-    /// The NVIDIA GPU that [`crate::cuda::gpu`] found; in a build without the feature `cuda`, one that no machine has.
+    /// The NVIDIA GPU that [`crate::cuda::gpu`] found; never available in a build without the feature `cuda`.
     Cuda,
 }
 
 impl Device {
-    /// Bytes of its own memory; `None` for the CPU, whose memory the host reads and writes directly.
+    /// Bytes of device memory; `None` for the CPU, whose memory the host accesses directly.
     pub fn memory(self) -> Option<usize> {
         match self {
             Device::Cpu => None,
@@ -23,7 +23,7 @@ impl Device {
         }
     }
 
-    /// Whether the host reads and writes its memory through copies only, and gives it lists of what to read.
+    /// Whether the host accesses its memory through copies only and uploads index lists for its kernels.
     pub fn has_own_memory(self) -> bool {
         match self {
             Device::Cpu => false,
@@ -31,7 +31,7 @@ impl Device {
         }
     }
 
-    /// Whether it computes while the host goes on.
+    /// Whether it computes asynchronously, while the host continues.
     pub fn is_asynchronous(self) -> bool {
         match self {
             Device::Cpu => false,
@@ -39,7 +39,8 @@ impl Device {
         }
     }
 
-    /// Whether it replays steps that it has seen: they should have few sizes, and what they read should stay where it is.
+    /// Whether it replays repeated steps as CUDA graphs: shapes should then repeat and buffers should keep
+    /// their addresses.
     pub fn replays_steps(self) -> bool {
         match self {
             Device::Cpu => false,
@@ -47,7 +48,7 @@ impl Device {
         }
     }
 
-    /// Whether it has products of 8-bit integers.
+    /// Whether it supports int8 matrix products.
     pub fn has_int8(self) -> bool {
         match self {
             Device::Cpu => true,
@@ -55,35 +56,38 @@ impl Device {
         }
     }
 
-    /// Whether it computes the logits of chosen tokens alone. A GPU computes all of them as fast.
-    pub fn takes_shortlists(self) -> bool {
+    /// Whether it can compute the logits of a subset of tokens. A GPU computes all of them as fast.
+    pub fn supports_shortlists(self) -> bool {
         match self {
             Device::Cpu => true,
             Device::Cuda => false,
         }
     }
 
-    /// The number of rows that a step of decoding with `rows` of them computes: on a GPU some more, which see nothing and which
-    /// nobody reads, so that many steps are of one size and can be replayed.
-    pub fn rows_of_step(self, rows: usize) -> usize {
+    /// The padded number of rows of a decoding step with `rows` rows. A GPU computes some extra rows, which
+    /// attend to nothing and whose results are ignored, so that many steps have the same shape and can be
+    /// replayed.
+    pub fn padded_rows(self, rows: usize) -> usize {
         match self {
             Device::Cpu => rows,
-            // A few rows take as long as some more.
+            // A small batch takes as long as a slightly larger one.
             Device::Cuda if rows <= 512 => rows.next_power_of_two().max(8),
-            Device::Cuda => crate::cuda::roomy(rows),
+            Device::Cuda => crate::cuda::round_up_to_bucket(rows),
         }
     }
 
-    /// Does work that takes memory in bulk: a step, or whatever loads a model. Operations return arrays, so one that finds no memory
-    /// unwinds from all of the work, to here and no further; what the work was about is then to be dropped.
-    pub fn fitting<R>(self, work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
+    /// Runs work that allocates device memory, such as a step or loading a model, and returns out-of-memory
+    /// as an error. Operations return arrays, so an allocation that fails unwinds to here; the caller must
+    /// then drop everything that the work has modified.
+    pub fn catch_oom<R>(self, work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
         match self {
             Device::Cpu => Ok(work()),
-            Device::Cuda => crate::cuda::fitting(work),
+            Device::Cuda => crate::cuda::catch_oom(work),
         }
     }
 
-    /// Does `work` as one step: a GPU gets all of it at once, replays it if it is one that it has seen, and is not waited for.
+    /// Runs `work` as one step: a GPU receives all of it at once, replays it as a CUDA graph if it has seen
+    /// it before, and is not waited for.
     pub fn send_step<R>(self, work: impl FnOnce() -> R) -> R {
         match self {
             Device::Cpu => work(),
@@ -91,27 +95,28 @@ impl Device {
         }
     }
 
-    /// As [`Device::send_step`], and says when it is done.
+    /// As [`Device::send_step`], and returns a handle to wait for the step.
     pub fn begin_step<R>(self, work: impl FnOnce() -> R) -> (R, StepHandle) {
         match self {
             Device::Cpu => (work(), StepHandle(None)),
             Device::Cuda => {
-                let (result, ticket) = crate::cuda::step(work);
-                (result, StepHandle(Some(ticket)))
+                let (result, submitted) = crate::cuda::step(work);
+                (result, StepHandle(Some(submitted)))
             }
         }
     }
 
-    /// What the last bits of its results depend on: the instruction set, or the GPU, its driver and NVIDIA's libraries.
+    /// Everything that the last bits of its results depend on: the instruction set, or the GPU, its driver
+    /// and NVIDIA's libraries.
     pub fn fingerprint(self) -> String {
         match self {
             Device::Cpu => self.to_string(),
             Device::Cuda => match crate::cuda::gpu() {
                 Ok(gpu) => {
                     let ((driver, driver_minor), (compiler, compiler_minor)) =
-                        (gpu.driver(), gpu.compiler_version());
+                        (gpu.driver(), gpu.nvrtc_version());
                     let (name, architecture) = (gpu.name(), gpu.architecture());
-                    let products = gpu.products_version();
+                    let products = gpu.cublaslt_version();
                     format!(
                         "cuda ({name}, {architecture}, driver {driver}.{driver_minor}, cuBLASLt {products}, NVRTC \
                          {compiler}.{compiler_minor})"
@@ -135,15 +140,15 @@ impl fmt::Display for Device {
     }
 }
 
-/// A step that a device has got. A CPU is done with it already.
+/// Handle of a step that was submitted to a device. On the CPU the step is done already.
 #[derive(Debug)]
-pub struct StepHandle(Option<crate::cuda::Ticket>);
+pub struct StepHandle(Option<crate::cuda::SubmittedStep>);
 
 impl StepHandle {
-    /// Waits until it is done.
+    /// Waits for the step to finish.
     pub fn wait(self) {
-        if let Some(ticket) = self.0 {
-            ticket.wait();
+        if let Some(submitted) = self.0 {
+            submitted.wait();
         }
     }
 }

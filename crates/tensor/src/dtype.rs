@@ -1,19 +1,20 @@
-//! How numbers are stored.
+//! Element types.
 
 use std::fmt;
 
-/// How one number is stored.
+/// The type of an array's elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DType {
     /// IEEE single precision.
     #[default]
     F32,
-    /// The upper half of a single: its range with 8 bits of precision. Sums over it are still kept in f32.
+    /// bfloat16, the upper half of an f32: its range with 8 bits of precision. Sums over it are accumulated
+    /// in f32.
     Bf16,
 }
 
 impl DType {
-    /// Bytes of one number.
+    /// Bytes of one element.
     #[inline]
     pub const fn bytes(self) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! Nodes and edges of the tape: what operations leave behind, and gradients on their way along it.
+//! Nodes and edges of the autograd tape, and the gradients that flow along them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -9,25 +9,25 @@ use crate::Array;
 
 type Backward = Box<dyn FnOnce(Array, &mut Gradients) + Send>;
 
-/// One operation that was done. [`Edge`] is how others point to it.
+/// One recorded operation. [`Edge`] points to it.
 pub(crate) struct Node {
     pub(crate) order: u64,
-    /// None for a leaf, whose gradient is the result; taken when it has run.
+    /// `None` for a leaf, whose gradient is the result, and after the closure has run.
     pub(crate) backward: Mutex<Option<Backward>>,
     pub(crate) is_leaf: bool,
 }
 
-/// The way a gradient takes to one input; empty when that input needs none.
+/// The path of a gradient to one input; empty if that input requires no gradient.
 #[derive(Clone)]
 pub struct Edge(pub(crate) Option<Arc<Node>>);
 
-/// Gradients that are on their way, and in the end those of the leaves.
+/// Gradients that still flow along the tape, and in the end those of the leaves.
 pub struct Gradients {
     pub(crate) pending: BTreeMap<u64, (Arc<Node>, Array)>,
 }
 
 impl Gradients {
-    /// Adds `gradient` to what has already arrived at `edge`.
+    /// Accumulates `gradient` into what has already arrived at `edge`.
     pub fn add(&mut self, edge: &Edge, gradient: Array) {
         let Some(node) = &edge.0 else { return };
         match self.pending.get_mut(&node.order) {
@@ -36,7 +36,8 @@ impl Gradients {
         }
     }
 
-    /// Takes what has arrived at `edge`, for an operation whose kernel adds to it; give it back with [`Self::add`].
+    /// Takes the gradient that has arrived at `edge`, for an operation whose kernel accumulates into it;
+    /// return it with [`Self::add`].
     pub fn take(&mut self, edge: &Edge) -> Option<Array> {
         let node = edge.0.as_ref()?;
         self.pending.remove(&node.order).map(|(_, gradient)| gradient)
@@ -44,13 +45,13 @@ impl Gradients {
 }
 
 impl Edge {
-    /// True when a gradient is wanted here; false lets an operation skip the work.
+    /// True if this input requires a gradient; otherwise an operation can skip the work.
     #[inline]
-    pub fn is_wanted(&self) -> bool {
+    pub fn requires_grad(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The edge of something without gradient.
+    /// The edge of a tensor without gradient.
     pub(crate) const NONE: Edge = Edge(None);
 
     pub(crate) fn leaf() -> Edge {
@@ -66,15 +67,15 @@ impl Edge {
         })))
     }
 
-    /// True when both lead to the same tensor.
+    /// True if both lead to the same tensor.
     pub(crate) fn same(&self, other: &Edge) -> bool {
         matches!((&self.0, &other.0), (Some(a), Some(b)) if Arc::ptr_eq(a, b))
     }
 }
 
-/// Runs `work` without recording anything: inference, validation.
+/// Runs `work` without recording operations: inference, validation.
 #[inline]
-pub fn paused<R>(work: impl FnOnce() -> R) -> R {
+pub fn no_grad<R>(work: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -85,7 +86,7 @@ pub fn paused<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// True when operations on this thread leave nodes behind.
+/// True if operations on this thread are recorded.
 #[inline]
 pub fn is_recording() -> bool {
     RECORDING.get()

@@ -1,16 +1,16 @@
-//! The CUDA kernels of everything that has some: compiled all at once. This list stands outside the order of modules.
+//! All CUDA modules, which are compiled together. This list is exempt from the module order.
 
 use crate::cuda::{self, Module};
 use crate::{array, collective, ops};
 
-/// One line each.
+/// One module per line.
 pub(crate) fn all() -> [&'static Module; 28] {
     [
         &array::cuda::MODULE,
         &ops::elementwise::cuda::MODULE,
         &ops::linear::cuda::MODULE,
-        &ops::linear::few::MODULE,
-        &ops::linear::hopper::MODULE,
+        &ops::linear::gemm_decode::MODULE,
+        &ops::linear::gemm_sm90::MODULE,
         &ops::norm::cuda::MODULE,
         &ops::embedding::cuda::MODULE,
         &ops::attention::cuda::GENERIC,
@@ -33,6 +33,6 @@ pub(crate) fn all() -> [&'static Module; 28] {
         &ops::cached_attention::cuda::MODULE,
         &ops::top_k::cuda::MODULE,
         &collective::gpus::MODULE,
-        &cuda::FEED,
+        &cuda::UPLOAD_RING,
     ]
 }

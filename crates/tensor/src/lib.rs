@@ -2,17 +2,17 @@
 //!
 //! Read the modules in this order:
 //!
-//! 1. [`Array`] is memory of a [`Device`] with a type and a shape (`rows × width`).
-//! 2. [`Tensor`] is an array that remembers how it was made.
-//! 3. [`tape`] walks those memories backwards: `backward()` is one short file.
-//! 4. [`Ragged`] says where the sequences of a batch begin; nothing is ever padded.
-//! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order; `collective` divides it among
-//!    processes.
-//! 6. [`Compute`] is how a pass computes: in what numbers, and for how many rows.
-//! 7. `flops` counts what [`ops`] compute.
-//! 8. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
-//! 9. `cpu` and `cuda` are the machinery below: threads, instruction sets, matrix products; a GPU's memory, kernels,
-//!    matrix products.
+//! 1. [`Array`] is memory of a [`Device`] with an element type and a shape (`rows × width`).
+//! 2. [`Tensor`] is an array that remembers how it was computed.
+//! 3. [`tape`] walks those records backwards: `backward()` is one short file.
+//! 4. [`Ragged`] stores where each sequence of a batch begins; batches are packed, not padded.
+//! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order; `collective`
+//!    shards it across processes.
+//! 6. [`Compute`] is the precision of a pass and the number of rows its matrix products are packed for.
+//! 7. `flops` counts the floating point operations of [`ops`].
+//! 8. [`ops`] has one folder for each operation: its formula, its gradient, its kernels, its tests.
+//! 9. `cpu` and `cuda` are the machinery below: thread pool, instruction sets and GEMM on the CPU; memory,
+//!    kernels and GEMM on the GPU.
 //!
 //! This crate is the only place in the project where `unsafe` code is allowed.
 

@@ -1,4 +1,4 @@
-//! Sequences of different lengths laid end to end: a batch without padding.
+//! Sequences of different lengths concatenated: a packed batch without padding inside.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub struct Ragged {
 struct Offsets {
     /// `rows[i]..rows[i + 1]` are the rows of sequence `i`.
     rows: Box<[usize]>,
-    /// How many sequences there are before those that only fill a batch up.
+    /// Number of real sequences; the padding sequences follow them.
     real: usize,
 }
 
@@ -34,21 +34,22 @@ impl fmt::Debug for Offsets {
 }
 
 impl Ragged {
-    /// Whether both are the same sequences because one is a copy of the other; cheaper than comparing lengths.
+    /// Whether both share their offsets because one is a clone of the other; cheaper than comparing lengths.
     pub(crate) fn is_same(&self, other: &Ragged) -> bool {
         Arc::ptr_eq(&self.offsets, &other.offsets)
     }
 
-    /// A copy of the offsets (u32) in the GPU's memory. Empty sequences follow, so that there are [`Ragged::rooms`] of them.
+    /// Uploads the offsets (u32). Empty sequences pad them to [`Ragged::padded_sequences`].
     pub(crate) fn on_gpu(&self) -> cuda::Buffer {
         let rows = self.offsets.rows.iter().map(|&row| row as u32);
         let ends = std::iter::repeat(self.tokens() as u32);
-        cuda::upload(&rows.chain(ends).take(self.rooms() + 1).collect::<Vec<u32>>())
+        cuda::upload(&rows.chain(ends).take(self.padded_sequences() + 1).collect::<Vec<u32>>())
     }
 
-    /// As many sequences as kernels are launched for: the same number for batches of almost as many.
-    pub(crate) fn rooms(&self) -> usize {
-        cuda::roomy(self.sequences())
+    /// The number of sequences that kernels are launched for, rounded up to a bucket so that similar batches
+    /// share it.
+    pub(crate) fn padded_sequences(&self) -> usize {
+        cuda::round_up_to_bucket(self.sequences())
     }
 
     /// Sequences of these lengths, in this order.
@@ -63,37 +64,37 @@ impl Ragged {
         Ragged { offsets: Arc::new(Offsets { rows: offsets.into(), real }) }
     }
 
-    /// The same with more sequences at the end, as many and as long as given, which are there only to fill a batch up: what
-    /// is drawn for the others does not depend on them.
+    /// Appends padding sequences of the given lengths. The random draws of the real sequences do not depend
+    /// on them.
     pub fn padded(&self, lengths: impl IntoIterator<Item = usize>) -> Ragged {
         let all = Ragged::from_lengths(self.lengths().chain(lengths));
         Ragged { offsets: Arc::new(Offsets { rows: all.offsets.rows.clone(), real: self.offsets.real }) }
     }
 
-    /// As many sequences of other lengths, made of these: those that only fill a batch up still do.
+    /// The same number of sequences with other lengths, computed from these; padding sequences stay padding.
     pub fn with_lengths(&self, length: impl Fn(usize) -> usize) -> Ragged {
         let all = Ragged::from_lengths(self.lengths().map(length));
         Ragged { offsets: Arc::new(Offsets { rows: all.offsets.rows.clone(), real: self.offsets.real }) }
     }
 
-    /// How many sequences there are before those that only fill a batch up.
+    /// Number of real sequences; the padding sequences follow them.
     pub fn real_sequences(&self) -> usize {
         self.offsets.real
     }
 
-    /// The sequences without those that only fill a batch up: how many rows they have, and their longest length.
+    /// Number of rows and longest length of the real sequences, without padding.
     pub(crate) fn real_sizes(&self) -> [usize; 2] {
         let Offsets { rows, real } = &*self.offsets;
         [rows[*real], self.lengths().take(*real).max().unwrap_or(0)]
     }
 
-    /// How many sequences there are.
+    /// Number of sequences, padding included.
     #[inline]
     pub fn sequences(&self) -> usize {
         self.offsets.rows.len() - 1
     }
 
-    /// How many rows they have together.
+    /// Number of rows of all sequences.
     #[inline]
     pub fn tokens(&self) -> usize {
         self.offsets.rows[self.sequences()]
@@ -105,7 +106,7 @@ impl Ragged {
         self.offsets.rows[i]..self.offsets.rows[i + 1]
     }
 
-    /// Which sequence row `row` belongs to.
+    /// The sequence that contains row `row`.
     ///
     /// # Panics
     /// If there is no such row.
@@ -121,13 +122,13 @@ impl Ragged {
         self.range(i).len()
     }
 
-    /// The lengths in order.
+    /// All lengths in order.
     #[inline]
     pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
         self.ranges().map(|range| range.len())
     }
 
-    /// The row ranges in order.
+    /// All row ranges in order.
     #[inline]
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         (0..self.sequences()).map(|i| self.range(i))
@@ -139,7 +140,7 @@ impl Ragged {
         self.lengths().max().unwrap_or(0)
     }
 
-    /// For every row its position within its sequence, counted from 0.
+    /// The position of every row within its sequence, counted from 0.
     #[inline]
     pub fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         self.ranges().flat_map(|range| 0..range.len())

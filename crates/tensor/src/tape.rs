@@ -1,26 +1,27 @@
-//! The tape: how a tensor was made, walked backwards.
+//! The autograd tape: how a tensor was computed, walked backwards.
 //!
-//! Every operation that has a gradient leaves a node behind: the nodes of its inputs and a closure that turns
-//! the gradient of its output into gradients of its inputs. Nodes are numbered in the order of their making, so an
-//! output's number is always above its inputs' numbers: going through the nodes from the highest number down meets
+//! Every differentiable operation records a node: the nodes of its inputs and a closure that turns the
+//! gradient of its output into gradients of its inputs. Nodes are numbered in the order of creation, so an
+//! output's number is always above its inputs' numbers: visiting the nodes from the highest number down meets
 //! each one after everything that used it. That is all of [`backward`].
 //!
-//! A node holds its inputs' nodes, not their numbers: what a gradient does not need is back in the pool as soon as
-//! the forward pass drops it. The closure is consumed, so what it kept returns to the pool on the way down.
+//! A node holds its inputs' nodes, not their arrays: memory that no gradient needs returns to the pool as
+//! soon as the forward pass drops it. The closure is consumed, so the arrays that it saved return to the pool
+//! during the backward pass.
 
 use std::collections::BTreeMap;
 
-pub use crate::edge::{Edge, Gradients, is_recording, paused};
+pub use crate::edge::{Edge, Gradients, is_recording, no_grad};
 use crate::{Array, Tensor};
 
-/// Fills the gradients of all parameters that `loss` (one number) depends on, and returns those of its
+/// Fills the gradients of all parameters that `loss` (a scalar) depends on, and returns those of its
 /// [`Tensor::variable`]s.
 pub fn backward(loss: &Tensor) -> Gradients {
-    assert_eq!(loss.shape(), [1, 1], "backward: the loss must be one number, not {:?}", loss.shape());
+    assert_eq!(loss.shape(), [1, 1], "backward: the loss must be a scalar, not {:?}", loss.shape());
     backward_from(loss, Array::from_f32_on(loss.device(), 1, 1, &[1.0]))
 }
 
-/// As [`backward`] for a tensor of any shape, given the gradient of something with respect to it.
+/// As [`backward`] for a tensor of any shape, given the gradient with respect to it.
 pub fn backward_from(output: &Tensor, gradient: Array) -> Gradients {
     let shape = [gradient.rows(), gradient.width()];
     assert_eq!(
@@ -39,7 +40,8 @@ pub fn backward_from(output: &Tensor, gradient: Array) -> Gradients {
             continue;
         }
         let step = node.backward.lock().expect("tape lock").take();
-        let step = step.expect("backward: this graph was already walked; compute the loss anew");
+        let step = step
+            .expect("backward: the graph was already freed by an earlier backward pass; recompute the loss");
         step(gradient, &mut gradients);
     }
     Gradients { pending: leaves }

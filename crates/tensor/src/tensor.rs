@@ -1,4 +1,4 @@
-//! `Tensor`: an array that remembers how it was made.
+//! `Tensor`: an array that remembers how it was computed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,40 +7,40 @@ use std::sync::{Arc, OnceLock};
 use crate::edge::{self, Edge, Gradients};
 use crate::{Array, DType, Device};
 
-/// A matrix of `rows × width` numbers with its place on the tape. Cloning is cheap: the numbers are shared and
-/// never change.
+/// A `rows × width` matrix with its node on the tape. Cloning is cheap: the elements are shared and
+/// immutable.
 #[derive(Clone)]
 pub struct Tensor {
     data: Arc<Data>,
     edge: Edge,
 }
 
-/// Both forms are shared one by one: an operation keeps for backward the form that it needs, and the other one
-/// returns to the pool.
+/// The f32 array and its bf16 copy are shared separately: an operation saves for backward the one that it
+/// needs, and the other returns to the pool.
 struct Data {
     array: Arc<Array>,
-    /// The same numbers rounded to bf16: matrix products want them so, and several may read one tensor.
+    /// The same elements rounded to bf16 for matrix products; several products may read one tensor.
     narrow: OnceLock<Arc<Array>>,
-    /// There where the operation keeps enough to compute its result a second time.
+    /// Present if the operation saves enough to recompute its result.
     recompute: OnceLock<Recompute>,
 }
 
-/// Computes a tensor's array a second time, with the same bits.
+/// Recomputes a tensor's array, with the same bits.
 type Recompute = Arc<dyn Fn() -> Array + Send + Sync>;
 
-/// What an operation keeps of an input for backward.
-pub(crate) enum Kept {
-    /// The numbers.
+/// An input saved for backward.
+pub(crate) enum SavedInput {
+    /// The elements.
     Array(Arc<Array>),
-    /// A way to recompute them, which costs no memory meanwhile.
+    /// A closure that recomputes them, which takes no memory in between.
     Recompute(Recompute),
 }
 
-impl Kept {
+impl SavedInput {
     pub(crate) fn into_array(self) -> Arc<Array> {
         match self {
-            Kept::Array(array) => array,
-            Kept::Recompute(recompute) => Arc::new(recompute()),
+            SavedInput::Array(array) => array,
+            SavedInput::Recompute(recompute) => Arc::new(recompute()),
         }
     }
 }
@@ -57,7 +57,7 @@ impl Tensor {
         Tensor { data: Data::new(Arc::new(array)), edge: Edge::NONE }
     }
 
-    /// A constant from `rows × width` numbers, in the host's memory.
+    /// A constant with `rows × width` elements in host memory.
     pub fn from_f32(rows: usize, width: usize, values: &[f32]) -> Tensor {
         Tensor::new(Array::from_f32(rows, width, values))
     }
@@ -72,19 +72,19 @@ impl Tensor {
         Tensor { edge: Edge::leaf(), ..Tensor::new(array) }
     }
 
-    /// The result of an operation on `inputs`. `backward` receives the gradient of `array`, in `array`'s type, and
-    /// adds to those of the inputs through edges that it captured. It is dropped at once when no input wants a
-    /// gradient or the tape is paused.
+    /// The result of an operation on `inputs`. `backward` receives the gradient of `array`, in `array`'s
+    /// type, and adds to those of the inputs through edges that it captured. It is dropped at once if no
+    /// input requires a gradient or recording is off.
     pub fn from_inputs(
         array: Array,
         inputs: &[&Tensor],
         backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
     ) -> Tensor {
-        let wanted = inputs.iter().any(|input| input.edge.is_wanted());
+        let wanted = inputs.iter().any(|input| input.edge.requires_grad());
         if wanted { Tensor::from_parameters(array, backward) } else { Tensor::new(array) }
     }
 
-    /// As [`Tensor::from_inputs`] for an operation that has parameters, whose gradients are always wanted.
+    /// As [`Tensor::from_inputs`] for an operation with parameters, whose gradients are always required.
     pub fn from_parameters(
         array: Array,
         backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
@@ -92,7 +92,7 @@ impl Tensor {
         Tensor::from_shared(Arc::new(array), backward)
     }
 
-    /// As [`Tensor::from_parameters`] for an array that the operation keeps as well.
+    /// As [`Tensor::from_parameters`] for an array that the operation saves as well.
     pub(crate) fn from_shared(
         array: Arc<Array>,
         backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
@@ -101,7 +101,7 @@ impl Tensor {
         Tensor { data: Data::new(array), edge }
     }
 
-    /// The same numbers as the result of an operation.
+    /// The same elements as the result of an operation.
     pub(crate) fn with_backward(
         self,
         backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
@@ -110,8 +110,8 @@ impl Tensor {
         Tensor { edge, ..self }
     }
 
-    /// Adds the bf16 form that a kernel has written beside the f32 one.
-    pub(crate) fn with_narrow(self, narrow: Option<Array>) -> Tensor {
+    /// Attaches the bf16 copy that a kernel has written along with the f32 array.
+    pub(crate) fn with_bf16(self, narrow: Option<Array>) -> Tensor {
         if let Some(narrow) = narrow {
             debug_assert_eq!(narrow.len(), self.array().len());
             drop(self.data.narrow.set(Arc::new(narrow)));
@@ -119,8 +119,8 @@ impl Tensor {
         self
     }
 
-    /// Adds a way to recompute the array from what the operation keeps anyway: operations that need this tensor for
-    /// backward then need not keep it. It must give the same bits.
+    /// Attaches a closure that recomputes the array from what the operation saves anyway: operations that
+    /// need this tensor for backward then need not save it. It must give the same bits.
     pub(crate) fn with_recompute(self, recompute: impl Fn() -> Array + Send + Sync + 'static) -> Tensor {
         drop(self.data.recompute.set(Arc::new(recompute)));
         self
@@ -138,35 +138,34 @@ impl Tensor {
         self.data.array.rows()
     }
 
-    /// Numbers in a row (features).
+    /// Elements in a row (features).
     #[inline]
     pub fn width(&self) -> usize {
         self.data.array.width()
     }
 
-    /// How the numbers are stored.
+    /// The element type.
     #[inline]
     pub fn dtype(&self) -> DType {
         self.data.array.dtype()
     }
 
-    /// Where the numbers are.
+    /// The device that holds the elements.
     #[inline]
     pub fn device(&self) -> Device {
         self.data.array.device()
     }
 
-    /// The numbers as they are stored.
+    /// The stored array.
     #[inline]
     pub fn array(&self) -> &Array {
         &self.data.array
     }
 
-    /// The numbers in the given type: those stored, or their rounded form, which is made once.
+    /// The elements in the given type: the stored array, or its bf16 copy, which is made once.
     ///
     /// # Panics
-    /// If the tensor is bf16 and f32 is asked for: widening is a copy, ask for it with [`Tensor::to_vec`] or
-    /// a cast.
+    /// If the tensor is bf16 and f32 is requested: widening needs a copy, use [`Tensor::to_vec`] or a cast.
     #[inline]
     pub fn array_as(&self, dtype: DType) -> &Arc<Array> {
         match (self.dtype(), dtype) {
@@ -178,20 +177,20 @@ impl Tensor {
         }
     }
 
-    /// The numbers in the given type, as [`Tensor::array_as`] has them, to be kept for backward.
-    pub(crate) fn kept_as(&self, dtype: DType) -> Kept {
+    /// The elements in the given type, as from [`Tensor::array_as`], to save for backward.
+    pub(crate) fn saved_as(&self, dtype: DType) -> SavedInput {
         match self.data.recompute.get() {
-            Some(recompute) if dtype == self.dtype() => Kept::Recompute(recompute.clone()),
-            _ => Kept::Array(self.array_as(dtype).clone()),
+            Some(recompute) if dtype == self.dtype() => SavedInput::Recompute(recompute.clone()),
+            _ => SavedInput::Array(self.array_as(dtype).clone()),
         }
     }
 
-    /// The numbers, copied and widened.
+    /// A copy of the elements in f32.
     pub fn to_vec(&self) -> Vec<f32> {
         self.array().to_vec()
     }
 
-    /// The same numbers in the host's memory, cut off from the tape.
+    /// The same elements in host memory, detached from the tape.
     pub fn to_host(&self) -> Tensor {
         match self.device() {
             Device::Cpu => self.detached(),
@@ -199,7 +198,7 @@ impl Tensor {
         }
     }
 
-    /// One row as f32: borrowed where it lies so in the host's memory, else copied.
+    /// One row as f32: borrowed if it is f32 in host memory, else copied.
     #[inline]
     pub fn row(&self, row: usize) -> Cow<'_, [f32]> {
         let range = row * self.width()..(row + 1) * self.width();
@@ -209,18 +208,18 @@ impl Tensor {
         }
     }
 
-    /// The number of a 1 × 1 tensor.
+    /// The value of a 1 × 1 tensor.
     pub fn item(&self) -> f32 {
-        assert_eq!(self.shape(), [1, 1], "item: the tensor is {:?}, not one number", self.shape());
+        assert_eq!(self.shape(), [1, 1], "item: the tensor is {:?}, not a scalar", self.shape());
         self.to_vec()[0]
     }
 
-    /// The same numbers, cut off from the tape.
+    /// The same elements, detached from the tape.
     pub fn detached(&self) -> Tensor {
         Tensor { data: self.data.clone(), edge: Edge::NONE }
     }
 
-    /// The way to this tensor for a gradient.
+    /// The path of a gradient to this tensor.
     #[inline]
     pub fn edge(&self) -> Edge {
         self.edge.clone()

@@ -1,39 +1,39 @@
-//! Memory is reused, not asked for: an allocator that counts shows it.
+//! Training steps reuse tensor memory: a counting allocator sees no new allocations.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
-    Activation, Adam, AdamOptions, AttentionOptions, ConvolutionOptions, CrossEntropyOptions,
-    EmbeddingOptions, LinearOptions, Mask, NormOptions, Part, Positions, Reach, Waves, Weights, add,
-    attention, convolution, cross_entropy, embedding, gather_rows, glu, linear, max_pool, mean_pool,
+    Activation, Adam, AdamOptions, AttentionOptions, ColumnView, ConvolutionOptions, CrossEntropyOptions,
+    EmbeddingOptions, LinearOptions, Mask, NormOptions, Padding, Positions, ReturnWeights, SinusoidLayout,
+    add, attention, convolution, cross_entropy, embedding, gather_rows, glu, linear, max_pool, mean_pool,
     residual_norm,
 };
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Init, Param, Params, Ragged, tape};
 
-/// Counts the bytes of tensor memory that are asked for: the pool alone asks for memory aligned to cache lines.
+/// Counts allocated bytes of tensor memory: only the pool requests memory aligned to cache lines.
 struct Counting;
 
 static TENSOR_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is passed on to the system's allocator.
+// SAFETY: all calls are forwarded to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds `GlobalAlloc`'s contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds `GlobalAlloc`'s contract.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds `GlobalAlloc`'s contract.
         unsafe { System.dealloc(start, layout) }
     }
 }
@@ -78,23 +78,23 @@ impl Model {
         }
     }
 
-    /// One layer of everything that models are made of, forward, backward and update.
+    /// One layer of each kind that models use: forward, backward and update.
     fn step(&self, lengths: &[usize], adam: &mut Adam, number: u64, compute: Compute) {
         let sequences = Ragged::from_lengths(lengths.iter().copied());
         let ids: Vec<u32> = (0..sequences.tokens() as u32).map(|i| i % CLASSES as u32).collect();
         let dropout = Dropout::new(0.1, Stream::new(1, number, 0));
-        let positions = Positions::Sinusoidal(Waves::Pairs);
+        let positions = Positions::Sinusoidal(SinusoidLayout::Interleaved);
         let options = EmbeddingOptions { scale: 1.0, positions, first_position: 0, dropout, compute };
         let x = embedding(&ids, &sequences, &self.table, options);
         let map = |activation| LinearOptions { activation, dropout: Dropout::NONE, compute };
         let qkv = linear(&x, &self.qkv, None, map(Activation::Identity));
-        let part = |i: usize| Part { tensor: qkv.clone(), columns: i * D..(i + 1) * D };
+        let part = |i: usize| ColumnView { tensor: qkv.clone(), columns: i * D..(i + 1) * D };
         let how = AttentionOptions {
             heads: 4,
             scale: 0.3,
             mask: Mask::full().causal(),
             dropout,
-            weights: Weights::Discard,
+            weights: ReturnWeights::None,
             rounding: heedful_tensor::Rounding::Fused,
         };
         let attended = attention(part(0), part(1), part(2), &sequences, &sequences, &how).context;
@@ -103,7 +103,7 @@ impl Model {
         let hidden = linear(&z, &self.inner, None, map(Activation::Relu));
         let y = linear(&hidden, &self.outer, Some(&self.bias), map(Activation::Identity));
         let y = residual_norm(&z, &y, &self.gamma, &self.beta, dropout, norm);
-        let window = ConvolutionOptions { taps: 3, dilation: 1, reach: Reach::Causal, compute };
+        let window = ConvolutionOptions { taps: 3, dilation: 1, padding: Padding::Causal, compute };
         let y = add(&y, &glu(&convolution(&y, &sequences, &self.taps, None, window)));
         let pooled = add(&mean_pool(&y, &sequences), &max_pool(&y, &sequences));
         let owners: Vec<usize> = (0..sequences.tokens()).map(|row| sequences.sequence_of(row)).collect();
@@ -116,7 +116,7 @@ impl Model {
 }
 
 #[test]
-fn from_the_third_step_on_no_tensor_memory_is_asked_for() {
+fn training_allocates_no_tensor_memory_from_the_third_step_on() {
     let batches: [Vec<usize>; 3] = [vec![30; 20], vec![1, 200, 3, 77, 12], (1..40).collect()];
     for threads in [1, 2] {
         set_thread_count(threads);
@@ -131,12 +131,15 @@ fn from_the_third_step_on_no_tensor_memory_is_asked_for() {
             epoch(0);
             epoch(1);
             let before = TENSOR_BYTES.load(Ordering::Relaxed);
-            assert!(before > 0, "the allocator counts nothing");
+            assert!(before > 0, "the allocator counted nothing");
             for number in 2..12 {
                 epoch(number);
             }
-            let asked = TENSOR_BYTES.load(Ordering::Relaxed) - before;
-            assert_eq!(asked, 0, "{asked} bytes of tensor memory with {threads} threads in {compute}");
+            let allocated = TENSOR_BYTES.load(Ordering::Relaxed) - before;
+            assert_eq!(
+                allocated, 0,
+                "{allocated} bytes of tensor memory with {threads} threads in {compute}"
+            );
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What the table of gradients cannot say of the recurrent decoder with attention.
+//! Properties of the recurrent decoder with attention that the gradient table does not cover.
 
 use heedful_tensor::ops::{
     AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, AttentionScore, Cell,
-    Estimator, Mask, RecurrentState, Selection, SourceRows, StepWeights, Weights, attend_rows, attention_rnn,
-    project_wide,
+    Estimator, Mask, RecurrentState, ReturnWeights, Selection, SourceRows, StepWeights, attend_rows,
+    attention_rnn, project_f32_out,
 };
 use heedful_tensor::random::Stream;
 use heedful_tensor::tape::backward_from;
@@ -36,7 +36,7 @@ impl Decoder {
         offset: usize,
         selection: Selection,
     ) -> (Tensor, AttentionRnn) {
-        self.run_with(sequences, offset, selection, Weights::Keep)
+        self.run_with(sequences, offset, selection, ReturnWeights::All)
     }
 
     fn run_with(
@@ -44,7 +44,7 @@ impl Decoder {
         sequences: &[(usize, usize)],
         offset: usize,
         selection: Selection,
-        weights: Weights,
+        weights: ReturnWeights,
     ) -> (Tensor, AttentionRnn) {
         let targets = Ragged::from_lengths(sequences.iter().map(|(target, _)| *target));
         let sources = Ragged::from_lengths(sequences.iter().map(|(_, source)| *source));
@@ -84,46 +84,47 @@ impl Decoder {
     }
 }
 
-fn drawn(estimator: Estimator) -> Selection {
+fn sampled(estimator: Estimator) -> Selection {
     Selection::Sampled { stream: Stream::new(4, 0, 0), soft_share: 0.0, estimator }
 }
 
 fn weights_of(found: &AttentionRnn) -> &StepWeights {
-    found.attention.as_ref().expect("they were asked for")
+    found.attention.as_ref().expect("requested")
 }
 
 #[test]
-fn weights_of_long_sequences_are_not_kept_and_change_no_bit() {
+fn discarding_attention_weights_of_long_sequences_changes_no_bit() {
     let decoder = Decoder::new();
     let sequences = [(2100, 2010), (7, 3), (1, 5)];
-    for selection in [Selection::Soft, drawn(Estimator::StraightThrough), drawn(Estimator::ScoreFunction)] {
-        let [kept, again] = [Weights::Keep, Weights::Discard].map(|weights| {
+    for selection in [Selection::Soft, sampled(Estimator::StraightThrough), sampled(Estimator::ScoreFunction)]
+    {
+        let [kept, recomputed] = [ReturnWeights::All, ReturnWeights::None].map(|weights| {
             let (keys, found) = decoder.run_with(&sequences, 0, selection, weights);
-            assert_eq!(found.attention.is_some(), weights == Weights::Keep);
+            assert_eq!(found.attention.is_some(), weights == ReturnWeights::All);
             let upstream: Vec<f32> = (0..2108 * D).map(|i| (i % 7) as f32 - 3.0).collect();
             let gradients = backward_from(&found.contexts, Array::from_f32(2108, D, &upstream));
             let keys = gradients.of(&keys).expect("keys have a gradient").f32().to_vec();
             (found.states.to_vec(), found.contexts.to_vec(), found.taken.to_vec(), keys)
         });
-        assert!(kept == again, "{selection:?}");
+        assert!(kept == recomputed, "{selection:?}");
     }
 }
 
 #[test]
-fn scores_are_what_the_softmax_was_given() {
+fn the_softmax_of_the_scores_gives_the_weights() {
     let decoder = Decoder::new();
     for selection in [Selection::Soft, Selection::Best] {
-        let (keys, found) = decoder.run_with(&[(4, 3), (2, 7)], 0, selection, Weights::Scored);
-        let scores = found.scores.as_ref().expect("they were asked for");
+        let (keys, found) = decoder.run_with(&[(4, 3), (2, 7)], 0, selection, ReturnWeights::WithScores);
+        let scores = found.scores.as_ref().expect("requested");
         for (sequence, width) in [(0, 3), (1, 7)] {
             let weights = weights_of(&found).to_vec(sequence);
             for (scores, weights) in
                 scores.to_vec(sequence).chunks_exact(width).zip(weights.chunks_exact(width))
             {
-                let powers: Vec<f64> = scores.iter().map(|&score| f64::from(score).exp()).collect();
-                let total: f64 = powers.iter().sum();
-                for (power, weight) in powers.iter().zip(weights) {
-                    assert!((power / total - f64::from(*weight)).abs() < 1e-6, "{scores:?} {weights:?}");
+                let exps: Vec<f64> = scores.iter().map(|&score| f64::from(score).exp()).collect();
+                let total: f64 = exps.iter().sum();
+                for (exp, weight) in exps.iter().zip(weights) {
+                    assert!((exp / total - f64::from(*weight)).abs() < 1e-6, "{scores:?} {weights:?}");
                 }
             }
         }
@@ -131,9 +132,9 @@ fn scores_are_what_the_softmax_was_given() {
         let weight = decoder.score.to_vec();
         let first = scores.to_vec(1)[..7].to_vec();
         for (score, key) in first.iter().zip(keys.to_vec()[3 * D..].chunks_exact(D)) {
-            let wanted: f64 =
+            let expected: f64 =
                 key.iter().zip(&weight).map(|(k, w)| f64::from(*w) * f64::from(*k).tanh()).sum();
-            assert!((f64::from(*score) - wanted).abs() < 1e-5, "{score}, not {wanted}");
+            assert!((f64::from(*score) - expected).abs() < 1e-5, "{score}, not {expected}");
         }
     }
     let (_, found) = decoder.run(&[(4, 3)], 0, Selection::Soft);
@@ -141,9 +142,9 @@ fn scores_are_what_the_softmax_was_given() {
 }
 
 #[test]
-fn weights_add_up_to_one_and_hard_attention_takes_one_position() {
+fn weights_sum_to_one_and_hard_attention_selects_one_position() {
     let decoder = Decoder::new();
-    for selection in [Selection::Soft, Selection::Best, drawn(Estimator::ScoreFunction)] {
+    for selection in [Selection::Soft, Selection::Best, sampled(Estimator::ScoreFunction)] {
         let (_, found) = decoder.run(&[(4, 3), (2, 7)], 0, selection);
         for (sequence, keys) in [(0, 3), (1, 7)] {
             for row in weights_of(&found).to_vec(sequence).chunks_exact(keys) {
@@ -152,7 +153,7 @@ fn weights_add_up_to_one_and_hard_attention_takes_one_position() {
         }
         if matches!(selection, Selection::Best) {
             for (row, taken) in weights_of(&found).to_vec(0).chunks_exact(3).zip(found.taken.iter()) {
-                let taken = taken.expect("the best is taken");
+                let taken = taken.expect("a position is selected");
                 assert!(row.iter().all(|weight| *weight <= row[taken]));
             }
         }
@@ -169,8 +170,8 @@ fn a_sequence_has_the_same_bits_alone_and_in_a_batch() {
 }
 
 #[test]
-fn straight_through_teaches_the_weights_as_if_the_sum_had_been_taken() {
-    // One token each: nothing comes back through a later state.
+fn straight_through_gives_the_gradients_of_soft_attention() {
+    // One token each: no gradient flows back through a later state.
     let decoder = Decoder::new();
     let slopes = |selection| {
         let (keys, found) = decoder.run(&[(1, 5), (1, 3)], 0, selection);
@@ -180,18 +181,19 @@ fn straight_through_teaches_the_weights_as_if_the_sum_had_been_taken() {
     };
     let soft = slopes(Selection::Soft);
     assert!(soft.iter().any(|slope| slope.abs() > 1e-3));
-    assert_eq!(slopes(drawn(Estimator::StraightThrough)), soft);
-    assert!(slopes(drawn(Estimator::ScoreFunction)).iter().all(|slope| *slope == 0.0));
+    assert_eq!(slopes(sampled(Estimator::StraightThrough)), soft);
+    assert!(slopes(sampled(Estimator::ScoreFunction)).iter().all(|slope| *slope == 0.0));
 }
 
 #[test]
-fn attention_of_single_rows_is_that_of_the_decoders_first_step() {
+fn attend_rows_gives_the_context_of_the_decoders_first_step() {
     let decoder = Decoder::new();
     let params = Params::new(3);
     // Queries of zero states: q = 0 · W_q.
     let zero = params.add("zero", D, D, Init::Constant(0.0));
     let (keys, found) = decoder.run(&[(1, 5), (1, 3)], 0, Selection::Soft);
-    let queries = project_wide(&Tensor::from_f32(2, D, &[0.0; 2 * D]), &zero, Compute::inference(DType::F32));
+    let queries =
+        project_f32_out(&Tensor::from_f32(2, D, &[0.0; 2 * D]), &zero, Compute::inference(DType::F32));
     let (keys, values) = (keys.array(), {
         let stream = Stream::new(9, 0, 2);
         let values: Vec<f32> = (0..8 * D).map(|i| stream.normal(i as u32)).collect();

@@ -1,9 +1,10 @@
-//! Attention to stored keys against f64, on every instruction set, and the bits of a row beside other rows.
+//! Attention to cached keys against an f64 reference on every instruction set; a row's bits do not depend on
+//! other rows.
 
 use heedful_tensor::cpu::isa;
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
-    CachedAttentionOptions, KeyValueRows, KeyValueStore, Part, Seen, cached_attention,
+    CachedAttentionOptions, ColumnView, KeyValueRows, KeyValueStore, KvView, cached_attention,
 };
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Array, DType, Device, Tensor};
@@ -12,7 +13,7 @@ struct Case {
     heads: usize,
     d_k: usize,
     d_v: usize,
-    /// For every query the stored rows that it sees.
+    /// For every query, the cached rows that it attends to.
     seen: Vec<Vec<u32>>,
 }
 
@@ -27,7 +28,7 @@ fn cases() -> Vec<Case> {
         .into()
 }
 
-fn numbers(count: usize, stream: u64) -> Vec<f32> {
+fn random_values(count: usize, stream: u64) -> Vec<f32> {
     let stream = Stream::new(1, 2, stream);
     (0..count as u32).map(|i| 2.0 * stream.uniform(i) - 1.0).collect()
 }
@@ -35,8 +36,8 @@ fn numbers(count: usize, stream: u64) -> Vec<f32> {
 impl Case {
     fn inputs(&self, dtype: DType) -> (Array, Array) {
         let (keys, width) = (self.heads * self.d_k, self.heads * (self.d_k + self.d_v));
-        let queries = Array::from_f32(self.seen.len(), keys, &numbers(self.seen.len() * keys, 1));
-        let stored = Array::from_f32(STORED, width, &numbers(STORED * width, 2));
+        let queries = Array::from_f32(self.seen.len(), keys, &random_values(self.seen.len() * keys, 1));
+        let stored = Array::from_f32(STORED, width, &random_values(STORED * width, 2));
         (queries.to(dtype), stored.to(dtype))
     }
 
@@ -58,7 +59,7 @@ impl Case {
             Tensor::new(Array::from_f32(rows.len(), width, &chosen).to(dtype))
         };
         let seen: Vec<_> = rows.iter().map(|&row| KeyValueRows::Listed(&stored, &self.seen[row])).collect();
-        let found = cached_attention(&Part::whole(some(rows)), &Seen::Each(seen), self.options());
+        let found = cached_attention(&ColumnView::whole(some(rows)), &KvView::PerQuery(seen), self.options());
         found.to_vec().chunks_exact(found.width()).map(<[f32]>::to_vec).collect()
     }
 
@@ -70,16 +71,16 @@ impl Case {
         let row = |row: usize| -> Vec<f64> {
             let column = |c: usize| {
                 let head = c / self.d_v;
-                let power = |&key: &u32| {
+                let exp_score = |&key: &u32| {
                     let part = |i: usize| {
                         let at = head * self.d_k + i;
                         f64::from(queries[row * keys + at]) * f64::from(stored[key as usize * width + at])
                     };
                     (f64::from(SCALE) * (0..self.d_k).map(part).sum::<f64>()).exp()
                 };
-                let total: f64 = self.seen[row].iter().map(power).sum();
+                let total: f64 = self.seen[row].iter().map(exp_score).sum();
                 let value = |&key: &u32| f64::from(stored[key as usize * width + keys + c]);
-                self.seen[row].iter().map(|key| power(key) / total * value(key)).sum()
+                self.seen[row].iter().map(|key| exp_score(key) / total * value(key)).sum()
             };
             (0..self.heads * self.d_v).map(column).collect()
         };
@@ -88,34 +89,37 @@ impl Case {
 }
 
 #[test]
-fn results_are_those_of_the_formula_and_rows_do_not_know_each_other() {
+fn results_match_the_formula_and_rows_are_independent() {
     isa::with_each(|isa| {
         for (case, dtype) in cases().iter().flat_map(|case| [(case, DType::F32), (case, DType::Bf16)]) {
-            let everyone: Vec<usize> = (0..case.seen.len()).collect();
+            let every_row: Vec<usize> = (0..case.seen.len()).collect();
             set_thread_count(1);
-            let together = case.run(dtype, &everyone);
+            let together = case.run(dtype, &every_row);
             set_thread_count(2);
-            assert!(together == case.run(dtype, &everyone), "threads changed bits on {isa} in {dtype}");
+            assert!(
+                together == case.run(dtype, &every_row),
+                "one and two threads differ on {isa} in {dtype}"
+            );
             let tolerance = if dtype == DType::F32 { 2e-6 } else { 4e-3 };
             for (row, (found, exact)) in together.iter().zip(case.reference(dtype)).enumerate() {
                 let off =
                     found.iter().zip(&exact).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
                 assert!(off < tolerance, "{isa} {dtype} {} heads, row {row}: {off:e} off", case.heads);
-                assert!(found == &case.run(dtype, &[row])[0], "{isa} {dtype}: row {row} alone");
+                assert!(found == &case.run(dtype, &[row])[0], "{isa} {dtype}: row {row} differs alone");
             }
             let (queries, stored) = case.inputs(dtype);
             let rows = queries.rows();
-            let ranges = Seen::Each(vec![KeyValueRows::Range(&stored, 10..26); rows]);
+            let ranges = KvView::PerQuery(vec![KeyValueRows::Range(&stored, 10..26); rows]);
             let found =
-                cached_attention(&Part::whole(Tensor::new(queries)), &ranges, case.options()).to_vec();
+                cached_attention(&ColumnView::whole(Tensor::new(queries)), &ranges, case.options()).to_vec();
             let width = found.len() / rows;
-            assert!(found[2 * width..3 * width] == together[2], "{isa} {dtype}: a range is not its list");
+            assert!(found[2 * width..3 * width] == together[2], "{isa} {dtype}: a range and its list differ");
         }
     });
 }
 
 #[test]
-fn stored_rows_survive_growth_and_can_be_copied() {
+fn cached_rows_survive_growth_and_can_be_copied() {
     let mut store = KeyValueStore::new(Device::Cpu, DType::F32, 2);
     store.reserve(2);
     let from = Tensor::from_f32(2, 3, &[9.0, 1.0, 2.0, 9.0, 3.0, 4.0]);
@@ -128,7 +132,7 @@ fn stored_rows_survive_growth_and_can_be_copied() {
 
 #[test]
 #[should_panic(expected = "cached attention: query 0 sees no key")]
-fn a_query_that_sees_nothing_is_an_error() {
+fn a_query_without_keys_is_an_error() {
     let stored = Array::zeros(DType::F32, 3, 4);
     let options = CachedAttentionOptions {
         heads: 1,
@@ -137,8 +141,8 @@ fn a_query_that_sees_nothing_is_an_error() {
         rounding: heedful_tensor::Rounding::Fused,
     };
     cached_attention(
-        &Part::whole(Tensor::from_f32(1, 2, &[0.0; 2])),
-        &Seen::Each(vec![KeyValueRows::Listed(&stored, &[])]),
+        &ColumnView::whole(Tensor::from_f32(1, 2, &[0.0; 2])),
+        &KvView::PerQuery(vec![KeyValueRows::Listed(&stored, &[])]),
         options,
     );
 }

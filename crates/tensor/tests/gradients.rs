@@ -1,10 +1,10 @@
 //! Every operation × every instruction set × f32 and bf16: results against naive f64 references, gradients against
-//! central differences. How that is done is in `support`, the table of cases in `cases`. `gpu::NAME` is the same on a GPU.
+//! central differences. `support` is the harness, `cases` the test cases. `gpu::NAME` runs the same on a GPU.
 
 mod cases;
 mod support;
 
-/// A test for each table of cases, and one on a GPU.
+/// A test for each table of cases, on the CPU and on a GPU.
 macro_rules! tables {
     ($($name:ident: $table:ident,)+) => {
         $(#[test]

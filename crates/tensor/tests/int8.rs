@@ -1,13 +1,14 @@
-//! Products of integers: what they compute, and that it is the same everywhere.
+//! int8 products: they match their definition, with the same bits on every instruction set.
 
 use heedful_tensor::cpu::{isa, threads};
 use heedful_tensor::ops::{
-    Activation, EmbeddingOptions, LinearOptions, Positions, embedding_at, linear, project_wide, times,
+    Activation, EmbeddingOptions, LinearOptions, Positions, embedding_at, linear, matmul_f32_out,
+    project_f32_out,
 };
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, Init, Param, Params, Precision, Tensor};
 
-/// Widths that fill tiles, and that do not.
+/// Widths that are multiples of a tile and widths that are not.
 const SHAPES: [(usize, usize); 7] = [(64, 32), (512, 96), (1, 1), (3, 5), (70, 33), (130, 64), (200, 257)];
 const ROWS: [usize; 9] = [1, 2, 3, 5, 7, 16, 17, 33, 70];
 
@@ -22,15 +23,15 @@ fn weight(seed: u64, rows: usize, width: usize) -> Param {
     param
 }
 
-/// Integers and scale of some numbers, in double precision as far as it shows.
-fn rounded(numbers: &[f32]) -> (Vec<i64>, f32) {
-    let largest = numbers.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
+/// The int8 values and the scale of `values`.
+fn rounded(values: &[f32]) -> (Vec<i64>, f32) {
+    let largest = values.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
     let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
-    let integers = numbers.iter().map(|x| (x * inverse).round_ties_even() as i64).collect();
+    let integers = values.iter().map(|x| (x * inverse).round_ties_even() as i64).collect();
     (integers, largest / 127.0)
 }
 
-/// The definition, element by element.
+/// The definition of the int8 product, element by element.
 fn reference(x: &[f32], weight: &[f32], [rows, k, n]: [usize; 3]) -> Vec<f32> {
     let columns: Vec<_> = (0..n)
         .map(|column| rounded(&(0..k).map(|row| weight[row * n + column]).collect::<Vec<_>>()))
@@ -53,13 +54,13 @@ fn bits(values: &[f32]) -> Vec<u32> {
 const INT8: fn() -> Compute = || Compute::inference(Precision::Int8);
 
 #[test]
-fn products_are_those_of_the_definition_to_the_bit() {
+fn int8_products_match_their_definition_bit_for_bit() {
     isa::with_each(|isa| {
         for (k, n) in SHAPES {
             let weight = weight(7, k, n);
             for rows in ROWS {
                 let x = values(rows as u64, rows * k);
-                let found = times(&Tensor::from_f32(rows, k, &x), &weight, INT8()).to_vec();
+                let found = matmul_f32_out(&Tensor::from_f32(rows, k, &x), &weight, INT8()).to_vec();
                 let expected = reference(&x, &weight.to_vec(), [rows, k, n]);
                 assert_eq!(bits(&found), bits(&expected), "{isa}: {rows}×{k} by {k}×{n}");
             }
@@ -68,16 +69,16 @@ fn products_are_those_of_the_definition_to_the_bit() {
 }
 
 #[test]
-fn a_row_has_the_same_bits_in_any_company_and_for_any_number_of_threads() {
+fn a_row_has_the_same_bits_in_any_batch_and_with_any_number_of_threads() {
     let (k, n) = (192, 520);
     let weight = weight(3, n, k);
     let x = values(9, 40 * k);
-    let all = project_wide(&Tensor::from_f32(40, k, &x), &weight, INT8()).to_vec();
+    let all = project_f32_out(&Tensor::from_f32(40, k, &x), &weight, INT8()).to_vec();
     for count in [1, 2, 5] {
         threads::set_thread_count(count);
         for (first, rows) in [(0, 1), (3, 2), (7, 12), (0, 40), (21, 19)] {
             let part = Tensor::from_f32(rows, k, &x[first * k..(first + rows) * k]);
-            let found = project_wide(&part, &weight, INT8()).to_vec();
+            let found = project_f32_out(&part, &weight, INT8()).to_vec();
             assert_eq!(
                 bits(&found),
                 bits(&all[first * n..(first + rows) * n]),
@@ -88,7 +89,7 @@ fn a_row_has_the_same_bits_in_any_company_and_for_any_number_of_threads() {
 }
 
 #[test]
-fn bias_and_activation_follow_the_sums() {
+fn bias_and_activation_are_applied_after_the_int8_sums() {
     let (rows, k, n) = (5, 70, 40);
     let params = Params::new(1);
     let (weight, bias) =
@@ -137,7 +138,7 @@ fn smooth_activations_have_the_same_bits_on_every_instruction_set() {
 }
 
 #[test]
-fn vectors_are_looked_up_as_they_are_multiplied() {
+fn embedding_lookup_dequantizes_the_int8_weights() {
     let (vocabulary, d) = (45, 70);
     let table = weight(8, vocabulary, d);
     let options = EmbeddingOptions {
@@ -156,27 +157,27 @@ fn vectors_are_looked_up_as_they_are_multiplied() {
 }
 
 #[test]
-fn zeros_stay_zeros_and_what_is_no_number_shows() {
+fn zeros_stay_zero_and_nan_or_infinity_propagates() {
     let weight = weight(2, 64, 32);
     isa::with_each(|isa| {
-        let zeros = times(&Tensor::from_f32(2, 64, &[0.0; 128]), &weight, INT8()).to_vec();
+        let zeros = matmul_f32_out(&Tensor::from_f32(2, 64, &[0.0; 128]), &weight, INT8()).to_vec();
         assert!(zeros.iter().all(|&x| x == 0.0), "{isa}");
         for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut x = values(1, 64);
             x[40] = broken;
-            let found = times(&Tensor::from_f32(1, 64, &x), &weight, INT8()).to_vec();
+            let found = matmul_f32_out(&Tensor::from_f32(1, 64, &x), &weight, INT8()).to_vec();
             assert!(found.iter().all(|x| !x.is_finite()), "{isa}: {broken}");
         }
     });
 }
 
 #[test]
-fn integers_follow_their_weights() {
+fn int8_weights_are_requantized_when_the_weights_change() {
     let weight = weight(2, 64, 32);
     let x = Tensor::from_f32(1, 64, &values(1, 64));
-    let before = times(&x, &weight, INT8()).to_vec();
+    let before = matmul_f32_out(&x, &weight, INT8()).to_vec();
     weight.set(&values(30, 64 * 32));
-    let after = times(&x, &weight, INT8()).to_vec();
+    let after = matmul_f32_out(&x, &weight, INT8()).to_vec();
     assert_ne!(bits(&before), bits(&after));
     assert_eq!(bits(&after), bits(&reference(&values(1, 64), &weight.to_vec(), [1, 64, 32])));
 }

@@ -1,4 +1,4 @@
-//! What does not fit is refused with the operation's name and both shapes; what is extreme stays finite.
+//! Mismatched shapes panic with the operation's name and both shapes; extreme values stay finite.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -34,18 +34,24 @@ fn embedding_options(positions: Positions<'_>) -> EmbeddingOptions<'_> {
     }
 }
 
-fn attend(queries: Tensor, keys: Tensor, values: Tensor, heads: usize, lengths: [usize; 2]) -> Attended {
+fn attend(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    heads: usize,
+    lengths: [usize; 2],
+) -> AttentionOutput {
     let options = AttentionOptions {
         heads,
         scale: 1.0,
         mask: Mask::full(),
         dropout: Dropout::NONE,
-        weights: Weights::Keep,
+        weights: ReturnWeights::All,
         rounding: heedful_tensor::Rounding::Fused,
     };
     let [queries, keys, values] = [queries, keys, values].map(|tensor| {
         let columns = 0..tensor.width();
-        Part { tensor, columns }
+        ColumnView { tensor, columns }
     });
     let [queries_long, keys_long] = lengths.map(|length| Ragged::from_lengths([length]));
     attention(queries, keys, values, &queries_long, &keys_long, &options)
@@ -57,18 +63,18 @@ const RECURRENT: RecurrentOptions = RecurrentOptions {
     compute: Compute::training(DType::F32),
 };
 fn convolution_options(taps: usize) -> ConvolutionOptions {
-    ConvolutionOptions { taps, dilation: 1, reach: Reach::Same, compute: Compute::training(DType::F32) }
+    ConvolutionOptions { taps, dilation: 1, padding: Padding::Same, compute: Compute::training(DType::F32) }
 }
 
 const NORM: NormOptions = NormOptions { epsilon: 1e-5, compute: Compute::training(DType::F32) };
 const LOSS: CrossEntropyOptions =
     CrossEntropyOptions { smoothing: 0.0, r_drop: None, compute: Compute::training(DType::F32) };
 
-type Refused = (&'static [&'static str], fn());
+type Mismatch = (&'static [&'static str], fn());
 
 #[test]
-fn shapes_that_do_not_fit_are_named() {
-    let table: &[Refused] = &[
+fn mismatched_shapes_are_named() {
+    let table: &[Mismatch] = &[
         (&["linear", "[2, 3]", "[4, 5]"], || {
             linear(&tensor(2, 3), &param(4, 5), None, linear_options());
         }),
@@ -88,7 +94,7 @@ fn shapes_that_do_not_fit_are_named() {
             embedding(&[0], &Ragged::from_lengths([1]), &param(5, 4), options);
         }),
         (&["embedding", "even width", "7"], || {
-            let options = embedding_options(Positions::Sinusoidal(Waves::Pairs));
+            let options = embedding_options(Positions::Sinusoidal(SinusoidLayout::Interleaved));
             embedding(&[0], &Ragged::from_lengths([1]), &param(5, 7), options);
         }),
         (&["attention", "width 4", "width 6"], || {
@@ -192,10 +198,10 @@ fn shapes_that_do_not_fit_are_named() {
         }),
         (&["max_pool", "sequence 1"], || drop(max_pool(&tensor(2, 3), &Ragged::from_lengths([2, 0])))),
         (&["slide_windows", "2×3", "3 parents"], || drop(slide_windows(None, &[None; 3], &tensor(2, 3), 2))),
-        (&["tapped_windows", "2 taps of width 2", "2×3"], || drop(tapped_windows(&tensor(2, 3), 2, 2, 1))),
+        (&["dilated_windows", "2 taps of width 2", "2×3"], || drop(dilated_windows(&tensor(2, 3), 2, 2, 1))),
     ];
     for (fragments, call) in table {
-        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("shapes that do not fit were accepted");
+        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("mismatched shapes were accepted");
         let message = panic
             .downcast_ref::<String>()
             .cloned()
@@ -208,10 +214,10 @@ fn shapes_that_do_not_fit_are_named() {
 }
 
 #[test]
-fn a_query_that_sees_no_key_is_an_error() {
+fn a_query_without_visible_keys_is_an_error() {
     let (queries, keys) = (Ragged::from_lengths([1, 2]), Ragged::from_lengths([2, 1]));
-    let error =
-        BoolMask::new(&queries, &keys, vec![false, true, true, false]).expect_err("query 1 sees nothing");
+    let error = BoolMask::new(&queries, &keys, vec![false, true, true, false])
+        .expect_err("query 1 has no visible key");
     assert_eq!(error, MaskError { sequence: 1, query: 1 });
 }
 
@@ -235,10 +241,11 @@ fn huge_scores_stay_finite() {
 }
 
 #[test]
-fn a_batch_of_nothing_is_harmless() {
+fn an_empty_batch_works() {
     let table = param(5, 4);
     let none = Ragged::from_lengths([]);
-    let x = embedding(&[], &none, &table, embedding_options(Positions::Sinusoidal(Waves::Pairs)));
+    let x =
+        embedding(&[], &none, &table, embedding_options(Positions::Sinusoidal(SinusoidLayout::Interleaved)));
     let y = layer_norm(&x, &param(1, 4), &param(1, 4), NORM);
     let y = softmax(&add(&y, &y));
     assert_eq!(y.shape(), [0, 4]);
@@ -253,7 +260,7 @@ fn a_batch_of_nothing_is_harmless() {
 }
 
 #[test]
-fn a_recurrent_batch_of_nothing_is_harmless() {
+fn an_empty_recurrent_batch_works() {
     let (weight, none) = (param(4, 16), Ragged::from_lengths([]));
     let found = recurrent(&tensor(0, 16), &none, None, &weight, None, RECURRENT);
     assert_eq!((found.outputs.shape(), found.last.h.shape()), ([0, 4], [0, 4]));

@@ -22,15 +22,15 @@ const SHAPES: [[usize; 3]; 19] = [
     [300, 33, 129],
     [5, 0, 9],
     [0, 1100, 40],
-    // Sums so long that they are taken in two and in three parts.
+    // Sums so long that they are split in two and in three.
     [7, 544, 40],
     [40, 1100, 70],
     [50, 1536, 600],
-    // And by several tasks of rows.
+    // The same with several tasks of rows.
     [530, 1100, 40],
 ];
 
-fn numbers(n: usize, operation: u64) -> Vec<f32> {
+fn random_values(n: usize, operation: u64) -> Vec<f32> {
     let stream = Stream::new(11, 0, operation);
     (0..n as u32).map(|i| stream.uniform(i) * 2.0 - 1.0).collect()
 }
@@ -39,18 +39,18 @@ fn rounded(x: f32, dtype: DType) -> f64 {
     f64::from(if dtype == DType::Bf16 { bf16::from_f32(x).to_f32() } else { x })
 }
 
-fn close(ours: f32, exact: f64, size: f64, what: &str) {
+fn close(ours: f32, exact: f64, size: f64, case: &str) {
     let error = (f64::from(ours) - exact).abs();
-    assert!(error <= 2e-6 * size + 1e-6, "{what}: {ours} instead of {exact}");
+    assert!(error <= 2e-6 * size + 1e-6, "{case}: {ours} instead of {exact}");
 }
 
 #[test]
-fn products_match_sums_in_double_precision() {
+fn products_match_f64_sums() {
     isa::with_each(|isa| {
         for dtype in [DType::F32, DType::Bf16] {
             for [m, k, n] in SHAPES {
-                let what = format!("{isa} {dtype} {m}×{k}×{n}");
-                let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+                let case = format!("{isa} {dtype} {m}×{k}×{n}");
+                let (a, b) = (random_values(m * k, 1), random_values(k * n, 2));
                 let left = Array::from_f32(m, k, &a).to(dtype);
                 let exact: Vec<f64> = (0..m * n)
                     .map(|i| {
@@ -59,27 +59,28 @@ fn products_match_sums_in_double_precision() {
                             .sum()
                     })
                     .collect();
-                let mut turned = vec![0.0; k * n];
+                let mut b_t = vec![0.0; k * n];
                 for (i, &x) in b.iter().enumerate() {
-                    turned[i % n * k + i / n] = x;
+                    b_t[i % n * k + i / n] = x;
                 }
-                let sources = [Matrix::f32(&b, k, n), Matrix::f32(&turned, n, k).transposed()];
+                let sources = [Matrix::f32(&b, k, n), Matrix::f32(&b_t, n, k).transposed()];
                 let packed = |rows| sources.map(|source| Packed::new(source, dtype, rows));
                 for right in [Rows::Few, Rows::Many].map(packed).into_iter().flatten() {
                     let mut out = vec![0.5; m * n];
                     multiply(Matrix::of(&left), &right, Output::F32(&mut out), Finish::NONE);
-                    out.iter().zip(&exact).for_each(|(&x, &y)| close(x, y, k as f64, &what));
+                    out.iter().zip(&exact).for_each(|(&x, &y)| close(x, y, k as f64, &case));
                     multiply(Matrix::of(&left), &right, Output::AddF32(&mut out), Finish::NONE);
-                    out.iter().zip(&exact).for_each(|(&x, &y)| close(x, 2.0 * y, k as f64, &what));
-                    // f32 rows are rounded on the way into a bf16 product.
+                    out.iter().zip(&exact).for_each(|(&x, &y)| close(x, 2.0 * y, k as f64, &case));
+                    // A bf16 product rounds its f32 rows.
                     let mut again = vec![0.0; m * n];
                     multiply(Matrix::f32(&a, m, k), &right, Output::F32(&mut again), Finish::NONE);
-                    again.iter().zip(&exact).for_each(|(&x, &y)| close(x, y, k as f64, &what));
+                    again.iter().zip(&exact).for_each(|(&x, &y)| close(x, y, k as f64, &case));
                 }
-                // aᵀ as the left side: a is t × m there.
+                // aᵀ as the left operand, which is stored as t × m.
                 let (t, left_t) = (k, Array::from_f32(k, m, &transposed(&a, m, k)).to(dtype));
                 let right_t = Array::from_f32(t, n, &b).to(dtype);
-                // Once into memory that may be streamed to, once into memory that may not; the sums begin with 1.
+                // Once into aligned memory (streaming stores), once into unaligned memory; the sums start at
+                // 1.
                 let mut aligned = Array::scratch(DType::F32, m, n);
                 let mut sums = vec![1.0; n];
                 for out in [aligned.f32_mut(), &mut vec![0.5; m * n + 1][1..]] {
@@ -87,11 +88,11 @@ fn products_match_sums_in_double_precision() {
                     multiply_transposed(left, right, dtype, Output::F32(out), Some(&mut sums));
                     out.iter()
                         .zip(&exact)
-                        .for_each(|(&x, &y)| close(x, y, k as f64, &format!("{what} transposed")));
+                        .for_each(|(&x, &y)| close(x, y, k as f64, &format!("{case} transposed")));
                 }
                 for (column, &sum) in sums.iter().enumerate() {
                     let exact: f64 = (0..t).map(|row| rounded(b[row * n + column], dtype)).sum();
-                    close(sum, 1.0 + 2.0 * exact, t as f64, &format!("{what} sum of column {column}"));
+                    close(sum, 1.0 + 2.0 * exact, t as f64, &format!("{case} sum of column {column}"));
                 }
             }
         }
@@ -103,11 +104,11 @@ fn transposed(a: &[f32], rows: usize, columns: usize) -> Vec<f32> {
 }
 
 #[test]
-fn bias_activation_dropout_and_rounding_happen_on_the_way_out() {
+fn the_epilogue_applies_bias_activation_dropout_and_rounding() {
     isa::with_each(|isa| {
         for dtype in [DType::F32, DType::Bf16] {
             let [m, k, n] = [37, 45, 70];
-            let (a, b, bias) = (numbers(m * k, 1), numbers(k * n, 2), numbers(n, 3));
+            let (a, b, bias) = (random_values(m * k, 1), random_values(k * n, 2), random_values(n, 3));
             let left = Array::from_f32(m, k, &a).to(dtype);
             let right = Packed::new(Matrix::f32(&b, k, n), dtype, Rows::Many);
             let mut plain = vec![0.0; m * n];
@@ -125,20 +126,21 @@ fn bias_activation_dropout_and_rounding_happen_on_the_way_out() {
 }
 
 #[test]
-fn a_row_has_the_same_bits_alone_and_among_others() {
+fn a_row_has_the_same_bits_alone_and_in_a_batch() {
     isa::with_each(|isa| {
-        for (dtype, company) in [(DType::F32, Rows::Few), (DType::F32, Rows::Many), (DType::Bf16, Rows::Many)]
+        for (dtype, rows_kind) in
+            [(DType::F32, Rows::Few), (DType::F32, Rows::Many), (DType::Bf16, Rows::Many)]
         {
             let [m, k, n] = [61, 100, 96];
-            let left = Array::from_f32(m, k, &numbers(m * k, 1)).to(dtype);
-            let right = Packed::new(Matrix::f32(&numbers(k * n, 2), k, n), dtype, company);
+            let left = Array::from_f32(m, k, &random_values(m * k, 1)).to(dtype);
+            let right = Packed::new(Matrix::f32(&random_values(k * n, 2), k, n), dtype, rows_kind);
             let mut all = vec![0.0; m * n];
             multiply(Matrix::of(&left), &right, Output::F32(&mut all), Finish::NONE);
             for row in 0..m {
                 let mut alone = vec![0.0; n];
                 let rows = Matrix::of(&left).rows(row..row + 1);
                 multiply(rows, &right, Output::F32(&mut alone), Finish::NONE);
-                assert_eq!(alone, all[row * n..(row + 1) * n], "{isa} {dtype} {company:?} row {row}");
+                assert_eq!(alone, all[row * n..(row + 1) * n], "{isa} {dtype} {rows_kind:?} row {row}");
             }
         }
     });
@@ -146,17 +148,17 @@ fn a_row_has_the_same_bits_alone_and_among_others() {
 
 #[test]
 #[should_panic(expected = "multiply: 2×3 by 4×5")]
-fn shapes_that_do_not_fit_are_named() {
+fn mismatched_shapes_are_named() {
     let right = Packed::new(Matrix::f32(&[0.0; 20], 4, 5), DType::F32, Rows::Few);
     multiply(Matrix::f32(&[0.0; 6], 2, 3), &right, Output::F32(&mut [0.0; 10]), Finish::NONE);
 }
 
 #[test]
-fn singles_packed_for_many_rows_are_as_exact_as_those_for_few() {
+fn f32_weights_packed_for_many_rows_are_as_accurate_as_for_few() {
     isa::with_each(|isa| {
         for k in [32, 512, 2048] {
             let [m, n] = [48, 40];
-            let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+            let (a, b) = (random_values(m * k, 1), random_values(k * n, 2));
             let error = |rows| {
                 let mut out = vec![0.0; m * n];
                 let right = Packed::new(Matrix::f32(&b, k, n), DType::F32, rows);

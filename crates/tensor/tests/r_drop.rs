@@ -1,5 +1,4 @@
-//! The cross entropy of two passes over the same tokens. That it is its formula, with its gradient, is checked in
-//! `gradients.rs`.
+//! The cross entropy of two passes over the same tokens. `gradients.rs` checks it against its formula.
 
 use heedful_tensor::ops::{CrossEntropyOptions, cross_entropy};
 use heedful_tensor::random::Stream;
@@ -9,14 +8,14 @@ use heedful_tensor::{Array, Compute, DType, Init, Params, Tensor};
 const D: usize = 5;
 
 /// Loss, sum of −log p(label), gradient of `x` and gradient of `W`.
-struct Found {
+struct LossAndGradients {
     loss: f32,
     negative_log_likelihood: f64,
     dx: Vec<f32>,
     dw: Vec<f32>,
 }
 
-fn run(x: &[f32], classes: usize, r_drop: Option<f32>, dtype: DType) -> Found {
+fn run(x: &[f32], classes: usize, r_drop: Option<f32>, dtype: DType) -> LossAndGradients {
     let params = Params::new(4);
     let weight = params.add("weight", classes, D, Init::Normal(1.0));
     let rows = x.len() / D;
@@ -25,7 +24,7 @@ fn run(x: &[f32], classes: usize, r_drop: Option<f32>, dtype: DType) -> Found {
     let options = CrossEntropyOptions { smoothing: 0.1, r_drop, compute: Compute::training(dtype) };
     let found = cross_entropy(&x, &weight, &labels, options);
     let gradients = backward(&found.loss);
-    Found {
+    LossAndGradients {
         loss: found.loss.item(),
         negative_log_likelihood: found.negative_log_likelihood(),
         dx: gradients.of(&x).expect("a gradient").to_vec(),
@@ -39,7 +38,7 @@ fn draws(rows: usize, number: u64) -> Vec<f32> {
 }
 
 #[test]
-fn equal_passes_have_no_divergence_and_the_slopes_of_one() {
+fn equal_passes_have_no_divergence_and_the_gradients_of_one_pass() {
     let once = draws(300, 1);
     let twice = [once.clone(), once].concat();
     let (plain, paired) = (run(&twice, 50, None, DType::F32), run(&twice, 50, Some(6.0), DType::F32));
@@ -60,14 +59,14 @@ fn the_order_of_the_passes_does_not_matter() {
     }
 }
 
-/// So many classes that the slopes of 512 tokens wait for `dW` in two parts.
+/// So many classes that the logit gradients of 512 tokens are added to `dW` in two chunks.
 #[test]
-fn a_token_has_its_slopes_and_its_part_of_the_weights_gradient_in_a_large_batch_too() {
+fn large_batches_have_correct_token_and_weight_gradients() {
     let (tokens, classes) = (512, 20_480);
     let (one, other) = (draws(tokens, 1), draws(tokens, 2));
     let x = [one.clone(), other.clone()].concat();
     let whole = run(&x, classes, Some(6.0), DType::F32);
-    // Half of the tokens: a mean over twice as many halves a slope, which loses no bit.
+    // Half of the tokens: a mean over twice as many halves a gradient exactly.
     let half = tokens / 2 * D;
     let part = run(&[&one[..half], &other[..half]].concat(), classes, Some(6.0), DType::F32);
     let doubled = |values: &[f32]| values.iter().map(|x| 2.0 * x).collect::<Vec<f32>>();

@@ -1,4 +1,4 @@
-//! Recurrent layers: company changes no bit, one step is a step of the whole, and memory is reused.
+//! Recurrent layers: batching changes no bit, single steps equal the whole layer, and memory is reused.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,10 +10,10 @@ use heedful_tensor::{Array, Compute, DType, Device, Init, Param, Params, Ragged,
 const D: usize = 36;
 const CELLS: [Cell; 3] = [Cell::Simple, Cell::Gru, Cell::Lstm];
 
-/// Instruction set, threads and memory pool belong to the whole process.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Instruction set, threads and memory pool are process-wide, so the tests run one at a time.
+fn exclusive() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Layer {
@@ -41,8 +41,8 @@ fn inputs(cell: Cell, tokens: usize) -> Vec<f32> {
 }
 
 #[test]
-fn a_sequence_gives_the_same_bits_alone_and_in_a_batch() {
-    let _alone = alone();
+fn a_sequence_has_the_same_bits_alone_and_in_a_batch() {
+    let _lock = exclusive();
     let batch = Ragged::from_lengths([3, 50, 1, 17, 20, 17, 2, 9]);
     for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
         isa::select(isa);
@@ -54,15 +54,15 @@ fn a_sequence_gives_the_same_bits_alone_and_in_a_batch() {
                     let run = |range: std::ops::Range<usize>, sequences: &Ragged| {
                         let x = &values[range.start * width..range.end * width];
                         let x = Tensor::from_f32(range.len(), width, x);
-                        tape::paused(|| layer.run(&x, sequences, direction, compute))
+                        tape::no_grad(|| layer.run(&x, sequences, direction, compute))
                     };
                     let together = run(0..batch.tokens(), &batch);
                     let (outputs, last) = (together.outputs.to_vec(), together.last.h.to_vec());
                     for (i, range) in batch.ranges().enumerate() {
                         let alone = run(range.clone(), &Ragged::from_lengths([range.len()]));
-                        let what = format!("{cell:?} {direction:?} on {isa} in {compute}, sequence {i}");
-                        assert!(alone.outputs.to_vec() == outputs[range.start * D..range.end * D], "{what}");
-                        assert!(alone.last.h.to_vec() == last[i * D..(i + 1) * D], "{what}");
+                        let case = format!("{cell:?} {direction:?} on {isa} in {compute}, sequence {i}");
+                        assert!(alone.outputs.to_vec() == outputs[range.start * D..range.end * D], "{case}");
+                        assert!(alone.last.h.to_vec() == last[i * D..(i + 1) * D], "{case}");
                     }
                 }
             }
@@ -71,8 +71,8 @@ fn a_sequence_gives_the_same_bits_alone_and_in_a_batch() {
 }
 
 #[test]
-fn step_by_step_is_the_whole_layer() {
-    let _alone = alone();
+fn single_steps_equal_the_whole_layer() {
+    let _lock = exclusive();
     let (rows, steps) = (5, 4);
     for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
         isa::select(isa);
@@ -81,7 +81,7 @@ fn step_by_step_is_the_whole_layer() {
             let x = Tensor::from_f32(rows * steps, width, &inputs(cell, rows * steps));
             for compute in [DType::F32, DType::Bf16] {
                 let sequences = Ragged::from_lengths([steps; 5]);
-                let whole = tape::paused(|| layer.run(&x, &sequences, Direction::Forward, compute));
+                let whole = tape::no_grad(|| layer.run(&x, &sequences, Direction::Forward, compute));
                 let mut state = RecurrentState::zeros(Device::Cpu, cell, rows, D);
                 for step in 0..steps {
                     let tokens: Vec<usize> = (0..rows).map(|row| row * steps + step).collect();
@@ -105,8 +105,8 @@ fn step_by_step_is_the_whole_layer() {
 }
 
 #[test]
-fn an_empty_sequence_ends_as_it_began() {
-    let _alone = alone();
+fn an_empty_sequence_keeps_its_initial_state() {
+    let _lock = exclusive();
     let layer = Layer::new(Cell::Lstm);
     let state = || Tensor::variable(Array::from_f32(2, D, &[0.25; 2 * D]));
     let initial = RecurrentState { h: state(), c: Some(state()) };
@@ -126,8 +126,8 @@ fn an_empty_sequence_ends_as_it_began() {
 }
 
 #[test]
-fn from_the_third_pass_on_nothing_is_taken_from_the_system() {
-    let _alone = alone();
+fn passes_allocate_nothing_from_the_third_on() {
+    let _lock = exclusive();
     for count in [1, 2] {
         threads::set_thread_count(count);
         for compute in [DType::F32, DType::Bf16] {

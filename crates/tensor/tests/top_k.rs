@@ -1,30 +1,31 @@
-//! The best scores, among all columns and among chosen ones. A process of its own, since it changes the instruction set.
+//! Top k among all columns and among chosen columns. A separate test binary, because it changes the
+//! instruction set.
 
 use heedful_tensor::cpu::isa;
-use heedful_tensor::ops::{ChosenColumns, ChosenPart, Projection, TopK, project_chosen, project_wide};
+use heedful_tensor::ops::{ChosenColumns, ChosenGroup, Projection, TopK, project_chosen, project_f32_out};
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Channels, Compute, Init, Params, Precision, Rounding, Tensor};
 
 const WIDTH: usize = 1300;
 const K: usize = 70;
-/// How many of the best are looked for: more than some lists have.
+/// k: larger than some of the lists.
 const COUNT: usize = 6;
 
-/// Lists of a few columns, and one that is longer than a segment of a sum.
+/// Lists of a few columns, and one that is longer than a summation segment.
 fn lists() -> Vec<Vec<u32>> {
     let long = (0..WIDTH as u32).filter(|column| column % 7 != 3).collect();
     vec![vec![2, 3, 40, 700, 1299], vec![0], vec![5, 6, 7, 8, 9, 10], vec![1], long]
 }
 
-/// Rows of each list.
+/// Number of rows of each list.
 const HEIGHTS: [usize; 5] = [4, 1, 40, 0, 3];
 
 #[test]
-fn the_best_are_those_of_a_sorted_row() {
+fn top_k_is_the_head_of_the_sorted_row() {
     let stream = Stream::new(3, 4, 5);
     isa::with_each(|isa| {
         for (width, count) in [(1, 1), (5, 9), (64, 3), (65, 64), (1000, 1), (1003, 7), (8000, 10)] {
-            // Few values: many ties.
+            // Few distinct values: many ties.
             let values: Vec<f32> =
                 (0..3 * width as u32).map(|i| (stream.bits(i) % 400) as f32 * 0.01).collect();
             let mut found = TopK::default();
@@ -43,7 +44,7 @@ fn the_best_are_those_of_a_sorted_row() {
 }
 
 #[test]
-fn chosen_columns_have_the_scores_that_they_have_among_all() {
+fn chosen_columns_have_the_same_scores_as_in_the_full_projection() {
     let params = Params::new(3);
     let weight = params.add_weight("weight", [WIDTH, K], Init::Normal(1.0), Channels::Rows);
     let bias = params.add("bias", 1, WIDTH, Init::Normal(1.0));
@@ -57,7 +58,7 @@ fn chosen_columns_have_the_scores_that_they_have_among_all() {
                 let projection = Projection { weight: &weight, bias };
                 let chosen: Vec<ChosenColumns> =
                     lists().into_iter().map(|list| ChosenColumns::new(projection, list, compute)).collect();
-                check(&x, &project_wide(&x, projection, compute), &chosen, precision, &isa.to_string());
+                check(&x, &project_f32_out(&x, projection, compute), &chosen, precision, &isa.to_string());
             }
         }
     });
@@ -67,9 +68,9 @@ fn check(x: &Tensor, all: &Tensor, chosen: &[ChosenColumns], precision: Precisio
     let mut start = 0;
     let part = |(columns, height): (_, &usize)| {
         start += height;
-        ChosenPart { rows: start - height..start, columns }
+        ChosenGroup { rows: start - height..start, columns }
     };
-    let parts: Vec<ChosenPart<'_>> = chosen.iter().zip(&HEIGHTS).map(part).collect();
+    let parts: Vec<ChosenGroup<'_>> = chosen.iter().zip(&HEIGHTS).map(part).collect();
     let mut found = TopK::default();
     found.find_in_chosen(x, &parts, COUNT, &[(5, 1299), (0, 3), (0, 4), (5, 9)], precision.rounding());
     let spread = project_chosen(x, &parts);
@@ -78,7 +79,7 @@ fn check(x: &Tensor, all: &Tensor, chosen: &[ChosenColumns], precision: Precisio
         for row in part.rows.clone() {
             let name = format!("{isa} {precision} row {row}");
             let scores: Vec<f32> = columns.iter().map(|&column| all.row(row)[column as usize]).collect();
-            // As if these were all columns that there are.
+            // As if these were the only columns.
             let mut alone = TopK::default();
             alone.find(&Tensor::from_f32(1, scores.len(), &scores), COUNT, precision.rounding());
             assert_eq!(found.normalizer(row).to_bits(), alone.normalizer(0).to_bits(), "{name}");
@@ -98,14 +99,14 @@ fn check(x: &Tensor, all: &Tensor, chosen: &[ChosenColumns], precision: Precisio
             }
         }
     }
-    assert_eq!(found.other(0, 3), Some(all.row(0)[3]));
-    assert_eq!(found.other(5, 9), Some(all.row(5)[9]));
-    assert_eq!([found.other(0, 4), found.other(5, 1299)], [Some(f32::NEG_INFINITY); 2]);
-    assert_eq!(found.other(1, 3), None);
+    assert_eq!(found.extra(0, 3), Some(all.row(0)[3]));
+    assert_eq!(found.extra(5, 9), Some(all.row(5)[9]));
+    assert_eq!([found.extra(0, 4), found.extra(5, 1299)], [Some(f32::NEG_INFINITY); 2]);
+    assert_eq!(found.extra(1, 3), None);
 }
 
 #[test]
-fn the_best_of_a_product_are_those_of_its_scores_with_bias_and_without() {
+fn top_k_of_a_product_equals_top_k_of_its_scores_with_and_without_bias() {
     let params = Params::new(3);
     let weight = params.add_weight("weight", [WIDTH, K], Init::Normal(1.0), Channels::Rows);
     let bias = params.add("bias", 1, WIDTH, Init::Normal(1.0));
@@ -116,7 +117,7 @@ fn the_best_of_a_product_are_those_of_its_scores_with_bias_and_without() {
         for bias in [None, Some(&bias)] {
             let (projection, compute) =
                 (Projection { weight: &weight, bias }, Compute::inference(Precision::Int8));
-            let scores = project_wide(&x, projection, compute);
+            let scores = project_f32_out(&x, projection, compute);
             let (mut found, mut expected) = (TopK::default(), TopK::default());
             assert!(found.find_in_product(&x, projection, compute, COUNT, &[(3, 1299), (39, 0)]));
             expected.find(&scores, COUNT, Precision::Int8.rounding());
@@ -128,7 +129,7 @@ fn the_best_of_a_product_are_those_of_its_scores_with_bias_and_without() {
                     "{isa} row {row}"
                 );
             }
-            let others = [(3, 1299), (39, 0)].map(|(row, column)| found.other(row, column));
+            let others = [(3, 1299), (39, 0)].map(|(row, column)| found.extra(row, column));
             assert_eq!(others, [Some(scores.row(3)[1299]), Some(scores.row(39)[0])], "{isa}");
         }
     });
@@ -136,8 +137,8 @@ fn the_best_of_a_product_are_those_of_its_scores_with_bias_and_without() {
 
 #[test]
 #[should_panic(expected = "parts of 2 rows, x is [3, 8]")]
-fn every_row_has_a_part() {
+fn rows_without_columns_are_an_error() {
     let weight = Params::new(3).add_weight("weight", [9, 8], Init::Normal(1.0), Channels::Rows);
     let columns = ChosenColumns::new(&weight, vec![1, 2], Compute::inference(Precision::F32));
-    project_chosen(&Tensor::from_f32(3, 8, &[0.0; 24]), &[ChosenPart { rows: 0..2, columns: &columns }]);
+    project_chosen(&Tensor::from_f32(3, 8, &[0.0; 24]), &[ChosenGroup { rows: 0..2, columns: &columns }]);
 }

@@ -1,4 +1,4 @@
-//! Compressed text. The formats carry checksums of what is inside, which is read before they are compared.
+//! Compressed text. The formats have checksums of the content, which are compared after it is read.
 
 use std::fs;
 use std::io::Write;
@@ -20,14 +20,14 @@ pub(super) fn targets() -> Vec<Target> {
     vec![target("gzip", gzip, WORDS, 300), target("xz", xz, WORDS, 100), target("zstd", zstd, WORDS, 300)]
 }
 
-fn opened(folder: &Path, good: Vec<Vec<u8>>, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
+fn opened(folder: &Path, seeds: Vec<Vec<u8>>, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
     let file = folder.join("text.packed");
     let files = CorpusFiles::plain(&[Input::new(&file)]).expect("a file");
     let reads = move |bytes: &[u8]| {
-        fs::write(&file, seal(bytes)).expect("room");
+        fs::write(&file, seal(bytes)).expect("disk space");
         read(&files)
     };
-    Opened { good, read: Box::new(reads) }
+    Opened { seeds, read: Box::new(reads) }
 }
 
 /// A short text, a longer one, and one that repeats itself.
@@ -41,10 +41,10 @@ fn gzip(folder: &Path) -> Opened {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).expect("memory")
     };
-    let mut good: Vec<Vec<u8>> = texts().iter().map(packed).collect();
-    // Two files, one after the other, are one.
-    good.push(good.concat());
-    opened(folder, good, <[u8]>::to_vec)
+    let mut seeds: Vec<Vec<u8>> = texts().iter().map(packed).collect();
+    // Two concatenated files are a valid file.
+    seeds.push(seeds.concat());
+    opened(folder, seeds, <[u8]>::to_vec)
 }
 
 fn xz(folder: &Path) -> Opened {
@@ -58,8 +58,8 @@ fn xz(folder: &Path) -> Opened {
 
 fn zstd(folder: &Path) -> Opened {
     let packed = |text: &String| compress_to_vec(text.as_bytes(), CompressionLevel::Fastest);
-    let mut good: Vec<Vec<u8>> = texts().iter().map(packed).collect();
+    let mut seeds: Vec<Vec<u8>> = texts().iter().map(packed).collect();
     let skipped = [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
-    good.push([&skipped[..], &good[1], &good[0]].concat());
-    opened(folder, good, <[u8]>::to_vec)
+    seeds.push([&skipped[..], &seeds[1], &seeds[0]].concat());
+    opened(folder, seeds, <[u8]>::to_vec)
 }

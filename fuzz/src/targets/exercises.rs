@@ -1,4 +1,4 @@
-//! The numbers of `heedful attend`.
+//! The exercises of `heedful attend`.
 
 use std::path::Path;
 
@@ -20,5 +20,5 @@ fn exercise(_folder: &Path) -> Opened {
             solution.report("numbers", 4).to_html()
         }))
     };
-    Opened { good: EXAMPLES.iter().map(|(_, _, text)| (*text).into()).collect(), read: Box::new(read) }
+    Opened { seeds: EXAMPLES.iter().map(|(_, _, text)| (*text).into()).collect(), read: Box::new(read) }
 }

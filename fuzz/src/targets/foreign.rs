@@ -1,5 +1,5 @@
-//! Models and vocabularies of other projects. Archives are given twice: as they are, and packed anew around a changed member,
-//! so that what is behind their checksums is reached.
+//! Models and vocabularies of other projects. Archives are fuzzed twice: unchanged, and repacked around a
+//! mutated member, so that the code behind their checksums is reached.
 
 use std::fs;
 use std::path::Path;
@@ -53,27 +53,27 @@ pub(super) fn targets() -> Vec<Target> {
     ]
 }
 
-/// Settings that change, of a model whose tensors do not.
+/// Mutated settings of a model with valid tensors.
 fn settings(folder: &Path) -> Opened {
     let model = folder.join("model");
     translator(&model);
     let folders = [ExportFormat::HuggingFace, ExportFormat::Ctranslate2].map(|format| {
         let to = folder.join(format!("{format:?}"));
-        export::prepare(&model, format).expect("a good model").save(&to).expect("room");
+        export::prepare(&model, format).expect("a valid model").save(&to).expect("disk space");
         to
     });
-    let good = folders.iter().map(|folder| fs::read(folder.join("config.json")).expect("a file")).collect();
+    let seeds = folders.iter().map(|folder| fs::read(folder.join("config.json")).expect("a file")).collect();
     let read = move |bytes: &[u8]| {
         let [one, other] = folders.each_ref().map(|folder| {
-            fs::write(folder.join("config.json"), bytes).expect("room");
+            fs::write(folder.join("config.json"), bytes).expect("disk space");
             import::read(folder)
         });
         Verdict::of(one.or(other))
     };
-    Opened { good, read: Box::new(read) }
+    Opened { seeds, read: Box::new(read) }
 }
 
-/// Reads every number.
+/// Reads every element.
 fn read_all(tensors: &TensorSet) {
     for name in tensors.names() {
         let tensor = tensors.get(name).expect("a name of its own");
@@ -88,7 +88,7 @@ fn weights() -> Opened {
         let read = Ctranslate2Weights::read("model.bin", bytes.to_vec().into());
         Verdict::of(read.map(|weights| read_all(&weights.tensors)))
     };
-    Opened { good: (1..=6).map(ctranslate2).collect(), read: Box::new(read) }
+    Opened { seeds: (1..=6).map(ctranslate2).collect(), read: Box::new(read) }
 }
 
 fn read_marian(bytes: Vec<u8>) -> Verdict {
@@ -96,21 +96,21 @@ fn read_marian(bytes: Vec<u8>) -> Verdict {
 }
 
 fn marian_model() -> Opened {
-    Opened { good: vec![marian_bin(YAML)], read: Box::new(|bytes| read_marian(bytes.to_vec())) }
+    Opened { seeds: vec![marian_bin(YAML)], read: Box::new(|bytes| read_marian(bytes.to_vec())) }
 }
 
-/// An array that changes, in an archive that does not.
+/// A mutated array in a valid archive.
 fn npz() -> Opened {
     let settings = array("|i1", YAML.len(), YAML.as_bytes());
-    let good = vec![array("<f4", 2, &[0; 8]), array("<f2", 4, &[1; 8])];
+    let seeds = vec![array("<f4", 2, &[0; 8]), array("<f2", 4, &[1; 8])];
     let read =
         move |bytes: &[u8]| read_marian(zip(&[("Wemb.npy", bytes), ("special:model.yml.npy", &settings)]));
-    Opened { good, read: Box::new(read) }
+    Opened { seeds, read: Box::new(read) }
 }
 
 fn yaml() -> Opened {
-    let good = vec![b"</s>: 0\n\"\\u2581a\": 1\n'it''s': 2\n".to_vec()];
-    Opened { good, read: Box::new(|bytes| Verdict::of(marian::vocabulary("vocab.yml", bytes))) }
+    let seeds = vec![b"</s>: 0\n\"\\u2581a\": 1\n'it''s': 2\n".to_vec()];
+    Opened { seeds, read: Box::new(|bytes| Verdict::of(marian::vocabulary("vocab.yml", bytes))) }
 }
 
 fn package(model: &[u8]) -> Vec<u8> {
@@ -130,35 +130,35 @@ fn read_package(bytes: Vec<u8>) -> Result<(), FormatError> {
 
 fn argos() -> Opened {
     let read = |bytes: &[u8]| {
-        // Once as the whole archive, once as a member of a good one.
+        // Once as the whole archive, once as a member of a valid one.
         let member = read_package(package(bytes));
         Verdict::of(read_package(bytes.to_vec()).or(member))
     };
-    Opened { good: vec![package(&ctranslate2(6)), ctranslate2(6)], read: Box::new(read) }
+    Opened { seeds: vec![package(&ctranslate2(6)), ctranslate2(6)], read: Box::new(read) }
 }
 
 fn huggingface(folder: &Path) -> Opened {
     let folder = folder.to_owned();
-    fs::write(folder.join("config.json"), "{}").expect("room");
+    fs::write(folder.join("config.json"), "{}").expect("disk space");
     let read = move |bytes: &[u8]| {
-        fs::write(folder.join("model.safetensors"), bytes).expect("room");
+        fs::write(folder.join("model.safetensors"), bytes).expect("disk space");
         Verdict::of(HuggingFaceFolder::open(&folder).map(|model| read_all(&model.tensors)))
     };
-    Opened { good: vec![safetensors()], read: Box::new(read) }
+    Opened { seeds: vec![safetensors()], read: Box::new(read) }
 }
 
 fn huggingface_index(folder: &Path) -> Opened {
     let folder = folder.to_owned();
-    fs::write(folder.join("config.json"), "{}").expect("room");
-    fs::write(folder.join("a.safetensors"), safetensors()).expect("room");
+    fs::write(folder.join("config.json"), "{}").expect("disk space");
+    fs::write(folder.join("a.safetensors"), safetensors()).expect("disk space");
     let read = move |bytes: &[u8]| {
-        fs::write(folder.join("model.safetensors.index.json"), bytes).expect("room");
+        fs::write(folder.join("model.safetensors.index.json"), bytes).expect("disk space");
         Verdict::of(HuggingFaceFolder::open(&folder).map(|model| read_all(&model.tensors)))
     };
-    Opened { good: vec![br#"{"weight_map": {"x": "a.safetensors"}}"#.to_vec()], read: Box::new(read) }
+    Opened { seeds: vec![br#"{"weight_map": {"x": "a.safetensors"}}"#.to_vec()], read: Box::new(read) }
 }
 
-/// Does everything that a tokenizer does.
+/// Uses all functions of a tokenizer.
 fn use_tokenizer(tokenizer: &Tokenizer) {
     for line in LINES {
         let ids = tokenizer.encode(line);
@@ -176,23 +176,23 @@ fn pieces() -> Opened {
         let tokenizer = SentencePiece::read("some.model", bytes).and_then(|model| model.tokenizer());
         Verdict::of(tokenizer.map(|tokenizer| use_tokenizer(&tokenizer)))
     };
-    Opened { good: vec![sentencepiece(1), sentencepiece(2)], read: Box::new(read) }
+    Opened { seeds: vec![sentencepiece(1), sentencepiece(2)], read: Box::new(read) }
 }
 
 fn tokenizer(folder: &Path) -> Opened {
     let file = folder.join("tokenizer.json");
     let of_pieces = |kind| {
-        let model = SentencePiece::read("some.model", &sentencepiece(kind)).expect("a good model");
+        let model = SentencePiece::read("some.model", &sentencepiece(kind)).expect("a valid model");
         model
             .tokenizer_for(&["</s>", "<unk>", "▁", "a", "other"], &[])
-            .expect("a good model")
+            .expect("a valid model")
             .to_json()
             .into_bytes()
     };
-    let good = vec![of_pieces(1), of_pieces(2), word_pieces().into_bytes()];
+    let seeds = vec![of_pieces(1), of_pieces(2), word_pieces().into_bytes()];
     let read = move |bytes: &[u8]| {
-        fs::write(&file, bytes).expect("room");
+        fs::write(&file, bytes).expect("disk space");
         Verdict::of(Tokenizer::load(&file).map(|tokenizer| use_tokenizer(&tokenizer)))
     };
-    Opened { good, read: Box::new(read) }
+    Opened { seeds, read: Box::new(read) }
 }

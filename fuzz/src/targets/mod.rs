@@ -1,4 +1,4 @@
-//! What reads input, one file for each group.
+//! The fuzz targets, one file for each group.
 
 mod compressed;
 mod exercises;
@@ -16,16 +16,16 @@ mod writers;
 
 use std::path::Path;
 
-/// Something that reads bytes that anyone may have written.
+/// A reader of untrusted input.
 #[derive(Clone)]
 pub struct Target {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Prepares it; its files go into a folder of its own.
+    /// Opens it; its files go into the given folder.
     pub open: fn(&Path) -> Opened,
-    /// Words of its format, which are put into inputs.
+    /// Words of its format, which are inserted into inputs.
     pub words: &'static [&'static str],
-    /// How many inputs the default tests give it: all targets together take a few seconds.
+    /// The number of inputs in the default tests: all targets together take a few seconds.
     pub short: u64,
 }
 
@@ -38,30 +38,30 @@ fn target(
     Target { name, open, words, short }
 }
 
-/// A target that is ready.
+/// An opened target.
 pub struct Opened {
-    /// Inputs that it takes, which the others are made from.
-    pub good: Vec<Vec<u8>>,
+    /// Valid inputs, which are mutated.
+    pub seeds: Vec<Vec<u8>>,
     /// Reads an input to its end.
     pub read: Reader,
 }
 
-/// Reads an input and says what it thinks of it.
+/// Reads an input and returns its verdict.
 pub type Reader = Box<dyn FnMut(&[u8]) -> Verdict>;
 
-/// What a target says about an input. Both are fine; a panic is not.
+/// The verdict of a target on an input. Both are fine; a panic is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It could be read.
-    Taken,
-    /// It was refused, with a reason.
-    Refused,
+    /// The input was read.
+    Accepted,
+    /// The input was rejected with an error.
+    Rejected,
 }
 
 impl Verdict {
-    /// A result that nobody looks into.
+    /// The verdict of a result, whose value is dropped.
     pub fn of<T, E>(result: Result<T, E>) -> Verdict {
-        if result.is_ok() { Verdict::Taken } else { Verdict::Refused }
+        if result.is_ok() { Verdict::Accepted } else { Verdict::Rejected }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Model folders, file by file, and checkpoints. Each is given twice: as it is, and with checksums that are right.
+//! Model folders, file by file, and checkpoints. Each is fuzzed twice: unchanged, and with correct checksums.
 
 use std::fs;
 use std::path::Path;
@@ -42,18 +42,18 @@ fn weights(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
     let model = folder.join("model");
     translator(&model);
     let file = model.join(WEIGHTS);
-    let good = vec![fs::read(&file).expect("it was saved")];
+    let seeds = vec![fs::read(&file).expect("it was saved")];
     let read = move |bytes: &[u8]| {
-        fs::write(&file, seal(bytes)).expect("room");
+        fs::write(&file, seal(bytes)).expect("disk space");
         Verdict::of(ModelFolder::open(&model).and_then(|folder| folder.load()))
     };
-    Opened { good, read: Box::new(read) }
+    Opened { seeds, read: Box::new(read) }
 }
 
 /// Configurations of all tasks and families.
 fn configurations(folder: &Path) -> Vec<Vec<u8>> {
     let write: [fn(&Path); 3] = [translator, language, classifier];
-    let mut good: Vec<Vec<u8>> = write
+    let mut seeds: Vec<Vec<u8>> = write
         .iter()
         .map(|write| {
             write(&folder.join("other"));
@@ -72,48 +72,48 @@ fn configurations(folder: &Path) -> Vec<Vec<u8>> {
         let config = recipe.model_config([300; 2], 2).expect("a preset");
         let mut value = serde_json::to_value(&config).expect("names and numbers");
         value["format"] = heedful::tasks::folder::FORMAT.into();
-        good.push(value.to_string().into_bytes());
+        seeds.push(value.to_string().into_bytes());
     }
-    good
+    seeds
 }
 
-/// A run that has not saved a model yet: nothing says what its configuration was.
+/// A run without saved weights, whose checksum would reject a changed configuration.
 fn config(folder: &Path) -> Opened {
-    let good = configurations(folder);
+    let seeds = configurations(folder);
     let model = folder.join("run");
     translator(&model);
     fs::remove_file(model.join(WEIGHTS)).expect("it was saved");
     let file = model.join(CONFIG);
     let read = move |bytes: &[u8]| {
-        fs::write(&file, bytes).expect("room");
+        fs::write(&file, bytes).expect("disk space");
         Verdict::of(ModelFolder::open(&model))
     };
-    Opened { good, read: Box::new(read) }
+    Opened { seeds, read: Box::new(read) }
 }
 
-/// A configuration that the weights were sealed with, whether they fit it or not.
+/// A configuration whose checksum is in the weights, whether they fit it or not.
 fn sealed_config(folder: &Path) -> Opened {
-    let mut good = configurations(folder);
+    let mut seeds = configurations(folder);
     let model = folder.join("model");
     translator(&model);
-    // Only the weights of the first fit.
-    good.truncate(1);
+    // The weights fit only the first one.
+    seeds.truncate(1);
     let whole = fs::read(model.join(WEIGHTS)).expect("it was saved");
     let read = move |bytes: &[u8]| {
-        fs::write(model.join(CONFIG), bytes).expect("room");
-        fs::write(model.join(WEIGHTS), sealing::weights_with(&whole, CONFIG, bytes)).expect("room");
+        fs::write(model.join(CONFIG), bytes).expect("disk space");
+        fs::write(model.join(WEIGHTS), sealing::weights_with(&whole, CONFIG, bytes)).expect("disk space");
         Verdict::of(ModelFolder::open(&model).and_then(|folder| folder.load()))
     };
-    Opened { good, read: Box::new(read) }
+    Opened { seeds, read: Box::new(read) }
 }
 
 fn vocabulary(folder: &Path) -> Opened {
     let kinds =
         [VocabularyKind::Bpe, VocabularyKind::Unigram, VocabularyKind::Word, VocabularyKind::Character];
-    let good = kinds.map(|kind| tokenizer(kind).to_json().into_bytes()).to_vec();
+    let seeds = kinds.map(|kind| tokenizer(kind).to_json().into_bytes()).to_vec();
     let file = folder.join("tokenizer.json");
     let read = move |bytes: &[u8]| {
-        fs::write(&file, bytes).expect("room");
+        fs::write(&file, bytes).expect("disk space");
         let loaded = Tokenizer::load(&file);
         if let Ok(tokenizer) = &loaded {
             for line in LINES {
@@ -125,20 +125,20 @@ fn vocabulary(folder: &Path) -> Opened {
         }
         Verdict::of(loaded)
     };
-    Opened { good, read: Box::new(read) }
+    Opened { seeds, read: Box::new(read) }
 }
 
 fn labels(folder: &Path) -> Opened {
     let folder = folder.to_owned();
     let read = move |bytes: &[u8]| {
-        fs::write(folder.join("labels.json"), bytes).expect("room");
+        fs::write(folder.join("labels.json"), bytes).expect("disk space");
         Verdict::of(Labels::load(&folder))
     };
-    Opened { good: vec!["[\"bad\", \"good\", \"体育\"]\n".into()], read: Box::new(read) }
+    Opened { seeds: vec!["[\"bad\", \"good\", \"体育\"]\n".into()], read: Box::new(read) }
 }
 
 fn shortlist() -> Opened {
-    let good = Shortlist::new(9, vec![2, 5], vec![Vec::new(), vec![3, 8], vec![2]]).to_bytes();
+    let seed = Shortlist::new(9, vec![2, 5], vec![Vec::new(), vec![3, 8], vec![2]]).to_bytes();
     let read = |bytes: &[u8]| {
         let loaded = Shortlist::from_bytes(Path::new("shortlist.bin"), bytes, [3, 9]);
         if let Ok(shortlist) = &loaded {
@@ -146,7 +146,7 @@ fn shortlist() -> Opened {
         }
         Verdict::of(loaded)
     };
-    Opened { good: vec![good], read: Box::new(read) }
+    Opened { seeds: vec![seed], read: Box::new(read) }
 }
 
 fn checkpoints(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
@@ -171,12 +171,14 @@ fn checkpoints(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
         norms: vec![0.5, 1.5],
     };
     let progress = Progress { recipe: "0123".to_owned(), seconds: 2.5, ..Progress::default() };
-    checkpoints.save(&Checkpoint { trainer, progress }, Keep { last: 1, best: 1, whole: 2 }).expect("room");
+    checkpoints
+        .save(&Checkpoint { trainer, progress }, Keep { last: 1, best: 1, full: 2 })
+        .expect("disk space");
     let file = checkpoints.path(7);
-    let good = vec![fs::read(&file).expect("it was saved")];
+    let seeds = vec![fs::read(&file).expect("it was saved")];
     let read = move |bytes: &[u8]| {
-        fs::write(&file, seal(bytes)).expect("room");
-        // Reads the header alone, without the checksum.
+        fs::write(&file, seal(bytes)).expect("disk space");
+        // Reads only the header, without the checksum.
         let _ = checkpoints.best_up_to(1);
         let read = checkpoint::read(&file);
         if let Ok(checkpoint) = &read {
@@ -184,5 +186,5 @@ fn checkpoints(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
         }
         Verdict::of(read)
     };
-    Opened { good, read: Box::new(read) }
+    Opened { seeds, read: Box::new(read) }
 }

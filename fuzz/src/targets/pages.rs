@@ -1,4 +1,4 @@
-//! Texts of clients: pages, and where sentences end.
+//! Texts from clients: HTML pages, and sentence splitting.
 
 use std::path::Path;
 
@@ -42,22 +42,23 @@ const TAGS: &[&str] = &[
     "\0",
 ];
 
-const MARKS: &[&str] = &[
+const PUNCTUATION: &[&str] = &[
     ".", "。", "! ", "?\n", "“", "”", "(", "e.g. ", "Mr. ", "\u{2028}", "\u{85}", "\r\n", "…", "\u{200d}",
     "\u{200f}", "\u{3000}", "「", "1.5", "... ", "z.B. ", ", ", "\u{ad}", "\u{fffd}",
 ];
 
 pub(super) fn targets() -> Vec<Target> {
-    vec![target("html", html, TAGS, 2000), target("sentences", sentences, MARKS, 2000)]
+    vec![target("html", html, TAGS, 2000), target("sentences", sentences, PUNCTUATION, 2000)]
 }
 
-/// As bytes of a request become text: what is not UTF-8 is refused before, so here it is made good.
+/// Converts the input to text. The server rejects requests that are not UTF-8 before this, so invalid bytes
+/// are replaced.
 fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
 fn html(_: &Path) -> Opened {
-    let good = [
+    let seeds = [
         "<p>A <b>brown <i>dog</i></b> runs. It <a href='x.html?a=1&amp;b=2'>barks</a>!</p>\n<script>var a = '<p>';</script>\n",
         "<!DOCTYPE html><html lang=en><head><title>T &amp; U</title><style>p { }</style></head><body><ul><li>One.</li>\
          <li>Two <code>x &lt; 1</code>.</li></ul><!-- no --></body></html>",
@@ -67,33 +68,33 @@ fn html(_: &Path) -> Opened {
     let read = |bytes: &[u8]| {
         let page = text(bytes);
         fuzzing::page(&page, &[]);
-        // Some alignment: it is a function of the input.
+        // An arbitrary alignment, derived from the input.
         let pairs: Vec<(usize, usize)> = bytes
             .windows(2)
             .take(12)
             .map(|pair| (usize::from(pair[0] % 8), usize::from(pair[1] % 8)))
             .collect();
         fuzzing::page(&page, &pairs);
-        Verdict::Taken
+        Verdict::Accepted
     };
-    Opened { good: good.map(|page| page.as_bytes().to_vec()).to_vec(), read: Box::new(read) }
+    Opened { seeds: seeds.map(|page| page.as_bytes().to_vec()).to_vec(), read: Box::new(read) }
 }
 
 fn sentences(_: &Path) -> Opened {
-    let mut good: Vec<Vec<u8>> = LINES.iter().map(|line| line.as_bytes().to_vec()).collect();
-    good.push(LINES.join(" ").into_bytes());
-    good.push("👩‍👩‍👧 e\u{301}. 👩‍👩‍👧".into());
-    good.push((LINES.join(", ").replace(['.', '。'], "")).repeat(4).into_bytes());
+    let mut seeds: Vec<Vec<u8>> = LINES.iter().map(|line| line.as_bytes().to_vec()).collect();
+    seeds.push(LINES.join(" ").into_bytes());
+    seeds.push("👩‍👩‍👧 e\u{301}. 👩‍👩‍👧".into());
+    seeds.push((LINES.join(", ").replace(['.', '。'], "")).repeat(4).into_bytes());
     let read = |bytes: &[u8]| {
         let text = text(bytes);
-        // Where nothing is between two sentences, a space may be put.
+        // A space may be inserted between two sentences.
         let dense = |text: &str| text.replace(' ', "");
         assert_eq!(
             dense(&fuzzing::text(&text)),
             dense(&text),
-            "sentences and what lies between are the text"
+            "sentences and their separators must be the text"
         );
-        Verdict::Taken
+        Verdict::Accepted
     };
-    Opened { good, read: Box::new(read) }
+    Opened { seeds, read: Box::new(read) }
 }

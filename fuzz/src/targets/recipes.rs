@@ -38,18 +38,18 @@ pub(super) fn targets() -> Vec<Target> {
 
 fn recipe(_: &Path) -> Opened {
     let printed = Recipe::default().to_toml();
-    let good = vec![
+    let seeds = vec![
         "[data]\nsrc = \"train.en\"\ntgt = [\"a.de\"]\n\n[training]\ndropout = 0.3\nsteps = 100\n".to_owned(),
         "[data]\nsrc = \"a\"\ntgt = \"b\"\n[model]\nfamily = \"recurrent\"\nattention = \"soft\"\n"
             .to_owned(),
         "[data]\nsrc = \"a\"\ntgt = \"b\"\n[training]\ntime = \"20m\"\n[search]\nbeam = 5\n".to_owned(),
         printed,
     ];
-    Opened { good: good.into_iter().map(String::into_bytes).collect(), read: Box::new(reads) }
+    Opened { seeds: seeds.into_iter().map(String::into_bytes).collect(), read: Box::new(reads) }
 }
 
 fn reads(bytes: &[u8]) -> Verdict {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Verdict::Refused };
+    let Ok(text) = std::str::from_utf8(bytes) else { return Verdict::Rejected };
     let mut overrides = Overrides::new();
     let read = overrides.text(text, Path::new("recipe.toml")).and_then(|()| resolve(overrides));
     if let Ok(recipe) = &read {
@@ -59,14 +59,14 @@ fn reads(bytes: &[u8]) -> Verdict {
 }
 
 fn set(_: &Path) -> Opened {
-    let good =
+    let seeds =
         ["training.dropout=0.3", "training.seed=3", "data.src=a,b", "time=20m", "model.family=recurrent"];
     let read = |bytes: &[u8]| {
-        let Ok(text) = std::str::from_utf8(bytes) else { return Verdict::Refused };
+        let Ok(text) = std::str::from_utf8(bytes) else { return Verdict::Rejected };
         let mut overrides = Overrides::new();
         let files = ["data.src=a", "data.tgt=b"].into_iter().try_for_each(|text| overrides.set(text));
         let read = files.and_then(|()| overrides.set(text)).and_then(|()| resolve(overrides));
         Verdict::of(read.map_err(|error| error.to_string()))
     };
-    Opened { good: good.map(|text| text.as_bytes().to_vec()).to_vec(), read: Box::new(read) }
+    Opened { seeds: seeds.map(|text| text.as_bytes().to_vec()).to_vec(), read: Box::new(read) }
 }

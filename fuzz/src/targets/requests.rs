@@ -1,4 +1,4 @@
-//! Requests to a server with small models: bodies of every kind for every route, and bytes that are no HTTP at all.
+//! Requests to a server with small models: bodies of every kind for every route, and bytes that are not HTTP.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ fn serve(folder: &Path) -> Server {
     }
     let run = folder.join("run");
     fs::create_dir_all(&run).expect("a folder");
-    fs::write(run.join("metrics.jsonl"), "{\"step\":1,\"seconds\":1.0,\"loss\":2.0}\n").expect("room");
+    fs::write(run.join("metrics.jsonl"), "{\"step\":1,\"seconds\":1.0,\"loss\":2.0}\n").expect("disk space");
     let options = ServerOptions {
         address: "127.0.0.1:0".parse().expect("an address"),
         models,
@@ -47,7 +47,7 @@ fn serve(folder: &Path) -> Server {
     Server::start(options).expect("a server")
 }
 
-/// An input has the request line, the content type and the body, in lines: it is framed as good HTTP.
+/// An input has three lines: request line, content type and body. It is framed as valid HTTP.
 fn requests(folder: &Path) -> Opened {
     let server = serve(folder);
     let json = |path: &str, body: &str| format!("POST {path}\napplication/json\n{body}");
@@ -61,7 +61,7 @@ fn requests(folder: &Path) -> Opened {
             + &part(&format!("\"file\"; filename=\"{file}\""), text)
             + "--X--\r\n"
     };
-    let good = [
+    let seeds = [
         json(
             "/translate",
             r#"{"q": ["A dog.", "Two <b>cats</b>."], "source": "en", "target": "de", "format": "html"}"#,
@@ -87,14 +87,14 @@ fn requests(folder: &Path) -> Opened {
     ];
     let mut client = Client { address: server.address(), stream: None };
     let read = move |bytes: &[u8]| {
-        // The server lives as long as its client.
+        // Keeps the server alive as long as its client.
         let _ = server.address();
         client.send(&framed(bytes))
     };
-    Opened { good: good.map(String::into_bytes).to_vec(), read: Box::new(read) }
+    Opened { seeds: seeds.map(String::into_bytes).to_vec(), read: Box::new(read) }
 }
 
-/// The head of a good request around whatever its lines say.
+/// Builds a valid HTTP request around the input's lines.
 fn framed(bytes: &[u8]) -> Vec<u8> {
     let mut lines = bytes.splitn(3, |&byte| byte == b'\n');
     let mut line = || lines.next().unwrap_or_default();
@@ -118,7 +118,7 @@ fn framed(bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// A connection that is kept, until the server ends it.
+/// A keep-alive connection, until the server closes it.
 struct Client {
     address: SocketAddr,
     stream: Option<TcpStream>,
@@ -128,13 +128,13 @@ impl Client {
     fn send(&mut self, request: &[u8]) -> Verdict {
         let stream = self.stream.get_or_insert_with(|| connect(self.address));
         if stream.write_all(request).is_err() {
-            // It was ended after the last answer.
+            // The server closed it after the last response.
             self.stream = None;
-            return Verdict::Refused;
+            return Verdict::Rejected;
         }
         let Some(answer) = answer(stream) else {
             self.stream = None;
-            return Verdict::Refused;
+            return Verdict::Rejected;
         };
         let status =
             answer.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u16>().ok());
@@ -143,7 +143,7 @@ impl Client {
         if head.to_ascii_lowercase().contains("\r\nconnection: close") {
             self.stream = None;
         }
-        if status == Some(200) { Verdict::Taken } else { Verdict::Refused }
+        if status == Some(200) { Verdict::Accepted } else { Verdict::Rejected }
     }
 }
 
@@ -153,7 +153,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// One whole answer; `None` if the server ends the connection before.
+/// Reads one complete response; `None` if the server closes the connection first.
 fn answer(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 1 << 14];
@@ -177,8 +177,8 @@ fn answer(stream: &mut TcpStream) -> Option<Vec<u8>> {
     }
 }
 
-/// Bytes as they are, on a connection of their own, which ends after them. Whether the server still answers is
-/// chance, so all inputs count as taken.
+/// Raw bytes on a separate connection, which is closed after them. Whether the server still answers depends
+/// on timing, so all inputs count as accepted.
 fn http(folder: &Path) -> Opened {
     let server = serve(folder);
     let request = |head: &str, body: &str| {
@@ -187,7 +187,7 @@ fn http(folder: &Path) -> Opened {
             "{head} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         )
     };
-    let good = [
+    let seeds = [
         request("GET /health", ""),
         request("GET /v1/models?api_key=a", ""),
         request("POST /detect", r#"{"q": "A dog."}"#),
@@ -200,7 +200,7 @@ fn http(folder: &Path) -> Opened {
         let read = sent.and_then(|()| stream.read_to_end(&mut answer));
         assert!(!answer.starts_with(b"HTTP/1.1 500"), "{}", String::from_utf8_lossy(&answer));
         let _ = read;
-        Verdict::Taken
+        Verdict::Accepted
     };
-    Opened { good: good.map(String::into_bytes).to_vec(), read: Box::new(read) }
+    Opened { seeds: seeds.map(String::into_bytes).to_vec(), read: Box::new(read) }
 }

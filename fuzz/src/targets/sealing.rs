@@ -1,36 +1,36 @@
-//! Checksums that are right again after a change: without them, hardly an input would come past the door. Inputs as they
-//! are knock at the door itself.
+//! Recomputes checksums after a mutation: otherwise hardly any input would pass the checksum test. The
+//! checksum test itself is fuzzed with inputs that are not sealed.
 
 use serde_json::Value;
 use twox_hash::XxHash3_64;
 
 const BEFORE_DIGITS: &[u8] = br#"{"__metadata__":{"checksum":""#;
 
-/// The length before a safetensors header that is still JSON, but shorter or longer than it was.
-fn measured(bytes: &[u8]) -> Vec<u8> {
-    let mut measured = bytes.to_vec();
-    let Some((length, rest)) = measured.split_first_chunk_mut::<8>() else { return measured };
+/// Corrects the length field of a safetensors header that is still JSON but has changed its length.
+fn with_header_length(bytes: &[u8]) -> Vec<u8> {
+    let mut corrected = bytes.to_vec();
+    let Some((length, rest)) = corrected.split_first_chunk_mut::<8>() else { return corrected };
     let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<serde::de::IgnoredAny>();
     if let Some(Ok(_)) = values.next() {
         let json = values.byte_offset();
         let padding = rest[json..].iter().take_while(|byte| **byte == b' ').count();
         *length = ((json + padding) as u64).to_le_bytes();
     }
-    measured
+    corrected
 }
 
-/// The checksum that a checkpoint ends with.
+/// Recomputes the checksum at the end of a checkpoint.
 pub(super) fn checkpoint(bytes: &[u8]) -> Vec<u8> {
-    let mut sealed = measured(bytes);
+    let mut sealed = with_header_length(bytes);
     if let Some((rest, end)) = sealed.split_last_chunk_mut::<8>() {
         *end = XxHash3_64::oneshot(rest).to_le_bytes();
     }
     sealed
 }
 
-/// The checksum in the metadata of a model's weights.
+/// Recomputes the checksum in the metadata of a model's weights.
 pub(super) fn weights(bytes: &[u8]) -> Vec<u8> {
-    let mut sealed = measured(bytes);
+    let mut sealed = with_header_length(bytes);
     let start = 8 + BEFORE_DIGITS.len();
     if sealed.len() >= start + 16 && sealed[8..].starts_with(BEFORE_DIGITS) {
         sealed[start..start + 16].copy_from_slice(b"0000000000000000");
@@ -40,7 +40,7 @@ pub(super) fn weights(bytes: &[u8]) -> Vec<u8> {
     sealed
 }
 
-/// A model's weights that know another of its files by these bytes.
+/// A model's weights whose metadata has the checksum of another file of the model with these bytes.
 pub(super) fn weights_with(model: &[u8], name: &str, bytes: &[u8]) -> Vec<u8> {
     let length = u64::from_le_bytes(model[..8].try_into().expect("eight bytes")) as usize;
     let mut header: Value = serde_json::from_slice(&model[8..8 + length]).expect("our own header");
@@ -55,7 +55,8 @@ pub(super) fn weights_with(model: &[u8], name: &str, bytes: &[u8]) -> Vec<u8> {
     weights(&changed)
 }
 
-/// The checksums of a file of token ids: those of its blocks, if its footer is JSON that names them, and that of the footer.
+/// Recomputes the checksums of a file of token ids: of its blocks, if its footer is JSON that lists them, and
+/// of the footer.
 pub(super) fn token_ids(bytes: &[u8]) -> Vec<u8> {
     let mut sealed = bytes.to_vec();
     let Some(tail) = sealed.len().checked_sub(24) else { return sealed };
@@ -84,15 +85,15 @@ pub(super) fn token_ids(bytes: &[u8]) -> Vec<u8> {
     sealed
 }
 
-/// The checksums of the first two headers of an .xz file: of the stream, and of its first block.
+/// Recomputes the checksums of the first two headers of an .xz file: of the stream, and of its first block.
 pub(super) fn xz(bytes: &[u8]) -> Vec<u8> {
     let mut sealed = bytes.to_vec();
     let mut seal = |content: std::ops::Range<usize>| {
         let mut sum = flate2::Crc::new();
         let Some(found) = sealed.get(content.clone()) else { return };
         sum.update(found);
-        if let Some(place) = sealed.get_mut(content.end..content.end + 4) {
-            place.copy_from_slice(&sum.sum().to_le_bytes());
+        if let Some(checksum) = sealed.get_mut(content.end..content.end + 4) {
+            checksum.copy_from_slice(&sum.sum().to_le_bytes());
         }
     };
     seal(6..8);

@@ -1,4 +1,4 @@
-//! Models and vocabularies of a few kilobytes, made by the library itself.
+//! Models and vocabularies of a few kilobytes, created by the library itself.
 
 use std::fs;
 use std::path::Path;
@@ -77,7 +77,7 @@ pub(super) fn classifier(folder: &Path) {
         encoder: EncoderConfig::Transformer(stack),
     };
     fs::create_dir_all(folder).expect("a folder");
-    fs::write(folder.join("labels.json"), "[\"bad\", \"good\"]").expect("room");
+    fs::write(folder.join("labels.json"), "[\"bad\", \"good\"]").expect("disk space");
     let labels = Labels::load(folder).expect("two labels");
     write(folder, ModelConfig::Classify(config), Some(&labels));
 }
@@ -85,8 +85,8 @@ pub(super) fn classifier(folder: &Path) {
 fn write(folder: &Path, config: ModelConfig, labels: Option<&Labels>) {
     fs::create_dir_all(folder).expect("a folder");
     let vocabulary = folder.join("tokenizer.json");
-    tokenizer(VocabularyKind::Character).save(&vocabulary).expect("room");
-    let model = config.build(4).expect("a good configuration");
+    tokenizer(VocabularyKind::Character).save(&vocabulary).expect("disk space");
+    let model = config.build(4).expect("a valid configuration");
     let written = ModelFolder::create(folder, config, &TokenizerFiles::Joint(vocabulary), labels);
-    written.expect("a folder").save(&Weights::of(model.params())).expect("room");
+    written.expect("a folder").save(&Weights::of(model.params())).expect("disk space");
 }

@@ -1,4 +1,4 @@
-//! Small good files of other projects.
+//! Writes small valid files in the formats of other projects.
 
 use flate2::Crc;
 
@@ -6,7 +6,7 @@ fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u16 + 1).to_le_bytes()[..], text.as_bytes(), &[0]].concat()
 }
 
-/// A `model.bin` of a version, with an alias where there are such.
+/// A `model.bin` of a version, with an alias if the version has them.
 pub(super) fn ctranslate2(version: u32) -> Vec<u8> {
     let variable = |name: &str, shape: &[u32], (code, size): (u8, u8), data: &[u8]| {
         let shape: Vec<u8> = shape.iter().flat_map(|dim| dim.to_le_bytes()).collect();
@@ -32,7 +32,7 @@ pub(super) fn ctranslate2(version: u32) -> Vec<u8> {
     out
 }
 
-/// A `.bin` of Marian with these settings.
+/// A Marian `.bin` with these settings.
 pub(super) fn marian_bin(settings: &str) -> Vec<u8> {
     let embedding = [&[2, 4, 6, 8][..], &2.0_f32.to_le_bytes()].concat();
     let variables: [(&str, &[i32], u64, &[u8]); 3] = [
@@ -52,13 +52,13 @@ pub(super) fn marian_bin(settings: &str) -> Vec<u8> {
     out
 }
 
-/// A `.npy` of one axis.
+/// A one-dimensional `.npy`.
 pub(super) fn array(kind: &str, count: usize, data: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({count},), }}\n");
     [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data].concat()
 }
 
-/// An archive of members as they are, with right checksums.
+/// An archive of uncompressed members, with correct checksums.
 pub(super) fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, content) in members {
@@ -78,9 +78,10 @@ pub(super) fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
         out.extend([b"PK\x03\x04", &middle[..], &length, &[0; 2], name.as_bytes(), content].concat());
     }
     let count = (members.len() as u16).to_le_bytes();
-    let place = [directory.len() as u32, out.len() as u32].map(u32::to_le_bytes);
+    let directory_location = [directory.len() as u32, out.len() as u32].map(u32::to_le_bytes);
     out.extend(
-        [&directory[..], b"PK\x05\x06", &[0; 4], &count, &count, place.as_flattened(), &[0; 2]].concat(),
+        [&directory[..], b"PK\x05\x06", &[0; 4], &count, &count, directory_location.as_flattened(), &[0; 2]]
+            .concat(),
     );
     out
 }
@@ -91,7 +92,7 @@ pub(super) fn safetensors() -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes()[..], header, &[0; 8]].concat()
 }
 
-/// A SentencePiece model: 1 is unigram, 2 is BPE.
+/// A SentencePiece model; kind 1 is unigram, 2 is BPE.
 pub(super) fn sentencepiece(kind: u8) -> Vec<u8> {
     let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8][..], bytes].concat();
     let piece = |text: &str, score: f32, kind: u8| {
@@ -114,7 +115,7 @@ pub(super) fn sentencepiece(kind: u8) -> Vec<u8> {
     out
 }
 
-/// A tokenizer.json of BERT's kind.
+/// A BERT tokenizer.json.
 pub(super) fn word_pieces() -> String {
     let special = |id: usize, name: &str| {
         format!(

@@ -4,10 +4,10 @@
 //! ```text
 //! GPU [SECONDS] [CELL]
 //! GPU [--seconds S] [--rounds R] [--cell CELL] [--peer PYTHON] [--modes eager,compile,reduce-overhead,packed]
-//! GPU --about        which GPU it is
+//! GPU --about        prints the name of the GPU
 //! ```
 //!
-//! CELL is a part of a cell's name. With an interpreter that has PyTorch it is a race.
+//! CELL is a substring of a cell's name. With `--peer PYTHON` it is a race against PyTorch.
 
 mod ours;
 mod race;
@@ -18,10 +18,10 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use heedful::tensor::cuda;
-use race::Rules;
+use race::RaceOptions;
 use work::cells;
 
-/// A training step on a GPU, alone or beside PyTorch's
+/// A training step on a GPU, alone or against PyTorch
 #[derive(Parser)]
 struct Options {
     /// Seconds of a turn [default: 3 alone, 1 in a race]
@@ -29,19 +29,19 @@ struct Options {
     seconds: Option<f64>,
     #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Cells with this in their name
+    /// Cells whose name contains this
     #[arg(long, default_value = "")]
     cell: String,
     /// Python with PyTorch: race against it
     #[arg(long)]
     peer: Option<String>,
-    /// How PyTorch trains
+    /// Modes of PyTorch
     #[arg(long, value_delimiter = ',', default_value = "eager,compile,reduce-overhead,packed")]
     modes: Vec<String>,
-    /// Only say which GPU there is
+    /// Only print the name of the GPU
     #[arg(long)]
     about: bool,
-    /// Train this cell as a race asks
+    /// Train this cell on request, for a race
     #[arg(long, hide = true)]
     serve: Option<String>,
 }
@@ -60,8 +60,9 @@ fn main() -> Result<()> {
     }
     if let Some(python) = options.peer {
         let seconds = options.seconds.unwrap_or(1.0);
-        let rules = Rules { python, modes: options.modes, rounds: options.rounds as usize, seconds };
-        return chosen.iter().try_for_each(|work| race::run(work.name, &rules));
+        let race_options =
+            RaceOptions { python, modes: options.modes, rounds: options.rounds as usize, seconds };
+        return chosen.iter().try_for_each(|work| race::run(work.name, &race_options));
     }
     let seconds = options.seconds.unwrap_or(3.0);
     if let [work] = &chosen[..] {

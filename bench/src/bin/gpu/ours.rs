@@ -1,4 +1,4 @@
-//! Our side.
+//! heedful's side of the benchmark.
 
 use std::io::{BufRead, Write};
 use std::time::Instant;
@@ -14,16 +14,16 @@ use serde_json::{Value, json};
 use crate::work::Work;
 
 const BATCHES: u64 = 4;
-/// Seen, recorded, replayed.
+/// Passes over the batches in which CUDA graphs are captured and replayed.
 const WARM_UPS: usize = 3;
 
-/// A model in training on the GPU, with its batches.
+/// A model that is being trained on the GPU, and its batches.
 pub(crate) struct Run {
     trainer: StepTrainer<Transformer>,
     batches: Vec<Batch>,
 }
 
-/// What a round came to.
+/// The result of a round.
 pub(crate) struct Round {
     pub(crate) tokens: usize,
     pub(crate) seconds: f64,
@@ -49,7 +49,7 @@ impl Run {
         Ok(Run { trainer, batches })
     }
 
-    /// Whole turns through the batches, at least one, until the seconds are over.
+    /// Trains whole passes over the batches, at least one, until the seconds have passed.
     pub(crate) fn round(&mut self, seconds: f64) -> Result<Round> {
         let start = Instant::now();
         let (mut tokens, mut steps, mut loss) = (0, 0, 0.0);
@@ -69,7 +69,7 @@ impl Run {
     }
 }
 
-/// Prints the speed of one cell, and where the time went if `HEEDFUL_CUDA_PROFILE=1` asks for it.
+/// Prints the speed of one cell, and with `HEEDFUL_CUDA_PROFILE=1` the time of each kernel.
 pub(crate) fn print(work: &Work, seconds: f64) -> Result<()> {
     let Round { tokens, seconds, steps, loss } = Run::new(work)?.round(seconds)?;
     println!(
@@ -77,7 +77,7 @@ pub(crate) fn print(work: &Work, seconds: f64) -> Result<()> {
         work.name,
         tokens as f64 / seconds,
         1e3 * seconds / steps as f64,
-        cuda::most_bytes_held() >> 20,
+        cuda::peak_bytes_in_use() >> 20,
         cuda::bytes_reserved() >> 20,
     );
     for (what, count, milliseconds) in cuda::take_profile() {
@@ -87,7 +87,8 @@ pub(crate) fn print(work: &Work, seconds: f64) -> Result<()> {
     Ok(())
 }
 
-/// Answers on stdin and stdout as the peer does (`peers/gpu.py`), in a process of its own: memory is counted per process.
+/// Speaks the peer's protocol (`peers/gpu.py`) on stdin and stdout, in a separate process: memory is counted
+/// per process.
 pub(crate) fn serve(work: &Work) -> Result<()> {
     let mut run = Run::new(work)?;
     for line in std::io::stdin().lock().lines() {
@@ -98,7 +99,7 @@ pub(crate) fn serve(work: &Work) -> Result<()> {
                 let round = run.round(request["seconds"].as_f64().unwrap_or(0.0))?;
                 json!({
                     "tokens": round.tokens, "seconds": round.seconds, "steps": round.steps, "loss": round.loss,
-                    "held": cuda::most_bytes_held(), "reserved": cuda::bytes_reserved(),
+                    "held": cuda::peak_bytes_in_use(), "reserved": cuda::bytes_reserved(),
                 })
             }
             _ => bail!("no operation in {request}"),

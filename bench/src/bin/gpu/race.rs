@@ -1,4 +1,4 @@
-//! The race of one cell: our process and those of the peer, one for each of its modes, take turns.
+//! The race of one cell: our process and one process for each mode of the peer, in alternating turns.
 
 use std::process::Command;
 
@@ -8,36 +8,36 @@ use serde_json::{Value, json};
 
 const OURS: &str = "ours";
 
-/// How a race is run.
-pub(crate) struct Rules {
+/// The settings of a race.
+pub(crate) struct RaceOptions {
     /// The peer's interpreter.
     pub(crate) python: String,
     pub(crate) modes: Vec<String>,
     pub(crate) rounds: usize,
-    /// Of one turn.
+    /// Seconds of one turn.
     pub(crate) seconds: f64,
 }
 
-/// A process that trains, and the rounds that it has made.
+/// A training process, and the results of its rounds.
 struct Side {
     name: String,
     process: Peer,
     rounds: Vec<Value>,
 }
 
-pub(crate) fn run(cell: &str, rules: &Rules) -> Result<()> {
+pub(crate) fn run(cell: &str, options: &RaceOptions) -> Result<()> {
     let mut ours = Command::new(std::env::current_exe().context("this program has no path")?);
     let mut started = vec![Side::start(OURS, ours.args(["--serve", cell]))?];
-    // All compile at once.
-    for mode in &rules.modes {
-        let mut peer = Command::new(&rules.python);
+    // All peers compile in parallel.
+    for mode in &options.modes {
+        let mut peer = Command::new(&options.python);
         peer.arg("-B").arg(Peer::folder().join("gpu.py")).args(["serve", cell, mode]);
         started.push(Side::start(mode, &mut peer)?);
     }
-    compete(cell, started, rules)
+    compete(cell, started, options)
 }
 
-fn compete(cell: &str, started: Vec<Side>, rules: &Rules) -> Result<()> {
+fn compete(cell: &str, started: Vec<Side>, options: &RaceOptions) -> Result<()> {
     let mut sides = Vec::new();
     for mut side in started {
         match side.process.ask(&json!({"op": "ready"})) {
@@ -51,9 +51,9 @@ fn compete(cell: &str, started: Vec<Side>, rules: &Rules) -> Result<()> {
     }
     let mut turns: Vec<Turn<'_>> = Vec::new();
     for side in &mut sides {
-        turns.push(Box::new(|| side.turn(rules.seconds)));
+        turns.push(Box::new(|| side.turn(options.seconds)));
     }
-    let times = take_turns(rules.rounds, &mut turns)?;
+    let times = take_turns(options.rounds, &mut turns)?;
     drop(turns);
 
     let mut cells = Vec::new();
@@ -69,10 +69,10 @@ fn compete(cell: &str, started: Vec<Side>, rules: &Rules) -> Result<()> {
         cells.push(Cell::memory("gpu", &format!("{name}, reserved"), ours_reserved, reserved));
     }
     print(&cells);
-    // Last: it takes memory of the peer's process.
+    // Measured last: it allocates memory in the peer's process.
     let limit = sides[1].process.ask(&json!({"op": "products"}))?;
     let limit = number(&limit, "tokens")? / number(&limit, "seconds")?;
-    println!("{cell}: the products alone would allow {limit:.0} target tokens/s");
+    println!("{cell}: the GEMMs alone would allow {limit:.0} target tokens/s");
     for (side, times) in sides.iter().zip(&times) {
         let rate = 1.0 / Quartiles::of(times).median;
         let milliseconds = side.milliseconds()?;
@@ -91,7 +91,7 @@ impl Side {
         Ok(Side { name: name.to_owned(), process: Peer::spawn(name, command)?, rounds: Vec::new() })
     }
 
-    /// Trains for some seconds; the seconds of one target token.
+    /// Trains for some seconds; returns the seconds per target token.
     fn turn(&mut self, seconds: f64) -> Result<f64> {
         let round = self.process.ask(&json!({"op": "round", "seconds": seconds}))?;
         let each = number(&round, "seconds")? / number(&round, "tokens")?;
@@ -99,14 +99,14 @@ impl Side {
         Ok(each)
     }
 
-    /// The median of a step.
+    /// The median milliseconds of a step.
     fn milliseconds(&self) -> Result<f64> {
         let step = |round: &Value| Ok(1e3 * number(round, "seconds")? / number(round, "steps")?);
         let steps: Vec<f64> = self.rounds.iter().map(step).collect::<Result<_>>()?;
         Ok(Quartiles::of(&steps).median)
     }
 
-    /// The most bytes held and reserved.
+    /// Peak bytes held and reserved.
     fn memory(&self) -> Result<[f64; 2]> {
         let last = self.rounds.last().context("no rounds")?;
         Ok([number(last, "held")?, number(last, "reserved")?])
@@ -121,7 +121,7 @@ fn number(answer: &Value, field: &str) -> Result<f64> {
 mod tests {
     use super::*;
 
-    /// A shell that gives one answer to every request.
+    /// A shell that answers every request with the same line.
     fn side(name: &str, answer: &Value) -> Side {
         let script = format!("while read -r _; do echo '{answer}'; done");
         Side::start(name, Command::new("sh").args(["-c", &script])).unwrap()
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_fails_does_not_stop_the_others_and_one_of_ours_does() {
-        let rules = Rules { python: String::new(), modes: Vec::new(), rounds: 2, seconds: 0.0 };
+    fn a_failing_peer_mode_is_skipped_but_our_failure_is_an_error() {
+        let options = RaceOptions { python: String::new(), modes: Vec::new(), rounds: 2, seconds: 0.0 };
         let broken = json!({"error": "it does not compile"});
         let sides = vec![side(OURS, &answer(1.0)), side("eager", &broken), side("compile", &answer(2.0))];
-        compete("cell", sides, &rules).unwrap();
-        let error = compete("cell", vec![side(OURS, &broken), side("compile", &answer(2.0))], &rules);
+        compete("cell", sides, &options).unwrap();
+        let error = compete("cell", vec![side(OURS, &broken), side("compile", &answer(2.0))], &options);
         assert!(error.unwrap_err().to_string().contains("does not compile"));
-        assert!(compete("cell", vec![side(OURS, &answer(1.0)), side("eager", &broken)], &rules).is_err());
+        assert!(compete("cell", vec![side(OURS, &answer(1.0)), side("eager", &broken)], &options).is_err());
     }
 }

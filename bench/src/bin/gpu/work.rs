@@ -1,10 +1,10 @@
-//! The cells: which model, how many tokens, which lengths.
+//! The cells: model, tokens per batch, distribution of lengths.
 
 use heedful::data::batch::Batch;
 use heedful::models::transformer::{DropoutRates, TransformerConfig};
 use heedful::tensor::random::Stream;
 
-/// How long sentences are.
+/// The distribution of sentence lengths.
 #[derive(Clone, Copy)]
 enum Lengths {
     /// 32 tokens each.
@@ -19,12 +19,12 @@ pub(crate) struct Work {
     feed_forward: usize,
     heads: usize,
     vocabulary: usize,
-    /// Of a batch, on each side.
+    /// Tokens of a batch, on each side.
     tokens: usize,
     lengths: Lengths,
 }
 
-/// Those whose name contains `part`.
+/// The cells whose name contains `part`.
 pub(crate) fn cells(part: &str) -> Vec<Work> {
     let base = |name, lengths| Work {
         name,
@@ -65,7 +65,7 @@ impl Work {
         }
     }
 
-    /// Random words; source and target of a pair are equally long.
+    /// Random tokens; source and target of a pair have the same length.
     pub(crate) fn batch(&self, number: u64) -> Batch {
         let stream = Stream::new(9, number, 0);
         let mut pairs = Vec::new();
@@ -87,6 +87,6 @@ impl Work {
             pairs.push((sentence(0, length), sentence(1, length - 1)));
             left = left.saturating_sub(length);
         }
-        Batch::new(&pairs, 1, 2).expect("a good batch")
+        Batch::new(&pairs, 1, 2).expect("a valid batch")
     }
 }

@@ -1,5 +1,6 @@
-//! Clients: each has its own connection and sends the next sentence when it has the response to the last. All of them
-//! run on one thread: they share the machine with what they measure, and a thread for each would cost more.
+//! Load generator: each client has its own connection and sends the next sentence after the response to the
+//! last. All clients run on one thread: they share the machine with the server, and one thread for each would
+//! cost more.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -20,54 +21,54 @@ pub(super) struct Load {
     requests: Vec<Vec<u8>>,
 }
 
-/// How long a run is.
+/// The length of a run.
 #[derive(Clone, Copy)]
 pub(super) enum Amount {
     /// Responses within this many seconds are counted; the clients run before that and after.
     Seconds(f64),
-    /// This many requests in all.
+    /// This many requests in total.
     Requests(usize),
 }
 
-/// Seconds before answers are counted.
+/// Seconds before responses are counted.
 const WARM_UP: f64 = 1.0;
 
-/// What the clients measured.
+/// The measurements of the clients.
 #[derive(Default)]
 pub(super) struct Measured {
     /// The latency of every request that was answered with 200.
     milliseconds: Vec<f64>,
     /// Responses with 503: the server is overloaded.
-    pub(super) refused: usize,
+    pub(super) overloaded: usize,
     /// Responses with 4xx: the request is wrong.
-    pub(super) mistaken: usize,
+    pub(super) bad_requests: usize,
     /// Any other responses.
     pub(super) errors: usize,
     /// The CPU time of the clients themselves, in seconds; 0 where the system does not report it.
     cpu_seconds: f64,
-    /// From the first request to the last answer.
+    /// From the first request to the last response.
     whole_seconds: f64,
     seconds: f64,
 }
 
 impl Load {
-    /// Any requests of one route.
+    /// Requests of one route.
     pub(super) fn new(address: SocketAddr, path: &str, bodies: &[Value]) -> Load {
         Load { address, requests: bodies.iter().map(|body| request(path, &body.to_string())).collect() }
     }
 
-    /// Our own interface: text in, text out.
+    /// Requests to our server: text in, text out.
     pub(super) fn ours(address: SocketAddr, texts: &[String]) -> Load {
         let body = |text: &String| json!({ "q": text, "source": "zh", "target": "en" });
         Load::new(address, "/translate", &texts.iter().map(body).collect::<Vec<_>>())
     }
 
-    /// Requests of any kind.
+    /// Raw requests.
     pub(super) fn of(address: SocketAddr, requests: Vec<Vec<u8>>) -> Load {
         Load { address, requests }
     }
 
-    /// The peer's: tokens in, tokens out.
+    /// Requests to the peer: tokens in, tokens out.
     pub(super) fn peer(address: SocketAddr, sources: &[Vec<u32>]) -> Load {
         let body = |ids: &Vec<u32>| json!({ "ids": ids });
         Load::new(address, "/translate", &sources.iter().map(body).collect::<Vec<_>>())
@@ -82,7 +83,7 @@ impl Load {
             Amount::Seconds(seconds) => (WARM_UP..WARM_UP + seconds).contains(&passed()),
             Amount::Requests(_) => true,
         };
-        let take = || {
+        let next_request = || {
             let number = next.replace(next.get() + 1);
             let is_over = match amount {
                 Amount::Seconds(seconds) => passed() >= WARM_UP + seconds,
@@ -92,7 +93,8 @@ impl Load {
         };
         let before = cpu_seconds();
         let runtime = Builder::new_current_thread().enable_io().build()?;
-        let all = runtime.block_on(try_join_all((0..clients).map(|_| self.client(&take, &is_counted))))?;
+        let all =
+            runtime.block_on(try_join_all((0..clients).map(|_| self.client(&next_request, &is_counted))))?;
         let seconds = match amount {
             Amount::Seconds(seconds) => seconds,
             Amount::Requests(_) => begin.elapsed().as_secs_f64(),
@@ -103,15 +105,15 @@ impl Load {
             whole_seconds: begin.elapsed().as_secs_f64(),
             ..Measured::default()
         };
-        for part in all {
-            measured.take_in(part);
+        for client in all {
+            measured.merge(client);
         }
         Ok(measured)
     }
 
     async fn client(
         &self,
-        take: &impl Fn() -> Option<usize>,
+        next_request: &impl Fn() -> Option<usize>,
         is_counted: &impl Fn() -> bool,
     ) -> Result<Measured> {
         let stream = TcpStream::connect(self.address).await.context("the server does not listen")?;
@@ -119,7 +121,7 @@ impl Load {
         let (reader, mut writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
         let mut measured = Measured::default();
-        while let Some(number) = take() {
+        while let Some(number) = next_request() {
             let begin = Instant::now();
             writer.write_all(&self.requests[number % self.requests.len()]).await?;
             let status = answer(&mut reader).await?;
@@ -127,8 +129,8 @@ impl Load {
             match status {
                 200 if !is_counted() => {}
                 200 => measured.milliseconds.push(milliseconds),
-                503 => measured.refused += 1,
-                400..500 => measured.mistaken += 1,
+                503 => measured.overloaded += 1,
+                400..500 => measured.bad_requests += 1,
                 _ => measured.errors += 1,
             }
         }
@@ -137,17 +139,17 @@ impl Load {
 }
 
 impl Measured {
-    /// Adds another run; returns its seconds per response.
+    /// Adds another run, and returns its seconds per response.
     pub(super) fn add(&mut self, other: Measured) -> f64 {
         let each = other.seconds / other.milliseconds.len().max(1) as f64;
-        self.take_in(other);
+        self.merge(other);
         each
     }
 
-    fn take_in(&mut self, other: Measured) {
+    fn merge(&mut self, other: Measured) {
         self.milliseconds.extend(other.milliseconds);
-        self.refused += other.refused;
-        self.mistaken += other.mistaken;
+        self.overloaded += other.overloaded;
+        self.bad_requests += other.bad_requests;
         self.errors += other.errors;
         self.cpu_seconds += other.cpu_seconds;
         self.whole_seconds += other.whole_seconds;
@@ -159,12 +161,12 @@ impl Measured {
         self.cpu_seconds / (self.whole_seconds * cores as f64)
     }
 
-    /// Answers with 200.
+    /// The number of responses with 200.
     pub(super) fn answered(&self) -> usize {
         self.milliseconds.len()
     }
 
-    /// The latency in milliseconds below which this share of the responses lies.
+    /// A percentile of the latency, in milliseconds (`share` in `[0, 1]`).
     pub(super) fn percentile(&self, share: f64) -> f64 {
         let mut sorted = self.milliseconds.clone();
         sorted.sort_by(f64::total_cmp);
@@ -208,7 +210,7 @@ async fn answer(reader: &mut BufReader<OwnedReadHalf>) -> Result<u16> {
         line.clear();
         reader.read_line(&mut line).await?;
         let size = usize::from_str_radix(line.trim(), 16).context("a chunk has no size")?;
-        // The line end after it too.
+        // Includes the line end after it.
         reader.read_exact(&mut vec![0; size + 2]).await?;
         is_chunked = size > 0;
     }

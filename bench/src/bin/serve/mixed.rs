@@ -1,11 +1,11 @@
-//! Requests of every kind and length, as careless and hostile clients send them too.
+//! Requests of every kind and length, including malformed and hostile ones.
 
 use serde_json::{Value, json};
 
-/// So many different ones that no cache of a few helps.
+/// The number of different requests: too many for a small cache to help.
 const REQUESTS: usize = 2000;
 
-/// The requests, in an order that mixes them.
+/// The requests, in mixed order.
 pub(super) fn requests(texts: &[String]) -> Vec<Vec<u8>> {
     (0..REQUESTS).map(|number| request(number, texts)).collect()
 }
@@ -15,18 +15,18 @@ fn request(number: usize, texts: &[String]) -> Vec<u8> {
     // One in forty has a hundred sentences.
     let sentences = if number % 40 == 7 { 100 } else { 1 + number % 5 };
     let long: String = (0..sentences).map(|offset| format!("{}。", text(offset))).collect();
-    let wish = |text: &str| json!({"q": text, "source": "zh", "target": "en"});
-    let with = |mut wish: Value, name: &str, value: Value| {
-        wish[name] = value;
-        wish
+    let translate = |text: &str| json!({"q": text, "source": "zh", "target": "en"});
+    let with = |mut body: Value, name: &str, value: Value| {
+        body[name] = value;
+        body
     };
     let page = format!("<p>{} <b>{}</b><br>{}<i>{}</i></p>", text(0), text(1), text(2), text(3));
     match number % 20 {
-        0 | 1 => post("/translate", &wish(text(0))),
-        2 | 3 => post("/translate", &wish(&long)),
-        4 => post("/translate", &with(wish(&page), "format", json!("html"))),
-        5 => post("/translate", &with(wish(text(0)), "alternatives", json!(1 + number % 7))),
-        6 => post("/translate", &with(wish(text(0)), "source", json!("auto"))),
+        0 | 1 => post("/translate", &translate(text(0))),
+        2 | 3 => post("/translate", &translate(&long)),
+        4 => post("/translate", &with(translate(&page), "format", json!("html"))),
+        5 => post("/translate", &with(translate(text(0)), "alternatives", json!(1 + number % 7))),
+        6 => post("/translate", &with(translate(text(0)), "source", json!("auto"))),
         7 => post("/v1/translate", &json!({"text": long, "attention": "packed"})),
         8 => post("/v1/translate", &json!({"text": text(0), "attention": "rows", "n_best": 4})),
         9 => post("/v1/translate", &json!({"text": long, "stream": true})),
@@ -39,7 +39,7 @@ fn request(number: usize, texts: &[String]) -> Vec<u8> {
         13 => get("/openapi.json"),
         14 => get(["/", "/languages", "/v1/models", "/frontend/settings", "/app.js"][number / 20 % 5]),
         15 => post("/v1/translate", &json!({"text": text(0), "beams": 3})),
-        16 => post("/translate", &wish(&"字".repeat(200_001))),
+        16 => post("/translate", &translate(&"字".repeat(200_001))),
         17 => get(&format!("/nothing/{number}")),
         18 => file(&long),
         _ => raw("POST /translate", "application/json", "{\"q\": "),

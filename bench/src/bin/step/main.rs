@@ -1,11 +1,11 @@
-//! One training step (forward, backward, Adam) of a Transformer, ours against PyTorch's, turn by turn:
-//! `cargo xtask bench step [--tuned] [ROUNDS] [SIZE …]`.
+//! One training step (forward, backward, Adam) of a Transformer, ours against PyTorch's, in alternating
+//! turns: `cargo xtask bench step [--tuned] [ROUNDS] [SIZE …]`.
 //!
 //! `--tuned` configures PyTorch's C library to keep freed memory, which avoids most page faults; without it PyTorch runs as
 //! installed.
 //!
 //! Both sides train the same model on batches of the same lengths with dropout 0.1 on embeddings and sublayers, label smoothing
-//! 0.1 and Adam. PyTorch pads a batch to its longest sentence and is given sentences of similar length together.
+//! 0.1 and Adam. PyTorch pads a batch to its longest sentence; its batches have sentences of similar length.
 
 mod ours;
 mod work;
@@ -77,7 +77,7 @@ fn speed(
         )?;
         peers.push(peer);
     }
-    // Two warm-up epochs: then the pool and both sides' caches hold every size.
+    // Two warm-up epochs fill the memory pool and the caches of both sides.
     for _ in 0..2 {
         for run in &mut runs {
             run.epoch()?;
@@ -133,7 +133,7 @@ fn peer_epoch(peer: &mut Peer, batches: &[Lengths]) -> Result<f64> {
     Ok(seconds)
 }
 
-/// Peak memory of a process that does nothing but train on equal lengths.
+/// Peak memory of a process that only trains on equal lengths.
 fn memory(size: Size, cells: &mut Vec<Cell>) -> Result<()> {
     for dtype in DTYPES {
         let program = std::env::current_exe()?;
@@ -141,7 +141,7 @@ fn memory(size: Size, cells: &mut Vec<Cell>) -> Result<()> {
             .args(["--memory", size.name(), &dtype.to_string()])
             .output()?;
         let ours: f64 = String::from_utf8(output.stdout)?.trim().parse().context("our own memory")?;
-        // As installed, PyTorch returns memory to the system at once: its peak is lower then.
+        // With the default allocator PyTorch returns memory to the system at once, so its peak is lower.
         let mut peer = Peer::start("step", Allocator::AsInstalled)?;
         let batches = Spread::Equal.batches(size);
         peer.ask(

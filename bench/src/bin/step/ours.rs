@@ -11,7 +11,7 @@ use heedful_tensor::{DType, Ragged};
 
 use crate::work::{Lengths, Size, Spread, VOCABULARY};
 
-/// A model in training with its batches.
+/// A model that is being trained, and its batches.
 pub(crate) struct Run {
     trainer: StepTrainer<Transformer>,
     batches: Vec<Batch>,
@@ -19,7 +19,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(size: Size, dtype: DType, batches: &[Lengths]) -> Run {
-        let model = Transformer::new(size.config(), 1).expect("the sizes of the bench are sound");
+        let model = Transformer::new(size.config(), 1).expect("the sizes of the bench are valid");
         let options = TrainerOptions::new(dtype, 1, Schedule::Constant { rate: 1e-4 });
         Run {
             trainer: StepTrainer::new(model, options),
@@ -53,7 +53,7 @@ fn batch(lengths: &[[usize; 2]], number: u64) -> Batch {
     }
 }
 
-/// The most memory this process held while it trained a little, in bytes. Meant for a process of its own.
+/// Peak memory of this process after a few steps, in bytes. Must run in its own process.
 pub(crate) fn peak_memory(size: Size, dtype: DType) -> Result<u64> {
     let mut run = Run::new(size, dtype, &Spread::Equal.batches(size));
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! What is trained: two model sizes and two distributions of sentence lengths.
+//! The workloads: two model sizes and two distributions of sentence lengths.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use anyhow::bail;
 use heedful::models::transformer::{DropoutRates, TransformerConfig};
 use heedful_bench::realistic_lengths;
 
-/// A batch as lengths: `[source, target]` tokens of every pair.
+/// The lengths of a batch: `[source, target]` tokens of every pair.
 pub(crate) type Lengths = Vec<[usize; 2]>;
 
 pub(crate) const VOCABULARY: usize = 8000;
@@ -62,7 +62,7 @@ impl FromStr for Size {
         match name {
             "small" => Ok(Size::Small),
             "base" => Ok(Size::Base),
-            other => bail!("no size {other:?}"),
+            other => bail!("unknown size {other:?}: small or base"),
         }
     }
 }
@@ -84,7 +84,8 @@ impl Spread {
         }
     }
 
-    /// The batches of one turn: several, so that no side is measured cold, but few of the large model.
+    /// The batches of one turn: several, so that no side is measured with cold caches, but few for the large
+    /// model.
     pub(crate) fn batches(self, size: Size) -> Vec<Lengths> {
         let count = match size {
             Size::Small => 4,
@@ -97,7 +98,7 @@ impl Spread {
     }
 }
 
-/// `count` batches out of the many that a corpus of 4,000 pairs gives, from short sentences to long ones.
+/// `count` of the batches of a corpus of 4,000 pairs, evenly from short sentences to long ones.
 fn realistic(count: usize) -> Vec<Lengths> {
     const PAIRS: u32 = 4000;
     const TOKENS: usize = 2048;

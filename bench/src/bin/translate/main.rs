@@ -1,18 +1,16 @@
 //! Translation against CTranslate2 on the same weights: `cargo xtask bench translate [MODEL FILE] [OPTIONS]`.
 //!
 //! ```text
-//! int8 b32 beam4 2t           our type, sentences of a batch, beam, threads: tokens/s of random weights, 25 tokens in and 25 out
-//! small int8 b32 beam4 2t     the same of a smaller model
-//! int8 b32 beam4 2t avx2      the same with older instructions on both sides
-//! int8 b32 beam4 2t busy      the same beside two busy processes on the same two cores; `… kept`: the share of its speed
-//! int8 b32 beam4 2t trained   a trained model and natural ends: sentences/s; `… tokens`: tokens/s
-//! … p50, … p99                what a sentence takes at batch 1
-//! … 2t over 1t                how many times as fast more threads are
-//! int8 2t load                seconds from the disk to the first translation; memory, peak: of a process of its own
+//! int8 b32 beam4 2t           our compute type, batch size, beam, threads: tokens/s with random weights, 25 tokens in and 25 out
+//! small int8 b32 beam4 2t     the same with a smaller model
+//! int8 b32 beam4 2t avx2      the same with an older instruction set on both sides
+//! int8 b32 beam4 2t trained   a trained model that ends its outputs itself: sentences/s; `… tokens`: tokens/s
+//! … p50, … p99                latency of a sentence at batch 1
+//! … 2t over 1t                speedup of more threads
 //! ```
 //!
-//! The peer computes in the fastest of its types and splits of threads for each cell (in float32 where ours does), and returns
-//! scores as ours does. `--help` lists the options.
+//! For each cell the peer uses the fastest of its compute types and thread splits (float32 if ours is f32),
+//! and returns scores as ours does. `--help` lists the options.
 
 mod cells;
 mod model;
@@ -62,7 +60,7 @@ fn measure(options: &Options) -> Result<()> {
         None => random(options, &types)?,
     };
     if cells.is_empty() {
-        bail!("no cell has these words in its name");
+        bail!("no cell matches --only");
     }
     report("translate", &cells)
 }
@@ -70,11 +68,11 @@ fn measure(options: &Options) -> Result<()> {
 /// Models with random weights.
 fn random(options: &Options, types: &[String]) -> Result<Vec<Cell>> {
     let mut specs = spec::random(&options.threads());
-    specs.retain(|spec| options.only.fits(&spec.name()));
+    specs.retain(|spec| options.only.matches(&spec.name()));
     let mut cells = Vec::new();
     for size in [Size::Base, Size::Small] {
         let of_size: Vec<Spec> =
-            specs.iter().copied().filter(|spec| spec.kind.size() == Some(size)).collect();
+            specs.iter().copied().filter(|spec| spec.variant.size() == Some(size)).collect();
         if of_size.is_empty() {
             continue;
         }
@@ -90,7 +88,7 @@ fn trained(folder: &Path, file: &Path, options: &Options, types: &[String]) -> R
     let sources = model::sentences(folder, file)?;
     let model = Model::trained(folder)?;
     let mut specs = spec::trained(&options.threads());
-    specs.retain(|spec| options.only.fits(&spec.name()));
+    specs.retain(|spec| options.only.matches(&spec.name()));
     let work = |spec: Spec| Work::natural(sources.clone(), spec.batch, spec.beam);
     let mut cells = Vec::new();
     groups(specs, &model, work, options, types, &mut cells)?;
@@ -108,8 +106,8 @@ fn groups(
     let mut processes = Processes::new(model);
     for group in spec::groups(specs) {
         let work = work(group[0]);
-        let raced = race(&group, &work, &mut processes, types, options)?;
-        found.extend(cells::cells(&raced, &work));
+        let result = race(&group, &work, &mut processes, types, options)?;
+        found.extend(cells::cells(&result, &work));
         record("translate", found)?;
     }
     Ok(())

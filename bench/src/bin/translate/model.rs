@@ -1,4 +1,4 @@
-//! The models that are raced: random weights of two sizes, or a trained one.
+//! The models of the race: random weights of two sizes, or a trained model.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,31 +39,31 @@ impl Size {
 
 /// A model on disk, for both sides.
 pub(super) struct Model {
-    /// As heedful has trained it.
+    /// As heedful trained it.
     pub(super) folder: PathBuf,
-    /// As `heedful quantize --to int8` has made it.
+    /// As `heedful quantize --to int8` converts it.
     quantized: PathBuf,
-    /// As CTranslate2 reads it.
+    /// In CTranslate2's format.
     pub(super) converted: PathBuf,
-    _made: TempDir,
+    _temp: TempDir,
 }
 
 impl Model {
     /// Writes a model with random weights.
     pub(super) fn random(size: Size) -> Result<Model> {
-        let made = tempfile::tempdir()?;
-        let folder = made.path().join("model");
+        let temp = tempfile::tempdir()?;
+        let folder = temp.path().join("model");
         fs::create_dir(&folder)?;
-        // Nothing is tokenized here, but a folder needs a vocabulary.
+        // Nothing is tokenized, but a model folder needs a vocabulary.
         let mut counts = WordCounts::new(&VocabularyOptions::default());
         counts.add("a model with random weights knows no words");
-        let vocabulary = made.path().join("tokenizer.json");
+        let vocabulary = temp.path().join("tokenizer.json");
         counts.train()?.save(&vocabulary)?;
         let config = ModelConfig::from(EncoderDecoderConfig::Transformer(size.config()));
         let model = config.build(1)?;
         let written = ModelFolder::create(&folder, config, &TokenizerFiles::Joint(vocabulary), None)?;
         written.save(&Weights::of(model.params()))?;
-        Model::converted(folder, made)
+        Model::converted(folder, temp)
     }
 
     /// A trained model.
@@ -71,34 +71,35 @@ impl Model {
         Model::converted(folder.to_owned(), tempfile::tempdir()?)
     }
 
-    fn converted(folder: PathBuf, made: TempDir) -> Result<Model> {
-        let converted = made.path().join("ctranslate2");
+    fn converted(folder: PathBuf, temp: TempDir) -> Result<Model> {
+        let converted = temp.path().join("ctranslate2");
         fs::create_dir(&converted)?;
-        // In a process that ends: conversion takes memory.
+        // In a separate process, because conversion takes memory.
         let mut peer = Process::converter()?;
         peer.ask(&json!({"op": "convert", "folder": folder, "into": converted}))?;
-        let quantized = made.path().join("int8");
+        let quantized = temp.path().join("int8");
         fs::create_dir(&quantized)?;
         let opened = ModelFolder::open(&folder)?;
         let params = opened.load()?;
         opened.copy_to(&quantized)?.save_narrow(params.params(), Precision::Int8)?;
-        Ok(Model { folder, quantized, converted, _made: made })
+        Ok(Model { folder, quantized, converted, _temp: temp })
     }
 
-    /// The folder that heedful opens for a compute type: each side has its weights on disk as it computes with them.
+    /// The folder that heedful opens for a compute type: on both sides the weights are stored in the compute
+    /// type.
     pub(super) fn ours(&self, compute: &str) -> &Path {
         if compute == Precision::Int8.to_string() { &self.quantized } else { &self.folder }
     }
 }
 
-/// The sentences of a file as a model's tokens.
+/// The sentences of a file, tokenized for a model.
 pub(super) fn sentences(model: &Path, file: &Path) -> Result<Vec<Vec<u32>>> {
     let translator = Translator::open(model)?;
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let sources = text.lines().map(|line| translator.encode(line));
     let sources: Vec<Vec<u32>> = sources.filter(|source| !source.is_empty()).collect();
     if sources.is_empty() {
-        bail!("{} has no sentence", file.display());
+        bail!("{} has no sentences", file.display());
     }
     Ok(sources)
 }

@@ -1,5 +1,5 @@
-//! A side is a process: ours is this program itself with `--worker`, the peer's is `peers/translate.py`. Both answer the same
-//! requests, and each gets its threads, its instruction set and its cores when it starts.
+//! A side is a process: ours is this program with `--worker`, the peer's is `peers/translate.py`. Both answer
+//! the same requests; threads and instruction set are set when the process starts.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -13,35 +13,35 @@ use serde_json::{Value, json};
 use super::model::Model;
 use super::work::{Outputs, Work};
 
-/// Who translates.
+/// The translation engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
     Ours,
     CTranslate2,
 }
 
-/// What a process is given.
+/// The settings of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
     pub(super) threads: usize,
-    /// The instruction set, if not the best one.
+    /// The instruction set, if not the best available.
     pub(super) isa: Option<Isa>,
 }
 
 /// A running side.
 pub(super) struct Process {
     peer: Peer,
-    /// The compute types in which the model is open.
+    /// The compute types for which the model is open.
     open: HashSet<String>,
 }
 
-/// What was translated.
+/// The result of a translation.
 pub(super) struct Translated {
     /// Seconds of each batch, of one pass or several.
     pub(super) times: Vec<f64>,
     /// Tokens of the outputs of one pass.
     pub(super) tokens: usize,
-    /// The outputs of one pass, if they were asked for.
+    /// The outputs of one pass, if requested.
     pub(super) outputs: Vec<Vec<u32>>,
 }
 
@@ -63,7 +63,8 @@ impl Process {
             Engine::CTranslate2 => {
                 if let Some(isa) = setting.isa {
                     command.env("CT2_FORCE_CPU_ISA", isa.to_string().to_uppercase());
-                    // That holds its own loops; its products are those of libraries which look for themselves.
+                    // CT2_FORCE_CPU_ISA applies to its own loops only; MKL and oneDNN detect the CPU
+                    // themselves.
                     let [mkl, onednn] = match isa {
                         Isa::Avx2 => ["AVX2", "AVX2"],
                         _ => ["AVX512_E1", "AVX512_CORE_VNNI"],
@@ -79,7 +80,7 @@ impl Process {
         Ok(Process { peer: Peer::spawn(name, &mut command)?, open: HashSet::new() })
     }
 
-    /// A process of the peer that measures nothing.
+    /// A process of the peer that only converts models.
     pub(super) fn converter() -> Result<Peer> {
         Peer::start("translate", heedful_bench::Allocator::AsInstalled)
     }
@@ -88,7 +89,7 @@ impl Process {
         self.peer.ask(request)
     }
 
-    /// Opens a model for a compute type, unless it is open; returns the seconds that it took.
+    /// Opens a model for a compute type, unless it is open already; returns the seconds.
     pub(super) fn open(
         &mut self,
         engine: Engine,
@@ -113,7 +114,7 @@ impl Process {
         self.ask(&json!({"op": "close", "compute": compute})).map(drop)
     }
 
-    /// Translates for about so many seconds, at least all batches once.
+    /// Translates for about so many seconds, at least one pass over all batches.
     pub(super) fn translate(
         &mut self,
         work: &Work,

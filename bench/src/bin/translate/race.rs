@@ -1,21 +1,22 @@
-//! One work in the same rounds: all our types, and the peer in its fastest way, with every number of threads.
+//! Races one workload: all our compute types, and the peer in its fastest configuration, for every thread
+//! count, in the same rounds.
 
 use std::cell::RefCell;
 
 use anyhow::{Result, bail};
 use heedful::tensor::Precision;
-use heedful_bench::{Cell, Paired, Turn, fastest_way, take_turns};
+use heedful_bench::{Cell, Paired, Turn, fastest_config, take_turns};
 
 use super::model::Model;
 use super::options::Options;
 use super::process::{Engine, Process, Setting};
-use super::spec::{Kind, Spec};
+use super::spec::{Spec, Variant};
 use super::work::{Outputs, Work};
 
-/// Timed trials of each of the peer's ways; the fastest counts.
+/// Timed trials of each of the peer's configurations; the fastest counts.
 const TRIALS: usize = 2;
 
-/// Processes that are running, with the model open.
+/// The running processes, with the model open.
 pub(super) struct Processes<'m> {
     model: &'m Model,
     running: Vec<(Engine, Setting, Process)>,
@@ -26,27 +27,28 @@ impl<'m> Processes<'m> {
         Processes { model, running: Vec::new() }
     }
 
-    /// The place of a process; it is started if it does not run. Those with other instructions are ended.
-    fn find(&mut self, engine: Engine, setting: Setting) -> Result<usize> {
+    /// The index of a process, which is started if necessary. Processes with another instruction set are
+    /// ended.
+    fn find_or_start(&mut self, engine: Engine, setting: Setting) -> Result<usize> {
         self.running.retain(|(_, other, _)| other.isa == setting.isa);
         let same = |(other, set, _): &(Engine, Setting, Process)| (*other, *set) == (engine, setting);
-        if let Some(place) = self.running.iter().position(same) {
-            return Ok(place);
+        if let Some(index) = self.running.iter().position(same) {
+            return Ok(index);
         }
         self.running.push((engine, setting, Process::start(engine, setting)?));
         Ok(self.running.len() - 1)
     }
 
-    /// The process of a side, with the model open in its type.
+    /// The process of a side, with the model open for its compute type.
     pub(super) fn of(&mut self, side: &Side) -> Result<&mut Process> {
-        let place = self.find(side.engine, side.setting)?;
-        let process = &mut self.running[place].2;
+        let index = self.find_or_start(side.engine, side.setting)?;
+        let process = &mut self.running[index].2;
         process.open(side.engine, self.model, &side.compute, side.setting.threads)?;
         Ok(process)
     }
 }
 
-/// Who takes a turn, and how it computes.
+/// One side of the race: engine, settings and compute configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Side {
     pub(super) engine: Engine,
@@ -54,30 +56,30 @@ pub(super) struct Side {
     pub(super) compute: String,
 }
 
-/// What the rounds of a group gave.
-pub(super) struct Raced {
-    /// For each cell our side and the peer's, as places among the sides.
+/// The measurements of a group.
+pub(super) struct RaceResult {
+    /// For each cell, the indices of our side and of the peer's.
     pub(super) pairs: Vec<(Spec, [usize; 2])>,
     pub(super) sides: Vec<Side>,
-    /// For each side its seconds for the work, round by round.
+    /// For each side, the seconds of a pass in each round.
     seconds: Vec<Vec<f64>>,
-    /// For each side the seconds of every batch of all rounds of its cell.
+    /// For each side, the seconds of every batch of all rounds.
     pub(super) batches: Vec<Vec<f64>>,
-    /// For each side the tokens of its outputs.
+    /// For each side, the tokens of its outputs.
     pub(super) tokens: Vec<usize>,
     outputs: Vec<Vec<Vec<u32>>>,
 }
 
-/// Races the cells of a group, which have one work.
+/// Races the cells of a group, which share one workload.
 pub(super) fn race(
     group: &[Spec],
     work: &Work,
     processes: &mut Processes<'_>,
     types: &[String],
     options: &Options,
-) -> Result<Raced> {
+) -> Result<RaceResult> {
     let (mut sides, mut pairs) = (Vec::new(), Vec::new());
-    let mut place = |side: Side| {
+    let mut index_of = |side: Side| {
         sides.iter().position(|known| *known == side).unwrap_or_else(|| {
             sides.push(side);
             sides.len() - 1
@@ -88,24 +90,25 @@ pub(super) fn race(
         let setting = setting(spec);
         let is_f32 = spec.precision == Precision::F32;
         let known = fastest.iter().find(|(key, _)| *key == (spec.threads, is_f32));
-        let compute = if let Some((_, way)) = known {
-            way.clone()
+        let compute = if let Some((_, config)) = known {
+            config.clone()
         } else {
-            let f32_alone = ["float32".to_owned()];
-            let types = if is_f32 { &f32_alone } else { types };
-            let way = fastest_way(types, setting.threads, |way| trial(work, processes, setting, way))?;
-            fastest.push(((spec.threads, is_f32), way.clone()));
-            way
+            let only_f32 = ["float32".to_owned()];
+            let types = if is_f32 { &only_f32 } else { types };
+            let config =
+                fastest_config(types, setting.threads, |config| trial(work, processes, setting, config))?;
+            fastest.push(((spec.threads, is_f32), config.clone()));
+            config
         };
-        let ours = place(Side { engine: Engine::Ours, setting, compute: spec.precision.to_string() });
-        let peer = place(Side { engine: Engine::CTranslate2, setting, compute });
+        let ours = index_of(Side { engine: Engine::Ours, setting, compute: spec.precision.to_string() });
+        let peer = index_of(Side { engine: Engine::CTranslate2, setting, compute });
         pairs.push((spec, [ours, peer]));
     }
     let (mut tokens, mut outputs) = (Vec::new(), Vec::new());
     for side in &sides {
-        let translated = processes.of(side)?.translate(work, &side.compute, 0.0, Outputs::Wanted)?;
+        let translated = processes.of(side)?.translate(work, &side.compute, 0.0, Outputs::Return)?;
         if work.forced_tokens().is_some_and(|forced| forced != translated.tokens) {
-            bail!("{side:?} generated {} tokens, not as many as it was asked for", translated.tokens);
+            bail!("{side:?} generated {} tokens, not the requested number", translated.tokens);
         }
         tokens.push(translated.tokens);
         outputs.push(translated.outputs);
@@ -121,7 +124,7 @@ pub(super) fn race(
                 work,
                 &side.compute,
                 options.seconds,
-                Outputs::Unwanted,
+                Outputs::Omit,
             )?;
             batches.borrow_mut()[number].extend(&translated.times);
             Ok(translated.pass(work))
@@ -129,41 +132,41 @@ pub(super) fn race(
     }
     let seconds = take_turns(options.rounds, &mut turns)?;
     drop(turns);
-    Ok(Raced { pairs, sides, seconds, batches: batches.into_inner(), tokens, outputs })
+    Ok(RaceResult { pairs, sides, seconds, batches: batches.into_inner(), tokens, outputs })
 }
 
 fn setting(spec: Spec) -> Setting {
-    let isa = if let Kind::Isa(isa) = spec.kind { Some(isa) } else { None };
+    let isa = if let Variant::Isa(isa) = spec.variant { Some(isa) } else { None };
     Setting { threads: spec.threads, isa }
 }
 
-/// The seconds of the faster of some passes; the first one warms up.
-fn trial(work: &Work, processes: &mut Processes<'_>, setting: Setting, way: &str) -> Result<f64> {
-    let side = Side { engine: Engine::CTranslate2, setting, compute: way.to_owned() };
+/// The seconds of the fastest of some passes; the first pass is a warm-up.
+fn trial(work: &Work, processes: &mut Processes<'_>, setting: Setting, config: &str) -> Result<f64> {
+    let side = Side { engine: Engine::CTranslate2, setting, compute: config.to_owned() };
     let process = processes.of(&side)?;
     let mut fastest = f64::INFINITY;
     for pass in 0..=TRIALS {
-        let seconds = process.translate(work, way, 0.0, Outputs::Unwanted)?.pass(work);
+        let seconds = process.translate(work, config, 0.0, Outputs::Omit)?.pass(work);
         fastest = if pass == 0 { fastest } else { fastest.min(seconds) };
     }
-    process.close(way)?;
+    process.close(config)?;
     Ok(fastest)
 }
 
-impl Raced {
+impl RaceResult {
     /// The seconds of both sides of a cell.
     pub(super) fn paired(&self, [ours, peer]: [usize; 2]) -> Paired {
         Paired { ours: self.seconds[ours].clone(), peer: self.seconds[peer].clone() }
     }
 
-    /// How many times as fast both sides are with more threads: `few` and `many` are cells of one type.
+    /// The speedup of both sides with more threads: `few` and `many` are cells of one compute type.
     pub(super) fn scaling(&self, name: &str, few: [usize; 2], many: [usize; 2]) -> Cell {
         let side = |i: usize| quotients(&self.seconds[many[i]], &self.seconds[few[i]]);
         Cell::rate("translate", name, "times", 1.0, &Paired { ours: side(0), peer: side(1) })
     }
 
-    /// How many outputs are the same on both sides, of how many.
-    pub(super) fn same(&self, [ours, peer]: [usize; 2]) -> (usize, usize) {
+    /// The number of outputs that are identical on both sides, and of all outputs.
+    pub(super) fn identical_outputs(&self, [ours, peer]: [usize; 2]) -> (usize, usize) {
         let pairs = self.outputs[ours].iter().zip(&self.outputs[peer]);
         (pairs.filter(|(ours, peer)| ours == peer).count(), self.outputs[ours].len())
     }
@@ -178,8 +181,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gains_of_threads_compare_round_by_round() {
-        let raced = Raced {
+    fn speedups_are_computed_round_by_round() {
+        let result = RaceResult {
             pairs: Vec::new(),
             sides: Vec::new(),
             seconds: vec![vec![1.0, 2.0], vec![4.0, 8.0], vec![0.5, 1.0], vec![4.0, 4.0]],
@@ -187,9 +190,9 @@ mod tests {
             tokens: Vec::new(),
             outputs: vec![vec![vec![1], vec![2]], vec![vec![1], vec![3]]],
         };
-        let scaling = raced.scaling("2t over 1t", [0, 1], [2, 3]);
+        let scaling = result.scaling("2t over 1t", [0, 1], [2, 3]);
         assert_eq!((scaling.ours(), scaling.ratio()), (2.0, 1.5));
-        assert_eq!(raced.same([0, 1]), (1, 2));
-        assert_eq!(raced.paired([0, 1]).peer, [4.0, 8.0]);
+        assert_eq!(result.identical_outputs([0, 1]), (1, 2));
+        assert_eq!(result.paired([0, 1]).peer, [4.0, 8.0]);
     }
 }

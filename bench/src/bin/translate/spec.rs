@@ -1,4 +1,4 @@
-//! The cells: what each compares, what it is called, and which of them are wanted.
+//! The cells: their parameters, names and selection.
 
 use heedful::tensor::Precision;
 use heedful::tensor::cpu::isa::Isa;
@@ -8,26 +8,26 @@ use super::model::Size;
 const PRECISIONS: [Precision; 3] = [Precision::Int8, Precision::Bf16, Precision::F32];
 const BATCHES: [usize; 3] = [1, 8, 32];
 const BEAMS: [usize; 2] = [1, 4];
-/// The threads of cells about something else than threads.
-const FEW_THREADS: usize = 2;
-/// The sentences of a batch with natural ends.
+/// The threads of cells that do not vary the thread count.
+const DEFAULT_THREADS: usize = 2;
+/// The batch size for a trained model.
 const TRAINED_BATCH: usize = 32;
 
-/// What is special about a cell.
+/// The variant of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Random weights, outputs of a forced length.
+pub(super) enum Variant {
+    /// Random weights, outputs of fixed length.
     Forced(Size),
-    /// The same with this instruction set on both sides.
+    /// As `Forced(Size::Base)`, with this instruction set on both sides.
     Isa(Isa),
-    /// A trained model, natural ends.
+    /// A trained model that ends its outputs itself.
     Trained,
 }
 
 /// One comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spec {
-    pub(super) kind: Kind,
+    pub(super) variant: Variant,
     pub(super) precision: Precision,
     pub(super) batch: usize,
     pub(super) beam: usize,
@@ -35,64 +35,64 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    /// `int8 b32 beam4 2t`, with what is special about it around that.
+    /// `int8 b32 beam4 2t`, with the variant before or after it.
     pub(super) fn name(self) -> String {
-        let Spec { kind, precision, batch, beam, threads } = self;
+        let Spec { variant, precision, batch, beam, threads } = self;
         let plain = format!("{precision} b{batch} beam{beam} {threads}t");
-        match kind {
-            Kind::Forced(Size::Base) => plain,
-            Kind::Forced(Size::Small) => format!("small {plain}"),
-            Kind::Isa(isa) => format!("{plain} {isa}"),
-            Kind::Trained => format!("{plain} trained"),
+        match variant {
+            Variant::Forced(Size::Base) => plain,
+            Variant::Forced(Size::Small) => format!("small {plain}"),
+            Variant::Isa(isa) => format!("{plain} {isa}"),
+            Variant::Trained => format!("{plain} trained"),
         }
     }
 }
 
-impl Kind {
-    /// The size of its model, if that has random weights.
+impl Variant {
+    /// The size of its model, if it has random weights.
     pub(super) fn size(self) -> Option<Size> {
         match self {
-            Kind::Forced(size) => Some(size),
-            Kind::Isa(_) => Some(Size::Base),
-            Kind::Trained => None,
+            Variant::Forced(size) => Some(size),
+            Variant::Isa(_) => Some(Size::Base),
+            Variant::Trained => None,
         }
     }
 }
 
-/// All cells of random weights, those of one model side by side.
+/// All cells with random weights, grouped by model.
 pub(super) fn random(threads: &[usize]) -> Vec<Spec> {
-    let few: Vec<usize> = threads.iter().copied().filter(|&threads| threads == FEW_THREADS).collect();
+    let few: Vec<usize> = threads.iter().copied().filter(|&threads| threads == DEFAULT_THREADS).collect();
     let isas = [Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.is_available());
-    let mut kinds = vec![(Kind::Forced(Size::Base), threads)];
-    kinds.extend(isas.map(|isa| (Kind::Isa(isa), &few[..])));
-    kinds.push((Kind::Forced(Size::Small), threads));
-    kinds.into_iter().flat_map(|(kind, threads)| grid(kind, &BATCHES, threads)).collect()
+    let mut variants = vec![(Variant::Forced(Size::Base), threads)];
+    variants.extend(isas.map(|isa| (Variant::Isa(isa), &few[..])));
+    variants.push((Variant::Forced(Size::Small), threads));
+    variants.into_iter().flat_map(|(variant, threads)| grid(variant, &BATCHES, threads)).collect()
 }
 
 /// All cells of a trained model.
 pub(super) fn trained(threads: &[usize]) -> Vec<Spec> {
-    grid(Kind::Trained, &[TRAINED_BATCH], threads)
+    grid(Variant::Trained, &[TRAINED_BATCH], threads)
 }
 
-fn grid(kind: Kind, batches: &[usize], threads: &[usize]) -> Vec<Spec> {
+fn grid(variant: Variant, batches: &[usize], threads: &[usize]) -> Vec<Spec> {
     let mut specs = Vec::new();
     for &batch in batches {
         for beam in BEAMS {
             for &threads in threads {
-                specs.extend(PRECISIONS.map(|precision| Spec { kind, precision, batch, beam, threads }));
+                specs.extend(PRECISIONS.map(|precision| Spec { variant, precision, batch, beam, threads }));
             }
         }
     }
     specs
 }
 
-/// Those that are measured in the same rounds.
+/// Groups the cells that are measured in the same rounds.
 pub(super) fn groups(specs: Vec<Spec>) -> Vec<Vec<Spec>> {
     let mut groups: Vec<Vec<Spec>> = Vec::new();
     for spec in specs {
         let same = |group: &Vec<Spec>| {
             let first = group[0];
-            (first.kind, first.batch, first.beam) == (spec.kind, spec.batch, spec.beam)
+            (first.variant, first.batch, first.beam) == (spec.variant, spec.batch, spec.beam)
         };
         match groups.iter_mut().find(|group| same(group)) {
             Some(group) => group.push(spec),
@@ -102,18 +102,19 @@ pub(super) fn groups(specs: Vec<Spec>) -> Vec<Vec<Spec>> {
     groups
 }
 
-/// Words that a cell's name has, and words after a `-` that it does not have. All cells fit no words.
+/// Words that a cell's name must contain, and words after a `-` that it must not contain. An empty filter
+/// matches all cells.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Only(Vec<String>);
+pub(super) struct CellFilter(Vec<String>);
 
-impl From<&str> for Only {
-    fn from(text: &str) -> Only {
-        Only(text.split_whitespace().map(str::to_owned).collect())
+impl From<&str> for CellFilter {
+    fn from(text: &str) -> CellFilter {
+        CellFilter(text.split_whitespace().map(str::to_owned).collect())
     }
 }
 
-impl Only {
-    pub(super) fn fits(&self, name: &str) -> bool {
+impl CellFilter {
+    pub(super) fn matches(&self, name: &str) -> bool {
         let has = |word: &str| name.split(' ').any(|part| part == word);
         self.0.iter().all(|word| word.strip_prefix('-').map_or_else(|| has(word), |other| !has(other)))
     }
@@ -124,35 +125,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_called_by_type_batch_beam_and_threads() {
+    fn cells_are_named_by_type_batch_beam_and_threads() {
         let plain = Spec {
-            kind: Kind::Forced(Size::Base),
+            variant: Variant::Forced(Size::Base),
             precision: Precision::Int8,
             batch: 32,
             beam: 4,
             threads: 2,
         };
-        let named = |kind| Spec { kind, ..plain }.name();
+        let named = |variant| Spec { variant, ..plain }.name();
         assert_eq!(plain.name(), "int8 b32 beam4 2t");
-        assert_eq!(named(Kind::Forced(Size::Small)), "small int8 b32 beam4 2t");
-        assert_eq!(named(Kind::Isa(Isa::Avx2)), "int8 b32 beam4 2t avx2");
-        assert_eq!(named(Kind::Trained), "int8 b32 beam4 2t trained");
+        assert_eq!(named(Variant::Forced(Size::Small)), "small int8 b32 beam4 2t");
+        assert_eq!(named(Variant::Isa(Isa::Avx2)), "int8 b32 beam4 2t avx2");
+        assert_eq!(named(Variant::Trained), "int8 b32 beam4 2t trained");
     }
 
     #[test]
     fn cells_are_chosen_by_words() {
-        let only = Only::from("b1 2t -small");
-        assert!(only.fits("int8 b1 beam1 2t"));
-        assert!(only.fits("int8 b1 beam1 2t avx2"));
-        assert!(!only.fits("int8 b1 beam1 12t"));
-        assert!(!only.fits("small int8 b1 beam1 2t"));
-        assert!(Only::default().fits("anything"));
+        let filter = CellFilter::from("b1 2t -small");
+        assert!(filter.matches("int8 b1 beam1 2t"));
+        assert!(filter.matches("int8 b1 beam1 2t avx2"));
+        assert!(!filter.matches("int8 b1 beam1 12t"));
+        assert!(!filter.matches("small int8 b1 beam1 2t"));
+        assert!(CellFilter::default().matches("anything"));
     }
 
     #[test]
-    fn a_group_has_all_types_and_threads_of_one_work() {
+    fn a_group_has_all_types_and_threads_of_one_workload() {
         let groups = groups(random(&[1, 2]));
-        assert!(groups.iter().all(|group| group.iter().all(|spec| spec.kind == group[0].kind)));
+        assert!(groups.iter().all(|group| group.iter().all(|spec| spec.variant == group[0].variant)));
         assert_eq!(groups[0].len(), 2 * PRECISIONS.len());
         let cells: usize = groups.iter().map(Vec::len).sum();
         assert_eq!(cells, random(&[1, 2]).len());

@@ -1,24 +1,24 @@
-//! What both sides translate, as they are asked to.
+//! The workloads, and the requests to translate them.
 
 use heedful_tensor::random::Stream;
 use serde_json::{Value, json};
 
-/// Tokens of a source and of its output, where the end is forced.
+/// Tokens of a source and of its output, if the length is forced.
 pub(super) const LENGTH: usize = 25;
-/// The most tokens of an output that ends by itself: more than a trained model generates.
-const LONGEST: usize = 150;
+/// Maximum output tokens if the model ends its output itself: more than a trained model generates.
+const MAX_LENGTH: usize = 150;
 /// α of the length penalty.
 const ALPHA: f64 = 0.6;
-/// Sentences of a turn at batch 1: a latency is that of more than one sentence.
+/// Sentences of a turn at batch 1, so that latencies are measured on more than one sentence.
 const SINGLE_SENTENCES: usize = 4;
 
-/// Batches, and how they are searched.
+/// Batches of sources, and the search options.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     pub(super) batches: Vec<Vec<Vec<u32>>>,
     pub(super) beam: usize,
-    shortest: usize,
-    longest: usize,
+    min_length: usize,
+    max_length: usize,
 }
 
 impl Work {
@@ -30,38 +30,38 @@ impl Work {
         let source = |i: usize| (i * LENGTH..(i + 1) * LENGTH).map(word).collect();
         let count = if batch == 1 { SINGLE_SENTENCES } else { 1 };
         let batches = (0..count).map(|b| (b * batch..(b + 1) * batch).map(source).collect()).collect();
-        Work { batches, beam, shortest: LENGTH, longest: LENGTH }
+        Work { batches, beam, min_length: LENGTH, max_length: LENGTH }
     }
 
-    /// Sources in batches of sentences of similar length, outputs with natural ends.
+    /// Sources in batches of similar length; the model ends its outputs itself.
     pub(super) fn natural(mut sources: Vec<Vec<u32>>, batch: usize, beam: usize) -> Work {
         sources.sort_by_key(|source| std::cmp::Reverse(source.len()));
         let batches = sources.chunks(batch).map(<[_]>::to_vec).collect();
-        Work { batches, beam, shortest: 0, longest: LONGEST }
+        Work { batches, beam, min_length: 0, max_length: MAX_LENGTH }
     }
 
-    /// Its sentences.
+    /// The number of sentences.
     pub(super) fn sentences(&self) -> usize {
         self.batches.iter().map(Vec::len).sum()
     }
 
-    /// The tokens of all outputs, where they are forced.
+    /// The number of output tokens, if the length is forced.
     pub(super) fn forced_tokens(&self) -> Option<usize> {
-        (self.shortest == self.longest).then(|| self.sentences() * self.longest)
+        (self.min_length == self.max_length).then(|| self.sentences() * self.max_length)
     }
 
-    /// A request to translate it for about so many seconds, at least once.
+    /// A request to translate for about so many seconds, at least one pass.
     pub(super) fn request(&self, compute: &str, seconds: f64, outputs: Outputs) -> Value {
         json!({"op": "translate", "compute": compute, "batches": self.batches, "beam": self.beam, "alpha": ALPHA,
-               "shortest": self.shortest, "longest": self.longest, "seconds": seconds, "outputs": outputs == Outputs::Wanted})
+               "shortest": self.min_length, "longest": self.max_length, "seconds": seconds, "outputs": outputs == Outputs::Return})
     }
 }
 
-/// Whether outputs are sent back.
+/// Whether outputs are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outputs {
-    Wanted,
-    Unwanted,
+    Return,
+    Omit,
 }
 
 #[cfg(test)]

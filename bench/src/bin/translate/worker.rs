@@ -1,4 +1,4 @@
-//! Our side of the race: answers requests as `peers/translate.py` does, which describes them; `limits` is ours alone.
+//! Our side of the race: answers the requests that `peers/translate.py` describes.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -29,16 +29,16 @@ pub(super) fn serve() -> Result<()> {
 type Open = HashMap<String, Translator>;
 
 fn answer(request: &Value, open: &mut Open) -> Result<Value> {
-    let compute = || request["compute"].as_str().context("in which type?");
+    let compute = || request["compute"].as_str().context("no compute type in the request");
     match request["op"].as_str().unwrap_or_default() {
         "open" => {
             let start = Instant::now();
-            let folder = request["folder"].as_str().context("which folder?")?;
+            let folder = request["folder"].as_str().context("no folder in the request")?;
             open.insert(compute()?.to_owned(), Translator::open(Path::new(folder))?);
             Ok(json!({ "seconds": start.elapsed().as_secs_f64() }))
         }
         "translate" => translate(request, open.get(compute()?).context("no model is open")?),
-        other => bail!("there is no operation {other}"),
+        other => bail!("unknown operation {other:?}"),
     }
 }
 
@@ -52,7 +52,7 @@ fn translate(request: &Value, translator: &Translator) -> Result<Value> {
         min_length: whole("shortest")?,
         max_length: MaxLength::Absolute(whole("longest")?),
         compute: Some(precision(&request["compute"])?),
-        // A batch is decoded together, whatever its size.
+        // A batch is always decoded in one piece.
         batch_tokens: Some(1 << 20),
         ..SearchOptions::default()
     };
@@ -79,5 +79,5 @@ fn precision(name: &Value) -> Result<Precision> {
     known
         .into_iter()
         .find(|known| *name == known.to_string())
-        .with_context(|| format!("there is no type {name}"))
+        .with_context(|| format!("unknown compute type {name}"))
 }

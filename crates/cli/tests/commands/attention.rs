@@ -222,9 +222,9 @@ fn unsupported_explanations_are_refused_with_a_reason() {
         (
             "explain news --mask cross=small.txt",
             "a new car",
-            "no layer of this model reads a mask for cross attention",
+            "no layer of this model uses a mask for cross attention",
         ),
-        ("explain rnn --mask encoder=small.txt", "a new car", "no layer of this model reads a mask"),
+        ("explain rnn --mask encoder=small.txt", "a new car", "no layer of this model uses a mask"),
         ("explain run --mask small.txt", "一辆新车", "encoder=small.txt"),
         ("explain news --target x", "a new car", "--target is not for a classifier"),
         ("explain writer --beam 3", "a new car", "--beam is not for a language model"),

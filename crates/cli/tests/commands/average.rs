@@ -34,7 +34,7 @@ fn trained(run: &Path) -> Vec<Weights> {
         let score = Some(ValidationScore { metric: BestBy::Bleu, value: *bleu });
         let progress = Progress { score, ..Progress::default() };
         let checkpoint = Checkpoint { trainer: trainer.state(), progress };
-        checkpoints.save(&checkpoint, Keep { last: 9, best: 9, whole: 2 }).expect("enough space");
+        checkpoints.save(&checkpoint, Keep { last: 9, best: 9, full: 2 }).expect("enough space");
         checkpoint.trainer.parameters
     };
     [3.0, 9.0, 5.0, 8.0].iter().map(step).collect()

@@ -26,7 +26,7 @@ fn training(out: &str, more: &str) -> String {
     format!(
         "train --task classify --label-text train.tsv --valid-label-text valid.tsv --preset tiny --dropout 0.1 \
          --vocabulary-size 400 --batch-tokens 256 --validation-every 20 --checkpoint-every 7 --log-every 5 --warmup 10 \
-         --peak 3e-3 --out {out} {more}"
+         --lr 3e-3 --out {out} {more}"
     )
 }
 

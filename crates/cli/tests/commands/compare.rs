@@ -223,7 +223,7 @@ fn comparison_errors_give_a_reason() {
     let cases = [
         ("compare layers --lengths 0,4".to_owned(), "a length must be at least 1"),
         ("compare layers --lengths few".to_owned(), "--lengths"),
-        ("compare layers --taps 4".to_owned(), "4 taps"),
+        ("compare layers --kernel-size 4".to_owned(), "kernel size 4"),
         ("compare layers --window 0".to_owned(), "window"),
         ("compare layers --seconds 0".to_owned(), "0 is not above 0"),
         ("compare layers --compute f16".to_owned(), "bf16, f32"),

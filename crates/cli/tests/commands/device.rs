@@ -133,7 +133,7 @@ fn a_run_resumed_on_another_device_reports_it_once() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stderr)
     };
-    let warning = "the run goes on on another device";
+    let warning = "the run resumes on another device";
     assert!(!resume(14).contains(warning));
     let pretend = |device: Option<&str>| {
         let checkpoints = Checkpoints::open(&place.path("run/checkpoints")).expect("nobody trains");
@@ -141,7 +141,7 @@ fn a_run_resumed_on_another_device_reports_it_once() {
         let mut found = checkpoint::read(&checkpoints.path(step)).expect("a whole checkpoint");
         assert!(found.progress.device.is_some_and(|device| device.starts_with("cpu (")));
         found.progress.device = device.map(str::to_owned);
-        checkpoints.save(&found, Keep { last: 9, best: 9, whole: 2 }).expect("room on the disk");
+        checkpoints.save(&found, Keep { last: 9, best: 9, full: 2 }).expect("room on the disk");
     };
     pretend(Some("cuda (NVIDIA H200, sm_90a, driver 13.0, cuBLASLt 130100, NVRTC 13.0)"));
     let talk = resume(21);

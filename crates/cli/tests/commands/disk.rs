@@ -34,7 +34,7 @@ fn checkpoints_that_cannot_be_written_do_not_cost_the_model() {
         let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$HEEDFUL\" {training}");
         let (has_trained, talk) = script(&place, &["sh", "-c"], &limited);
         assert!(has_trained, "{talk}");
-        assert!(talk.contains("the run goes on without this checkpoint"), "{talk}");
+        assert!(talk.contains("the run continues without this checkpoint"), "{talk}");
         assert!(
             names(&place.path(&format!("{out}/checkpoints"))).iter().all(|name| !name.starts_with("step"))
         );
@@ -88,7 +88,7 @@ fn a_disk_that_fills_up_while_a_run_trains_costs_checkpoints_and_not_the_model()
         has_checkpoints() {{ test $(ls disk/run/checkpoints/step-*.safetensors 2> /dev/null | wc -l) -ge 3; }}
         waits has_checkpoints
         kill -STOP $run; cat /dev/zero > disk/filler 2> /dev/null; kill -CONT $run
-        waits grep -q "goes on without this checkpoint" talk
+        waits grep -q "continues without this checkpoint" talk
         sleep 1; touch reference
         waits test disk/run/model.safetensors -nt reference
         kill -TERM $run; wait $run; echo "status $?"
@@ -98,7 +98,10 @@ fn a_disk_that_fills_up_while_a_run_trains_costs_checkpoints_and_not_the_model()
     );
     let Some((_, talk)) = on_a_disk(&place, size, &commands) else { return };
     assert!(talk.contains("status 143") && !talk.contains("never: "), "{talk}");
-    assert!(talk.contains("the disk is full") && talk.contains("goes on without this checkpoint"), "{talk}");
+    assert!(
+        talk.contains("the disk is full") && talk.contains("continues without this checkpoint"),
+        "{talk}"
+    );
     assert_eq!(place.lines("translated").len(), 40, "{talk}");
     assert!(talk.contains("resumed"), "{talk}");
 }

@@ -174,18 +174,12 @@ fn indivisible_batches_and_separate_jobs_are_refused() {
     assert!(text(&output.stderr).contains("PMIX_RANK says that a launcher"), "{}", text(&output.stderr));
     let others = Mpi::Mpich.folder().join("lib/libmpi.so.12");
     let error = refused(Mpi::Open, 2, &training("--distributed mpi"), Some(others));
-    assert!(
-        error.contains("OMPI_COMM_WORLD_SIZE says that 2 processes were started, but each of them is alone"),
-        "{error}"
-    );
+    assert!(error.contains("OMPI_COMM_WORLD_SIZE says that 2 processes were started, but"), "{error}");
     let others = Mpi::Open.folder().join("lib/libmpi.so.40");
     let error = refused(Mpi::Mpich, 2, &training("--distributed mpi"), Some(others));
-    assert!(
-        error.contains("PMI_SIZE says that 2 processes were started, but each of them is alone"),
-        "{error}"
-    );
+    assert!(error.contains("PMI_SIZE says that 2 processes were started, but"), "{error}");
     let error = refused(Mpi::Open, 2, &training("--distributed mpi"), Some("/nowhere/libmpi.so".into()));
-    assert!(error.contains("/nowhere/libmpi.so is no MPI library that can be used"), "{error}");
+    assert!(error.contains("/nowhere/libmpi.so is not a usable MPI library"), "{error}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {
         let place = Workplace::new(800);
-        place.good(&Workplace::training("run", "--steps 60 --peak 3e-3 --encoder-layers 2 --heads 4"));
+        place.good(&Workplace::training("run", "--steps 60 --lr 3e-3 --encoder-layers 2 --heads 4"));
         place
     })
 }
@@ -122,7 +122,7 @@ fn wrong_input_is_named_and_leaves_no_file() {
         ("explain run 一 二 -o x.svg", "a picture shows one sentence, and 2 were given"),
         ("explain run 一 二 -o x.json --target a", "--target is the translation of one text"),
         ("explain run 一 -o x.svg --view grid --head 0", "remove --head and --level"),
-        ("explain run 一 -o x.svg --layer middle", "names no layer"),
+        ("explain run 一 -o x.svg --layer middle", "is not a layer"),
         (
             "explain run 一 -o x.json --without-head encoder.9.self.0",
             "the model has no head encoder.9.self.0: it has encoder.{0…1}.self.{0…3}",
@@ -195,7 +195,7 @@ fn heads_are_measured_and_compared_with_alignments() {
     place().write("far.align", "0-99\n".repeat(count).as_bytes());
     let complaint =
         place().bad("explain heads run --src valid.zh --tgt valid.en --alignments far.align --quiet");
-    assert!(complaint.contains("sentence 1: link 0-99 is beyond the sentence"), "{complaint}");
+    assert!(complaint.contains("sentence 1: link 0-99 is out of range"), "{complaint}");
 }
 
 #[test]

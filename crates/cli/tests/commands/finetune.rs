@@ -56,7 +56,11 @@ fn models_of_every_task_and_family_can_be_fine_tuned() {
         (pairs, "--vocabulary-sharing separate --tying none --output-bias true", "decoder.*"),
         (pairs, "--family recurrent --cell gru --attention hard --recurrent-norm layer", "encoder.*"),
         (pairs, "--family recurrent --encoder convolutional --attend after --score general", "*embedding*"),
-        (pairs, "--family convolutional --balance norm --taps 5 --tying target-output", "*embedding.weight"),
+        (
+            pairs,
+            "--family convolutional --balance norm --kernel-size 5 --tying target-output",
+            "*embedding.weight",
+        ),
         ("--task lm --text train.en", "--window 9 --block 24", "embedding.*"),
         ("--task lm --text train.en", "--family recurrent --block none", "embedding.*"),
         ("--task mlm --text train.en", "--norm-kind batch --surround-text true", "encoder.0.*"),
@@ -113,7 +117,7 @@ fn an_imported_model_is_fine_tuned_with_its_vocabulary_and_special_tokens() {
         let out = format!("{name}-{task}");
         let training = |out: &str, more: &str| {
             format!(
-                "train --task {task} {data} --init-from {name} --schedule constant --peak 1e-3 --seed 3 --batch-tokens 64 \
+                "train --task {task} {data} --init-from {name} --schedule constant --lr 1e-3 --seed 3 --batch-tokens 64 \
                  --compute f32 --checkpoint-every 2 --out {out} --quiet {more}"
             )
         };
@@ -180,7 +184,7 @@ fn tokens_are_added_to_vocabularies_of_all_kinds() {
     ] {
         let out = format!("{name}-more");
         let train = format!(
-            "train --task {task} {data} --init-from {name} --vocabulary-add-tokens tokens --schedule constant --peak 1e-30 --compute f32 \
+            "train --task {task} {data} --init-from {name} --vocabulary-add-tokens tokens --schedule constant --lr 1e-30 --compute f32 \
              --batch-tokens 64 --checkpoint-every 2 --steps 4 --out {out}"
         );
         let run = place.run(&train);
@@ -322,14 +326,13 @@ fn a_run_records_the_model_that_it_started_from() {
     let run = place.run("train --resume run --steps 3");
     let told = text(&run.stderr);
     assert!(
-        run.status.success()
-            && told.contains("base has another model than the one that the run started from"),
+        run.status.success() && told.contains("base is not the model that the run was started with"),
         "{told}"
     );
     // Without a checkpoint, it would start from the wrong model.
     std::fs::remove_dir_all(place.path("again/checkpoints")).expect("a folder");
     let error = place.bad("train --resume again");
-    assert!(error.contains("another model than the one that the run in again was begun with"), "{error}");
+    assert!(error.contains("not the model that the run in again was started with"), "{error}");
     std::fs::remove_dir_all(place.path("base")).expect("a folder");
     place.good("train --resume run --steps 4 --quiet");
 }

@@ -35,8 +35,8 @@ fn an_ineffective_flag_is_refused_and_nothing_is_written() {
             "--cell: model.cell is for the family recurrent; the family convolutional does",
         ),
         (
-            "--set taps=5",
-            "--set taps=5: model.taps is for the families recurrent and convolutional; the family transformer does not use it",
+            "--set kernel_size=5",
+            "--set kernel_size=5: model.kernel_size is for the families recurrent and convolutional; the family transformer does not use it",
         ),
         (
             "mine.toml",
@@ -52,8 +52,8 @@ fn an_ineffective_flag_is_refused_and_nothing_is_written() {
         ),
         ("--init-from other", "model.init_from: "),
         (
-            "--preset base --peak 0.1",
-            "--peak: training.peak is for the schedules inverse-sqrt, cosine and constant, and",
+            "--preset base --lr 0.1",
+            "--lr: training.lr is for the schedules inverse-sqrt, cosine and constant, and",
         ),
         (
             "--schedule constant --warmup 9",
@@ -112,7 +112,7 @@ fn a_classifier_from_another_model_refuses_sizes_of_its_own() {
         ("--d-model 128", "model.d_model is 128, and 64 in reader, from which the model starts"),
         (
             "--vocabulary-file v.json",
-            "vocabulary.file is for models that begin with weights of their own, and model.init_from",
+            "vocabulary.file is for models trained from scratch, and model.init_from",
         ),
         (
             "--vocabulary-size 500",

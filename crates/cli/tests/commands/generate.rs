@@ -22,7 +22,7 @@ fn running(lines: usize) -> String {
 fn training(task: &str, out: &str, more: &str) -> String {
     format!(
         "train --task {task} --text train.txt --valid-text valid.txt --preset tiny --vocabulary-size 330 \
-         --batch-tokens 256 --validation-every 20 --checkpoint-every 7 --log-every 5 --warmup 10 --peak 3e-3 \
+         --batch-tokens 256 --validation-every 20 --checkpoint-every 7 --log-every 5 --warmup 10 --lr 3e-3 \
          --out {out} {more}"
     )
 }

@@ -24,7 +24,7 @@ fn connect(address: &str) -> TcpStream {
 fn a_run_is_served_under_its_languages_until_sigterm() {
     // Trained for long enough to generate more than the most frequent token.
     let place = Workplace::new(800);
-    place.good(&Workplace::training("run", "--steps 60 --peak 3e-3"));
+    place.good(&Workplace::training("run", "--steps 60 --lr 3e-3"));
     let complaint = place.bad("serve run --port 0 --shortlist");
     assert!(complaint.contains("run: it has no shortlist: learn one with heedful shortlist"), "{complaint}");
     // So few tokens that the shortlist changes the translation.

@@ -185,7 +185,7 @@ fn a_short_run_warms_up_in_a_tenth_of_its_steps_and_warns_of_a_longer_warmup() {
     let training = |out: &str, more: &str| {
         let text =
             "--src train.zh --tgt train.en --preset tiny --vocabulary-kind character --vocabulary-size 700";
-        place.run(&format!("train {text} --batch-tokens 256 --peak 1e-3 --steps 5 --out {out} {more}"))
+        place.run(&format!("train {text} --batch-tokens 256 --lr 1e-3 --steps 5 --out {out} {more}"))
     };
     let rates = |out: &str| -> Vec<f64> {
         let records = read_metrics(&place.path(&format!("{out}/metrics.jsonl"))).expect("records");
@@ -260,7 +260,7 @@ fn a_folder_with_a_run_is_not_overwritten() {
 #[test]
 fn a_far_too_high_learning_rate_is_reported_as_divergence_and_the_last_checkpoint_is_kept() {
     let place = Workplace::new(400);
-    let error = place.bad(&Workplace::training("run", "--steps 400 --peak 1e30 --compute f32"));
+    let error = place.bad(&Workplace::training("run", "--steps 400 --lr 1e30 --compute f32"));
     assert!(error.contains("diverged at step"), "{error}");
     assert!(text(&place.read("run/report.html")).contains("diverged"));
 }

@@ -12,7 +12,7 @@ fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {
         let place = Workplace::new(800);
-        place.good(&Workplace::training("run", "--steps 60 --peak 3e-3"));
+        place.good(&Workplace::training("run", "--steps 60 --lr 3e-3"));
         place
     })
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use heedful::explain::calculator::{EXAMPLES as EXERCISES, Exercise, Keys, MaskRule};
+use heedful::explain::calculator::{EXAMPLES as EXERCISES, Exercise, ExerciseOverrides, MaskRule};
 use heedful::layers::AttentionScore;
 
 use super::explain::output::{Format, write_picture};
@@ -107,8 +107,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Arguments {
-    fn keys(&self) -> Keys {
-        Keys {
+    fn keys(&self) -> ExerciseOverrides {
+        ExerciseOverrides {
             score: self.score.as_deref().and_then(AttentionScore::from_name),
             mask: self.mask.as_deref().map(|mask| (mask == "causal").then_some(MaskRule::Causal)),
             window: self.window.map(usize::from),

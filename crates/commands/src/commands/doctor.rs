@@ -31,7 +31,7 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
                 gpu.memory() >> 30
             );
             text += &format!("driver            CUDA {major}.{minor}\n");
-            text += &format!("cuBLASLt          {}\n", gpu.products_version());
+            text += &format!("cuBLASLt          {}\n", gpu.cublaslt_version());
             text += "training          --device cuda or cpu\n";
             text += "inference         --device cuda or cpu; int8 on the CPU\n";
         }

@@ -40,7 +40,7 @@ Examples:
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.force.check_empty_folder(&arguments.output, &[&arguments.path])?;
-    if package::is_ours(&arguments.path) {
+    if package::is_heedful_package(&arguments.path) {
         let model = Package::open(&arguments.path)?.unpack(&arguments.output)?;
         if arguments.quiet.verbosity() == Verbosity::Normal {
             eprintln!("{}: {}, unpacked", arguments.output.display(), model.config.summary());

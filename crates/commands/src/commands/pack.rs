@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use heedful::tasks::folder::beside;
+use heedful::tasks::folder::read_model_file;
 use heedful::tasks::package::{self, EXAMPLES as EXAMPLES_FILE, MODEL_CARD};
 use heedful::train::examples::examples as of_model;
 
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     let verbosity = quiet.verbosity();
-    if examples.is_none() && beside(model, EXAMPLES_FILE)?.is_none() {
+    if examples.is_none() && read_model_file(model, EXAMPLES_FILE)?.is_none() {
         let texts = of_model(model);
         if verbosity == Verbosity::Normal {
             eprintln!("heedful: {}", about_examples(&texts));

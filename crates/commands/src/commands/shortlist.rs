@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn check(arguments: &Arguments, translator: &Translator) -> Result<()> {
     let name = arguments.model.display();
     ensure!(
-        translator.ensemble().takes_shortlist(),
+        translator.ensemble().supports_shortlist(),
         "{name} is not a Transformer: only Transformers support shortlists"
     );
     let Some(output) = &arguments.output else {

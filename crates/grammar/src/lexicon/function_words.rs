@@ -18,7 +18,7 @@ pub(in super::super) struct Owner {
 #[derive(Debug)]
 pub(in super::super) struct Subject {
     pub(in super::super) chinese: &'static [&'static str],
-    /// In the case of the middle of a sentence.
+    /// In the capitalization of mid-sentence.
     pub(in super::super) english: &'static str,
     pub(in super::super) be: &'static str,
 }
@@ -32,7 +32,7 @@ pub(in super::super) struct Duration {
     pub(in super::super) plural: &'static str,
 }
 
-/// An activity that fills a span of time.
+/// An activity that takes a span of time.
 #[derive(Debug)]
 pub(in super::super) struct Pastime {
     pub(in super::super) chinese: &'static str,
@@ -73,7 +73,7 @@ pub(in super::super) const NUMERALS: &[Numeral] = &[
     numeral("一百", "a hundred"),
 ];
 
-/// Two to ten, which also stand beside "these" and "my".
+/// Two to ten, which can also follow "these" and "my".
 pub(in super::super) const SMALL_NUMERALS: &[Numeral] = NUMERALS.split_at(9).0;
 
 pub(in super::super) const OWNERS: &[Owner] = &[

@@ -1,8 +1,8 @@
-//! The words, as tables. A word has one translation in every position, so that both directions are functions. The exception is
-//! *solution*, which has three: 解决方案, 解 and 溶液. The words around it decide, and there is always one that does.
+//! The lexicon. A word has one translation in every position, so that both directions are functions. The
+//! exception is *solution* with three: 解决方案, 解 and 溶液. A word next to it always decides the sense.
 //!
-//! Nouns are grouped into classes. A class defines which adjectives, verbs and places go with its nouns: an honest
-//! doctor, but no honest bicycle.
+//! Nouns are grouped into classes. A class defines which adjectives, verbs and places go with its nouns: an
+//! honest doctor, but no honest bicycle.
 
 mod function_words;
 
@@ -12,7 +12,7 @@ pub(super) use function_words::{
     DURATIONS, Duration, NUMERALS, Numeral, OWNERS, Owner, PASTIMES, SMALL_NUMERALS, SUBJECTS, Subject,
 };
 
-/// The words of `words.txt`, which says what its lines mean.
+/// The words of `words.txt`, which documents its format.
 pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     let mut lexicon = Lexicon::default();
     for line in include_str!("words.txt").lines() {
@@ -21,7 +21,7 @@ pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     lexicon
 });
 
-/// Words, and the classes of nouns that take them.
+/// Words, and the noun classes that they combine with.
 #[derive(Debug, Default)]
 pub(super) struct Lexicon {
     opinions: Vec<Opinion>,
@@ -35,7 +35,7 @@ pub(super) struct Lexicon {
 pub(super) struct Noun {
     pub(super) measure: &'static str,
     pub(super) chinese: &'static str,
-    /// Its form after a modifier of two syllables: 车 alone, 汽车 in 电动汽车.
+    /// The form after a modifier of two syllables: 车 alone, 汽车 in 电动汽车.
     pub(super) compound: &'static str,
     pub(super) singular: &'static str,
     pub(super) plural: &'static str,
@@ -68,9 +68,9 @@ pub(super) struct Verb {
 /// Whether the verb has a progressive form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aspect {
-    /// It takes time and can be wanted; with its English form in -ing.
+    /// An activity that takes time and can be wanted, with its English -ing form.
     Action(&'static str),
-    /// It happens: see, find. Used in the past only.
+    /// An event, such as see or find. Used in the past only.
     Event,
 }
 
@@ -87,31 +87,31 @@ pub(super) enum State {
 pub(super) struct Class {
     pub(super) nouns: Vec<Noun>,
     pub(super) opinions: Vec<Opinion>,
-    /// Size and age, of which a phrase has one at most. One syllable each in Chinese, beside the noun.
+    /// Sizes and ages; a phrase has at most one of them. One syllable each in Chinese, next to the noun.
     pub(super) statures: Vec<Modifier>,
     pub(super) colours: Vec<Modifier>,
-    /// Countries and kinds, of which a phrase has one at most. Part of the name in Chinese: no 的.
+    /// Countries and kinds; a phrase has at most one of them. Part of the name in Chinese, without 的.
     pub(super) kinds: Vec<Modifier>,
     pub(super) verbs: Vec<Verb>,
     pub(super) states: Vec<State>,
     pub(super) places: Vec<Modifier>,
     pub(super) role: Role,
     pub(super) senses: Senses,
-    /// How many times as often as others its nouns are drawn.
+    /// The relative frequency with which its nouns are drawn.
     pub(super) times: usize,
 }
 
 /// Whether the English nouns of a class have other translations in other classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Senses {
-    /// This one alone, or this one unless a word of another class decides otherwise.
+    /// One translation, or the default unless a word of another class decides otherwise.
     #[default]
     Usual,
-    /// Others too: a kind or a verb, which no other class of the noun has, must be beside it.
+    /// Several translations: a kind or a verb that only this class of the noun has must be next to it.
     Marked,
 }
 
-/// What a noun may be in a sentence besides an object.
+/// The roles that a noun may have besides object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Role {
     /// It can be owned and bought.
@@ -158,7 +158,7 @@ impl Lexicon {
         }
     }
 
-    /// Reads a line below that of its class.
+    /// Parses a line below that of its class.
     fn describe_class(&mut self, keyword: &str, words: &[&'static str]) {
         let class = self.classes.last_mut().expect("words.txt describes a class below its name");
         let modifiers = || chosen(&self.modifiers, words, |modifier| modifier.english);
@@ -205,12 +205,12 @@ impl Role {
     }
 }
 
-/// Both forms of a word, which are one unless a slash separates them.
+/// Both forms of a word, separated by a slash if they differ.
 fn forms(word: &'static str) -> (&'static str, &'static str) {
     word.split_once('/').unwrap_or((word, word))
 }
 
-/// Those of `all` that have these names.
+/// The items of `all` with these names.
 fn chosen<T: Copy>(all: &[T], names: &[&str], name_of: impl Fn(&T) -> &str) -> Vec<T> {
     let found = |name: &&str| all.iter().find(|word| name_of(word) == *name).copied();
     names.iter().map(|name| found(name).unwrap_or_else(|| panic!("words.txt has no {name}"))).collect()

@@ -46,7 +46,7 @@ pub fn attend_in(
     let special = model.special_tokens();
     let batch = Batch::new(&[(source.to_vec(), target.to_vec())], special.bos, special.eos)?;
     model.check(&batch)?;
-    let losses = model.params().device().fitting(|| model.loss(&batch, pass).token_losses())?;
+    let losses = model.params().device().catch_oom(|| model.loss(&batch, pass).token_losses())?;
     pass.check_masks()?;
     Ok((pass.take_attention()?, losses.into_iter().map(|loss| -f64::from(loss)).collect()))
 }

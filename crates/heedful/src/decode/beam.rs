@@ -170,7 +170,7 @@ impl Beam {
     /// lacks a phrase is ended only if nothing is finished yet and no other lacks less.
     fn end_all(&mut self, scores: &Scores<'_>) {
         let token = self.special.eos;
-        let missing = |open: &Open| self.phrases.missing(&open.progress);
+        let missing = |open: &OpenHypothesis| self.phrases.missing(&open.progress);
         let least =
             if self.finished.is_empty() { self.open.iter().map(missing).min().unwrap_or(0) } else { 0 };
         for (row, open) in self.open.iter().enumerate().filter(|(_, open)| missing(open) <= least) {

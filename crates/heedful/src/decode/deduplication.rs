@@ -28,9 +28,9 @@ pub(super) enum Lookup {
     /// No equal input is known: it must be decoded.
     New,
     /// An equal input is being decoded.
-    Waits,
+    Decoding,
     /// The result is cached.
-    Known(Vec<Hypothesis>),
+    Cached(Vec<Hypothesis>),
 }
 
 impl Deduplication {

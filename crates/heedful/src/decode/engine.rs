@@ -61,7 +61,7 @@ impl<'m, P: Strategy + ?Sized> Engine<'m, P> {
         let device = ensemble.device();
         let count = if device.is_asynchronous() { pipeline::GROUPS } else { thread_count() };
         let start = || (0..count).map(|_| ensemble.start(options)).collect::<Result<_, _>>();
-        let decodings = device.fitting(start)??;
+        let decodings = device.catch_oom(start)??;
         let capacity = options.capacity(ensemble.params());
         Ok(Engine::new(decodings, device, ensemble.precision(options).rounding(), capacity))
     }
@@ -135,7 +135,7 @@ impl<'m, P: Strategy + ?Sized> Engine<'m, P> {
     /// whose scores are not finite finishes with an error; the others continue. If the device runs out of
     /// memory, none can continue.
     pub(super) fn step(&mut self) -> Result<Vec<Outcome<P>>, OutOfMemory> {
-        self.device.fitting(|| self.step_all())
+        self.device.catch_oom(|| self.step_all())
     }
 
     fn step_all(&mut self) -> Vec<Outcome<P>> {

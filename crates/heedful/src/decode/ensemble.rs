@@ -59,7 +59,7 @@ impl<'m> Ensemble<'m> {
         let supports_it = || {
             self.start(&SearchOptions::default()).is_ok_and(|mut decoding| decoding.as_restrict().is_some())
         };
-        self.device().takes_shortlists() && supports_it()
+        self.device().supports_shortlists() && supports_it()
     }
 
     /// Checks that searches with these options can use a shortlist.
@@ -69,7 +69,7 @@ impl<'m> Ensemble<'m> {
         options: &SearchOptions,
     ) -> Result<(), DecodeError> {
         let refuse = |reason| Err(DecodeError::Shortlist { reason });
-        if !self.device().takes_shortlists() {
+        if !self.device().supports_shortlists() {
             return refuse("a GPU computes the scores of all tokens: search without it, or on the CPU");
         }
         match self.start(options)?.as_restrict() {
@@ -121,7 +121,7 @@ impl<'m> Ensemble<'m> {
         }
         if let [only] = self.members[..] {
             only.check_heads(without_heads)?;
-            return Ok(only.start_without(compute, without_heads));
+            return Ok(only.start_without_heads(compute, without_heads));
         }
         if !without_heads.is_empty() {
             let reason = "heads can be pruned from a single model only: search with one model";

@@ -9,7 +9,7 @@ use heedful_tensor::{Device, Ragged, Rounding, StepHandle, Tensor};
 use super::DecodeError;
 use super::input::SentenceId;
 use super::strategy::{ExtraScores, ScoreRequest, Scores, Strategy};
-use crate::models::{BrokenModel, Decoding, Row, Wanted};
+use crate::models::{BrokenModel, Decoding, LogitsRequest, Row};
 
 /// Sentences that one task advances.
 const SENTENCES_PER_TASK: usize = 32;
@@ -28,7 +28,7 @@ pub(super) struct Group<'m, P: ?Sized> {
     next_sentence: usize,
     rows: Vec<Row>,
     best: TopK,
-    wanted: Wanted,
+    wanted: LogitsRequest,
     /// Generated tokens: sentences with rows, summed over all steps.
     generated: usize,
 }
@@ -85,7 +85,7 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
             next_sentence: 0,
             rows: Vec::new(),
             best: TopK::default(),
-            wanted: Wanted { rounding, ..Wanted::default() },
+            wanted: LogitsRequest { rounding, ..LogitsRequest::default() },
             generated: 0,
         }
     }
@@ -133,7 +133,7 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
 
     /// Whether the sentences of another group of the same model can migrate to this one.
     pub(super) fn can_absorb(&mut self) -> bool {
-        self.decoding.as_hand_over().is_some()
+        self.decoding.as_migrate().is_some()
     }
 
     /// Migrates all sentences of another group to this one; they have rows in its next step. Neither may have
@@ -142,9 +142,9 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
         let is_idle = self.in_flight.is_none() && other.in_flight.is_none();
         assert!(is_idle, "sentences migrate while a step is in flight");
         let sentences: Vec<usize> = other.open.iter().map(|open| open.sentence).collect();
-        let (source, destination) = (other.decoding.as_hand_over(), self.decoding.as_hand_over());
+        let (source, destination) = (other.decoding.as_migrate(), self.decoding.as_migrate());
         let (source, destination) = source.zip(destination).expect("the model supports migration");
-        let first = self.device.send_step(|| destination.take_over(source.hand_over(&sentences)));
+        let first = self.device.send_step(|| destination.import_state(source.export_state(&sentences)));
         for mut open in other.open.drain(..) {
             open.first += first;
             open.sentence = self.next_sentence;
@@ -265,16 +265,16 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
     /// The union of the score requests of all strategies.
     fn gather_request(&mut self) {
         let wanted = &mut self.wanted;
-        (wanted.best, wanted.all) = (0, false);
-        wanted.others.clear();
+        (wanted.top_k, wanted.full) = (0, false);
+        wanted.extra.clear();
         for open in self.open.iter().filter(|open| open.is_encoded) {
             let ScoreRequest { top_k, extra } = open.strategy.score_request();
-            wanted.best = wanted.best.max(top_k);
+            wanted.top_k = wanted.top_k.max(top_k);
             match extra {
-                ExtraScores::All => wanted.all = true,
+                ExtraScores::All => wanted.full = true,
                 ExtraScores::Tokens(tokens) => {
                     let rows = open.first..open.first + open.strategy.rows().len();
-                    wanted.others.extend(rows.flat_map(|row| tokens.iter().map(move |&token| (row, token))));
+                    wanted.extra.extend(rows.flat_map(|row| tokens.iter().map(move |&token| (row, token))));
                 }
             }
         }

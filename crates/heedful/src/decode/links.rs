@@ -86,7 +86,7 @@ impl Links {
         model.check(&batch)?;
         let compute = options.precision([model.params()]);
         let mut pass = Pass::inference(compute).recording_role(AttentionRole::Cross);
-        model.params().device().fitting(|| model.loss(&batch, &mut pass))?;
+        model.params().device().catch_oom(|| model.loss(&batch, &mut pass))?;
         let maps = pass.take_attention()?;
         for (sequence, (source, target)) in owned.iter().enumerate() {
             if let Some(weights) = weights_of(&maps, AlignmentLayer::Sharpest, sequence) {

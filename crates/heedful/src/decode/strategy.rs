@@ -79,7 +79,7 @@ impl Scores<'_> {
     pub(super) fn log_probability(&self, row: usize, token: u32) -> f64 {
         let score = match self.logits {
             Some(logits) => logits.row(self.first + row)[token as usize],
-            None => self.best.other(self.first + row, token).expect("a requested token"),
+            None => self.best.extra(self.first + row, token).expect("a requested token"),
         };
         f64::from(score) - self.normalizer(row)
     }

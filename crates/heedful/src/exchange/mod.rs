@@ -1,13 +1,14 @@
-//! Models of other projects become models of ours, and ours theirs.
+//! Conversion of models from and to the formats of other projects.
 //!
-//! The readers and writers of their files are in [`store::formats`](crate::store::formats): names, shapes and numbers. Here is what
-//! they mean: which parameter of ours each of them is (`names`), and which configuration computes with them the same.
+//! The file formats themselves (names, shapes and values of tensors) are read and written in
+//! [`store::formats`](crate::store::formats). This module maps their tensors to heedful's parameters
+//! (`names`) and their settings to an equivalent configuration.
 
+mod feature_order;
 mod names;
 pub mod origin;
-mod stream;
 
-mod kept;
+mod embedded_settings;
 
 pub mod export;
 pub mod import;

@@ -1,30 +1,31 @@
-//! Where a model is from, and under which licence: files that go along with what is made of it.
+//! Origin and licence files of a model, which are copied to every model derived from it.
 
 use std::io;
 use std::path::Path;
 
 use crate::store::durable::{self, WriteError};
-use crate::tasks::folder::beside;
+use crate::tasks::folder::read_model_file;
 
-/// What an import writes of a model's origin.
+/// The file in which an import describes a model's origin.
 pub const ORIGIN: &str = "ORIGIN.md";
-/// Texts of licences, as projects call them.
+/// Common names of licence files.
 pub(super) const LICENCES: [&str; 3] = ["LICENSE", "LICENSE.txt", "LICENSE.md"];
 
-/// The names of all of them.
+/// The names of all origin and licence files.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     [ORIGIN].into_iter().chain(LICENCES)
 }
 
-/// Copies those that a model's folder or package has into another folder, which may be the same. A licence that is there stays.
+/// Copies the origin and licence files of a model's folder or package into another folder, which may be the
+/// same. An existing licence is not overwritten.
 pub fn copy_origin(from: &Path, to: &Path) -> Result<(), WriteError> {
     for name in names() {
         let path = to.join(name);
-        // A folder may have a licence of its own.
+        // The folder may already have its own licence.
         if name != ORIGIN && path.exists() {
             continue;
         }
-        match beside(from, name) {
+        match read_model_file(from, name) {
             Ok(Some(text)) => durable::write_bytes(&path, &text)?,
             Ok(None) => {}
             Err(error) => {
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn origin_and_licence_go_along_and_nothing_else() {
+    fn only_origin_and_licence_files_are_copied() {
         let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         for name in [ORIGIN, "LICENSE", "other"] {
             fs::write(from.path().join(name), name).expect("a file");

@@ -1,4 +1,5 @@
-//! What can be imported, and from where: `zoo.json`. Nothing here downloads: people fetch models with tools of their own.
+//! The list of models that can be imported, and where to get them: `zoo.json`. heedful itself downloads
+//! nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +7,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Zoo {
-    /// Models that were imported and compared with their originals.
+    /// Models whose import was compared with the original program.
     #[serde(rename = "model")]
     pub models: Vec<ZooModel>,
-    /// Kinds of models, each with many.
+    /// Families of models, each with many members.
     #[serde(rename = "family")]
     pub families: Vec<ZooFamily>,
 }
@@ -18,53 +19,53 @@ pub struct Zoo {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZooModel {
-    /// What it is called here.
+    /// Its name in this list.
     pub name: String,
-    /// What it is, for people.
+    /// A description for people.
     pub what: String,
-    /// The task of the model that it becomes.
+    /// The task of the imported model.
     pub task: String,
-    /// Its languages; a translator's source comes first.
+    /// Its languages; the source language of a translator comes first.
     pub languages: String,
     /// Its licence, as its authors state it.
     pub licence: String,
-    /// How much is downloaded.
+    /// Size of the download.
     pub bytes: u64,
     /// The file whose checksum is known.
     pub file: String,
-    /// What `heedful import` is given.
+    /// The argument of `heedful import`.
     pub path: String,
     /// The file's SHA-256, in hexadecimal.
     pub sha256: String,
-    /// Shell commands that leave the file below the working directory.
+    /// Shell commands that fetch the file into the working directory.
     pub fetch: Vec<String>,
 }
 
-/// Many models of one form.
+/// Many models of one kind.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZooFamily {
-    /// What they are called here.
+    /// The family's name in this list.
     pub name: String,
-    /// What they are, for people.
+    /// A description for people.
     pub what: String,
-    /// The task of the models that they become.
+    /// The task of the imported models.
     pub task: String,
     /// Their licence.
     pub licence: String,
-    /// What `heedful import` is given, with words in capitals for what is chosen.
+    /// The argument of `heedful import`, with placeholders in capitals.
     pub path: String,
-    /// A shell command that fetches one.
+    /// A shell command that fetches one model.
     pub fetch: String,
 }
 
 impl Zoo {
-    /// The list that is part of this program.
+    /// The built-in list.
     pub fn known() -> Zoo {
         serde_json::from_str(include_str!("zoo.json")).expect("the list was tested")
     }
 
-    /// The model of a name.
+    /// The model with this name.
     pub fn model(&self, name: &str) -> Option<&ZooModel> {
         self.models.iter().find(|model| model.name == name)
     }
@@ -89,11 +90,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_entry_is_whole_and_has_a_name_of_its_own() {
+    fn every_entry_is_complete_and_has_a_unique_name() {
         let zoo = Zoo::known();
         let mut names = BTreeSet::new();
         for model in &zoo.models {
-            assert!(names.insert(&model.name), "{} is there twice", model.name);
+            assert!(names.insert(&model.name), "duplicate name {}", model.name);
             let is_hexadecimal = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
             assert!(model.sha256.len() == 64 && model.sha256.chars().all(is_hexadecimal), "{}", model.name);
             assert!(model.file.starts_with(&model.path) && model.bytes > 0, "{}", model.name);
@@ -104,7 +105,7 @@ mod tests {
             );
         }
         for family in &zoo.families {
-            assert!(names.insert(&family.name), "{} is there twice", family.name);
+            assert!(names.insert(&family.name), "duplicate name {}", family.name);
             assert!(
                 crate::tasks::Task::ALL.iter().any(|task| task.to_string() == family.task),
                 "{}",

@@ -30,7 +30,7 @@ impl Explanation {
         // Every label gets its own copy of the weights.
         let copies = n_best.min(probabilities.len());
         let copies = if options.form == WeightForm::None { 0 } else { copies };
-        let weights: usize = maps.iter().map(AttentionMap::numbers).sum();
+        let weights: usize = maps.iter().map(AttentionMap::value_count).sum();
         TooManyWeights::check([ids.len(); 2], weights.saturating_mul(copies))?;
         let mut order: Vec<usize> = (0..probabilities.len()).collect();
         order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));

@@ -1,6 +1,6 @@
 //! Attention in one call, for custom models.
 
-use heedful_tensor::ops::{self, AttentionOptions, Mask, Part};
+use heedful_tensor::ops::{self, AttentionOptions, ColumnView, Mask};
 use heedful_tensor::{Ragged, Tensor};
 
 use super::{AttentionMap, AttentionRole, AttentionSite, Pass};
@@ -27,7 +27,7 @@ pub fn attention(
         weights: pass.weights(role, heads, queries, keys),
         rounding: pass.compute().precision.rounding(),
     };
-    let [q, k, v] = [q, k, v].map(|tensor| Part::whole(tensor.clone()));
+    let [q, k, v] = [q, k, v].map(|tensor| ColumnView::whole(tensor.clone()));
     let attended = ops::attention(q, k, v, queries, keys, &options);
     if let Some(weights) = attended.weights {
         let site = AttentionSite::new("attention", 0, role);

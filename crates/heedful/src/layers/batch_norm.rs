@@ -44,7 +44,12 @@ impl BatchNorm {
     /// The formula above, for training or inference depending on the pass.
     pub fn forward(&self, x: &Tensor, pass: &mut Pass) -> Tensor {
         if !pass.is_training() {
-            return ops::batch_norm_by(x, self.running.each_ref(), [&self.gamma, &self.beta], self.epsilon);
+            return ops::batch_norm_with_statistics(
+                x,
+                self.running.each_ref(),
+                [&self.gamma, &self.beta],
+                self.epsilon,
+            );
         }
         let found = ops::batch_norm(x, &self.gamma, &self.beta, self.epsilon);
         let unbiased = x.rows() as f32 / (x.rows() - 1).max(1) as f32;
@@ -81,7 +86,7 @@ impl BatchStatistics {
     /// rejected the step's update.
     pub fn apply_on_gpu(&self, guard: &Guard) {
         for (running, batch) in self.pairs() {
-            ops::follow_statistic(running, batch, MOMENTUM, guard);
+            ops::update_running_statistic(running, batch, MOMENTUM, guard);
         }
     }
 

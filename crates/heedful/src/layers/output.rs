@@ -37,6 +37,6 @@ impl OutputProjection {
 
     /// Logits in f32 for inference.
     pub fn scores(&self, states: &Tensor, pass: &Pass) -> Tensor {
-        ops::project_wide(states, self.projection(), pass.compute())
+        ops::project_f32_out(states, self.projection(), pass.compute())
     }
 }

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use heedful_tensor::ops::{self, CrossEntropyOptions, Mask, Weights};
+use heedful_tensor::ops::{self, CrossEntropyOptions, Mask, ReturnWeights};
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Precision, Ragged, Tensor, tape};
 
@@ -210,16 +210,22 @@ impl Pass {
 
     /// Runs `work`; at inference without recording on the tape.
     pub fn within<R>(&mut self, work: impl FnOnce(&mut Pass) -> R) -> R {
-        if self.random.is_some() { work(self) } else { tape::paused(|| work(self)) }
+        if self.random.is_some() { work(self) } else { tape::no_grad(|| work(self)) }
     }
 
     /// Which weights an attention layer with `heads` heads must return. A layer that would exceed the limit
     /// is not recorded, which [`Pass::take_attention`] reports.
     #[doc(hidden)]
-    pub fn weights(&mut self, role: AttentionRole, heads: usize, queries: &Ragged, keys: &Ragged) -> Weights {
+    pub fn weights(
+        &mut self,
+        role: AttentionRole,
+        heads: usize,
+        queries: &Ragged,
+        keys: &Ragged,
+    ) -> ReturnWeights {
         self.recording
             .as_mut()
-            .map_or(Weights::Discard, |recording| recording.weights(role, heads, queries, keys))
+            .map_or(ReturnWeights::None, |recording| recording.weights(role, heads, queries, keys))
     }
 
     /// Records the weights of one attention layer, if this pass is recording.

@@ -11,7 +11,7 @@
 //! `R_k` does not depend on `pos`, so "k tokens back" is one fixed linear map, which attention can learn. Learned
 //! positions are a table instead, whose size limits the length of a sequence.
 
-use heedful_tensor::ops::Waves;
+use heedful_tensor::ops::SinusoidLayout;
 use heedful_tensor::{Init, Param, Params, ops};
 use serde::{Deserialize, Serialize};
 
@@ -47,10 +47,10 @@ pub enum Halves {
 
 impl Halves {
     /// The layout of a row.
-    pub fn waves(self) -> Waves {
+    pub fn waves(self) -> SinusoidLayout {
         match self {
-            Halves::MarianMt => Waves::Halves,
-            Halves::Marian | Halves::OpenNmt => Waves::ClosedHalves,
+            Halves::MarianMt => SinusoidLayout::Halves,
+            Halves::Marian | Halves::OpenNmt => SinusoidLayout::HalvesInclusive,
         }
     }
 
@@ -105,7 +105,7 @@ impl PositionalEncoding {
     /// As an argument of the embedding operation.
     pub fn for_operation(&self) -> ops::Positions<'_> {
         match self {
-            PositionalEncoding::Sinusoidal => ops::Positions::Sinusoidal(Waves::Pairs),
+            PositionalEncoding::Sinusoidal => ops::Positions::Sinusoidal(SinusoidLayout::Interleaved),
             PositionalEncoding::Halves(halves) => ops::Positions::Sinusoidal(halves.waves()),
             PositionalEncoding::Learned(table) => ops::Positions::Learned(table),
             PositionalEncoding::None => ops::Positions::None,

@@ -1,7 +1,7 @@
 //! The attention weights that a pass records, and their limit.
 
 use heedful_tensor::Ragged;
-use heedful_tensor::ops::Weights;
+use heedful_tensor::ops::ReturnWeights;
 
 use super::{AttentionMap, AttentionRole};
 
@@ -73,9 +73,9 @@ impl Recording {
         heads: usize,
         queries: &Ragged,
         keys: &Ragged,
-    ) -> Weights {
+    ) -> ReturnWeights {
         if self.role.is_some_and(|recorded| recorded != role) {
-            return Weights::Discard;
+            return ReturnWeights::None;
         }
         let first = self.rows == RecordedRows::First;
         let rows = |queries: usize| if first { queries.min(1) } else { queries };
@@ -85,12 +85,12 @@ impl Recording {
         if self.weights > MAX_WEIGHTS {
             let (queries, keys) = (queries.longest(), keys.longest());
             self.overflow.get_or_insert(TooManyWeights { queries, keys, weights: self.weights });
-            return Weights::Discard;
+            return ReturnWeights::None;
         }
         match (self.rows, self.values) {
-            (RecordedRows::First, _) => Weights::First,
-            (RecordedRows::All, RecordedValues::Weights) => Weights::Keep,
-            (RecordedRows::All, RecordedValues::WeightsAndScores) => Weights::Scored,
+            (RecordedRows::First, _) => ReturnWeights::FirstQuery,
+            (RecordedRows::All, RecordedValues::Weights) => ReturnWeights::All,
+            (RecordedRows::All, RecordedValues::WeightsAndScores) => ReturnWeights::WithScores,
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
     fn more_weights_than_the_limit_are_an_error_and_not_an_allocation() {
         let long = Ragged::from_lengths([60_000]);
         let mut pass = Pass::inference(DType::F32).recording();
-        assert_eq!(pass.weights(AttentionRole::Cross, 8, &long, &long), Weights::Discard);
+        assert_eq!(pass.weights(AttentionRole::Cross, 8, &long, &long), ReturnWeights::None);
         let error = pass.take_attention().expect_err("too many");
         assert_eq!(error, TooManyWeights { queries: 60_000, keys: 60_000, weights: 28_800_000_000 });
         assert!(error.to_string().contains("shorter text"), "{error}");
@@ -128,18 +128,18 @@ mod tests {
         let some = Ragged::from_lengths([4096]);
         assert_eq!(
             [0; 3].map(|_| pass.weights(AttentionRole::Cross, 2, &some, &some)),
-            [Weights::Keep, Weights::Keep, Weights::Discard]
+            [ReturnWeights::All, ReturnWeights::All, ReturnWeights::None]
         );
         let mut scored = Pass::inference(DType::F32).recording_scores();
         assert_eq!(
             [0; 2].map(|_| scored.weights(AttentionRole::Cross, 2, &some, &some)),
-            [Weights::Scored, Weights::Discard]
+            [ReturnWeights::WithScores, ReturnWeights::None]
         );
         let mut first = Pass::inference(DType::F32).recording_first_queries();
-        assert_eq!(first.weights(AttentionRole::Cross, 8, &long, &long), Weights::First);
+        assert_eq!(first.weights(AttentionRole::Cross, 8, &long, &long), ReturnWeights::FirstQuery);
         assert_eq!(
             Pass::inference(DType::F32).weights(AttentionRole::Cross, 8, &long, &long),
-            Weights::Discard
+            ReturnWeights::None
         );
     }
 }

@@ -85,7 +85,9 @@ impl Scorer {
 
     /// Queries as [`ops::attend_rows`] takes them (f32). No gradient flows back.
     pub fn queries(&self, states: &Tensor, pass: &Pass) -> Tensor {
-        self.query.as_ref().map_or_else(|| states.clone(), |query| ops::times(states, query, pass.compute()))
+        self.query
+            .as_ref()
+            .map_or_else(|| states.clone(), |query| ops::matmul_f32_out(states, query, pass.compute()))
     }
 
     /// Queries as [`ops::attend_tokens`] takes them (f32), with their gradient.

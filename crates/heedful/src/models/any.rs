@@ -10,14 +10,14 @@ use crate::registry::for_each_family;
 
 macro_rules! families {
     ($($(#[$doc:meta])* $module:ident: $Family:ident = $name:literal,)+) => {
-        /// What an encoder-decoder is made of, whichever family it is of.
+        /// The configuration of an encoder-decoder of any family.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "family")]
         pub enum EncoderDecoderConfig {
             $($(#[$doc])* #[serde(rename = $name)] $Family(super::$module::EncoderDecoder),)+
         }
 
-        /// What an encoder is made of, whichever family it is of.
+        /// The configuration of an encoder of any family.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "family")]
         pub enum EncoderConfig {
@@ -25,7 +25,7 @@ macro_rules! families {
         }
 
         impl Recipe {
-            /// Chooses a family, with the values that it starts from.
+            /// Selects a family and sets its defaults.
             pub fn start_from_family(&mut self, family: Family) {
                 self.model.family = family;
                 match family {
@@ -35,14 +35,14 @@ macro_rules! families {
         }
 
         impl EncoderDecoderConfig {
-            /// The keys that a family reads of those that not every run does.
+            /// The optional recipe keys that a family uses.
             pub(crate) fn keys(family: Family) -> &'static [&'static str] {
                 match family {
                     $(Family::$Family => <super::$module::EncoderDecoder as EncoderDecoderFamily>::KEYS,)+
                 }
             }
 
-            /// What a recipe describes, for vocabularies of these sizes (source, target).
+            /// The configuration that a recipe describes, for vocabularies of these sizes (source, target).
             pub fn from_recipe(recipe: &Recipe, vocabularies: [usize; 2]) -> EncoderDecoderConfig {
                 match recipe.model.family {
                     $(Family::$Family => EncoderDecoderConfig::$Family(
@@ -51,7 +51,7 @@ macro_rules! families {
                 }
             }
 
-            /// Sets the keys of the architecture in a recipe to this one's.
+            /// Sets the architecture keys of a recipe to the values of this configuration.
             pub(crate) fn describe(&self, recipe: &mut Recipe) {
                 recipe.model.family = self.family();
                 match self {
@@ -66,21 +66,21 @@ macro_rules! families {
                 }
             }
 
-            /// Whether this can be built; if not, the error says what to change.
+            /// Checks that a model can be built from this; if not, the error says what to change.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::validate(config),)+
                 }
             }
 
-            /// A fresh model; `seed` decides its first values.
+            /// A new model; `seed` determines its initial parameters.
             pub fn build(&self, seed: u64) -> Result<Box<dyn Generate>, ConfigError> {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::build(config, seed),)+
                 }
             }
 
-            /// The model in a few words.
+            /// A one-line description of the model.
             pub fn summary(&self) -> String {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::summary(config),)+
@@ -89,14 +89,14 @@ macro_rules! families {
         }
 
         impl EncoderConfig {
-            /// The keys that a family reads of those that not every run does.
+            /// The optional recipe keys that a family uses.
             pub(crate) fn keys(family: Family) -> &'static [&'static str] {
                 match family {
                     $(Family::$Family => <super::$module::Encoder as EncoderFamily>::KEYS,)+
                 }
             }
 
-            /// What a recipe describes, for a vocabulary of this size.
+            /// The configuration that a recipe describes, for a vocabulary of this size.
             pub fn from_recipe(recipe: &Recipe, vocabulary: usize) -> EncoderConfig {
                 match recipe.model.family {
                     $(Family::$Family => EncoderConfig::$Family(
@@ -105,7 +105,7 @@ macro_rules! families {
                 }
             }
 
-            /// Sets the keys of the architecture in a recipe to this one's.
+            /// Sets the architecture keys of a recipe to the values of this configuration.
             pub(crate) fn describe(&self, recipe: &mut Recipe) {
                 recipe.model.family = self.family();
                 match self {
@@ -113,7 +113,7 @@ macro_rules! families {
                 }
             }
 
-            /// Whether this can be built; if not, the error says what to change.
+            /// Checks that a model can be built from this; if not, the error says what to change.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self {
                     $(EncoderConfig::$Family(config) => EncoderFamily::validate(config),)+
@@ -127,14 +127,14 @@ macro_rules! families {
                 }
             }
 
-            /// Announces the encoder's parameters.
+            /// Builds the encoder and registers its parameters.
             pub fn build(&self, params: &Params) -> Result<Box<dyn Encode>, ConfigError> {
                 match self {
                     $(EncoderConfig::$Family(config) => EncoderFamily::build(config, params),)+
                 }
             }
 
-            /// The encoder in a few words.
+            /// A one-line description of the encoder.
             pub fn summary(&self) -> String {
                 match self {
                     $(EncoderConfig::$Family(config) => EncoderFamily::summary(config),)+

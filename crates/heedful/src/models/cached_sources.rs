@@ -1,56 +1,57 @@
-//! The keys and values of the sources of a decoding, once for all hypotheses and steps.
+//! The cross-attention KV cache: keys and values of the sources, computed once for all hypotheses and steps.
 //!
-//! In the host's memory they stay where they were computed. On a GPU those of all sentences lie in one table for each layer: a
-//! step then reads from the same places as the one before, and can be replayed.
+//! In host memory the tensors stay where they were computed. On a GPU each layer has one table with the keys
+//! and values of all sentences, so that every step reads from the same addresses and its CUDA graph can be
+//! replayed.
 
 use std::ops::Range;
 
-use heedful_tensor::ops::{self, KeyLists, KeyValueRows, KeyValueStore, Seen};
+use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore, KvIndices, KvView};
 use heedful_tensor::{DType, Device, Ragged, Tensor};
 
-use super::row_space::RowSpace;
+use super::row_allocator::RowAllocator;
 use super::sources::Sources;
 use crate::models::Row;
 
 /// Keys and values of all source tokens, for each layer.
 pub(crate) enum CachedSources {
-    /// Of each group that was read together.
+    /// One list of tensors for each group of sentences that was encoded together.
     OnHost(Sources<Vec<Tensor>>),
-    OnGpu(Tables),
+    OnGpu(GpuTables),
 }
 
 /// The tables of all layers, which have the same rows.
-pub(crate) struct Tables {
+pub(crate) struct GpuTables {
     layers: Vec<KeyValueStore>,
-    space: RowSpace,
-    /// The rows of each group.
+    allocator: RowAllocator,
+    /// The table rows of each group.
     sources: Sources<Range<usize>>,
-    /// What the rows of the current step see.
-    seen: Option<KeyLists>,
+    /// The source keys that each row of the current step attends to.
+    view: Option<KvIndices>,
 }
 
 impl CachedSources {
-    /// Without any sentence.
+    /// An empty cache.
     pub(crate) fn new(device: Device, dtype: DType, layers: usize, width: usize) -> CachedSources {
         if !device.has_own_memory() {
             return CachedSources::OnHost(Sources::new());
         }
-        CachedSources::OnGpu(Tables {
+        CachedSources::OnGpu(GpuTables {
             layers: (0..layers).map(|_| KeyValueStore::new(device, dtype, width)).collect(),
-            space: RowSpace::default(),
+            allocator: RowAllocator::default(),
             sources: Sources::new(),
-            seen: None,
+            view: None,
         })
     }
 
-    /// Adds sentences that were read together, with the keys and values of their tokens for each layer.
+    /// Adds sentences that were encoded together, with the keys and values of their tokens for each layer.
     pub(crate) fn add(&mut self, key_values: Vec<Tensor>, sequences: &Ragged) {
         match self {
             CachedSources::OnHost(sources) => sources.add(key_values, sequences),
-            CachedSources::OnGpu(Tables { layers, space, sources, .. }) => {
-                let rows = space.take(sequences.tokens());
+            CachedSources::OnGpu(GpuTables { layers, allocator, sources, .. }) => {
+                let rows = allocator.allocate(sequences.tokens());
                 for (layer, key_values) in layers.iter_mut().zip(&key_values) {
-                    layer.reserve(space.capacity());
+                    layer.reserve(allocator.capacity());
                     layer.write_from(key_values, rows.start);
                 }
                 sources.add(rows, sequences);
@@ -58,32 +59,33 @@ impl CachedSources {
         }
     }
 
-    /// For each layer a copy of the keys and values of some sentences, which are not finished, and how many tokens each has.
+    /// Copies the keys and values of some unfinished sentences, one tensor for each layer, and returns their
+    /// lengths.
     pub(crate) fn copied(&self, sentences: &[usize]) -> (Vec<Tensor>, Ragged) {
         match self {
             CachedSources::OnHost(sources) => {
-                let places: Vec<_> = sentences.iter().map(|&sentence| sources.of(sentence)).collect();
+                let ranges: Vec<_> = sentences.iter().map(|&sentence| sources.of(sentence)).collect();
                 let of_layer = |layer: usize| {
-                    let copied = places.iter().map(|(key_values, rows)| {
+                    let copied = ranges.iter().map(|(key_values, rows)| {
                         ops::gather_rows(&key_values[layer], &rows.clone().collect::<Vec<_>>())
                     });
                     let copied: Vec<Tensor> = copied.collect();
                     ops::concat_rows(&copied.iter().collect::<Vec<_>>())
                 };
-                let layers = places.first().map_or(0, |(key_values, _)| key_values.len());
-                let sequences = Ragged::from_lengths(places.iter().map(|(_, rows)| rows.len()));
+                let layers = ranges.first().map_or(0, |(key_values, _)| key_values.len());
+                let sequences = Ragged::from_lengths(ranges.iter().map(|(_, rows)| rows.len()));
                 ((0..layers).map(of_layer).collect(), sequences)
             }
-            CachedSources::OnGpu(Tables { layers, sources, .. }) => {
-                let ranges = || sentences.iter().map(|&sentence| rows_of(sources, sentence));
-                let rows: Vec<usize> = ranges().flatten().collect();
-                let sequences = Ragged::from_lengths(ranges().map(|range| range.len()));
+            CachedSources::OnGpu(GpuTables { layers, sources, .. }) => {
+                let rows_of_sentences = || sentences.iter().map(|&sentence| rows_of(sources, sentence));
+                let rows: Vec<usize> = rows_of_sentences().flatten().collect();
+                let sequences = Ragged::from_lengths(rows_of_sentences().map(|range| range.len()));
                 (layers.iter().map(|layer| layer.copied(&rows)).collect(), sequences)
             }
         }
     }
 
-    /// Whether a sentence was read and is not finished.
+    /// Whether a sentence was added and is not finished.
     pub(crate) fn contains(&self, sentence: usize) -> bool {
         match self {
             CachedSources::OnHost(sources) => sources.contains(sentence),
@@ -91,44 +93,44 @@ impl CachedSources {
         }
     }
 
-    /// Begins a step that computes `filled` rows, of which these are the first: frees the sentences that are finished.
-    pub(crate) fn begin_step(&mut self, rows: &[Row], filled: usize) {
+    /// Begins a step of these rows, padded to `padded_rows`: frees the sentences that are finished.
+    pub(crate) fn begin_step(&mut self, rows: &[Row], padded_rows: usize) {
         match self {
-            CachedSources::OnHost(sources) => drop(sources.forget_finished(rows)),
-            CachedSources::OnGpu(Tables { space, sources, seen, .. }) => {
-                sources.forget_finished(rows).into_iter().for_each(|freed| space.give_back(freed));
+            CachedSources::OnHost(sources) => drop(sources.release_finished(rows)),
+            CachedSources::OnGpu(GpuTables { allocator, sources, view, .. }) => {
+                sources.release_finished(rows).into_iter().for_each(|freed| allocator.release(freed));
                 let range_of = |row: &Row| rows_of(sources, row.sentence);
-                let none = std::iter::repeat_n(0..0, filled - rows.len());
-                *seen = Some(KeyLists::of_ranges(rows.iter().map(range_of).chain(none)));
+                let padding = std::iter::repeat_n(0..0, padded_rows - rows.len());
+                *view = Some(KvIndices::from_ranges(rows.iter().map(range_of).chain(padding)));
             }
         }
     }
 
-    /// What the rows of the step attend to in a layer.
-    pub(crate) fn seen(&self, layer: usize, rows: &[Row]) -> Seen<'_> {
+    /// The keys and values that each row of the step attends to in a layer.
+    pub(crate) fn view(&self, layer: usize, rows: &[Row]) -> KvView<'_> {
         match self {
             CachedSources::OnHost(sources) => {
                 let source_of = |row: &Row| {
                     let (key_values, rows) = sources.of(row.sentence);
                     KeyValueRows::Range(key_values[layer].array(), rows)
                 };
-                Seen::Each(rows.iter().map(source_of).collect())
+                KvView::PerQuery(rows.iter().map(source_of).collect())
             }
-            CachedSources::OnGpu(Tables { layers, seen, .. }) => {
-                Seen::Listed(layers[layer].array(), seen.as_ref().expect("a step has begun"))
+            CachedSources::OnGpu(GpuTables { layers, view, .. }) => {
+                KvView::Indexed(layers[layer].array(), view.as_ref().expect("a step has begun"))
             }
         }
     }
 
-    /// The step is over, and with it what was given to the GPU for it.
+    /// Ends the step: frees the GPU buffers that belong to it.
     pub(crate) fn end_step(&mut self) {
         if let CachedSources::OnGpu(tables) = self {
-            tables.seen = None;
+            tables.view = None;
         }
     }
 }
 
-/// The rows of a sentence in the tables.
+/// The table rows of a sentence.
 fn rows_of(sources: &Sources<Range<usize>>, sentence: usize) -> Range<usize> {
     let (group, rows) = sources.of(sentence);
     group.start + rows.start..group.start + rows.end

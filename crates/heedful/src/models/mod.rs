@@ -1,12 +1,13 @@
-//! Encoders, decoders and encoder-decoders, in three families. What a model is trained for is defined by the
-//! [tasks](crate::tasks), not here.
+//! Encoders, decoders and encoder-decoders in three families. The [tasks](crate::tasks) define what a model
+//! is trained for.
 //!
-//! 1. [`Model`], [`Generate`], [`Label`] and [`Encode`] are the abilities of models.
-//! 2. [`transformer`] is "Attention Is All You Need", section 3. [`recurrent`] networks are what it replaced,
-//!    [`convolution`] was proposed between them.
+//! 1. [`Model`], [`Generate`], [`Label`] and [`Encode`] are the traits that models implement.
+//! 2. [`transformer`] is "Attention Is All You Need", section 3; [`recurrent`] networks (seq2seq) and
+//! [`convolution`] (ConvS2S)
+//!    preceded it.
 //! 3. [`EncoderDecoderConfig`] and [`EncoderConfig`] configure a model of any family.
 
-mod hand_over;
+mod migrate;
 
 mod model;
 
@@ -17,7 +18,7 @@ pub(crate) mod family;
 pub(crate) mod sources;
 
 pub(crate) mod cached_sources;
-pub(crate) mod row_space;
+pub(crate) mod row_allocator;
 
 pub mod convolution;
 pub mod recurrent;
@@ -29,6 +30,6 @@ pub use crate::layers::{HeadError, HeadName};
 pub use any::{EncoderConfig, EncoderDecoderConfig};
 pub use config::ConfigError;
 pub(crate) use device::default_precision;
-pub use device::{ChosenDevice, DeviceChoice, PlaceError};
-pub use hand_over::{HandOver, HandedOver};
-pub use model::{BrokenModel, Decoding, Encode, Generate, Label, Model, Restrict, Row, Wanted};
+pub use device::{ChosenDevice, DeviceChoice, PlacementError};
+pub use migrate::{DecoderState, Migrate};
+pub use model::{BrokenModel, Decoding, Encode, Generate, Label, LogitsRequest, Model, Restrict, Row};

@@ -1,22 +1,23 @@
-//! The abilities of models, as traits. The trainer, the search and the rest know a model only by these traits, so each is
-//! written once for all models, and what a model cannot do does not compile.
+//! The traits of models. The trainer and the search use models only through these traits, so they are written
+//! once for all models, and using an ability that a model lacks does not compile.
 //!
 //! ```text
 //! Model       params, check, loss            every model: it can be trained
 //! Generate    start → read → step → step …   a decoder: it predicts token after token
 //! Label       label_scores                   a classifier
-//! Encode      encode                         part of a model: one vector for each token of a text
+//! Encode      encode                         an encoder: one vector for each token of a text
 //! ```
 //!
-//! A decoding step takes the newest token of every hypothesis and returns the logits of the next one. Hypotheses are rows;
-//! each names the row of the previous step that it continues, so a search may drop, keep and duplicate them.
+//! A decoding step takes the newest token of every hypothesis and returns the logits of the next one.
+//! Hypotheses are rows; each row names its parent row in the previous step, so a search can drop, keep and
+//! duplicate hypotheses.
 
 use std::sync::Arc;
 
 use heedful_tensor::ops::{self, CrossEntropy, TopK};
 use heedful_tensor::{Params, Precision, Ragged, Rounding, Tensor};
 
-use super::hand_over::HandOver;
+use super::migrate::Migrate;
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
 use crate::layers::{HeadError, HeadName, Pass};
@@ -26,10 +27,11 @@ pub trait Model: Send + Sync {
     /// Its parameters.
     fn params(&self) -> &Params;
 
-    /// Whether the batch fits the model: known tokens, and sequences that are not too long.
+    /// Checks that the batch fits the model: all tokens are in the vocabulary, no sequence is too long.
     fn check(&self, batch: &Batch) -> Result<(), BatchError>;
 
-    /// The cross entropy of the batch's targets. A recording pass afterwards holds all attention weights.
+    /// The cross entropy of the batch's targets. If `pass` records attention, it holds all attention weights
+    /// afterwards.
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy;
 
     /// The number of predictions that [`Model::loss`] averages over.
@@ -37,7 +39,7 @@ pub trait Model: Send + Sync {
         batch.target_tokens()
     }
 
-    /// The tokens that its texts begin and end with, and others that stand for no text.
+    /// The special tokens of its vocabularies (begin, end, mask …).
     fn special_tokens(&self) -> SpecialTokens {
         SpecialTokens::default()
     }
@@ -45,42 +47,42 @@ pub trait Model: Send + Sync {
 
 /// A model that generates a target from a source, token by token: a translation, or the continuation of a prompt.
 pub trait Generate: Model {
-    /// Whether it can read these sources, which are laid end to end.
+    /// Checks that it can read these sources, which are concatenated.
     fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError>;
 
     /// Maximum number of tokens of a target, with `<bos>` and without `<eos>`; `None` for no limit.
     fn longest_target(&self) -> Option<usize>;
 
-    /// Starts decoding, with matrix products in this type and no sentence yet.
+    /// Starts decoding without sentences, with matrix products in this precision.
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_>;
 
-    /// Every attention head that it can run without; none where there are no heads.
+    /// Every attention head that can be masked out; empty if the model has none.
     fn heads(&self) -> Vec<HeadName> {
         Vec::new()
     }
 
-    /// Whether it can run without these heads.
+    /// Checks that these heads can be masked out.
     fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
         if heads.is_empty() { Ok(()) } else { Err(HeadError::NoHeads) }
     }
 
-    /// As [`Generate::start`], with the output of these heads set to zero. The model has [checked](Generate::check_heads)
-    /// them.
+    /// As [`Generate::start`], with the output of these heads set to zero. The heads must have passed
+    /// [`Generate::check_heads`].
     ///
     /// # Panics
-    /// If it has no heads.
-    fn start_without(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
-        assert!(heads.is_empty(), "start_without: a model without heads");
+    /// If the model has no heads.
+    fn start_without_heads(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
+        assert!(heads.is_empty(), "start_without_heads: the model has no heads");
         self.start(compute)
     }
 }
 
 /// A classifier: a score for every label of every text.
 pub trait Label: Model {
-    /// Whether it can read these texts, which are laid end to end.
+    /// Checks that it can read these texts, which are concatenated.
     fn check_text(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError>;
 
-    /// texts × labels (f32).
+    /// Scores (f32) of shape texts × labels.
     fn label_scores(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor;
 }
 
@@ -92,95 +94,99 @@ pub trait Encode: Send + Sync {
     /// Maximum number of tokens of a text; `None` for no limit.
     fn longest_text(&self) -> Option<usize>;
 
-    /// What it reads around a text, which its caller puts there.
+    /// The special tokens that the caller must add around a text.
     fn special_tokens(&self) -> SpecialTokens {
         SpecialTokens::default()
     }
 
-    /// Whether it can read these texts, which are laid end to end.
+    /// Checks that it can read these texts, which are concatenated.
     fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError>;
 
     /// One vector for each token: tokens × width.
     fn encode(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor;
 
-    /// The last of the vectors of each text: sequences × width.
+    /// The vector of each text's last token: sequences × width.
     fn last(&self, states: &Tensor, sequences: &Ragged) -> Tensor {
         let last: Vec<usize> = sequences.ranges().map(|range| range.end - 1).collect();
         ops::gather_rows(states, &last)
     }
 }
 
-/// The state of decoding: the encoded sources, and the past of every hypothesis.
+/// The state of decoding: the encoded sources, and the past (KV cache or recurrent state) of every
+/// hypothesis.
 ///
-/// The scores of a row depend on its sentence and its past alone, to the bit, and on no other row.
+/// The scores of a row depend only on its sentence and its past: they are bit-identical whatever other rows
+/// are in the batch.
 pub trait Decoding: Send {
-    /// Encodes more sources, laid end to end, which the model has checked. Sentences are numbered from 0 in the order in
-    /// which they are read.
+    /// Encodes more sources, which are concatenated and must have passed [`Generate::check_source`].
+    /// Sentences are numbered from 0 in the order in which they are read.
     fn read(&mut self, source: &[u32], sequences: &Ragged);
 
-    /// Reads on in sources that take many steps, a slice at a time, so that other sentences need not wait for all of them.
+    /// Chunked prefill: reads the next chunk of sources that take many steps, so that other sentences need
+    /// not wait for all of them.
     fn read_on(&mut self) {}
 
-    /// Whether all of a sentence's source is read: it has no rows before.
+    /// Whether a sentence's whole source has been read. Until then the sentence must have no rows.
     fn is_read(&self, _sentence: usize) -> bool {
         true
     }
 
-    /// Forgets a sentence that is cancelled before it had rows.
+    /// Frees a sentence that is cancelled before it had rows.
     fn forget(&mut self, _sentence: usize) {}
 
-    /// Its ability to restrict sentences to some of the target tokens, if it has it.
+    /// This decoding as [`Restrict`], if it supports vocabulary shortlists.
     fn as_restrict(&mut self) -> Option<&mut dyn Restrict> {
         None
     }
 
-    /// Its ability to give sentences to another decoding and to take some, if it has it.
-    fn as_hand_over(&mut self) -> Option<&mut dyn HandOver> {
+    /// This decoding as [`Migrate`], if its sentences can move to another decoding.
+    fn as_migrate(&mut self) -> Option<&mut dyn Migrate> {
         None
     }
 
-    /// Appends a token to each row's past: rows × vocabulary logits (f32) of the next token. A sentence that had rows in an
-    /// earlier step and has none in this one is finished: its state may be freed.
+    /// Appends a token to each row and returns the logits (f32) of the next token: rows × vocabulary. A
+    /// sentence that had rows in an earlier step and has none in this one is finished; its state may be
+    /// freed.
     fn step(&mut self, rows: &[Row]) -> Tensor;
 
-    /// As [`Decoding::step`] for a search that wants no more than it says: its best tokens go to `best`. Returns the logits if
-    /// all are wanted, or they were computed anyway.
-    fn step_for(&mut self, rows: &[Row], wanted: &Wanted, best: &mut TopK) -> Option<Tensor> {
-        wanted.find_in(self.step(rows), best)
+    /// As [`Decoding::step`] for a search that needs only part of the logits: the top-k tokens go to `best`.
+    /// Returns the logits if all are requested, or if they are in memory anyway.
+    fn step_for(&mut self, rows: &[Row], request: &LogitsRequest, best: &mut TopK) -> Option<Tensor> {
+        request.select(self.step(rows), best)
     }
 }
 
-/// A decoding that computes the scores of some target tokens only.
+/// A decoding that can compute the scores of a shortlist of target tokens only.
 pub trait Restrict {
-    /// How many target tokens there are.
+    /// Size of the target vocabulary.
     fn vocabulary(&self) -> usize;
 
-    /// From now on only these tokens, which are sorted, have scores in the rows of a sentence that was read and had no rows yet;
-    /// the others have −∞. Either all sentences of a decoding are restricted or none.
+    /// Restricts a sentence, which was read and had no rows yet, to these tokens, which must be sorted; all
+    /// others get the score −∞. Either all sentences of a decoding are restricted or none.
     fn restrict(&mut self, sentence: usize, tokens: Vec<u32>);
 }
 
-/// What a search wants of the logits of a step.
+/// The part of a step's logits that a search needs.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// How many of each row's best tokens.
-    pub best: usize,
-    /// The logits of tokens besides them, by row.
-    pub others: Vec<(usize, u32)>,
-    /// Whether the logits of all tokens are wanted.
-    pub all: bool,
+pub struct LogitsRequest {
+    /// How many of the best tokens of each row.
+    pub top_k: usize,
+    /// Further tokens whose logits are needed, as (row, token), in order of rows.
+    pub extra: Vec<(usize, u32)>,
+    /// Whether the logits of all tokens are needed.
+    pub full: bool,
     /// How sums are rounded.
     pub rounding: Rounding,
 }
 
-impl Wanted {
-    /// Finds what is wanted in logits. Returns them if all are wanted, or they are at hand.
-    pub(crate) fn find_in(&self, logits: Tensor, best: &mut TopK) -> Option<Tensor> {
+impl LogitsRequest {
+    /// Selects the requested tokens. Returns the logits if all are requested, or if they are in host memory.
+    pub(crate) fn select(&self, logits: Tensor, best: &mut TopK) -> Option<Tensor> {
         if logits.device().has_own_memory() {
-            best.find_and(&logits, self.best, &self.others, self.rounding);
-            return self.all.then_some(logits);
+            best.find_with_extra(&logits, self.top_k, &self.extra, self.rounding);
+            return self.full.then_some(logits);
         }
-        best.find(&logits, self.best, self.rounding);
+        best.find(&logits, self.top_k, self.rounding);
         Some(logits)
     }
 }
@@ -254,8 +260,8 @@ macro_rules! forward_to_inner {
                 (**self).check_heads(heads)
             }
 
-            fn start_without(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
-                (**self).start_without(compute, heads)
+            fn start_without_heads(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
+                (**self).start_without_heads(compute, heads)
             }
         }
     };

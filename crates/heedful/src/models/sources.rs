@@ -1,7 +1,7 @@
-//! The encoded sources of a decoding, kept until their last hypothesis is finished.
+//! The encoded sources of a decoding, each kept until its last hypothesis is finished.
 //!
-//! Sentences are read in groups, and the memory of a group (keys and values, encoder states) has one row for each of its
-//! tokens. Each sentence has a range of rows; a group is freed when its last sentence is finished.
+//! Sentences are encoded in groups. The memory of a group (keys and values, encoder states) has one row for
+//! each token; each sentence has a range of these rows. A group is freed when its last sentence is finished.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,51 +10,52 @@ use heedful_tensor::Ragged;
 
 use crate::models::Row;
 
-/// Sentences by number, with a `Memory` for each group that was read together.
+/// Sentences by number, with one `Memory` for each group that was encoded together.
 pub(crate) struct Sources<Memory> {
-    /// From number `first` on; those that are finished are gone.
+    /// The sentences from number `first` on; `None` for finished ones.
     sentences: VecDeque<Option<Entry>>,
     first: usize,
     steps: usize,
     groups: Vec<Option<Group<Memory>>>,
 }
 
-/// Where the memory of a sentence lies.
+/// Where a sentence lies in its group's memory.
 struct Entry {
     group: usize,
-    /// Counted from 0 within the group.
+    /// Index within the group.
     number: usize,
     rows: Range<usize>,
-    /// The latest step in which it had rows: sentences that have not started are kept.
+    /// The latest step in which it had rows; `None` if it has not started (it is kept then).
     latest: Option<usize>,
 }
 
-/// Sentences that were read together.
+/// Sentences that were encoded together.
 struct Group<Memory> {
     memory: Memory,
-    open: usize,
+    unfinished: usize,
 }
 
 impl<Memory> Sources<Memory> {
-    /// Without any sentence.
+    /// No sentences.
     pub(crate) fn new() -> Sources<Memory> {
         Sources { sentences: VecDeque::new(), first: 0, steps: 0, groups: Vec::new() }
     }
 
-    /// Adds sentences that were read together.
+    /// Adds sentences that were encoded together.
     pub(crate) fn add(&mut self, memory: Memory, sequences: &Ragged) {
         let group = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
         if group == self.groups.len() {
             self.groups.push(None);
         }
-        self.groups[group] = Some(Group { memory, open: sequences.sequences() });
+        self.groups[group] = Some(Group { memory, unfinished: sequences.sequences() });
         for (number, rows) in sequences.ranges().enumerate() {
             self.sentences.push_back(Some(Entry { group, number, rows, latest: None }));
         }
     }
 
-    /// Frees finished sentences, and marks those that have started. Returns the memories that no sentence needs any more.
-    pub(crate) fn forget_finished(&mut self, rows: &[Row]) -> Vec<Memory> {
+    /// Begins a step with these rows: frees the sentences that are finished. Returns the memories of groups
+    /// without unfinished sentences.
+    pub(crate) fn release_finished(&mut self, rows: &[Row]) -> Vec<Memory> {
         self.steps += 1;
         for row in rows {
             if let Some(entry) = &mut self.sentences[row.sentence - self.first] {
@@ -66,8 +67,8 @@ impl<Memory> Sources<Memory> {
             let is_finished = |entry: &&mut Entry| entry.latest.is_some_and(|latest| latest < self.steps);
             let Some(entry) = sentence.as_mut().filter(is_finished) else { continue };
             if let Some(group) = &mut groups[entry.group] {
-                group.open -= 1;
-                if group.open == 0 {
+                group.unfinished -= 1;
+                if group.unfinished == 0 {
                     freed.extend(groups[entry.group].take().map(|group| group.memory));
                 }
             }
@@ -80,7 +81,7 @@ impl<Memory> Sources<Memory> {
         freed
     }
 
-    /// Whether a sentence was read and is not finished.
+    /// Whether a sentence was added and is not finished.
     pub(crate) fn contains(&self, sentence: usize) -> bool {
         self.entry(sentence).is_some()
     }
@@ -88,19 +89,19 @@ impl<Memory> Sources<Memory> {
     /// The memory of a sentence's group, and the sentence's rows in it.
     ///
     /// # Panics
-    /// If the sentence was not read, or is finished.
+    /// If the sentence was not added, or is finished.
     pub(crate) fn of(&self, sentence: usize) -> (&Memory, Range<usize>) {
-        let entry = self.entry(sentence).expect("a sentence that was read and is not finished");
-        let group = self.groups[entry.group].as_ref().expect("an open sentence keeps its group");
+        let entry = self.entry(sentence).expect("a sentence that was added and is not finished");
+        let group = self.groups[entry.group].as_ref().expect("an unfinished sentence keeps its group");
         (&group.memory, entry.rows.clone())
     }
 
-    /// The sentence's number within its group, for memories with one row for each sentence.
+    /// The sentence's index within its group, for memories with one row for each sentence.
     ///
     /// # Panics
-    /// If the sentence was not read, or is finished.
-    pub(crate) fn number_in_group(&self, sentence: usize) -> usize {
-        self.entry(sentence).expect("a sentence that was read and is not finished").number
+    /// If the sentence was not added, or is finished.
+    pub(crate) fn index_in_group(&self, sentence: usize) -> usize {
+        self.entry(sentence).expect("a sentence that was added and is not finished").number
     }
 
     fn entry(&self, sentence: usize) -> Option<&Entry> {
@@ -118,14 +119,14 @@ mod tests {
         let row = |sentence| Row { sentence, parent: None, token: 1 };
         sources.add("first", &Ragged::from_lengths([2, 3]));
         assert_eq!(sources.of(1), (&"first", 2..5));
-        assert_eq!(sources.number_in_group(1), 1);
-        assert!(sources.forget_finished(&[row(0), row(1)]).is_empty());
-        assert!(sources.forget_finished(&[row(1)]).is_empty());
+        assert_eq!(sources.index_in_group(1), 1);
+        assert!(sources.release_finished(&[row(0), row(1)]).is_empty());
+        assert!(sources.release_finished(&[row(1)]).is_empty());
         assert_eq!(sources.of(1), (&"first", 2..5));
         sources.add("second", &Ragged::from_lengths([4]));
         // Sentence 2 has not started: it is kept.
-        assert_eq!(sources.forget_finished(&[]), ["first"]);
-        assert_eq!((sources.of(2), sources.number_in_group(2)), ((&"second", 0..4), 0));
+        assert_eq!(sources.release_finished(&[]), ["first"]);
+        assert_eq!((sources.of(2), sources.index_in_group(2)), ((&"second", 0..4), 0));
         sources.add("third", &Ragged::from_lengths([1]));
         assert_eq!((sources.of(3), sources.groups.len()), ((&"third", 0..1), 2));
     }

@@ -122,11 +122,8 @@ fn write_bar(svg: &mut String, bar: &Bar, y: f64, left: f64, x: impl Fn(f64) -> 
             x(high)
         );
     }
-    let _ = write!(
-        svg,
-        r#"<text x="{after}" dx="5" y="{text}" fill="currentColor">{}</text>"#,
-        human(bar.value)
-    );
+    let _ =
+        write!(svg, r#"<text x="{after}" dx="5" y="{text}" fill="currentColor">{}</text>"#, human(bar.value));
 }
 
 #[cfg(test)]
@@ -148,7 +145,9 @@ mod tests {
         assert!(svg.contains("a &lt; b") && svg.contains("2 threads"), "{svg}");
         let ends: Vec<f64> = svg
             .split("fill=\"var(--line-1")
-            .filter_map(|before| before.rsplit_once('H')?.0.rsplit_once('H')?.1.split('v').next()?.parse().ok())
+            .filter_map(|before| {
+                before.rsplit_once('H')?.0.rsplit_once('H')?.1.split('v').next()?.parse().ok()
+            })
             .collect();
         let starts = 0.65 * FONT_SIZE + 8.0;
         assert!((ends[0] - starts - 2.0 * (ends[1] - starts)).abs() < 0.2, "{ends:?}");

@@ -1,9 +1,9 @@
-//! Keys whose values are names.
+//! The enums of keys whose values are names.
 
 use std::fmt;
 
 use heedful_tensor::DType;
-use heedful_tensor::ops::{Activation, Cell, Decayed, Direction};
+use heedful_tensor::ops::{Activation, Cell, Direction, WeightDecayScope};
 use serde::{Deserialize, Serialize};
 
 use super::Literal;
@@ -56,7 +56,7 @@ macro_rules! families {
 
 macro_rules! tasks {
     ($($(#[$doc:meta])* $module:ident: $Task:ident = $name:literal,)+) => {
-        /// What a model is trained for.
+        /// The task of a model.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum Task {
             #[default]
@@ -99,16 +99,17 @@ pub enum AttentionKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttentionOrder {
-    /// Before the step: the query is the state before it, the context enters the step (Bahdanau et al., 2015).
+    /// Before the step: the query is the state before it, the context enters the step (Bahdanau et al.,
+    /// 2015).
     #[default]
     Before,
     /// After the step: the query is the new state, the context joins it in the readout (Luong et al., 2015).
     After,
-    /// After the step, and the readout is given to the next step beside its token: Luong's input feeding.
+    /// After the step; the readout is also an input of the next step: Luong's input feeding.
     Feeding,
 }
 
-/// In which directions a stack reads.
+/// The directions of a recurrent encoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Directions {
@@ -129,7 +130,7 @@ impl Directions {
     }
 }
 
-/// What is applied to the output of every recurrent layer.
+/// The norm over the output of every recurrent layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecurrentNorm {
     /// Nothing.
@@ -139,18 +140,18 @@ pub enum RecurrentNorm {
     Layer,
 }
 
-/// What keeps the variance of a residual sum constant.
+/// The normalization of residual sums, which keeps their variance constant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Balance {
-    /// `(x + y) √½`, as in the paper: if both parts have unit variance, so has the sum.
+    /// `(x + y) √½`, as in the paper: if both terms have unit variance, so does the sum.
     #[default]
     Scale,
     /// `LayerNorm(x + y)`.
     Norm,
 }
 
-/// What follows a convolution.
+/// The activation after a convolution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConvolutionKind {
@@ -170,7 +171,7 @@ impl fmt::Display for ConvolutionKind {
     }
 }
 
-/// What reads the source of a recurrent decoder.
+/// The encoder of a recurrent decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EncoderKind {
     /// Recurrent layers.
@@ -180,12 +181,12 @@ pub enum EncoderKind {
     Convolutional,
 }
 
-/// The shape of the learning rate; [`crate::train::Schedule`] has the formulas.
+/// The learning rate schedule; [`crate::train::Schedule`] has the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleKind {
     /// The schedule of the paper.
     Noam,
-    /// The same curve, with its peak given.
+    /// The same curve with a given peak.
     InverseSqrt,
     /// Half a cosine after the warmup.
     Cosine,
@@ -193,16 +194,16 @@ pub enum ScheduleKind {
     Constant,
 }
 
-/// How positions are encoded.
+/// The position encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PositionKind {
     /// Sines and cosines.
     Sinusoidal,
-    /// Sines before cosines, as MarianMT has them.
+    /// Sines before cosines, as in MarianMT.
     MarianMt,
-    /// Sines before cosines, as Marian has them.
+    /// Sines before cosines, as in Marian.
     Marian,
-    /// Sines before cosines, as OpenNMT has them.
+    /// Sines before cosines, as in OpenNMT.
     OpenNmt,
     /// A learned table.
     Learned,
@@ -210,7 +211,7 @@ pub enum PositionKind {
     None,
 }
 
-/// How a token of a Transformer's decoder learns of those before it.
+/// The autoregressive layer of a Transformer decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DecoderLayer {
@@ -222,7 +223,7 @@ pub enum DecoderLayer {
 }
 
 impl DecoderLayer {
-    /// Whether it is what models had before there was a choice.
+    /// Whether it is the default.
     pub(crate) fn is_attention(&self) -> bool {
         *self == DecoderLayer::Attention
     }
@@ -240,7 +241,7 @@ pub enum BestBy {
     Accuracy,
 }
 
-/// How a text becomes one vector.
+/// How token vectors are pooled into one vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pooling {
@@ -249,11 +250,11 @@ pub enum Pooling {
     Attention,
     /// The vector of a `<bos>` before the text.
     First,
-    /// The vector of the last token; where a network reads in both directions, the last state of each.
+    /// The vector of the last token; for a bidirectional network, the last state of each direction.
     Last,
     /// The mean of its tokens' vectors.
     Mean,
-    /// The largest of each component of its tokens' vectors.
+    /// The elementwise maximum of its tokens' vectors.
     Max,
 }
 
@@ -268,7 +269,7 @@ pub enum Averaging {
     Last,
 }
 
-/// Which of the checkpoints that are kept have the state of the optimizer.
+/// Which of the kept checkpoints have the optimizer state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptState {
     /// The latest: two while a run trains, one when it has finished.
@@ -293,7 +294,7 @@ choices!(ConvolutionKind { "gated" => ConvolutionKind::Gated, "relu" => Convolut
 choices!(EncoderKind { "recurrent" => EncoderKind::Recurrent, "convolutional" => EncoderKind::Convolutional });
 choices!(Balance { "scale" => Balance::Scale, "norm" => Balance::Norm });
 choices!(Directions { "forward" => Directions::Forward, "both" => Directions::Both });
-choices!(Decayed { "matrices" => Decayed::Matrices, "all" => Decayed::All });
+choices!(WeightDecayScope { "matrices" => WeightDecayScope::Matrices, "all" => WeightDecayScope::All });
 choices!(Cell { "simple" => Cell::Simple, "gru" => Cell::Gru, "lstm" => Cell::Lstm });
 choices!(VocabularyKind {
     "bpe" => VocabularyKind::Bpe, "unigram" => VocabularyKind::Unigram, "word" => VocabularyKind::Word,

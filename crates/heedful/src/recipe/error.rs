@@ -1,4 +1,4 @@
-//! What can be wrong with a recipe.
+//! Errors in recipes.
 
 use std::fmt;
 use std::io;
@@ -38,12 +38,12 @@ pub enum RecipeError {
         location: Location,
         /// The key, `training.dropout`.
         key: String,
-        /// What it must be, and what it is.
+        /// The expected value, and the actual one.
         message: String,
     },
-    /// Values that nothing reads.
+    /// Values of unused keys.
     #[error("{}", .0.iter().map(|(location, why)| format!("{location}: {why}")).collect::<Vec<_>>().join("\n"))]
-    Unread(Vec<(Location, String)>),
+    Unused(Vec<(Location, String)>),
     /// The model cannot be built.
     #[error("the recipe's model cannot be built: {0}")]
     Model(Box<dyn std::error::Error + Send + Sync>),
@@ -54,7 +54,7 @@ pub enum RecipeError {
 
 impl crate::error::Cause for RecipeError {}
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A line of a recipe file.

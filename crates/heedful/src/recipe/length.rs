@@ -1,8 +1,8 @@
-//! Defaults that follow the length of a run: the keys of [`Recipe::open`], which nobody set.
+//! Defaults that depend on the length of a run: the keys of [`Recipe::automatic`], which were not set.
 //!
 //! ```text
 //! training.warmup     at most a tenth of the steps
-//! training.factor     noam's peak stays: it is proportional to factor · warmup^-0.5
+//! training.factor     keeps noam's peak, which is proportional to factor · warmup^-0.5
 //! validation.every    at most a tenth of the steps
 //! checkpoint.every    at most a tenth of the steps
 //! output.log_every    at most a twentieth of the steps
@@ -14,9 +14,9 @@ const TENTH: u64 = 10;
 const TWENTIETH: u64 = 20;
 
 impl Recipe {
-    /// The keys that a run chooses by its length, unless they are set: by `training.steps`, or else by what fits into
-    /// `training.time`.
-    pub const FITTED: [&'static str; 6] = [
+    /// The keys that depend on the length of the run unless they are set: on `training.steps`, or else on the
+    /// steps that fit into `training.time`.
+    pub const AUTOMATIC_KEYS: [&'static str; 6] = [
         "training.steps",
         "training.warmup",
         "training.factor",
@@ -25,32 +25,33 @@ impl Recipe {
         "output.log_every",
     ];
 
-    /// Whether the run has a time and no number of steps: then it measures how many fit.
+    /// Whether the run has a time limit and no number of steps: then it measures how many steps fit.
     #[doc(hidden)]
-    pub(crate) fn fits_time(&self) -> bool {
-        self.open.contains(&"training.steps")
+    pub(crate) fn has_only_time_limit(&self) -> bool {
+        self.automatic.contains(&"training.steps")
     }
 
-    /// Sets the open keys to what suits a run of this many steps; none of them grows.
-    pub(crate) fn fit(&mut self, steps: u64) {
-        let Recipe { training, validation, checkpoint, output, open, .. } = self;
-        let fit = |path: &'static str, value: &mut u64, parts: u64| {
-            if open.contains(&path) {
+    /// Lowers the automatic keys to suit a run of this many steps; never raises them.
+    pub(crate) fn scale_to_steps(&mut self, steps: u64) {
+        let Recipe { training, validation, checkpoint, output, automatic, .. } = self;
+        let limit_to_part = |path: &'static str, value: &mut u64, parts: u64| {
+            if automatic.contains(&path) {
                 *value = (*value).min((steps / parts).max(1));
             }
         };
         let before = training.warmup.max(1);
-        fit("training.warmup", &mut training.warmup, TENTH);
-        fit("validation.every", &mut validation.every, TENTH);
-        fit("checkpoint.every", &mut checkpoint.every, TENTH);
-        fit("output.log_every", &mut output.log_every, TWENTIETH);
-        if open.contains(&"training.factor") {
+        limit_to_part("training.warmup", &mut training.warmup, TENTH);
+        limit_to_part("validation.every", &mut validation.every, TENTH);
+        limit_to_part("checkpoint.every", &mut checkpoint.every, TENTH);
+        limit_to_part("output.log_every", &mut output.log_every, TWENTIETH);
+        if automatic.contains(&"training.factor") {
             training.factor *= (training.warmup as f64 / before as f64).sqrt();
         }
     }
 
-    /// Says of a warmup that is longer than the run of this many steps, how far the learning rate gets.
-    pub(crate) fn endless_warmup(&self, steps: u64) -> Option<String> {
+    /// A warning if the warmup is longer than a run of this many steps, with the share of the peak that the
+    /// learning rate reaches.
+    pub(crate) fn unfinished_warmup_warning(&self, steps: u64) -> Option<String> {
         let warmup = self.training.warmup;
         if self.training.schedule == ScheduleKind::Constant || warmup <= steps {
             return None;
@@ -68,17 +69,17 @@ mod tests {
     use super::*;
     use crate::recipe::Preset;
 
-    fn fitted(preset: Preset, steps: u64, open: &[&'static str]) -> Recipe {
+    fn fitted(preset: Preset, steps: u64, automatic: &[&'static str]) -> Recipe {
         let mut recipe = Recipe::preset(preset);
         recipe.training.steps = Some(steps);
-        recipe.open = open.to_vec();
-        recipe.fit(steps);
+        recipe.automatic = automatic.to_vec();
+        recipe.scale_to_steps(steps);
         recipe
     }
 
     #[test]
-    fn short_runs_have_shorter_defaults_and_long_ones_those_of_the_preset() {
-        let open = &Recipe::FITTED[1..];
+    fn short_runs_have_smaller_defaults_and_long_runs_those_of_the_preset() {
+        let automatic = &Recipe::AUTOMATIC_KEYS[1..];
         let values = |recipe: &Recipe| {
             (
                 recipe.training.warmup,
@@ -87,39 +88,40 @@ mod tests {
                 recipe.output.log_every,
             )
         };
-        for (steps, wanted) in [
+        for (steps, expected) in [
             (1, (1, 1, 1, 1)),
             (5, (1, 1, 1, 1)),
             (400, (40, 40, 40, 20)),
             (8000, (800, 500, 800, 50)),
             (50_000, (2000, 500, 1000, 50)),
         ] {
-            assert_eq!(values(&fitted(Preset::Small, steps, open)), wanted, "{steps}");
+            assert_eq!(values(&fitted(Preset::Small, steps, automatic)), expected, "{steps}");
         }
         assert_eq!(values(&fitted(Preset::Small, 400, &["validation.every"])), (2000, 40, 1000, 50));
         for preset in [Preset::Tiny, Preset::Small, Preset::Iwslt, Preset::Base, Preset::Big] {
             let whole = Recipe::preset(preset);
-            let again = fitted(preset, whole.training.steps.expect("a number of steps"), open);
-            assert_eq!(Recipe { open: Vec::new(), ..again }, whole);
+            let again = fitted(preset, whole.training.steps.expect("a number of steps"), automatic);
+            assert_eq!(Recipe { automatic: Vec::new(), ..again }, whole);
         }
     }
 
     #[test]
     fn noam_keeps_its_peak_in_a_short_run() {
-        let [long, short] = [100_000, 500].map(|steps| fitted(Preset::Base, steps, &Recipe::FITTED[1..]));
+        let [long, short] =
+            [100_000, 500].map(|steps| fitted(Preset::Base, steps, &Recipe::AUTOMATIC_KEYS[1..]));
         let peak = |recipe: &Recipe| recipe.training.factor * (recipe.training.warmup as f64).powf(-0.5);
         assert_eq!(short.training.warmup, 50);
         assert!((peak(&short) / peak(&long) - 1.0).abs() < 1e-9);
     }
 
     #[test]
-    fn a_warmup_that_is_longer_than_the_run_is_told() {
-        let told = |steps| Recipe::default().endless_warmup(steps);
-        assert!(told(5).expect("2000 are more than 5").contains("to 0.250 % of its peak"));
-        assert!(told(1999).is_some() && told(2000).is_none(), "the last of 2000 steps has the peak");
+    fn a_warmup_longer_than_the_run_gives_a_warning() {
+        let warning = |steps| Recipe::default().unfinished_warmup_warning(steps);
+        assert!(warning(5).expect("2000 are more than 5").contains("to 0.250 % of its peak"));
+        assert!(warning(1999).is_some() && warning(2000).is_none(), "the last of 2000 steps has the peak");
         let mut constant = Recipe::default();
         constant.training.schedule = ScheduleKind::Constant;
-        assert_eq!(constant.endless_warmup(5), None);
-        assert_eq!(fitted(Preset::Small, 1, &["training.warmup"]).endless_warmup(1), None);
+        assert_eq!(constant.unfinished_warmup_warning(5), None);
+        assert_eq!(fitted(Preset::Small, 1, &["training.warmup"]).unfinished_warmup_warning(1), None);
     }
 }

@@ -1,9 +1,9 @@
-//! The largest numbers that a recipe may have. Most of them only keep arithmetic and loops within reason: whether a model fits
-//! into the memory of the machine is checked when a run begins (`train/run/memory.rs`).
+//! Upper limits of the numbers in a recipe. Most only prevent overflows and endless loops: whether a model
+//! fits into the memory of the machine is checked when a run begins (`train/run/memory.rs`).
 
 use super::{Literal, Recipe, RecipeError, find_key};
 
-const MOST: [(&str, i64); 19] = [
+const UPPER_LIMITS: [(&str, i64); 19] = [
     ("data.block", 1_000_000),
     ("vocabulary.size", 10_000_000),
     ("model.d_model", 1_000_000),
@@ -16,7 +16,7 @@ const MOST: [(&str, i64); 19] = [
     ("model.d_encoder", 1_000_000),
     ("model.max_positions", 10_000_000),
     ("model.score_width", 1_000_000),
-    ("model.taps", 1_001),
+    ("model.kernel_size", 1_001),
     ("model.dilation", 1_000_000),
     ("training.batch_tokens", 100_000_000),
     ("training.accumulate", 1_000_000),
@@ -26,9 +26,9 @@ const MOST: [(&str, i64); 19] = [
 ];
 
 impl Recipe {
-    /// Whether no number is larger than any use has for it.
+    /// Checks that no number exceeds its limit.
     pub(crate) fn check_limits(&self) -> Result<(), RecipeError> {
-        for (path, most) in MOST {
+        for (path, most) in UPPER_LIMITS {
             let key = find_key(path).expect("a test finds every key of the list");
             if let Literal::Integer(value) = key.value(self)
                 && value > most
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_limit_names_a_key_and_refuses_more() {
-        for (path, most) in MOST {
+    fn every_limit_names_a_key_and_rejects_larger_values() {
+        for (path, most) in UPPER_LIMITS {
             let key = find_key(path).expect("a key");
             let mut recipe = Recipe::default();
             (key.set)(&mut recipe, &Literal::Integer(most)).expect("a whole number");

@@ -1,11 +1,11 @@
-//! A value as it is written in a recipe or on the command line.
+//! A value in a recipe or on the command line, before type checking.
 
 use std::fmt;
 
 use serde::Serialize;
 use toml::de::{DeTable, DeValue};
 
-/// A value whose key has not checked it yet.
+/// A value that was not checked against its key yet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Literal {
@@ -33,7 +33,7 @@ impl Literal {
         parsed.unwrap_or_else(|| Literal::Text(text.to_owned()))
     }
 
-    /// The value of a TOML key; an error names what it is instead of a value.
+    /// The value of a TOML key; the error names the type that was found instead.
     pub(super) fn from_toml(value: &DeValue<'_>) -> Result<Literal, &'static str> {
         match value {
             DeValue::String(text) => Ok(Literal::Text(text.to_string())),
@@ -60,7 +60,7 @@ impl fmt::Display for Literal {
         match self {
             Literal::Boolean(value) => write!(f, "{value}"),
             Literal::Integer(value) => write!(f, "{value}"),
-            // Debug writes the point or the exponent without which TOML would read an integer.
+            // Debug always prints a point or an exponent, so that TOML does not parse an integer.
             Literal::Float(value) => write!(f, "{value:?}"),
             Literal::Text(text) => quote(text, f),
             Literal::List(values) => {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_printed_value_is_parsed_as_the_same() {
+    fn values_round_trip_through_printing() {
         for literal in [
             Literal::Float(1e-9),
             Literal::Float(3.0),

@@ -1,4 +1,4 @@
-//! Recipes: all settings of a training run, in one readable file.
+//! Recipes: all settings of a training run in one readable file.
 //!
 //! ```toml
 //! [data]
@@ -9,9 +9,9 @@
 //! dropout = 0.3
 //! ```
 //!
-//! [`keys`](SECTIONS) declares each key once. A value comes from the preset unless the recipe file, a flag or `--set`
-//! overrides it, in this order ([`Overrides`]). How families and tasks use the values is defined in their folders
-//! (`models/*/recipe.rs`, `tasks/*/recipe.rs`).
+//! [`keys`](SECTIONS) declares each key once. Values come from the preset, and are overridden by the recipe
+//! file, flags and `--set`, in this order ([`Overrides`]). The folders of families and tasks define how the
+//! values are used (`models/*/recipe.rs`, `tasks/*/recipe.rs`).
 
 mod choices;
 mod error;
@@ -61,7 +61,7 @@ impl Recipe {
         SECTIONS.iter().flat_map(|section| section.keys)
     }
 
-    /// The keys of the section `data` that name files, with those files; none of the lists is empty.
+    /// The keys of the section `data` that name files, with their non-empty lists of files.
     #[doc(hidden)]
     pub(crate) fn named_files(&self) -> impl Iterator<Item = (&'static Key, Vec<Literal>)> {
         let keys = Recipe::keys().filter(|key| key.section == "data");
@@ -71,7 +71,7 @@ impl Recipe {
         })
     }
 
-    /// How positions are encoded.
+    /// The position encoding.
     #[doc(hidden)]
     pub fn positions(&self) -> Positions {
         match self.model.positions {
@@ -84,7 +84,7 @@ impl Recipe {
         }
     }
 
-    /// Sets the keys that [`Recipe::positions`] reads.
+    /// Sets the keys of the position encoding.
     pub(crate) fn set_positions(&mut self, positions: Positions) {
         self.model.positions = match positions {
             Positions::Sinusoidal => PositionKind::Sinusoidal,
@@ -99,14 +99,15 @@ impl Recipe {
         };
     }
 
-    /// A hash of all settings that determine the weights: two runs with the same fingerprint, on the same data and
-    /// instruction set, have the same weights at every step. Limits of the run, checkpoints and outputs play no part.
+    /// A hash of all settings that determine the weights: two runs with the same fingerprint, data and
+    /// instruction set have the same weights at every step. Run limits, checkpoints and outputs are not
+    /// included.
     pub fn fingerprint(&self) -> String {
-        let decides = |key: &&Key| match (key.section, key.name) {
+        let is_included = |key: &&Key| match (key.section, key.name) {
             ("training", "steps") => self.training.schedule == ScheduleKind::Cosine,
             ("training", "time") => false,
-            // Where these play no part, or are as they were, runs of versions that do not know them keep their
-            // fingerprints.
+            // Keys added in later versions are included only if they have an effect, so that older runs keep
+            // their fingerprints.
             ("model", "norm_kind") => !self.model.norm_kind.is_layer(),
             ("model", "output_bias") => self.model.output_bias,
             ("model", "scale_embeddings") => !self.model.scale_embeddings,
@@ -124,13 +125,16 @@ impl Recipe {
             (section, _) => ["data", "vocabulary", "model", "training"].contains(&section),
         };
         let mut text = String::new();
-        for key in Recipe::keys().filter(decides) {
-            writeln!(text, "{} = {}", key.path(), key.value(self)).expect("a string takes everything");
+        for key in Recipe::keys().filter(is_included) {
+            // Under the names that the keys had first, so that older runs keep their fingerprints.
+            let name = key.former_name().unwrap_or(key.name);
+            writeln!(text, "{}.{name} = {}", key.section, key.value(self))
+                .expect("a string takes everything");
         }
         format!("{:016x}", XxHash3_64::oneshot(text.as_bytes()))
     }
 
-    /// The keys in which two recipes differ, with both values.
+    /// The keys whose values differ between two recipes, with both values.
     #[doc(hidden)]
     pub(crate) fn differences(&self, other: &Recipe) -> Vec<(&'static Key, Literal, Literal)> {
         let both = |key: &'static Key| (key, key.value(self), key.value(other));
@@ -138,7 +142,7 @@ impl Recipe {
     }
 }
 
-/// The f64 with the same decimal form as this f32: 0.1, not 0.10000000149.
+/// The f64 with the same shortest decimal representation as this f32: 0.1, not 0.10000000149.
 pub(crate) fn in_decimals(value: f32) -> f64 {
     value.to_string().parse().expect("a number is written as one")
 }

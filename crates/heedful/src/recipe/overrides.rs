@@ -1,4 +1,4 @@
-//! The values of a recipe: from the preset, a file, flags and `--set`; each overrides the ones before it.
+//! The values of a recipe from the preset, a file, flags and `--set`, in order of increasing precedence.
 
 use std::fs;
 use std::ops::Range;
@@ -11,20 +11,20 @@ use super::{BestBy, Family, Key, Literal, Recipe, RecipeError, SECTIONS, Schedul
 use crate::data::tokenizer::Sharing;
 use crate::layers::Tying;
 
-/// Values that override a preset, in the order in which they were given: the last value of a key counts.
+/// Values that override a preset, in the order in which they were given: the last value of a key wins.
 #[derive(Debug, Default)]
 pub struct Overrides {
     assignments: Vec<Assignment>,
     author: Author,
 }
 
-/// Who wrote values.
+/// The author of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Author {
-    /// A user: a value that nothing reads is an error.
+    /// A user: setting an unused key is an error.
     #[default]
     User,
-    /// The program, for example in the folder of a run: a value that nothing reads is dropped.
+    /// The program, for example in the folder of a run: values of unused keys are dropped.
     Program,
 }
 
@@ -36,7 +36,7 @@ struct Assignment {
     author: Author,
 }
 
-/// A recipe and how it came about.
+/// A recipe with the keys that a user set.
 pub(crate) struct Applied {
     pub(crate) recipe: Recipe,
     /// The keys that a user set.
@@ -49,7 +49,7 @@ impl Overrides {
         Overrides::default()
     }
 
-    /// Says who wrote the values that are added from here on.
+    /// Sets the author of the values added from now on.
     pub fn written_by(&mut self, author: Author) {
         self.author = author;
     }
@@ -74,13 +74,15 @@ impl Overrides {
         for (name, value) in table.get_ref() {
             let section = name.get_ref();
             let unknown = |message| RecipeError::Unknown { location: location(name.span()), message };
-            let Some(keys) = value.get_ref().as_table() else { return Err(unknown(outside(section))) };
+            let Some(keys) = value.get_ref().as_table() else {
+                return Err(unknown(key_outside_section(section)));
+            };
             if !SECTIONS.iter().any(|known| known.name == section.as_ref()) {
                 return Err(unknown(unknown_section(section)));
             }
             for (name, value) in keys {
                 let path = format!("{section}.{}", name.get_ref());
-                // Every recipe of a run from before α was named so has it, and nothing is half of no α.
+                // Old recipes have this key, with half of α; `none` still means `none`.
                 if path == "training.r_drop" && value.get_ref().as_str() == Some("none") {
                     continue;
                 }
@@ -97,7 +99,7 @@ impl Overrides {
         Ok(())
     }
 
-    /// Adds a flag with its values; several only if the key is [`Key::many`].
+    /// Adds a flag with its values; more than one only if the key is [`Key::many`].
     pub fn flag(&mut self, key: &'static Key, values: &[String]) {
         let value = match values {
             [one] => key.typed(one),
@@ -132,67 +134,68 @@ impl Overrides {
         self.assignments.push(Assignment { key, value, location, author: self.author });
     }
 
-    /// Applies the values to the preset that they name. `start` sets the defaults of the family and the task; it is given a
-    /// recipe that names both. `why_unread` says why nothing reads a key; such a value is dropped, and if a user wrote it,
-    /// it is an error.
+    /// Applies the values to their preset. `start` sets the defaults of the family and task in the recipe.
+    /// `why_unused` explains why a key is unused; the values of such keys are dropped, or are an error if a
+    /// user set them.
     pub(crate) fn over_preset(
         &self,
         start: impl Fn(&mut Recipe),
-        why_unread: impl Fn(&Key, &Location, &Recipe) -> Option<String>,
+        why_unused: impl Fn(&Key, &Location, &Recipe) -> Option<String>,
     ) -> Result<Applied, RecipeError> {
         // Every value is checked, even if a later one replaces it.
-        let whole = self.applied(&start, |_| true)?;
+        let with_all = self.applied(&start, |_| true)?;
         let reason = |assignment: &Assignment, recipe: &Recipe| {
-            why_unread(assignment.key, &assignment.location, recipe)
+            why_unused(assignment.key, &assignment.location, recipe)
         };
-        // A value that nothing reads leaves no other one without effect.
-        let read = self.applied(&start, |assignment| reason(assignment, &whole).is_none())?;
+        // An unused key does not make other keys ineffective.
+        let without_unused = self.applied(&start, |assignment| reason(assignment, &with_all).is_none())?;
         let complaints = self.assignments.iter().filter(|assignment| assignment.author == Author::User);
-        let complaints: Vec<(&Assignment, String)> =
-            complaints.filter_map(|assignment| Some((assignment, reason(assignment, &read)?))).collect();
+        let complaints: Vec<(&Assignment, String)> = complaints
+            .filter_map(|assignment| Some((assignment, reason(assignment, &without_unused)?)))
+            .collect();
         if !complaints.is_empty() {
-            // A flag may choose another family than the file: what the file says for its own family is superseded.
+            // A flag can choose another family than the file: keys of the file's family are superseded.
             let files = self.applied(&start, Assignment::is_in_file)?;
             let is_superseded =
                 |assignment: &Assignment| assignment.is_in_file() && reason(assignment, &files).is_none();
-            let unread = complaints.into_iter().filter(|(assignment, _)| !is_superseded(assignment));
-            let unread: Vec<(Location, String)> =
-                unread.map(|(assignment, why)| (assignment.location.clone(), why)).collect();
-            if !unread.is_empty() {
-                return Err(RecipeError::Unread(unread));
+            let unused = complaints.into_iter().filter(|(assignment, _)| !is_superseded(assignment));
+            let unused: Vec<(Location, String)> =
+                unused.map(|(assignment, why)| (assignment.location.clone(), why)).collect();
+            if !unused.is_empty() {
+                return Err(RecipeError::Unused(unused));
             }
         }
-        let mut recipe = self.applied(&start, |assignment| reason(assignment, &read).is_none())?;
-        recipe.open = self.open_keys(&recipe);
-        if recipe.fits_time() {
-            // The default of the preset is no limit of a run that has a time.
+        let mut recipe = self.applied(&start, |assignment| reason(assignment, &without_unused).is_none())?;
+        recipe.automatic = self.automatic_keys(&recipe);
+        if recipe.has_only_time_limit() {
+            // The default of the preset does not limit a run that has a time limit.
             recipe.training.steps = None;
         }
         if let Some(steps) = recipe.training.steps {
-            recipe.fit(steps);
+            recipe.scale_to_steps(steps);
         }
         let users = self.assignments.iter().filter(|assignment| assignment.author == Author::User);
         Ok(Applied { recipe, written: users.map(|assignment| assignment.key).collect() })
     }
 
-    /// The keys that follow the length of the run, because nobody set them and it reads them. The number of steps is one of them
-    /// if there is only a time.
-    fn open_keys(&self, recipe: &Recipe) -> Vec<&'static str> {
+    /// The keys that depend on the length of the run: those that are used and were not set. They include the
+    /// number of steps if there is only a time limit.
+    fn automatic_keys(&self, recipe: &Recipe) -> Vec<&'static str> {
         let is_set = |path: &str| self.assignments.iter().any(|assignment| assignment.key.path() == path);
         let TrainingKeys { time, steps, .. } = recipe.training;
         let has_steps = steps.is_some() && (time.is_none() || is_set("training.steps"));
         if !has_steps && time.is_none() {
             return Vec::new();
         }
-        let is_read = |path: &str| find_key(path).is_ok_and(|key| key.contradiction(recipe).is_none());
-        let is_open = |path: &&str| match *path {
+        let is_used = |path: &str| find_key(path).is_ok_and(|key| key.contradiction(recipe).is_none());
+        let is_automatic = |path: &&str| match *path {
             "training.steps" => !has_steps,
-            path => !is_set(path) && is_read(path),
+            path => !is_set(path) && is_used(path),
         };
-        Recipe::FITTED.into_iter().filter(is_open).collect()
+        Recipe::AUTOMATIC_KEYS.into_iter().filter(is_automatic).collect()
     }
 
-    /// The recipe with those values that `is_applied` selects.
+    /// The recipe with the values that `is_applied` selects.
     fn applied(
         &self,
         start: impl Fn(&mut Recipe),
@@ -230,12 +233,12 @@ impl Assignment {
 }
 
 impl Recipe {
-    /// Whether the values are consistent, whatever the task.
+    /// Checks that the values are consistent, independently of the task.
     pub fn check(&self) -> Result<(), RecipeError> {
         let conflict = |message: &str| Err(RecipeError::Conflict(message.to_owned()));
         if self.training.schedule == ScheduleKind::Cosine
             && self.training.steps.is_none()
-            && !self.fits_time()
+            && !self.has_only_time_limit()
         {
             return conflict(
                 "the cosine schedule falls until the last step: set training.steps, or training.time without it",
@@ -279,7 +282,7 @@ impl Recipe {
     fn check_r_drop(&self) -> Result<(), RecipeError> {
         let TrainingKeys { r_drop_alpha, dropout, attention_dropout, feed_forward_dropout, .. } =
             self.training;
-        // Other families than Transformers have one rate.
+        // Only Transformers have separate rates.
         let inner = match self.model.family {
             Family::Transformer => [attention_dropout, feed_forward_dropout],
             _ => [0.0; 2],
@@ -295,10 +298,13 @@ impl Recipe {
     }
 }
 
-/// The key of this name, with its section, or without it if the name is unique; else an error message.
+/// Finds a key by its path, or by its name if that is unique; else returns an error message.
 pub fn find_key(name: &str) -> Result<&'static Key, String> {
     let name = name.replace('-', "_");
-    let same = |key: &&Key| key.path() == name || key.name == name;
+    let is_former = |key: &Key| {
+        key.former_name().is_some_and(|former| former == name || format!("{}.{former}", key.section) == name)
+    };
+    let same = |key: &&Key| key.path() == name || key.name == name || is_former(key);
     let found: Vec<&'static Key> = Recipe::keys().filter(same).collect();
     match found.as_slice() {
         [key] => Ok(key),
@@ -313,19 +319,19 @@ pub fn find_key(name: &str) -> Result<&'static Key, String> {
 fn unknown_key(name: &str) -> String {
     let short = name.rsplit('.').next().unwrap_or(name);
     if short == "r_drop" {
-        // Read as another name for α, an old recipe would train another model.
+        // As an alias of α, this key would change the meaning of old recipes.
         return format!(
             "`{name}` was half of the paper's α: write `training.r_drop_alpha` with twice the number"
         );
     }
     let section = name.split_once('.').map(|(section, _)| section);
-    // Known in another section: most likely it is in the wrong one.
+    // A key of another section: most likely the section is wrong.
     if let Some(key) = Recipe::keys().find(|key| key.name == short) {
         return format!("there is no key `{name}`: `{short}` is in [{}]", key.section);
     }
     let distance = |key: &&'static Key| {
         let far = strsim::osa_distance(short, key.name);
-        // Of equally near names, prefer the one in the same section.
+        // In a tie, prefer the same section.
         2 * far + usize::from(section.is_some_and(|section| section != key.section))
     };
     let nearest = Recipe::keys().min_by_key(distance).expect("there are keys");
@@ -345,7 +351,7 @@ fn unknown_section(name: &str) -> String {
     }
 }
 
-fn outside(name: &str) -> String {
+fn key_outside_section(name: &str) -> String {
     match Recipe::keys().find(|key| key.name == name) {
         Some(key) => format!("`{name}` is outside of any section: write it under [{}]", key.section),
         None => format!(

@@ -1,36 +1,38 @@
-//! Patterns of names: `encoder.*`.
+//! Glob patterns of parameter names: `encoder.*`.
 
 use std::fmt;
 
 use super::Literal;
 use super::setting::Setting;
 
-/// The longest pattern.
-const LONGEST: usize = 256;
+/// Maximum length of a pattern.
+const MAX_LENGTH: usize = 256;
 
-/// A pattern of parameters' names, in which `*` stands for any text, also none, and `?` for one character.
+/// A glob pattern of parameter names: `*` matches any text, including the empty one, and `?` matches one
+/// character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern {
     text: String,
 }
 
 impl NamePattern {
-    /// Reads a pattern; `None` if it is empty, has white space or is longer than any name.
+    /// Parses a pattern; `None` if it is empty, contains white space or is too long.
     pub fn new(text: &str) -> Option<NamePattern> {
-        let is_good = !text.is_empty() && text.len() <= LONGEST && !text.contains(char::is_whitespace);
+        let is_good = !text.is_empty() && text.len() <= MAX_LENGTH && !text.contains(char::is_whitespace);
         is_good.then(|| NamePattern { text: text.to_owned() })
     }
 
-    /// As it was written.
+    /// The text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether a name is of this pattern.
+    /// Whether a name matches.
     pub fn matches(&self, name: &str) -> bool {
         let (pattern, name): (Vec<char>, Vec<char>) = (self.text.chars().collect(), name.chars().collect());
         let (mut p, mut n) = (0, 0);
-        // Where the latest `*` stands, and where the text behind it was last tried.
+        // The position of the latest `*`, and the position in the name where the rest of the pattern was last
+        // tried.
         let mut star = None;
         while n < name.len() {
             match pattern.get(p) {
@@ -58,7 +60,7 @@ impl fmt::Display for NamePattern {
     }
 }
 
-/// One text of patterns between commas, or a list.
+/// Comma-separated patterns in one string, or a list.
 impl Setting for Vec<NamePattern> {
     const EXPECTS: &'static str = "patterns of names, such as \"encoder.*, embedding.*\"";
     const VALUE_NAME: &'static str = "PATTERN";
@@ -87,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_any_text() {
+    fn stars_match_any_text() {
         let matches = |pattern: &str, name: &str| NamePattern::new(pattern).expect("a pattern").matches(name);
         for (pattern, name) in [
             ("encoder.*", "encoder.0.self_attention.qkv.weight"),
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_a_list_or_stand_between_commas() {
+    fn patterns_are_a_list_or_separated_by_commas() {
         let read = <Vec<NamePattern> as Setting>::read;
         let text = |text: &str| Literal::Text(text.to_owned());
         let both = read(&text("encoder.*, embedding.*")).expect("two patterns");

@@ -1,8 +1,8 @@
 //! Presets: named defaults for a model and its training.
 //!
 //! ```text
-//! tiny    1+1 layers, d_model   64,  2 heads, d_ff  128, no dropout    for experiments: seconds on a laptop
-//! small   3+3 layers, d_model  256,  4 heads, d_ff 1024, dropout 0.1   the defaults of all keys; for a few cores
+//! tiny    1+1 layers, d_model   64,  2 heads, d_ff  128, no dropout    for experiments; trains in seconds on a laptop
+//! small   3+3 layers, d_model  256,  4 heads, d_ff 1024, dropout 0.1   the defaults of all keys; for a few CPU cores
 //! iwslt   6+6 layers, d_model  512,  4 heads, d_ff 1024, dropout 0.3   for small corpora; peak 5e-4, decay 1e-4
 //! base    6+6 layers, d_model  512,  8 heads, d_ff 2048, dropout 0.1   the paper's: noam, 25,000 tokens, 100,000 steps
 //! big     6+6 layers, d_model 1024, 16 heads, d_ff 4096, dropout 0.3   the paper's: noam, 25,000 tokens, 300,000 steps
@@ -30,7 +30,7 @@ impl Recipe {
             Preset::Tiny => training.label_smoothing = 0.0,
             Preset::Small => {}
             Preset::Iwslt => {
-                (training.warmup, training.peak) = (4000, 5e-4);
+                (training.warmup, training.lr) = (4000, 5e-4);
                 training.weight_decay = 1e-4;
             }
             Preset::Base | Preset::Big => {

@@ -12,8 +12,8 @@ pub(super) const HOW_TO_LIST: &str = "`heedful train --print-recipe` lists all k
 const WIDTH: usize = 100;
 
 impl Recipe {
-    /// A complete recipe as TOML: every key with its meaning as a comment. Keys for which `is_set` is false are comments
-    /// themselves.
+    /// A complete recipe as TOML: every key with its meaning as a comment. Keys for which `is_set` is false
+    /// are commented out.
     pub(crate) fn to_toml_where(&self, is_set: impl Fn(&super::Key) -> bool) -> String {
         let mut text = String::new();
         for section in SECTIONS {
@@ -24,8 +24,8 @@ impl Recipe {
             writeln!(text, "[{}]", section.name).expect("a string takes everything");
             for key in section.keys {
                 comment(&mut text, key.help);
-                let mark = if is_set(key) { "" } else { "# " };
-                writeln!(text, "{mark}{} = {}", key.name, key.value(self))
+                let prefix = if is_set(key) { "" } else { "# " };
+                writeln!(text, "{prefix}{} = {}", key.name, key.value(self))
                     .expect("a string takes everything");
             }
         }

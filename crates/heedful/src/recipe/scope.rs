@@ -1,8 +1,8 @@
-//! What a key is for. A value that nothing reads is an error, so every key says here who reads it.
+//! The scope of a key: the runs that use it. Setting an unused key is an error.
 //!
 //! ```text
 //! ALL                    every run
-//! DECLARED               the tasks and families that list it (`tasks/*/recipe.rs`, `models/*/recipe.rs`)
+//! DECLARED               runs of the tasks and families that list it (`tasks/*/recipe.rs`, `models/*/recipe.rs`)
 //! ….when(&[condition])   only if other keys have certain values
 //! ```
 
@@ -14,20 +14,20 @@ use super::{
 };
 use crate::data::tokenizer::VocabularyKind;
 
-/// Who reads a key.
+/// The runs that use a key.
 #[derive(Debug)]
 pub(crate) struct Scope {
-    /// Whether only those read it who list it.
+    /// Whether it is used only by the tasks and families that list it.
     pub(crate) is_declared: bool,
     pub(crate) conditions: &'static [Condition],
 }
 
-/// What another key must be for a key to be read.
+/// A condition on another key.
 #[derive(Debug)]
 pub(crate) struct Condition {
     /// The other key.
     key: &'static str,
-    /// What the key in question is for.
+    /// The purpose of the conditional key, for error messages.
     purpose: &'static str,
     holds: fn(&Recipe) -> bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Condition {
 pub(super) const ALL: Scope = Scope { is_declared: false, conditions: &[] };
 pub(super) const DECLARED: Scope = Scope { is_declared: true, conditions: &[] };
 
-/// What `key` must be.
+/// A condition on `key`.
 const fn on(key: &'static str, purpose: &'static str, holds: fn(&Recipe) -> bool) -> Condition {
     Condition { key, purpose, holds }
 }
@@ -47,7 +47,7 @@ impl Scope {
 }
 
 impl Key {
-    /// Why the values of other keys leave this one without effect: a clause for an error message.
+    /// Why the values of other keys make this key ineffective, as a clause for an error message.
     pub(crate) fn contradiction(&self, recipe: &Recipe) -> Option<String> {
         let Condition { key, purpose, .. } =
             self.scope.conditions.iter().find(|condition| !(condition.holds)(recipe))?;
@@ -104,20 +104,18 @@ const NO_SOURCE_FILE: Condition = on("vocabulary.source_file", "vocabularies tha
 const NO_TARGET_FILE: Condition = on("vocabulary.target_file", "vocabularies that are learned", |recipe| {
     recipe.vocabulary.target_file.is_none()
 });
-const NO_VOCABULARY_OF_A_MODEL: Condition =
+const NO_PRETRAINED_VOCABULARY: Condition =
     on("model.init_from", "vocabularies that are learned", |recipe| recipe.model.init_from.is_none());
-pub(super) const LEARNED: &[Condition] = &[NO_FILE, NO_SOURCE_FILE, NO_TARGET_FILE, NO_VOCABULARY_OF_A_MODEL];
+pub(super) const LEARNED: &[Condition] = &[NO_FILE, NO_SOURCE_FILE, NO_TARGET_FILE, NO_PRETRAINED_VOCABULARY];
 pub(super) const LEARNED_SUBWORDS: &[Condition] =
-    &[SUBWORDS, NO_FILE, NO_SOURCE_FILE, NO_TARGET_FILE, NO_VOCABULARY_OF_A_MODEL];
-pub(super) const OWN_VOCABULARY: Condition =
-    on("model.init_from", "models that begin with weights of their own", |recipe| {
-        recipe.model.init_from.is_none()
-    });
-pub(super) const STARTS_FROM_A_MODEL: Condition =
+    &[SUBWORDS, NO_FILE, NO_SOURCE_FILE, NO_TARGET_FILE, NO_PRETRAINED_VOCABULARY];
+pub(super) const FROM_SCRATCH: Condition =
+    on("model.init_from", "models trained from scratch", |recipe| recipe.model.init_from.is_none());
+pub(super) const PRETRAINED: Condition =
     on("model.init_from", "models that start from another", |recipe| recipe.model.init_from.is_some());
 pub(super) const LINES: Condition =
     on("data.block", "texts of one line", |recipe| recipe.data.block.is_none());
-pub(super) const HAS_MOST_TOKENS: Condition =
+pub(super) const HAS_MAX_TOKENS: Condition =
     on("data.max_tokens", "a maximum of tokens", |recipe| recipe.data.max_tokens.is_some());
 pub(super) const BY_STEPS: Condition =
     on("validation.every_time", "validations by steps", |recipe| recipe.validation.every_time.is_none());

@@ -1,4 +1,4 @@
-//! The types of a recipe's values.
+//! The types of recipe values.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use super::Literal;
 
-/// A type of value: how it is parsed and printed, and what an error message expects.
+/// A type of value: parsing, printing, and the expected value in error messages.
 pub(super) trait Setting: Sized {
     /// The expected value, to follow "must be".
     const EXPECTS: &'static str;
     /// The placeholder in the usage of its flag: `--heads <N>`.
     const VALUE_NAME: &'static str;
-    /// Whether a key takes several values.
+    /// Whether keys of this type take several values.
     const MANY: bool = false;
-    /// Whether a bare word is always text: a file may be called `2016`.
+    /// Whether an unquoted value is always text: a file can be called `2016`.
     const BARE: bool = false;
 
     fn read(literal: &Literal) -> Option<Self>;
     fn literal(&self) -> Literal;
 
-    /// The number that a [`Limit`] applies to, if it is one.
+    /// The number that a [`Limit`] applies to, if the value is numeric.
     fn number(&self) -> Option<f64> {
         None
     }
 }
 
-/// Which numbers are allowed.
+/// The range of allowed numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Limit {
     Any,
@@ -235,8 +235,8 @@ impl Setting for Duration {
 
 const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
 
-/// Declares the names of an enum's values once, for parsing and printing. Names behind a `;` are those of imported models: the
-/// recipes of runs that start from one have them, and no message offers them.
+/// Declares the names of an enum's values for parsing and printing. Names after a `;` are for imported models
+/// only: they occur in the recipes of runs that start from one, and messages do not suggest them.
 macro_rules! choices {
     ($type:ty {
         $($name:literal => $value:path),+ $(,)? $(; $($foreign:literal => $imported:path),+ $(,)?)?
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_and_written() {
+    fn times_are_parsed_and_printed() {
         for (text, seconds) in [("90s", 90), ("30m", 1800), ("1h30m", 5400), ("2d", 172_800), ("0s", 0)] {
             let time = Duration::read(&Literal::Text(text.to_owned())).expect("a good time");
             assert_eq!(time.as_secs(), seconds);

@@ -1,4 +1,5 @@
-//! The macro that generates types, defaults, documentation and flags from the table of keys: each key is declared once.
+//! The macro that generates types, defaults, documentation and flags from the table of keys: each key is
+//! declared once.
 
 use super::scope::Scope;
 use super::setting::{Limit, Setting};
@@ -30,14 +31,22 @@ pub struct Key {
     pub value_name: &'static str,
     /// Whether it takes several values.
     pub many: bool,
-    /// Whether a bare word is always text.
+    /// Whether an unquoted value is always text.
     pub(super) bare: bool,
     pub(super) prefix: &'static str,
-    /// Who reads it.
+    /// The runs that use it.
     pub(crate) scope: Scope,
     pub(super) get: fn(&Recipe) -> Literal,
     pub set: fn(&mut Recipe, &Literal) -> Result<(), String>,
 }
+
+/// Keys with the names that they had in earlier recipes.
+const FORMER_NAMES: [(&str, &str); 4] = [
+    ("model.kernel_size", "taps"),
+    ("training.lr", "peak"),
+    ("training.min_lr", "floor"),
+    ("training.max_grad_norm_ratio", "explosion"),
+];
 
 impl Key {
     /// `training.dropout`.
@@ -50,6 +59,11 @@ impl Key {
         format!("{}{}", self.prefix, self.name).replace('_', "-")
     }
 
+    /// Its name in earlier recipes, which are still read.
+    pub fn former_name(&self) -> Option<&'static str> {
+        FORMER_NAMES.iter().find(|(path, _)| *path == self.path()).map(|(_, former)| *former)
+    }
+
     /// Parses a value from the command line.
     pub(super) fn typed(&self, text: &str) -> Literal {
         match Literal::typed(text) {
@@ -59,13 +73,13 @@ impl Key {
         }
     }
 
-    /// Its value in a recipe.
+    /// The value of this key in a recipe.
     pub fn value(&self, recipe: &Recipe) -> Literal {
         (self.get)(recipe)
     }
 }
 
-/// Parses a value; the error names what it must be.
+/// Parses a value; the error names the expected value.
 pub(super) fn read<T: Setting>(literal: &Literal, limit: Limit) -> Result<T, String> {
     let value = T::read(literal).ok_or_else(|| format!("must be {}, not {literal}", T::EXPECTS))?;
     match value.number() {
@@ -99,8 +113,8 @@ macro_rules! recipe {
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Recipe {
             $( $(#[doc = $about])+ pub $section: $Section, )+
-            /// The keys that follow the length of the run ([`Recipe::FITTED`]), because nobody set them.
-            pub open: Vec<&'static str>,
+            /// The keys that are not set and depend on the length of the run ([`Recipe::AUTOMATIC_KEYS`]).
+            pub automatic: Vec<&'static str>,
         }
 
         /// All sections with all keys.

@@ -1,7 +1,7 @@
-//! Atomic file writes: a file is replaced whole or not at all.
+//! Atomic file writes: a file is replaced completely or not at all.
 //!
-//! A kill at any moment leaves the previous file in place, and at worst an unfinished one beside it
-//! ([`super::unfinished`]), which the next command that writes there removes.
+//! If the process is killed, the previous file is unchanged. At worst an unfinished file remains in the same
+//! folder ([`super::unfinished`]), which the next command that writes there removes.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -48,7 +48,7 @@ pub fn write(
 }
 
 impl WriteError {
-    /// The error about a file of `needed` bytes.
+    /// The error for a file of `needed` bytes.
     pub(super) fn new(path: &Path, needed: u64, cause: io::Error) -> WriteError {
         let free = path.parent().and_then(|folder| fs4::available_space(folder).ok());
         match cause.kind() {
@@ -60,13 +60,13 @@ impl WriteError {
     }
 }
 
-/// As [`write()`], for contents that are in memory.
+/// As [`write()`], for contents in memory.
 pub fn write_bytes(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     write(path, contents.len() as u64, |out| out.write_all(contents))
 }
 
-/// As [`write()`], for contents with their own error type. When they or the disk fail, the file at `path` stays
-/// unchanged and nothing is left beside it.
+/// As [`write()`], for contents with their own error type. On an error the file at `path` is unchanged and no
+/// unfinished file is left.
 pub(crate) fn replace<T, E: From<io::Error>>(
     path: &Path,
     contents: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
@@ -99,10 +99,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_keeps_the_old_file_and_leaves_no_rest() {
+    fn a_full_disk_keeps_the_old_file_and_leaves_no_unfinished_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("model");
-        write_bytes(&path, b"old").expect("room enough");
+        write_bytes(&path, b"old").expect("a writable folder");
         let error = write(&path, 2_000_000, |out| {
             out.write_all(b"half of the n")?;
             Err(io::ErrorKind::StorageFull.into())
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn the_error_names_a_missing_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("nowhere").join("model");
         let message = write_bytes(&path, b"new").expect_err("no such folder").to_string();

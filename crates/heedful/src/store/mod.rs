@@ -1,5 +1,10 @@
-//! Files: [`durable`] writes them atomically, [`output`] those that a user asked for, [`reserve`] keeps room for one; [`seal`] says which ones belong
-//! together; [`weights`] are matrices by name, as safetensors; [`formats`] reads the models of other projects.
+//! Files on disk.
+//!
+//! 1. [`durable`] writes files atomically, [`output`] those that a user asked for, [`reserve`] reserves disk
+//! space.
+//! 2. [`weights`] are named matrices in safetensors files; [`seal`] holds the checksums of the files of a
+//! model folder.
+//! 3. [`formats`] reads and writes the models of other projects.
 
 pub mod unfinished;
 

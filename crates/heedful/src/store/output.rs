@@ -1,4 +1,4 @@
-//! A file for the user, opened before the work begins: what would lose the result is found out first.
+//! An output file of a command. It is opened before the work begins, so that an error cannot lose the result.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,33 +8,33 @@ use super::durable::WriteError;
 use super::unfinished::{Unfinished, remove_leftovers};
 use crate::system::is_same_file;
 
-/// A file that a command writes. It appears whole, by [`Output::finish`], or not at all.
+/// An output file. [`Output::finish`] creates it atomically; without it nothing is created.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
     destination: Destination,
-    /// How many were added.
+    /// Number of bytes added so far.
     bytes: u64,
 }
 
 #[derive(Debug)]
 enum Destination {
-    /// In the place of an ordinary file, if there is one.
+    /// A regular file, which may exist already.
     File(Unfinished),
-    /// Devices and pipes are written as they are: they cannot be replaced.
+    /// Devices and pipes cannot be replaced; they are written directly.
     Device(File),
 }
 
-/// Why nothing could be written to a path.
+/// Why a path cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The path is a folder, where a file is needed.
+    /// The path is a folder, but a file is needed.
     #[error("cannot write {path}: it is a folder; name a file in it")]
     IsFolder {
         /// The path.
         path: PathBuf,
     },
-    /// The path is a file, where a folder is needed.
+    /// The path is a file, but a folder is needed.
     #[error("cannot write into {path}: it is a file; name a folder")]
     IsFile {
         /// The path.
@@ -54,18 +54,18 @@ pub enum OutputError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is one that the command reads.
+    /// The file is an input of the command.
     #[error(
         "{path} is the same file as {input}, which is read: name another file, or add --force to replace it"
     )]
     IsInput {
         /// The file.
         path: PathBuf,
-        /// The input, as it was named.
+        /// The input, as given by the user.
         input: PathBuf,
     },
-    /// The system refuses.
-    #[error("cannot write {path}: {cause}; name another place")]
+    /// The operating system reports an error.
+    #[error("cannot write {path}: {cause}; name another location")]
     Refused {
         /// The file or folder.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum OutputError {
 impl crate::error::Cause for OutputError {}
 
 impl Output {
-    /// Opens a file for writing. It must not be one of `inputs`, which are what the command reads.
+    /// Opens a file for writing. It must not be one of `inputs`, the files that the command reads.
     pub fn open(path: &Path, inputs: &[&Path]) -> Result<Output, OutputError> {
         let owned = || path.to_owned();
         if let Some(input) = inputs.iter().find(|input| is_same_file(path, input)) {
@@ -85,12 +85,12 @@ impl Output {
         }
         let refused = |cause| OutputError::Refused { path: owned(), cause };
         match fs::metadata(path) {
-            Ok(found) if found.is_dir() => return Err(OutputError::IsFolder { path: owned() }),
-            Ok(found) if !found.is_file() => {
+            Ok(metadata) if metadata.is_dir() => return Err(OutputError::IsFolder { path: owned() }),
+            Ok(metadata) if !metadata.is_file() => {
                 let device = OpenOptions::new().write(true).open(path).map_err(refused)?;
                 return Ok(Output { path: owned(), destination: Destination::Device(device), bytes: 0 });
             }
-            Ok(found) if found.permissions().readonly() => {
+            Ok(metadata) if metadata.permissions().readonly() => {
                 return Err(OutputError::Protected { path: owned() });
             }
             _ => {}
@@ -99,13 +99,13 @@ impl Output {
         if !folder.is_dir() {
             return Err(OutputError::NoFolder { path: owned(), folder: folder.to_owned() });
         }
-        // A leftover that cannot be removed harms nothing.
+        // A leftover that cannot be removed is harmless.
         let _ = remove_leftovers(folder);
         let unfinished = Unfinished::beside(path).map_err(refused)?;
         Ok(Output { path: owned(), destination: Destination::File(unfinished), bytes: 0 })
     }
 
-    /// Adds to the contents.
+    /// Appends to the contents.
     pub fn add(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.bytes += bytes.len() as u64;
         let written = match &mut self.destination {
@@ -115,13 +115,13 @@ impl Output {
         written.map_err(|cause| WriteError::new(&self.path, self.bytes, cause))
     }
 
-    /// Adds the last or only part of the contents, and puts the file in its place.
+    /// Appends the last or only part of the contents and finishes the file.
     pub fn finish_with(mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.add(bytes)?;
         self.finish()
     }
 
-    /// Puts the file in its place.
+    /// Finishes the file: it gets its final name.
     pub fn finish(self) -> Result<(), WriteError> {
         let finished = match self.destination {
             Destination::File(unfinished) => unfinished.finish(),
@@ -130,7 +130,7 @@ impl Output {
         finished.map_err(|cause| WriteError::new(&self.path, self.bytes, cause))
     }
 
-    /// Puts the file in its place, with `head`, which is known only now, before all that was added. Not for devices.
+    /// Finishes the file with `head` in front of everything that was added. Devices do not support this.
     pub fn finish_behind(mut self, head: &[u8]) -> Result<(), WriteError> {
         self.bytes += head.len() as u64;
         let finished = match self.destination {
@@ -140,18 +140,18 @@ impl Output {
         finished.map_err(|cause| WriteError::new(&self.path, self.bytes, cause))
     }
 
-    /// Whether it is written as it is, from front to back.
+    /// Whether it is a device, which is written sequentially.
     pub fn is_device(&self) -> bool {
         matches!(self.destination, Destination::Device(_))
     }
 
-    /// The path, as it was named.
+    /// The path, as given by the user.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Checks that files can be written into a folder, which may have to be created for it.
+/// Checks that files can be written into a folder, which need not exist yet.
 pub fn check_folder(folder: &Path) -> Result<(), OutputError> {
     let refused = |cause| OutputError::Refused { path: folder.to_owned(), cause };
     if folder.is_dir() {
@@ -161,12 +161,12 @@ pub fn check_folder(folder: &Path) -> Result<(), OutputError> {
     if folder.exists() {
         return Err(OutputError::IsFile { path: folder.to_owned() });
     }
-    let above = folder.ancestors().skip(1).find(|above| above.as_os_str().is_empty() || above.exists());
-    let above = above.filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !above.is_dir() {
-        return Err(OutputError::IsFile { path: above.to_owned() });
+    let parent = folder.ancestors().skip(1).find(|parent| parent.as_os_str().is_empty() || parent.exists());
+    let parent = parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !parent.is_dir() {
+        return Err(OutputError::IsFile { path: parent.to_owned() });
     }
-    Unfinished::beside(&above.join("probe")).map(drop).map_err(refused)
+    Unfinished::beside(&parent.join("probe")).map(drop).map_err(refused)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -178,12 +178,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_written_is_refused_before_anything_is() {
-        let place = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| place.path().join(name);
-        fs::write(at("input"), "years of work").expect("room enough");
+    fn unwritable_paths_are_rejected_before_anything_is_written() {
+        let temporary = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| temporary.path().join(name);
+        fs::write(at("input"), "years of work").expect("a writable folder");
         fs::hard_link(at("input"), at("link")).expect("a new name");
-        fs::write(at("protected"), "mine").expect("room enough");
+        fs::write(at("protected"), "mine").expect("a writable folder");
         let mut permissions = at("protected").metadata().expect("a file").permissions();
         permissions.set_readonly(true);
         fs::set_permissions(at("protected"), permissions).expect("it is ours");
@@ -199,32 +199,32 @@ mod tests {
             let message = Output::open(&at(name), &[&at("input")]).expect_err("not writable").to_string();
             assert!(message.contains(expected), "{name}: {message}");
         }
-        assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 3);
+        assert_eq!(fs::read_dir(temporary.path()).expect("a folder").count(), 3);
         assert_eq!(fs::read(at("input")).expect("still there"), b"years of work");
     }
 
     #[test]
-    fn a_head_that_is_known_at_the_end_comes_first() {
-        let place = tempfile::tempdir().expect("a folder");
-        let path = place.path().join("out");
+    fn finish_behind_puts_the_head_first() {
+        let temporary = tempfile::tempdir().expect("a folder");
+        let path = temporary.path().join("out");
         let mut output = Output::open(&path, &[]).expect("a writable folder");
         let numbers = b"numbers".repeat(1 << 18);
-        output.add(&numbers).expect("room enough");
-        output.finish_behind(b"head ").expect("room enough");
+        output.add(&numbers).expect("a writable folder");
+        output.finish_behind(b"head ").expect("a writable folder");
         assert_eq!(fs::read(&path).expect("it is there"), [b"head ", numbers.as_slice()].concat());
-        assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 1);
+        assert_eq!(fs::read_dir(temporary.path()).expect("a folder").count(), 1);
     }
 
     #[test]
     fn a_file_appears_when_it_is_finished() {
-        let place = tempfile::tempdir().expect("a folder");
-        let path = place.path().join("out");
+        let temporary = tempfile::tempdir().expect("a folder");
+        let path = temporary.path().join("out");
         let mut output = Output::open(&path, &[]).expect("a writable folder");
-        output.add(b"a").expect("room enough");
+        output.add(b"a").expect("a writable folder");
         assert!(!path.exists());
-        output.finish_with(b"b").expect("room enough");
+        output.finish_with(b"b").expect("a writable folder");
         assert_eq!(fs::read(&path).expect("it is there"), b"ab");
-        assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 1);
+        assert_eq!(fs::read_dir(temporary.path()).expect("a folder").count(), 1);
     }
 
     #[cfg(unix)]
@@ -236,14 +236,14 @@ mod tests {
 
     #[test]
     fn a_folder_is_checked_without_being_created() {
-        let place = tempfile::tempdir().expect("a folder");
-        fs::write(place.path().join("file"), "mine").expect("room enough");
-        check_folder(&place.path().join("new/folder")).expect("it can be created");
-        check_folder(place.path()).expect("it is there");
+        let temporary = tempfile::tempdir().expect("a folder");
+        fs::write(temporary.path().join("file"), "mine").expect("a writable folder");
+        check_folder(&temporary.path().join("new/folder")).expect("it can be created");
+        check_folder(temporary.path()).expect("it is there");
         for name in ["file", "file/folder"] {
-            let message = check_folder(&place.path().join(name)).expect_err("a file").to_string();
+            let message = check_folder(&temporary.path().join(name)).expect_err("a file").to_string();
             assert!(message.contains("it is a file"), "{message}");
         }
-        assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 1);
+        assert_eq!(fs::read_dir(temporary.path()).expect("a folder").count(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Room on a disk for a file that will be written later, whatever else fills the disk until then.
+//! Reserves disk space for a file that is written later.
 
 use std::io;
 use std::path::Path;
@@ -7,18 +7,19 @@ use fs4::FileExt;
 
 use super::unfinished::Unfinished;
 
-/// Room for a file, taken by an unfinished one beside it that has nothing to say. Dropped, it is free for the file.
+/// Reserved disk space: an unfinished file with preallocated blocks. Dropping it frees the space for the real
+/// file.
 #[derive(Debug)]
 pub(crate) struct Reserve {
-    _room: Unfinished,
+    _placeholder: Unfinished,
 }
 
 impl Reserve {
-    /// Takes room for a file of so many bytes. Not every disk offers this.
+    /// Reserves this many bytes on the disk of `target`. Not every file system supports this.
     pub(crate) fn beside(target: &Path, bytes: u64) -> io::Result<Reserve> {
-        let mut room = Unfinished::beside(target)?;
-        room.writer().get_ref().allocate(bytes)?;
-        Ok(Reserve { _room: room })
+        let mut placeholder = Unfinished::beside(target)?;
+        placeholder.writer().get_ref().allocate(bytes)?;
+        Ok(Reserve { _placeholder: placeholder })
     }
 }
 
@@ -29,11 +30,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_taken_until_it_is_needed() {
+    fn space_is_reserved_until_the_reserve_is_dropped() {
         let folder = tempfile::tempdir().expect("a folder");
         let files = || fs::read_dir(folder.path()).expect("a folder").count();
         let Ok(reserve) = Reserve::beside(&folder.path().join("model"), 100_000) else {
-            eprintln!("the disk of {} offers no reserves", folder.path().display());
+            eprintln!("the file system of {} cannot preallocate", folder.path().display());
             return;
         };
         assert_eq!(files(), 1);

@@ -1,7 +1,7 @@
-//! Which files belong together: the size and the hash of each, by name.
+//! The seal of a model folder: size and hash of each file, by name.
 //!
-//! XXH3 finds every accident (flipped bits, lost bytes, the file of another model) at gigabytes a second. It is no
-//! protection against someone who forges a file on purpose.
+//! XXH3 detects accidental changes (flipped bits, lost bytes, the file of another model) at gigabytes a
+//! second. It does not protect against deliberate forgery.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ pub struct Seal {
     entries: BTreeMap<String, String>,
 }
 
-/// How a file differs from the sealed one.
+/// A file that differs from the seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealDifference {
     /// The name of the file.
     pub name: String,
-    /// Size and hash in the seal; `None` if it does not name the file.
+    /// Size and hash in the seal; `None` if the seal does not list the file.
     pub sealed: Option<String>,
-    /// Size and hash of the file; `None` if there is none.
+    /// Size and hash of the file; `None` if it does not exist.
     pub found: Option<String>,
 }
 
-/// What a value in a file's metadata ends with, before the hash.
+/// The text between size and hash in a metadata value.
 const HASH: &str = " bytes, xxh3 ";
 
 impl Seal {
@@ -40,14 +40,14 @@ impl Seal {
         Seal { entries: files.into_iter().map(entry).collect() }
     }
 
-    /// The seal in the metadata of a file; `None` if it has none.
+    /// The seal in a file's metadata, if there is one.
     pub(crate) fn in_metadata(metadata: &Metadata) -> Option<Seal> {
         let entries = metadata.iter().filter(|(_, value)| value.contains(HASH));
         let entries: BTreeMap<_, _> = entries.map(|(name, value)| (name.clone(), value.clone())).collect();
         (!entries.is_empty()).then_some(Seal { entries })
     }
 
-    /// What is added to the metadata of a file.
+    /// The metadata entries of the seal.
     pub(crate) fn to_metadata(&self) -> impl Iterator<Item = (String, String)> {
         self.entries.iter().map(|(name, value)| (name.clone(), value.clone()))
     }
@@ -57,13 +57,13 @@ impl Seal {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The first file that is not as this seal says.
+    /// The first file that differs from this seal.
     pub fn difference(&self, found: &Seal) -> Option<SealDifference> {
         let names = self.entries.keys().chain(found.entries.keys());
         names.map(|name| self.of_file(name, found)).find(|file| file.sealed != file.found)
     }
 
-    /// The seal without one of its files.
+    /// The seal without one file.
     #[must_use]
     pub fn without(mut self, name: &str) -> Seal {
         self.entries.remove(name);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_that_differs_is_named() {
+    fn the_difference_names_the_file() {
         let sealed = Seal::of([("a", &b"one"[..]), ("b", b"two")]);
         assert_eq!(sealed.difference(&sealed), None);
         for (files, name) in [

@@ -1,12 +1,12 @@
-//! Files that are being written, each beside the one that it will replace.
+//! Temporary files that are being written, each in the folder of the file that it will replace.
 //!
 //! ```text
 //! NAME.<process>-<number>.heedful.tmp → sync → rename to NAME → sync the folder
 //! ```
 //!
-//! An unfinished file is removed when its writer fails or is dropped, and by [`abandon_all`] when a signal ends the process.
-//! What a killed process leaves is recognised by its ending and by its lock, which nobody holds any more: other files of the
-//! user are never touched, nor those that another process is writing.
+//! An unfinished file is removed when its writer fails or is dropped, and by [`abandon_all`] when a signal
+//! ends the process. A leftover of a killed process is recognized by its extension and by its lock, which no
+//! process holds: other files of the user, and files that another process is writing, are never touched.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Seek, Write};
@@ -17,27 +17,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::system;
 
-const ENDING: &str = ".heedful.tmp";
+const EXTENSION: &str = ".heedful.tmp";
 const BUFFER: usize = 1 << 20;
 
 /// The unfinished files of this process.
 static BEING_WRITTEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A file that is not there yet: [`Unfinished::finish`] gives it its name. Dropped before, it leaves nothing.
+/// A temporary file, which [`Unfinished::finish`] renames to its target. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     path: PathBuf,
     target: PathBuf,
-    /// Its lock is held until it has its name.
+    /// Locked until it is renamed.
     file: BufWriter<File>,
 }
 
 impl Unfinished {
-    /// Begins a file beside `target`, in whose place it will be. A link is followed: what it points to is replaced.
+    /// Creates a temporary file in the folder of `target`, which it will replace. If `target` is a symbolic
+    /// link, the file that it points to is replaced.
     pub(crate) fn beside(target: &Path) -> io::Result<Unfinished> {
         let target = if target.is_symlink() { target.canonicalize()? } else { target.to_owned() };
         loop {
-            let path = own_name(&target);
+            let path = temporary_name(&target);
             being_written().push(path.clone());
             match create(&path) {
                 Ok(Some(file)) => {
@@ -53,7 +54,7 @@ impl Unfinished {
         }
     }
 
-    /// Puts the file in its place, when its bytes are safe on the disk.
+    /// Syncs the file to disk and renames it to its target.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
@@ -61,15 +62,15 @@ impl Unfinished {
         system::sync_folder_of(&self.target)
     }
 
-    /// Puts the file in its place, with `head` before all that was written.
+    /// As [`Unfinished::finish`], with `head` in front of everything that was written.
     pub(super) fn finish_behind(mut self, head: &[u8]) -> io::Result<()> {
         self.file.flush()?;
         let written = self.file.get_mut();
         written.rewind()?;
-        let mut whole = Unfinished::beside(&self.target)?;
-        whole.write_all(head)?;
-        io::copy(written, &mut whole)?;
-        whole.finish()
+        let mut complete = Unfinished::beside(&self.target)?;
+        complete.write_all(head)?;
+        io::copy(written, &mut complete)?;
+        complete.finish()
     }
 
     /// The writer of the contents.
@@ -90,19 +91,20 @@ impl Write for Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // After `finish` there is no file of this name.
+        // After `finish` the temporary name does not exist.
         let _ = fs::remove_file(&self.path);
         forget(&self.path);
     }
 }
 
-/// Removes the unfinished files of this process and lets it begin no others: to be called before a signal ends it.
+/// Removes the unfinished files of this process and blocks the creation of others: to be called before a
+/// signal ends the process.
 pub fn abandon_all() {
     let files = being_written();
     for path in files.iter() {
         let _ = fs::remove_file(path);
     }
-    // Whoever wants to begin a file waits for the end of the process.
+    // Keeps the mutex locked: threads that create files wait until the process ends.
     std::mem::forget(files);
 }
 
@@ -110,7 +112,8 @@ pub fn abandon_all() {
 pub(crate) fn remove_leftovers(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let is_ours = entry.file_name().to_string_lossy().ends_with(ENDING) && entry.file_type()?.is_file();
+        let is_ours =
+            entry.file_name().to_string_lossy().ends_with(EXTENSION) && entry.file_type()?.is_file();
         if is_ours && is_abandoned(&entry.path()) {
             fs::remove_file(entry.path())?;
         }
@@ -118,24 +121,25 @@ pub(crate) fn remove_leftovers(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A name that no other file has: other processes and threads may write the same target.
-fn own_name(target: &Path) -> PathBuf {
+/// A unique name: other processes and threads may write the same target.
+fn temporary_name(target: &Path) -> PathBuf {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let mut name = target.as_os_str().to_owned();
-    name.push(format!(".{}-{}{ENDING}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    name.push(format!(".{}-{}{EXTENSION}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
     name.into()
 }
 
-/// A new, locked file; `None` if it was taken for a leftover before it was locked.
+/// A new, locked file; `None` if the name was taken, or another process removed it as a leftover before it
+/// was locked.
 fn create(path: &Path) -> io::Result<Option<File>> {
     let file = match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
-        // A process with the same number was killed here.
+        // A leftover of a killed process with the same id.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         created => created?,
     };
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Ok(None),
-        // Without locks on this disk, nobody removes leftovers either.
+        // The file system has no locks, so no process removes leftovers either.
         Err(TryLockError::Error(_)) => Ok(Some(file)),
         Ok(()) => Ok(path.exists().then_some(file)),
     }
@@ -167,40 +171,40 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_finished_leaves_nothing_and_changes_nothing() {
+    fn a_dropped_file_leaves_nothing_and_keeps_the_old_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("out");
-        fs::write(&path, "old").expect("room enough");
+        fs::write(&path, "old").expect("a writable folder");
         let mut unfinished = Unfinished::beside(&path).expect("a writable folder");
-        unfinished.write_all(b"half of the n").expect("room enough");
+        unfinished.write_all(b"half of the n").expect("a writable folder");
         drop(unfinished);
         assert_eq!(names(folder.path()), ["out"]);
         assert_eq!(fs::read(&path).expect("the old file"), b"old");
     }
 
     #[test]
-    fn two_writers_of_one_file_do_not_mix() {
+    fn two_writers_of_one_file_do_not_interfere() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("out");
         let mut writers = [(); 2].map(|()| Unfinished::beside(&path).expect("a writable folder"));
         for (number, writer) in writers.iter_mut().enumerate() {
-            write!(writer, "{number}").expect("room enough");
+            write!(writer, "{number}").expect("a writable folder");
         }
         for (number, writer) in writers.into_iter().enumerate() {
-            writer.finish().expect("room enough");
+            writer.finish().expect("a writable folder");
             assert_eq!(fs::read_to_string(&path).expect("a whole file"), number.to_string());
         }
         assert_eq!(names(folder.path()), ["out"]);
     }
 
     #[test]
-    fn leftovers_of_a_kill_are_removed_and_nothing_else() {
+    fn only_leftovers_of_killed_processes_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["a", "a.tmp", "heedful.tmp", "out.123-0.heedful.tmp"] {
-            fs::write(folder.path().join(name), name).expect("room enough");
+            fs::write(folder.path().join(name), name).expect("a writable folder");
         }
         let mut live = Unfinished::beside(&folder.path().join("out")).expect("a writable folder");
-        live.write_all(b"new").expect("room enough");
+        live.write_all(b"new").expect("a writable folder");
         remove_leftovers(folder.path()).expect("files can be removed");
         live.finish().expect("another's file was not removed");
         assert_eq!(names(folder.path()), ["a", "a.tmp", "heedful.tmp", "out"]);
@@ -208,14 +212,14 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_is_followed() {
+    fn a_symbolic_link_is_followed() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, link) = (folder.path().join("file"), folder.path().join("link"));
-        fs::write(&path, "old").expect("room enough");
+        fs::write(&path, "old").expect("a writable folder");
         std::os::unix::fs::symlink(&path, &link).expect("a new name");
         let mut unfinished = Unfinished::beside(&link).expect("a writable folder");
-        unfinished.write_all(b"new").expect("room enough");
-        unfinished.finish().expect("room enough");
+        unfinished.write_all(b"new").expect("a writable folder");
+        unfinished.finish().expect("a writable folder");
         assert_eq!(fs::read(&path).expect("the file"), b"new");
         assert!(link.is_symlink());
     }

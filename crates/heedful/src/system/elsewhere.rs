@@ -1,4 +1,4 @@
-//! Windows, and what else is not Unix.
+//! Windows and other systems that are not Unix.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,26 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// How often signals are looked for: there is nothing to wait on.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The polling interval for signals: a blocking wait is not available.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Here the option would let two servers have one port; without it, a port is free as soon as its server ends.
+/// On Windows, `SO_REUSEADDR` would let two servers bind the same port. Without it, a port is free as soon as
+/// its server ends.
 pub const REBINDS_PORTS: bool = false;
 
 pub(super) fn identity(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-/// A folder cannot be opened; the rename itself is all that is offered.
+/// Folders cannot be opened and synced here; the rename is the only guarantee.
 pub(super) fn sync_folder_of(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// There is no limit to raise.
+/// There is no such limit here.
 pub(super) fn allow_open_files(_count: u64) {}
 
-/// There is no such limit.
+/// Not supported here.
 pub(super) fn limit_memory(_bytes: u64) -> io::Result<()> {
     Ok(())
 }
@@ -56,7 +57,7 @@ impl Listener {
             if let Some((signal, _)) = self.0.iter().find(|(_, flag)| flag.swap(false, Ordering::SeqCst)) {
                 return *signal;
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }

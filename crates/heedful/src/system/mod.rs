@@ -1,5 +1,5 @@
-//! What operating systems do differently. Nothing else in these crates names one (`cargo xtask tidy` checks this), but for
-//! the two system calls of the tensor crate, which take unsafe code.
+//! Code that differs between operating systems. No other code in these crates depends on one (`cargo xtask
+//! tidy` checks this), except two system calls in the tensor crate that need unsafe code.
 
 #[cfg(not(unix))]
 mod elsewhere;
@@ -20,46 +20,47 @@ pub use machine::memory;
 pub(crate) use machine::{allowed_cores, host_name};
 pub use own::REBINDS_PORTS;
 
-/// Whether both paths lead to the same file or folder, through whatever links. False if one of them leads nowhere. Hard links
-/// are recognised on Unix only.
+/// Whether both paths refer to the same file or folder, following links; false if one does not exist. Hard
+/// links are recognised on Unix only.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     own::identity(one).is_ok_and(|one| own::identity(other).is_ok_and(|other| one == other))
 }
 
-/// Makes the name of a file durable: without this a power failure may lose it, though the file's bytes are safe. Only Unix
-/// offers this; elsewhere nothing is left to do after the rename.
+/// Syncs the folder of a file, which makes the file's name durable: without this, a power failure may lose
+/// the name although the bytes are safe. Does nothing outside Unix, which is the only system that offers
+/// this.
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     own::sync_folder_of(path)
 }
 
-/// Asks for this many open files and connections at a time. The system may grant fewer.
+/// Raises the limit of open files and connections to `count`. The system may grant fewer.
 pub fn allow_open_files(count: u64) {
     own::allow_open_files(count);
 }
 
-/// Limits what this process may allocate, where the system can: more ends it.
+/// Limits the memory of this process on systems that support it: allocating more ends the process.
 pub fn limit_memory(bytes: u64) -> io::Result<()> {
     own::limit_memory(bytes)
 }
 
-/// What a signal asks a program for.
+/// A signal to the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// SIGHUP: the terminal is gone. To a server: reload.
+    /// SIGHUP: the terminal was closed. A server reloads.
     Hangup,
     /// SIGINT: Ctrl-C.
     Interrupt,
     /// SIGQUIT: Ctrl-\.
     Quit,
-    /// SIGTERM: the system's request to end.
+    /// SIGTERM: a request to terminate.
     Terminate,
 }
 
 impl Signal {
-    /// Every signal that programs heed.
+    /// All handled signals.
     pub const ALL: [Signal; 4] = [Signal::Hangup, Signal::Interrupt, Signal::Quit, Signal::Terminate];
 
-    /// Its number, the same on all systems that have it.
+    /// The signal number, the same on all systems that have the signal.
     pub fn number(self) -> i32 {
         match self {
             Signal::Hangup => 1,
@@ -69,30 +70,32 @@ impl Signal {
         }
     }
 
-    /// The exit status of a program that it ends, as shells report it.
+    /// The exit status of a program that the signal ended, as shells report it.
     pub fn exit_status(self) -> u8 {
         128 + self.number() as u8
     }
 
-    /// Whether the process was started with the signal ignored, as `nohup` does. Not every system tells.
+    /// Whether the process was started with the signal ignored, as by `nohup`; false if the system does not
+    /// report it.
     pub fn is_ignored(self) -> bool {
         own::is_ignored(self.number())
     }
 }
 
-/// Signals that wait to be heeded instead of ending the process. One that arrives again before it was waited for counts once.
+/// Signals that are queued instead of ending the process. A signal that arrives again before
+/// [`Signals::wait`] returned it counts once.
 #[derive(Debug)]
 pub struct Signals {
     listener: own::Listener,
 }
 
 impl Signals {
-    /// Heeds these from here on, of those that the system has.
+    /// Starts to catch these signals; those that the system does not have are ignored.
     pub fn listen(signals: &[Signal]) -> io::Result<Signals> {
         own::Listener::new(signals.iter().map(|signal| signal.number())).map(|listener| Signals { listener })
     }
 
-    /// The next signal, as soon as there is one.
+    /// Blocks until the next signal.
     pub fn wait(&mut self) -> Signal {
         let number = self.listener.wait();
         let known = Signal::ALL.into_iter().find(|signal| signal.number() == number);

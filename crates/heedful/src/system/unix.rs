@@ -7,7 +7,8 @@ use std::path::Path;
 
 use signal_hook::iterator;
 
-/// Whether a server that is restarted at once should ask for its port, which the system keeps for a minute otherwise.
+/// Whether servers should set `SO_REUSEADDR`: otherwise the port stays unavailable for a minute after a
+/// restart.
 pub const REBINDS_PORTS: bool = true;
 
 pub(super) fn identity(path: &Path) -> io::Result<(u64, u64)> {
@@ -26,11 +27,11 @@ pub(super) fn allow_open_files(count: u64) {
 
 pub(super) fn limit_memory(bytes: u64) -> io::Result<()> {
     rlimit::setrlimit(rlimit::Resource::AS, bytes, bytes)?;
-    // What ends by this limit leaves no image of its memory.
+    // No core dump when the limit is hit.
     rlimit::setrlimit(rlimit::Resource::CORE, 0, 0)
 }
 
-/// Systems without /proc do not say.
+/// False on systems without /proc.
 pub(super) fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -13,56 +13,57 @@ use crate::data::{CorpusError, SpecialTokens};
 use crate::models::Model;
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 
-/// The configuration of a task's models.
+/// The configuration of the models of a task.
 pub(crate) trait TaskConfig: Sized {
-    /// The model, with the abilities that the task needs.
+    /// The model, with the traits that the task needs.
     type Model: Model + 'static;
 
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built; the error explains what to change.
     fn validate(&self) -> Result<(), ConfigError>;
 
-    /// A new model; `seed` determines its initial parameters.
+    /// Builds a new model; `seed` determines its initial parameters.
     fn build(&self, seed: u64) -> Result<Self::Model, ConfigError>;
 
-    /// The family of the model, or of its one stack.
+    /// The family of the model.
     fn family(&self) -> Family;
 
-    /// The model in a few words.
+    /// A one-line description of the model.
     fn summary(&self) -> String;
 
-    /// The special tokens of its models.
+    /// The special tokens of the model.
     fn special_tokens(&self) -> SpecialTokens {
         SpecialTokens::default()
     }
 
-    /// Gives its models other special tokens.
+    /// Replaces the special tokens.
     fn set_special_tokens(&mut self, _special: SpecialTokens) {}
 
-    /// Sets the keys of the architecture in a recipe to this one's.
+    /// Sets the architecture keys of a recipe to this configuration.
     fn describe(&self, recipe: &mut Recipe);
 }
 
 /// A task, as recipes, runs and commands use it.
 pub(crate) trait TaskDefinition: Sync {
-    /// The task in words.
+    /// The names of the task in messages and help.
     fn words(&self) -> &'static TaskWords;
 
-    /// The keys that it reads of those that not every run does, with a model of this family.
+    /// The recipe keys that this task uses with a model of this family, besides those of every run.
     fn keys(&self, family: Family) -> Vec<&'static [&'static str]>;
 
-    /// Whether a validation set is named.
+    /// Whether the recipe names a validation set.
     fn has_validation(&self, data: &DataKeys) -> bool;
 
-    /// Sets the recipe defaults of this task that differ from translation's.
+    /// Sets the recipe defaults that differ from those of translation.
     fn start_recipe(&self, recipe: &mut Recipe);
 
-    /// Whether the values of a recipe fit the task.
+    /// Checks that the values of a recipe fit the task.
     fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError>;
 
-    /// The configuration that a recipe describes, given the numbers of tokens and labels.
+    /// The configuration that a recipe describes, given the sizes of the vocabularies and the number of
+    /// labels.
     fn config(&self, recipe: &Recipe, sizes: Sizes) -> ModelConfig;
 
-    /// The training text.
+    /// The files of the training text.
     fn training_files(&self, data: &DataKeys) -> Result<CorpusFiles, CorpusError>;
 
     /// The labels in the training text; `None` for tasks without labels.
@@ -73,55 +74,55 @@ pub(crate) trait TaskDefinition: Sync {
     /// How lines of text become examples.
     fn example_kind<'l>(&self, data: &DataKeys, labels: Option<&'l Labels>) -> ExampleKind<'l>;
 
-    /// Sets the keys of a recipe that describe the architecture to those of the model that the run starts from, and those of
-    /// the text to what that model can read.
-    fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {
-        original.describe(recipe);
+    /// Sets the architecture keys of a recipe to those of the pretrained model, and adapts the text keys to
+    /// its input limits.
+    fn inherit_architecture(&self, recipe: &mut Recipe, pretrained: &ModelConfig) {
+        pretrained.describe(recipe);
     }
 
-    /// Whether a parameter that the model does not have from which the run starts begins as in a model that starts from
-    /// nothing; others are an error.
-    fn begins_anew(&self, _parameter: &str) -> bool {
+    /// Whether a parameter that the pretrained model lacks is initialized randomly. If not, its absence is an
+    /// error.
+    fn is_reinitialized(&self, _parameter: &str) -> bool {
         false
     }
 
-    /// Builds the model, and reads its validation set.
+    /// Builds the model and reads its validation set.
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled>;
 }
 
-/// A task in words, for messages and help.
+/// The names of a task in messages and help.
 pub(crate) struct TaskWords {
     /// The command that uses a model of this task.
     pub(crate) command: &'static str,
     /// The command's argument after the model's folder.
     pub(crate) command_input: &'static str,
-    /// What a model of this task is called, with its article.
+    /// The name of a model of this task, with its article.
     pub model: &'static str,
-    /// What its examples are called.
+    /// The name of the task's examples.
     pub examples: &'static str,
     /// The keys that name the training text, for error messages.
     pub(crate) training_keys: &'static str,
-    /// The flags that name its validation set.
+    /// The flags that name the validation set.
     pub(crate) validation_flags: &'static str,
-    /// The tasks of models that a model of this task may start from.
+    /// The tasks whose models can serve as the pretrained model.
     pub(crate) starts_from: &'static [Task],
 }
 
-/// The numbers of tokens and labels.
+/// Sizes of the vocabularies and number of labels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// Of source and target.
+    /// Source and target.
     pub(crate) vocabularies: [usize; 2],
     /// 0 for tasks without labels.
     pub labels: usize,
 }
 
-/// What a model and its validation set are built from.
+/// The inputs from which a model and its validation set are built.
 pub(crate) struct Materials<'a> {
     pub(crate) recipe: &'a Recipe,
     pub tokenizers: &'a Tokenizers,
     pub labels: Option<&'a Labels>,
-    /// The special tokens of the model that this one starts from, if it starts from one.
+    /// The special tokens of the pretrained model, if there is one.
     pub special: Option<SpecialTokens>,
 }
 
@@ -133,7 +134,7 @@ pub(crate) struct Assembled {
 }
 
 impl Materials<'_> {
-    /// The configuration that the recipe describes, with the special tokens of the model that this one starts from.
+    /// The configuration that the recipe describes, with the special tokens of the pretrained model.
     pub(crate) fn config<C: TryFrom<ModelConfig, Error = Task>>(&self, task: &dyn TaskDefinition) -> C {
         let mut config = task.config(self.recipe, self.sizes());
         if let Some(special) = &self.special {
@@ -142,7 +143,7 @@ impl Materials<'_> {
         C::try_from(config).unwrap_or_else(|task| unreachable!("a configuration of the task {task}"))
     }
 
-    /// The numbers of tokens and labels.
+    /// The sizes of the vocabularies and the number of labels.
     pub(crate) fn sizes(&self) -> Sizes {
         Sizes {
             vocabularies: [self.tokenizers.source.size(), self.tokenizers.target.size()],

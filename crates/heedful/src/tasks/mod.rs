@@ -1,13 +1,14 @@
-//! What models are trained for. A task's folder has its model, its façade (text in, text out), its validation and its use
-//! of recipes.
+//! Tasks. The folder of a task has its model, its façade (text in, text out), its validation and its recipe
+//! handling.
 //!
-//! 1. [`translate`]: translation, by any encoder-decoder.
-//! 2. [`classify`]: text classification, by any encoder.
-//! 3. [`language`]: language modelling, by a decoder that continues prompts.
-//! 4. [`masked`]: masked language modelling, by an encoder that a classifier may be initialized from.
-//! 5. [`folder`] is a model on disk, whatever its task, and [`package`] a model in one file; `open` opens it for a façade.
+//! 1. [`translate`]: translation, with any encoder-decoder.
+//! 2. [`classify`]: text classification, with any encoder.
+//! 3. [`language`]: language modelling, with a decoder that continues prompts.
+//! 4. [`masked`]: masked language modelling, with an encoder from which classifiers can be initialized.
+//! 5. [`folder`]: a model on disk, for all tasks; [`package`]: a model in one file; `open` opens either for a façade.
 //!
-//! A new task is a folder with the types `Config` and `Definition`, its `mod` line, and a line in `registry.rs`.
+//! To add a task, add a folder with the types `Config` and `Definition`, its `mod` line, and a line in
+//! `registry.rs`.
 
 pub mod classify;
 pub mod language;
@@ -18,11 +19,11 @@ mod definition;
 mod error;
 pub mod folder;
 pub(crate) mod open;
-pub(crate) mod original;
 pub mod package;
 mod plain_text;
+pub(crate) mod pretrained;
 mod recipe;
-mod unread;
+mod unused_keys;
 pub mod validation;
 
 use serde::{Deserialize, Serialize};
@@ -57,7 +58,7 @@ macro_rules! tasks {
         impl TryFrom<ModelConfig> for $module::Config {
             type Error = Task;
 
-            /// The error is the task that the model was trained for instead.
+            /// On failure, returns the task that the model was trained for.
             fn try_from(config: ModelConfig) -> Result<$module::Config, Task> {
                 match config {
                     ModelConfig::$Task(config) => Ok(config),
@@ -78,37 +79,38 @@ macro_rules! tasks {
                 match self { $(ModelConfig::$Task(_) => Task::$Task,)+ }
             }
 
-            /// Whether a model can be built from this; if not, the error explains what to change.
+            /// Checks that a model can be built; the error explains what to change.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::validate(config),)+ }
             }
 
-            /// A new model; `seed` determines its initial parameters.
+            /// Builds a new model; `seed` determines its initial parameters.
             pub fn build(&self, seed: u64) -> Result<Box<dyn Model>, ConfigError> {
                 match self { $(ModelConfig::$Task(config) => Ok(Box::new(TaskConfig::build(config, seed)?)),)+ }
             }
 
-            /// The family of the model, or of its one stack.
+            /// The family of the model.
             pub fn family(&self) -> Family {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::family(config),)+ }
             }
 
-            /// The special tokens of its models.
+            /// The special tokens of the model.
             pub fn special_tokens(&self) -> SpecialTokens {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::special_tokens(config),)+ }
             }
 
-            /// Gives its models other special tokens than those of the vocabularies that this crate learns.
+            /// Replaces the special tokens, which are by default those of vocabularies that this crate
+            /// learns.
             pub(crate) fn set_special_tokens(&mut self, special: SpecialTokens) {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::set_special_tokens(config, special),)+ }
             }
 
-            /// Sets the keys of the architecture in a recipe to this one's.
+            /// Sets the architecture keys of a recipe to this configuration.
             pub(crate) fn describe(&self, recipe: &mut Recipe) {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::describe(config, recipe),)+ }
             }
 
-            /// The model in a few words.
+            /// A one-line description of the model.
             pub fn summary(&self) -> String {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::summary(config),)+ }
             }
@@ -132,29 +134,30 @@ impl Task {
         self.definition().words().command_input
     }
 
-    /// What a model of this task is called, with its article.
+    /// The name of a model of this task, with its article: `a translator`.
     pub fn model(self) -> &'static str {
         self.definition().words().model
     }
 
-    /// The models that a model of this task may start from, with their articles: `a classifier or a masked language model`.
+    /// The pretrained models that this task accepts, with their articles: `a classifier or a masked language
+    /// model`.
     pub(crate) fn starts_from(self) -> String {
         let models: Vec<&str> =
             self.definition().words().starts_from.iter().map(|task| task.model()).collect();
         models.join(" or ")
     }
 
-    /// What its examples are called.
+    /// The name of the task's examples: `pairs`, `texts`.
     pub fn examples(self) -> &'static str {
         self.definition().words().examples
     }
 
-    /// Whether a validation set is named.
+    /// Whether the recipe names a validation set.
     pub(crate) fn has_validation(self, data: &DataKeys) -> bool {
         self.definition().has_validation(data)
     }
 
-    /// The flags that name its validation set.
+    /// The flags that name the validation set.
     pub fn validation_flags(self) -> &'static str {
         self.definition().words().validation_flags
     }

@@ -5,15 +5,15 @@ use std::path::Path;
 use heedful_tensor::{Params, Precision};
 use toml::de::DeTable;
 
-use super::folder::{ModelFolder, beside};
+use super::folder::{ModelFolder, read_model_file};
 use super::{ModelConfig, Task, TaskConfig, WrongTask};
 use crate::data::TextLimit;
 use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
-use crate::models::{DeviceChoice, PlaceError};
+use crate::models::{DeviceChoice, PlacementError};
 use crate::{Error, Result};
 
-/// How a model is opened: where and in what numbers it computes, and how long its texts may be.
+/// Options for opening a model: device, type of the matrix products, and maximum length of a text.
 ///
 /// ```no_run
 /// # fn main() -> heedful::Result<()> {
@@ -32,65 +32,66 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// The options of the commands: the CPU, the best type for the model, texts as long as those that it was trained with.
+    /// The defaults of the commands: the CPU, the best type for the model, and the maximum text length of its
+    /// training.
     pub fn new() -> OpenOptions {
         OpenOptions::default()
     }
 
-    /// Sets what computes.
+    /// Sets the device.
     pub fn device(mut self, device: DeviceChoice) -> OpenOptions {
         self.device = device;
         self
     }
 
-    /// Sets the type of the matrix products. By default it is int8 if the model was stored in int8 and the CPU computes, else
-    /// bf16.
+    /// Sets the type of the matrix products. The default is int8 if the model was stored in int8 and runs on
+    /// the CPU, else bf16.
     pub fn compute(mut self, compute: impl Into<Option<Precision>>) -> OpenOptions {
         self.compute = compute.into();
         self
     }
 
-    /// Sets the most tokens of a text.
+    /// Sets the maximum number of tokens of a text.
     pub fn max_tokens(mut self, tokens: usize) -> OpenOptions {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// Moves a model to where it is to compute.
-    fn place(&self, params: &Params) -> Result<()> {
+    /// Moves the parameters of a model to the device.
+    fn move_to_device(&self, params: &Params) -> Result<()> {
         let remedy = |why| Error::new(format!("{why}: choose DeviceChoice::Cpu or DeviceChoice::Auto"));
         let chosen = self.device.choose().map_err(remedy)?;
-        Ok(params.move_to(chosen.device).map_err(PlaceError::from)?)
+        Ok(params.move_to(chosen.device).map_err(PlacementError::from)?)
     }
 
-    /// The type that was named, if one was.
-    pub(super) fn named_precision(&self) -> Option<Precision> {
+    /// The explicitly set type, if any.
+    pub(super) fn requested_precision(&self) -> Option<Precision> {
         self.compute
     }
 
-    /// The most tokens of a text, if they were named.
-    pub(super) fn named_tokens(&self) -> Option<usize> {
+    /// The explicitly set maximum number of tokens of a text, if any.
+    pub(super) fn requested_max_tokens(&self) -> Option<usize> {
         self.max_tokens
     }
 
-    /// A limit of the lengths of texts, with the most tokens that were asked for.
+    /// The limit of text lengths, with the explicitly set maximum applied.
     pub(super) fn limit(&self, limit: TextLimit) -> Result<TextLimit> {
         Ok(self.max_tokens.map_or(Ok(limit), |tokens| limit.with_tokens(tokens))?)
     }
 }
 
-/// A model with its configuration and its vocabularies.
-pub(crate) struct Opened<C: TaskConfig> {
+/// An opened model with its configuration and vocabularies.
+pub(crate) struct OpenedModel<C: TaskConfig> {
     pub(crate) config: C,
     pub model: C::Model,
     pub tokenizers: Tokenizers,
     pub(crate) folder: ModelFolder,
-    /// The most tokens of a text that it was trained with, if its folder says so.
+    /// The maximum number of tokens of a text in training, if the folder has the recipe.
     pub(crate) trained: Option<usize>,
 }
 
-/// Opens the folder of a model, or of a training run, whose task is that of `C`.
-pub(crate) fn open<C>(folder: &Path, task: Task, options: &OpenOptions) -> Result<Opened<C>>
+/// Opens the folder of a model or of a training run for `task`.
+pub(crate) fn open<C>(folder: &Path, task: Task, options: &OpenOptions) -> Result<OpenedModel<C>>
 where
     C: TaskConfig + TryFrom<ModelConfig, Error = Task>,
 {
@@ -98,18 +99,19 @@ where
     let config = C::try_from(opened.config.clone()).map_err(|found| WrongTask::new(folder, found, task))?;
     let model = config.build(0).expect("an opened configuration was validated");
     opened.install(model.params())?;
-    options.place(model.params())?;
+    options.move_to_device(model.params())?;
     let trained = trained_length(folder);
-    Ok(Opened { config, model, tokenizers: opened.tokenizers()?, folder: opened, trained })
+    Ok(OpenedModel { config, model, tokenizers: opened.tokenizers()?, folder: opened, trained })
 }
 
-/// The longest text of a run's training, by the recipe in its folder; `None` where there is none, or it sets no limit.
+/// The maximum text length in training, from the recipe in the folder; `None` without a recipe or without a
+/// limit.
 pub(crate) fn trained_length(folder: &Path) -> Option<usize> {
     ["max_tokens", "block"].into_iter().filter_map(|key| data_number(folder, key)).max()
 }
 
 fn data_number(folder: &Path, key: &str) -> Option<usize> {
-    let text = String::from_utf8(beside(folder, "recipe.toml").ok()??).ok()?;
+    let text = String::from_utf8(read_model_file(folder, "recipe.toml").ok()??).ok()?;
     let recipe = DeTable::parse(&text).ok()?;
     let data = recipe.get_ref().get("data")?.get_ref().as_table()?;
     data.get(key)?.get_ref().as_integer()?.as_str().parse().ok()
@@ -123,7 +125,7 @@ mod tests {
     use crate::recipe::Recipe;
 
     #[test]
-    fn a_recipe_tells_the_longest_text() {
+    fn the_maximum_text_length_is_read_from_the_recipe() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(trained_length(folder.path()), None);
         let mut recipe = Recipe::default();

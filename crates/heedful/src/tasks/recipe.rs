@@ -1,28 +1,28 @@
-//! From the values of a recipe to a complete and consistent one.
+//! Resolves the given values into a complete and consistent recipe.
 
 use std::path::Path;
 
-use super::original::Original;
+use super::pretrained::Pretrained;
 use super::{ConfigError, ModelConfig, Sizes};
 use crate::Result;
 use crate::recipe::{Applied, BestBy, Key, Literal, Overrides, Recipe, RecipeError};
 
-/// Applies values to the preset that they name, and checks the result. Each of these overrides the ones before it: the preset,
-/// the architecture of the model that the run starts from (`model.init_from`), the file, flags.
+/// Applies values to their preset and checks the result. In order of increasing precedence: the preset, the
+/// architecture of the pretrained model (`model.init_from`), the file, flags.
 pub fn resolve(overrides: Overrides) -> Result<Recipe, RecipeError> {
-    let original = original(&overrides)?;
+    let pretrained = pretrained(&overrides)?;
     let start = |recipe: &mut Recipe| {
-        let family = original.as_ref().map_or(recipe.model.family, Original::family);
+        let family = pretrained.as_ref().map_or(recipe.model.family, Pretrained::family);
         recipe.start_from_family(family);
         recipe.data.task.definition().start_recipe(recipe);
-        if let Some(original) = &original {
-            original.adopt(recipe);
+        if let Some(pretrained) = &pretrained {
+            pretrained.inherit_architecture(recipe);
         }
     };
     let Applied { recipe, written } =
-        overrides.over_preset(start, |key, location, recipe| recipe.why_unread_at(key, location))?;
-    if let Some(original) = &original {
-        check_original(&recipe, original, &written)?;
+        overrides.over_preset(start, |key, location, recipe| recipe.why_unused_at(key, location))?;
+    if let Some(pretrained) = &pretrained {
+        check_inherited(&recipe, pretrained, &written)?;
     }
     recipe.check()?;
     recipe.check_limits()?;
@@ -32,22 +32,22 @@ pub fn resolve(overrides: Overrides) -> Result<Recipe, RecipeError> {
     Ok(recipe)
 }
 
-/// The model that a user wants to start from. The keys of a resumed run are the program's: it has the architecture already, and
-/// the other model may be gone.
-fn original(overrides: &Overrides) -> Result<Option<Original>, RecipeError> {
+/// The pretrained model, if a user set one. A resumed run does not need it: the program wrote the
+/// architecture into its recipe, and the pretrained model may have been deleted.
+fn pretrained(overrides: &Overrides) -> Result<Option<Pretrained>, RecipeError> {
     let Some((key, Literal::Text(folder))) = overrides.by_user("model.init_from") else { return Ok(None) };
-    let mut named = Recipe::default();
-    (key.set)(&mut named, &Literal::Text(folder.clone())).map_err(RecipeError::Conflict)?;
+    let mut partial = Recipe::default();
+    (key.set)(&mut partial, &Literal::Text(folder.clone())).map_err(RecipeError::Conflict)?;
     if let Some((key, value)) = overrides.last("data.task") {
-        (key.set)(&mut named, value).map_err(RecipeError::Conflict)?;
+        (key.set)(&mut partial, value).map_err(RecipeError::Conflict)?;
     }
-    let Some(folder) = &named.model.init_from else { return Ok(None) };
-    let opened = Original::open(folder, named.data.task);
+    let Some(folder) = &partial.model.init_from else { return Ok(None) };
+    let opened = Pretrained::open(folder, partial.data.task);
     opened.map(Some).map_err(|error| RecipeError::Conflict(format!("model.init_from: {error}")))
 }
 
 impl Recipe {
-    /// Reads a recipe file; what it does not set has the value of its preset.
+    /// Reads a recipe file. Keys that it does not set have the values of its preset.
     pub fn open(path: impl AsRef<Path>) -> Result<Recipe> {
         Recipe::open_with(path, [""; 0])
     }
@@ -63,14 +63,15 @@ impl Recipe {
         Ok(resolve(overrides)?)
     }
 
-    /// As [`Recipe::open`], of the text of a file.
+    /// As [`Recipe::open`], for the text of a recipe.
     pub fn parse(text: &str) -> Result<Recipe> {
         let mut overrides = Overrides::new();
         overrides.text(text, Path::new("recipe"))?;
         Ok(resolve(overrides)?)
     }
 
-    /// The model's configuration, given the numbers of tokens (source, target) and labels.
+    /// The configuration of the model, given the sizes of the vocabularies (source, target) and the number of
+    /// labels.
     #[doc(hidden)]
     pub fn model_config(&self, vocabularies: [usize; 2], labels: usize) -> Result<ModelConfig, ConfigError> {
         let config = self.data.task.definition().config(self, Sizes { vocabularies, labels });
@@ -78,33 +79,38 @@ impl Recipe {
     }
 }
 
-/// Checks that what was written of the architecture is the original's.
-fn check_original(recipe: &Recipe, original: &Original, written: &[&'static Key]) -> Result<(), RecipeError> {
+/// Checks that explicitly set architecture keys agree with the pretrained model.
+fn check_inherited(
+    recipe: &Recipe,
+    pretrained: &Pretrained,
+    written: &[&'static Key],
+) -> Result<(), RecipeError> {
     let folder = recipe.model.init_from.as_deref().unwrap_or(Path::new("")).display();
-    if let Some(wanted) = recipe.model.init_checksum.as_ref().filter(|&wanted| wanted != original.checksum())
+    if let Some(expected) =
+        recipe.model.init_checksum.as_ref().filter(|&expected| expected != pretrained.checksum())
     {
         return Err(RecipeError::Conflict(format!(
-            "the model in {folder} has the checksum {}, and model.init_checksum is {wanted}: name the model that this recipe is \
+            "the model in {folder} has the checksum {}, and model.init_checksum is {expected}: name the model that this recipe is \
              for (model.init_from), or remove model.init_checksum",
-            original.checksum()
+            pretrained.checksum()
         )));
     }
     let is_written = |path: &str| written.iter().any(|key| key.path() == path);
     let preset = Recipe::preset(recipe.model.preset);
-    let mut adopted = recipe.clone();
-    original.adopt(&mut adopted);
-    for key in Recipe::keys().filter(|key| key.section == "model" && recipe.why_unread(key).is_none()) {
-        let (path, ours, theirs) = (key.path(), key.value(recipe), key.value(&adopted));
+    let mut inherited = recipe.clone();
+    pretrained.inherit_architecture(&mut inherited);
+    for key in Recipe::keys().filter(|key| key.section == "model" && recipe.why_unused(key).is_none()) {
+        let (path, ours, theirs) = (key.path(), key.value(recipe), key.value(&inherited));
         if ours != theirs {
             return Err(RecipeError::Conflict(format!(
                 "{path} is {ours}, and {theirs} in {folder}, from which the model starts (model.init_from): remove {path}"
             )));
         }
-        let named = key.value(&preset);
-        let is_presets = OF_PRESETS.contains(&path.as_str()) && !is_written(&path);
-        if is_written("model.preset") && is_presets && named != theirs {
+        let preset_value = key.value(&preset);
+        let is_from_preset = PRESET_SIZE_KEYS.contains(&path.as_str()) && !is_written(&path);
+        if is_written("model.preset") && is_from_preset && preset_value != theirs {
             return Err(RecipeError::Conflict(format!(
-                "model.preset has {path} = {named}, and {folder}, from which the model starts (model.init_from), has {theirs}: \
+                "model.preset has {path} = {preset_value}, and {folder}, from which the model starts (model.init_from), has {theirs}: \
                  name the preset of that model, or none"
             )));
         }
@@ -112,11 +118,11 @@ fn check_original(recipe: &Recipe, original: &Original, written: &[&'static Key]
     Ok(())
 }
 
-/// The keys of an architecture that presets set.
-const OF_PRESETS: [&str; 5] =
+/// The architecture keys that presets set.
+const PRESET_SIZE_KEYS: [&str; 5] =
     ["model.d_model", "model.d_ff", "model.heads", "model.encoder_layers", "model.decoder_layers"];
 
-/// Checks the values for a task with a single vocabulary.
+/// Checks the values of a task with a single vocabulary.
 pub(super) fn check_single_sided(recipe: &Recipe) -> Result<(), RecipeError> {
     let task = recipe.data.task;
     if recipe.validation.best_by == BestBy::Bleu {

@@ -48,11 +48,11 @@ fn presets_are_the_models_of_those_names() {
     }
     let base = Recipe::preset(Preset::Base);
     assert_eq!(base.schedule(), Schedule::noam(512, 4000));
-    assert_eq!(base.keep(), Keep { last: 5, best: 5, whole: 2 });
+    assert_eq!(base.keep(), Keep { last: 5, best: 5, full: 2 });
 }
 
 #[test]
-fn later_layers_win() {
+fn later_overrides_win() {
     let text = "[model]\npreset = \"base\"\nheads = 16\n[training]\ndropout = 0.2\nseed = 5\n";
     let mut overrides = Overrides::new();
     overrides.text(text, Path::new("my.toml")).expect("good TOML");
@@ -68,13 +68,13 @@ fn later_layers_win() {
 }
 
 #[test]
-fn a_preset_on_the_command_line_lies_below_the_file() {
+fn a_preset_on_the_command_line_has_lower_precedence_than_the_file() {
     let recipe = resolved("[model]\nheads = 2\n", &["preset=big"]).expect("a good recipe");
     assert_eq!((recipe.model.d_model, recipe.model.heads), (1024, 2));
 }
 
 #[test]
-fn a_printed_recipe_is_read_as_the_same() {
+fn a_printed_recipe_parses_to_the_same_recipe() {
     let mut recipe = Recipe::preset(Preset::Big);
     recipe.data.src = vec!["a \"quoted\"\\ name".into(), "b.gz".into()];
     recipe.data.tgt = vec!["c".into(), "d".into()];
@@ -87,18 +87,18 @@ fn a_printed_recipe_is_read_as_the_same() {
     let text = recipe.to_toml();
     assert_eq!(resolved(&text, &[]).expect("as it was written"), recipe);
     for key in Recipe::keys() {
-        let lines = ["", "# "].map(|mark| format!("\n{mark}{} = {}\n", key.name, key.value(&recipe)));
+        let lines = ["", "# "].map(|prefix| format!("\n{prefix}{} = {}\n", key.name, key.value(&recipe)));
         assert!(lines.iter().any(|line| text.contains(line)), "{}", key.path());
     }
     assert!(text.lines().all(|line| line.len() < 110), "comments are broken into lines");
 }
 
 #[test]
-fn defaults_follow_the_number_of_steps_and_what_is_given_is_obeyed() {
+fn defaults_depend_on_the_number_of_steps_and_explicit_values_are_kept() {
     let of = |file: &str, sets: &[&str]| resolved(file, sets).expect("a good recipe");
     let short = of("", &["steps=5"]);
     assert_eq!((short.training.warmup, short.validation.every, short.checkpoint.every), (1, 1, 1));
-    let reached = f64::from(short.schedule().rate(5)) / short.training.peak;
+    let reached = f64::from(short.schedule().rate(5)) / short.training.lr;
     assert!(reached > 0.4, "the last of five steps has {reached} of the peak");
     assert_eq!(of("", &["steps=5", "warmup=2000"]).training.warmup, 2000);
     assert_eq!(of("[training]\nwarmup = 300\n", &["steps=1000"]).training.warmup, 300);
@@ -107,7 +107,7 @@ fn defaults_follow_the_number_of_steps_and_what_is_given_is_obeyed() {
     assert_eq!(of("", &["steps=none"]).training.warmup, 2000);
     assert_eq!(of("", &[]).training.warmup, 2000);
 
-    // What followed the steps of a printed recipe follows those that a user writes into it.
+    // Defaults of a printed recipe follow a number of steps that is changed in it.
     let printed = short.to_toml();
     assert!(printed.contains("\n# warmup = 1\n") && printed.contains("\nsteps = 5\n"), "{printed}");
     assert_eq!(of(&printed, &[]), short);
@@ -139,7 +139,7 @@ fn unknown_keys_name_file_line_and_the_nearest_key() {
 }
 
 #[test]
-fn wrong_types_and_ranges_name_file_line_and_what_is_expected() {
+fn errors_about_types_and_ranges_name_file_line_and_expected_value() {
     for (line, expected) in [
         ("dropout = \"much\"", "my.toml:2: training.dropout must be a number, not \"much\""),
         ("dropout = 1.0", "my.toml:2: training.dropout must be at least 0 and below 1, not 1.0"),
@@ -168,9 +168,9 @@ fn wrong_types_and_ranges_name_file_line_and_what_is_expected() {
 
 #[test]
 fn settings_are_found_by_their_short_names() {
-    let recipe = resolved("", &["training.peak=5e-3", "beam = 4", "batch-tokens=1000", "time=1h30m"]);
+    let recipe = resolved("", &["training.lr=5e-3", "beam = 4", "batch-tokens=1000", "time=1h30m"]);
     let recipe = recipe.expect("good settings");
-    assert_eq!((recipe.training.peak, recipe.search.beam, recipe.training.batch_tokens), (5e-3, 4, 1000));
+    assert_eq!((recipe.training.lr, recipe.search.beam, recipe.training.batch_tokens), (5e-3, 4, 1000));
     assert_eq!(recipe.training.time, Some(Duration::from_secs(5400)));
     assert_eq!(
         set_complaint("every=5"),
@@ -185,13 +185,13 @@ fn settings_are_found_by_their_short_names() {
 }
 
 #[test]
-fn a_run_from_before_alpha_had_its_name_goes_on_if_it_had_none() {
+fn an_old_recipe_with_r_drop_none_is_accepted() {
     let recipe = resolved("[training]\nr_drop = \"none\"\n", &[]).expect("a recipe of an earlier version");
     assert_eq!(recipe.training.r_drop_alpha, None);
 }
 
 #[test]
-fn values_that_do_not_go_together_are_refused() {
+fn contradictory_values_are_rejected() {
     assert!(set_complaint("heads=5").contains("5 heads do not divide d_model 256"));
     assert!(set_complaint("sharing=separate").contains("model.tying"));
     assert!(set_complaint("src=a").contains("data.src and data.tgt name 1 and 0 files"));
@@ -210,7 +210,7 @@ fn values_that_do_not_go_together_are_refused() {
 }
 
 #[test]
-fn a_task_has_defaults_files_and_a_model_of_its_own() {
+fn each_task_has_its_own_defaults_files_and_model() {
     let lm = resolved("", &["task=lm", "text=a"]).expect("good settings");
     assert_eq!((lm.data.block, lm.training.label_smoothing), (Some(256), 0.0));
     assert_eq!(resolved("", &["block=none", "task=lm", "text=a"]).expect("good settings").data.block, None);
@@ -254,7 +254,7 @@ fn a_file_may_have_any_name() {
 }
 
 #[test]
-fn the_fingerprint_is_of_what_decides_the_numbers() {
+fn the_fingerprint_covers_the_keys_that_determine_the_weights() {
     let of = |sets: &[&str]| resolved("", sets).expect("good settings").fingerprint();
     assert_eq!(of(&[]), of(&["steps=30000", "time=5m", "keep_last=9", "out=elsewhere"]));
     assert_ne!(of(&[]), of(&["steps=7"]), "its warmup is shorter");
@@ -269,7 +269,7 @@ fn the_fingerprint_is_of_what_decides_the_numbers() {
 }
 
 #[test]
-fn a_configuration_describes_itself_in_a_recipe() {
+fn a_configuration_round_trips_through_a_recipe() {
     let families: [(&str, &[&str]); 3] = [
         (
             "transformer",
@@ -326,7 +326,7 @@ fn a_configuration_describes_itself_in_a_recipe() {
                     .chain(sets.split(' ').map(str::to_owned))
                     .collect();
                 let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
-                // Not every key is for every task.
+                // Not every task uses every key.
                 let Ok(recipe) = resolved("", &sets) else { continue };
                 let config = recipe.model_config([50; 2], 3).expect("it was checked");
                 let mut described = Recipe { model: Recipe::default().model, ..recipe };
@@ -340,7 +340,7 @@ fn a_configuration_describes_itself_in_a_recipe() {
 }
 
 #[test]
-fn flags_are_unlike_each_other() {
+fn flags_are_unique() {
     let mut flags: Vec<String> = Recipe::keys().map(Key::flag).collect();
     let count = flags.len();
     flags.sort();
@@ -354,7 +354,7 @@ fn flags_are_unlike_each_other() {
 }
 
 #[test]
-fn every_recipe_of_the_project_can_be_followed_and_comments_each_key() {
+fn every_recipe_of_the_project_resolves_and_comments_each_key() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
     let mut count = 0;
     for entry in fs::read_dir(folder).expect("the project has recipes") {

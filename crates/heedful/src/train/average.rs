@@ -1,4 +1,4 @@
-//! Checkpoint averaging: the mean of several checkpoints is often better than each of them.
+//! Checkpoint averaging: the mean of several checkpoints often performs better than each of them.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,11 @@ pub enum Averaged {
     Parameters,
     /// The moving average of the parameters; an error if the run kept none.
     MovingAverage,
-    /// The moving average if the run kept one, else the parameters: what is validated.
+    /// The weights that validation uses: the moving average if the run kept one, else the parameters.
     Validated,
 }
 
-/// The mean of the weights of `checkpoints`, summed in f64 in the order given.
+/// The mean of the weights of `checkpoints`, summed in f64 in the given order.
 ///
 /// # Panics
 /// If there is no checkpoint.

@@ -1,4 +1,4 @@
-//! Training: schedule, optimizer, trainer, checkpoints, logs, and the run that joins them.
+//! Training: schedule, optimizer, trainer, checkpoints, logs, and the run that combines them.
 
 pub mod log;
 mod schedule;
@@ -7,7 +7,7 @@ mod settings;
 mod optimizer;
 mod state;
 
-mod fit;
+mod largest_batch;
 pub mod team;
 mod trainer;
 

@@ -2,7 +2,7 @@
 //! m ← β1 m + (1 − β1) g,   v ← β2 v + (1 − β2) g²,   θ ← θ − rate(step) · m̂ / (√v̂ + ε)
 //! ```
 //!
-//! Adam with the learning rate of a [`Schedule`].
+//! Adam with a learning rate [`Schedule`].
 
 use heedful_tensor::collective::{Failure, Group};
 use heedful_tensor::ops::{Adam, AdamOptions, BatchLoss, CrossEntropy, Guard, MovingAverage, PendingStep};
@@ -20,11 +20,11 @@ pub struct Optimizer {
 /// One update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Update {
-    /// Its number, counted from 1.
+    /// The step, counted from 1.
     pub step: u64,
-    /// Its learning rate.
+    /// The learning rate.
     pub learning_rate: f32,
-    /// Norm of the whole gradient before clipping.
+    /// Global gradient norm before clipping.
     pub gradient_norm: f32,
 }
 
@@ -37,9 +37,9 @@ impl Optimizer {
         Optimizer { adam: Adam::new(params, options), schedule, step: 0 }
     }
 
-    /// Keeps only the part of the state that this rank owns from here on, afresh.
+    /// Shards the optimizer state: replaces it by a zero state of the shard that this rank owns.
     pub(super) fn divide(&mut self, params: &Params, options: AdamOptions, group: &Group) {
-        self.adam = Adam::divided(params, options, group);
+        self.adam = Adam::sharded(params, options, group);
     }
 
     /// The number of updates so far.
@@ -55,8 +55,8 @@ impl Optimizer {
         Update { step: self.step, learning_rate, gradient_norm }
     }
 
-    /// As [`Optimizer::step`], unless the guard rejects the gradients or a loss: then no parameter changes. Returns the
-    /// update's learning rate, and what it came to, which a GPU tells later.
+    /// As [`Optimizer::step`], but no parameter changes if the guard rejects the gradients or a loss. Returns
+    /// the learning rate and the pending result, which a GPU reports later.
     pub(super) fn submit(
         &mut self,
         params: &Params,
@@ -69,8 +69,8 @@ impl Optimizer {
         (learning_rate, self.adam.submit(params, learning_rate, guard, losses, average))
     }
 
-    /// As [`Optimizer::submit`] with gradients of which each rank has those that it owns, and the losses of all.
-    pub(super) fn submit_divided(
+    /// As [`Optimizer::submit`] with sharded gradients and the losses of all ranks.
+    pub(super) fn submit_sharded(
         &mut self,
         params: &Params,
         guard: &mut Guard,
@@ -80,35 +80,35 @@ impl Optimizer {
     ) -> Result<(f32, PendingStep), Failure> {
         self.step += 1;
         let learning_rate = self.schedule.rate(self.step);
-        let pending = self.adam.submit_divided(params, learning_rate, guard, losses, average, gradients)?;
+        let pending = self.adam.submit_sharded(params, learning_rate, guard, losses, average, gradients)?;
         Ok((learning_rate, pending))
     }
 
-    /// Goes back to an earlier update: the later ones were rejected.
+    /// Returns to an earlier step after the later ones were rejected.
     pub(super) fn rewind(&mut self, step: u64) {
         self.step = step;
         self.adam.rewind(step);
     }
 
-    /// Copies of Adam's running means of gradients and of their squares.
+    /// Copies of Adam's first and second moments.
     pub(crate) fn moments_to_vec(&self) -> (Vec<f32>, Vec<f32>) {
         self.adam.moments_to_vec()
     }
 
-    /// All of Adam's moments, of which each rank owns some, at rank 0.
+    /// Gathers the sharded moments of Adam at rank 0.
     pub(super) fn gathered_moments(&self, group: &Group) -> Result<Option<[Vec<f32>; 2]>, Failure> {
         self.adam.gathered_moments(group)
     }
 
-    /// As [`Optimizer::restore`] with moments that rank 0 has.
-    pub(super) fn restore_divided(
+    /// As [`Optimizer::restore`], with the moments scattered from rank 0.
+    pub(super) fn restore_sharded(
         &mut self,
         step: u64,
         group: &Group,
         moments: Option<[&[f32]; 2]>,
     ) -> Result<(), Failure> {
         self.step = step;
-        self.adam.restore_divided(step, group, moments)
+        self.adam.restore_sharded(step, group, moments)
     }
 
     /// Restores the state after update `step`.

@@ -1,4 +1,4 @@
-//! Early stopping: which validation was the best, and when to stop waiting for a better one.
+//! Early stopping: keeps the best validation and decides when to stop.
 
 use std::cmp::Ordering;
 
@@ -21,9 +21,9 @@ pub struct ValidationScore {
 pub struct Patience {
     /// The best validation so far.
     pub best: Option<ValidationScore>,
-    /// Its step.
+    /// The step of the best validation.
     pub best_step: u64,
-    /// Validations since then.
+    /// Number of validations since then.
     pub since: u64,
 }
 
@@ -39,7 +39,8 @@ pub enum Verdict {
 }
 
 impl ValidationScore {
-    /// `Greater` is better. Scores of different metrics have no meaningful order; NaN is worse than any other value.
+    /// `Greater` is better. Scores of different metrics have no meaningful order; NaN is worse than any other
+    /// value.
     pub fn compare(&self, other: &ValidationScore) -> Ordering {
         let goodness = |score: &ValidationScore| match score.metric {
             _ if score.value.is_nan() => f64::NEG_INFINITY,
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_ends_after_as_many_validations_without_progress() {
+    fn patience_ends_after_its_number_of_validations_without_improvement() {
         let mut patience = Patience::default();
         let losses = [5.0, 4.0, 4.0, 3.9, 4.1, 4.0, f64::NAN, 3.8];
         let verdicts: Vec<Verdict> = losses

@@ -1,4 +1,4 @@
-//! The learning rate as a function of the step, which counts from 1.
+//! The learning rate as a function of the step, counted from 1.
 //!
 //! ```text
 //! Noam          factor · d_model^-0.5 · min(step^-0.5, step · warmup^-1.5)      as in the paper
@@ -9,7 +9,7 @@
 
 use std::f64::consts::PI;
 
-use crate::plot::{LineChart, Mark, Series, line_chart_svg};
+use crate::plot::{Highlight, LineChart, Series, line_chart_svg};
 
 /// A learning rate schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub enum Schedule {
         floor: f64,
         /// Steps until the peak; 0 for no warmup.
         warmup: u64,
-        /// Steps until the floor.
+        /// The step at which the floor is reached.
         total: u64,
     },
     /// A constant rate.
@@ -54,7 +54,7 @@ impl Schedule {
         Schedule::Noam { d_model, warmup, factor: 1.0 }
     }
 
-    /// The curve of steps 1 to `steps`.
+    /// A chart of steps 1 to `steps`.
     pub fn svg(self, steps: u64) -> String {
         const POINTS: u64 = 400;
         let every = (steps / POINTS).max(1);
@@ -62,7 +62,7 @@ impl Schedule {
             .step_by(every as usize)
             .map(|step| (step as f64, f64::from(self.rate(step))))
             .collect();
-        let series = vec![Series { name: "learning rate".to_owned(), points, mark: Mark::Peak }];
+        let series = vec![Series { name: "learning rate".to_owned(), points, highlight: Highlight::Peak }];
         line_chart_svg(&LineChart {
             title: "learning rate".to_owned(),
             x_label: "step".to_owned(),
@@ -71,7 +71,7 @@ impl Schedule {
         })
     }
 
-    /// The rate of step `step`, counted from 1.
+    /// The learning rate at `step`, counted from 1.
     pub fn rate(self, step: u64) -> f32 {
         let now = step.max(1) as f64;
         let rate = match self {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn noam_is_the_paper_s_curve() {
+    fn noam_matches_the_paper() {
         let schedule = Schedule::noam(512, 4000);
         close(schedule.rate(1), 512_f64.powf(-0.5) * 4000_f64.powf(-1.5));
         close(schedule.rate(4000), (512.0 * 4000.0_f64).powf(-0.5));
@@ -115,15 +115,15 @@ mod tests {
     #[test]
     fn inverse_square_root_is_noam_with_a_given_peak() {
         let noam = Schedule::noam(256, 100);
-        let named = Schedule::InverseSqrt { peak: f64::from(noam.rate(100)), warmup: 100 };
+        let inverse_sqrt = Schedule::InverseSqrt { peak: f64::from(noam.rate(100)), warmup: 100 };
         for step in [1, 50, 100, 101, 5000] {
-            close(named.rate(step), f64::from(noam.rate(step)));
+            close(inverse_sqrt.rate(step), f64::from(noam.rate(step)));
         }
         close(Schedule::InverseSqrt { peak: 0.5, warmup: 0 }.rate(4), 0.25);
     }
 
     #[test]
-    fn cosine_goes_up_and_down_and_stays_down() {
+    fn cosine_warms_up_decays_and_stays_at_its_floor() {
         let schedule = Schedule::Cosine { peak: 1.0, floor: 0.1, warmup: 10, total: 110 };
         close(schedule.rate(5), 0.5);
         close(schedule.rate(10), 1.0);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_has_its_peak_marked() {
+    fn the_chart_labels_the_peak() {
         assert!(Schedule::noam(512, 4000).svg(20_000).contains("peak 7e-4"));
     }
 }

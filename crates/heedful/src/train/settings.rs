@@ -1,4 +1,4 @@
-//! From a recipe to the options of training: the schedule, the trainer, the checkpoints to keep.
+//! Derives from a recipe the learning rate schedule, the trainer options, and the checkpoints to keep.
 
 use heedful_tensor::ops::AdamOptions;
 
@@ -7,10 +7,10 @@ use super::{Schedule, TrainerOptions};
 use crate::recipe::{Averaging, CheckpointKeys, KeptState, Recipe, ScheduleKind, TrainingKeys};
 
 impl Recipe {
-    /// The learning rate schedule. [`crate::tasks::resolve`] rejects a cosine without [`TrainingKeys::steps`]; here it would
-    /// never decay.
+    /// The learning rate schedule. A cosine without [`TrainingKeys::steps`], which [`crate::tasks::resolve`]
+    /// rejects, would never decay.
     pub fn schedule(&self) -> Schedule {
-        let TrainingKeys { warmup, peak, factor, floor, steps, .. } = self.training;
+        let TrainingKeys { warmup, lr: peak, factor, min_lr: floor, steps, .. } = self.training;
         match self.training.schedule {
             ScheduleKind::Noam => Schedule::Noam { d_model: self.model.d_model, warmup, factor },
             ScheduleKind::InverseSqrt => Schedule::InverseSqrt { peak, warmup },
@@ -38,30 +38,31 @@ impl Recipe {
                 clip_norm: training.clip_norm.map_or(f32::INFINITY, |norm| norm as f32),
             },
             average_decay: training.ema.map(|decay| decay as f32),
-            explosion_factor: training.explosion.map(|factor| factor as f32),
+            max_grad_norm_ratio: training.max_grad_norm_ratio.map(|factor| factor as f32),
         }
     }
 
-    /// Which checkpoints are kept: at least those that will be averaged.
+    /// The checkpoints to keep: at least those to average.
     pub fn keep(&self) -> Keep {
         let CheckpointKeys { keep_last, keep_best, keep_state, average, average_count, .. } = self.checkpoint;
-        let wanted = |averaging| if average == averaging { average_count } else { 0 };
+        let averaged = |averaging| if average == averaging { average_count } else { 0 };
         Keep {
-            last: keep_last.max(wanted(Averaging::Last)),
-            best: keep_best.max(wanted(Averaging::Best)),
-            // If the newest is damaged, the run goes on from the one before it.
-            whole: match keep_state {
+            last: keep_last.max(averaged(Averaging::Last)),
+            best: keep_best.max(averaged(Averaging::Best)),
+            // If the newest is damaged, the run resumes from the one before it.
+            full: match keep_state {
                 KeptState::Latest => 2,
                 KeptState::All => usize::MAX,
             },
         }
     }
 
-    /// Which checkpoints are kept of a run that has finished: its model is saved, and one is enough to resume from.
+    /// The checkpoints to keep after the run has finished: the model is saved, and one checkpoint suffices to
+    /// resume.
     pub(crate) fn keep_finished(&self) -> Keep {
         let keep = self.keep();
         match self.checkpoint.keep_state {
-            KeptState::Latest => Keep { whole: 1, ..keep },
+            KeptState::Latest => Keep { full: 1, ..keep },
             KeptState::All => keep,
         }
     }

@@ -1,4 +1,4 @@
-//! The complete state of a trainer: what a checkpoint must hold so that a resumed run continues bit for bit.
+//! The complete state of a trainer, from which a resumed run continues bit for bit.
 
 use heedful_tensor::collective::Failure;
 
@@ -17,7 +17,7 @@ pub struct TrainerState {
     pub square: Weights,
     /// The moving average of the parameters, if there is one.
     pub average: Option<Weights>,
-    /// Recent gradient norms, the oldest first, for the detection of explosions.
+    /// Recent gradient norms, oldest first, for divergence detection.
     pub norms: Vec<f32>,
 }
 
@@ -30,10 +30,10 @@ pub enum StateError {
     /// The other ranks cannot be reached.
     #[error("the other ranks cannot be reached: {0}")]
     Ranks(#[from] Failure),
-    /// The trainer keeps a moving average, the state has none.
+    /// The trainer keeps a moving average, but the state has none.
     #[error("the state has no moving average; resume with the recipe of the run")]
     MissingAverage,
-    /// The state has a moving average, the trainer keeps none.
+    /// The state has a moving average, but the trainer keeps none.
     #[error("the state has a moving average, the trainer keeps none; resume with the recipe of the run")]
     UnexpectedAverage,
 }

@@ -1,14 +1,15 @@
-//! `training.time` alone: the steps, the warmup and the validations that fit into it.
+//! Plans a run with `training.time` and without `training.steps`: the steps, warmup and validations that fit
+//! into the time.
 //!
 //! ```text
 //! n   validations        at most 20, and at most a tenth of the time
-//! N   steps              (time left − the end − n validations) / seconds per step
+//! N   steps              (remaining time − closing time − n validations) / seconds per step
 //! w   warmup             as in a run of N steps: at most a tenth; noam's factor keeps the peak
 //!     validation.every   N / n
 //! ```
 //!
-//! The cosine schedule ends at step N, with a twentieth of the time to spare. The other schedules do not depend on N: they go
-//! on until the time is over.
+//! The cosine schedule ends at step N, with a margin of 5 % of the time. The other schedules do not depend on
+//! N and run until the time is over.
 
 use std::fmt;
 
@@ -16,30 +17,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::recipe::{Averaging, Recipe, ScheduleKind, TrainingKeys};
 
-const MOST_VALIDATIONS: f64 = 20.0;
-const SHARE_OF_VALIDATIONS: f64 = 0.1;
-/// Part of the estimated steps that a cosine takes: it must reach its end.
-const SHARE_OF_COSINE: f64 = 0.95;
+const MAX_VALIDATIONS: f64 = 20.0;
+const VALIDATION_SHARE: f64 = 0.1;
+/// The share of the estimated steps that a cosine schedule uses, so that it reaches its end.
+const COSINE_SHARE: f64 = 0.95;
 
-/// Measured seconds.
+/// Measured durations in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// Of an update.
+    /// Seconds per update.
     pub step: f64,
-    /// Of a validation; 0 without one.
+    /// Seconds per validation; 0 without a validation set.
     pub(crate) validation: f64,
 }
 
-/// What a run chose to fit into its time. It is a part of every checkpoint.
+/// The plan of a run with a time limit only. It is part of every checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimePlan {
-    /// Seconds that an update took when it was measured.
+    /// Measured seconds per update.
     pub seconds_per_step: f64,
-    /// Seconds that a validation would take, estimated from above; 0 without a validation set.
+    /// An upper estimate of the seconds per validation; 0 without a validation set.
     pub(crate) seconds_per_validation: f64,
-    /// Updates that fit, by that measure.
+    /// The estimated number of updates.
     pub steps: u64,
-    /// Whether the schedule ends there; others go on until the time is over.
+    /// Whether the schedule ends at `steps`; other schedules run until the time is over.
     pub is_last: bool,
     /// [`crate::recipe::TrainingKeys::warmup`]; none if the schedule has no warmup.
     pub warmup: Option<u64>,
@@ -50,30 +51,30 @@ pub struct TimePlan {
 }
 
 impl TimePlan {
-    /// Fits the open keys of a recipe into the seconds that are left of its time.
+    /// Chooses the automatic keys of a recipe for the remaining seconds.
     pub fn new(recipe: &Recipe, costs: Costs, left: f64) -> TimePlan {
         let Recipe { training, validation, .. } = recipe;
-        let is_open = |path: &str| recipe.open.contains(&path);
+        let is_automatic = |path: &str| recipe.automatic.contains(&path);
         let limit = training.time.map_or(left, |time| time.as_secs_f64());
         let left =
             (left - closing_seconds(limit, costs.validation, closing_validations(recipe, false))).max(0.0);
         let by_time = validation.every_time.map(|every| left / every.as_secs_f64().max(1e-9));
-        let wanted =
-            (SHARE_OF_VALIDATIONS * left / costs.validation.max(1e-9)).floor().clamp(1.0, MOST_VALIDATIONS);
-        let is_every_open = is_open("validation.every");
+        let validation_count =
+            (VALIDATION_SHARE * left / costs.validation.max(1e-9)).floor().clamp(1.0, MAX_VALIDATIONS);
+        let is_every_automatic = is_automatic("validation.every");
         let seconds = match by_time {
             _ if costs.validation == 0.0 => left / costs.step,
             Some(count) => (left - count * costs.validation) / costs.step,
-            None if is_every_open => (left - wanted * costs.validation) / costs.step,
+            None if is_every_automatic => (left - validation_count * costs.validation) / costs.step,
             None => left / (costs.step + costs.validation / validation.every as f64),
         };
         let is_last = training.schedule == ScheduleKind::Cosine;
-        let steps = (seconds * if is_last { SHARE_OF_COSINE } else { 1.0 }).max(1.0) as u64;
+        let steps = (seconds * if is_last { COSINE_SHARE } else { 1.0 }).max(1.0) as u64;
         let mut fitted = recipe.clone();
-        fitted.fit(steps);
+        fitted.scale_to_steps(steps);
         let TrainingKeys { warmup, factor, .. } = fitted.training;
-        let every = match is_every_open {
-            true => (steps / wanted as u64).max(1),
+        let every = match is_every_automatic {
+            true => (steps / validation_count as u64).max(1),
             false => validation.every,
         };
         TimePlan {
@@ -87,11 +88,11 @@ impl TimePlan {
         }
     }
 
-    /// Sets the keys of a recipe; none of them is open any more.
+    /// Sets the planned keys of a recipe; afterwards no key is automatic.
     pub(crate) fn apply(&self, recipe: &mut Recipe) {
-        recipe.fit(self.steps);
-        let is_interval_open = recipe.open.contains(&"checkpoint.every");
-        recipe.open.clear();
+        recipe.scale_to_steps(self.steps);
+        let is_interval_automatic = recipe.automatic.contains(&"checkpoint.every");
+        recipe.automatic.clear();
         recipe.training.steps = self.is_last.then_some(self.steps);
         recipe.training.warmup = self.warmup.unwrap_or(recipe.training.warmup);
         recipe.training.factor = self.factor.unwrap_or(recipe.training.factor);
@@ -99,20 +100,20 @@ impl TimePlan {
         if recipe.checkpoint.average == Averaging::Last {
             // Checkpoints by time would make the average depend on the clock.
             recipe.checkpoint.every_time = None;
-            if is_interval_open {
+            if is_interval_automatic {
                 recipe.checkpoint.every = self.validation_every.unwrap_or(self.steps.div_ceil(20));
             }
         }
     }
 }
 
-/// Seconds to keep for the end of a run of `limit` seconds: validations, and a share for the last checkpoint. Never more than
-/// half of the time, so that some of it is training.
+/// Seconds to reserve for the end of a run of `limit` seconds: validations, and 1 % for the last checkpoint.
+/// At most half of the time, so that some time is left for training.
 pub(crate) fn closing_seconds(limit: f64, validation: f64, validations: u32) -> f64 {
     (f64::from(validations) * validation + 0.01 * limit).min(0.5 * limit)
 }
 
-/// Validations at the end of a run: of its last step, and of the average of its checkpoints.
+/// The number of validations at the end of a run: after the last step, and of the checkpoint average.
 pub(crate) fn closing_validations(recipe: &Recipe, is_validated: bool) -> u32 {
     let averages = recipe.checkpoint.average != Averaging::None && recipe.checkpoint.average_count > 1;
     u32::from(!is_validated) + u32::from(averages)
@@ -140,7 +141,7 @@ mod tests {
     fn recipe(change: impl FnOnce(&mut Recipe)) -> Recipe {
         let mut recipe = Recipe::default();
         recipe.training.time = Some(Duration::from_secs(1200));
-        recipe.open = Recipe::FITTED.to_vec();
+        recipe.automatic = Recipe::AUTOMATIC_KEYS.to_vec();
         recipe.checkpoint.average = Averaging::None;
         change(&mut recipe);
         recipe
@@ -165,27 +166,27 @@ mod tests {
     }
 
     #[test]
-    fn a_cosine_ends_at_its_last_step_and_the_others_with_the_time() {
+    fn a_cosine_ends_at_its_last_step_and_other_schedules_with_the_time() {
         let mut cosine = recipe(|recipe| recipe.training.schedule = ScheduleKind::Cosine);
         let fitted = TimePlan::new(&cosine, Costs { step: 0.5, validation: 0.0 }, 1200.0);
         assert_eq!((fitted.steps, fitted.is_last, fitted.validation_every), (2257, true, None));
         fitted.apply(&mut cosine);
         assert_eq!((cosine.training.steps, cosine.training.warmup), (Some(2257), 225));
-        assert!(cosine.open.is_empty());
+        assert!(cosine.automatic.is_empty());
         let mut root = recipe(|_| {});
         plan(|_| {}, 0.5, 0.0, 1200.0).apply(&mut root);
         assert_eq!((root.training.steps, root.training.warmup), (None, 237));
     }
 
     #[test]
-    fn what_was_set_is_kept() {
+    fn explicitly_set_keys_are_kept() {
         let set = |recipe: &mut Recipe| {
-            recipe.open = vec!["training.steps"];
+            recipe.automatic = vec!["training.steps"];
             (recipe.training.warmup, recipe.validation.every) = (700, 50);
         };
         let kept = plan(set, 0.5, 5.0, 1200.0);
         assert_eq!((kept.warmup, kept.validation_every), (Some(700), Some(50)));
-        // A step and its share of a validation take 0.6 s.
+        // A step with its share of a validation takes 0.6 s.
         assert_eq!(kept.steps, ((1200.0 - 12.0 - 5.0) / 0.6) as u64);
     }
 
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_one_line() {
+    fn a_plan_is_printed_in_one_line() {
         let plan = plan(|_| {}, 0.5, 3.0, 1200.0);
         assert_eq!(plan.to_string(), "about 2250 steps of 0.500 s: warmup 225, a validation every 112 steps");
     }

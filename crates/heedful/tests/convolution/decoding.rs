@@ -1,4 +1,4 @@
-//! Token by token is the same as all at once, and company changes no bit.
+//! Decoding step by step equals the full pass, and batching changes no bit.
 
 use heedful::data::batch::Batch;
 use heedful::decode::{Hypothesis, MaxLength, SearchOptions, attend, score, search};
@@ -9,7 +9,7 @@ use heedful::tensor::cpu::{memory, threads};
 use heedful::tensor::{DType, Ragged, tape};
 use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
-use super::alone;
+use super::exclusive;
 use super::support::distance;
 
 const VOCABULARY: usize = 61;
@@ -25,7 +25,7 @@ fn variants() -> [ConvolutionalConfig; 5] {
         config(),
         ConvolutionalConfig { balance: Balance::Norm, encoder_taps: 5, decoder_taps: 4, ..config() },
         ConvolutionalConfig { positions, decoder_taps: 1, ..config() },
-        // The third layer reaches from a token beyond the ends of most sentences.
+        // The third layer's receptive field exceeds most sentences.
         ConvolutionalConfig { dilation: 4, decoder_layers: 3, encoder_layers: 3, ..config() },
         ConvolutionalConfig { dilation: 2, kind: ConvolutionKind::Relu, decoder_taps: 2, ..config() },
     ]
@@ -53,8 +53,8 @@ fn options(compute: DType, beam: usize) -> SearchOptions {
 }
 
 #[test]
-fn token_by_token_is_the_same_as_all_at_once() {
-    let _alone = alone();
+fn decoding_step_by_step_equals_the_full_pass() {
+    let _lock = exclusive();
     for (config, compute) in variants().iter().flat_map(|c| [(c, DType::F32), (c, DType::Bf16)]) {
         let model = model(config.clone());
         let target: Vec<u32> = (0..20).map(|i| 3 + i * i % 50).collect();
@@ -78,7 +78,7 @@ fn token_by_token_is_the_same_as_all_at_once() {
                 stepped[at..at + VOCABULARY].copy_from_slice(scores);
             }
         }
-        // Whole sentences attend with weights rounded to bf16 and have scores in bf16, single tokens neither.
+        // The full pass rounds attention weights and scores to bf16, single steps round neither.
         let tolerance = if compute == DType::F32 { 1e-5 } else { 2e-2 };
         let off = distance(&stepped, &whole);
         println!("{:?} {compute}: {off:.1e}", config.balance);
@@ -87,12 +87,12 @@ fn token_by_token_is_the_same_as_all_at_once() {
 }
 
 #[test]
-fn rows_may_be_dropped_kept_and_multiplied() {
-    let _alone = alone();
+fn rows_can_be_dropped_kept_and_duplicated() {
+    let _lock = exclusive();
     let model = model(config());
     let sources = sources();
     for compute in [DType::F32, DType::Bf16] {
-        // What follows a prefix, decoded alone.
+        // The scores after a prefix, decoded alone.
         let after = |source: &[u32], prefix: &[u32]| {
             let mut decoding = model.start(compute.into());
             decoding.read(source, &Ragged::from_lengths([source.len()]));
@@ -105,7 +105,7 @@ fn rows_may_be_dropped_kept_and_multiplied() {
         for source in &sources[1..3] {
             decoding.read(source, &Ragged::from_lengths([source.len()]));
         }
-        // (sentence, past) of each row, and the rows of the step before that the next ones go on from.
+        // (sentence, past) of each row, and the parent rows of each step in the previous step.
         let mut pasts: Vec<(usize, Vec<u32>)> = vec![(0, vec![]), (1, vec![])];
         let plan: [&[Option<usize>]; 5] = [
             &[None, None],
@@ -135,8 +135,8 @@ fn rows_may_be_dropped_kept_and_multiplied() {
 }
 
 #[test]
-fn company_order_and_threads_change_no_bit() {
-    let _alone = alone();
+fn batching_order_and_threads_change_no_bit() {
+    let _lock = exclusive();
     let sources = sources();
     for (compute, beam) in [(DType::F32, 3), (DType::Bf16, 2)] {
         let model = model(config());
@@ -151,7 +151,7 @@ fn company_order_and_threads_change_no_bit() {
             assert!(together == run(&sources, batch_tokens, thread_count), "{compute} {batch_tokens}");
         }
         for (source, found) in sources.iter().zip(&together) {
-            assert!(&run(std::slice::from_ref(source), 500, 2)[0] == found, "{compute} alone");
+            assert!(&run(std::slice::from_ref(source), 500, 2)[0] == found, "{compute} differs alone");
         }
     }
 }
@@ -161,8 +161,8 @@ fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
 }
 
 #[test]
-fn the_score_of_an_output_is_the_score_that_was_reported() {
-    let _alone = alone();
+fn scoring_an_output_gives_the_score_that_the_search_reported() {
+    let _lock = exclusive();
     let (model, sources, options) = (model(config()), sources(), options(DType::F32, 3));
     let found = search(&model, &sources, &options).expect("good sources");
     let each = sources.iter().zip(&found);
@@ -176,8 +176,8 @@ fn the_score_of_an_output_is_the_score_that_was_reported() {
 }
 
 #[test]
-fn a_sentence_trains_to_the_same_bits_on_any_number_of_threads_and_reads_the_same_in_any_batch() {
-    let _alone = alone();
+fn gradients_do_not_depend_on_threads_and_logits_do_not_depend_on_the_batch() {
+    let _lock = exclusive();
     let target = |source: &[u32]| source.iter().rev().copied().chain([7, 8]).collect::<Vec<u32>>();
     let pairs: Vec<_> = sources().into_iter().map(|s| (s.clone(), target(&s))).collect();
     let together = Batch::new(&pairs, 1, 2).expect("a good batch");
@@ -203,13 +203,13 @@ fn a_sentence_trains_to_the_same_bits_on_any_number_of_threads_and_reads_the_sam
 }
 
 #[test]
-fn every_weight_comes_out_for_a_hypothesis() {
-    let _alone = alone();
+fn attend_returns_every_weight_of_a_hypothesis() {
+    let _lock = exclusive();
     let model = model(config());
     let maps = attend(&model, &[5, 6, 7, 8], &[8, 9], &options(DType::F32, 1)).expect("a good pair");
-    let places: Vec<_> = maps.iter().map(|map| (map.site.layer_name().to_string(), map.site.role)).collect();
+    let sites: Vec<_> = maps.iter().map(|map| (map.site.layer_name().to_string(), map.site.role)).collect();
     let expected = ["decoder.0.cross", "decoder.1.cross"];
-    assert_eq!(places, expected.map(|name| (name.to_owned(), AttentionRole::Cross)));
+    assert_eq!(sites, expected.map(|name| (name.to_owned(), AttentionRole::Cross)));
     for map in &maps {
         let weights = &map.weights[0][0];
         assert_eq!((map.heads(), weights.len()), (1, 3 * 4));
@@ -218,8 +218,8 @@ fn every_weight_comes_out_for_a_hypothesis() {
 }
 
 #[test]
-fn a_step_at_steady_state_takes_nothing_from_the_system() {
-    let _alone = alone();
+fn a_step_at_steady_state_allocates_nothing() {
+    let _lock = exclusive();
     let target: Vec<u32> = (3..12).collect();
     let pairs: Vec<_> = sources().into_iter().map(|source| (source, target.clone())).collect();
     let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
@@ -244,8 +244,8 @@ fn a_step_at_steady_state_takes_nothing_from_the_system() {
 }
 
 #[test]
-fn a_run_that_was_stopped_goes_on_with_the_same_bits() {
-    let _alone = alone();
+fn a_resumed_run_has_the_same_bits() {
+    let _lock = exclusive();
     let pairs: Vec<_> = sources().into_iter().map(|source| (source.clone(), source)).collect();
     let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
     for config in variants() {
@@ -262,7 +262,7 @@ fn a_run_that_was_stopped_goes_on_with_the_same_bits() {
         };
         let mut whole = trainer(1);
         steps(&mut whole, 2);
-        // Another seed: every number must come from the state.
+        // A different seed: every value must come from the state.
         let mut second = trainer(2);
         second.restore(&whole.state()).expect("the same model");
         steps(&mut whole, 2);

@@ -1,5 +1,5 @@
 //! Four small models against PyTorch's `nn.Conv1d`, `glu`, `relu` and `softmax`: logits, loss, every gradient, ten Adam steps;
-//! f32, error ≤ 1e-4. `golden/convolution.py` wrote the files.
+//! f32, error ≤ 1e-4. `golden/convolution.py` writes the files.
 
 use heedful::layers::Tying;
 use heedful::layers::{AttentionScore, Pass, Positions};
@@ -8,16 +8,16 @@ use heedful::models::convolution::{Balance, ConvolutionKind, Convolutional, Conv
 use heedful::tensor::{DType, tape};
 use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
-use crate::alone;
+use crate::exclusive;
 use crate::golden_file::GoldenFile;
 use crate::support::{length, parameter_value};
 
-/// Below this part of the largest gradient's length a gradient is rounding.
+/// A gradient whose norm is below this share of the largest one is only rounding error.
 const FLOOR: f64 = 1e-6;
 
 #[test]
-fn all_forms_agree_with_pytorch() {
-    let _alone = alone();
+fn all_variants_agree_with_pytorch() {
+    let _lock = exclusive();
     for name in ["scale-tied", "norm-untied", "dilated-gated", "dilated-relu"] {
         let golden = GoldenFile::read("convolution", name);
         let (model, batch) = (build(&golden), golden.batch());

@@ -1,4 +1,4 @@
-//! The convolutional model: against PyTorch, token by token, alone and in company, and learning.
+//! The convolutional model: against PyTorch, step-by-step decoding, alone and in a batch, and learning.
 
 #[path = "../support/golden_file.rs"]
 mod golden_file;
@@ -11,8 +11,9 @@ mod learning;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Tests set the number of threads and count the pool's memory, both of which the whole process shares: one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Tests set the number of threads and count the pool's memory. Both are process-wide, so the tests run one
+/// at a time.
+fn exclusive() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What is exported is imported again as it was, bit for bit; what a format cannot express is refused by name.
+//! Exported models are imported again bit for bit; an error names what a format cannot express.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn separate() -> Tokenizers {
     Tokenizers::separate(tokenizer(&["the small cat sits"]), tokenizer(&["ein alter hund läuft"]))
 }
 
-/// A small translator over these vocabularies.
+/// A small translator with these vocabularies.
 fn translator(tokenizers: &Tokenizers) -> TransformerConfig {
     TransformerConfig {
         source_vocabulary: tokenizers.source.size(),
@@ -67,7 +67,7 @@ fn masked(stack: StackConfig) -> MaskedConfig {
     MaskedConfig { stack, label_smoothing: 0.0, output_bias: false }
 }
 
-/// Writes the folder of a model whose numbers are all different.
+/// Writes the folder of a model whose parameters all differ.
 fn save(config: &ModelConfig, tokenizers: &Tokenizers, folder: &Path) -> Weights {
     let model = config.build(7).expect("a good configuration");
     let mut state = 1_u32;
@@ -85,30 +85,30 @@ fn save(config: &ModelConfig, tokenizers: &Tokenizers, folder: &Path) -> Weights
     weights
 }
 
-fn same_bits(found: &Weights, expected: &Weights, what: &str) {
-    assert_eq!(found.iter().count(), expected.iter().count(), "{what}");
+fn same_bits(found: &Weights, expected: &Weights, case: &str) {
+    assert_eq!(found.iter().count(), expected.iter().count(), "{case}");
     for (name, _, numbers) in expected.iter() {
         let bits = |numbers: &[f32]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
-        let found = found.get(name).unwrap_or_else(|| panic!("{what}: no {name}"));
-        assert_eq!(bits(found), bits(numbers), "{what}: {name}");
+        let found = found.get(name).unwrap_or_else(|| panic!("{case}: no {name}"));
+        assert_eq!(bits(found), bits(numbers), "{case}: {name}");
     }
 }
 
-/// Exports a model into these formats, and imports it again.
+/// Exports a model to these formats and imports it again.
 fn round_trip(config: impl Into<ModelConfig>, tokenizers: &Tokenizers, formats: &[ExportFormat]) {
     let (config, place) = (config.into(), tempfile::tempdir().expect("a folder"));
     let model = place.path().join("model");
     let weights = save(&config, tokenizers, &model);
     for &format in formats {
-        let what = format!("{format:?} of {config:?}");
+        let case = format!("{format:?} of {config:?}");
         let to = place.path().join(format!("{format:?}"));
-        let exported = export::prepare(&model, format).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let exported = export::prepare(&model, format).unwrap_or_else(|error| panic!("{case}: {error}"));
         exported.save(&to).expect("room on the disk");
-        let again = import::read(&to).unwrap_or_else(|error| panic!("{what}: {error}"));
-        same_bits(again.weights(), &weights, &what);
-        assert_eq!(again.config, config, "{what}");
-        assert_eq!(again.tokenizers.source.to_json(), tokenizers.source.to_json(), "{what}");
-        assert_eq!(again.tokenizers.target.to_json(), tokenizers.target.to_json(), "{what}");
+        let again = import::read(&to).unwrap_or_else(|error| panic!("{case}: {error}"));
+        same_bits(again.weights(), &weights, &case);
+        assert_eq!(again.config, config, "{case}");
+        assert_eq!(again.tokenizers.source.to_json(), tokenizers.source.to_json(), "{case}");
+        assert_eq!(again.tokenizers.target.to_json(), tokenizers.target.to_json(), "{case}");
     }
 }
 
@@ -117,7 +117,7 @@ fn whole(config: TransformerConfig) -> EncoderDecoderConfig {
 }
 
 #[test]
-fn translators_come_back_from_both_formats() {
+fn translators_round_trip_through_both_formats() {
     let (joint, separate) = (joint(), separate());
     let base = translator(&joint);
     for norm in [Norm::Post, Norm::Pre] {
@@ -141,7 +141,7 @@ fn translators_come_back_from_both_formats() {
 }
 
 #[test]
-fn ctranslate2_has_all_positions_norms_and_beginnings_of_translators() {
+fn ctranslate2_supports_all_positions_norms_and_start_tokens_of_translators() {
     let joint = joint();
     let base = TransformerConfig { norm: Norm::Pre, ..translator(&joint) };
     for positions in [
@@ -163,7 +163,7 @@ fn ctranslate2_has_all_positions_norms_and_beginnings_of_translators() {
 }
 
 #[test]
-fn language_models_come_back_from_both_formats() {
+fn language_models_round_trip_through_both_formats() {
     let joint = joint();
     for norm in [Norm::Post, Norm::Pre] {
         for positions in [Positions::Sinusoidal, Positions::Learned { max_length: 11 }, Positions::None] {
@@ -180,7 +180,7 @@ fn language_models_come_back_from_both_formats() {
 }
 
 #[test]
-fn masked_models_come_back_from_both_formats() {
+fn masked_models_round_trip_through_both_formats() {
     let joint = joint();
     for (norm, embedding_norm) in [(Norm::Post, true), (Norm::Pre, false)] {
         for positions in [Positions::Sinusoidal, Positions::Learned { max_length: 11 }] {
@@ -204,7 +204,7 @@ fn masked_models_come_back_from_both_formats() {
 }
 
 #[test]
-fn narrow_weights_keep_their_values() {
+fn int8_and_bf16_weights_keep_their_values() {
     let (joint, place) = (joint(), tempfile::tempdir().expect("a folder"));
     let config: ModelConfig = whole(translator(&joint)).into();
     let wide = place.path().join("wide");
@@ -224,7 +224,7 @@ fn narrow_weights_keep_their_values() {
 }
 
 #[test]
-fn imported_models_go_out_with_their_own_vocabularies_and_their_origin() {
+fn imported_models_are_exported_with_their_own_vocabularies_and_origin() {
     let place = tempfile::tempdir().expect("a folder");
     for (name, formats) in [
         ("marian-swish", &BOTH[..]),
@@ -241,7 +241,7 @@ fn imported_models_go_out_with_their_own_vocabularies_and_their_origin() {
             let to = place.path().join(format!("{name}-{format:?}"));
             let exported = export::prepare(&model, format).unwrap_or_else(|error| panic!("{name}: {error}"));
             exported.save(&to).expect("room on the disk");
-            let origin = std::fs::read_to_string(to.join(ORIGIN)).expect("it goes along");
+            let origin = std::fs::read_to_string(to.join(ORIGIN)).expect("the origin file");
             assert!(origin.contains(&format!("Imported from `{name}`")), "{origin}");
             let again = import::read(&to).unwrap_or_else(|error| panic!("{name}: {error}"));
             same_bits(again.weights(), first.weights(), name);
@@ -255,12 +255,12 @@ fn imported_models_go_out_with_their_own_vocabularies_and_their_origin() {
     }
 }
 
-/// Why a model is not exported.
+/// The error of exporting a model.
 fn refusal(config: impl Into<ModelConfig>, tokenizers: &Tokenizers, format: ExportFormat) -> String {
     let place = tempfile::tempdir().expect("a folder");
     save(&config.into(), tokenizers, place.path());
     match export::prepare(place.path(), format) {
-        Ok(exported) => panic!("it became {}", exported.kind()),
+        Ok(exported) => panic!("it was exported as {}", exported.kind()),
         Err(error) => {
             let error = error.to_string();
             assert!(error.contains(" cannot be exported as "), "{error}");
@@ -270,7 +270,7 @@ fn refusal(config: impl Into<ModelConfig>, tokenizers: &Tokenizers, format: Expo
 }
 
 #[test]
-fn what_a_format_cannot_express_is_named() {
+fn errors_name_what_a_format_cannot_express() {
     let (joint, separate) = (joint(), separate());
     let base = translator(&joint);
     let both = |config: TransformerConfig, name: &str| {
@@ -284,7 +284,7 @@ fn what_a_format_cannot_express_is_named() {
     both(TransformerConfig { norm_kind: NormKind::Batch, ..base.clone() }, "batch norm");
     both(TransformerConfig { score: AttentionScore::Dot, ..base.clone() }, "the attention score dot");
     both(TransformerConfig { window: Some(3), ..base.clone() }, "`window`");
-    both(TransformerConfig { decoder_layer: DecoderLayer::Ssru, ..base.clone() }, "recurrent units");
+    both(TransformerConfig { decoder_layer: DecoderLayer::Ssru, ..base.clone() }, "SSRU layers");
     let hugging_face = |config: TransformerConfig, tokenizers: &Tokenizers, name: &str| {
         let error = refusal(whole(config), tokenizers, ExportFormat::HuggingFace);
         assert!(error.contains(name) && error.contains("--to ctranslate2"), "{error}");
@@ -295,7 +295,7 @@ fn what_a_format_cannot_express_is_named() {
     hugging_face(TransformerConfig { positions: Positions::None, ..base.clone() }, &joint, "no positions");
     hugging_face(TransformerConfig { norm_epsilon: 1e-9, ..base.clone() }, &joint, "`norm_epsilon`");
     hugging_face(TransformerConfig { embedding_norm: true, ..base.clone() }, &joint, "`embedding_norm`");
-    hugging_face(TransformerConfig { special: start, ..base.clone() }, &joint, "begins with the vector 0");
+    hugging_face(TransformerConfig { special: start, ..base.clone() }, &joint, "begins with the zero vector");
     let untied = TransformerConfig { norm: Norm::Pre, tying: Tying::None, ..translator(&separate) };
     hugging_face(untied, &separate, "separate embeddings");
 
@@ -303,13 +303,13 @@ fn what_a_format_cannot_express_is_named() {
     let biased = LanguageConfig { output_bias: true, ..language(stack.clone()) };
     let error = refusal(biased, &joint, ExportFormat::HuggingFace);
     assert!(error.contains("`output_bias`"), "{error}");
-    // All that is in the way is named at once.
+    // One error names all obstacles.
     let error = refusal(masked(stack), &joint, ExportFormat::HuggingFace);
     assert!(error.contains("`embedding_norm`") && error.contains("`activation`"), "{error}");
 }
 
 #[test]
-fn other_families_are_refused_by_their_names() {
+fn other_families_are_rejected_by_name() {
     let joint = joint();
     for family in [Family::Recurrent, Family::Convolutional] {
         let mut recipe = Recipe::preset(Preset::Tiny);

@@ -1,4 +1,4 @@
-"""Models of heedful's, exported, give the same texts and log-probabilities in transformers and CTranslate2 as here.
+"""Exported heedful models give the same texts and log-probabilities in transformers and CTranslate2 as in heedful.
 
     pip install torch transformers ctranslate2==4.8.4 tokenizers safetensors numpy
     python exported.py HEEDFUL translator MODEL SOURCE     greedy translations of the first 200 lines of SOURCE
@@ -41,7 +41,7 @@ def lines_of(path):
 
 
 def encoded(file, lines):
-    """The ids that heedful gives each line."""
+    """heedful's token ids of each line."""
     found = heedful("vocab", "--encode", file, text="".join(line + "\n" for line in lines))
     return [[int(token) for token in line.split()] for line in found.split("\n")[: len(lines)]]
 
@@ -126,7 +126,7 @@ def language(model, text, to):
     ours = [json.loads(heedful("generate", model, "--prompt", prompt, *flags))["text"] for prompt in prompts]
     hugging, ctranslate = to / "huggingface", to / "ctranslate2"
     reports = []
-    # The tokens of a line by itself: as one block of running text, or as a line that ends.
+    # The tokens of a single line: as one block of running text, or as a line with an end.
     per_line = []
     for line in lines:
         (to / "line").write_text(line + "\n")
@@ -177,7 +177,7 @@ def masked(model, text, to):
         for known, before, after in zip(ours, read, rest):
             scores = scores_of(before + [mask] + after)[len(before)]
             best = numpy.asarray(scores) - numpy.logaddexp.reduce(numpy.asarray(scores, dtype=float))
-            best[:4] = -numpy.inf  # No guesses: special tokens.
+            best[:4] = -numpy.inf  # Special tokens are not guesses.
             order = numpy.argsort(-best)[: len(known)]
             compare.text([piece.strip() for piece, _ in known], [text_of(int(token)).strip() for token in order])
             compare.numbers_of(numpy.log([probability for _, probability in known]), best[order])
@@ -202,7 +202,7 @@ def masked(model, text, to):
 
 
 def same_ids(theirs, model, lines, separate):
-    """`AutoTokenizer` gives the ids of heedful's vocabulary, and the text back."""
+    """`AutoTokenizer` gives the ids of heedful's vocabulary and decodes them to the same text."""
     file = Path(model) / "tokenizer.json"
     for line, ids in zip(lines, encoded(file if file.exists() else Path(model) / separate, lines)):
         found = theirs(line, add_special_tokens=False).input_ids
@@ -219,7 +219,7 @@ def export(model, form, to):
 
 
 def script(folder, name):
-    """The script that an export has, as a module."""
+    """The script of an export, as a module."""
     specification = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)

@@ -1,4 +1,4 @@
-"""Small models of transformers and CTranslate2 with what they compute, for the tests of `heedful import`.
+"""Small models of transformers and CTranslate2 with their outputs, for the tests of `heedful import`.
 
     pip install torch transformers sentencepiece ctranslate2==4.8.4
     python generate.py
@@ -21,7 +21,7 @@ TEXT = ["a small cat sits on a mat", "the old dog runs to the small house", "a c
 
 
 def random_weights(model, kind=torch.float32):
-    """Numbers large enough to tell layers apart; the models of transformers begin almost at 0. All are numbers of `kind`."""
+    """Values large enough to distinguish layers (transformers initializes close to 0), rounded to the type `kind`."""
     torch.manual_seed(1)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -56,10 +56,10 @@ def save(model, folder, kind=torch.float32):
 
 def marian(name, activation, tied, shared, kind=torch.float32):
     folder = fresh(name)
-    processor = pieces(folder / "source", 45)
+    encoder = pieces(folder / "source", 45)
     (folder / "source.model").rename(folder / "source.spm")
     shutil.copy(folder / "source.spm", folder / "target.spm")
-    tokens = [processor.id_to_piece(i) for i in range(processor.get_piece_size())] + ["<pad>"]
+    tokens = [encoder.id_to_piece(i) for i in range(encoder.get_piece_size())] + ["<pad>"]
     (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}, ensure_ascii=False))
     pad = len(tokens) - 1
     config = transformers.MarianConfig(
@@ -67,18 +67,18 @@ def marian(name, activation, tied, shared, kind=torch.float32):
         decoder_attention_heads=2, encoder_ffn_dim=12, decoder_ffn_dim=12, activation_function=activation, scale_embedding=True, pad_token_id=pad, eos_token_id=0,
         bos_token_id=0, decoder_start_token_id=pad, forced_eos_token_id=0, tie_word_embeddings=tied, share_encoder_decoder_embeddings=shared, max_position_embeddings=32)
     model = random_weights(transformers.MarianMTModel(config), kind)
-    source = processor.encode("the small cat runs", out_type=int) + [0]
-    target = processor.encode("a dog sits", out_type=int)
+    source = encoder.encode("the small cat runs", out_type=int) + [0]
+    target = encoder.encode("a dog sits", out_type=int)
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([[pad] + target])).logits[0]
     expected = {"text": "the small cat runs", "source": source, "target": target, "logits": logits.tolist()}
     (folder / "expected.json").write_text(json.dumps(expected))
     save(model, folder, kind)
-    return folder, processor, tokens
+    return folder, encoder, tokens
 
 
 def bert_parts(folder, **settings):
-    """The tokenizer, which is saved, and the configuration of a small BERT, and a text with its ids."""
+    """Saves a tokenizer; returns the configuration of a small BERT and a text with its ids."""
     words = sorted({word for line in TEXT for word in line.split()})
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, "##s", "##t"]
     tokenizer = transformers.BertTokenizerFast(vocab={token: i for i, token in enumerate(vocabulary)}, do_lower_case=True)
@@ -132,8 +132,8 @@ def gpt2(name, activation):
 
 
 def converted(name, original, quantization):
-    """A model of transformers as CTranslate2 keeps it, and the log-probabilities that CTranslate2 gives a target."""
-    source_folder, processor, tokens = original
+    """A transformers model converted to CTranslate2, and CTranslate2's log-probabilities of a target."""
+    source_folder, encoder, tokens = original
     folder = HERE / name
     shutil.rmtree(folder, ignore_errors=True)
     converter = ctranslate2.converters.TransformersConverter(str(source_folder), load_as_float16=False)
@@ -141,7 +141,7 @@ def converted(name, original, quantization):
     shutil.copy(source_folder / "source.spm", folder / "sentencepiece.model")
     translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
     source, target = ["the small cat runs", "a dog sits"]
-    encode = lambda text: processor.encode(text, out_type=str)
+    encode = lambda text: encoder.encode(text, out_type=str)
     scores = translator.score_batch([encode(source) + ["</s>"]], [encode(target)])[0].log_probs
     ids = [tokens.index(piece) for piece in encode(target)]
     (folder / "expected.json").write_text(json.dumps({"text": source, "target": ids, "log_probabilities": scores}))

@@ -1,5 +1,5 @@
-//! Models of other projects, imported, compute what their originals compute. `generate.py` made the models and the numbers. The way out
-//! is in `export`.
+//! Imported models of other projects match the originals. `generate.py` writes the models and their outputs.
+//! `export` has the opposite direction.
 
 mod export;
 mod settings;
@@ -28,7 +28,7 @@ fn folder(name: &str) -> PathBuf {
 fn imported(name: &str) -> (Imported, Value) {
     let path = folder(name);
     let imported = import::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let expected = std::fs::read(path.join("expected.json")).expect("a file beside the model");
+    let expected = std::fs::read(path.join("expected.json")).expect("a file next to the model");
     (imported, serde_json::from_slice(&expected).expect("JSON"))
 }
 
@@ -40,16 +40,16 @@ fn rows(expected: &Value, key: &str) -> Vec<Vec<f64>> {
     serde_json::from_value(expected[key].clone()).expect("rows of numbers")
 }
 
-fn close(found: &[f32], expected: &[Vec<f64>], what: &str) {
+fn close(found: &[f32], expected: &[Vec<f64>], name: &str) {
     let expected: Vec<f64> = expected.concat();
-    assert_eq!(found.len(), expected.len(), "{what}");
+    assert_eq!(found.len(), expected.len(), "{name}");
     let far = found.iter().zip(&expected).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
-    assert!(far < 1e-4, "{what}: {far:e} off");
+    assert!(far < 1e-4, "{name}: {far:e} off");
 }
 
 fn transformer(imported: &Imported) -> Transformer {
     let ModelConfig::Translate(EncoderDecoderConfig::Transformer(config)) = &imported.config else {
-        panic!("no translator: {:?}", imported.config)
+        panic!("not a translator: {:?}", imported.config)
     };
     let model = Transformer::new(config.clone(), 0).expect("it was checked");
     imported.weights().install(model.params()).expect("its own weights");
@@ -64,7 +64,7 @@ fn logits(model: &Transformer, source: Vec<u32>, target: Vec<u32>) -> Vec<f32> {
 }
 
 #[test]
-fn marian_mt_has_the_logits_of_transformers() {
+fn marian_mt_matches_the_logits_of_transformers() {
     for name in ["marian-swish", "marian-relu-bf16", "marian-gelu-untied"] {
         let (imported, expected) = imported(name);
         let model = transformer(&imported);
@@ -78,7 +78,7 @@ fn marian_mt_has_the_logits_of_transformers() {
 
 #[test]
 fn ctranslate2_gives_the_same_log_probabilities() {
-    // CTranslate2 also rounds the sines and cosines of positions to float16; here they are computed.
+    // CTranslate2 also rounds the sinusoidal positions to float16; heedful computes them in f32.
     for (name, tolerance) in
         [("ctranslate2", 1e-4), ("ctranslate2-float16", 2e-3), ("ctranslate2-int8", 1e-4)]
     {
@@ -105,9 +105,9 @@ fn ctranslate2_gives_the_same_log_probabilities() {
 }
 
 #[test]
-fn bert_has_the_logits_and_the_states_of_transformers() {
+fn bert_matches_the_logits_and_states_of_transformers() {
     let (imported, expected) = imported("bert");
-    let ModelConfig::Masked(config) = &imported.config else { panic!("no masked model") };
+    let ModelConfig::Masked(config) = &imported.config else { panic!("not a masked model") };
     let model = MaskedModel::new(config.clone(), 0).expect("it was checked");
     imported.weights().install(model.params()).expect("its own weights");
     let text = imported.tokenizers.source.encode(expected["text"].as_str().expect("a text"));
@@ -121,9 +121,9 @@ fn bert_has_the_logits_and_the_states_of_transformers() {
 }
 
 #[test]
-fn bert_without_a_head_has_the_states_of_transformers_and_says_so() {
+fn bert_without_a_head_matches_the_states_of_transformers_and_is_noted_as_untrained() {
     let (imported, expected) = imported("bert-without-head");
-    let ModelConfig::Masked(config) = &imported.config else { panic!("no masked model") };
+    let ModelConfig::Masked(config) = &imported.config else { panic!("not a masked model") };
     let params = Params::new(0);
     let stack = TextStack::new(&params, StackMask::Bidirectional, config.stack.clone()).expect("a stack");
     for param in params.iter() {
@@ -144,9 +144,9 @@ fn bert_without_a_head_has_the_states_of_transformers_and_says_so() {
 }
 
 #[test]
-fn a_bert_classifier_has_the_logits_of_transformers_and_the_names_of_its_labels() {
+fn a_bert_classifier_matches_the_logits_of_transformers_and_keeps_its_label_names() {
     let (imported, expected) = imported("bert-classifier");
-    let ModelConfig::Classify(config) = &imported.config else { panic!("no classifier") };
+    let ModelConfig::Classify(config) = &imported.config else { panic!("not a classifier") };
     let model = EncoderClassifier::new(config.clone(), 0).expect("it was checked");
     imported.weights().install(model.params()).expect("its own weights");
     let text = imported.tokenizers.source.encode(expected["text"].as_str().expect("a text"));
@@ -156,10 +156,10 @@ fn a_bert_classifier_has_the_logits_of_transformers_and_the_names_of_its_labels(
     let labels = imported.labels.as_ref().expect("a classifier has labels");
     assert_eq!(labels.names(), ["business", "sport", "world"]);
     for (name, score) in labels.names().iter().zip(&found) {
-        let wanted = expected["logits"][name].as_f64().expect("a number");
-        assert!((f64::from(*score) - wanted).abs() < 1e-4, "{name}: {score} and {wanted}");
+        let expected = expected["logits"][name].as_f64().expect("a number");
+        assert!((f64::from(*score) - expected).abs() < 1e-4, "{name}: {score} and {expected}");
     }
-    // Its folder is a classifier's.
+    // Its folder opens as a classifier.
     let place = tempfile::tempdir().expect("a folder");
     imported.save(place.path()).expect("room on the disk");
     let classifier = Classifier::open_with(place.path(), &OpenOptions::new().compute(Precision::F32));
@@ -169,10 +169,10 @@ fn a_bert_classifier_has_the_logits_of_transformers_and_the_names_of_its_labels(
 }
 
 #[test]
-fn gpt2_has_the_logits_of_transformers() {
+fn gpt2_matches_the_logits_of_transformers() {
     for name in ["gpt2", "gpt2-relu"] {
         let (imported, expected) = imported(name);
-        let ModelConfig::Language(config) = &imported.config else { panic!("no language model") };
+        let ModelConfig::Language(config) = &imported.config else { panic!("not a language model") };
         let model = LanguageModel::new(config.clone(), 0).expect("it was checked");
         imported.weights().install(model.params()).expect("its own weights");
         let text = imported.tokenizers.source.encode(expected["text"].as_str().expect("a text"));
@@ -187,7 +187,7 @@ fn gpt2_has_the_logits_of_transformers() {
 }
 
 #[test]
-fn an_imported_folder_opens_as_any_other_and_names_its_origin() {
+fn an_imported_folder_opens_like_any_other_and_names_its_origin() {
     let place = tempfile::tempdir().expect("a folder");
     for (name, task) in [
         ("marian-swish", Task::Translate),
@@ -232,7 +232,7 @@ fn changed(name: &str, file: &str, change: impl FnOnce(Vec<u8>) -> Vec<u8>) -> h
 }
 
 #[test]
-fn what_heedful_does_not_compute_is_named() {
+fn errors_name_what_heedful_does_not_support() {
     let replaced = |from: &'static str, to: &'static str| {
         move |bytes: Vec<u8>| String::from_utf8(bytes).expect("JSON").replacen(from, to, 1).into_bytes()
     };
@@ -255,7 +255,7 @@ fn what_heedful_does_not_compute_is_named() {
         ("marian-swish", "config.json", "\"marian\"", "\"t5\"", "a model of type `t5`"),
         ("marian-swish", "config.json", "\"d_model\": 8", "\"d_model\": 10", "instead of"),
         ("bert-classifier", "config.json", "\"2\": \"world\"", "\"3\": \"world\"", "each of 3 labels"),
-        ("bert-classifier", "config.json", "\"2\": \"world\"", "\"2\": \"sport\"", "there twice"),
+        ("bert-classifier", "config.json", "\"2\": \"world\"", "\"2\": \"sport\"", "duplicate name"),
         (
             "bert-classifier",
             "config.json",

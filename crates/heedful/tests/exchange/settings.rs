@@ -1,4 +1,5 @@
-//! The files beside the weights: ids, `generation_config.json` and vocabularies are obeyed, or refused by name; nothing is guessed.
+//! The files next to the weights: ids, `generation_config.json` and vocabularies are followed or rejected by
+//! name; nothing is guessed.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +45,7 @@ impl Copy {
         fs::write(self.path().join(file), value.to_string()).expect("room on the disk");
     }
 
-    /// Sets a key, or removes it if it is given none.
+    /// Sets a key; `None` removes it.
     fn set(&self, file: &str, key: &str, value: Option<Value>) {
         let mut json = self.json(file);
         let object = json.as_object_mut().expect("an object");
@@ -55,15 +56,15 @@ impl Copy {
         self.write(file, &json);
     }
 
-    fn refused(&self, what: &str) -> String {
+    fn refused(&self, case: &str) -> String {
         match import::read(self.path()) {
-            Ok(_) => panic!("{what} was imported"),
+            Ok(_) => panic!("{case} was imported"),
             Err(error) => error.to_string(),
         }
     }
 
-    fn read(&self, what: &str) -> Imported {
-        import::read(self.path()).unwrap_or_else(|error| panic!("{what}: {error}"))
+    fn read(&self, case: &str) -> Imported {
+        import::read(self.path()).unwrap_or_else(|error| panic!("{case}: {error}"))
     }
 }
 
@@ -76,21 +77,21 @@ fn special(imported: &Imported) -> SpecialTokens {
 }
 
 #[test]
-fn the_ids_of_special_tokens_are_obeyed_or_refused_and_never_guessed() {
+fn the_ids_of_special_tokens_are_followed_or_rejected_and_never_guessed() {
     let read = |model: &str, key: &str, value: Option<Value>| {
         let copy = Copy::of(model);
         copy.set("config.json", key, value.clone());
         (copy, format!("{model} with `{key}`: {value:?}"))
     };
     let bad = |model: &str, key: &str, value: Option<Value>, complaint: &str| {
-        let (copy, what) = read(model, key, value);
-        let error = copy.refused(&what);
-        assert!(error.contains(key) && error.contains(complaint), "{what}: {error}");
+        let (copy, case) = read(model, key, value);
+        let error = copy.refused(&case);
+        assert!(error.contains(key) && error.contains(complaint), "{case}: {error}");
     };
     for value in [json!(0), json!([0]), json!([0, 0])] {
-        let (copy, what) = read("gpt2", "eos_token_id", Some(value));
-        let special = special(&copy.read(&what));
-        assert_eq!([special.eos, special.pad, special.bos], [0; 3], "{what}");
+        let (copy, case) = read("gpt2", "eos_token_id", Some(value));
+        let special = special(&copy.read(&case));
+        assert_eq!([special.eos, special.pad, special.bos], [0; 3], "{case}");
     }
     for key in ["eos_token_id", "bos_token_id"] {
         for (value, complaint) in [
@@ -107,14 +108,15 @@ fn the_ids_of_special_tokens_are_obeyed_or_refused_and_never_guessed() {
         }
         bad("gpt2", key, None, "50256, the default of GPT2Config");
     }
-    // MarianConfig's end is 0, which this vocabulary has; it begins with 58100, which it has not.
-    let (copy, what) = read("marian-swish", "eos_token_id", None);
-    assert_eq!(special(&copy.read(&what)).eos, 0);
+    // MarianConfig's default end token is 0, which this vocabulary contains; its default start token, 58100,
+    // is missing.
+    let (copy, case) = read("marian-swish", "eos_token_id", None);
+    assert_eq!(special(&copy.read(&case)).eos, 0);
     bad("marian-swish", "decoder_start_token_id", None, "58100, the default of MarianConfig");
     bad("marian-swish", "decoder_start_token_id", Some(Value::Null), "no token begins a target");
     bad("marian-swish", "eos_token_id", Some(json!([0, 3])), "one token");
     bad("marian-swish", "forced_eos_token_id", Some(json!(5)), "`forced_eos_token_id`: 5");
-    // Other settings of another type.
+    // Other settings of the wrong type.
     bad("gpt2", "n_inner", Some(json!("12")), "n_inner");
     bad("gpt2", "layer_norm_epsilon", Some(json!("1e-5")), "not a number");
     bad("gpt2", "activation_function", Some(json!(3)), "not a text");
@@ -123,14 +125,14 @@ fn the_ids_of_special_tokens_are_obeyed_or_refused_and_never_guessed() {
 }
 
 #[test]
-fn generation_settings_are_obeyed_refused_or_named() {
+fn generation_settings_are_followed_rejected_or_noted() {
     let file = "generation_config.json";
     let with = |model: &str, settings: Value| {
         let copy = Copy::of(model);
         copy.write(file, &settings);
         copy
     };
-    // What an OPUS-MT model has.
+    // The settings of an OPUS-MT model.
     let usual = json!({"_from_model_config": true, "bad_words_ids": [[26]], "bos_token_id": 0, "decoder_start_token_id": 26,
         "eos_token_id": 0, "forced_eos_token_id": 0, "max_length": 512, "num_beams": 4, "pad_token_id": 26,
         "renormalize_logits": true, "transformers_version": "4.32.0"});
@@ -140,7 +142,7 @@ fn generation_settings_are_obeyed_refused_or_named() {
     assert!(note.contains("`num_beams`: 4, `renormalize_logits`: true, `max_length`: 512"), "{note}");
     assert!(note.contains(file) && note.contains("heedful translate --help"), "{note}");
 
-    // They come before those of config.json.
+    // They take precedence over those of config.json.
     let chosen = json!({"eos_token_id": [5], "bos_token_id": 7, "suppress_tokens": [9, 3], "bad_words_ids": [[3], [8]]});
     let imported = with("gpt2", chosen).read("other ids");
     let found = special(&imported);
@@ -149,7 +151,7 @@ fn generation_settings_are_obeyed_refused_or_named() {
     let start = with("marian-swish", json!({"decoder_start_token_id": 4})).read("another start");
     assert_eq!(special(&start).bos, 4);
 
-    // What is switched off changes nothing.
+    // Settings that are switched off change nothing.
     let off = json!({"forced_bos_token_id": null, "repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "num_beams": 1,
         "begin_suppress_tokens": [], "do_sample": false, "output_scores": true, "use_cache": true, "unheard_of": null});
     assert!(with("gpt2", off).read("switches").notes.is_empty());
@@ -174,21 +176,21 @@ fn generation_settings_are_obeyed_refused_or_named() {
         ("unheard_of", json!(true)),
     ] {
         for model in ["gpt2", "marian-swish"] {
-            let what = format!("{model} with {key}: {value}");
-            let error = with(model, json!({key: value.clone()})).refused(&what);
-            assert!(error.contains(file) && error.contains(&format!("`{key}`")), "{what}: {error}");
-            // Without the file, transformers goes by the same keys of config.json.
+            let case = format!("{model} with {key}: {value}");
+            let error = with(model, json!({key: value.clone()})).refused(&case);
+            assert!(error.contains(file) && error.contains(&format!("`{key}`")), "{case}: {error}");
+            // Without the file, transformers uses the same keys of config.json.
             if key != "unheard_of" && key != "eos_token_id" {
                 let copy = Copy::of(model);
                 copy.set("config.json", key, Some(value.clone()));
-                assert!(copy.refused(&what).contains(&format!("`{key}`")), "{what}");
+                assert!(copy.refused(&case).contains(&format!("`{key}`")), "{case}");
             }
         }
     }
 }
 
 #[test]
-fn a_model_with_more_rows_than_tokens_loads_computes_the_same_and_generates_tokens_only() {
+fn a_model_with_padded_embedding_rows_matches_the_original_and_generates_only_tokens() {
     let gpt2 = Copy::of("gpt2");
     let mut tokenizer = gpt2.json("tokenizer.json");
     tokenizer["model"]["vocab"].as_object_mut().expect("tokens").retain(|_, id| id.as_u64() < Some(268));
@@ -207,7 +209,7 @@ fn a_model_with_more_rows_than_tokens_loads_computes_the_same_and_generates_toke
     assert_eq!(special(&imported).suppressed, [268, 269]);
     assert_eq!(imported.tokenizers.target.decode(&[268, 269]), "");
     let expected = gpt2.json("expected.json");
-    let ModelConfig::Language(config) = &imported.config else { panic!("no language model") };
+    let ModelConfig::Language(config) = &imported.config else { panic!("not a language model") };
     let model = LanguageModel::new(config.clone(), 0).expect("it was checked");
     imported.weights().install(model.params()).expect("its own weights");
     let text = imported.tokenizers.source.encode(expected["text"].as_str().expect("a text"));
@@ -227,14 +229,14 @@ fn a_model_with_more_rows_than_tokens_loads_computes_the_same_and_generates_toke
         let again = import::read(&to).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(again.config, first.config, "{name}");
     }
-    // The other way round, rows are missing.
+    // In the opposite case, rows are missing.
     let short = Copy::of("gpt2");
     short.set("config.json", "vocab_size", Some(json!(269)));
     assert!(short.refused("a short GPT-2").contains("copy the model's own tokenizer.json"));
 }
 
 #[test]
-fn an_unknown_kind_of_model_is_named_before_anything_is_asked_for() {
+fn an_unknown_type_of_model_is_named_before_missing_files() {
     let place = tempfile::tempdir().expect("a folder");
     let write = |name: &str, bytes: &[u8]| fs::write(place.path().join(name), bytes).expect("room");
     write("pytorch_model.bin", b"");
@@ -247,7 +249,7 @@ fn an_unknown_kind_of_model_is_named_before_anything_is_asked_for() {
         let error = import::read(place.path()).err().expect("no such model").to_string();
         assert!(error.contains(complaint) && !error.contains("python3"), "{error}");
     }
-    // CTranslate2's has no SentencePiece model either.
+    // The CTranslate2 model has no SentencePiece model either.
     let copy = Copy::of("ctranslate2");
     fs::remove_file(copy.path().join("sentencepiece.model")).expect("a file");
     assert!(copy.refused("no pieces").contains("no SentencePiece model"));
@@ -256,13 +258,13 @@ fn an_unknown_kind_of_model_is_named_before_anything_is_asked_for() {
     let at = bytes.windows(15).position(|word| word == b"TransformerSpec").expect("a specification");
     bytes[at..at + 15].copy_from_slice(b"WhisperishSpec_");
     fs::write(&path, bytes).expect("room on the disk");
-    let error = copy.refused("another specification");
+    let error = copy.refused("a different specification");
     assert!(error.contains("a WhisperishSpec_") && error.contains("heedful import --help"), "{error}");
 }
 
 #[test]
-fn the_export_of_a_model_with_the_pieces_of_its_sources_alone_makes_text_of_all_tokens() {
-    // Targets have other tokens than the SentencePiece model, as in an Argos package.
+fn a_model_with_source_pieces_only_is_exported_with_a_decoder_for_all_target_tokens() {
+    // Targets have different tokens than the SentencePiece model, as in an Argos package.
     let copy = Copy::of("ctranslate2");
     let tokens = copy.json("shared_vocabulary.json");
     let other = |(id, token): (usize, &Value)| match token.as_str().expect("a token") {
@@ -278,9 +280,11 @@ fn the_export_of_a_model_with_the_pieces_of_its_sources_alone_makes_text_of_all_
     let (model, to) = (place.path().join("model"), place.path().join("exported"));
     first.save(&model).expect("room on the disk");
     export::prepare(&model, ExportFormat::Ctranslate2).expect("it fits").save(&to).expect("room on the disk");
-    // What translate.py does.
+    // The decoding of translate.py.
     let script = fs::read_to_string(to.join("translate.py")).expect("a script");
-    assert!(script.contains("Tokenizer.from_file(found(\"target.tokenizer.json\", \"tokenizer.json\"))"));
+    assert!(
+        script.contains("Tokenizer.from_file(first_existing(\"target.tokenizer.json\", \"tokenizer.json\"))")
+    );
     let theirs = tokenizers::Tokenizer::from_file(to.join("target.tokenizer.json")).expect("their format");
     let target = &first.tokenizers.target;
     for ids in [vec![4, 3, 12], vec![1, 4, 0], (2..targets.len() as u32).collect()] {
@@ -292,9 +296,9 @@ fn the_export_of_a_model_with_the_pieces_of_its_sources_alone_makes_text_of_all_
 }
 
 #[test]
-fn an_imported_language_model_has_blocks_of_all_its_positions() {
+fn an_imported_language_model_has_blocks_as_long_as_its_positions() {
     let ModelConfig::Language(config) = Copy::of("gpt2").read("GPT-2").config else {
-        panic!("no language model")
+        panic!("not a language model")
     };
     assert_eq!(config.block, Some(16));
 }

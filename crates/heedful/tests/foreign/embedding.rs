@@ -1,4 +1,4 @@
-//! Embeddings without √d, with a norm, and with sines before cosines, against f64.
+//! Embeddings without √d, with a norm, and with sines before cosines, against an f64 reference.
 
 use heedful::layers::{Halves, Pass, Positions};
 use heedful::models::Model;
@@ -8,7 +8,7 @@ use heedful::tensor::{DType, Params, Ragged};
 
 use crate::{VOCABULARY, build, check_steps, copies, losses};
 
-/// Position `pos`, dimension `column` of `d`, as the three projects write it down.
+/// Position `pos`, dimension `column` of `d`, as in the source code of the three projects.
 fn wave(halves: Halves, position: usize, column: usize, d: usize) -> f64 {
     match halves {
         // transformers: table[:, : d/2] = sin(angles[:, 0::2]), table[:, d/2 :] = cos(angles[:, 1::2]), where
@@ -56,10 +56,11 @@ fn all(vocabulary: usize) -> Vec<TransformerConfig> {
 }
 
 #[test]
-fn embeddings_are_those_of_a_float64_reference() {
+fn embeddings_match_an_f64_reference() {
     let text = [4, 7, 7, 12, 0];
     for config in all(VOCABULARY) {
-        // A stack whose one block adds nothing: its residual parts are 0 and pre-norm leaves the sum as it is.
+        // A stack whose single block adds nothing: its sublayers return 0 and pre-norm leaves the sum
+        // unchanged.
         let stack = StackConfig { norm: heedful::layers::Norm::Pre, layers: 1, ..config.encoder() };
         let params = Params::new(4);
         let model = TextStack::new(&params, StackMask::Bidirectional, stack.clone()).expect("a stack");
@@ -76,7 +77,7 @@ fn embeddings_are_those_of_a_float64_reference() {
         let scale = if stack.scale_embeddings { (d as f64).sqrt() } else { 1.0 };
         let mut expected = Vec::new();
         for (position, &token) in [0, 1, 2, 0, 1].into_iter().zip(&text) {
-            let place = |column| match stack.positions {
+            let position_value = |column| match stack.positions {
                 Positions::Halves(halves) => wave(halves, position, column, d),
                 Positions::Learned { .. } => f64::from(get("position.weight")[position * d + column]),
                 _ => {
@@ -85,7 +86,8 @@ fn embeddings_are_those_of_a_float64_reference() {
                 }
             };
             let token = |column| f64::from(table[token as usize * d + column]);
-            let mut row: Vec<f64> = (0..d).map(|column| scale * token(column) + place(column)).collect();
+            let mut row: Vec<f64> =
+                (0..d).map(|column| scale * token(column) + position_value(column)).collect();
             let epsilon = f64::from(stack.norm_epsilon);
             if stack.embedding_norm {
                 row = normed(&row, &get("embedding_norm.gamma"), &get("embedding_norm.beta"), epsilon);
@@ -101,7 +103,7 @@ fn embeddings_are_those_of_a_float64_reference() {
 }
 
 #[test]
-fn every_embedding_decodes_step_by_step_as_at_once() {
+fn every_embedding_decodes_step_by_step_like_the_full_pass() {
     all(VOCABULARY).iter().for_each(|config| check_steps(&build(config)));
 }
 
@@ -130,7 +132,7 @@ fn models_with_other_embeddings_learn() {
 }
 
 #[test]
-fn norms_of_embeddings_have_names_and_gradients() {
+fn embedding_norms_have_names_and_gradients() {
     let config = TransformerConfig { embedding_norm: true, ..TransformerConfig::tiny(VOCABULARY) };
     let model = build(&config);
     let batch = heedful::data::batch::Batch::new(&copies(1), 1, 2).expect("a good batch");
@@ -143,7 +145,7 @@ fn norms_of_embeddings_have_names_and_gradients() {
 }
 
 #[test]
-fn what_is_as_before_is_not_written_and_what_is_not_comes_back() {
+fn default_settings_are_not_written_and_others_round_trip() {
     let plain = serde_json::to_string(&TransformerConfig::tiny(VOCABULARY)).expect("JSON");
     assert!(!plain.contains("scale_embeddings") && !plain.contains("embedding_norm"), "{plain}");
     for config in all(VOCABULARY) {

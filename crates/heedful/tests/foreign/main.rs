@@ -1,5 +1,4 @@
-//! What models of other projects have and ours may have too: other embeddings, positions, special tokens, and recurrent units in
-//! the decoder.
+//! Options for models of other projects: embeddings, positions, special tokens, and SSRU decoders.
 
 mod embedding;
 mod special;
@@ -32,7 +31,7 @@ fn copies(number: u64) -> Vec<(Vec<u32>, Vec<u32>)> {
     (0..32).map(|i| (sentence(i), sentence(i))).collect()
 }
 
-/// Trains on `batch` of a step; the first loss and the last.
+/// Trains on `batch(step)` and returns the first and the last loss.
 fn losses<M: Model + 'static>(model: M, steps: u64, batch: impl Fn(u64) -> Batch) -> (f32, f32) {
     let schedule = Schedule::Cosine { peak: 3e-3, floor: 1e-4, warmup: 10, total: steps };
     let mut trainer = StepTrainer::new(model, TrainerOptions::new(DType::F32, 1, schedule));
@@ -41,7 +40,7 @@ fn losses<M: Model + 'static>(model: M, steps: u64, batch: impl Fn(u64) -> Batch
     (first, last.expect("many steps"))
 }
 
-/// That decoding step by step gives what the whole target gives at once.
+/// Checks that decoding step by step gives the logits of the full pass.
 fn check_steps(model: &Transformer) {
     let (source, target) = (vec![5, 6, 7], vec![4, 9, 12, 3]);
     let batch = Batch::new(&[(source.clone(), target)], 1, 2).expect("a good batch");

@@ -1,5 +1,5 @@
-//! Special tokens that a model has of its own: other ids, an end of sources, a beginning without a token, tokens that are never
-//! generated, and tokens around a text.
+//! A model's own special tokens: different ids, an end of sources, a start without a token, suppressed
+//! tokens, and tokens around a text.
 
 use heedful::data::batch::{Batch, BatchLayout};
 use heedful::data::tokenizer::{Tokenizers, VocabularyKind, VocabularyOptions, WordCounts};
@@ -26,31 +26,31 @@ fn config(special: SpecialTokens) -> TransformerConfig {
     TransformerConfig { special, output_bias: true, ..TransformerConfig::tiny(VOCABULARY) }
 }
 
-/// Another order of the tokens.
-fn moved(token: u32) -> u32 {
+/// A permutation of the token ids.
+fn permuted(token: u32) -> u32 {
     (token * 5 + 3) % VOCABULARY as u32
 }
 
-fn all_moved(tokens: &[u32]) -> Vec<u32> {
-    tokens.iter().map(|&token| moved(token)).collect()
+fn all_permuted(tokens: &[u32]) -> Vec<u32> {
+    tokens.iter().map(|&token| permuted(token)).collect()
 }
 
-/// Copies parameters; those with a row or a column for each token in the other order.
-fn copy_moved(from: &Params, to: &Params) {
+/// Copies parameters; those with a row or a column per token are permuted.
+fn copy_permuted(from: &Params, to: &Params) {
     for param in to.iter() {
         let values = from.get(param.name()).expect("the same parameters").to_vec();
         param.set(&match param.shape() {
-            [VOCABULARY, width] => moved_rows(&values, width),
-            [1, VOCABULARY] => moved_rows(&values, 1),
+            [VOCABULARY, width] => permuted_rows(&values, width),
+            [1, VOCABULARY] => permuted_rows(&values, 1),
             _ => values,
         });
     }
 }
 
-fn moved_rows(values: &[f32], width: usize) -> Vec<f32> {
+fn permuted_rows(values: &[f32], width: usize) -> Vec<f32> {
     let mut found = vec![0.0; values.len()];
     for (token, row) in values.chunks(width).enumerate() {
-        let to = moved(token as u32) as usize * width;
+        let to = permuted(token as u32) as usize * width;
         found[to..to + width].copy_from_slice(row);
     }
     found
@@ -61,10 +61,10 @@ fn varied(param: &Param) {
 }
 
 #[test]
-fn a_model_with_other_ids_says_the_same_in_them() {
-    let special = SpecialTokens { bos: moved(1), eos: moved(2), ..SpecialTokens::default() };
+fn a_model_with_permuted_ids_gives_the_permuted_output() {
+    let special = SpecialTokens { bos: permuted(1), eos: permuted(2), ..SpecialTokens::default() };
     let sources: Vec<Vec<u32>> = vec![vec![5, 6, 7], vec![12, 4], vec![9, 9, 9, 3]];
-    let other_sources: Vec<Vec<u32>> = sources.iter().map(|source| all_moved(source)).collect();
+    let other_sources: Vec<Vec<u32>> = sources.iter().map(|source| all_permuted(source)).collect();
     let stack = |special| TransformerConfig { special, ..TransformerConfig::tiny(VOCABULARY) }.decoder();
     let language = |special| {
         let (stack, text) = (stack(special).into(), TextShape::Lines);
@@ -77,18 +77,18 @@ fn a_model_with_other_ids_says_the_same_in_them() {
         [translators.each_ref().map(|model| model as _), languages.each_ref().map(|model| model as _)];
     for [own, other] in pairs {
         varied(&own.params().get("output.bias").expect("a bias"));
-        copy_moved(own.params(), other.params());
+        copy_permuted(own.params(), other.params());
         let found = search(own, &sources, &wide()).expect("good sources");
         let other_found = search(other, &other_sources, &wide()).expect("good sources");
         for (found, other) in found.iter().flatten().zip(other_found.iter().flatten()) {
-            assert_eq!(all_moved(&found.tokens), other.tokens);
+            assert_eq!(all_permuted(&found.tokens), other.tokens);
             assert!((found.score - other.score).abs() < 1e-5, "{} and {}", found.score, other.score);
         }
         let targets = [vec![8, 4, 11], vec![6], vec![]];
         let pairs: Vec<_> = sources.iter().cloned().zip(targets.clone()).collect();
         let scores = score(own, &pairs, &wide()).expect("good pairs");
-        let moved = other_sources.iter().cloned().zip(targets.iter().map(|target| all_moved(target)));
-        let others = score(other, &moved.collect::<Vec<_>>(), &wide()).expect("good pairs");
+        let permuted = other_sources.iter().cloned().zip(targets.iter().map(|target| all_permuted(target)));
+        let others = score(other, &permuted.collect::<Vec<_>>(), &wide()).expect("good pairs");
         for (score, other) in scores.iter().zip(&others) {
             assert!((score.log_probability - other.log_probability).abs() < 1e-5);
         }
@@ -96,7 +96,7 @@ fn a_model_with_other_ids_says_the_same_in_them() {
 }
 
 #[test]
-fn what_is_suppressed_is_never_generated() {
+fn suppressed_tokens_are_never_generated() {
     for suppressed in [vec![], vec![7], vec![0, 3, 7, 9]] {
         let model =
             build(&config(SpecialTokens { suppressed: suppressed.clone(), ..SpecialTokens::default() }));
@@ -104,7 +104,8 @@ fn what_is_suppressed_is_never_generated() {
         (bias[7], bias[9], bias[4]) = (30.0, 25.0, 20.0);
         model.params().get("output.bias").expect("a bias").set(&bias);
         let likely = [7, 9, 4].into_iter().find(|token| !suppressed.contains(token)).expect("one is left");
-        // A suppressed token keeps its probability, so that others are improbable: without a minimum, nothing at all is better.
+        // A suppressed token keeps its probability, so the others are improbable: without a minimum length
+        // the empty output wins.
         let beam = SearchOptions { min_length: 8, ..wide() };
         let greedy = SearchOptions { beam: 1, n_best: 1, ..beam.clone() };
         let sampled = SearchOptions { sampling: Some(Sampling::default()), ..greedy.clone() };
@@ -119,11 +120,11 @@ fn what_is_suppressed_is_never_generated() {
 }
 
 #[test]
-fn a_decoder_may_begin_without_a_token() {
+fn a_decoder_can_start_from_a_zero_vector() {
     let zero = SpecialTokens { start_from_zero: true, ..SpecialTokens::default() };
     let untied = |special| TransformerConfig { tying: Tying::None, ..config(special) };
     let (model, plain) = (build(&untied(zero.clone())), build(&untied(SpecialTokens::default())));
-    // The same as a row of zeros for <bos>, where nothing else reads that row.
+    // The same as a row of zeros for <bos>, when nothing else uses that row.
     let table = plain.params().get("target_embedding.weight").expect("a table");
     let mut values = table.to_vec();
     values[64..128].fill(0.0);
@@ -155,7 +156,7 @@ fn tokenizers() -> Tokenizers {
 }
 
 #[test]
-fn a_source_ends_as_the_model_says_in_every_use_of_a_translator() {
+fn a_source_ends_with_the_models_end_token_in_every_use_of_a_translator() {
     let tokenizers = tokenizers();
     let special = SpecialTokens { source_eos: Some(EOS), ..SpecialTokens::default() };
     let config = TransformerConfig { special, ..TransformerConfig::tiny(tokenizers.source.size()) };
@@ -178,7 +179,7 @@ fn a_source_ends_as_the_model_says_in_every_use_of_a_translator() {
 }
 
 #[test]
-fn texts_are_read_between_their_tokens() {
+fn texts_are_encoded_between_their_first_and_last_tokens() {
     let special = SpecialTokens { text_first: Some(11), text_last: Some(12), mask: 10, ..Default::default() };
     let stack = |special| TransformerConfig { special, ..TransformerConfig::tiny(VOCABULARY) }.encoder();
     let masked = |special| {
@@ -209,7 +210,7 @@ fn texts_are_read_between_their_tokens() {
         let plain = classifier(pooling, SpecialTokens::default()).label_scores(&read, &longer, &mut pass());
         assert_eq!(found.to_vec(), plain.to_vec(), "{pooling:?}");
     }
-    // The first token is the one before the text; where there is none, it is <bos>.
+    // The first token is the one before the text, or <bos> by default.
     let ends = SpecialTokens { text_first: Some(1), text_last: None, ..special.clone() };
     let [named, default] = [ends, SpecialTokens::default()].map(|special| {
         classifier(Pooling::First, special).label_scores(&text, &sequences, &mut pass()).to_vec()
@@ -223,7 +224,7 @@ fn texts_are_read_between_their_tokens() {
 }
 
 #[test]
-fn masks_are_of_the_model_and_drawn_tokens_stand_for_text() {
+fn masking_uses_the_models_mask_token_and_random_text_tokens() {
     let special = SpecialTokens { mask: 10, pad: 12, bos: 3, eos: 5, ..SpecialTokens::default() };
     let text: Vec<u32> = [0, 1, 2, 4, 6, 7, 8, 9, 11].repeat(400);
     let sequences = Ragged::from_lengths([text.len()]);
@@ -235,7 +236,7 @@ fn masks_are_of_the_model_and_drawn_tokens_stand_for_text() {
 }
 
 #[test]
-fn special_tokens_that_cannot_be_are_refused() {
+fn invalid_special_tokens_are_rejected() {
     let complaint = |special| config(special).validate().expect_err("it cannot be built").to_string();
     let default = SpecialTokens::default;
     let beyond = complaint(SpecialTokens { bos: 13, ..default() });

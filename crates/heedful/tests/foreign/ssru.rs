@@ -1,4 +1,4 @@
-//! Decoders with a recurrent unit in the place of self attention, against f64.
+//! Decoders with SSRU in place of self-attention, against an f64 reference.
 
 use heedful::data::batch::Batch;
 use heedful::data::tokenizer::{Tokenizers, VocabularyKind, VocabularyOptions, WordCounts};
@@ -22,7 +22,7 @@ fn config(norm: Norm) -> TransformerConfig {
     }
 }
 
-/// Rows of numbers, and what the formulas do with them.
+/// Rows of f64.
 type Rows = Vec<Vec<f64>>;
 
 struct Reference<'m> {
@@ -106,17 +106,17 @@ impl Reference<'_> {
         self.linear(&format!("{name}.output"), &queries.iter().map(row).collect())
     }
 
-    /// The decoder's vectors of a target that begins with `<bos>`.
+    /// The decoder's states for a target that begins with `<bos>`.
     fn decode(&self, target: &[u32], memory: &Rows) -> Rows {
         let table = self.param("embedding.weight");
         let d = table[0].len();
-        let place = |position: usize, column: usize| {
+        let position_value = |position: usize, column: usize| {
             let angle = position as f64 / 10_000_f64.powf((column / 2 * 2) as f64 / d as f64);
             if column.is_multiple_of(2) { angle.sin() } else { angle.cos() }
         };
         let embedded = target.iter().enumerate().map(|(position, &token)| -> Vec<f64> {
             let scaled = |column: usize| (d as f64).sqrt() * table[token as usize][column];
-            (0..d).map(|column| scaled(column) + place(position, column)).collect()
+            (0..d).map(|column| scaled(column) + position_value(position, column)).collect()
         });
         let mut x: Rows = embedded.collect();
         for layer in 0..self.model.config().decoder_layers {
@@ -136,7 +136,7 @@ impl Reference<'_> {
 }
 
 #[test]
-fn a_decoder_of_recurrent_units_is_that_of_a_float64_reference() {
+fn an_ssru_decoder_matches_an_f64_reference() {
     for norm in [Norm::Post, Norm::Pre] {
         let model = build(&config(norm));
         for param in model.params().iter().filter(|param| param.name().ends_with("bias")) {
@@ -162,11 +162,12 @@ fn a_decoder_of_recurrent_units_is_that_of_a_float64_reference() {
 }
 
 #[test]
-fn states_follow_their_hypotheses() {
+fn ssru_states_follow_their_hypotheses() {
     for norm in [Norm::Post, Norm::Pre] {
         let model = build(&config(norm));
         check_steps(&model);
-        // Rows are dropped, doubled and in another order, and a sentence begins later: each has the scores of its own past.
+        // Rows are dropped, duplicated and reordered, and a sentence starts later: each row has the scores of
+        // its own past.
         let mut decoding = model.start(Precision::F32);
         decoding.read(&[5, 6, 7, 9], &Ragged::from_lengths([3, 1]));
         let row = |sentence, parent, token| Row { sentence, parent, token };
@@ -195,7 +196,7 @@ fn states_follow_their_hypotheses() {
 }
 
 #[test]
-fn models_with_recurrent_units_learn() {
+fn models_with_ssru_learn() {
     let batch = |step| Batch::new(&copies(step), 1, 2).expect("a good batch");
     for norm in [Norm::Post, Norm::Pre] {
         let model = build(&config(norm));
@@ -211,7 +212,7 @@ fn models_with_recurrent_units_learn() {
 }
 
 #[test]
-fn there_is_no_self_attention_to_explain_or_to_remove() {
+fn an_ssru_decoder_has_no_self_attention_to_explain_or_remove() {
     let options =
         VocabularyOptions { kind: VocabularyKind::Character, size: 300, ..VocabularyOptions::default() };
     let mut counts = WordCounts::new(&options);
@@ -244,7 +245,7 @@ fn there_is_no_self_attention_to_explain_or_to_remove() {
 }
 
 #[test]
-fn they_are_written_and_attention_is_not() {
+fn the_configuration_stores_ssru_but_not_the_default_attention() {
     let text = serde_json::to_string(&config(Norm::Post)).expect("JSON");
     assert!(text.contains(r#""decoder_layer":"ssru""#), "{text}");
     assert_eq!(serde_json::from_str::<TransformerConfig>(&text).expect("as written"), config(Norm::Post));

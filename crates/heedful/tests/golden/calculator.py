@@ -1,7 +1,7 @@
 """Writes the goldens of `heedful attend`: every table of small exercises, computed with numpy in f64.
 
-Run it with `cargo xtask golden`. Each case is a file as `heedful attend` reads it (`numbers`), with the tables that it must
-give. Masked scores are null, as in its JSON.
+Run it with `cargo xtask golden`. Each case is an input file of `heedful attend` (`numbers`) with the expected tables. Masked
+scores are null, as in its JSON.
 """
 
 import json
@@ -14,7 +14,7 @@ EXAMPLES = HERE.parent.parent / "src/explain/calculator/examples"
 
 
 def visible(numbers, queries, keys):
-    """Which keys each query may see; positions are counted from the end."""
+    """Which keys each query may attend to; positions are counted from the end."""
     distance = np.arange(keys)[None, :] - (np.arange(queries)[:, None] + keys - queries)
     seen = np.ones((queries, keys), bool)
     mask = numbers.get("mask", "none")
@@ -68,7 +68,7 @@ def plain(value):
 
 
 def drawn():
-    """Every score with every mask, with biases and unequal widths where they are allowed."""
+    """Random exercises: every score with every mask, with biases and unequal widths where they are allowed."""
     rng = np.random.default_rng(16)
     draw = lambda *shape: np.round(rng.normal(size=shape), 3).tolist()
     masks = [{}, {"mask": "causal"}, {"window": 1}, {"mask": "causal", "window": 2}, {"mask": draw_mask(rng, 4, 5)}]

@@ -1,7 +1,7 @@
-"""Writes the golden files of the convolutional model: what PyTorch's nn.Conv1d, glu, relu and softmax compute for four of them.
+"""Writes the golden files of four convolutional models, computed with PyTorch's nn.Conv1d, glu, relu and softmax.
 
-Run it with `cargo xtask golden`. Every sentence is computed alone, so that no border can leak, and attention is written
-out: it shares neither code nor method with what it is held against.
+Run it with `cargo xtask golden`. Every sentence is computed alone, so that nothing leaks across borders, and attention is
+written out: it shares neither code nor method with the tested implementation.
 """
 
 import json
@@ -31,7 +31,7 @@ class Layer(nn.Module):
         self.norm = nn.LayerNorm(WIDTH, eps=1e-5) if norm else None
 
     def activated(self, x, before):
-        """Tokens × width in and out; `before` of the taps lie ahead of their token."""
+        """Tokens × width in and out; `before` is the number of taps before the token."""
         after = self.convolution.kernel_size[0] - 1 - before
         dilation = self.convolution.dilation[0]
         y = self.convolution(functional.pad(x.T[None], (before * dilation, after * dilation)))
@@ -99,7 +99,7 @@ def our_name(name):
 
 
 def ours(name, tensor):
-    """PyTorch's tensor in our shape, as a view: Conv1d keeps [out, in, tap], Linear [out, in]."""
+    """PyTorch's tensor in our shape, as a view: Conv1d stores [out, in, tap], Linear [out, in]."""
     if tensor.dim() == 3:
         return tensor.permute(2, 1, 0)
     is_table = name.endswith(("embedding.weight", "position.weight")) or name == "output.weight"

@@ -1,8 +1,8 @@
-"""Writes the golden files: what PyTorch's own Transformer modules compute for eight small encoder-decoders.
+"""Writes the golden files: the results of PyTorch's Transformer modules for eight small encoder-decoders.
 
-Run it with `cargo xtask golden`. The model is put together from torch.nn.TransformerEncoderLayer and
-TransformerDecoderLayer, padded and masked, so that it shares neither code nor method with what it is held against.
-Parameters are not stored: both sides make them from their names (see `parameter_value`).
+Run it with `cargo xtask golden`. The model is built from torch.nn.TransformerEncoderLayer and TransformerDecoderLayer,
+padded and masked, so that it shares neither code nor method with the tested implementation.
+Parameters are not stored: both sides generate them from their names (see `parameter_value`).
 """
 
 import json
@@ -19,11 +19,11 @@ from parameters import named_parameters, parameter_value
 
 VOCABULARY, WIDTH, INNER, LAYERS, LONGEST = 61, 32, 48, 2, 32
 SMOOTHING, WARMUP, ADAM_STEPS = 0.1, 4, 10
-# How far bf16 is from f32 is measured over this many draws of the parameters. One draw is chance: a ReLU that rounding flips on
-# one side and not on the other moves a gradient by more than all other rounding.
+# The distance from bf16 to f32 is measured over this many random draws of the parameters. A single draw is too noisy: a ReLU
+# that rounding flips in one implementation only moves a gradient by more than all other rounding.
 BF16_DRAWS = 64
-# The schedule's own rate is so high for a model this small that ten steps turn the last bit of f32 into 3e-4 of the loss;
-# at a tenth of it f32 and f64 agree to 2e-7.
+# The schedule's own learning rate is so high for a model this small that ten steps amplify the last bit of f32 to 3e-4 of the
+# loss; at a tenth of it f32 and f64 agree to 2e-7.
 RATE_FACTOR = 0.1
 BEGIN, END, FIRST_WORD = 1, 2, 3
 SOURCE_LENGTHS, TARGET_LENGTHS = [1, 9, 20, 5], [7, 1, 13, 4]
@@ -45,7 +45,7 @@ class Transformer(nn.Module):
             self.target_position = nn.Embedding(LONGEST, WIDTH)
         self.encoder = nn.ModuleList(nn.TransformerEncoderLayer(**shape) for _ in range(LAYERS))
         self.decoder = nn.ModuleList(nn.TransformerDecoderLayer(**shape) for _ in range(LAYERS))
-        # Post-norm layers end in a norm; a pre-norm stack needs one of its own.
+        # Post-norm layers end in a norm; a pre-norm stack needs a final norm.
         self.encoder_norm = nn.LayerNorm(WIDTH, eps=1e-5) if norm == "pre" else nn.Identity()
         self.decoder_norm = nn.LayerNorm(WIDTH, eps=1e-5) if norm == "pre" else nn.Identity()
 
@@ -83,7 +83,7 @@ def smoothed_loss(logits, labels):
 
 
 def batch():
-    """Words that look random and are not: a fixed quadratic congruence."""
+    """Deterministic pseudo-random words: a fixed quadratic congruence."""
     words = lambda seed, count: [FIRST_WORD + (seed * 17 + i * 23 + i * i * 5) % (VOCABULARY - FIRST_WORD)
                                  for i in range(count)]
     source = [words(3 + n, length) for n, length in enumerate(SOURCE_LENGTHS)]
@@ -107,7 +107,7 @@ def distance(other, reference):
 
 
 def forward_backward(model, source, target_in, target_out):
-    """Logits of the real target tokens end to end, and the loss; gradients are left on the model."""
+    """Concatenated logits of the target tokens without padding, and the loss; gradients stay on the model."""
     model.zero_grad(set_to_none=True)
     (source, source_padding), (target, target_padding) = padded(source), padded(target_in)
     logits = model(source, source_padding, target, target_padding)[~target_padding]
@@ -129,7 +129,7 @@ def set_parameters(parameters, draw=0):
 
 
 def bf16_distances(model, parameters, tokens):
-    """Of the logits and of every gradient, from autocast to f32, one for each draw."""
+    """Distances from autocast to f32 of the logits and of every gradient, one for each draw."""
     distances = {}
     for draw in range(BF16_DRAWS):
         set_parameters(parameters, draw)
@@ -175,7 +175,7 @@ def case(norm, tying, activation, heads, positions):
                   positions=positions, norm_eps=1e-5, label_smoothing=SMOOTHING, warmup=WARMUP,
                   rate_factor=RATE_FACTOR)
     config["versions"] = dict(torch=torch.__version__, numpy=numpy.__version__, safetensors=safetensors.__version__)
-    # One entry only: safetensors writes several in random order, and the same results should be the same bytes.
+    # Only one entry: safetensors writes several in random order, and equal results must give equal bytes.
     return tensors, {"config": json.dumps(config)}
 
 

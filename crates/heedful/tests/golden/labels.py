@@ -1,4 +1,4 @@
-"""Writes labels.json: scores of labels by scikit-learn, for `metrics/label_report.rs`.
+"""Writes labels.json: scikit-learn's classification scores, for `metrics/label_report.rs`.
 
     python labels.py > labels.json        with scikit-learn 1.9
 """

@@ -1,4 +1,4 @@
-"""Our parameter names, where each lives in PyTorch's modules, and the values both sides give it."""
+"""Our parameter names, their location in PyTorch's modules, and the values that both sides use."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class Parameter(NamedTuple):
     rows: slice = slice(None)
 
     def take(self, tensor):
-        """The part of PyTorch's tensor that is ours, as a view: nn.Linear keeps [out, in], we keep [in, out]."""
+        """The part of PyTorch's tensor for our parameter, as a view: nn.Linear stores [out, in], we store [in, out]."""
         part = tensor[self.rows]
         embedding = self.name.endswith(("embedding.weight", "position.weight")) or self.name == "output.weight"
         return part if embedding or part.dim() == 1 else part.T

@@ -1,7 +1,7 @@
-"""Writes the goldens of the recurrent layers: what nn.RNN, nn.GRU and nn.LSTM compute for packed sequences.
+"""Writes the goldens of the recurrent layers: the results of nn.RNN, nn.GRU and nn.LSTM for packed sequences.
 
-Run it with `cargo xtask golden`. Neither parameters nor inputs are stored: both sides make them from their names (see
-`parameter_value`). The loss is a weighted sum of everything that comes out, so that every gradient has something to say.
+Run it with `cargo xtask golden`. Neither parameters nor inputs are stored: both sides generate them from their names (see
+`parameter_value`). The loss is a weighted sum of all outputs, so that every gradient is tested.
 """
 
 import json
@@ -24,7 +24,7 @@ def value(name, *shape):
 
 
 def named_parameters(module, layers, sides):
-    """(our name, PyTorch's parameter) for all of them. Only the GRU has use for a hidden bias: the others' is 0."""
+    """(our name, PyTorch's parameter) of every parameter. Only the GRU needs a hidden bias: the others' is 0."""
     for layer in range(layers):
         for side in sides:
             suffix = f"_l{layer}" + ("_reverse" if side == "backward" else "")
@@ -44,7 +44,7 @@ def case(cell, layers, sides):
     parameters = list(named_parameters(module, layers, sides))
     with torch.no_grad():
         for name, parameter in parameters:
-            # nn keeps [out, in], we keep [in, out].
+            # nn stores [out, in], we store [in, out].
             ours = parameter.T if parameter.dim() == 2 else parameter
             ours.copy_(value(name, *ours.shape))
 

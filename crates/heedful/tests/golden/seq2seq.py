@@ -1,7 +1,7 @@
 """Writes the golden files of the recurrent encoder-decoder: without attention, and with it before and after the step.
 
-Run it with `cargo xtask golden`. Every sentence is computed alone, step after step, so that no border can leak: only the
-gates of one step are PyTorch's own (`gru_cell`, `lstm_cell`). The metadata's `config` is the model's configuration as we write it.
+Run it with `cargo xtask golden`. Every sentence is computed alone, step by step, so that nothing leaks across borders: only
+the gates of one step are PyTorch's own (`gru_cell`, `lstm_cell`). The metadata's `config` is heedful's model configuration.
 """
 
 import json
@@ -24,7 +24,7 @@ def sinusoids(length, width):
 
 
 class Parameters(dict):
-    """Made from their names when they are first asked for, [in, out] as ours are."""
+    """Parameters generated from their names on first use, stored as [in, out] like ours."""
 
     def __call__(self, name, *shape):
         if name not in self:
@@ -53,7 +53,7 @@ class Seq2Seq:
         return self.parameters(f"{name}.weight", VOCABULARY, WIDTH)
 
     def cell(self, name, x, state, context=None):
-        """One step. The context is one more part of the input, with rows of the input's matrix for itself."""
+        """One step. The context is an additional part of the input, with its own rows of the input matrix."""
         width = state[0].shape[-1]
         gates = (4 if self.is_lstm else 3) * width
         weight = self.parameters(f"{name}.input.weight", x.shape[-1], gates)
@@ -81,7 +81,7 @@ class Seq2Seq:
         return torch.cat(outputs), state
 
     def convolve(self, source):
-        """Convolutions in place of the recurrent encoder: their outputs, and their mean as the only last state."""
+        """A convolutional encoder: its outputs, and their mean as the only last state."""
         choices = self.config["convolution"]["stack"]
         x = self.embed("source", source) + sinusoids(len(source), WIDTH)
         for layer in range(choices["layers"]):
@@ -112,7 +112,7 @@ class Seq2Seq:
         return x, last
 
     def start(self, last):
-        """The first state of every decoder layer, from the encoder layer beside it, counted from the top."""
+        """The initial state of every decoder layer, from the encoder layer at the same depth, counted from the top."""
         depth = self.config["decoder_layers"]
         for layer in range(depth):
             ends = last[max(layer + len(last) - depth, 0)]
@@ -133,7 +133,7 @@ class Seq2Seq:
         return scores.softmax(-1) @ memory
 
     def step(self, token, states, memory, context):
-        """The top layer's output, what was seen, and the states of all layers."""
+        """The top layer's output, the context, and the states of all layers."""
         if self.config["attention"] is None:
             x = torch.cat([token, context], -1)
             names = [f"decoder.{layer}.forward" for layer in range(len(states))]

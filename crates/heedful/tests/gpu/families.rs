@@ -1,4 +1,4 @@
-//! Every kind of model that trains on a GPU, beside the same one on the CPU.
+//! Every kind of model that trains on a GPU, compared with the same model on the CPU.
 
 use heedful::data::EOS;
 use heedful::data::batch::{Batch, BatchLayout};
@@ -21,7 +21,7 @@ const LABELS: usize = 5;
 
 const FROM_ZERO: &str = "Transformer that begins from zero, pre-norm";
 
-/// A kind of model: its name, its task, and what it changes in a recipe.
+/// A kind of model: its name, its task, and its changes to a recipe.
 type Kind = (&'static str, Task, fn(&mut Recipe));
 
 const KINDS: [Kind; 37] = [
@@ -112,7 +112,7 @@ const KINDS: [Kind; 37] = [
         recurrent(recipe, Cell::Gru, AttentionKind::Hard);
         recipe.model.attend = AttentionOrder::After;
     }),
-    ("attention that is fed", Task::Translate, |recipe| {
+    ("attention with input feeding", Task::Translate, |recipe| {
         recurrent(recipe, Cell::Gru, AttentionKind::Soft);
         recipe.model.attend = AttentionOrder::Feeding;
     }),
@@ -176,15 +176,15 @@ fn gradients_of(kind: Kind, batch: &Batch, device: Device, compute: DType) -> (f
     (loss, model.params().gradients())
 }
 
-/// On the CPU, so that it is known without a GPU.
+/// Runs on the CPU, so that it is tested without a GPU.
 #[test]
-fn tokens_that_fill_a_batch_up_change_nothing() {
+fn padding_a_batch_changes_nothing() {
     for kind in KINDS.into_iter().filter(|kind| !model(*kind).params().has_statistics()) {
         let batch = batch(kind.1, 1);
-        let filled = batch.filled_up();
-        assert!(filled != batch, "{}", kind.0);
+        let padded = batch.padded();
+        assert!(padded != batch, "{}", kind.0);
         let [(loss, expected), (found_loss, found)] =
-            [batch, filled].map(|batch| gradients_of(kind, &batch, Device::Cpu, DType::F32));
+            [batch, padded].map(|batch| gradients_of(kind, &batch, Device::Cpu, DType::F32));
         let off = distance(&found, &expected);
         assert!((loss - found_loss).abs() < 1e-6 * loss && off < 1e-6, "{}: {off:e}", kind.0);
     }
@@ -192,14 +192,15 @@ fn tokens_that_fill_a_batch_up_change_nothing() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gradients_of_every_kind_of_model_are_those_of_the_processor() {
+fn gradients_of_every_kind_of_model_match_the_cpu() {
     let mut failed = Vec::new();
     for kind in KINDS {
         let (loss, expected) = gradients(kind, Device::Cpu, DType::F32);
         let (found_loss, found) = gradients(kind, Device::Cuda, DType::F32);
         let off = distance(&found, &expected);
-        // A number that is rounded across the kink of a ReLU changes much in one batch: so the mean of some.
-        let narrow_distance = |device: Device| -> f64 {
+        // A value that is rounded across the kink of a ReLU changes much in one batch, hence the mean over
+        // several.
+        let bf16_distance = |device: Device| -> f64 {
             let of_batch = |seed: u32| {
                 let batch = batch(kind.1, seed);
                 let [narrow, wide] = [(device, DType::Bf16), (Device::Cpu, DType::F32)]
@@ -208,14 +209,14 @@ fn gradients_of_every_kind_of_model_are_those_of_the_processor() {
             };
             (1..=4).map(of_batch).sum::<f64>() / 4.0
         };
-        let [ours, gpus] = [Device::Cpu, Device::Cuda].map(narrow_distance);
+        let [cpus, gpus] = [Device::Cpu, Device::Cuda].map(bf16_distance);
         let line = format!(
-            "{}: loss {found_loss} beside {loss}, gradients apart {off:e}; bf16 from f32: {ours:e} on the CPU, {gpus:e} on \
+            "{}: loss {found_loss}, CPU {loss}, gradients {off:e} apart; bf16 from f32: {cpus:e} on the CPU, {gpus:e} on \
              the GPU",
             kind.0
         );
         eprintln!("{line}");
-        let is_good = (loss - found_loss).abs() < 1e-5 * loss && off < 2e-4 && gpus < 1.5 * ours;
+        let is_good = (loss - found_loss).abs() < 1e-5 * loss && off < 2e-4 && gpus < 1.5 * cpus;
         let is_same =
             gradients(kind, Device::Cuda, DType::Bf16) == gradients(kind, Device::Cuda, DType::Bf16);
         if !is_good || !is_same {
@@ -237,17 +238,18 @@ fn trainer(kind: Kind, device: Device, compute: DType) -> StepTrainer<Box<dyn Mo
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn steps_of_every_kind_of_model_are_those_of_the_processor_and_the_same_ones_again() {
+fn steps_of_every_kind_of_model_match_the_cpu_and_are_deterministic() {
     let mut failed = Vec::new();
     for kind in KINDS {
         let losses = |device: Device| -> Vec<f32> {
             let mut trainer = trainer(kind, device, DType::F32);
             (0..4).map(|step| trainer.step(&batch(kind.1, step)).expect("a good step").loss).collect()
         };
-        // Batches are filled up on the GPU, and draw the same there as on the CPU.
+        // Batches are padded on the GPU; random numbers are the same there as on the CPU.
         let (expected, found) = (losses(Device::Cpu), losses(Device::Cuda));
         let is_near = expected.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-4 * a.abs());
-        // Three sizes, seen again and again: sent, recorded, replayed. The second trainer finds the first one's graphs.
+        // Three sizes in turn: first launched, then captured, then replayed. The second trainer reuses the
+        // first one's CUDA graphs.
         let run = || {
             let mut trainer = trainer(kind, Device::Cuda, DType::Bf16);
             let mut losses = Vec::new();
@@ -258,7 +260,7 @@ fn steps_of_every_kind_of_model_are_those_of_the_processor_and_the_same_ones_aga
             (losses, trainer.state())
         };
         let is_same = run() == run();
-        eprintln!("{}: {expected:?} and {found:?}, the same again: {is_same}", kind.0);
+        eprintln!("{}: {expected:?} and {found:?}, deterministic: {is_same}", kind.0);
         if !is_near || !is_same {
             failed.push(kind.0);
         }
@@ -268,7 +270,7 @@ fn steps_of_every_kind_of_model_are_those_of_the_processor_and_the_same_ones_aga
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn running_statistics_follow_on_the_gpu_unless_an_update_is_refused() {
+fn running_statistics_match_the_cpu_and_ignore_rejected_updates() {
     let kind = KINDS.into_iter().find(|kind| kind.0 == "Transformer with batch norms").expect("a kind");
     let statistics = |trainer: &StepTrainer<Box<dyn Model>>| -> Vec<f32> {
         let params = trainer.model().params().iter();
@@ -293,6 +295,6 @@ fn running_statistics_follow_on_the_gpu_unless_an_update_is_refused() {
     let mut values = weight.to_vec();
     values[7] = f32::NAN;
     weight.set(&values);
-    trainer.step(&batch(kind.1, 1)).expect_err("no number");
+    trainer.step(&batch(kind.1, 1)).expect_err("NaN");
     assert_eq!(statistics(&trainer), before);
 }

@@ -1,4 +1,4 @@
-//! Whole models on a GPU beside the same ones on the CPU.
+//! Whole models on a GPU, compared with the same models on the CPU.
 
 mod families;
 
@@ -7,7 +7,7 @@ use heedful::decode::{DecodeError, SearchOptions, search};
 use heedful::layers::Pass;
 use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
-use heedful::tensor::ops::{AdamOptions, Decayed};
+use heedful::tensor::ops::{AdamOptions, WeightDecayScope};
 use heedful::tensor::{DType, Device, cuda, tape};
 use heedful::train::{Optimizer, Schedule, StepTrainer, TrainError, TrainerOptions};
 
@@ -58,27 +58,27 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gradients_are_those_of_the_processor() {
+fn gradients_match_the_cpu() {
     for r_drop in [None, Some(5.0)] {
         let gradients = |device, compute| gradients(device, compute, r_drop);
         let (loss, expected) = gradients(Device::Cpu, DType::F32);
         let (found_loss, found) = gradients(Device::Cuda, DType::F32);
         let off = distance(&found, &expected);
-        eprintln!("R-Drop {r_drop:?}, f32: loss {found_loss} beside {loss}, gradients apart {off:e}");
+        eprintln!("R-Drop {r_drop:?}, f32: loss {found_loss}, CPU {loss}, gradients {off:e} apart");
         assert!((loss - found_loss).abs() < 1e-5 * loss && off < 1e-4, "{loss} {found_loss} {off:e}");
-        let (_, narrow) = gradients(Device::Cpu, DType::Bf16);
-        let (_, gpu_narrow) = gradients(Device::Cuda, DType::Bf16);
-        let (ours, gpus) = (distance(&narrow, &expected), distance(&gpu_narrow, &expected));
-        eprintln!("bf16: {ours:e} from f32 on the CPU, {gpus:e} on the GPU");
-        assert!(gpus < 1.2 * ours, "{gpus:e} {ours:e}");
+        let (_, cpu_bf16) = gradients(Device::Cpu, DType::Bf16);
+        let (_, gpu_bf16) = gradients(Device::Cuda, DType::Bf16);
+        let (cpus, gpus) = (distance(&cpu_bf16, &expected), distance(&gpu_bf16, &expected));
+        eprintln!("bf16: {cpus:e} from f32 on the CPU, {gpus:e} on the GPU");
+        assert!(gpus < 1.2 * cpus, "{gpus:e} {cpus:e}");
         let (_, again) = gradients(Device::Cuda, DType::Bf16);
-        assert!(again == gpu_narrow, "two runs differ");
+        assert!(again == gpu_bf16, "two runs differ");
     }
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn twenty_steps_are_those_of_the_processor() {
+fn twenty_steps_match_the_cpu() {
     let losses = |device: Device| -> Vec<f32> {
         let model = model();
         model.params().move_to(device).expect("it fits");
@@ -98,8 +98,8 @@ fn twenty_steps_are_those_of_the_processor() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn several_batches_make_a_step_as_on_the_processor_and_the_same_one_again() {
-    // Six batches wait as three sums, five as two, which are kept beside the gradients.
+fn gradient_accumulation_matches_the_cpu_and_is_deterministic() {
+    // Six batches need three pending sums, five need two, in addition to the gradients.
     for count in [6, 5] {
         let trained = |device: Device, steps: u32| {
             let mut trainer = trainer(device, DType::F32, None);
@@ -117,15 +117,16 @@ fn several_batches_make_a_step_as_on_the_processor_and_the_same_one_again() {
             let apart = distance(found, expected);
             assert!(apart < 1e-4, "{count} batches, {name}: {apart:e}");
         }
-        // From the second time on a step is replayed.
+        // From the second time on, a step is replayed from its CUDA graph.
         assert!(trained(Device::Cuda, 6) == trained(Device::Cuda, 6), "two runs differ");
     }
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn a_step_that_is_given_much_is_that_of_the_processor() {
-    // What the second step is given has no room where the first one's was: more is taken in the middle of it.
+fn a_step_with_large_inputs_matches_the_cpu() {
+    // The inputs of the second step do not fit into the first one's staging buffer, which grows in the middle
+    // of the step.
     let losses = |device: Device| {
         let mut trainer = trainer(device, DType::F32, None);
         [24, 4000, 4000].map(|sentences| trainer.step(&batch_of(sentences, 1)).expect("a good step").loss)
@@ -136,13 +137,13 @@ fn a_step_that_is_given_much_is_that_of_the_processor() {
     }
 }
 
-fn trainer(device: Device, compute: DType, explosion_factor: Option<f32>) -> StepTrainer<Transformer> {
+fn trainer(device: Device, compute: DType, max_grad_norm_ratio: Option<f32>) -> StepTrainer<Transformer> {
     let model = model();
     model.params().move_to(device).expect("it fits");
     let schedule = Schedule::noam(128, 10);
     let options = TrainerOptions {
         average_decay: Some(0.9),
-        explosion_factor,
+        max_grad_norm_ratio,
         ..TrainerOptions::new(compute, 5, schedule)
     };
     StepTrainer::new(model, options)
@@ -156,8 +157,9 @@ fn train(trainer: &mut StepTrainer<Transformer>, batches: impl Iterator<Item = u
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn what_is_replayed_has_the_bits_of_what_is_sent() {
-    // Three sizes, seen again and again: sent, recorded, replayed. The second trainer finds the first one's graphs.
+fn replayed_steps_have_the_bits_of_launched_steps() {
+    // Three sizes in turn: first launched, then captured, then replayed. The second trainer reuses the first
+    // one's CUDA graphs.
     let run = || {
         let mut trainer = trainer(Device::Cuda, DType::Bf16, None);
         train(&mut trainer, (0..12).map(|step| step % 3));
@@ -168,7 +170,7 @@ fn what_is_replayed_has_the_bits_of_what_is_sent() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn reports_that_arrive_late_are_those_of_single_steps() {
+fn asynchronous_reports_equal_those_of_single_steps() {
     let mut one = trainer(Device::Cuda, DType::F32, Some(1000.0));
     let expected: Vec<_> = (0..40).map(|step| one.step(&batch(step % 5)).expect("a good step")).collect();
     let mut other = trainer(Device::Cuda, DType::F32, Some(1000.0));
@@ -184,8 +186,8 @@ fn reports_that_arrive_late_are_those_of_single_steps() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn a_bad_update_is_refused_on_the_gpu() {
-    // An explosion: both devices refuse the same step for the same reason.
+fn a_bad_update_is_rejected_on_the_gpu() {
+    // An exploding gradient: both devices reject the same step for the same reason.
     let diverge = |device: Device| {
         let mut trainer = trainer(device, DType::F32, Some(1.02));
         for step in 0.. {
@@ -196,8 +198,8 @@ fn a_bad_update_is_refused_on_the_gpu() {
         unreachable!("the norm never rises")
     };
     let (expected, found) = (diverge(Device::Cpu), diverge(Device::Cuda));
-    assert_eq!(expected.0, found.0, "{} beside {}", expected.1, found.1);
-    // What is not a number: steps that were on their way after it change nothing either.
+    assert_eq!(expected.0, found.0, "{} and {}", expected.1, found.1);
+    // NaN: steps that were already submitted after it change nothing either.
     let mut trainer = trainer(Device::Cuda, DType::Bf16, None);
     train(&mut trainer, 0..3);
     let before = trainer.state();
@@ -210,8 +212,8 @@ fn a_bad_update_is_refused_on_the_gpu() {
     assert!(error.to_string().contains("step 4"), "{error}");
     let after = trainer.state();
     assert_eq!(after.step, 3);
-    assert!(after.mean == before.mean && after.norms == before.norms, "a refused update left a trace");
-    // And it goes on from a good state.
+    assert!(after.mean == before.mean && after.norms == before.norms, "a rejected update changed the state");
+    // Training continues from a good state.
     trainer.restore(&before).expect("the same model");
     trainer.step(&batch(3)).expect("a good step");
 }
@@ -220,23 +222,22 @@ fn a_bad_update_is_refused_on_the_gpu() {
 #[ignore = "needs an NVIDIA GPU"]
 fn a_state_moves_between_devices() {
     let mut on_gpu = trainer(Device::Cuda, DType::F32, None);
-    let mut on_processor = trainer(Device::Cpu, DType::F32, None);
+    let mut on_cpu = trainer(Device::Cpu, DType::F32, None);
     train(&mut on_gpu, 0..5);
-    on_processor.restore(&on_gpu.state()).expect("the same model");
-    assert!(on_gpu.state() == on_processor.state());
+    on_cpu.restore(&on_gpu.state()).expect("the same model");
+    assert!(on_gpu.state() == on_cpu.state());
     for step in 5..10 {
-        let [a, b] =
-            [&mut on_gpu, &mut on_processor].map(|it| it.step(&batch(step)).expect("a good step").loss);
+        let [a, b] = [&mut on_gpu, &mut on_cpu].map(|it| it.step(&batch(step)).expect("a good step").loss);
         assert!((a - b).abs() < 1e-4 * b, "step {step}: {a} and {b}");
     }
-    on_gpu.restore(&on_processor.state()).expect("the same model");
-    assert!(on_gpu.state() == on_processor.state());
+    on_gpu.restore(&on_cpu.state()).expect("the same model");
+    assert!(on_gpu.state() == on_cpu.state());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn what_is_spared_from_decay_is_the_same_on_both_devices() {
-    let after = |device: Device, decayed: Decayed| {
+fn weight_decay_applies_to_the_same_parameters_on_both_devices() {
+    let after = |device: Device, decayed: WeightDecayScope| {
         let model = model();
         model.params().move_to(device).expect("it fits");
         let adam = AdamOptions { weight_decay: 2.0, decayed, ..Optimizer::PAPER };
@@ -247,26 +248,29 @@ fn what_is_spared_from_decay_is_the_same_on_both_devices() {
         let norms = trainer.model().params().iter().filter(|param| param.name().ends_with("gamma"));
         norms.flat_map(|param| param.to_vec()).collect::<Vec<f32>>()
     };
-    for decayed in [Decayed::Matrices, Decayed::All] {
+    for decayed in [WeightDecayScope::Matrices, WeightDecayScope::All] {
         let apart = distance(&after(Device::Cuda, decayed), &after(Device::Cpu, decayed));
         assert!(apart < 1e-2, "{decayed:?}: {apart}");
     }
     // Five decays by 2 % each.
-    let apart = distance(&after(Device::Cuda, Decayed::All), &after(Device::Cuda, Decayed::Matrices));
+    let apart = distance(
+        &after(Device::Cuda, WeightDecayScope::All),
+        &after(Device::Cuda, WeightDecayScope::Matrices),
+    );
     assert!(apart > 5e-2, "{apart}");
 }
 
-/// So many sentence pairs of 30 tokens, `<eos>` included.
+/// `count` sentence pairs of 30 tokens, including `<eos>`.
 fn sentences(count: usize) -> Batch {
     let sentence = |i: u32| -> Vec<u32> { (0..29).map(|t| 4 + (t * 131 + i * 17) % 490).collect() };
     let pairs: Vec<_> = (0..count as u32).map(|i| (sentence(i), sentence(i + 1))).collect();
     Batch::new(&pairs, 1, 2).expect("a good batch")
 }
 
-/// Bytes that the test below may take: far less than any GPU has, so that batches that do not fit are small.
+/// The memory limit of the test below in bytes: far less than any GPU has, so that small batches exceed it.
 const LIMIT: usize = 512 << 20;
 
-/// In a process of its own: the memory of the GPU is that of all tests, and so is its limit.
+/// Runs in a separate process: all tests of a process share the GPU's memory and its limit.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
@@ -278,10 +282,10 @@ fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
             .env(variable, LIMIT.to_string())
             .output()
             .expect("this program starts");
-        let talk = String::from_utf8_lossy(&output.stderr);
-        eprintln!("{talk}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        eprintln!("{stderr}");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-        assert!(talk.contains("does not fit") && !talk.contains("panicked"), "{talk}");
+        assert!(stderr.contains("does not fit") && !stderr.contains("panicked"), "{stderr}");
         return;
     }
     for (compute, r_drop) in [(DType::Bf16, None), (DType::F32, None), (DType::Bf16, Some(5.0))] {
@@ -295,7 +299,7 @@ fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
                 ..TrainerOptions::new(compute, 5, schedule)
             };
             let mut trainer = StepTrainer::new(model, options);
-            // They are on their way while the next one turns out not to fit.
+            // These are in flight when the next one turns out not to fit.
             for seed in [1, 2, 3] {
                 trainer.submit(&[batch(seed)]).expect("a small batch");
             }
@@ -316,16 +320,16 @@ fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
         let fits = largest / 30;
         untried.drain().expect("good steps");
         let losses = [&mut tried, &mut untried]
-            .map(|trainer| trainer.step(&sentences(fits)).expect("as large as was promised").loss);
+            .map(|trainer| trainer.step(&sentences(fits)).expect("a batch of the reported size").loss);
         assert!((losses[0] - losses[1]).abs() < 1e-3 * losses[1], "{losses:?}");
-        let more = tried.step(&sentences(fits * 3 / 2)).expect_err("far more than was promised");
+        let more = tried.step(&sentences(fits * 3 / 2)).expect_err("far more than the reported size");
         assert!(matches!(more, TrainError::DoesNotFit { step: 5, .. }), "{more}");
         eprintln!("{fits} sentences fit; {} of {LIMIT} bytes are reserved", cuda::bytes_reserved());
         assert!(cuda::bytes_reserved() <= LIMIT);
     }
     let model = model();
     model.params().move_to(Device::Cuda).expect("it fits");
-    // No two of them are equal: those would be decoded once.
+    // All sources are distinct: duplicates would be decoded once.
     let source = |i: u32| (0..29).map(|t| 4 + (t * (131 + i / 490) + i * 17) % 490).collect();
     let sources: Vec<Vec<u32>> = (0..10_000).map(source).collect();
     let options =

@@ -1,8 +1,8 @@
-"""The sentences that the goldens are about. All are made up; every one is there for a rule that scores depend on."""
+"""The sentences of the goldens. All are invented; each one covers a rule that scores depend on."""
 
 import random
 
-# Punctuation, numbers, entities, abbreviations, quotation marks: what 13a and Tercom treat in different ways.
+# Punctuation, numbers, entities, abbreviations, quotation marks: 13a and Tercom treat them differently.
 ENGLISH = [
     ("The grey cat sat on the warm mat.", "The gray cat sat on a warm mat.", "A grey cat was sitting on the mat."),
     ("He paid $1,234.50 (about 1.100,-- euros) for it!", "He paid $1,234.50 (some 1.100 euros) for it.",
@@ -40,7 +40,7 @@ GERMAN = [
     ("Eine Frau liest ein Buch", "Eine Frau liest ein Buch"),
 ]
 
-# Scripts with and without spaces, full-width forms, marks that combine, right-to-left text, digits that are not ASCII.
+# Scripts with and without spaces, full-width forms, combining marks, right-to-left text, non-ASCII digits.
 SCRIPTS = [
     ("我喜欢在公园里散步,你呢?", "我喜欢在公园散步,你呢?", "我很爱去公园里散步。你呢?"),
     ("一套自动驾驶解决方案,价格为3.5万元(含税)。", "一套自动驾驶的解决方案,价格是3.5万元。", "一个自动驾驶方案:3.5万元"),
@@ -62,7 +62,7 @@ SCRIPTS = [
     ("¿Qué? ¡No! «Sí»… 1ª 2º §3 ¶4 ±5 £6 ¢7 10°", "¿Qué…? ¡No! Sí. 1ª 2º § 3 ¶ 4 ±5 £6 ¢7 10 °", "Qué no sí"),
 ]
 
-# Nothing, almost nothing, white space of every kind, and what only programs write.
+# Empty and almost empty text, white space of every kind, and text that only programs write.
 ODD = [
     ("", ""),
     ("", "something was expected"),
@@ -87,7 +87,7 @@ ODD = [
 
 
 def moved(words, generator, moves, longest):
-    """Moves phrases: what TER's search has to find again."""
+    """Moves phrases, which TER's search has to find again."""
     words = list(words)
     for _ in range(moves):
         length = generator.randint(1, min(longest, len(words) - 1))
@@ -115,7 +115,7 @@ def noisy(words, generator, share, vocabulary):
 
 
 def long_segments():
-    """Beams, limits of moves and trials, extreme ratios of length."""
+    """Segments that reach the limits of beams, moves and trials, and extreme length ratios."""
     generator = random.Random(7)
     large = [f"w{i}" for i in range(400)]
     small = ["a", "b", "c", "d,", "E."]

@@ -1,4 +1,4 @@
-"""Writes goldens.json: what sacreBLEU says about the sentences of corpora.py, with every option.
+"""Writes goldens.json: sacreBLEU's results for the sentences of corpora.py, with every option.
 
 Run it with `cargo xtask golden`. Options have sacreBLEU's names; only those that differ from its defaults are stored.
 """
@@ -15,7 +15,7 @@ from sacrebleu.significance import PairedTest
 from corpora import corpora
 
 METRICS = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
-# Sentence scores are many: for these options only.
+# Sentence scores are stored for these options only, because there are many.
 WITH_SENTENCES = [
     ("bleu", {"effective_order": True}),
     ("bleu", {"effective_order": True, "tokenize": "intl"}),
@@ -59,7 +59,7 @@ def cases(texts):
     for corpus, (hypotheses, references) in texts.items():
         for name, options in option_sets():
             if corpus == "long" and name == "ter" and (options["no_punct"] or options["asian_support"]):
-                continue  # Minutes each, and nothing that these options could change.
+                continue  # Minutes each, and these options change nothing.
             metric = METRICS[name](**options)
             score = metric.corpus_score(hypotheses, references)
             signature = str(metric.get_signature())

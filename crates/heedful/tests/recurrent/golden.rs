@@ -1,5 +1,5 @@
 //! Stacks of recurrent layers against `nn.RNN`, `nn.GRU` and `nn.LSTM` on packed sequences: outputs, last states, and the
-//! gradients of parameters, inputs and initial states. `golden/recurrent.py` wrote the files.
+//! gradients of parameters, inputs and initial states. `golden/recurrent.py` writes the files.
 
 use heedful::layers::Pass;
 use heedful::models::recurrent::{Cell, Directions, RecurrentStack, RecurrentStackConfig, RecurrentState};
@@ -7,13 +7,13 @@ use heedful::tensor::ops::{add, multiply, sum};
 use heedful::tensor::{Array, DType, Params, Tensor, tape};
 use serde_json::Value;
 
-use crate::alone;
+use crate::exclusive;
 use crate::golden_file::GoldenFile;
 use crate::support::parameter_value;
 
 #[test]
 fn stacks_agree_with_pytorch() {
-    let _alone = alone();
+    let _lock = exclusive();
     for name in ["simple", "gru", "lstm"] {
         for (layers, sides) in [(1, "forward"), (2, "forward"), (2, "both")] {
             check(&GoldenFile::read("recurrent", &format!("{name}-{layers}-{sides}")));
@@ -26,18 +26,19 @@ fn check(golden: &GoldenFile) {
     let params = Params::new(1);
     let stack = RecurrentStack::new(&params, "stack", &config);
     for param in params.iter() {
-        param.set(&made(param.name(), param.shape()));
+        param.set(&generated(param.name(), param.shape()));
     }
     let sequences = golden.sequences("lengths");
     let rows = sequences.sequences();
     let count = config.layers * config.directions.list().len();
-    let variable =
-        |name: &str, rows, width| Tensor::variable(Array::from_f32(rows, width, &made(name, [rows, width])));
+    let variable = |name: &str, rows, width| {
+        Tensor::variable(Array::from_f32(rows, width, &generated(name, [rows, width])))
+    };
     let x = variable("x", sequences.tokens(), config.input);
     let initial: Vec<RecurrentState> = (0..count)
         .map(|i| {
             let part = |kind: &str| {
-                let all = made(&format!("initial.{kind}"), [count * rows, config.width]);
+                let all = generated(&format!("initial.{kind}"), [count * rows, config.width]);
                 let size = rows * config.width;
                 Tensor::variable(Array::from_f32(rows, config.width, &all[i * size..(i + 1) * size]))
             };
@@ -89,10 +90,10 @@ fn part<'a>(state: &'a RecurrentState, kind: &str) -> &'a Tensor {
     if kind == "h" { &state.h } else { state.c.as_ref().expect("a state c") }
 }
 
-/// `Σ weight ⊙ tensor` over tensors one below the other.
+/// `Σ weight ⊙ tensor` over concatenated tensors.
 fn weighted(name: &str, tensors: &[&Tensor]) -> Tensor {
     let rows = tensors.iter().map(|tensor| tensor.rows()).sum();
-    let weights = made(&format!("weight.{name}"), [rows, tensors[0].width()]);
+    let weights = generated(&format!("weight.{name}"), [rows, tensors[0].width()]);
     let mut at = 0;
     let term = |tensor: &&Tensor| {
         let size = tensor.rows() * tensor.width();
@@ -107,6 +108,6 @@ fn all(tensors: &[&Tensor]) -> Vec<f32> {
     tensors.iter().flat_map(|tensor| tensor.to_vec()).collect()
 }
 
-fn made(name: &str, shape: [usize; 2]) -> Vec<f32> {
+fn generated(name: &str, shape: [usize; 2]) -> Vec<f32> {
     parameter_value(name, 0, shape, 12)
 }

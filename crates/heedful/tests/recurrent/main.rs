@@ -1,4 +1,4 @@
-//! Recurrent models: layers and whole models against PyTorch, the same bits in any company, and learning.
+//! Recurrent models: layers and whole models against PyTorch, the same bits in any batch, and learning.
 
 #[path = "../support/golden_file.rs"]
 mod golden_file;
@@ -12,8 +12,9 @@ mod seq2seq;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Tests set the number of threads and count the pool's memory, both of which the whole process shares: one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Tests set the number of threads and count the pool's memory. Both are process-wide, so the tests run one
+/// at a time.
+fn exclusive() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }

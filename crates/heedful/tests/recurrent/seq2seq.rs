@@ -1,5 +1,5 @@
-//! The encoder-decoder with and without attention: neighbours and threads change no bit, token by token is all at once, and it
-//! learns.
+//! The encoder-decoder with and without attention: batching and threads change no bit, step-by-step decoding
+//! equals the full pass, and it learns.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use heedful::tensor::cpu::{memory, threads};
 use heedful::tensor::{DType, Precision, Ragged, tape};
 use heedful::train::{Schedule, StepTrainer, TrainerOptions};
 
-use crate::alone;
+use crate::exclusive;
 
 const VOCABULARY: usize = 61;
 const LENGTHS: [(usize, usize); 7] = [(1, 1), (33, 20), (7, 40), (50, 3), (2, 2), (16, 17), (1, 30)];
@@ -28,21 +28,21 @@ fn configs() -> Vec<RecurrentConfig> {
         RecurrentConfig { cell: Cell::Simple, directions: Directions::Forward, ..small.clone() },
         RecurrentConfig { decoder_layers: 2, norm_epsilon: Some(1e-5), ..small.clone() },
         RecurrentConfig { cell: Cell::Lstm, encoder_layers: 3, decoder_layers: 2, ..small.clone() },
-        attentive(&small, AttentionScore::Additive, Hardness::Soft),
-        attentive(
+        with_attention(&small, AttentionScore::Additive, Hardness::Soft),
+        with_attention(
             &RecurrentConfig { cell: Cell::Lstm, d_model: 40, decoder_layers: 2, ..small.clone() },
             AttentionScore::ScaledDot,
             Hardness::Soft,
         ),
-        attentive(
+        with_attention(
             &RecurrentConfig { norm_epsilon: Some(1e-5), ..small.clone() },
             AttentionScore::General,
             Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 },
         ),
-        attentive(&small, AttentionScore::Additive, Hardness::StraightThrough),
-        after(&attentive(&small, AttentionScore::Additive, Hardness::Soft), AttentionOrder::After),
+        with_attention(&small, AttentionScore::Additive, Hardness::StraightThrough),
+        after(&with_attention(&small, AttentionScore::Additive, Hardness::Soft), AttentionOrder::After),
         after(
-            &attentive(
+            &with_attention(
                 &RecurrentConfig {
                     cell: Cell::Lstm,
                     decoder_layers: 2,
@@ -56,7 +56,7 @@ fn configs() -> Vec<RecurrentConfig> {
             AttentionOrder::After,
         ),
         after(
-            &attentive(
+            &with_attention(
                 &RecurrentConfig { cell: Cell::Lstm, d_model: 40, decoder_layers: 2, ..small.clone() },
                 AttentionScore::Dot,
                 Hardness::Soft,
@@ -64,13 +64,13 @@ fn configs() -> Vec<RecurrentConfig> {
             AttentionOrder::Feeding,
         ),
         after(
-            &attentive(&small, AttentionScore::Additive, Hardness::StraightThrough),
+            &with_attention(&small, AttentionScore::Additive, Hardness::StraightThrough),
             AttentionOrder::Feeding,
         ),
         convolutional(&RecurrentConfig { cell: Cell::Lstm, decoder_layers: 2, ..small.clone() }),
-        attentive(&convolutional(&small), AttentionScore::Dot, Hardness::Soft),
+        with_attention(&convolutional(&small), AttentionScore::Dot, Hardness::Soft),
         after(
-            &attentive(&convolutional(&small), AttentionScore::Additive, Hardness::Soft),
+            &with_attention(&convolutional(&small), AttentionScore::Additive, Hardness::Soft),
             AttentionOrder::After,
         ),
     ]
@@ -83,7 +83,7 @@ fn convolutional(config: &RecurrentConfig) -> RecurrentConfig {
     RecurrentConfig { convolution: Some(source), ..config.clone() }
 }
 
-fn attentive(config: &RecurrentConfig, score: AttentionScore, hardness: Hardness) -> RecurrentConfig {
+fn with_attention(config: &RecurrentConfig, score: AttentionScore, hardness: Hardness) -> RecurrentConfig {
     let order = AttentionOrder::Before;
     let attention = RecurrentAttention { score, width: 28, hardness, order };
     RecurrentConfig { attention: Some(attention), ..config.clone() }
@@ -108,8 +108,8 @@ pub(crate) fn batch(pairs: &[(Vec<u32>, Vec<u32>)]) -> Batch {
     Batch::new(pairs, 1, 2).expect("a good batch")
 }
 
-/// Short sentences over nine words, each to be said again.
-pub(crate) fn echoes() -> Vec<(Vec<u32>, Vec<u32>)> {
+/// Short sentences over nine words, each to be copied.
+pub(crate) fn copies() -> Vec<(Vec<u32>, Vec<u32>)> {
     let word = |i: usize, k: usize| (3 + (i * 5 + k * k + i / 4) % 9) as u32;
     let sentence = |i: usize| -> Vec<u32> { (0..2 + i % 3).map(|k| word(i, k)).collect() };
     (0..24).map(|i| (sentence(i), sentence(i))).collect()
@@ -120,8 +120,8 @@ fn bits(values: &[f32]) -> Vec<u32> {
 }
 
 #[test]
-fn neighbours_do_not_change_bits() {
-    let _alone = alone();
+fn the_rest_of_the_batch_does_not_change_bits() {
+    let _lock = exclusive();
     for config in configs() {
         let model = model(&config);
         for compute in [DType::F32, DType::Bf16] {
@@ -141,8 +141,8 @@ fn neighbours_do_not_change_bits() {
 }
 
 #[test]
-fn a_mask_hides_keys_in_every_order_and_a_full_one_changes_no_bit() {
-    let _alone = alone();
+fn a_mask_hides_keys_in_every_attention_order_and_a_full_mask_changes_no_bit() {
+    let _lock = exclusive();
     let pair = &pairs()[5];
     let batch = batch(std::slice::from_ref(pair));
     let sizes = [batch.target_sequences.tokens(), batch.source_sequences.tokens()];
@@ -155,16 +155,16 @@ fn a_mask_hides_keys_in_every_order_and_a_full_one_changes_no_bit() {
         let run = |masks: &[AttentionMask]| {
             let mut pass = Pass::inference(DType::F32).with_masks(masks).recording_scores();
             let logits = bits(&model.logits(&batch, &mut pass).to_vec());
-            pass.check_masks().expect("it fits and was read");
+            pass.check_masks().expect("it fits and was used");
             (logits, pass.take_attention().expect("few weights").remove(0))
         };
         let (open, _) = run(&[]);
         assert!(run(&[mask(|_, _| true)]).0 == open, "{config:?}");
         let (hidden, map) = run(&[mask(|i, j| j == 0 || (i + j) % 3 != 0)]);
         assert!(hidden != open, "{config:?}");
-        let scores = map.scores.expect("they were asked for");
-        for (place, (weight, score)) in map.weights[0][0].iter().zip(&scores[0][0]).enumerate() {
-            let (i, j) = (place / sizes[1], place % sizes[1]);
+        let scores = map.scores.expect("requested");
+        for (index, (weight, score)) in map.weights[0][0].iter().zip(&scores[0][0]).enumerate() {
+            let (i, j) = (index / sizes[1], index % sizes[1]);
             let is_seen = j == 0 || (i + j) % 3 != 0;
             assert_eq!(score.is_finite(), is_seen, "{config:?}: {i}, {j}");
             assert!(is_seen || *weight == 0.0, "{config:?}: {i}, {j}");
@@ -174,7 +174,7 @@ fn a_mask_hides_keys_in_every_order_and_a_full_one_changes_no_bit() {
 
 #[test]
 fn threads_do_not_change_bits() {
-    let _alone = alone();
+    let _lock = exclusive();
     for config in configs() {
         for compute in [DType::F32, DType::Bf16] {
             let three_steps = |count: usize| {
@@ -198,15 +198,15 @@ fn threads_do_not_change_bits() {
 }
 
 #[test]
-fn token_by_token_is_the_same_as_all_at_once() {
-    let _alone = alone();
+fn decoding_step_by_step_equals_the_full_pass() {
+    let _lock = exclusive();
     for config in configs() {
         let model = model(&config);
         let pairs = pairs();
         let batch = batch(&pairs);
         let expected = model.logits(&batch, &mut Pass::inference(DType::F32)).to_vec();
         let mut decoding = model.start(Precision::F32);
-        // Read in two parts, so that sentences begin beside others that are on their way.
+        // Sources arrive in two parts, so that sentences start while others are being decoded.
         let read = |decoding: &mut Box<dyn heedful::models::Decoding + '_>, part: Range<usize>| {
             let rows = batch.source_sequences.range(part.start).start
                 ..batch.source_sequences.range(part.end - 1).end;
@@ -221,11 +221,11 @@ fn token_by_token_is_the_same_as_all_at_once() {
                 read(&mut decoding, 4..7);
             }
             let position = |sentence: usize| if sentence < 4 { Some(step) } else { step.checked_sub(late) };
-            let on = |&sentence: &usize| {
+            let is_active = |&sentence: &usize| {
                 position(sentence).is_some_and(|at| at < batch.target_sequences.length(sentence))
             };
-            // In changing order: a row's place means nothing.
-            let mut now: Vec<usize> = (0..pairs.len()).filter(on).collect();
+            // The order changes from step to step: the row index has no meaning.
+            let mut now: Vec<usize> = (0..pairs.len()).filter(is_active).collect();
             if step % 2 == 1 {
                 now.reverse();
             }
@@ -233,7 +233,7 @@ fn token_by_token_is_the_same_as_all_at_once() {
                 break;
             }
             let token = |sentence: usize| {
-                batch.target_sequences.range(sentence).start + position(sentence).expect("it is on")
+                batch.target_sequences.range(sentence).start + position(sentence).expect("an active sentence")
             };
             let rows: Vec<Row> = now
                 .iter()
@@ -255,8 +255,8 @@ fn token_by_token_is_the_same_as_all_at_once() {
 }
 
 #[test]
-fn a_search_reports_the_score_that_scoring_finds() {
-    let _alone = alone();
+fn scoring_gives_the_score_that_a_search_reports() {
+    let _lock = exclusive();
     for config in configs() {
         let model = model(&config);
         let sources: Vec<Vec<u32>> = pairs().into_iter().map(|(source, _)| source).collect();
@@ -270,7 +270,7 @@ fn a_search_reports_the_score_that_scoring_finds() {
                 search(&model, std::slice::from_ref(source), &options).expect("a good source").remove(0)
             })
             .collect();
-        assert!(found == again, "{:?}: alone and in company", config.cell);
+        assert!(found == again, "{:?}: alone and in a batch", config.cell);
         let best: Vec<_> = sources
             .iter()
             .zip(&found)
@@ -289,8 +289,8 @@ fn a_search_reports_the_score_that_scoring_finds() {
 }
 
 #[test]
-fn a_run_that_was_stopped_goes_on_with_the_same_bits() {
-    let _alone = alone();
+fn a_resumed_run_has_the_same_bits() {
+    let _lock = exclusive();
     for config in configs() {
         let config = RecurrentConfig { dropout: 0.1, label_smoothing: 0.1, ..config };
         let trainer = |seed| {
@@ -305,7 +305,7 @@ fn a_run_that_was_stopped_goes_on_with_the_same_bits() {
         };
         let mut whole = trainer(1);
         steps(&mut whole, 2);
-        // Another seed: every number must come from the state.
+        // A different seed: every value must come from the state.
         let mut second = trainer(2);
         second.restore(&whole.state()).expect("the same model");
         steps(&mut whole, 2);
@@ -315,18 +315,18 @@ fn a_run_that_was_stopped_goes_on_with_the_same_bits() {
 }
 
 #[test]
-fn it_learns_to_say_a_sentence_again_and_takes_no_memory_at_steady_state() {
-    let _alone = alone();
+fn copy_task_converges_without_allocating() {
+    let _lock = exclusive();
     let plain = RecurrentConfig { d_model: 48, d_encoder: 24, ..RecurrentConfig::tiny(12) };
-    let attentive = attentive(&plain, AttentionScore::General, Hardness::Soft);
+    let with_attention = with_attention(&plain, AttentionScore::General, Hardness::Soft);
     for config in [
         &plain,
-        &after(&attentive, AttentionOrder::After),
-        &after(&attentive, AttentionOrder::Feeding),
-        &convolutional(&attentive),
+        &after(&with_attention, AttentionOrder::After),
+        &after(&with_attention, AttentionOrder::Feeding),
+        &convolutional(&with_attention),
     ] {
         let model = Seq2Seq::new(config.clone(), 1).expect("a good configuration");
-        let pairs = echoes();
+        let pairs = copies();
         let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 });
         let mut trainer = StepTrainer::new(model, options);
         let mut losses = Vec::new();

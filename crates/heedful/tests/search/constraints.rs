@@ -32,7 +32,7 @@ fn phrases(phrases: &[&[u32]]) -> Constraints {
 }
 
 #[test]
-fn a_wide_beam_finds_the_best_of_all_targets_that_meet_the_constraints() {
+fn a_wide_beam_finds_the_best_target_that_meets_the_constraints() {
     let kinds = [
         prefix(&[3, 0]),
         phrases(&[&[3]]),
@@ -65,7 +65,7 @@ fn a_wide_beam_finds_the_best_of_all_targets_that_meet_the_constraints() {
 fn every_output_of_a_narrow_beam_meets_the_constraints() {
     for seed in 0..30 {
         let mut model = TableModel::new(9, seed);
-        // What must be said is what nobody would say.
+        // The forced tokens are the least probable ones.
         model.fixed = |past, token| match token {
             5..=7 => Some(-9.0),
             EOS => Some(past.len() as f32 * 0.8 - 2.0),
@@ -88,7 +88,7 @@ fn every_output_of_a_narrow_beam_meets_the_constraints() {
 }
 
 #[test]
-fn the_score_of_what_was_forced_is_that_of_the_target() {
+fn a_constrained_output_has_the_score_of_the_same_target() {
     let model = TableModel::new(9, 3);
     let options = options(4, 12);
     let constraints = Constraints { prefix: vec![8, 3], ..phrases(&[&[5, 6]]) };
@@ -100,9 +100,9 @@ fn the_score_of_what_was_forced_is_that_of_the_target() {
 }
 
 #[test]
-fn a_prefix_of_its_own_output_changes_neither_output_nor_score() {
+fn forcing_a_prefix_of_the_free_output_changes_neither_output_nor_score() {
     let model = TableModel::new(7, 11);
-    // Where nothing is pruned, or nothing is left to prune, the rest is found again.
+    // With a beam of one, or a beam that prunes nothing, the search finds the same continuation.
     for (beam, limit) in [(1, 8), (900, 2)] {
         let options = options(beam, limit);
         for source in sources(6) {
@@ -128,14 +128,14 @@ fn samples_begin_with_their_prefix() {
 }
 
 #[test]
-fn what_is_not_possible_is_done_as_far_as_it_is_and_can_be_told() {
+fn impossible_constraints_are_met_as_far_as_possible_and_reported() {
     let mut model = TableModel::new(9, 5);
     model.fixed = |_, token| (token == 7).then_some(f32::NEG_INFINITY);
     // A token that the model never generates.
     let impossible = phrases(&[&[7], &[5]]);
     let found = constrained(&model, &[3, 4], &impossible, &options(3, 6)).expect("good constraints");
     assert_eq!(impossible.missing(&found[0].tokens), [0]);
-    // More than the maximum length.
+    // Phrases longer than the maximum length.
     let long = phrases(&[&[3, 4], &[5, 6]]);
     let found = constrained(&model, &[3, 4], &long, &options(3, 3)).expect("good constraints");
     assert_eq!((found[0].tokens.len(), long.missing(&found[0].tokens).len()), (3, 1));
@@ -151,7 +151,7 @@ fn what_is_not_possible_is_done_as_far_as_it_is_and_can_be_told() {
 }
 
 #[test]
-fn constraints_of_others_change_no_bit() {
+fn constraints_of_other_sentences_change_no_bit() {
     let model = TableModel::new(9, 5);
     let kinds = [Constraints::default(), prefix(&[6, 6]), phrases(&[&[5, 3], &[8]])];
     let inputs: Vec<SearchInput> = (0..)

@@ -1,4 +1,4 @@
-//! Models that decode together.
+//! Ensembles.
 
 use heedful::decode::{
     DecodeError, Ensemble, Hypothesis, Limits, SearchInput, SearchOptions, score_by, search, search_by,
@@ -13,7 +13,7 @@ fn inputs(count: u32) -> Vec<SearchInput> {
 }
 
 #[test]
-fn a_model_with_itself_is_the_model() {
+fn an_ensemble_of_equal_models_equals_the_model() {
     let model = TableModel::new(9, 3);
     let options = SearchOptions { n_best: 3, ..options(4, 10) };
     let alone = search(&model, &sources(6), &options).expect("good sources");

@@ -1,4 +1,4 @@
-//! What ends a call early, and what is not decoded twice.
+//! Cancellation and budgets, and duplicate sources that are decoded once.
 
 use std::sync::atomic::Ordering;
 
@@ -20,7 +20,7 @@ fn equal_sources_are_decoded_once() {
 }
 
 #[test]
-fn what_comes_again_later_has_its_result_at_once() {
+fn a_repeated_source_gets_its_result_without_decoding() {
     let model = TableModel::new(7, 5);
     let mut scheduler = Scheduler::new(&model, &options(3, 8)).expect("good options");
     let mut answer = || {
@@ -56,11 +56,11 @@ fn equal_sources_are_cancelled_one_by_one() {
         (second, Ok(search(&model, &[vec![3, 4]], &options(3, 8)).expect("a source").remove(0)))
     );
     assert!(scheduler.is_idle());
-    // When nobody waits any more, nothing is decoded.
+    // When all requests are cancelled, nothing is decoded.
     let both = [(); 2].map(|()| scheduler.push(vec![4, 3]));
     both.into_iter().for_each(|id| scheduler.cancel(id));
     assert!(scheduler.is_idle());
-    // Nor does one have a result that is cancelled when it is known.
+    // A cancelled request has no result, even if the result is already known.
     let known = scheduler.push(vec![3, 4]);
     scheduler.cancel(known);
     assert!(scheduler.is_idle() && scheduler.poll().is_none());
@@ -83,7 +83,7 @@ fn the_error_of_equal_sources_names_each_of_them() {
 }
 
 #[test]
-fn a_budget_is_enough_or_not_whatever_the_order() {
+fn a_budget_suffices_or_not_independent_of_the_order() {
     let model = TableModel::new(7, 5);
     let ensemble = Ensemble::new(vec![&model]).expect("a model");
     let mut inputs: Vec<SearchInput> = sources(9).into_iter().map(SearchInput::from).collect();
@@ -91,14 +91,14 @@ fn a_budget_is_enough_or_not_whatever_the_order() {
         let options = heedful::decode::SearchOptions { batch_tokens, ..options(2, 9) };
         search_by(&ensemble, inputs, &options, limits)
     };
-    let needed = (0..).find(|&tokens| run(&inputs, Some(5000), &Limits::of_tokens(tokens)).is_ok());
+    let needed = (0..).find(|&tokens| run(&inputs, Some(5000), &Limits::max_tokens(tokens)).is_ok());
     let needed = needed.expect("some number is enough");
     assert!(needed >= 9, "{needed}");
     for batch_tokens in [1, 30, 5000] {
         inputs.rotate_left(2);
-        assert!(run(&inputs, Some(batch_tokens), &Limits::of_tokens(needed)).is_ok());
+        assert!(run(&inputs, Some(batch_tokens), &Limits::max_tokens(needed)).is_ok());
         let error =
-            run(&inputs, Some(batch_tokens), &Limits::of_tokens(needed - 1)).expect_err("one too few");
+            run(&inputs, Some(batch_tokens), &Limits::max_tokens(needed - 1)).expect_err("one too few");
         assert_eq!(error, DecodeError::OverBudget { budget: needed - 1 });
     }
     let cancel = Cancel::default();

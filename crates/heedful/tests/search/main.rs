@@ -1,4 +1,4 @@
-//! Search finds what it promises, and the same in any company.
+//! Search: its results are correct and do not depend on the batch.
 
 mod constraints;
 mod ensemble;
@@ -34,11 +34,11 @@ fn exhaustive(model: &TableModel, source: &[u32], limit: usize, alpha: f64) -> V
     while let Some((past, log_p)) = open.pop() {
         for (token, log_token) in (0..).zip(model.log_probabilities(source, &past)) {
             let log_probability = log_p + log_token;
-            let said = past.len() - 1;
+            let length = past.len() - 1;
             if token == EOS {
-                let score = log_probability / ((5.0 + said as f64 + 1.0) / 6.0).powf(alpha);
+                let score = log_probability / ((5.0 + length as f64 + 1.0) / 6.0).powf(alpha);
                 found.push(Hypothesis { tokens: past[1..].to_vec(), score, log_probability });
-            } else if said < limit {
+            } else if length < limit {
                 open.push(([past.as_slice(), &[token]].concat(), log_probability));
             }
         }
@@ -106,9 +106,9 @@ fn a_given_target_has_the_score_that_the_search_reported() {
 }
 
 #[test]
-fn the_length_of_an_output_has_its_limits() {
+fn outputs_respect_minimum_and_maximum_length() {
     let mut model = TableModel::new(6, 1);
-    // Never wants to end.
+    // `<eos>` is improbable.
     model.fixed = |_, token| (token == EOS).then_some(-20.0);
     let source = vec![vec![3, 4, 5]];
     let relative = SearchOptions {
@@ -118,12 +118,12 @@ fn the_length_of_an_output_has_its_limits() {
     };
     let best = &search(&model, &source, &relative).expect("a good source")[0][0];
     assert_eq!(best.tokens.len(), 7);
-    assert!(best.log_probability < -20.0, "the end counts, wanted or not");
+    assert!(best.log_probability < -20.0, "the end of the output counts");
     let none = SearchOptions { max_length: MaxLength::Relative { factor: 0.0, plus: 0 }, ..options(2, 1) };
     assert!(search(&model, &source, &none).expect("a good source")[0][0].tokens.is_empty());
-    assert!(search(&model, &source, &options(2, 0)).is_err(), "nobody means that");
+    assert!(search(&model, &source, &options(2, 0)).is_err(), "a maximum length of 0");
 
-    // Always wants to end.
+    // `<eos>` is probable.
     model.fixed = |_, token| (token == EOS).then_some(20.0);
     let long = SearchOptions { min_length: 4, ..options(3, 9) };
     assert_eq!(search(&model, &source, &long).expect("a good source")[0][0].tokens.len(), 4);
@@ -132,7 +132,7 @@ fn the_length_of_an_output_has_its_limits() {
 }
 
 #[test]
-fn no_n_gram_is_said_twice() {
+fn no_repeat_ngram_prevents_repeated_n_grams() {
     let mut model = TableModel::new(6, 1);
     model.fixed = |past, token| match token {
         3 => Some(9.0),
@@ -153,7 +153,7 @@ fn no_n_gram_is_said_twice() {
 }
 
 #[test]
-fn impossible_tokens_are_not_said_and_broken_models_are_errors() {
+fn tokens_with_probability_zero_are_not_generated_and_nan_scores_are_errors() {
     let mut model = TableModel::new(6, 1);
     model.fixed = |_, token| (token > 3).then_some(f32::NEG_INFINITY);
     let found = search(&model, &sources(4), &options(8, 6)).expect("good sources");
@@ -168,7 +168,7 @@ fn impossible_tokens_are_not_said_and_broken_models_are_errors() {
 }
 
 #[test]
-fn a_search_gives_results_before_all_sources_are_read() {
+fn a_search_returns_results_before_all_sources_are_encoded() {
     let model = TableModel::new(7, 5);
     let all = sources(40);
     let options = SearchOptions { batch_tokens: Some(20), ..options(2, 6) };
@@ -189,12 +189,12 @@ fn a_search_gives_results_before_all_sources_are_read() {
         }
     }
     let read = read_before_the_first.expect("results");
-    assert!(read < 15, "{read} of 40 sources were read before the first result");
+    assert!(read < 15, "{read} of 40 sources were encoded before the first result");
     assert_eq!(found, expected);
 }
 
 #[test]
-fn samples_depend_on_the_seed_and_the_source_alone() {
+fn samples_depend_only_on_the_seed_and_the_source() {
     let model = TableModel::new(9, 5);
     let sampled = |seed, top_k| SearchOptions {
         sampling: Some(Sampling { seed, top_k, ..Sampling::default() }),
@@ -213,7 +213,7 @@ fn samples_depend_on_the_seed_and_the_source_alone() {
     assert_eq!(together, backwards);
     assert_ne!(together, run(&all, &sampled(2, None)));
     assert_ne!(together[0][0].tokens, together[0][1].tokens);
-    // The best of one is the best.
+    // Sampling from the top 1 is greedy search.
     let greedy = run(&all, &options(1, 10));
     let best = run(&all, &sampled(1, Some(1)));
     assert!(greedy.iter().zip(&best).all(|(greedy, best)| best.iter().all(|best| best == &greedy[0])));
@@ -230,9 +230,9 @@ fn empty_sources_and_contradictions_are_errors() {
 }
 
 #[test]
-fn sources_that_trickle_in_are_read_together_and_none_waits_for_long() {
+fn sources_that_trickle_in_are_encoded_together_and_none_waits_long() {
     let mut model = TableModel::new(6, 2);
-    // Nothing ends before its time.
+    // No output ends before the maximum length.
     model.fixed = |_, token| (token == EOS).then_some(-30.0);
     let alike = Arc::new(options(1, 30));
     let mut shared = Scheduler::new(&model, &alike).expect("good options");
@@ -241,14 +241,14 @@ fn sources_that_trickle_in_are_read_together_and_none_waits_for_long() {
     }
     shared.step().expect("it fits");
     assert_eq!(model.reads.load(Ordering::Relaxed), 1);
-    // One for each step: they wait for two others, a quarter of those that are at work.
+    // One arrives per step: they wait for two more, a quarter of the active ones.
     for i in 12..15 {
         assert_eq!(model.reads.load(Ordering::Relaxed), 1, "{i}");
         shared.push_with(vec![3, 4], alike.clone());
         shared.step().expect("it fits");
     }
     assert_eq!(model.reads.load(Ordering::Relaxed), 2);
-    // One that no other joins.
+    // A last one that no other joins.
     let last = shared.push_with(vec![3, 4], alike);
     let steps = (1..).find(|_| {
         shared.step().expect("it fits");

@@ -1,4 +1,4 @@
-//! A model whose scores are drawn from a table that nobody has to train: a function of the source and of what was said.
+//! A model without training: its scores are a pseudo-random function of the source and the generated tokens.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +13,13 @@ use heedful::tensor::{Params, Precision, Ragged, Tensor};
 pub(crate) struct TableModel {
     pub(crate) vocabulary: usize,
     pub(crate) seed: u64,
-    /// Scores of a token after a past are these, where they are given.
+    /// Overrides of the score of a token after a past.
     pub(crate) fixed: fn(past: &[u32], token: u32) -> Option<f32>,
-    /// How many steps were decoded.
+    /// Number of decoding steps.
     pub(crate) steps: AtomicUsize,
-    /// How often sources were read.
+    /// Number of encoder calls.
     pub(crate) reads: AtomicUsize,
-    /// How many sources were read.
+    /// Number of encoded sources.
     pub(crate) sources: AtomicUsize,
     params: Params,
 }
@@ -37,7 +37,7 @@ impl TableModel {
         }
     }
 
-    /// The scores of what follows `past` (which begins with `<bos>`).
+    /// The scores of the next token after `past` (which begins with `<bos>`).
     pub(crate) fn scores(&self, source: &[u32], past: &[u32]) -> Vec<f32> {
         let number = |tokens: &[u32]| {
             tokens.iter().fold(7_u64, |hash, &t| hash.wrapping_mul(1_000_003) + u64::from(t) + 1)

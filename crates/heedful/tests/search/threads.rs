@@ -1,15 +1,15 @@
-//! Threads that decode sentences of their own.
+//! Threads that decode their own sentences.
 
 use heedful::decode::{SearchOptions, score, search};
 use heedful::tensor::Precision;
 use heedful::tensor::cpu::threads;
 
-use crate::transformer::{VOCABULARY, alone, bits, config, model, options};
+use crate::transformer::{VOCABULARY, bits, config, exclusive, model, options};
 
-/// Sentences come in so many that every thread has some of its own, and some later than others.
+/// Enough sentences that every thread has its own, and some threads start later than others.
 #[test]
-fn sentences_of_a_thread_have_the_bits_of_those_that_all_threads_share() {
-    let _alone = alone();
+fn sentences_have_the_same_bits_whether_one_thread_or_all_threads_decode_them() {
+    let _lock = exclusive();
     let word = |i: usize| (3 + (i * i * 11 + i * 5) % (VOCABULARY - 3)) as u32;
     let sources: Vec<Vec<u32>> = (0..90).map(|i| (i * 7..i * 7 + 1 + i % 23).map(word).collect()).collect();
     let model = model(config());

@@ -1,4 +1,4 @@
-//! The same with a Transformer: token by token is the same as all at once, and company changes no bit.
+//! Search with a Transformer: decoding step by step equals the full pass, and batching changes no bit.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,10 +16,10 @@ use heedful::tensor::{Precision, Ragged};
 
 pub(crate) const VOCABULARY: usize = 61;
 
-/// Tests that set the number of threads, which is one for the process.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Tests that set the number of threads, which is process-wide, run one at a time.
+pub(crate) fn exclusive() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn config() -> TransformerConfig {
@@ -36,7 +36,7 @@ pub(crate) fn config() -> TransformerConfig {
 
 pub(crate) fn model(config: TransformerConfig) -> Transformer {
     let model = Transformer::new(config, 5).expect("a good configuration");
-    // Fresh models are undecided; sharper scores make searches differ from one another.
+    // Untrained models have flat distributions; sharper scores make searches differ.
     for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
         let sharper: Vec<f32> = param.to_vec().iter().map(|x| 3.0 * x).collect();
         param.set(&sharper);
@@ -62,8 +62,8 @@ pub(crate) fn options(compute: Precision, beam: usize) -> SearchOptions {
 }
 
 #[test]
-fn token_by_token_is_the_same_as_all_at_once() {
-    let _alone = alone();
+fn decoding_step_by_step_equals_the_full_pass() {
+    let _lock = exclusive();
     let variants = [
         config(),
         TransformerConfig { norm: Norm::Pre, window: Some(3), ..config() },
@@ -103,8 +103,8 @@ fn token_by_token_is_the_same_as_all_at_once() {
         let tolerance = match compute {
             Precision::F32 => 2e-5,
             Precision::Bf16 => 8e-2,
-            // Both round numbers to integers that differ a little, since cached keys and values are bf16: where a digit decides
-            // the rounding, the integer is another one.
+            // Both quantize values that differ slightly, because cached keys and values are bf16: near a
+            // rounding boundary the int8 values differ.
             Precision::Int8 => 2e-1,
         };
         assert!(off < tolerance, "{compute} {:?}: {off}", config.norm);
@@ -112,12 +112,12 @@ fn token_by_token_is_the_same_as_all_at_once() {
 }
 
 #[test]
-fn rows_may_be_dropped_kept_and_multiplied() {
-    let _alone = alone();
+fn rows_can_be_dropped_kept_and_duplicated() {
+    let _lock = exclusive();
     let model = model(config());
     let sources = sources();
     for compute in [Precision::F32, Precision::Bf16, Precision::Int8] {
-        // What follows a prefix, decoded alone.
+        // The scores after a prefix, decoded alone.
         let after = |source: &[u32], prefix: &[u32]| {
             let mut decoding = model.start(compute);
             decoding.read(source, &Ragged::from_lengths([source.len()]));
@@ -135,7 +135,8 @@ fn rows_may_be_dropped_kept_and_multiplied() {
             for ((sentence, past), scores) in pasts.iter().zip(scores.chunks_exact(VOCABULARY)) {
                 assert!(after(&sources[[2, 1][*sentence]], past) == scores, "{compute}: {past:?}");
             }
-            // Every row but the first is continued twice; now and then a new sentence comes, and the first one goes.
+            // Every row but the first is continued twice; at times a new sentence arrives and the first one
+            // leaves.
             let first = usize::from(pasts.len() > 5);
             let mut next: Vec<usize> = (first..pasts.len()).flat_map(|row| [row, row]).collect();
             next.drain(..next.len().saturating_sub(9));
@@ -172,8 +173,8 @@ fn rows_may_be_dropped_kept_and_multiplied() {
 }
 
 #[test]
-fn company_order_and_threads_change_no_bit() {
-    let _alone = alone();
+fn batching_order_and_threads_change_no_bit() {
+    let _lock = exclusive();
     let sources = sources();
     for (compute, beam) in [
         (Precision::F32, 1),
@@ -208,7 +209,10 @@ fn company_order_and_threads_change_no_bit() {
             backwards.reverse();
             assert!(together == backwards, "{compute} {beam} reversed");
             for (source, found) in sources.iter().zip(&together) {
-                assert!(&run(std::slice::from_ref(source), 500, 2)[0] == found, "{compute} {beam} alone");
+                assert!(
+                    &run(std::slice::from_ref(source), 500, 2)[0] == found,
+                    "{compute} {beam} differs alone"
+                );
             }
         }
     }
@@ -219,8 +223,8 @@ pub(crate) fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
 }
 
 #[test]
-fn the_score_of_an_output_is_the_score_that_was_reported() {
-    let _alone = alone();
+fn scoring_an_output_gives_the_score_that_the_search_reported() {
+    let _lock = exclusive();
     for (compute, norm) in [(Precision::F32, Norm::Post), (Precision::Bf16, Norm::Pre)] {
         let model = model(TransformerConfig { norm, ..config() });
         let options = options(compute, 4);
@@ -236,7 +240,7 @@ fn the_score_of_an_output_is_the_score_that_was_reported() {
         for (found, scored) in found.iter().flatten().zip(&scored) {
             assert_eq!(found.log_probability.to_bits(), scored.log_probability.to_bits());
         }
-        // And it is what the loss says, but for rounding.
+        // It equals the loss up to rounding.
         let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
         let loss = model.loss(&batch, &mut Pass::inference(compute)).negative_log_likelihood();
         let total: f64 = scored.iter().map(|scored| scored.log_probability).sum();
@@ -246,20 +250,20 @@ fn the_score_of_an_output_is_the_score_that_was_reported() {
 
 #[test]
 fn learned_positions_end_the_output_and_broken_parameters_are_an_error() {
-    let _alone = alone();
+    let _lock = exclusive();
     let model = model(TransformerConfig { positions: Positions::Learned { max_length: 8 }, ..config() });
     let options = SearchOptions { min_length: 30, ..options(Precision::F32, 2) };
     let found = search(&model, &[vec![5, 6]], &options).expect("a good source");
     assert_eq!(found[0][0].tokens.len(), 7);
 
     model.params().get("decoder.0.self_attention.qkv.bias").expect("a parameter").set(&[f32::NAN; 108]);
-    let broken = search(&model, &[vec![5, 6]], &options).expect_err("not a number");
+    let broken = search(&model, &[vec![5, 6]], &options).expect_err("NaN");
     assert!(broken.to_string().contains("sentence 0 are not finite"), "{broken}");
 }
 
 #[test]
-fn every_weight_comes_out_for_a_hypothesis() {
-    let _alone = alone();
+fn attend_returns_every_weight_of_a_hypothesis() {
+    let _lock = exclusive();
     let model = model(config());
     let (source, target) = (vec![5, 6, 7, 8], vec![8, 9]);
     let maps = attend(&model, &source, &target, &options(Precision::F32, 1)).expect("a good pair");
@@ -273,15 +277,15 @@ fn every_weight_comes_out_for_a_hypothesis() {
             AttentionRole::EncoderSelf => (4, 4),
             AttentionRole::DecoderSelf => (3, 3),
             AttentionRole::Cross => (3, 4),
-            AttentionRole::Pooling => panic!("a translator gives no labels"),
+            AttentionRole::Pooling => panic!("a translator has no pooling"),
         };
         assert_eq!((map.heads(), map.weights[0][0].len()), (3, rows * columns));
     }
-    let across =
+    let cross_only =
         attend_to_source(&model, &source, &target, &options(Precision::F32, 1)).expect("a good pair");
     let cross = maps.iter().filter(|map| map.site.role == AttentionRole::Cross);
     assert!(
-        across.iter().map(|map| (&map.site, &map.weights)).eq(cross.map(|map| (&map.site, &map.weights)))
+        cross_only.iter().map(|map| (&map.site, &map.weights)).eq(cross.map(|map| (&map.site, &map.weights)))
     );
     let words =
         align(&maps, AlignmentLayer::Sharpest, &[Some(0), Some(0), Some(1), None], &[Some(0), Some(1)]);
@@ -291,7 +295,7 @@ fn every_weight_comes_out_for_a_hypothesis() {
 
 #[test]
 fn sources_with_different_options_share_a_search_and_keep_their_bits() {
-    let _alone = alone();
+    let _lock = exclusive();
     let model = model(config());
     for compute in [Precision::F32, Precision::Bf16, Precision::Int8] {
         let sampling = Some(Sampling { seed: 9, top_k: Some(7), ..Sampling::default() });
@@ -310,7 +314,7 @@ fn sources_with_different_options_share_a_search_and_keep_their_bits() {
         while !shared.is_idle() {
             shared.step().expect("it fits");
             while let Some((id, hypotheses)) = shared.poll() {
-                found[id.0] = hypotheses.expect("finite numbers");
+                found[id.0] = hypotheses.expect("finite scores");
             }
         }
         for (i, source) in sources().into_iter().enumerate() {
@@ -321,13 +325,14 @@ fn sources_with_different_options_share_a_search_and_keep_their_bits() {
 }
 
 #[test]
-fn a_source_that_is_given_up_changes_nothing_for_the_others() {
-    let _alone = alone();
+fn a_cancelled_source_does_not_change_the_others() {
+    let _lock = exclusive();
     let model = model(config());
     for compute in [Precision::F32, Precision::Bf16, Precision::Int8] {
         let options = options(compute, 3);
         let alone = search(&model, &sources(), &options).expect("good sources");
-        // Room for a few at a time, so that some of those given up are at work and others still wait.
+        // Only a few fit at a time, so that some of the cancelled ones are being decoded and others still
+        // wait.
         let narrow = SearchOptions { batch_tokens: Some(150), ..options };
         for moment in [0, 1, 4, 9] {
             let mut shared = Scheduler::new(&model, &narrow).expect("good options");
@@ -340,28 +345,28 @@ fn a_source_that_is_given_up_changes_nothing_for_the_others() {
                 }
                 shared.step().expect("it fits");
                 while let Some((SentenceId(i), hypotheses)) = shared.poll() {
-                    assert!(i % 2 == 1 || step < moment, "{i} was given up");
-                    found[i] = Some(hypotheses.expect("finite numbers"));
+                    assert!(i % 2 == 1 || step < moment, "{i} was cancelled");
+                    found[i] = Some(hypotheses.expect("finite scores"));
                 }
                 step += 1;
             }
             for i in (1..sources().len()).step_by(2) {
-                assert_eq!(found[i].as_ref(), Some(&alone[i]), "{compute}, given up at {moment}");
+                assert_eq!(found[i].as_ref(), Some(&alone[i]), "{compute}, cancelled at {moment}");
             }
         }
     }
 }
 
 #[test]
-fn a_source_that_has_no_numbers_is_an_error_and_the_others_keep_their_bits() {
-    let _alone = alone();
+fn a_source_with_nan_scores_is_an_error_and_the_others_keep_their_bits() {
+    let _lock = exclusive();
     let model = model(TransformerConfig { tying: Tying::TargetOutput, ..config() });
     let options = options(Precision::Bf16, 3);
     let good = search(&model, &sources(), &options).expect("good sources");
-    // A word that no other source has, and that is worth nothing.
-    let (sick, word) = (7, 2);
+    // A word that no other source contains, with a NaN embedding.
+    let (broken, word) = (7, 2);
     let mut sources = sources();
-    sources[sick][3] = word;
+    sources[broken][3] = word;
     let table =
         model.params().iter().find(|param| param.name() == "source_embedding.weight").expect("a table");
     let mut values = table.to_vec();
@@ -381,9 +386,9 @@ fn a_source_that_has_no_numbers_is_an_error_and_the_others_keep_their_bits() {
     }
     for (i, found) in found.into_iter().enumerate() {
         let found = found.expect("an end");
-        if i == sick {
+        if i == broken {
             assert!(
-                matches!(found, Err(DecodeError::Broken(BrokenModel { sentence })) if sentence == sick),
+                matches!(found, Err(DecodeError::Broken(BrokenModel { sentence })) if sentence == broken),
                 "{found:?}"
             );
         } else {

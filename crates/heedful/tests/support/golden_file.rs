@@ -1,4 +1,4 @@
-//! A file of what PyTorch computed: a ragged batch, results by name, and the configuration as JSON.
+//! A file with PyTorch's results: a ragged batch, results by name, and the configuration as JSON.
 
 use std::path::Path;
 
@@ -29,11 +29,11 @@ impl GoldenFile {
         GoldenFile { config, name: name.to_owned(), bytes }
     }
 
-    /// Asserts that ours is what the file has, to f32's accuracy over a model.
-    pub(crate) fn compare(&self, what: &str, ours: &[f32]) {
-        let error = error(ours, &self.numbers(what));
-        println!("{:24} {what:44} {error:.1e}", self.name);
-        assert!(error <= TOLERANCE, "{}: {what} is off by {error:.2e}", self.name);
+    /// Asserts that `ours` matches the file, to the accuracy of a model in f32.
+    pub(crate) fn compare(&self, name: &str, ours: &[f32]) {
+        let error = error(ours, &self.numbers(name));
+        println!("{:24} {name:44} {error:.1e}", self.name);
+        assert!(error <= TOLERANCE, "{}: {name} is off by {error:.2e}", self.name);
     }
 
     pub(crate) fn numbers(&self, name: &str) -> Vec<f32> {

@@ -1,7 +1,8 @@
-//! What the tests against PyTorch share: parameters that both sides make from their names, and errors.
+//! Shared code of the tests against PyTorch: parameters that both sides generate from their names, and
+//! errors.
 
-/// As `parameter_value` in `golden/parameters.py`: FNV-1a of name and draw, stepped by the golden ratio for each element,
-/// mixed, mapped to [-1, 1) and scaled by kind.
+/// Like `parameter_value` in `golden/parameters.py`: FNV-1a of name and draw, stepped by the golden ratio for
+/// each element, mixed, mapped to [-1, 1) and scaled by kind.
 pub(crate) fn parameter_value(name: &str, draw: u32, [rows, width]: [usize; 2], d_model: usize) -> Vec<f32> {
     let key = if draw == 0 { name.to_owned() } else { format!("{name}#{draw}") };
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
@@ -25,7 +26,8 @@ pub(crate) fn parameter_value(name: &str, draw: u32, [rows, width]: [usize; 2], 
     (0..rows * width).map(|i| middle + scale * unit(i)).collect()
 }
 
-/// The larger of two relative errors: in length, and of the worst element to the largest.
+/// The larger of two relative errors: the L2 distance, and the largest element error relative to the largest
+/// element.
 pub(crate) fn error(ours: &[f32], golden: &[f32]) -> f64 {
     let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
     let worst = largest(&mut ours.iter().zip(golden).map(|(a, b)| f64::from((a - b).abs())));

@@ -1,4 +1,4 @@
-//! Decoding step by step, for tests that compare it with something else.
+//! Decoding step by step, for tests that compare it with other results.
 
 use heedful::models::{Generate, Row};
 use heedful::tensor::{Precision, Ragged};

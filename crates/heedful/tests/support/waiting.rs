@@ -1,27 +1,27 @@
-//! A limit for what a test waits for in its own process.
+//! A timeout for waiting inside a test's own process.
 
 use std::process;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Long enough for the slowest machine; only a test that fails waits for it.
+/// Long enough for the slowest machine; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// While it is held, something is waited for. If that takes too long, the tests end and say what it was.
+/// A timeout that runs while this value is alive. If it expires, the test process prints `what` and exits.
 pub(crate) struct Waiting {
-    _over: Sender<()>,
+    _done: Sender<()>,
 }
 
 impl Waiting {
     pub(crate) fn on(what: &'static str) -> Waiting {
-        let (over, is_over) = channel::<()>();
+        let (done, is_done) = channel::<()>();
         thread::spawn(move || {
-            if is_over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 eprintln!("waited {PATIENCE:?} for {what}");
                 process::exit(101);
             }
         });
-        Waiting { _over: over }
+        Waiting { _done: done }
     }
 }

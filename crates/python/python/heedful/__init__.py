@@ -4,7 +4,7 @@
 >>> heedful.corpus_bleu(["the cat sat on the mat today"], [["the cat sat on the mat"]]).score
 80.91067115702207
 
-A model is the folder that ``heedful train`` wrote, or ``heedful import``:
+A model is a folder written by ``heedful train`` or ``heedful import``:
 
 >>> translator = heedful.Translator("run")                                # doctest: +SKIP
 >>> translator.translate("A dog runs.", beam_size=4).text                 # doctest: +SKIP

@@ -37,11 +37,11 @@ _Attention = dict[str, tuple[NDArray[np.float32], ...]]
 
 @final
 class Translator:
-    """A translation model, or several of one vocabulary that translate together.
+    """A translation model, or an ensemble of models of the same vocabulary.
 
-    ``compute`` is the number type of the matrix products (bf16, or int8 for a model of integers, as on the command line);
-    ``device`` is what computes: the CPU, or an NVIDIA GPU;
-    ``max_tokens`` the most tokens of a text. Calls let other threads run, and Ctrl-C ends them. Pickled, it is its paths.
+    ``compute`` is the number type of matrix products (default bf16, or int8 for a quantized model, as on the command line);
+    ``device`` is the CPU or an NVIDIA GPU; ``max_tokens`` is the maximum number of tokens of a text.
+    Calls release the GIL, and Ctrl-C ends them. A translator is pickled as its paths and options.
     """
 
     def __new__(
@@ -51,11 +51,11 @@ class Translator:
     def paths(self) -> list[Path]: ...
     @property
     def tokenizer(self) -> Tokenizer:
-        """The vocabulary of sources, and how the model reads them."""
+        """The tokenizer of source texts."""
     @property
     def target_tokenizer(self) -> Tokenizer:
-        """The vocabulary of translations: that of sources, where both share one."""
-    # A str is an iterable of str too, and means one text.
+        """The tokenizer of translations: the same as that of sources if they share a vocabulary."""
+    # A str is also an iterable of str, and means one text.
     @overload
     def translate(  # type: ignore[overload-overlap]
         self,
@@ -100,9 +100,9 @@ class Translator:
         long: _Long = "split",
         batch_tokens: int | None = None,
     ) -> list[Translation]:
-        """Translates a text, or texts into a list, as ``heedful translate`` does, to the bit.
+        """Translates a text, or an iterable of texts into a list, with the same bits as ``heedful translate``.
 
-        What a text gets depends on nothing but itself and the options; a blank one has a blank translation.
+        A translation depends only on its text and the options; a blank text has a blank translation.
         """
     def translate_iterable(
         self,
@@ -125,23 +125,23 @@ class Translator:
         long: _Long = "split",
         batch_tokens: int | None = None,
     ) -> TranslationIterator:
-        """Translates the texts of any iterable, in order, in memory that does not grow with their number.
+        """Translates the texts of any iterable, in order and in bounded memory.
 
-        At most ``prefetch`` texts are read ahead of the one that is answered.
+        At most ``prefetch`` texts are read ahead.
         """
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[TextScore]:
         """The log-probability of each target, given its source, as ``heedful score`` prints it."""
     def explain(
         self, text: str, target: str | None = None, *, beam_size: int = 4, num_hypotheses: int = 1
     ) -> Explanation:
-        """What the model attends to while it translates a text, or writes a given target."""
+        """The attention of the model while it translates a text, or scores a given target."""
 
 @final
 class Tokenizer:
-    """The vocabulary of a model, and how the model reads text."""
+    """The tokenizer of a model, with its vocabulary."""
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, as the model reads it."""
+        """The ids of a text."""
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids, without special tokens."""
     def pieces(self, text: str) -> list[str]:
@@ -181,21 +181,21 @@ class Hypothesis:
     def token_ids(self) -> NDArray[np.uint32]: ...
     @property
     def attention(self) -> _Attention:
-        """By the name of each layer (``decoder.0.cross``) one array for every head: queries × keys.
+        """For each layer name (``decoder.0.cross``) one array for every head: queries × keys.
 
-        It is computed when it is asked for, by the model: a translation that was pickled has none.
+        It is computed by the model on access: an unpickled translation has none.
         """
     @property
     def alignment(self) -> list[tuple[int, int]]:
         """Pairs of source word and target word; words are separated by white space and count from 0."""
     def to_dict(self) -> dict[str, Any]:
-        """The contents as plain values: what ``json.dumps`` takes."""
+        """The contents as plain values, for ``json.dumps``."""
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Translation:
-    """The translations of one text. What is asked of it is told of the best."""
+    """The translations of one text. Attributes are those of the best one."""
 
     def __new__(cls, hypotheses: Sequence[Hypothesis], source_tokens: Sequence[str]) -> Translation: ...
     @property
@@ -216,9 +216,9 @@ class Translation:
     def alignment(self) -> list[tuple[int, int]]: ...
     @property
     def hypotheses(self) -> list[Hypothesis]:
-        """All of them, best first; none for a blank text."""
+        """All translations, best first; empty for a blank text."""
     def to_dict(self) -> dict[str, Any]:
-        """The contents as plain values: what ``json.dumps`` takes."""
+        """The contents as plain values, for ``json.dumps``."""
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -232,14 +232,14 @@ class TextScore:
     @property
     def tokens(self) -> NDArray[np.float64]: ...
     def to_dict(self) -> dict[str, Any]:
-        """The contents as plain values: what ``json.dumps`` takes."""
+        """The contents as plain values, for ``json.dumps``."""
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
     def __float__(self) -> float: ...
 
 @final
 class Classifier:
-    """Gives texts labels."""
+    """Classifies texts."""
 
     def __new__(
         cls, path: str | PathLike[str], *, compute: _Compute | None = None, device: _Device | None = None, max_tokens: int | None = None
@@ -254,7 +254,7 @@ class Classifier:
     ) -> Classification: ...
     @overload
     def classify(self, texts: Iterable[str], *, long: _Long = "cut") -> list[Classification]:
-        """The label of a text, or of each of several, as ``heedful classify`` gives it."""
+        """The label of a text, or of each of several, as in ``heedful classify``."""
     def explain(self, text: str, *, num_hypotheses: int = 1) -> Explanation: ...
 
 @final
@@ -271,12 +271,12 @@ class Classification:
     def probability(self) -> float: ...
     @property
     def probabilities(self) -> NDArray[np.float32]:
-        """Of every label, in the order of ``Classifier.labels``."""
+        """The probability of every label, in the order of ``Classifier.labels``."""
     @property
     def words(self) -> list[tuple[str, float]]:
         """The words of the text with the attention to each."""
     def to_dict(self) -> dict[str, Any]:
-        """The contents as plain values: what ``json.dumps`` takes."""
+        """The contents as plain values, for ``json.dumps``."""
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -303,12 +303,12 @@ class Generator:
         no_repeat_ngram_size: int | None = None,
         long: Literal["cut", "error"] = "error",
     ) -> list[str]:
-        """Continues a prompt: prompt and continuation, ``num_hypotheses`` times.
+        """Continues a prompt: returns prompt and continuation, ``num_hypotheses`` times.
 
-        Tokens are drawn at random; ``temperature=0`` is greedy, and ``beam_size`` searches for a probable text.
+        Tokens are sampled; ``temperature=0`` is greedy, and ``beam_size`` selects beam search.
         """
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """The log-probability of each text; a model of running text reads them as one."""
+        """The log-probability of each text; a model of running text scores them as one text."""
     def explain(self, text: str) -> Explanation: ...
 
 @final
@@ -334,13 +334,13 @@ class Filled:
     @property
     def gaps(self) -> list[list[tuple[str, float]]]: ...
     def to_dict(self) -> dict[str, Any]:
-        """The contents as plain values: what ``json.dumps`` takes."""
+        """The contents as plain values, for ``json.dumps``."""
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Explanation:
-    """What a model attends to. A notebook shows it as a page. It is made of its JSON."""
+    """The attention of a model. A notebook shows it as a page. The constructor takes its JSON."""
 
     def __new__(cls, json: str) -> Explanation: ...
     @property
@@ -348,17 +348,17 @@ class Explanation:
         """The text of the best output."""
     @property
     def html(self) -> str:
-        """One page with everything in it, which needs no network."""
+        """A self-contained page, which needs no network."""
     def to_json(self) -> str:
         """The numbers, as ``heedful explain -o FILE.json`` writes them for one text."""
     def to_dict(self) -> dict[str, Any]:
-        """The contents as plain values: what ``json.dumps`` takes."""
+        """The contents as plain values, for ``json.dumps``."""
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
     def _repr_html_(self) -> str: ...
 
 class MetricScore:
-    """The score of a corpus. As text it is sacreBLEU's line, with the signature."""
+    """The score of a corpus. ``str()`` gives sacreBLEU's line, with the signature."""
 
     def __new__(cls, name: str, score: float, signature: str, line: str) -> MetricScore: ...
     @property
@@ -370,7 +370,7 @@ class MetricScore:
     @property
     def line(self) -> str: ...
     def to_dict(self) -> dict[str, Any]:
-        """The contents as plain values: what ``json.dumps`` takes."""
+        """The contents as plain values, for ``json.dumps``."""
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
     def __float__(self) -> float: ...
@@ -407,7 +407,7 @@ def corpus_bleu(
     smooth_value: float | None = None,
     use_effective_order: bool = False,
 ) -> BleuScore:
-    """BLEU with sacreBLEU's digits. ``references`` is a list of translations, each of all sentences."""
+    """BLEU with sacreBLEU's digits. ``references`` is a list of reference sets, each of all sentences."""
 
 def corpus_chrf(
     hypotheses: Sequence[str],
@@ -423,10 +423,10 @@ def corpus_chrf(
 def corpus_ter(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, case_sensitive: bool = False
 ) -> MetricScore:
-    """TER with sacreBLEU's digits; less is better."""
+    """TER with sacreBLEU's digits; lower is better."""
 
 def set_threads(count: int) -> None:
-    """Sets the number of threads that compute. Results are the same with any number."""
+    """Sets the number of compute threads. Results do not depend on it."""
 
 def threads() -> int:
-    """The number of threads that compute."""
+    """The number of compute threads."""

@@ -1,4 +1,4 @@
-"""What is written in Rust. Its names are those of the package ``heedful``."""
+"""The extension module in Rust, which the package ``heedful`` re-exports."""
 
 from heedful import (
     BleuScore as BleuScore,
@@ -25,4 +25,4 @@ from heedful import (
 VERSION: str
 
 def calls_in_flight() -> int:
-    """How many calls compute at this moment, in all threads."""
+    """The number of calls that compute at this moment, in all threads."""

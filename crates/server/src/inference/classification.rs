@@ -1,4 +1,4 @@
-//! The worker of a classifier's lane: texts of all clients in one batch.
+//! The worker of a lane of a classifier: texts of all clients in one batch.
 
 use heedful::decode::DecodeError;
 use heedful::decode::SentenceId;
@@ -9,9 +9,9 @@ use super::in_flight::{InFlight, StartedItem};
 use super::worker::{Worker, WorkerOptions, catch_failure};
 use super::{Detail, JobError, Outcome};
 
-/// The most texts of a batch.
+/// The maximum texts of a batch.
 const BATCH_SIZE: usize = 64;
-/// The most tokens of a batch of several texts: whoever comes while it is computed waits for no more than these.
+/// The maximum tokens of a batch of several texts, which bounds how long later texts wait for it.
 const BATCH_TOKENS: usize = 1024;
 
 /// Runs until the queue is closed and empty.
@@ -53,7 +53,8 @@ pub(super) fn run(
         };
         let results: Vec<Result<Classified, JobError>> = match classify(&texts) {
             Ok(results) => results.into_iter().map(Ok).collect(),
-            // One of them cannot be read, or there is no memory for all at once: classified one by one, only that one fails.
+            // A text is invalid, or the batch does not fit into memory: classified one by one, only that text
+            // fails.
             Err(_) => texts.iter().map(|text| classify(&[text]).map(|mut one| one.remove(0))).collect(),
         };
         for (id, result) in ids.into_iter().zip(results) {
@@ -67,7 +68,7 @@ pub(super) fn run(
     }
 }
 
-/// A text that was classified, with its explanation if that was asked for.
+/// A classified text, with its explanation if requested.
 fn outcome(
     classifier: &Classifier,
     (started, classified): (&StartedItem, Classified),

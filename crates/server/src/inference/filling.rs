@@ -1,4 +1,4 @@
-//! The worker of a masked language model's lane: one text after the other.
+//! The worker of a lane of a masked language model: one text after the other.
 
 use heedful::decode::SentenceId;
 use heedful::explain::{ExplainOptions, Explanation};

@@ -1,11 +1,12 @@
-//! The worker of a lane of a model that generates text: one search for the sentences of all clients (continuous batching).
+//! The worker of a lane of a generating model: one search for the sentences of all clients (continuous
+//! batching).
 //!
 //! ```text
 //! admit     inputs from the queue, while the search has capacity
-//! cancel    those whose clients have disconnected
+//! cancel    inputs whose clients have disconnected
 //! step      one token for every hypothesis of every sentence
-//! deliver   what is finished, and partial texts of what is not
-//! explain   at most one sentence between two steps, so that nobody waits long for somebody else's attention weights
+//! deliver   finished sentences, and partial texts of the others
+//! explain   at most one sentence between two steps, so that no client waits long for another's attention weights
 //! ```
 
 use std::collections::VecDeque;
@@ -21,7 +22,7 @@ use heedful::tasks::translate::{Output, Translation, Translator};
 
 use super::in_flight::{InFlight, StartedItem};
 use super::worker::{Worker, WorkerOptions, catch_failure};
-use super::{Detail, Input, JobError, Outcome, WorkItem, Written};
+use super::{Detail, DetailedOutput, Input, JobError, Outcome, WorkItem};
 use crate::models::Engine;
 
 /// Runs until the queue is closed and empty. A sentence that fails ends its own job only.
@@ -34,7 +35,7 @@ pub(super) fn run(
     if worker.lane.is_shortest() {
         return serve((engine, model), worker, options, in_flight).map(drop);
     }
-    // A search keeps the memory of its cache: that for long texts is given back when none is left.
+    // A search keeps the memory of its KV cache: a lane of long texts frees it when it has no more inputs.
     loop {
         worker.wait_for(1, Duration::MAX);
         if serve((engine, model), worker, options, in_flight)? == Ended::Closed {
@@ -48,7 +49,7 @@ pub(super) fn run(
 enum Ended {
     /// Its queue is closed and empty.
     Closed,
-    /// It is one of long texts, and has none.
+    /// The lane is for longer texts and has no inputs.
     Idle,
 }
 
@@ -116,7 +117,7 @@ fn admit(item: WorkItem, scheduler: &mut Scheduler<'_>, in_flight: &mut InFlight
     in_flight.add(scheduler.push_with(input, item.job.options.clone()), item);
 }
 
-/// Why a sentence has failed: by itself, or by the model.
+/// Why a sentence failed: an invalid input, or the model.
 fn failure(error: &DecodeError) -> JobError {
     match error {
         DecodeError::Batch(_) | DecodeError::Constraints { .. } | DecodeError::Options(_) => {
@@ -126,7 +127,7 @@ fn failure(error: &DecodeError) -> JobError {
     }
 }
 
-/// A sentence without tokens stays as it is.
+/// A sentence without tokens is returned unchanged.
 fn unchanged(item: &WorkItem) -> Outcome {
     let text = item.input.text.clone();
     match item.job.detail {
@@ -172,14 +173,14 @@ fn explain(
             })
         }
         Engine::Generator(generator) => {
-            let written = |output: Output| {
-                let text =
-                    catch_failure(metrics, || written(generator, input, output, &explaining, alternatives))?;
-                // Text by text: more weights than are allowed never exist at once.
-                text.explanation.as_ref().map_or(Ok(()), |explanation| job.count_weights(explanation))?;
-                Ok(text)
+            let detailed = |output: Output| {
+                let detailed =
+                    catch_failure(metrics, || detail(generator, input, output, &explaining, alternatives))?;
+                // Counted per text, so that more weights than the maximum never exist at once.
+                detailed.explanation.as_ref().map_or(Ok(()), |explanation| job.count_weights(explanation))?;
+                Ok(detailed)
             };
-            outputs.into_iter().map(written).collect::<Result<_, JobError>>().map(Outcome::Written)
+            outputs.into_iter().map(detailed).collect::<Result<_, JobError>>().map(Outcome::Detailed)
         }
         Engine::Classifier(_) | Engine::Filler(_) => Ok(Outcome::Generated(outputs)),
     };
@@ -201,13 +202,13 @@ fn explained(
     Ok(found)
 }
 
-fn written(
+fn detail(
     generator: &Generator,
     input: &Input,
     output: Output,
     options: &ExplainOptions,
     alternatives: Option<usize>,
-) -> heedful::Result<Written> {
+) -> heedful::Result<DetailedOutput> {
     let generated = &output.hypothesis.tokens;
     let explanation = match options.form {
         WeightForm::None => None,
@@ -219,7 +220,7 @@ fn written(
     };
     let pieces = alternatives
         .map(|count| generated_tokens(generator, &input.tokens, generated, count, &options.search));
-    Ok(Written { pieces: pieces.transpose()?, explanation, output })
+    Ok(DetailedOutput { pieces: pieces.transpose()?, explanation, output })
 }
 
 fn outputs(engine: &Engine, started: &StartedItem, hypotheses: Vec<Hypothesis>) -> Vec<Output> {

@@ -1,5 +1,5 @@
-//! The inputs that a worker has started and not yet finished. They outlive a panic of the worker, so that every client gets
-//! an error.
+//! The inputs that a worker has started and not yet finished. They outlive a panic of the worker, so that
+//! every client gets an error.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -15,7 +15,7 @@ pub(super) struct InFlight<'a> {
     items: BTreeMap<SentenceId, StartedItem>,
 }
 
-/// An input that was started.
+/// A started input.
 pub(super) struct StartedItem {
     pub(super) item: WorkItem,
     pub(super) started: Instant,
@@ -32,7 +32,7 @@ impl<'a> InFlight<'a> {
         self.metrics.in_flight.add(1);
     }
 
-    /// Sends the result of an input, or the reason why it failed.
+    /// Sends the result of an input, or its error.
     pub(super) fn finish(&mut self, id: SentenceId, result: Result<Outcome, JobError>) {
         match result {
             Ok(outcome) => self.done(id, outcome),
@@ -47,7 +47,7 @@ impl<'a> InFlight<'a> {
         }
     }
 
-    /// An input failed, and with it its job.
+    /// Fails an input, and with it its job.
     pub(super) fn fail(&mut self, id: SentenceId, error: JobError) {
         if let Some(StartedItem { item, .. }) = self.remove(id) {
             item.job.fail(error);
@@ -72,7 +72,7 @@ impl<'a> InFlight<'a> {
         self.items.len()
     }
 
-    /// The ids of all, in their order.
+    /// All ids, in ascending order.
     pub(super) fn ids(&self) -> Vec<SentenceId> {
         self.items.keys().copied().collect()
     }
@@ -95,7 +95,7 @@ impl<'a> InFlight<'a> {
         items.filter(|(_, started)| started.item.job.delivery == Delivery::Streaming)
     }
 
-    /// Fails everything that is in flight.
+    /// Fails all inputs in flight.
     pub(super) fn fail_all(&mut self, error: &JobError) {
         for id in self.ids() {
             self.fail(id, error.clone());

@@ -1,5 +1,5 @@
-//! From requests to models: a request becomes a job of one or more inputs; every model has a queue of jobs, and a worker
-//! thread for the jobs of each length (`lanes`).
+//! From requests to models: a request becomes a job of one or more inputs; every model has a queue of jobs,
+//! and a worker thread for the jobs of each length (`lanes`).
 //!
 //! ```text
 //! handler ──Job──► Queue ──WorkItem──► workers: one batch each for the inputs of all clients
@@ -7,8 +7,8 @@
 //!    └────────────── JobEvent ◄───────────┘
 //! ```
 //!
-//! A handler that is dropped, because its client disconnected, drops its end of the events; the worker sees that and
-//! cancels the inputs. A handler whose worker is stuck (`workers`) gives up.
+//! A handler that is dropped, because its client disconnected, drops its end of the events; the worker sees
+//! that and cancels the inputs. A handler whose worker is stuck (`workers`) gives up.
 
 mod lanes;
 mod queue;
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use heedful::decode::SearchOptions;
-use heedful::explain::{ExplainedToken, Explanation, ScoresKept, WeightForm};
+use heedful::explain::{ExplainedToken, Explanation, RawScores, WeightForm};
 use heedful::tasks::classify::Classified;
 use heedful::tasks::masked::Filled;
 use heedful::tasks::translate::Output;
@@ -35,10 +35,10 @@ pub(crate) use self::lanes::Lane;
 pub(crate) use self::queue::{OpenQueue, Queue, Refused};
 pub(crate) use self::worker::{WorkerOptions, start};
 
-/// Each lane of a model searches by itself.
+/// Each lane of a model runs its own search.
 pub(crate) const SEARCHES_OF_A_MODEL: usize = Lane::COUNT;
 
-/// What a request asks of a model.
+/// The work of a request for a model.
 pub(crate) struct Job {
     pub(crate) inputs: Vec<Input>,
     pub(crate) options: Arc<SearchOptions>,
@@ -50,18 +50,18 @@ pub(crate) struct Job {
 pub(crate) struct Input {
     pub(crate) text: String,
     pub(crate) tokens: Vec<u32>,
-    /// The tokens that its outputs begin with.
+    /// The forced first tokens of its outputs.
     pub(crate) prefix: Vec<u32>,
 }
 
-/// How much is reported about an input.
+/// The level of detail reported about an input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     Text,
-    /// What the weights and scores are sent as, and how many alternatives to each token of a generated text.
+    /// The format of weights and scores, and the number of alternatives to each generated token.
     Explained {
         weights: WeightForm,
-        scores: ScoresKept,
+        scores: RawScores,
         alternatives: Option<usize>,
     },
 }
@@ -71,11 +71,11 @@ pub(crate) enum Detail {
 pub(crate) enum Delivery {
     /// When they are complete.
     Complete,
-    /// With partial texts after every step.
+    /// As they become available, with partial texts after every step.
     Streaming,
 }
 
-/// What a worker reports about a job.
+/// An event of a job, sent by a worker.
 pub(crate) enum JobEvent {
     /// The text of the best unfinished hypothesis.
     Partial {
@@ -96,37 +96,37 @@ pub(crate) enum Outcome {
     Generated(Vec<Output>),
     /// A sentence and its translations.
     Explained(Box<Explanation>),
-    /// The texts of a language model, looked at closely.
-    Written(Vec<Written>),
+    /// The texts of a language model with details.
+    Detailed(Vec<DetailedOutput>),
     Classified(Classified, Option<Box<Explanation>>),
     Filled(Filled, Option<Box<Explanation>>),
 }
 
-/// A text of a language model.
-pub(crate) struct Written {
+/// A text of a language model with details.
+pub(crate) struct DetailedOutput {
     pub(crate) output: Output,
-    /// Probabilities and attention, prompt included, if attention was asked for.
+    /// Probabilities and attention, prompt included, if requested.
     pub(crate) explanation: Option<Explanation>,
-    /// The tokens that were generated, if alternatives to them were asked for.
+    /// The generated tokens with alternatives, if requested.
     pub(crate) pieces: Option<Vec<ExplainedToken>>,
 }
 
 /// Why a job failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JobError {
-    /// A text that the model cannot read.
+    /// A text that the model cannot process.
     InvalidInput(String),
     /// The model failed.
     Internal(String),
 }
 
-/// The most attention weights of a response: as text, some 250 MB.
-pub(crate) const MOST_WEIGHTS: usize = 1 << 25;
+/// The maximum attention weights of a response: about 250 MB as text.
+pub(crate) const MAX_WEIGHTS: usize = 1 << 25;
 
 /// Partial texts that are buffered for a slow client; newer ones are skipped.
 const PARTIALS: usize = 64;
 
-/// The worker's end of a job.
+/// The worker's handle of a job.
 pub(crate) struct ActiveJob {
     options: Arc<SearchOptions>,
     detail: Detail,
@@ -140,7 +140,7 @@ pub(crate) struct ActiveJob {
 impl ActiveJob {
     fn new(job: &Job) -> (ActiveJob, mpsc::Receiver<JobEvent>) {
         let inputs = job.inputs.len();
-        // One more for a failure.
+        // One more event for a failure.
         let (events, receiver) = mpsc::channel(inputs + PARTIALS + 1);
         let active = ActiveJob {
             options: job.options.clone(),
@@ -160,19 +160,20 @@ impl ActiveJob {
 
     /// Counts the attention weights of one more input; an error if all inputs together have too many.
     fn count_weights(&self, explanation: &Explanation) -> Result<(), JobError> {
-        let all = self.weights.fetch_add(explanation.numbers(), Ordering::Relaxed) + explanation.numbers();
-        if all <= MOST_WEIGHTS {
+        let all =
+            self.weights.fetch_add(explanation.value_count(), Ordering::Relaxed) + explanation.value_count();
+        if all <= MAX_WEIGHTS {
             return Ok(());
         }
         Err(JobError::InvalidInput(format!(
-            "the response would have more than {MOST_WEIGHTS} attention weights and scores: send less at a time, or ask for \
+            "the response would have more than {MAX_WEIGHTS} attention weights and scores: send less at a time, or ask for \
              `attention` none"
         )))
     }
 
     fn partial(&self, input: usize, text: String) {
-        // Capacity is reserved for events that must arrive; a partial text that a slow client misses is contained in the
-        // next one.
+        // Capacity is reserved for events that must arrive; a skipped partial text is contained in the next
+        // one.
         if self.events.capacity() > self.unfinished.load(Ordering::Relaxed) + 1 {
             let _ = self.events.try_send(JobEvent::Partial { input, text });
         }
@@ -190,7 +191,7 @@ impl ActiveJob {
     }
 }
 
-/// One input on its way through a worker.
+/// One input of a job, taken by a worker.
 struct WorkItem {
     /// Its index in the job.
     index: usize,

@@ -1,7 +1,8 @@
 //! Jobs that wait for a model's workers: bounded, and fair.
 //!
-//! A job waits in the lane of its length for the worker of that lane. Within a lane, inputs are taken round-robin, one from
-//! each job. A job whose client has disconnected is dropped when its turn comes, or when its capacity is needed.
+//! A job waits in the lane of its length for the worker of that lane. Within a lane, inputs are taken
+//! round-robin, one from each job. A job whose client has disconnected is dropped when its turn comes, or
+//! when its capacity is needed.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -14,19 +15,19 @@ use tokio::sync::mpsc;
 use super::lanes::Lane;
 use super::workers::{Stuck, Workers};
 use super::{ActiveJob, Input, Job, JobEvent, WorkItem};
-use crate::metrics::Waiting;
+use crate::metrics::QueueDepth;
 
-/// The queue of one model.
+/// The job queue of one model.
 pub(crate) struct Queue {
-    /// Whoever takes the inputs.
+    /// The workers that take the inputs.
     pub(crate) workers: Workers,
     state: Mutex<State>,
     changed: Condvar,
-    /// The most inputs that may wait.
+    /// The maximum number of waiting inputs.
     capacity: usize,
 }
 
-/// A queue that accepts jobs until this is dropped: the workers end when their lanes are empty.
+/// A queue that accepts jobs until this is dropped: then the workers end when their lanes are empty.
 pub(crate) struct OpenQueue(pub(crate) Arc<Queue>);
 
 /// Why a job was not accepted. It may be submitted again later.
@@ -34,7 +35,7 @@ pub(crate) struct OpenQueue(pub(crate) Arc<Queue>);
 pub(crate) enum Refused {
     /// Too many inputs are waiting.
     Full,
-    /// Nobody would take it.
+    /// The worker of its lane makes no progress.
     Stuck(Stuck),
 }
 
@@ -55,7 +56,7 @@ struct State {
 struct WaitingLane {
     jobs: VecDeque<WaitingJob>,
     inputs: usize,
-    /// Of these inputs.
+    /// The tokens of these inputs.
     tokens: usize,
 }
 
@@ -65,13 +66,13 @@ struct WaitingJob {
 }
 
 impl Queue {
-    /// A queue for at most `capacity` inputs, whose workers may take so long for a step.
+    /// A queue for at most `capacity` inputs, whose workers may take `worker_timeout` for a step.
     pub(crate) fn new(capacity: usize, worker_timeout: Duration) -> Queue {
         let workers = Workers::new(worker_timeout);
         Queue { workers, state: Mutex::default(), changed: Condvar::new(), capacity }
     }
 
-    /// Adds a job, all of it or nothing.
+    /// Adds all inputs of a job, or none.
     pub(crate) fn submit(&self, job: Job) -> Result<Submitted, Refused> {
         let tokens: usize = job.inputs.iter().map(|input| input.tokens.len()).sum();
         let lane = Lane::of(tokens);
@@ -92,7 +93,7 @@ impl Queue {
         let inputs = job.inputs.into_iter().enumerate().collect();
         waiting.jobs.push_back(WaitingJob { inputs, job: Arc::new(active) });
         drop(state);
-        // All workers, for each looks at its own lane.
+        // All workers, because each waits for its own lane.
         self.changed.notify_all();
         Ok(Submitted { events, lane })
     }
@@ -128,11 +129,11 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// What waits and is still wanted.
-    pub(crate) fn waiting(&self) -> Waiting {
+    /// The number of inputs that wait and are not cancelled.
+    pub(crate) fn depth(&self) -> QueueDepth {
         let mut state = self.state.lock();
         state.lanes.iter_mut().for_each(WaitingLane::drop_cancelled);
-        Waiting { sentences: state.inputs(), tokens: state.lanes.iter().map(|lane| lane.tokens).sum() }
+        QueueDepth { sentences: state.inputs(), tokens: state.lanes.iter().map(|lane| lane.tokens).sum() }
     }
 }
 
@@ -227,7 +228,7 @@ mod tests {
         let book = job("b", 3000);
         let _receivers = [text, book, job("s", 2)].map(|job| queue.submit(job));
         assert_eq!(taken(&queue), ["s0", "s1"]);
-        assert_eq!(queue.waiting(), Waiting { sentences: 3001, tokens: 13_000 });
+        assert_eq!(queue.depth(), QueueDepth { sentences: 3001, tokens: 13_000 });
         assert!(queue.take(Lane::of(300)).is_none());
         let long: Vec<String> =
             (0..3).filter_map(|_| queue.take(Lane::of(10_000))).map(|item| item.input.text).collect();
@@ -246,19 +247,19 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_whole_and_cancelled_jobs_make_room() {
+    fn a_job_that_does_not_fit_is_refused_and_cancelled_jobs_free_capacity() {
         let queue = queue(5);
         let first = queue.submit(job("a", 3)).expect("room for three");
         assert_eq!(queue.submit(job("b", 3)).err(), Some(Refused::Full));
-        assert_eq!(queue.waiting(), Waiting { sentences: 3, tokens: 3 });
+        assert_eq!(queue.depth(), QueueDepth { sentences: 3, tokens: 3 });
         drop(first);
         let _second = queue.submit(job("c", 5)).expect("the first is gone");
         assert_eq!(taken(&queue).len(), 5);
-        assert_eq!(queue.waiting(), Waiting::default());
+        assert_eq!(queue.depth(), QueueDepth::default());
     }
 
     #[test]
-    fn a_batch_is_waited_for_and_not_for_ever() {
+    fn waiting_for_a_batch_times_out() {
         let queue = queue(5);
         let _first = queue.submit(job("a", 1)).expect("room");
         queue.wait_for(short(), 1, Duration::MAX);
@@ -266,7 +267,7 @@ mod tests {
         std::thread::scope(|scope| {
             let second = scope.spawn(|| queue.submit(job("b", 1)).expect("room"));
             queue.wait_for(short(), 2, Duration::from_secs(3600));
-            assert_eq!(queue.waiting().sentences, 2);
+            assert_eq!(queue.depth().sentences, 2);
             drop(second.join());
         });
         queue.close();

@@ -1,5 +1,5 @@
-//! The worker threads of a model, one for each lane. They survive panics: the jobs in flight get an error, and the worker
-//! starts afresh.
+//! The worker threads of a model, one for each lane. They survive panics: the jobs in flight get an error,
+//! and the worker restarts.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use heedful::decode::{DecodeError, SearchOptions};
 use heedful::tensor::cpu::memory;
-use heedful::tensor::cpu::threads::ranked;
+use heedful::tensor::cpu::threads::with_priority;
 
 use super::in_flight::InFlight;
 use super::lanes::Lane;
@@ -24,17 +24,18 @@ use crate::options::Shortlists;
 /// How a worker batches and searches.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerOptions {
-    /// The search that sentences join; jobs have beams and numbers of outputs of their own.
+    /// The shared search options; jobs override the beam and the number of outputs.
     pub(crate) search: SearchOptions,
-    /// Whether a translator's search has its shortlist.
+    /// Whether translators use their shortlists.
     pub(crate) shortlists: Shortlists,
-    /// How long an idle worker waits, after the first input, until the batch is as large as the last one.
+    /// How long an idle worker waits, after the first input, for the batch to become as large as the last
+    /// one.
     pub(crate) batch_wait: Duration,
     /// How long a worker may take for a step before it counts as stuck.
     pub(crate) timeout: Duration,
 }
 
-/// A worker's end of its queue: it takes the inputs of its lane, and others see what it does.
+/// A worker's handle of its queue: it takes the inputs of its lane and reports its activity.
 pub(super) struct Worker {
     queue: Arc<Queue>,
     pub(super) lane: Lane,
@@ -51,7 +52,7 @@ impl Worker {
         self.queue.workers.idle(self.lane, || self.queue.wait(self.lane))
     }
 
-    /// Waits until `inputs` are there or the queue is closed, but at most for `timeout`.
+    /// Waits until `inputs` are available or the queue is closed, but at most for `timeout`.
     pub(super) fn wait_for(&self, inputs: usize, timeout: Duration) {
         self.queue.workers.idle(self.lane, || self.queue.wait_for(self.lane, inputs, timeout));
     }
@@ -61,10 +62,10 @@ impl Worker {
         self.queue.take(self.lane)
     }
 
-    /// Computes something, which is a step, and counts its time.
+    /// Runs one step at the priority of the lane and counts its time.
     pub(super) fn compute<R>(&self, metrics: &ModelMetrics, work: impl FnOnce() -> R) -> R {
         self.queue.workers.progress(self.lane);
-        let result = metrics.busy.during(|| ranked(self.lane.index(), work));
+        let result = metrics.busy.during(|| with_priority(self.lane.index(), work));
         self.queue.workers.progress(self.lane);
         result
     }
@@ -91,7 +92,7 @@ pub(crate) fn start(
             let mut in_flight = InFlight::new(&metrics);
             while let Err(error) = catch_failure(&metrics, || run(&worker, &engine, &options, &mut in_flight))
             {
-                // Whoever fails before an input is taken may do so again and again: the next client is told.
+                // A failure before any input is taken may repeat forever: the next client gets the error.
                 if in_flight.is_empty() {
                     let Some(item) = worker.wait() else { break };
                     item.job.fail(error.clone());
@@ -99,7 +100,7 @@ pub(crate) fn start(
                 in_flight.fail_all(&error);
             }
             drop(engine);
-            // A model that was replaced returns its memory to the system, before its successor's is asked for.
+            // The memory of a replaced model is returned to the system before the next version is loaded.
             memory::trim();
             drop(worker);
         };
@@ -108,12 +109,12 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// Runs something that may fail by an error or a panic.
+/// Runs a closure and turns an error or a panic into a [`JobError`].
 pub(super) fn catch_failure<T, E: Display>(
     metrics: &ModelMetrics,
     body: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, JobError> {
-    // State that a panic may leave inconsistent is that of the inputs in flight, which are failed.
+    // Only the inputs in flight can be left inconsistent by a panic, and they are failed.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => result.map_err(|error| JobError::Internal(error.to_string())),
         Err(panic) => {

@@ -1,12 +1,12 @@
-//! The worker threads of a loaded model, as others see them: whether they make progress, and when they must end.
+//! The shared state of a model's worker threads: whether they make progress, and when they must end.
 //!
 //! ```text
-//! idle       the worker waits for requests, as long as it likes
+//! idle       the worker waits for requests, without a time limit
 //! working    since its last progress: the end of a step, or of its wait. After `--worker-timeout` it is stuck
-//! ended      its thread is gone
+//! ended      its thread has ended
 //! ```
 //!
-//! A worker that is stuck reacts to nothing. So the handlers of its clients look at its state themselves, and so do
+//! A stuck worker does not react to anything. So request handlers read its state themselves, and so do
 //! `/health` and `/metrics`.
 
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(crate) struct Workers {
     ended: Condvar,
     /// How long a worker may take for a step.
     timeout: Duration,
-    /// Until when accepted requests may go on, once the model was replaced.
+    /// The deadline of accepted requests, once the model was replaced.
     retirement: watch::Sender<Option<Instant>>,
 }
 
@@ -55,12 +55,12 @@ impl Workers {
         self.timeout
     }
 
-    /// Whatever the worker of a lane did, it is done, and it goes on with something else.
+    /// Records that the worker of a lane has finished a step.
     pub(super) fn progress(&self, lane: Lane) {
         self.activities.lock()[lane.index()] = Activity::WorkingSince(Instant::now());
     }
 
-    /// Waits for requests.
+    /// Runs `wait`, during which the worker counts as idle.
     pub(super) fn idle<R>(&self, lane: Lane, wait: impl FnOnce() -> R) -> R {
         self.activities.lock()[lane.index()] = Activity::Idle;
         let result = wait();
@@ -74,7 +74,7 @@ impl Workers {
         self.ended.notify_all();
     }
 
-    /// When the worker of a lane will be stuck if it makes no progress; `None` if it has nothing to do.
+    /// When the worker of a lane will count as stuck without further progress; `None` if it is idle.
     pub(crate) fn stuck_at(&self, lane: Lane) -> Option<Instant> {
         match self.activities.lock()[lane.index()] {
             Activity::WorkingSince(since) => Some(since + self.timeout),
@@ -93,7 +93,7 @@ impl Workers {
         Lane::all().filter_map(|lane| self.stuck_in(lane, now)).collect()
     }
 
-    /// The model was replaced: requests that it has accepted may go on until then.
+    /// The model was replaced: requests that it has accepted may continue until `deadline`.
     pub(crate) fn retire(&self, deadline: Instant) {
         self.retirement.send_replace(Some(deadline));
     }
@@ -107,7 +107,7 @@ impl Workers {
         are_ended(&self.activities.lock())
     }
 
-    /// Waits for the end of a model that was replaced: until its deadline, and then for as long as a step may take. Returns
+    /// Waits for the workers of a replaced model: until its deadline plus the timeout of a step. Returns
     /// whether all workers have ended.
     pub(crate) fn wait_for_end(&self) -> bool {
         let deadline = self.retirement.borrow().unwrap_or_else(Instant::now) + self.timeout;
@@ -143,7 +143,7 @@ mod tests {
     fn a_worker_is_stuck_if_it_works_without_progress_and_not_if_it_is_idle() {
         let (workers, [short, medium, _]) = (Workers::new(TIMEOUT), lanes());
         let later = || Instant::now() + 2 * TIMEOUT;
-        assert!(workers.stuck(later()).is_empty(), "they have not begun");
+        assert!(workers.stuck(later()).is_empty(), "they have not started");
         workers.progress(short);
         workers.progress(medium);
         assert!(workers.stuck(Instant::now()).is_empty());
@@ -152,7 +152,10 @@ mod tests {
         let sentence = "the worker of zh-en for short requests has made no progress for 200 s";
         assert_eq!(stuck[0].describe("zh-en"), sentence);
         workers.idle(medium, || {
-            assert!(workers.stuck_in(medium, later()).is_none(), "nobody is stuck who waits for requests");
+            assert!(
+                workers.stuck_in(medium, later()).is_none(),
+                "a worker that waits for requests is not stuck"
+            );
             assert!(workers.stuck_in(short, later()).is_some());
         });
         assert!(workers.stuck_in(medium, later()).is_some());
@@ -161,19 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_all_workers_is_waited_for_and_not_for_ever() {
+    fn waiting_for_the_end_of_all_workers_times_out() {
         let workers = Workers::new(Duration::from_millis(1));
         lanes().into_iter().for_each(|lane| workers.progress(lane));
         workers.retire(Instant::now());
         assert!(!workers.wait_for_end());
-        let patient = Workers::new(Duration::from_secs(3600));
-        lanes().into_iter().for_each(|lane| patient.progress(lane));
+        let long_timeout = Workers::new(Duration::from_secs(3600));
+        lanes().into_iter().for_each(|lane| long_timeout.progress(lane));
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| patient.wait_for_end());
-            lanes().into_iter().for_each(|lane| patient.end(lane));
+            let waiting = scope.spawn(|| long_timeout.wait_for_end());
+            lanes().into_iter().for_each(|lane| long_timeout.end(lane));
             assert!(waiting.join().expect("no panic"));
         });
-        assert!(patient.have_ended());
+        assert!(long_timeout.have_ended());
     }
 
     fn lanes() -> [Lane; 3] {

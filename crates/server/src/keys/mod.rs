@@ -5,9 +5,9 @@
 //!  {"key": "…", "name": "the owner", "admin": true}]
 //! ```
 //!
-//! A rate is a token bucket that holds one minute's worth and fills evenly: short bursts pass, the mean stays below it.
-//! Somebody who guesses keys gets 429 after a few, and no time that is taken tells how much of a guess was right. Known keys
-//! pass, also from an address that guesses: many clients may have one address.
+//! A rate is a token bucket that holds the amount of one minute and refills evenly: short bursts pass, the
+//! mean is limited. An address that guesses keys gets 429 after a few attempts, and keys are compared in
+//! constant time. Known keys pass even from such an address, because many clients may share one address.
 
 mod bucket;
 mod lockout;
@@ -39,11 +39,11 @@ pub(crate) struct PresentedKey {
 /// A request's cost, which its key must allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cost {
-    /// Any key may ask for it, as often as it likes.
+    /// Allowed for any key without a rate limit.
     Nothing,
-    /// Texts of so many characters, and tokens that a model may generate: the rates of the key count both.
+    /// The characters of texts plus the tokens that a model may generate: the rates of the key count both.
     Text { characters: usize, generated: usize },
-    /// Only an admin key may ask for it.
+    /// Allowed for admin keys only.
     Administration,
 }
 
@@ -54,7 +54,7 @@ struct Key {
     characters: Option<Bucket>,
 }
 
-/// What a key permits.
+/// The permissions of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rights {
     Use,
@@ -75,7 +75,7 @@ struct Entry {
 }
 
 impl Cost {
-    /// Texts of so many characters.
+    /// The cost of texts without generation.
     pub(crate) fn text(characters: usize) -> Cost {
         Cost::Text { characters, generated: 0 }
     }
@@ -84,22 +84,22 @@ impl Cost {
 impl Keys {
     /// Reads a file of keys.
     pub(crate) fn read(path: &Path) -> Result<Keys, Error> {
-        let odd = |cause: String| Error::Keys { path: path.to_owned(), cause };
-        let text = std::fs::read_to_string(path).map_err(|error| odd(error.to_string()))?;
-        Keys::parse(&text).map_err(odd)
+        let invalid = |cause: String| Error::Keys { path: path.to_owned(), cause };
+        let text = std::fs::read_to_string(path).map_err(|error| invalid(error.to_string()))?;
+        Keys::parse(&text).map_err(invalid)
     }
 
     fn parse(text: &str) -> Result<Keys, String> {
         let entries: Vec<Entry> = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let mut all: Vec<(String, Key)> = Vec::new();
         for (number, entry) in entries.into_iter().enumerate() {
-            let place = number + 1;
+            let number = number + 1;
             if entry.key.is_empty() {
-                return Err(format!("key {place} is empty"));
+                return Err(format!("key {number} is empty"));
             }
             let rates = [entry.requests_per_minute, entry.characters_per_minute];
             if rates.iter().flatten().any(|rate| !rate.is_finite() || *rate <= 0.0) {
-                return Err(format!("a rate of key {place} is not above 0; leave it out for no limit"));
+                return Err(format!("a rate of key {number} is not above 0; leave it out for no limit"));
             }
             let key = Key {
                 rights: if entry.admin { Rights::Administer } else { Rights::Use },
@@ -107,7 +107,7 @@ impl Keys {
                 characters: entry.characters_per_minute.map(Bucket::new),
             };
             if all.iter().any(|(known, _)| *known == entry.key) {
-                return Err(format!("key {place} is there twice"));
+                return Err(format!("key {number} occurs twice"));
             }
             all.push((entry.key, key));
         }
@@ -119,9 +119,10 @@ impl Keys {
         self.all.is_some()
     }
 
-    /// Lets a request pass, or refuses it: 403 if its key is missing, unknown or not an admin key, 429 if the key has
-    /// used up its rates, or for an unknown key of an address that sent too many. `read` reads the fields of the
-    /// request and tells its cost: without a key, nobody learns anything about the fields.
+    /// Admits or refuses a request: 403 if its key is missing, unknown or not an admin key, 429 if the key
+    /// has used up its rates, or for an unknown key from an address that sent too many. `read` parses the
+    /// fields of the request and returns its cost. It runs after the key check: without a key, a client gets
+    /// no errors about fields.
     pub(crate) fn admit<T>(
         &self,
         presented: &PresentedKey,
@@ -143,7 +144,7 @@ impl Keys {
                 ));
             }
             (Cost::Administration, Some(key)) if key.rights == Rights::Use => {
-                return Err(ApiError::forbidden("this key is no admin key"));
+                return Err(ApiError::forbidden("this key is not an admin key"));
             }
             (Cost::Nothing | Cost::Text { .. } | Cost::Administration, _) => {}
         }
@@ -158,9 +159,9 @@ impl Keys {
                 "this server needs an API key: send it as `api_key`, or as Authorization: Bearer KEY",
             ));
         };
-        // All are compared, so that the time does not tell which one fits.
+        // All keys are compared, so that the time does not reveal which one matches.
         let found = all.iter().fold(None, |found, (known, key)| {
-            if is_same(given.as_bytes(), known.as_bytes()) { Some(key) } else { found }
+            if are_equal(given.as_bytes(), known.as_bytes()) { Some(key) } else { found }
         });
         if found.is_some() {
             return Ok(found);
@@ -172,12 +173,13 @@ impl Keys {
     }
 }
 
-/// Whether two keys are the same, in a time that depends on the length of the first only, which its sender knows.
-fn is_same(given: &[u8], known: &[u8]) -> bool {
+/// Whether two keys are equal, in a time that depends only on the length of the first, which its sender
+/// knows.
+fn are_equal(given: &[u8], known: &[u8]) -> bool {
     let mut difference = u8::from(given.len() != known.len());
     for (index, byte) in given.iter().enumerate() {
         let other = known.get(index % known.len().max(1)).copied().unwrap_or_default();
-        // Unseen by the optimizer, which would otherwise be free to stop at the first difference.
+        // Opaque to the optimizer, which could otherwise stop at the first difference.
         difference = std::hint::black_box(difference | (byte ^ other));
     }
     difference == 0
@@ -196,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn keys_open_doors_and_odd_files_are_named() {
+    fn keys_grant_rights_and_invalid_files_are_refused() {
         let keys = Keys::parse(r#"[{"key": "a", "requests_per_minute": 1}, {"key": "b", "admin": true}]"#);
         let keys = keys.expect("good keys");
         for key in [None, Some(""), Some("c"), Some("ab"), Some("A")] {
             assert_eq!(admit(&keys, key, 1, Cost::Nothing), Err(403), "{key:?}");
             let presented = PresentedKey { key: key.map(str::to_owned), address: Ipv4Addr::LOCALHOST.into() };
-            let read = || -> Result<((), Cost), ApiError> { panic!("the fields are read without a key") };
+            let read = || -> Result<((), Cost), ApiError> { panic!("the fields were read without a key") };
             assert!(keys.admit(&presented, read).is_err());
         }
         let with = |key, cost| admit(&keys, Some(key), 1, cost);
@@ -214,31 +216,31 @@ mod tests {
         let open = Keys::default();
         assert_eq!(admit(&open, None, 1, Cost::text(5)), Ok(()), "no key is needed");
         assert_eq!(admit(&open, None, 1, Cost::Administration), Err(403));
-        for odd in [
+        for invalid in [
             "{",
             r#"[{"key": ""}]"#,
             r#"[{"key": "a"}, {"key": "a"}]"#,
             r#"[{"key": "a", "rate": 1}]"#,
             r#"[{"key": "a", "requests_per_minute": 0}]"#,
         ] {
-            assert!(Keys::parse(odd).is_err(), "{odd}");
+            assert!(Keys::parse(invalid).is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn whoever_guesses_is_locked_out_and_known_keys_are_not() {
+    fn guessing_locks_an_address_out_but_not_its_known_keys() {
         let keys = Keys::parse(r#"[{"key": "right"}]"#).expect("good keys");
         let with = |key, address| admit(&keys, Some(key), address, Cost::Nothing);
-        for _ in 0..lockout::MOST {
+        for _ in 0..lockout::MAX_ATTEMPTS {
             assert_eq!(with("wrong", 1), Err(403));
         }
         assert_eq!((with("wrong", 1), with("wrong", 2)), (Err(429), Err(403)));
         assert!([1, 2].map(|address| with("right", address).is_ok()) == [true; 2]);
-        assert_eq!(admit(&keys, None, 1, Cost::Nothing), Err(403), "no key is no guess");
+        assert_eq!(admit(&keys, None, 1, Cost::Nothing), Err(403), "a missing key is not a guess");
     }
 
     #[test]
-    fn keys_are_the_same_only_if_every_byte_is() {
+    fn keys_are_equal_only_if_every_byte_is() {
         for (given, known, expected) in [
             ("", "", true),
             ("a", "a", true),
@@ -249,7 +251,7 @@ mod tests {
             ("a", "", false),
             ("secret", "secreT", false),
         ] {
-            assert_eq!(is_same(given.as_bytes(), known.as_bytes()), expected, "{given:?} {known:?}");
+            assert_eq!(are_equal(given.as_bytes(), known.as_bytes()), expected, "{given:?} {known:?}");
         }
     }
 }

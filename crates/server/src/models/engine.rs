@@ -1,4 +1,4 @@
-//! A model that can be served, with the task that it was trained for.
+//! A model that can be served, by task.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub enum Engine {
     Generator(Box<Generator>),
     /// From a text to its label.
     Classifier(Box<Classifier>),
-    /// From a text with gaps to what they may have been.
+    /// From a text with masked tokens to predictions for them.
     Filler(Box<Filler>),
 }
 
@@ -35,7 +35,7 @@ impl Engine {
         })
     }
 
-    /// What it is for.
+    /// The task of the model.
     pub(crate) fn task(&self) -> Task {
         match self {
             Engine::Translator(_) => Task::Translate,
@@ -54,7 +54,8 @@ impl Engine {
         }
     }
 
-    /// Sets the most tokens of a text; a model with fewer learned positions keeps its own limit. The error is a sentence.
+    /// Sets the maximum tokens of a text; a model with fewer learned positions keeps its own limit. The error
+    /// is a sentence.
     pub(super) fn set_max_tokens(&mut self, tokens: usize) -> Result<(), String> {
         let set = match self {
             Engine::Translator(translator) => translator.set_max_tokens(tokens),
@@ -70,8 +71,8 @@ impl Engine {
         }
     }
 
-    /// The tokens that the model reads of a text, unless they are too many.
-    pub(crate) fn read(&self, text: &str) -> Result<Vec<u32>, TooLong> {
+    /// The source tokens of a text; an error if they are too many.
+    pub(crate) fn encode(&self, text: &str) -> Result<Vec<u32>, TooLong> {
         match self {
             Engine::Translator(translator) => {
                 translator.source_limit().encode(text, |text| translator.encode(text))
@@ -85,8 +86,8 @@ impl Engine {
         }
     }
 
-    /// Whether tokens from [`Engine::read`] have a masked one.
-    pub(crate) fn masks(&self, tokens: &[u32]) -> bool {
+    /// Whether tokens from [`Engine::encode`] contain a mask token.
+    pub(crate) fn contains_mask(&self, tokens: &[u32]) -> bool {
         matches!(self, Engine::Filler(filler) if tokens.contains(&filler.mask()))
     }
 

@@ -1,8 +1,9 @@
-//! The models that are served, and how they are replaced while serving.
+//! The served models and their replacement at runtime.
 //!
-//! A new model is loaded beside the old one and then takes its place. Requests that began with the old one finish with it
-//! within the grace period: its workers end when no request holds it and its queue is empty. At most two versions of a model
-//! are in memory: the next one is loaded when the workers of the one before have ended.
+//! A new version is loaded while the old one serves, and then replaces it. Requests that started with the old
+//! version finish with it within the grace period: its workers end when no request holds it and its queue is
+//! empty. At most two versions of a model are in memory: the next one is loaded only when the workers of the
+//! previous one have ended.
 
 mod spec;
 
@@ -34,13 +35,13 @@ pub(crate) struct Models {
 pub(crate) struct ServedModel {
     pub(crate) spec: ModelSpec,
     pub(crate) task: Task,
-    /// A few texts to try it with.
+    /// A few example inputs.
     pub(crate) examples: Vec<String>,
     pub(crate) metrics: Arc<ModelMetrics>,
     worker_options: WorkerOptions,
     options: ServerOptions,
     current: RwLock<Arc<LoadedModel>>,
-    /// The queue of the version that was replaced last, until its workers have ended.
+    /// The queue of the last replaced version, until its workers have ended.
     replaced: Mutex<Option<Arc<Queue>>>,
     /// Held during a reload, so that no two run at once.
     reloading: Mutex<()>,
@@ -48,7 +49,8 @@ pub(crate) struct ServedModel {
 
 /// A model in memory with its workers.
 pub(crate) struct LoadedModel {
-    // Dropped before the queue is closed: the memory is returned by the last worker, after it has dropped the engine.
+    // Dropped before the queue is closed: the last worker drops the engine and then returns its memory to the
+    // system.
     pub(crate) engine: Arc<Engine>,
     pub(crate) queue: OpenQueue,
 }
@@ -71,12 +73,13 @@ impl Models {
         self.served.iter().find(|served| served.spec.name == name)
     }
 
-    /// Reloads all models. Returns an error for each one that cannot be loaded; its old version keeps serving.
+    /// Reloads all models. Returns an error for each one that cannot be loaded; its old version keeps
+    /// serving.
     pub(crate) fn reload(&self) -> Vec<Error> {
         self.served.iter().filter_map(|served| served.reload().err()).collect()
     }
 
-    /// A sentence about a worker that is stuck, if there is one, of any version.
+    /// A sentence about a stuck worker of any version, if there is one.
     pub(crate) fn stuck(&self) -> Option<String> {
         let stuck = |served: &ServedModel| {
             served.queues().iter().find_map(|queue| stuck_in(queue, &served.spec.name))
@@ -96,7 +99,7 @@ impl ServedModel {
         let searches = options.models.len() * SEARCHES_OF_A_MODEL;
         let (task, metrics) = (engine.task(), Arc::new(ModelMetrics::default()));
         let worker_options = WorkerOptions {
-            search: options.search.clone().one_of(searches, engine.model().params()),
+            search: options.search.clone().sharing_device(searches, engine.model().params()),
             shortlists: options.shortlists,
             batch_wait: options.batch_wait,
             timeout: options.limits.worker_timeout,
@@ -127,17 +130,17 @@ impl ServedModel {
         [self.current().queue.0.clone()].into_iter().chain(replaced).collect()
     }
 
-    /// A sentence about a worker of the current version that is stuck, if there is one.
+    /// A sentence about a stuck worker of the current version, if there is one.
     pub(crate) fn stuck(&self) -> Option<String> {
         stuck_in(&self.current().queue, &self.spec.name)
     }
 
-    /// Waits until the version that was replaced last is gone; the error is a sentence.
+    /// Waits until the last replaced version is dropped; the error is a sentence.
     fn wait_for_replaced(&self) -> Result<(), String> {
         let replaced = self.replaced.lock().clone();
         if replaced.is_some_and(|queue| !queue.workers.wait_for_end()) {
-            let remedy = "the work of its requests does not end: restart the server";
-            return Err(format!("the version before this one is still in memory: {remedy}"));
+            let remedy = "its requests do not end: restart the server";
+            return Err(format!("the previous version is still in memory: {remedy}"));
         }
         *self.replaced.lock() = None;
         Ok(())
@@ -151,7 +154,9 @@ impl ServedModel {
         let engine = load(&self.spec, &self.options).map_err(failed)?;
         if engine.task() != self.task {
             let (old, new) = (self.task.model(), engine.task().model());
-            return Err(failed(format!("it was {old} and is now {new}: restart the server for that")));
+            return Err(failed(format!(
+                "it was {old} and is now {new}: restart the server to change the task"
+            )));
         }
         let (name, capacity) = (&self.spec.name, self.options.limits.queue);
         let loaded = LoadedModel::start(name, engine, capacity, &self.worker_options, &self.metrics)?;
@@ -162,7 +167,7 @@ impl ServedModel {
         drop(current);
         old.queue.workers.retire(Instant::now() + self.options.limits.grace);
         *self.replaced.lock() = Some(old.queue.0.clone());
-        // Its workers end here, or with the last request that holds it.
+        // Its workers end now, or with the last request that holds it.
         drop(old);
         Ok(())
     }
@@ -181,9 +186,9 @@ fn load(spec: &ModelSpec, options: &ServerOptions) -> Result<Engine, String> {
             let remedy = "learn one with heedful shortlist, or serve without --shortlist";
             return Err(format!("it has no shortlist: {remedy}"));
         }
-        if !engine.model().params().device().takes_shortlists() {
+        if !engine.model().params().device().supports_shortlists() {
             let remedy = "serve without --shortlist, or with --device cpu";
-            return Err(format!("shortlists are for the CPU: {remedy}"));
+            return Err(format!("shortlists are supported on the CPU only: {remedy}"));
         }
     }
     options.limits.text_tokens.map_or(Ok(()), |tokens| engine.set_max_tokens(tokens))?;
@@ -198,7 +203,7 @@ impl LoadedModel {
         options: &WorkerOptions,
         metrics: &Arc<ModelMetrics>,
     ) -> Result<LoadedModel, Error> {
-        // Closed if a thread cannot be started: those that were end.
+        // If a thread cannot be started, the drop closes the queue and the started threads end.
         let queue = OpenQueue(Arc::new(Queue::new(capacity, options.timeout)));
         let engine = Arc::new(engine);
         start(name, &engine, &queue.0, options, metrics)?;

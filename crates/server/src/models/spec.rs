@@ -1,15 +1,15 @@
-//! Which model is served under which name, between which languages.
+//! The name, the languages and the origin of a served model.
 //!
-//! Languages come from the caller, from the name (`en-de`), from the model itself if it was imported with them, or from the
-//! recipe of the training run: files called `train.en` and `train.de` are English and German. An unknown language is `und`,
-//! and such a model accepts any code of a client.
+//! Languages come from the caller, from the name (`en-de`), from the model itself if they were imported with
+//! it, or from the recipe of the training run: files called `train.en` and `train.de` are English and German.
+//! An unknown language is `und`, and such a model accepts any code of a client.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heedful::tasks::OpenOptions;
-use heedful::tasks::folder::{ModelFolder, beside, is_package};
+use heedful::tasks::folder::{ModelFolder, is_package, read_model_file};
 use heedful::tensor::Precision;
 use heedful::train::examples::examples;
 
@@ -28,16 +28,16 @@ pub struct ModelSpec {
     pub source: String,
     /// The code of the target language.
     pub target: String,
-    /// Where it is loaded from.
+    /// The source of the model.
     pub origin: Origin,
 }
 
-/// Where a model comes from, each time it is loaded.
+/// The source from which a model is loaded and reloaded.
 #[derive(Clone)]
 pub enum Origin {
     /// The folder of a model or of a training run, or the package of a model.
     Folder(PathBuf),
-    /// A function that builds it.
+    /// A function that builds the model.
     Factory(Arc<dyn Fn() -> Result<Engine, String> + Send + Sync>),
 }
 
@@ -71,17 +71,17 @@ impl ModelSpec {
         }
     }
 
-    pub(crate) fn reads(&self, code: &str) -> bool {
+    pub(crate) fn supports_source(&self, code: &str) -> bool {
         self.source == UNKNOWN || self.source.eq_ignore_ascii_case(code)
     }
 
-    pub(crate) fn writes(&self, code: &str) -> bool {
+    pub(crate) fn supports_target(&self, code: &str) -> bool {
         self.target == UNKNOWN || self.target.eq_ignore_ascii_case(code)
     }
 }
 
 impl Origin {
-    /// Loads it; the error is a sentence.
+    /// Loads the model; the error is a sentence.
     pub(super) fn load(&self, compute: Option<Precision>) -> Result<Engine, String> {
         match self {
             Origin::Folder(folder) => {
@@ -91,7 +91,7 @@ impl Origin {
         }
     }
 
-    /// Texts to try the model with: those of its folder or package.
+    /// The example inputs of its folder or package.
     pub(super) fn examples(&self) -> Vec<String> {
         match self {
             Origin::Folder(folder) => examples(folder),
@@ -121,15 +121,16 @@ fn languages_of_name(name: &str) -> Option<(String, String)> {
     (known(source) && known(target)).then(|| (source.to_owned(), target.to_owned()))
 }
 
-/// The languages that an import has found in the model's files.
+/// The languages that an import found in the model's files.
 fn languages_of_model(folder: &Path) -> Option<(String, String)> {
     let languages = ModelFolder::open(folder).ok()?.languages?;
     Some((languages.source, languages.target))
 }
 
-/// The languages in the names of the training files. Only two lines of the recipe matter, which a run writes itself.
+/// The languages in the names of the training files, from the lines `src` and `tgt` of a recipe written by a
+/// run.
 fn languages_of_recipe(folder: &Path) -> Option<(String, String)> {
-    let recipe = String::from_utf8(beside(folder, "recipe.toml").ok()??).ok()?;
+    let recipe = String::from_utf8(read_model_file(folder, "recipe.toml").ok()??).ok()?;
     let side = |key: &str| {
         let value = recipe.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='))?;
         let file = value.split(['"', '\'']).nth(1)?;
@@ -151,12 +152,14 @@ mod tests {
         assert_eq!((spec.source.as_str(), spec.target.as_str()), ("en", "de"));
         let unknown = ModelSpec::named("best-model", folder.path());
         assert_eq!(unknown.source, UNKNOWN);
-        assert!(unknown.reads("fr") && unknown.writes("xx"));
+        assert!(unknown.supports_source("fr") && unknown.supports_target("xx"));
         let recipe = "[data]\nsrc = [\"corpora/train.zh.gz\", \"more.zh\"]\ntgt = \"corpora/train.en.gz\"\n";
         fs::write(folder.path().join("recipe.toml"), recipe).expect("room");
         let guessed = ModelSpec::named("best", folder.path());
         assert_eq!((guessed.source.as_str(), guessed.target.as_str()), ("zh", "en"));
-        assert!(guessed.reads("zh") && guessed.writes("EN") && !guessed.reads("en"));
+        assert!(
+            guessed.supports_source("zh") && guessed.supports_target("EN") && !guessed.supports_source("en")
+        );
         assert!(ModelSpec::parse("folder").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Watching the files of models on disk.
+//! Watches model files and reloads changed models.
 
 use std::collections::HashMap;
 use std::sync::Weak;
@@ -14,14 +14,15 @@ pub(crate) struct Stamps(HashMap<String, Option<Stamp>>);
 type Stamp = [Option<(SystemTime, u64)>; MODEL_FILES.len()];
 
 impl Stamps {
-    /// The current ones. Taken before models are loaded: what is written meanwhile is then seen as a change.
+    /// The current stamps. Taken before models are loaded, so that files written meanwhile count as changed.
     pub(crate) fn of(specs: &[ModelSpec]) -> Stamps {
         Stamps(specs.iter().map(|spec| (spec.name.clone(), stamp(spec))).collect())
     }
 }
 
-/// Reloads models whose files changed, until the server is dropped. A model that is being copied is loaded when it has not
-/// changed between two checks; if the copy was not complete, the old one keeps serving until the next change.
+/// Reloads models whose files changed, until the server is dropped. A model that is being copied is loaded
+/// when it has not changed between two checks; if the copy was incomplete, the old version keeps serving
+/// until the next change.
 pub(crate) async fn watch(models: Weak<Models>, Stamps(mut loaded): Stamps, every: Duration) {
     let mut seen: HashMap<String, Option<Stamp>> = HashMap::new();
     loop {
@@ -51,7 +52,7 @@ fn stamp(spec: &ModelSpec) -> Option<Stamp> {
         Some((metadata.modified().ok()?, metadata.len()))
     };
     if folder.is_file() {
-        // A package has its own stamp in the place of those of its files.
+        // A package has one stamp instead of one per file.
         let package = folder.metadata().ok()?;
         return Some([Some((package.modified().ok()?, package.len())); MODEL_FILES.len()]);
     }
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_of_any_file_is_seen() {
+    fn a_change_of_any_file_is_detected() {
         let folder = tempfile::tempdir().expect("a folder");
         let spec = ModelSpec::named("en-de", folder.path());
         assert_eq!(stamp(&spec), None, "there is no model yet");

@@ -1,4 +1,5 @@
-//! What no type says: the ranges of numbers, the names of models and languages of this server, and what forms cannot send.
+//! Constraints beyond the Rust types: ranges of numbers, names of this server's models and languages, and
+//! forms, which have no null.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,14 +9,14 @@ use serde_json::{Map, Value, json};
 
 use crate::app::AppState;
 use crate::models::{Engine, LoadedModel};
-use crate::routes::fill::MOST_PREDICTIONS;
+use crate::routes::fill::MAX_PREDICTIONS;
 use crate::routes::generate::{TEMPERATURE, TOP_P};
 
 const FORMS: [&str; 2] = ["application/x-www-form-urlencoded", "multipart/form-data"];
 
-/// Adds it to a description.
+/// Adds the constraints to a description.
 pub(super) fn add(description: &mut Value, state: &AppState) {
-    // The schemas of bodies, and those of them that are also forms.
+    // The schemas of bodies, and the subset that may also be sent as forms.
     let (mut bodies, mut forms) = (BTreeSet::new(), BTreeSet::new());
     for operation in operations(description) {
         for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -28,7 +29,7 @@ pub(super) fn add(description: &mut Value, state: &AppState) {
         let contents = operation.pointer_mut("/requestBody/content").and_then(Value::as_object_mut);
         let Some(contents) = contents else { continue };
         for (kind, content) in contents {
-            let Some(name) = referred(&content["schema"]) else { continue };
+            let Some(name) = schema_name(&content["schema"]) else { continue };
             bodies.insert(name.clone());
             if FORMS.contains(&kind.as_str()) {
                 content["schema"] = json!({"$ref": format!("#/components/schemas/{name}Form")});
@@ -37,7 +38,10 @@ pub(super) fn add(description: &mut Value, state: &AppState) {
         }
     }
     let Some(schemas) = description["components"]["schemas"].as_object_mut() else { return };
-    schemas.iter_mut().filter(|(name, _)| !bodies.contains(*name)).for_each(|(_, schema)| loosen(schema));
+    schemas
+        .iter_mut()
+        .filter(|(name, _)| !bodies.contains(*name))
+        .for_each(|(_, schema)| replace_one_of(schema));
     let mut optional: BTreeSet<String> = BTreeSet::new();
     for name in bodies {
         let Some(body) = schemas.get_mut(&name) else { continue };
@@ -50,13 +54,13 @@ pub(super) fn add(description: &mut Value, state: &AppState) {
             schemas.insert(format!("{name}Form"), form);
         }
     }
-    // A body without a field that must be there need not be there.
+    // A body without required fields is optional.
     for operation in operations(description) {
         let Some(body) = operation.get_mut("requestBody") else { continue };
         let mut is_optional = false;
         for content in body["content"].as_object_mut().into_iter().flat_map(Map::values_mut) {
             let schema = &mut content["schema"];
-            if referred(schema).is_some_and(|name| optional.contains(&name)) {
+            if schema_name(schema).is_some_and(|name| optional.contains(&name)) {
                 allow_null(schema);
                 is_optional = true;
             }
@@ -72,16 +76,16 @@ fn operations(description: &mut Value) -> impl Iterator<Item = &mut Value> {
     paths.flat_map(|path| path.as_object_mut().into_iter().flat_map(Map::values_mut))
 }
 
-/// An empty array is one value without texts, and an array for no texts: any of several forms is good.
-fn loosen(schema: &mut Value) {
+/// Replaces `oneOf` by `anyOf`: an empty array matches both an array of texts and one value without texts.
+fn replace_one_of(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            fields.values_mut().for_each(loosen);
+            fields.values_mut().for_each(replace_one_of);
             if let Some(choices) = fields.remove("oneOf") {
                 fields.insert("anyOf".to_owned(), choices);
             }
         }
-        Value::Array(values) => values.iter_mut().for_each(loosen),
+        Value::Array(values) => values.iter_mut().for_each(replace_one_of),
         _ => {}
     }
 }
@@ -103,8 +107,8 @@ fn event(data: Value) -> Value {
     })
 }
 
-/// The name of the schema that a body refers to, also if it may be absent.
-fn referred(schema: &Value) -> Option<String> {
+/// The name of the schema that a body refers to, directly or as an optional body.
+fn schema_name(schema: &Value) -> Option<String> {
     let name = |schema: &Value| {
         let reference = schema["$ref"].as_str()?;
         reference.rsplit('/').next().map(str::to_owned)
@@ -129,7 +133,7 @@ fn bound_body(name: &str, body: &mut Value, state: &AppState) {
     }
 }
 
-/// The least and the greatest value of a number, by the name of its field.
+/// Sets the minimum and maximum of a number, by the name of its field.
 fn bound_number(field: &str, schema: &mut Value, state: &AppState) {
     let kinds = strings(&schema["type"]);
     if kinds.iter().any(|kind| kind == "integer") {
@@ -138,7 +142,7 @@ fn bound_number(field: &str, schema: &mut Value, state: &AppState) {
             "beam" | "n_best" => (1, beam as u64),
             "alternatives" => (0, beam as u64 - 1),
             "tokens" => (1, state.limits.tokens as u64),
-            "top" => (1, MOST_PREDICTIONS as u64),
+            "top" => (1, MAX_PREDICTIONS as u64),
             "top_k" | "no_repeat_ngram" => (1, u64::MAX),
             _ => (0, u64::MAX),
         };
@@ -156,7 +160,7 @@ fn bound_number(field: &str, schema: &mut Value, state: &AppState) {
     }
 }
 
-/// The names that a field may have on this server; `None` for any.
+/// The values that a field may have on this server; `None` for any.
 fn names(body: &str, field: &str, state: &AppState) -> Option<Vec<String>> {
     let task = match body {
         "ClassifyRequest" => Task::Classify,
@@ -169,7 +173,7 @@ fn names(body: &str, field: &str, state: &AppState) -> Option<Vec<String>> {
     let codes = |code: fn(&crate::models::ModelSpec) -> &str, more: &[&str]| {
         let all: BTreeSet<String> =
             specs.iter().map(|spec| code(spec)).chain(more.iter().copied()).map(str::to_owned).collect();
-        // A model of an unknown language takes any code.
+        // A model of an unknown language accepts any code.
         (!specs.is_empty() && !all.contains("und")).then(|| all.into_iter().collect())
     };
     match field {
@@ -183,7 +187,7 @@ fn names(body: &str, field: &str, state: &AppState) -> Option<Vec<String>> {
     }
 }
 
-/// One head or several, by the names that this server knows.
+/// One head or several, limited to the heads of this server's translators.
 fn name_heads(schema: &mut Value, state: &AppState) {
     let head = json!({"type": "string", "enum": heads(state)});
     let several = json!({"type": "array", "items": head});
@@ -192,7 +196,7 @@ fn name_heads(schema: &mut Value, state: &AppState) {
     *schema = json!({"description": description.unwrap_or_default(), "oneOf": [head, several]});
 }
 
-/// The names of the heads that the translators of this server have.
+/// The names of all heads of this server's translators.
 fn heads(state: &AppState) -> BTreeSet<String> {
     let loaded = state.models.with_task(Task::Translate).map(|served| served.current());
     let of_model = |loaded: Arc<LoadedModel>| match &*loaded.engine {
@@ -202,7 +206,7 @@ fn heads(state: &AppState) -> BTreeSet<String> {
     loaded.flat_map(of_model).map(|head| head.to_string()).collect()
 }
 
-/// Null is what is absent.
+/// Allows null, which means an absent field.
 fn allow_null(schema: &mut Value) {
     let kinds = strings(&schema["type"]);
     if !kinds.is_empty() {
@@ -220,7 +224,7 @@ fn allow_null(schema: &mut Value) {
     }
 }
 
-/// The same body as a form, which has no null and no empty array.
+/// The schema of the body as a form, which has neither null nor empty arrays.
 fn form_of(body: &Value) -> Value {
     let mut form = body.clone();
     let Some(fields) = form.get_mut("properties").and_then(Value::as_object_mut) else { return form };

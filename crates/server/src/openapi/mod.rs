@@ -1,4 +1,4 @@
-//! `/openapi.json`: the descriptions of all routes and types, and what holds for every route of this server.
+//! `/openapi.json`: the descriptions of all routes and types, with the errors, keys and limits of all routes.
 
 mod bounds;
 
@@ -19,7 +19,7 @@ use crate::routes::routes;
 use crate::wire::API_KEY;
 
 const SUMMARY: &str = "Translation, classification and text generation by attention models, with every attention weight \
-                       on request. /translate, /detect and /languages have the interface of LibreTranslate; /v1 has \
+                       on request. /translate, /detect and /languages have the API of LibreTranslate; /v1 has \
                        everything. Every error is {\"error\": \"a sentence\"}.";
 
 /// The description of a server with its limits, models and languages, as JSON.
@@ -29,11 +29,11 @@ pub(crate) fn describe(state: &Arc<AppState>) -> String {
     description.info = InfoBuilder::new()
         .title("heedful")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(format!("{SUMMARY}\n\n{}", in_words(limits))))
+        .description(Some(format!("{SUMMARY}\n\n{}", describe_limits(limits))))
         .build();
     let tag = |name: &str, text: &str| TagBuilder::new().name(name).description(Some(text)).build();
     description.tags = Some(vec![
-        tag("LibreTranslate", "The interface of LibreTranslate"),
+        tag("LibreTranslate", "The API of LibreTranslate"),
         tag("v1", "Translation, classification and generation with all details"),
         tag("runs", "Training runs and their records"),
         tag("service", "Health, metrics and this description"),
@@ -45,7 +45,7 @@ pub(crate) fn describe(state: &Arc<AppState>) -> String {
     json.to_string()
 }
 
-fn in_words(limits: &Limits) -> String {
+fn describe_limits(limits: &Limits) -> String {
     format!(
         "The limits of this server: {} bytes, {} characters and {} sentences a request; beam and n_best up to {}, \
          alternatives up to {}; {} generated tokens; {} sentences in the queue of each model; {} s for a response; {} s for a client to \
@@ -64,7 +64,7 @@ fn in_words(limits: &Limits) -> String {
     )
 }
 
-/// Errors are shared by all routes, so no route registers their schema.
+/// The error schema is shared by all routes, so no route registers it.
 fn describe_errors(description: &mut OpenApi) {
     let components = description.components.get_or_insert_default();
     components.schemas.insert(ErrorBody::name().into_owned(), ErrorBody::schema());
@@ -115,7 +115,7 @@ fn body_schemas(operation: &Operation) -> Vec<String> {
 fn schema_name(schema: &RefOr<Schema>) -> Option<String> {
     match schema {
         RefOr::Ref(reference) => reference.ref_location.rsplit('/').next().map(str::to_owned),
-        // A body that may be absent.
+        // An optional body.
         RefOr::T(Schema::OneOf(choices)) => choices.items.iter().find_map(schema_name),
         RefOr::T(_) => None,
     }

@@ -44,7 +44,7 @@ pub(crate) struct ClassifyResponse {
     model: String,
     /// One for each text; null for a blank text.
     results: Vec<Option<Classification>>,
-    /// Where the time went.
+    /// The time spent in each stage.
     timings: Timings,
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn classify(
     let mut job = target.submit(inputs, state.search.clone(), (detail, Delivery::Complete))?;
     let mut outcomes = job.outcomes().await?.into_iter();
     let Engine::Classifier(classifier) = &*target.loaded.engine else {
-        return Err(ApiError::bad_request(format!("`model`: {} is no classifier", target.name())));
+        return Err(ApiError::bad_request(format!("`model`: {} is not a classifier", target.name())));
     };
     let result = |has_tokens: bool| match has_tokens.then(|| outcomes.next()).flatten() {
         Some(Outcome::Classified(classified, explanation)) => {

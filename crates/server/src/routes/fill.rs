@@ -1,4 +1,4 @@
-//! `POST /v1/fill`: what may have stood in the gaps of texts.
+//! `POST /v1/fill`: predictions for masked tokens.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ pub(crate) struct FillRequest {
     raw_scores: bool,
 }
 
-/// The most predictions for a gap, and their default.
-pub(crate) const MOST_PREDICTIONS: usize = 100;
+/// The maximum and the default number of predictions for a gap.
+pub(crate) const MAX_PREDICTIONS: usize = 100;
 const PREDICTIONS: usize = 5;
 
 /// The texts without gaps.
@@ -50,7 +50,7 @@ pub(crate) struct FillResponse {
     model: String,
     /// One for each text.
     results: Vec<FilledText>,
-    /// Where the time went.
+    /// The time spent in each stage.
     timings: Timings,
 }
 
@@ -89,15 +89,15 @@ pub(crate) async fn fill(
     Body(fields): Body<FillRequest>,
 ) -> Result<Json<FillResponse>, ApiError> {
     let n_best = fields.top.unwrap_or(PREDICTIONS);
-    if n_best == 0 || n_best > MOST_PREDICTIONS {
+    if n_best == 0 || n_best > MAX_PREDICTIONS {
         return Err(ApiError::bad_request(format!(
-            "`top` must be a whole number from 1 to {MOST_PREDICTIONS}"
+            "`top` must be a whole number from 1 to {MAX_PREDICTIONS}"
         )));
     }
     let detail = fields.attention.detail(fields.raw_scores, None)?;
     let target = by_name(&state, fields.model.as_deref(), Task::Masked)?;
     let inputs = target.texts(&fields.text).await?;
-    if let Some(index) = inputs.iter().position(|input| !target.loaded.engine.masks(&input.tokens)) {
+    if let Some(index) = inputs.iter().position(|input| !target.loaded.engine.contains_mask(&input.tokens)) {
         let number = index + 1;
         return Err(ApiError::bad_request(format!(
             "`text`: text {number} has no <mask>: write one for each token to predict"

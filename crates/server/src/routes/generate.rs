@@ -1,4 +1,4 @@
-//! `POST /v1/generate`: a language model continues a prompt, at once or as a stream.
+//! `POST /v1/generate`: a language model continues a prompt, as one response or as a stream.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use utoipa::ToSchema;
 use super::pending_job::{JobUpdate, PendingJob, Timings};
 use super::sse;
 use super::target::by_name;
-use super::translate::most_alternatives;
+use super::translate::max_alternatives;
 use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
-use crate::inference::{Delivery, Input, Outcome, Written};
+use crate::inference::{Delivery, DetailedOutput, Input, Outcome};
 use crate::keys::Cost;
 use crate::models::Engine;
 use crate::wire::{
@@ -34,14 +34,14 @@ pub(crate) struct GenerateRequest {
     prompt: String,
     /// A name from /v1/models; the first language model by default.
     model: Option<String>,
-    /// The most tokens to generate.
+    /// The maximum number of tokens to generate.
     #[schema(default = 100)]
     tokens: Option<usize>,
-    /// How many outputs.
+    /// The number of outputs.
     #[serde(default = "one")]
     #[schema(default = 1)]
     n_best: usize,
-    /// Of the sampling; 0 takes the most probable token each time.
+    /// The temperature of sampling; 0 takes the most probable token each time.
     #[serde(default = "unit")]
     #[schema(default = 1.0)]
     temperature: f64,
@@ -53,9 +53,9 @@ pub(crate) struct GenerateRequest {
     #[serde(default = "seed")]
     #[schema(default = 1)]
     seed: u64,
-    /// Beam search instead of sampling, with so many hypotheses.
+    /// Beam search instead of sampling, with this many hypotheses.
     beam: Option<usize>,
-    /// No sequence of so many tokens occurs twice.
+    /// No sequence of this many tokens occurs twice.
     no_repeat_ngram: Option<usize>,
     /// The form of the attention weights; with one, each result has an explanation.
     #[serde(default)]
@@ -65,7 +65,7 @@ pub(crate) struct GenerateRequest {
     #[serde(default)]
     #[schema(default = false)]
     raw_scores: bool,
-    /// List the tokens of each output, with so many tokens that were most probable in the place of each.
+    /// List the tokens of each output, with this many of the most probable tokens at each position.
     alternatives: Option<usize>,
     /// Send server-sent events: partial, then done, or error.
     #[serde(default)]
@@ -85,12 +85,12 @@ fn seed() -> u64 {
     1
 }
 
-/// Temperatures of a request, from greedy to all tokens being as probable.
+/// The range of temperatures, from greedy to almost uniform.
 pub(crate) const TEMPERATURE: (f64, f64) = (0.0, 1000.0);
-/// Sums of probabilities: far below the probability of any token that is the most probable one.
+/// The range of `top_p`; the minimum is far below the probability of any most probable token.
 pub(crate) const TOP_P: (f64, f64) = (1e-6, 1.0);
 
-fn within(name: &str, number: f64, (least, most): (f64, f64)) -> Result<(), ApiError> {
+fn check_range(name: &str, number: f64, (least, most): (f64, f64)) -> Result<(), ApiError> {
     if number < least || number > most {
         return Err(ApiError::bad_request(format!("`{name}` must be a number from {least} to {most}")));
     }
@@ -100,14 +100,14 @@ fn within(name: &str, number: f64, (least, most): (f64, f64)) -> Result<(), ApiE
 /// The default of `tokens`.
 const TOKENS: usize = 100;
 
-/// The texts that were generated.
+/// The generated texts.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct GenerateResponse {
     /// The model that generated.
     model: String,
     /// The outputs, best first.
     results: Vec<GeneratedText>,
-    /// Where the time went.
+    /// The time spent in each stage.
     timings: Timings,
 }
 
@@ -120,13 +120,13 @@ struct GeneratedText {
     score: f64,
     /// The sum over the generated tokens.
     log_probability: f64,
-    /// How many tokens were generated.
+    /// The number of generated tokens.
     tokens: usize,
-    /// Probabilities and attention weights of the whole text, prompt included, if `attention` asks for them.
+    /// Probabilities and attention weights of the whole text, prompt included, if `attention` requests them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ExplanationSchema>, nullable = false)]
     explanation: Option<Explanation>,
-    /// The tokens that were generated, if `alternatives` asks for them.
+    /// The generated tokens, if `alternatives` requests them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<TokenSchema>>, nullable = false)]
     pieces: Option<Vec<ExplainedToken>>,
@@ -168,18 +168,18 @@ pub(crate) async fn generate(
     let most = state.limits.tokens;
     let tokens = fields.tokens.map_or(Ok(TOKENS.min(most)), |tokens| at_most("tokens", tokens, most))?;
     let options = search_options(&state, &fields)?;
-    let most = most_alternatives(&state);
+    let most = max_alternatives(&state);
     let alternatives = fields.alternatives.map(|count| at_most("alternatives", count, most)).transpose()?;
     let detail = fields.attention.detail(fields.raw_scores, alternatives)?;
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
     let target = by_name(&state, fields.model.as_deref(), Task::Language)?;
     let Engine::Generator(generator) = &*target.loaded.engine else {
-        return Err(ApiError::bad_request(format!("`model`: {} generates no text", target.name())));
+        return Err(ApiError::bad_request(format!("`model`: {} is not a language model", target.name())));
     };
     let (engine, text, bytes) = (target.loaded.engine.clone(), fields.prompt.clone(), fields.prompt.len());
-    let read = target.off_thread(bytes, move || engine.read(&text)).await?;
+    let encoded = target.off_thread(bytes, move || engine.encode(&text)).await?;
     let tokens_of_prompt =
-        read.map_err(|error| ApiError::too_large(format!("`prompt`: {error}: make it shorter")))?;
+        encoded.map_err(|error| ApiError::too_large(format!("`prompt`: {error}: make it shorter")))?;
     // Without `<bos>`.
     let options = generator
         .options(tokens_of_prompt.len() - 1, tokens, &options)
@@ -206,7 +206,7 @@ impl Fields for GenerateRequest {
     }
 }
 
-/// As in `heedful generate`: sampled, unless a beam or temperature 0 is asked for.
+/// As in `heedful generate`: sampling, unless a beam or temperature 0 is requested.
 fn search_options(state: &AppState, fields: &GenerateRequest) -> Result<SearchOptions, ApiError> {
     let most = state.limits.beam;
     let beam = fields.beam.map(|beam| at_most("beam", beam, most)).transpose()?;
@@ -219,8 +219,8 @@ fn search_options(state: &AppState, fields: &GenerateRequest) -> Result<SearchOp
     if fields.top_k == Some(0) {
         return Err(ApiError::bad_request("`top_k` must be a whole number, 1 or more"));
     }
-    within("temperature", fields.temperature, TEMPERATURE)?;
-    within("top_p", fields.top_p.unwrap_or(1.0), TOP_P)?;
+    check_range("temperature", fields.temperature, TEMPERATURE)?;
+    check_range("top_p", fields.top_p.unwrap_or(1.0), TOP_P)?;
     let is_sampled = beam.is_none() && sampling.temperature != 0.0;
     let options = SearchOptions {
         beam: beam.unwrap_or(1),
@@ -237,22 +237,23 @@ fn search_options(state: &AppState, fields: &GenerateRequest) -> Result<SearchOp
 
 impl GenerateResponse {
     fn new(model: String, outcome: Option<Outcome>, job: &PendingJob) -> GenerateResponse {
-        let texts: Vec<Written> = match outcome {
+        let texts: Vec<DetailedOutput> = match outcome {
             Some(Outcome::Generated(outputs)) => outputs
                 .into_iter()
-                .map(|output| Written { output, explanation: None, pieces: None })
+                .map(|output| DetailedOutput { output, explanation: None, pieces: None })
                 .collect(),
-            Some(Outcome::Written(texts)) => texts,
+            Some(Outcome::Detailed(texts)) => texts,
             _ => Vec::new(),
         };
-        let result = |Written { output: Output { text, hypothesis }, explanation, pieces }| GeneratedText {
-            text,
-            score: hypothesis.score,
-            log_probability: hypothesis.log_probability,
-            tokens: hypothesis.tokens.len(),
-            explanation,
-            pieces,
-        };
+        let result =
+            |DetailedOutput { output: Output { text, hypothesis }, explanation, pieces }| GeneratedText {
+                text,
+                score: hypothesis.score,
+                log_probability: hypothesis.log_probability,
+                tokens: hypothesis.tokens.len(),
+                explanation,
+                pieces,
+            };
         GenerateResponse { model, results: texts.into_iter().map(result).collect(), timings: job.timings() }
     }
 }

@@ -1,11 +1,11 @@
-//! `/health`: whether the server is alive, and whether it wants requests.
+//! `/health`: liveness and readiness.
 //!
 //! ```text
 //!             live   ready
-//! loading     200    503     models are being read
+//! loading     200    503     models are being loaded
 //! ready       200    200
-//! stuck       503    503     a worker makes no progress: only a restart ends that
-//! draining    200    503     SIGTERM came: requests are answered, and others should take the next ones
+//! stuck       503    503     a worker makes no progress: only a restart helps
+//! draining    200    503     after SIGTERM: requests are answered, but new ones should go to other servers
 //! ```
 
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::app::{AppState, Phase, SharedState};
 use crate::models::ServedModel;
 use crate::wire::Json;
 
-/// Whether the server is alive, or wants requests.
+/// The liveness or readiness of the server.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `ok` or `ready` if it is well; `loading`, `stuck` or `draining`.
+    /// `ok` or `ready` if it is healthy; else `loading`, `stuck` or `draining`.
     #[schema(example = "ok")]
     status: &'static str,
-    /// What is wrong, as a sentence.
+    /// The fault, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -35,19 +35,19 @@ pub(crate) struct Health {
 #[utoipa::path(
     get, path = "/health", tag = "service",
     responses(
-        (status = 200, description = "It is", body = Health),
+        (status = 200, description = "It is alive", body = Health),
         (status = 503, description = "A worker makes no progress", body = Health),
     )
 )]
 pub(crate) async fn health(State(state): State<Arc<AppState>>) -> Health {
-    Health::of_life(state.models.stuck())
+    Health::liveness(state.models.stuck())
 }
 
-/// Whether the server is alive: if not, restart it
+/// Whether the server is alive; if not, restart it
 #[utoipa::path(
     get, path = "/health/live", tag = "service",
     responses(
-        (status = 200, description = "It is", body = Health),
+        (status = 200, description = "It is alive", body = Health),
         (status = 503, description = "A worker makes no progress", body = Health),
     )
 )]
@@ -59,29 +59,29 @@ pub(crate) async fn live(state: State<Arc<AppState>>) -> Health {
 #[utoipa::path(
     get, path = "/health/ready", tag = "service",
     responses(
-        (status = 200, description = "They should", body = Health),
+        (status = 200, description = "The server is ready", body = Health),
         (status = 503, description = "Loading, draining, or a worker makes no progress", body = Health),
     )
 )]
 pub(crate) async fn ready(State(state): State<Arc<AppState>>) -> Health {
-    Health::of_readiness(&state)
+    Health::readiness(&state)
 }
 
 impl Health {
-    /// That of a server with this sentence about a worker that is stuck.
-    pub(crate) fn of_life(stuck: Option<String>) -> Health {
+    /// Liveness, given a sentence about a stuck worker if there is one.
+    pub(crate) fn liveness(stuck: Option<String>) -> Health {
         Health { status: if stuck.is_none() { "ok" } else { "stuck" }, error: stuck }
     }
 
-    pub(crate) fn of_readiness(state: &AppState) -> Health {
+    pub(crate) fn readiness(state: &AppState) -> Health {
         match state.models.served.iter().find_map(ServedModel::stuck) {
-            Some(stuck) if state.shared.phase() == Phase::Ready => Health::of_life(Some(stuck)),
-            _ => Health::of_phase(&state.shared),
+            Some(stuck) if state.shared.phase() == Phase::Ready => Health::liveness(Some(stuck)),
+            _ => Health::from_phase(&state.shared),
         }
     }
 
-    /// Readiness, as long as there are no models.
-    pub(crate) fn of_phase(shared: &SharedState) -> Health {
+    /// Readiness by the phase of the server alone.
+    pub(crate) fn from_phase(shared: &SharedState) -> Health {
         let (status, error) = match shared.phase() {
             Phase::Loading => ("loading", Some("the models are being loaded")),
             Phase::Ready => ("ready", None),
@@ -90,18 +90,18 @@ impl Health {
         Health { status, error: error.map(str::to_owned) }
     }
 
-    pub(crate) fn is_good(&self) -> bool {
+    pub(crate) fn is_healthy(&self) -> bool {
         self.error.is_none()
     }
 }
 
 impl IntoResponse for Health {
     fn into_response(self) -> Response {
-        answer(self.is_good(), Json(self))
+        answer(self.is_healthy(), Json(self))
     }
 }
 
-/// 200, or 503 with the advice to ask again in a second.
+/// 200, or 503 with `Retry-After: 1`.
 fn answer(is_ready: bool, body: impl IntoResponse) -> Response {
     let mut response = body.into_response();
     if !is_ready {

@@ -1,5 +1,6 @@
-//! The routes, one file for each group. A route is a handler with its description (`#[utoipa::path]`) and its types; a new
-//! one needs its file, a `mod` line and a line in [`routes()`], and the test that pins the list of routes.
+//! The routes, one file for each group. A route is a handler with its description (`#[utoipa::path]`) and its
+//! types. A new route needs a file, a `mod` line, a line in [`routes()`] and an entry in the test that lists
+//! all routes.
 
 pub(crate) mod libretranslate;
 
@@ -26,15 +27,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::AppState;
-use crate::wire::with_key;
+use crate::wire::require_key;
 
 /// All routes with their descriptions.
 pub(crate) fn routes(state: &Arc<AppState>) -> OpenApiRouter<Arc<AppState>> {
-    let keyed = bodyless().route_layer(from_fn_with_state(state.clone(), with_key));
+    let keyed = without_bodies().route_layer(from_fn_with_state(state.clone(), require_key));
     with_bodies().merge(keyed).merge(open())
 }
 
-/// Routes whose bodies have fields, which can only be read past the key ([`crate::wire::Body`]).
+/// Routes with a body, whose extractor checks the key ([`crate::wire::Body`]).
 fn with_bodies() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(libretranslate::translation::translate))
@@ -48,7 +49,7 @@ fn with_bodies() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Routes without a body that need a key.
-fn bodyless() -> OpenApiRouter<Arc<AppState>> {
+fn without_bodies() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(models::models))
         .routes(routes!(runs::runs))

@@ -14,7 +14,7 @@ use crate::keys::Cost;
 use crate::models::{Engine, ServedModel};
 use crate::wire::{Body, Fields, Json, KeyErrors, RequestErrors};
 
-/// A model that is served.
+/// A served model.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ModelInfo {
     /// The name that requests use.
@@ -26,18 +26,18 @@ pub(crate) struct ModelInfo {
     /// The code of the target language of a translator; und if it is unknown.
     #[schema(required)]
     target: Option<String>,
-    /// Which route it answers: /v1/translate, /v1/classify, /v1/generate or /v1/fill.
+    /// The task, which selects the route: /v1/translate, /v1/classify, /v1/generate or /v1/fill.
     task: ServedTask,
     /// The family of its layers; null if it does not come from a folder.
     #[schema(required, example = "transformer")]
     family: Option<String>,
     /// The number of its parameters.
     parameters: usize,
-    /// A few texts to try it with, from its training run.
+    /// A few example inputs from its training run.
     examples: Vec<String>,
 }
 
-/// What a model does.
+/// The task of a model.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum ServedTask {
@@ -85,7 +85,7 @@ pub(crate) struct ReloadRequest {
     model: Option<String>,
 }
 
-/// The models that were reloaded.
+/// The reloaded models.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ReloadResponse {
     /// Their names.
@@ -99,7 +99,7 @@ pub(crate) struct ReloadResponse {
     post, path = "/v1/reload", tag = "v1",
     request_body = Option<ReloadRequest>,
     responses(
-        (status = 200, description = "All were loaded", body = ReloadResponse),
+        (status = 200, description = "All models were loaded", body = ReloadResponse),
         RequestErrors,
         (status = 404, description = "There is no such model", body = crate::error::ErrorBody),
         (status = 500, description = "A model cannot be loaded", body = crate::error::ErrorBody),

@@ -1,7 +1,7 @@
-//! A handler's end of a job: the events of the worker, until all inputs are done or nothing more is to be expected.
+//! A handler's end of a job: the events of the worker, until all inputs are done or waiting is pointless.
 //!
 //! ```text
-//! 504   the time of the request is over (`--timeout`)
+//! 504   the request timed out (`--timeout`)
 //! 503   the worker is stuck (`--worker-timeout`), or the model was replaced and its grace period is over
 //! ```
 
@@ -18,18 +18,18 @@ use super::target::Target;
 use crate::error::ApiError;
 use crate::inference::{Job, JobError, JobEvent, Lane, Outcome, Queue, Refused};
 
-/// A job that was accepted. Dropped, the job is cancelled.
+/// An accepted job, which is cancelled when this is dropped.
 pub(super) struct PendingJob {
     events: mpsc::Receiver<JobEvent>,
     inputs: usize,
     done: usize,
     submitted: Instant,
     started: Option<Instant>,
-    patience: Patience,
+    wait_limits: WaitLimits,
 }
 
-/// How long a job is waited for.
-struct Patience {
+/// The limits of waiting for a job.
+struct WaitLimits {
     model: String,
     queue: Arc<Queue>,
     lane: Lane,
@@ -38,16 +38,16 @@ struct Patience {
     retirement: watch::Receiver<Option<Instant>>,
 }
 
-/// What a handler receives about a job.
+/// An update about a job, as a handler receives it.
 pub(super) enum JobUpdate {
     Partial { input: usize, text: String },
     Done { input: usize, outcome: Outcome },
 }
 
-/// Where the time went, in milliseconds.
+/// The time spent in each stage, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub(super) struct Timings {
-    /// From the request to the first sentence that was started.
+    /// From the request to the start of the first sentence.
     queue_ms: f64,
     /// From there to the response.
     compute_ms: f64,
@@ -68,7 +68,7 @@ impl PendingJob {
             }
         })?;
         let timeout = target.state.limits.timeout;
-        let patience = Patience {
+        let wait_limits = WaitLimits {
             model,
             queue: queue.0.clone(),
             lane: accepted.lane,
@@ -76,7 +76,7 @@ impl PendingJob {
             deadline: submitted + timeout,
             retirement: queue.workers.retirement(),
         };
-        Ok(PendingJob { events: accepted.events, inputs, done: 0, submitted, started: None, patience })
+        Ok(PendingJob { events: accepted.events, inputs, done: 0, submitted, started: None, wait_limits })
     }
 
     /// The next update; `None` when all inputs are done.
@@ -85,10 +85,10 @@ impl PendingJob {
             return Ok(None);
         }
         let event = tokio::select! {
-            // What has arrived counts.
+            // An event that has arrived takes precedence over an expired limit.
             biased;
             event = self.events.recv() => event,
-            error = self.patience.end() => return Err(error),
+            error = self.wait_limits.exceeded() => return Err(error),
         };
         match event {
             Some(JobEvent::Partial { input, text }) => Ok(Some(JobUpdate::Partial { input, text })),
@@ -125,9 +125,9 @@ impl PendingJob {
     }
 }
 
-impl Patience {
-    /// Waits until there is no use in waiting for the job, and says why.
-    async fn end(&mut self) -> ApiError {
+impl WaitLimits {
+    /// Waits until a limit is exceeded and returns its error.
+    async fn exceeded(&mut self) -> ApiError {
         let workers = &self.queue.workers;
         loop {
             let (now, retired_at) = (Instant::now(), *self.retirement.borrow_and_update());
@@ -140,7 +140,7 @@ impl Patience {
             if self.deadline <= now {
                 return ApiError::deadline_exceeded(self.timeout.as_secs());
             }
-            // A worker that has nothing to do at the moment can be stuck that much later at the earliest.
+            // An idle worker can be stuck after one timeout at the earliest.
             let stuck_at = workers.stuck_at(self.lane).unwrap_or(now + workers.timeout());
             let next = retired_at.into_iter().fold(self.deadline.min(stuck_at), Instant::min);
             tokio::select! {

@@ -1,4 +1,4 @@
-//! Training runs, for the page that shows them while they are trained.
+//! Training runs, for the page that shows them during training.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const HEADS: &str = "heads.html";
 /// A report contains its styles and pictures, and no script.
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
 
-/// Which records of a run.
+/// The selection of a run's records.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RecordsQuery {
@@ -44,23 +44,23 @@ pub(crate) async fn runs(State(state): State<Arc<AppState>>) -> Json<Vec<String>
     Json(folders(&state).into_iter().map(|(name, _)| name).collect())
 }
 
-/// How long a run is to be, whether it has ended, and what else there is about it.
+/// The planned length of a run, whether it has ended, and its further pages.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunPlan {
-    /// The number of its steps; null if it has only a time, or no recipe.
+    /// The number of steps; null if the run is limited by time only, or has no recipe.
     #[schema(required)]
     steps: Option<u64>,
-    /// The seconds of the whole run, if they are limited.
+    /// The time limit of the run in seconds, if it has one.
     #[schema(required)]
     seconds: Option<u64>,
-    /// Whether /v1/runs/{name}/heads has a page.
+    /// Whether /v1/runs/{name}/heads exists.
     heads: bool,
-    /// Why the run ended; null while it goes on.
+    /// Why the run ended; null while it continues.
     #[schema(required)]
     ending: Option<String>,
 }
 
-/// How long a run is to be
+/// The planned length of a run
 #[utoipa::path(
     get, path = "/v1/runs/{name}/plan", tag = "runs",
     params(("name" = String, Path, description = "A name from /v1/runs")),
@@ -73,7 +73,7 @@ pub(crate) async fn run_plan(
     let folder = find(&state, &name)?;
     let mut overrides = Overrides::new();
     overrides.written_by(Author::Program);
-    // A folder without a recipe, or with one of another version, has no plan that could be told.
+    // A folder without a recipe, or with one of another version, has no plan.
     let recipe = overrides.file(&folder.join("recipe.toml")).ok().and_then(|()| resolve(overrides).ok());
     Ok(Json(RunPlan {
         steps: recipe.as_ref().and_then(|recipe| recipe.training.steps),
@@ -83,7 +83,7 @@ pub(crate) async fn run_plan(
     }))
 }
 
-/// What the last line of the log says of the end; one that was killed says nothing.
+/// The reason in the last line of the log; `None` for a run that continues or was killed.
 fn ending(folder: &Path) -> Option<String> {
     let records = records_after(&folder.join(METRICS), 0).ok()?;
     records.last()?.get(ENDING)?.as_str().map(str::to_owned)
@@ -95,7 +95,7 @@ fn ending(folder: &Path) -> Option<String> {
     params(("name" = String, Path, description = "A name from /v1/runs"), RecordsQuery),
     responses(
         (status = 200, description = "The records", body = Vec<Object>),
-        (status = 400, description = "`after` is no number", body = ErrorBody),
+        (status = 400, description = "`after` is not a number", body = ErrorBody),
         RunErrors,
     )
 )]
@@ -113,7 +113,7 @@ pub(crate) async fn run_metrics(
     params(("name" = String, Path, description = "A name from /v1/runs"), RecordsQuery),
     responses(
         (status = 200, description = "The records", body = Vec<Object>),
-        (status = 400, description = "`after` is no number", body = ErrorBody),
+        (status = 400, description = "`after` is not a number", body = ErrorBody),
         RunErrors,
     )
 )]
@@ -149,7 +149,7 @@ pub(crate) async fn run_report(
     page(&find(&state, &name)?.join(REPORT), missing)
 }
 
-/// What the heads of a model do over a corpus
+/// The behaviour of a model's heads over a corpus
 ///
 /// The page that `heedful explain heads RUN … -o RUN/heads.html` writes.
 #[utoipa::path(
@@ -174,15 +174,15 @@ fn page(path: &Path, missing: String) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// Only names from the list lead to folders, so no path of a client is ever opened.
+/// Names are looked up in the list of folders, so no path from a client is ever opened.
 fn find(state: &AppState, name: &str) -> Result<PathBuf, ApiError> {
     let found = folders(state).into_iter().find(|(known, _)| known == name);
     let unknown = || ApiError::not_found(format!("there is no run `{name}`; /v1/runs lists all runs"));
     found.map(|(_, folder)| folder).ok_or_else(unknown)
 }
 
-/// The run of [`crate::ServerOptions::run`], the runs below the folder, and the models that are runs themselves; of one name
-/// the first.
+/// The run of [`crate::ServerOptions::run`], the runs below the folder, and the models that are runs
+/// themselves. The first of equal names wins.
 fn folders(state: &AppState) -> Vec<(String, PathBuf)> {
     let mut runs: Vec<(String, PathBuf)> = state.run.iter().cloned().collect();
     let below = state.runs.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();

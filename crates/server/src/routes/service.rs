@@ -29,18 +29,18 @@ pub(crate) fn counters(state: &AppState) -> Response {
         ModelReading {
             name: served.spec.name.clone(),
             metrics: served.metrics.clone(),
-            waiting: queues[0].waiting(),
+            waiting: queues[0].depth(),
             versions: queues.len(),
             stuck: queues.iter().map(|queue| queue.workers.stuck(now).len()).sum(),
         }
     };
     let models: Vec<ModelReading> = state.models.served.iter().map(reading).collect();
-    page_of(&state.shared, &Health::of_readiness(state), &models)
+    metrics_page(&state.shared, &Health::readiness(state), &models)
 }
 
-/// The counters of a server with these models.
-pub(crate) fn page_of(shared: &SharedState, readiness: &Health, models: &[ModelReading]) -> Response {
-    let text = shared.metrics.render(readiness.is_good(), models);
+/// The metrics page of a server with these models.
+pub(crate) fn metrics_page(shared: &SharedState, readiness: &Health, models: &[ModelReading]) -> Response {
+    let text = shared.metrics.render(readiness.is_healthy(), models);
     with_type(Body::from(text), "text/plain; version=0.0.4; charset=utf-8")
 }
 

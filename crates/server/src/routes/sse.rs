@@ -1,4 +1,4 @@
-//! Server-sent events: a response in pieces.
+//! Server-sent events: a streamed response.
 
 use std::convert::Infallible;
 
@@ -19,21 +19,21 @@ pub(super) fn event(name: &str, data: &impl Serialize) -> String {
     }
 }
 
-/// The events of a job as a response. `word` makes an event of each update, and of the end of the job (`None`). The
-/// stream ends with the end of the job, with an error, or when there is no event.
+/// The events of a job as a response. `to_event` turns each update, and the end of the job (`None`), into an
+/// event. The stream ends with the job, with an error, or when `to_event` returns `None`.
 pub(super) fn response(
     job: PendingJob,
-    word: impl FnMut(&PendingJob, Option<JobUpdate>) -> Option<String> + Send + 'static,
+    to_event: impl FnMut(&PendingJob, Option<JobUpdate>) -> Option<String> + Send + 'static,
 ) -> Response {
-    let events = unfold(Some((job, word)), |state| async {
-        let (mut job, mut word) = state?;
+    let events = unfold(Some((job, to_event)), |state| async {
+        let (mut job, mut to_event) = state?;
         let update = job.next().await;
         let is_last = !matches!(update, Ok(Some(_)));
         let text = match update {
-            Ok(update) => word(&job, update)?,
+            Ok(update) => to_event(&job, update)?,
             Err(error) => event("error", &error.into_body()),
         };
-        Some((Ok::<_, Infallible>(text), (!is_last).then_some((job, word))))
+        Some((Ok::<_, Infallible>(text), (!is_last).then_some((job, to_event))))
     });
     let mut response = with_type(Body::from_stream(events), "text/event-stream");
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

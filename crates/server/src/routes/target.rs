@@ -1,4 +1,4 @@
-//! Which model a request is for, and the texts of the request as its inputs: sentences as tokens.
+//! The model of a request, and the texts of the request as tokenized inputs.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::models::{Engine, LoadedModel, ServedModel};
 use crate::text::{Format, Layout};
 use crate::wire::Texts;
 
-/// The model that a request is for, in the version that is loaded when the request comes.
+/// The model of a request, in the version that is loaded when the request arrives.
 pub(super) struct Target<'s> {
     pub(super) state: &'s AppState,
     pub(super) served: &'s ServedModel,
@@ -50,13 +50,13 @@ impl<'r> Languages<'r> {
     pub(super) fn fit(&self, served: &ServedModel) -> bool {
         let source = match self.source {
             Source::Any | Source::Auto => true,
-            Source::Code(code) => served.spec.reads(code),
+            Source::Code(code) => served.spec.supports_source(code),
         };
-        source && self.target.is_none_or(|target| served.spec.writes(target))
+        source && self.target.is_none_or(|target| served.spec.supports_target(target))
     }
 }
 
-/// A translator for these languages, and the source language if it had to be detected from the texts.
+/// A translator for these languages, and the source language if it was detected from the texts.
 pub(super) fn by_languages<'s>(
     state: &'s AppState,
     languages: &Languages<'_>,
@@ -83,13 +83,13 @@ pub(super) fn by_languages<'s>(
     let sample: String = texts.join("\n").chars().take(2000).collect();
     let detected = detect_among(&sample, &codes);
     let reads = |served: &&&ServedModel| {
-        detected.as_ref().is_some_and(|detected| served.spec.reads(&detected.language))
+        detected.as_ref().is_some_and(|detected| served.spec.supports_source(&detected.language))
     };
     let selected = candidates.iter().find(reads).map_or(first, |selected| *selected);
     Ok((Target::new(state, selected), detected))
 }
 
-/// A model by its name, which must be one for the task; without a name the first for the task.
+/// The model of a name, which must fit the task; without a name the first model of the task.
 pub(super) fn by_name<'s>(
     state: &'s AppState,
     name: Option<&str>,
@@ -97,7 +97,10 @@ pub(super) fn by_name<'s>(
 ) -> Result<Target<'s>, ApiError> {
     let Some(name) = name else {
         let none = || {
-            ApiError::not_found(format!("this server has no model for this; start it with {}", task.model()))
+            ApiError::not_found(format!(
+                "this server has no model for this task; start it with {}",
+                task.model()
+            ))
         };
         let first = state.models.with_task(task).next().ok_or_else(none)?;
         return Ok(Target::new(state, first));
@@ -115,8 +118,9 @@ pub(super) fn unknown(name: &str) -> ApiError {
     ApiError::not_found(format!("there is no model `{name}`; /v1/models lists all models"))
 }
 
-/// Up to so many bytes are tokenized on the thread of the request: handing them to another would take as long.
-const SMALL: usize = 4_000;
+/// Texts up to this size are tokenized on the thread of the request: spawning a blocking task would take as
+/// long.
+const MAX_BYTES_ON_THREAD: usize = 4_000;
 
 impl<'s> Target<'s> {
     fn new(state: &'s AppState, served: &'s ServedModel) -> Target<'s> {
@@ -138,7 +142,8 @@ impl<'s> Target<'s> {
         PendingJob::submit(self, Job { inputs, options: Arc::new(options), detail, delivery })
     }
 
-    /// Splits texts into sentences and tokenizes them: a layout for each text, and the sentences one after the other.
+    /// Splits texts into sentences and tokenizes them: returns a layout for each text, and all sentences in
+    /// order.
     pub(super) async fn sentences(
         &self,
         texts: &Texts,
@@ -160,7 +165,7 @@ impl<'s> Target<'s> {
         .await
     }
 
-    /// Tokenizes texts as they are.
+    /// Tokenizes texts without splitting them.
     pub(super) async fn texts(&self, texts: &Texts) -> Result<Vec<Input>, ApiError> {
         let (given, most) = (texts.all().to_vec(), self.state.limits.sentences);
         if given.len() > most {
@@ -179,14 +184,14 @@ impl<'s> Target<'s> {
         self.off_thread(bytes, move || work(&engine)).await?
     }
 
-    /// Runs work that grows with the text where it does not block other requests; 504 if it takes longer than a request
-    /// may.
+    /// Runs work on large texts on a blocking thread, so that it does not delay other requests; 504 after the
+    /// timeout of a request.
     pub(super) async fn off_thread<T: Send + 'static>(
         &self,
         bytes: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        if bytes <= SMALL {
+        if bytes <= MAX_BYTES_ON_THREAD {
             return Ok(work());
         }
         let timeout = self.state.limits.timeout;
@@ -198,13 +203,13 @@ impl<'s> Target<'s> {
 
 fn inputs(engine: &Engine, what: &str, texts: impl Iterator<Item = String>) -> Result<Vec<Input>, ApiError> {
     let input = |(index, text): (usize, String)| {
-        let tokens = engine.read(&text).map_err(|error| too_long(what, index, error))?;
+        let tokens = engine.encode(&text).map_err(|error| too_long(what, index, error))?;
         Ok(Input { tokens, text, prefix: Vec::new() })
     };
     texts.enumerate().map(input).collect()
 }
 
-/// 413: one of the texts has more tokens than the model reads.
+/// 413: one of the texts has more tokens than the model supports.
 pub(super) fn too_long(what: &str, index: usize, error: TooLong) -> ApiError {
     ApiError::too_large(format!("{what} {}: {error}: send it in parts", index + 1))
 }

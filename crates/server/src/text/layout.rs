@@ -1,11 +1,11 @@
 //! A text as sentences and the gaps between them: `gap 0, sentence 0, gap 1, …, sentence n − 1, gap n`.
 //!
-//! Gaps are white space, or tags and white space, and come out as they went in.
+//! Gaps are white space, or tags and white space, and are kept unchanged.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::html::{self, Marks};
+use super::html::{self, InlineTags};
 use super::sentences::sentences;
 use super::words::WordLinks;
 
@@ -16,7 +16,8 @@ pub(crate) enum Format {
     /// Plain text.
     #[default]
     Text,
-    /// A page or a fragment of one: tags, comments, scripts, styles and what says translate="no" stay as they are.
+    /// An HTML page or fragment: tags, comments, scripts, styles and elements with translate="no" stay
+    /// unchanged.
     Html,
 }
 
@@ -24,19 +25,20 @@ pub(crate) enum Format {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) sentences: Vec<String>,
-    /// The tags inside of each sentence; none for plain text.
-    marks: Vec<Marks>,
+    /// The inline tags of each sentence; empty for plain text.
+    tags: Vec<InlineTags>,
     /// One more than sentences.
     gaps: Vec<Gap>,
     format: Format,
 }
 
-/// What stands between two sentences.
+/// The text between two sentences.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) text: String,
-    /// Nothing separates the two sentences, as in Chinese: the place of a space, should the outputs need one.
-    pub(super) seam: Option<usize>,
+    /// If nothing separates the two sentences, as in Chinese: the position for a space that the outputs may
+    /// need.
+    pub(super) joint: Option<usize>,
 }
 
 impl Layout {
@@ -50,48 +52,53 @@ impl Layout {
     fn of_text(text: &str) -> Layout {
         let (mut found, mut gaps, mut from) = (Vec::new(), Vec::new(), 0);
         for range in sentences(text) {
-            let seam = (!found.is_empty() && from == range.start && is_seam(text, from)).then_some(0);
-            gaps.push(Gap { text: text[from..range.start].to_owned(), seam });
+            let joint = (!found.is_empty() && from == range.start && is_joint(text, from)).then_some(0);
+            gaps.push(Gap { text: text[from..range.start].to_owned(), joint });
             found.push(text[range.clone()].to_owned());
             from = range.end;
         }
-        gaps.push(Gap { text: text[from..].to_owned(), seam: None });
-        Layout { marks: vec![Marks::default(); found.len()], sentences: found, gaps, format: Format::Text }
+        gaps.push(Gap { text: text[from..].to_owned(), joint: None });
+        Layout {
+            tags: vec![InlineTags::default(); found.len()],
+            sentences: found,
+            gaps,
+            format: Format::Text,
+        }
     }
 
     fn of_html(text: &str) -> Layout {
         let (found, gaps) = html::paragraphs(text);
-        let (sentences, marks) = found.into_iter().map(|sentence| (sentence.text, sentence.marks)).unzip();
-        Layout { sentences, marks, gaps, format: Format::Html }
+        let (sentences, tags) = found.into_iter().map(|sentence| (sentence.text, sentence.tags)).unzip();
+        Layout { sentences, tags, gaps, format: Format::Html }
     }
 
-    /// For each sentence, whether its alignment decides where its tags stand.
+    /// For each sentence, whether it has inline tags, which are placed by its alignment.
     pub(crate) fn has_tags(&self) -> impl Iterator<Item = bool> {
-        self.marks.iter().map(|marks| !marks.is_empty())
+        self.tags.iter().map(|tags| !tags.is_empty())
     }
 
-    /// The gap before the sentence at `at` of a plain text when all are replaced by `outputs`. Where the source needs no
-    /// space and the outputs do, as from Chinese to English, it is one.
+    /// The gap before the sentence at `at` of a plain text when all sentences are replaced by `outputs`. A
+    /// space where only the outputs need one, as from Chinese to English.
     pub(crate) fn before(&self, at: usize, outputs: &[&str]) -> &str {
         if self.space_at(at, outputs) == Some(0) { " " } else { &self.gaps[at].text }
     }
 
-    /// The place in a gap of a space that only the outputs need.
+    /// The position in a gap of a space that only the outputs need.
     fn space_at(&self, at: usize, outputs: &[&str]) -> Option<usize> {
-        let seam = self.gaps[at].seam?;
+        let joint = self.gaps[at].joint?;
         let before = outputs[at.checked_sub(1)?].chars().next_back()?;
         let after = outputs[at].chars().next()?;
         let is_joined = |c: char| is_unspaced(c) || c.is_whitespace();
-        (!is_joined(before) && !is_joined(after)).then_some(seam)
+        (!is_joined(before) && !is_joined(after)).then_some(joint)
     }
 
-    /// The gap after the last sentence; all of the text if there is no sentence.
+    /// The gap after the last sentence; the whole text if it has no sentence.
     pub(crate) fn after(&self) -> &str {
         self.gaps.last().map_or("", |gap| &gap.text)
     }
 
-    /// The text with `outputs` in place of its sentences, and its tags around the words that they were around by `links`, one
-    /// for each output. Without any, the order of words decides.
+    /// The text with its sentences replaced by `outputs`, and its inline tags placed around the linked words
+    /// by `links`, one for each output. Without links, tags are placed by word order.
     pub(crate) fn join(&self, outputs: &[&str], links: &[Option<WordLinks>]) -> String {
         let mut text = String::new();
         for (at, output) in outputs.iter().enumerate() {
@@ -105,10 +112,10 @@ impl Layout {
             match self.format {
                 Format::Text => text.push_str(output),
                 Format::Html => {
-                    let (source, marks) = (&self.sentences[at], &self.marks[at]);
+                    let (source, tags) = (&self.sentences[at], &self.tags[at]);
                     let given = links.get(at).cloned().flatten();
                     let links = given.unwrap_or_else(|| WordLinks::in_order(source, output));
-                    text.push_str(&html::render(source, marks, output, &links));
+                    text.push_str(&html::render(source, tags, output, &links));
                 }
             }
         }
@@ -116,13 +123,14 @@ impl Layout {
     }
 }
 
-/// Whether two sentences meet at this place because their script puts no space between them; `dog!s` is only odd.
-pub(super) fn is_seam(text: &str, at: usize) -> bool {
+/// Whether two sentences meet here because their script has no spaces between sentences, unlike a typo as in
+/// `dog!s`.
+pub(super) fn is_joint(text: &str, at: usize) -> bool {
     text[..at].chars().next_back().is_some_and(is_unspaced)
         || text[at..].chars().next().is_some_and(is_unspaced)
 }
 
-/// Whether a character belongs to a script, or is punctuation of one, that puts no spaces between sentences.
+/// Whether a character is a letter or punctuation of a script without spaces between sentences.
 pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}')
 }
@@ -136,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn unchanged_sentences_give_the_text_back_byte_for_byte() {
+    fn unchanged_sentences_reproduce_the_text_byte_for_byte() {
         for text in [
             "",
             "  ",

@@ -1,4 +1,4 @@
-//! Texts of clients become sentences for models, and sentences become texts again.
+//! Splits the texts of clients into sentences for models, and joins the outputs into texts.
 
 mod layout;
 

@@ -1,22 +1,23 @@
-//! Where sentences begin and end: the rules of Unicode (UAX #29), which know the full stops of Chinese and Japanese too, and
-//! three more: an abbreviation ends no sentence, an opening quotation mark begins one, and a very long sentence is cut
-//! after a comma or at a space.
+//! Sentence segmentation: the rules of Unicode (UAX #29), which include the full stops of Chinese and
+//! Japanese, and three more: an abbreviation does not end a sentence, an opening quotation mark starts one,
+//! and a very long sentence is split after a comma or at a space.
 
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The most characters of a sentence; longer ones are cut, because models were trained on shorter ones.
-const LONGEST: usize = 600;
+/// The maximum characters of a sentence; longer ones are split, because models were trained on shorter ones.
+const MAX_CHARACTERS: usize = 600;
 
-/// Words with a full stop that ends no sentence, in lower case.
+/// Words whose full stop does not end a sentence, in lower case.
 const ABBREVIATIONS: [&str; 40] = [
     "mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "sr.", "jr.", "rev.", "gen.", "col.", "capt.", "lt.", "no.",
     "vol.", "fig.", "eq.", "sec.", "ch.", "vs.", "e.g.", "i.e.", "cf.", "approx.", "z.b.", "d.h.", "u.a.",
     "bzw.", "nr.", "hr.", "fr.", "abs.", "art.", "vgl.", "ca.", "m.", "mme.", "mlle.", "p.", "pp.",
 ];
 
-/// The byte ranges of the sentences of a text, without the white space around them. Between them is white space only.
+/// The byte ranges of the sentences of a text, without the white space around them. Between them is white
+/// space only.
 pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut starts: Vec<usize> =
@@ -31,21 +32,22 @@ pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
         let begin = start + (piece.len() - piece.trim_start().len());
         let range = begin..begin + trimmed.len();
         match found.last_mut() {
-            Some(last) if goes_on(text, last, begin) => last.end = range.end,
+            Some(last) if is_continued(text, last, begin) => last.end = range.end,
             _ => found.push(range),
         }
     }
-    found.into_iter().flat_map(|range| cut(text, range)).collect()
+    found.into_iter().flat_map(|range| split_long(text, range)).collect()
 }
 
-/// Unicode lets any quotation mark close a sentence; one that can only open belongs to the next.
+/// Unicode lets any quotation mark close a sentence; one that can only open belongs to the next sentence.
 fn before_opening(text: &str, start: usize) -> usize {
     let opening = ['“', '‘', '「', '『', '《', '〈', '（', '【', '«', '„', '(', '['];
     text[..start].trim_end_matches(opening).len()
 }
 
-/// Whether what begins at `next` belongs to the sentence before it: that ends in an abbreviation, on the same line.
-fn goes_on(text: &str, before: &Range<usize>, next: usize) -> bool {
+/// Whether the text at `next` continues the previous sentence, which ends in an abbreviation on the same
+/// line.
+fn is_continued(text: &str, before: &Range<usize>, next: usize) -> bool {
     if text[before.end..next].contains(['\n', '\r', '\u{2028}', '\u{2029}']) || before.end == next {
         return false;
     }
@@ -57,13 +59,14 @@ fn goes_on(text: &str, before: &Range<usize>, next: usize) -> bool {
     is_initial || ABBREVIATIONS.contains(&word.as_str())
 }
 
-/// A sentence in pieces of at most [`LONGEST`] characters: cut after a comma or the like, else at a space, else anywhere.
-fn cut(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+/// Splits a sentence into pieces of at most [`MAX_CHARACTERS`] characters: after a comma or the like, else at
+/// a space, else anywhere.
+fn split_long(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut rest = range;
-    while let Some((limit, _)) = text[rest.clone()].char_indices().nth(LONGEST) {
+    while let Some((limit, _)) = text[rest.clone()].char_indices().nth(MAX_CHARACTERS) {
         let head = &text[rest.start..rest.start + limit];
-        // Not in the first half: small pieces are worse than a cut at a bad place.
+        // Not in the first half: small pieces are worse than a split at a bad position.
         let later = |found: Option<usize>| found.filter(|&end| end > head.len() / 2);
         let after = |c: char| head.rfind(c).map(|at| at + c.len_utf8());
         let comma = later(['，', '、', '；', '：', ',', ';', ':'].into_iter().filter_map(after).max());
@@ -89,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_end_where_people_end_them() {
+    fn sentences_end_where_readers_expect() {
         assert_eq!(split("One. Two!  Three?\nFour"), ["One.", "Two!", "Three?", "Four"]);
         assert_eq!(split("你好。再见！“好吗？”他说。"), ["你好。", "再见！", "“好吗？”", "他说。"]);
         assert_eq!(split("今日は。元気ですか？はい。"), ["今日は。", "元気ですか？", "はい。"]);
@@ -104,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_white_space_lies_between_sentences() {
+    fn only_white_space_separates_sentences() {
         let long = "word, ".repeat(700) + &"字".repeat(1500) + &"x".repeat(1300) + "\u{3000}end.  ";
         for text in [long.as_str(), " a. b.\n\nc ", "。。。", "\u{feff}x. y"] {
             let mut from = 0;
             for range in sentences(text) {
                 assert!(text[from..range.start].trim().is_empty(), "{:?}", &text[from..range.start]);
-                assert!(!range.is_empty() && text[range.clone()].chars().count() <= LONGEST);
+                assert!(!range.is_empty() && text[range.clone()].chars().count() <= MAX_CHARACTERS);
                 from = range.end;
             }
             assert!(text[from..].trim().is_empty());

@@ -1,20 +1,20 @@
-//! Which words of a translation come from which words of its source, as places in both texts.
+//! Word alignment between a source and its translation, as byte ranges in both texts.
 
 use std::ops::Range;
 
 use heedful::explain::{ExplainedOutput, ExplainedSource, ExplainedToken};
 
-/// The words of a sentence and of its translation, and the pairs of them that belong together.
+/// The words of a sentence and of its translation, and the aligned pairs of words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WordLinks {
     pub(super) source: Vec<Range<usize>>,
     pub(super) target: Vec<Range<usize>>,
-    /// A word of the source and one of the target; without any, the order of words decides.
+    /// Indices of a source word and a target word; if empty, words are aligned by order.
     pub(super) pairs: Vec<(usize, usize)>,
 }
 
 impl WordLinks {
-    /// By the alignment of an explanation.
+    /// The links of an explanation's alignment.
     pub(crate) fn aligned(source: &ExplainedSource, output: &ExplainedOutput) -> WordLinks {
         WordLinks {
             source: words(&source.text, &source.tokens),
@@ -23,12 +23,12 @@ impl WordLinks {
         }
     }
 
-    /// Without an alignment: by the order of words.
+    /// The links by word order, without an alignment.
     pub(crate) fn in_order(source: &str, target: &str) -> WordLinks {
         WordLinks { source: spaced(source), target: spaced(target), pairs: Vec::new() }
     }
 
-    /// The same words, of which these pairs belong together; pairs that name no word are left out.
+    /// The same words with these pairs; pairs with an invalid index are dropped.
     pub(crate) fn with(self, pairs: &[(usize, usize)]) -> WordLinks {
         let is_there =
             |&&(source, target): &&(usize, usize)| source < self.source.len() && target < self.target.len();
@@ -36,7 +36,7 @@ impl WordLinks {
     }
 }
 
-/// The words between white space.
+/// The words separated by white space.
 fn spaced(text: &str) -> Vec<Range<usize>> {
     let place = |word: &str| {
         let start = word.as_ptr().addr() - text.as_ptr().addr();
@@ -45,26 +45,26 @@ fn spaced(text: &str) -> Vec<Range<usize>> {
     text.split_whitespace().map(place).collect()
 }
 
-/// The places of the words that tokens belong to. A normalization may have changed characters: then a word may lose or
-/// gain a few, and the next one after a space is in its place again.
+/// The ranges of the words that tokens belong to. Where normalization has changed characters, a word may be
+/// off by a few characters; the next word after a space is exact again.
 fn words(text: &str, tokens: &[ExplainedToken]) -> Vec<Range<usize>> {
     let mut words: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
-    // Bytes that are still to come of a character that is spelled in bytes.
-    let mut to_come = 0;
+    // The remaining byte tokens of the current character.
+    let mut remaining_bytes = 0;
     for token in tokens {
         let Some(word) = token.word else { continue };
         let length = match byte(&token.piece) {
-            Some(_) if to_come > 0 => {
-                to_come -= 1;
+            Some(_) if remaining_bytes > 0 => {
+                remaining_bytes -= 1;
                 continue;
             }
             Some(first) => {
-                to_come = first.leading_ones().saturating_sub(1);
+                remaining_bytes = first.leading_ones().saturating_sub(1);
                 1
             }
             None => {
-                to_come = 0;
+                remaining_bytes = 0;
                 token.piece.chars().filter(|&c| c != SPACE).count()
             }
         };
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_where_their_tokens_are() {
+    fn words_have_the_ranges_of_their_tokens() {
         let tokens = [("▁A", Some(0)), ("▁do", Some(1)), ("g", Some(1)), (".", Some(1)), ("<eos>", None)];
         assert_eq!(found("A dog.", &tokens), ["A", "dog."]);
         let tokens = [("一", Some(0)), ("辆", Some(1)), ("▁ok", Some(2))];
@@ -121,8 +121,8 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_do_not_fit_the_text_do_no_harm() {
-        // A ligature that the model reads as two letters: the next word is whole again.
+    fn tokens_that_do_not_match_the_text_are_tolerated() {
+        // A ligature that the tokenizer normalizes to two letters: the next word is exact again.
         let tokens = [("▁fi", Some(0)), ("ne", Some(0)), ("▁dog", Some(1))];
         assert_eq!(found("ﬁne dog", &tokens)[0], "ﬁne");
         let tokens = [("▁...", Some(0)), ("▁dog", Some(1))];

@@ -1,6 +1,6 @@
-//! What a request asks of attention weights, the same for every route that runs a model.
+//! The attention options of a request, shared by all routes that run a model.
 
-use heedful::explain::{ScoresKept, WeightForm};
+use heedful::explain::{RawScores, WeightForm};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -32,17 +32,17 @@ impl From<AttentionForm> for WeightForm {
 
 impl AttentionForm {
     /// Whether scores are kept, given the field `raw_scores`.
-    pub(crate) fn scores_kept(self, raw_scores: bool) -> Result<ScoresKept, ApiError> {
+    pub(crate) fn scores_kept(self, raw_scores: bool) -> Result<RawScores, ApiError> {
         match (raw_scores, self) {
-            (false, _) => Ok(ScoresKept::No),
+            (false, _) => Ok(RawScores::Omit),
             (true, AttentionForm::None) => {
                 Err(ApiError::bad_request("`raw_scores` needs `attention` rows or packed"))
             }
-            (true, _) => Ok(ScoresKept::Yes),
+            (true, _) => Ok(RawScores::Include),
         }
     }
 
-    /// How much a worker reports: only if it is asked for weights or alternatives, more than the text.
+    /// The level of detail that a worker reports: only text, unless weights or alternatives are requested.
     pub(crate) fn detail(self, raw_scores: bool, alternatives: Option<usize>) -> Result<Detail, ApiError> {
         let scores = self.scores_kept(raw_scores)?;
         Ok(match (self, alternatives) {

@@ -1,5 +1,6 @@
-//! Extractors: the fields of a request, from a JSON object, a form or the query. The only way to the fields leads past
-//! the key: its rights and rates are checked here, and so are the characters that a request may have.
+//! Extractors: the fields of a request, from a JSON object, a form or the query. They check the rights and
+//! rates of the API key and the number of characters, so no handler sees fields of a request that was not
+//! admitted.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
@@ -22,15 +23,15 @@ use crate::error::ApiError;
 use crate::keys::{Cost, PresentedKey};
 use crate::options::Limits;
 
-/// The field of the API key, which every body may have.
+/// The field of the API key, allowed in every body.
 pub(crate) const API_KEY: &str = "api_key";
 
-/// The fields of a body, which know what the request costs its key.
+/// The fields of a body, which determine the cost of the request.
 pub(crate) trait Fields: DeserializeOwned {
     fn cost(&self) -> Cost;
 }
 
-/// The body of a request; the query has fields that the body does not have.
+/// The body of a request; the query may add fields that the body lacks.
 pub(crate) struct Body<T>(pub(crate) T);
 
 /// The query of a request without a body.
@@ -42,16 +43,16 @@ impl<T: Fields> FromRequest<Arc<AppState>> for Body<T> {
     async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Body<T>, ApiError> {
         let (parts, body) = request.into_parts();
         let bytes = read(body, &state.limits).await?;
-        let (mut fields, mut spelled) = parse(&parts.headers, &bytes)?;
+        let (mut fields, mut textual) = parse(&parts.headers, &bytes)?;
         for (name, value) in form(parts.uri.query().unwrap_or_default().as_bytes()) {
             if let Entry::Vacant(vacant) = fields.entry(name.clone()) {
                 vacant.insert(value);
-                spelled.insert(name);
+                textual.insert(name);
             }
         }
         let key = fields.remove(API_KEY);
         admitted(state, &parts, key, || {
-            let fields: T = fields::read(fields, &spelled)?;
+            let fields: T = fields::read(fields, &textual)?;
             let cost = fields.cost();
             Ok((fields, cost))
         })
@@ -63,13 +64,13 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Query<T>, ApiError> {
-        let (fields, spelled) = all_spelled(form(parts.uri.query().unwrap_or_default().as_bytes()));
-        fields::read(fields, &spelled).map(Query)
+        let (fields, textual) = all_as_text(form(parts.uri.query().unwrap_or_default().as_bytes()));
+        fields::read(fields, &textual).map(Query)
     }
 }
 
-/// Lets requests without a body pass that have a good API key, if the server needs one.
-pub(crate) async fn with_key(
+/// Middleware of requests without a body: requires an API key, if the server has keys.
+pub(crate) async fn require_key(
     State(state): State<Arc<AppState>>,
     request: Request,
     next: Next,
@@ -80,7 +81,8 @@ pub(crate) async fn with_key(
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
-/// What `read` returns, if the key of the request allows its cost: the field `api_key`, or `Authorization: Bearer`.
+/// The result of `read`, if the key of the request (field `api_key` or `Authorization: Bearer`) allows its
+/// cost.
 pub(crate) fn admitted<T>(
     state: &AppState,
     parts: &Parts,
@@ -103,7 +105,7 @@ pub(crate) fn admitted<T>(
                 "the text has {characters} characters, and {most} are allowed: send less at a time"
             )));
         }
-        // A request for more is refused later.
+        // A request for more tokens is refused later.
         Ok((fields, Cost::Text { characters, generated: generated.min(state.limits.tokens) }))
     })
 }
@@ -128,10 +130,10 @@ pub(crate) async fn read(body: RawBody, limits: &Limits) -> Result<Bytes, ApiErr
     bytes.map_err(|_| too_large())
 }
 
-/// Fields, and the names of those that are spelled as text.
+/// Fields, and the names of those whose values are text.
 pub(crate) type NamedFields = (Map<String, Value>, BTreeSet<String>);
 
-pub(crate) fn all_spelled(fields: Map<String, Value>) -> NamedFields {
+pub(crate) fn all_as_text(fields: Map<String, Value>) -> NamedFields {
     let names = fields.keys().cloned().collect();
     (fields, names)
 }
@@ -142,17 +144,17 @@ fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<NamedFields, ApiError> {
     match kind.as_str() {
         // `curl -d` declares everything as a form.
         "application/x-www-form-urlencoded" if !bytes.trim_ascii_start().starts_with(b"{") => {
-            Ok(all_spelled(form(bytes)))
+            Ok(all_as_text(form(bytes)))
         }
         "multipart/form-data" => {
             let message = "send the fields as JSON or as application/x-www-form-urlencoded";
             Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
         }
-        // Without a content type, JSON is meant.
+        // Without a content type, the body is JSON.
         _ if bytes.iter().all(u8::is_ascii_whitespace) => Ok(NamedFields::default()),
         _ => match serde_json::from_slice(bytes) {
             Ok(Value::Object(fields)) => Ok((fields, BTreeSet::new())),
-            // As everywhere, null is what is absent.
+            // As everywhere, null means absent.
             Ok(Value::Null) => Ok(NamedFields::default()),
             Ok(_) => Err(ApiError::bad_request("the body must be a JSON object")),
             Err(error) => Err(ApiError::bad_request(format!("the body is not JSON: {error}"))),
@@ -160,7 +162,7 @@ fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<NamedFields, ApiError> {
     }
 }
 
-/// A form; a name that is repeated has an array of values.
+/// The fields of a form; a repeated name has an array of values.
 fn form(bytes: &[u8]) -> Map<String, Value> {
     let mut fields = Map::new();
     for (name, value) in form_urlencoded::parse(bytes) {
@@ -178,7 +180,7 @@ fn form(bytes: &[u8]) -> Map<String, Value> {
 
 fn bearer(headers: &HeaderMap) -> Option<String> {
     let header = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    // The names of schemes have no case.
+    // Scheme names are case-insensitive.
     let (scheme, key) = header.trim().split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().to_owned())
 }
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_scheme_has_no_case() {
+    fn the_scheme_name_is_case_insensitive() {
         for (header, expected) in [
             ("Bearer secret", Some("secret")),
             ("bearer secret", Some("secret")),
@@ -214,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn forms_and_json_are_the_same() {
+    fn forms_and_json_give_the_same_fields() {
         let mut headers = HeaderMap::new();
         let kind = "application/x-www-form-urlencoded; charset=utf-8".parse().expect("a header");
         headers.insert(header::CONTENT_TYPE, kind);
         let bytes = "q=a+b&q=%E4%BD%A0&alternatives=2&stream=true".as_bytes();
-        let (fields, spelled) = parse(&headers, bytes).expect("a form");
-        let form: Form = fields::read(fields, &spelled).expect("good fields");
+        let (fields, textual) = parse(&headers, bytes).expect("a form");
+        let form: Form = fields::read(fields, &textual).expect("good fields");
         assert_eq!(form.q, Texts::Many(vec!["a b".to_owned(), "你".to_owned()]));
         assert_eq!((form.alternatives, form.stream), (2, true));
         assert_eq!(parse(&headers, b" {\"q\": \"a\"}").expect("JSON").0["q"], "a");

@@ -13,7 +13,7 @@ pub(crate) struct KeyErrors;
 /// Errors of a request about a run.
 pub(crate) struct RunErrors;
 
-/// Errors of a request before a model sees it.
+/// Errors of a request before it reaches a model.
 pub(crate) struct RequestErrors;
 
 /// Errors of a request to a model, besides [`RequestErrors`].

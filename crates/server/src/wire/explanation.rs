@@ -1,20 +1,21 @@
-//! The schema of [`heedful::explain::Explanation`], which the library serializes itself. A test compares the two.
+//! The schema of [`heedful::explain::Explanation`], which the library serializes itself. A test checks that
+//! they match.
 
-#![expect(dead_code, reason = "these types describe JSON; none is ever built")]
+#![expect(dead_code, reason = "these types only describe JSON and are never built")]
 
 use utoipa::ToSchema;
 
-/// What a model did with one text: tokens, probabilities, alignment, attention weights.
+/// The explanation of one text: tokens, probabilities, alignment, attention weights.
 #[derive(ToSchema)]
 #[schema(as = Explanation)]
 pub(crate) struct ExplanationSchema {
-    /// The text that was read; empty for a language model, whose text is its output.
+    /// The source text; empty for a language model, whose text is its output.
     source: ExplainedSource,
     /// The outputs, best first.
     outputs: Vec<ExplainedOutput>,
 }
 
-/// The text that was read.
+/// The source text.
 #[derive(ToSchema)]
 struct ExplainedSource {
     /// The text.
@@ -32,8 +33,8 @@ struct ExplainedOutput {
     score: f64,
     /// The sum over all tokens.
     log_probability: f64,
-    /// The tokens that were predicted, with `<eos>` at the end where texts end with it: of a translation or of a text; the label;
-    /// the best prediction for each gap.
+    /// The predicted tokens: of a translation or of a text, with `<eos>` at the end if it was generated; the
+    /// label; or the best prediction for each gap.
     tokens: Vec<TokenSchema>,
     /// Pairs of source word and target word, counted from 0; only translations have them.
     alignment: Vec<(usize, usize)>,
@@ -50,21 +51,21 @@ pub(crate) struct TokenSchema {
     /// The word that it belongs to, counted from 0; null for special tokens and white space.
     #[schema(required)]
     word: Option<usize>,
-    /// Given all tokens before it; only generated tokens have one.
+    /// The log-probability given all previous tokens; only for generated tokens.
     #[schema(nullable = false)]
     log_probability: Option<f64>,
-    /// The most probable tokens in its place, best first; only if `alternatives` asks for them.
+    /// The most probable tokens at its position, best first; only if `alternatives` requests them.
     #[schema(nullable = false)]
     alternatives: Option<Vec<AlternativeSchema>>,
 }
 
-/// A token that could have stood in a token's place.
+/// An alternative to a token.
 #[derive(ToSchema)]
 #[schema(as = Alternative)]
 struct AlternativeSchema {
     /// The piece, with spaces as `▁`.
     piece: String,
-    /// Given all tokens before it.
+    /// The log-probability given all previous tokens.
     log_probability: f64,
 }
 
@@ -74,7 +75,7 @@ struct AttentionLayer {
     /// Its name; layers count from 0 within their stack.
     #[schema(example = "decoder.0.cross")]
     layer: String,
-    /// What attends to what.
+    /// The kind of attention.
     kind: AttentionKind,
     /// Rows of each head's matrix.
     queries: usize,
@@ -87,13 +88,13 @@ struct AttentionLayer {
     scores: Option<Vec<HeadScores>>,
 }
 
-/// What attends to what.
+/// The kind of attention.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 enum AttentionKind {
     /// The source to itself.
     Encoder,
-    /// The output to its own past.
+    /// The output to its own previous tokens.
     Decoder,
     /// The output to the source.
     Cross,
@@ -117,6 +118,7 @@ enum Head {
 enum HeadScores {
     /// Rows of numbers; null where a mask hides the key.
     Rows(Vec<Vec<Option<f32>>>),
-    /// Base 64 of each score as a 32-bit float (low byte first), row after row; −∞ where a mask hides the key.
+    /// Base 64 of each score as a 32-bit float (low byte first), row after row; −∞ where a mask hides the
+    /// key.
     Packed(String),
 }

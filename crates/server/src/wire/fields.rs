@@ -1,7 +1,8 @@
-//! From named values to a type, so that every error names the field.
+//! Deserializes named values into a type, with errors that name the field.
 //!
-//! serde derives the reading of a struct. This deserializer adds what a form and a query need, where every value is a
-//! string (`alternatives=2`, `stream=true`), takes `null` for an absent field, and words the errors for people.
+//! serde derives the struct. This deserializer also accepts the strings of forms and queries for numbers and
+//! booleans (`alternatives=2`, `stream=true`), treats `null` as an absent field, and formats errors as
+//! sentences.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,12 +16,12 @@ use serde_json::{Map, Value, map};
 
 use crate::error::ApiError;
 
-/// Reads the fields of a request. Those named in `spelled` are text of a form or a query.
+/// Deserializes the fields of a request. Those named in `textual` are strings of a form or a query.
 pub(crate) fn read<T: DeserializeOwned>(
     fields: Map<String, Value>,
-    spelled: &BTreeSet<String>,
+    textual: &BTreeSet<String>,
 ) -> Result<T, ApiError> {
-    T::deserialize(Fields(fields, spelled)).map_err(|FieldError(message)| ApiError::bad_request(message))
+    T::deserialize(Fields(fields, textual)).map_err(|FieldError(message)| ApiError::bad_request(message))
 }
 
 /// Checks a number against a limit of the server.
@@ -31,7 +32,7 @@ pub(crate) fn at_most(name: &str, number: usize, most: usize) -> Result<usize, A
     Ok(number)
 }
 
-/// What is wrong with a field, as a sentence.
+/// An error about a field, as a sentence.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct FieldError(String);
@@ -87,7 +88,7 @@ impl<'de> Deserializer<'de> for Fields<'_> {
         let is_present =
             |(name, value): &(String, Value)| !value.is_null() || !known.contains(&name.as_str());
         let present: Map<String, Value> = self.0.into_iter().filter(is_present).collect();
-        visitor.visit_map(FieldAccess { fields: present.into_iter(), value: None, spelled: self.1 })
+        visitor.visit_map(FieldAccess { fields: present.into_iter(), value: None, textual: self.1 })
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
@@ -103,7 +104,7 @@ impl<'de> Deserializer<'de> for Fields<'_> {
 struct FieldAccess<'s> {
     fields: map::IntoIter,
     value: Option<(String, Value)>,
-    spelled: &'s BTreeSet<String>,
+    textual: &'s BTreeSet<String>,
 }
 
 impl<'de> MapAccess<'de> for FieldAccess<'_> {
@@ -117,21 +118,21 @@ impl<'de> MapAccess<'de> for FieldAccess<'_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, FieldError> {
         let (name, value) = self.value.take().unwrap_or_default();
-        let form = if self.spelled.contains(&name) { Form::Spelled } else { Form::Json };
-        seed.deserialize(FieldValue(value, form)).map_err(|error| error.of(&name))
+        let encoding = if self.textual.contains(&name) { Encoding::Text } else { Encoding::Json };
+        seed.deserialize(FieldValue(value, encoding)).map_err(|error| error.of(&name))
     }
 }
 
-/// How a value was sent.
+/// The encoding of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// With its type.
+enum Encoding {
+    /// JSON, with its type.
     Json,
-    /// As text, whatever its type is.
-    Spelled,
+    /// A string, whatever the type of the field.
+    Text,
 }
 
-struct FieldValue(Value, Form);
+struct FieldValue(Value, Encoding);
 
 fn whole(number: f64) -> Option<u64> {
     (number.fract() == 0.0 && (0.0..u64::MAX as f64).contains(&number)).then_some(number as u64)
@@ -150,8 +151,8 @@ impl<'de> Deserializer<'de> for FieldValue {
 
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         let number = match &self.0 {
-            Value::String(text) if self.1 == Form::Spelled => text.trim().parse().ok(),
-            // In JSON, 5 and 5.0 are one number.
+            Value::String(text) if self.1 == Encoding::Text => text.trim().parse().ok(),
+            // In JSON, 5 and 5.0 are the same number.
             value => value.as_u64().or_else(|| value.as_f64().and_then(whole)),
         };
         visitor.visit_u64(number.ok_or_else(|| FieldError("must be a whole number, 0 or more".to_owned()))?)
@@ -159,7 +160,7 @@ impl<'de> Deserializer<'de> for FieldValue {
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         let number = match &self.0 {
-            Value::String(text) if self.1 == Form::Spelled => text.trim().parse().ok(),
+            Value::String(text) if self.1 == Encoding::Text => text.trim().parse().ok(),
             value => value.as_f64(),
         };
         visitor.visit_f64(number.ok_or_else(|| FieldError("must be a number".to_owned()))?)
@@ -168,8 +169,8 @@ impl<'de> Deserializer<'de> for FieldValue {
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match &self.0 {
             Value::Bool(is_set) => visitor.visit_bool(*is_set),
-            Value::String(text) if self.1 == Form::Spelled && text == "true" => visitor.visit_bool(true),
-            Value::String(text) if self.1 == Form::Spelled && text == "false" => visitor.visit_bool(false),
+            Value::String(text) if self.1 == Encoding::Text && text == "true" => visitor.visit_bool(true),
+            Value::String(text) if self.1 == Encoding::Text && text == "false" => visitor.visit_bool(false),
             _ => Err(FieldError("must be true or false".to_owned())),
         }
     }
@@ -202,7 +203,7 @@ impl<'de> Deserializer<'de> for FieldValue {
             Value::String(text) => visitor.visit_string(text),
             Value::Array(values) => visitor
                 .visit_seq(SeqDeserializer::new(values.into_iter().map(|value| FieldValue(value, self.1)))),
-            // No field is anything else without saying so by a method above.
+            // All other types are handled by the methods above.
             _ => visitor.visit_unit(),
         }
     }
@@ -234,7 +235,7 @@ mod tests {
 
     #[derive(Deserialize, Debug)]
     #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "read for their errors")]
+    #[expect(dead_code, reason = "deserialized for their errors")]
     struct Strict {
         text: Texts,
         name: Option<String>,
@@ -252,7 +253,7 @@ mod tests {
     }
 
     /// The same fields from a form.
-    fn spelled(fields: Value) -> Result<Strict, String> {
+    fn textual(fields: Value) -> Result<Strict, String> {
         let Value::Object(fields) = fields else { panic!("an object") };
         let names = fields.keys().cloned().collect();
         read(fields, &names).map_err(|error| error.message)
@@ -297,10 +298,10 @@ mod tests {
         let found = strict(json!({"text": "a", "name": null, "count": null, "share": 0.5}));
         let found = found.expect("good fields");
         assert!(found.name.is_none() && found.count == 0 && found.share == Some(0.5) && !found.stream);
-        let found = spelled(json!({"text": "a", "count": "7", "share": " 0.5 ", "stream": "true"}));
+        let found = textual(json!({"text": "a", "count": "7", "share": " 0.5 ", "stream": "true"}));
         let found = found.expect("good fields");
         assert!(found.count == 7 && found.share == Some(0.5) && found.stream);
-        assert!(spelled(json!({"text": "a", "count": "x"})).is_err());
+        assert!(textual(json!({"text": "a", "count": "x"})).is_err());
         assert_eq!(strict(json!({"text": "a", "count": 7.0})).expect("a whole number").count, 7);
         assert!(strict(json!({"text": "a", "count": 1e30})).is_err());
     }

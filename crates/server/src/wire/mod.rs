@@ -1,5 +1,5 @@
-//! The edges: requests are read into types, responses are written from types, and both are described by these types in
-//! `/openapi.json`. What only one route sends or receives stands beside the route.
+//! Serialization: requests are parsed into types, responses are written from types, and `/openapi.json` is
+//! generated from these types. Types used by only one route are defined next to the route.
 
 mod body;
 mod fields;
@@ -11,7 +11,7 @@ mod explanation;
 mod texts;
 
 pub(crate) use self::attention::AttentionForm;
-pub(crate) use self::body::{API_KEY, Body, Fields, Query, admitted, all_spelled, read, with_key};
+pub(crate) use self::body::{API_KEY, Body, Fields, Query, admitted, all_as_text, read, require_key};
 pub(crate) use self::errors::{KeyErrors, ModelErrors, RequestErrors, RunErrors};
 pub(crate) use self::explanation::{ExplanationSchema, TokenSchema};
 pub(crate) use self::fields::{at_most, read as read_fields};

@@ -1,4 +1,4 @@
-//! One text or several: the response has the same form.
+//! One text or several: the response has the same shape.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -31,7 +31,7 @@ impl Texts {
         self.all().iter().map(|text| text.chars().count()).sum()
     }
 
-    /// A value for each text, in the form of the texts.
+    /// A value for each text, in the shape of the texts.
     pub(crate) fn shape<T>(&self, mut values: Vec<T>) -> OneOrMany<T> {
         match self {
             Texts::One(_) if values.len() == 1 => OneOrMany::One(values.remove(0)),

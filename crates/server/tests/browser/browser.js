@@ -6,8 +6,8 @@ import os from 'node:os';
 import path from 'node:path';
 import puppeteer from 'puppeteer-core';
 
-// Far beyond what a loaded machine needs: a wait ends when its condition holds, so nothing depends on speed.
-export const PATIENCE = { timeout: 180_000, polling: 50 };
+// Much longer than a loaded machine needs: a wait ends when its condition holds, so tests do not depend on speed.
+export const WAIT = { timeout: 180_000, polling: 50 };
 
 export async function launch() {
   return puppeteer.launch({
@@ -15,14 +15,14 @@ export async function launch() {
     headless: true,
     // Tests may run as root, where Chromium's sandbox refuses to start.
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-    timeout: PATIENCE.timeout,
-    protocolTimeout: 2 * PATIENCE.timeout,
+    timeout: WAIT.timeout,
+    protocolTimeout: 2 * WAIT.timeout,
   });
 }
 
 const DESKTOP = { width: 1280, height: 900, deviceScaleFactor: 1 };
 
-// Runs `work(page)` in a page of its own at an address.
+// Runs `work(page)` in a new page at a URL.
 export async function visit(browser, address, work, { viewport = DESKTOP, scheme = 'light', expected = [] } = {}) {
   const context = await browser.createBrowserContext();
   try {
@@ -32,10 +32,10 @@ export async function visit(browser, address, work, { viewport = DESKTOP, scheme
       if (message.type() === 'error' && !expected.some((words) => message.text().includes(words))) complaints.push(message.text());
     });
     page.on('pageerror', (error) => complaints.push(error.message));
-    page.setDefaultTimeout(PATIENCE.timeout);
+    page.setDefaultTimeout(WAIT.timeout);
     await page.setViewport(viewport);
     await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }, { name: 'prefers-reduced-motion', value: 'reduce' }]);
-    await page.goto(address, { timeout: PATIENCE.timeout });
+    await page.goto(address, { timeout: WAIT.timeout });
     await work(page);
     assert.deepEqual(complaints, []);
   } finally {
@@ -43,7 +43,7 @@ export async function visit(browser, address, work, { viewport = DESKTOP, scheme
   }
 }
 
-// The page with a text in its address, once the translation is there.
+// Opens the page with a text in its URL and waits for the translation.
 export async function translated(browser, url, text, work, { choice = {}, ...options } = {}) {
   const hash = new URLSearchParams({ text, ...choice });
   await visit(browser, `${url}/#${hash}`, async (page) => {
@@ -52,12 +52,12 @@ export async function translated(browser, url, text, work, { choice = {}, ...opt
   }, options);
 }
 
-// Waits until the page has an answer on it and asks for nothing more.
+// Waits until the page shows a response and has no open requests.
 export async function shown(page) {
   await page.waitForFunction(() => document.documentElement.dataset.ready
     && document.querySelector('#output [data-sentence]')
     && !document.querySelector('#output[aria-busy]')
-    && document.querySelector('#viewer .stage')?.childElementCount > 0, PATIENCE);
+    && document.querySelector('#viewer .stage')?.childElementCount > 0, WAIT);
 }
 
 export async function choose(page, label, value) {
@@ -69,7 +69,7 @@ export async function choose(page, label, value) {
   }, label, value);
 }
 
-// Clicks on an entry of the download menu and returns the file.
+// Clicks an entry of the download menu and returns the file.
 export async function download(page, entry) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'heedful-download-'));
   try {

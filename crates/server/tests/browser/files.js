@@ -9,7 +9,7 @@ import { choose, download, translated, visit } from './browser.js';
 import { ask } from './server.js';
 import { EVIL, SHORT } from './texts.js';
 
-// Opens a page from a file of its own.
+// Opens a page from a local file.
 async function fromFile(browser, html, work) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'heedful-offline-'));
   try {
@@ -21,7 +21,7 @@ async function fromFile(browser, html, work) {
   }
 }
 
-// An explanation in which every token looks at its own place.
+// An explanation in which every token attends to its own position.
 function large(length, layers, heads) {
   const tokens = Array.from({ length }, (_, i) => ({ piece: `▁token${i}`, word: i, log_probability: -0.1 }));
   const weights = new Uint16Array(length * length);
@@ -35,7 +35,7 @@ function large(length, layers, heads) {
 }
 
 export function files(at) {
-  test('every picture can be had as SVG and PNG', async () => {
+  test('every picture can be downloaded as SVG and PNG', async () => {
     for (const view of ['words', 'lines', 'colours', 'matrix', 'grid', 'tree']) {
       await translated(at.browser, at.url, SHORT, async (page) => {
         const svg = (await download(page, 'SVG')).bytes.toString();
@@ -44,7 +44,7 @@ export function files(at) {
         assert.ok(!svg.includes('NaN') && !svg.includes('undefined'), view);
         const titles = { words: /decoder, mean of all layers, cross attention/, colours: /decoder\.\d\.cross/, grid: /all heads, cross attention/, tree: /Alternatives/ };
         assert.match(svg, titles[view] ?? titles.words, `${view}: the picture says what it shows`);
-        // Nothing is cut off: no text begins left of the picture, and no title is wider than it.
+        // Nothing is clipped: no text starts left of the picture, and no title is wider than it.
         const outside = await page.evaluate((svg) => {
           const holder = document.createElement('div');
           holder.append(new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement);
@@ -67,7 +67,7 @@ export function files(at) {
     }
   });
 
-  test('the numbers can be had as JSON', async () => {
+  test('the numbers can be downloaded as JSON', async () => {
     await translated(at.browser, at.url, SHORT, async (page) => {
       const [explanation] = JSON.parse((await download(page, 'JSON')).bytes.toString());
       assert.equal(explanation.source.text, SHORT);
@@ -99,7 +99,7 @@ export function files(at) {
     }
   });
 
-  test('scores are read beside the weights, in both forms', async () => {
+  test('scores are shown with the weights, in both forms', async () => {
     const empty = await (await fetch(`${at.url}/offline.html`)).text();
     for (const attention of ['rows', 'packed']) {
       const { results: [{ sentences: [{ explanation }] }] } = await ask(at.url, { text: SHORT, attention, raw_scores: true });
@@ -122,7 +122,7 @@ export function files(at) {
     }
   });
 
-  test('four hundred tokens, six layers and eight heads are drawn as well', async () => {
+  test('four hundred tokens, six layers and eight heads are drawn', async () => {
     const empty = await (await fetch(`${at.url}/offline.html`)).text();
     const html = empty.replace('id="explanations">[]', () => `id="explanations">${JSON.stringify([large(400, 6, 8)])}`);
     await fromFile(at.browser, html, async (page) => {

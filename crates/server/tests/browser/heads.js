@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { complaints } from './axe.js';
-import { PATIENCE, shown, translated, visit } from './browser.js';
+import { WAIT, shown, translated, visit } from './browser.js';
 import { ask } from './server.js';
 import { OTHER, SHORT } from './texts.js';
 
@@ -39,7 +39,7 @@ export function heads(at) {
     }, { choice: { view: 'grid' } });
   });
 
-  test('a word shows what could have stood in its place, and the translation goes on from another', async () => {
+  test('a word shows its alternatives, and the translation continues from one of them', async () => {
     const { results: [{ sentences: [{ explanation }] }] } = await ask(at.url, { text: SHORT, beam: 4, alternatives: 6 });
     const [first] = explanation.outputs[0].tokens;
     const other = first.alternatives.find(({ piece }) => piece !== first.piece && /^▁\p{L}+$/u.test(piece));
@@ -56,19 +56,19 @@ export function heads(at) {
       assert.ok(await page.$eval('#output .said-word', (word) => word === document.activeElement), 'the keyboard is back where it was');
       await page.click('#output .said-word');
       await page.click(`.alternative[data-piece="${other.piece}"]`);
-      await page.waitForFunction((text) => document.getElementById('output').textContent === text, PATIENCE, expected);
+      await page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, expected);
       assert.ok(expected.startsWith(prefix), expected);
-      // A link brings it back.
+      // A link restores it.
       await visit(at.browser, page.url(), async (second) => {
         await shown(second);
         assert.equal(await second.$eval('#output', (output) => output.textContent), expected);
       });
       await page.click('.forced .chip');
-      await page.waitForFunction((text) => document.getElementById('output').textContent === text, PATIENCE, before);
+      await page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, before);
     });
   });
 
-  test('heads can be switched off where the server takes that, and the page says what changes', async () => {
+  test('heads can be switched off if the server supports it, and the page shows the change', async () => {
     await visit(at.browser, `${at.url}/`, async (page) => {
       const asked = [];
       page.on('request', async (request) => {
@@ -81,7 +81,7 @@ export function heads(at) {
         } else if (url.pathname === '/v1/translate' && request.postData().includes('without_heads')) {
           const { without_heads: names, ...rest } = JSON.parse(request.postData());
           asked.push(names);
-          // Stands for what another set of heads would say.
+          // Stands for the output with another set of heads.
           answer(await ask(at.url, { ...rest, text: OTHER }));
         } else {
           request.continue();
@@ -91,16 +91,16 @@ export function heads(at) {
       await page.goto(`${at.url}/#${new URLSearchParams({ text: SHORT, view: 'grid' })}`);
       await page.reload();
       await shown(page);
-      await page.waitForSelector('.head-switch', PATIENCE);
+      await page.waitForSelector('.head-switch', WAIT);
       const whole = await page.$eval('#output', (output) => output.textContent);
       await page.click('.head-switch[data-name="decoder.0.cross.1"]');
-      await page.waitForFunction((text) => document.querySelector('.with-all')?.textContent === `With all heads: ${text}`, PATIENCE, whole);
+      await page.waitForFunction((text) => document.querySelector('.with-all')?.textContent === `With all heads: ${text}`, WAIT, whole);
       assert.deepEqual(asked.at(-1), ['decoder.0.cross.1']);
       assert.equal(await page.$eval('.head-switch[data-name="decoder.0.cross.1"]', (button) => button.getAttribute('aria-checked')), 'false');
       assert.ok(page.url().includes('without=decoder.0.cross.1'));
       assert.deepEqual(await complaints(page), []);
       await page.click('.forced .chip');
-      await page.waitForFunction((text) => document.getElementById('output').textContent === text, PATIENCE, whole);
+      await page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, whole);
     });
   });
 }

@@ -29,12 +29,12 @@ export function looks(at) {
     }, { viewport: PHONE });
   });
 
-  test('dark is dark, by the system or by the switch', async () => {
+  test('the dark theme is dark, by the system or by the switch', async () => {
     await translated(at.browser, at.url, SHORT, async (page) => {
       assert.ok(await brightness(page) < 150);
     }, { scheme: 'dark' });
     await translated(at.browser, at.url, SHORT, async (page) => {
-      // The mean over what is painted, by how opaque it is.
+      // The mean of the painted pixels, weighted by opacity.
       const painted = () => page.$eval('.map canvas', (canvas) => {
         const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
         let [sum, weight] = [0, 0];
@@ -46,7 +46,7 @@ export function looks(at) {
       });
       assert.ok(await brightness(page) > 600);
       const light = await painted();
-      // As the system says, light, dark.
+      // System theme, light, dark.
       await page.click('.theme');
       await page.click('.theme');
       assert.ok(await brightness(page) < 150);
@@ -56,7 +56,7 @@ export function looks(at) {
     }, { choice: { view: 'matrix' } });
   });
 
-  test('axe finds nothing to complain about', async () => {
+  test('axe finds no violations', async () => {
     for (const scheme of ['light', 'dark']) {
       for (const view of VIEWS) {
         await translated(at.browser, at.url, SHORT, async (page) => {

@@ -1,4 +1,4 @@
-// The page in a real browser, against a real server with a real model.
+// Tests of the page in a real browser, with a real server and model.
 
 import { after, before, describe } from 'node:test';
 import { launch } from './browser.js';

@@ -1,5 +1,5 @@
-// Pictures of the page, for docs/pictures: `cargo xtask page-pictures MODEL` runs this with a model of the demo. The first argument
-// is the folder for them.
+// Screenshots of the page, for docs/pictures: `cargo xtask page-pictures MODEL` runs this with a model of the demo. The
+// first argument is the output folder.
 
 import path from 'node:path';
 import { launch, translated, visit } from './browser.js';
@@ -11,7 +11,7 @@ const PHONE = { width: 390, height: 844, deviceScaleFactor: 2 };
 // 75 words of several sentences, twice.
 const SENTENCES = '她昨天买的那本书很有趣。我们需要一套自动驾驶解决方案。这辆红色的新车很贵。'.repeat(8);
 
-// By name: the text, what is chosen for it, and how the page is looked at.
+// By name: the text, the choices, and the screen.
 const PICTURES = [
   ['first-screen', null, {}, {}],
   ['lines', SHORT, { view: 'lines' }, {}],

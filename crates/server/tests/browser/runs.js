@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { complaints } from './axe.js';
-import { PATIENCE, visit } from './browser.js';
+import { WAIT, visit } from './browser.js';
 
 export function runs(at) {
   test('a run has its curves and its samples', async () => {
@@ -24,7 +24,7 @@ export function runs(at) {
     });
   });
 
-  test('curves tell their values under the pointer, can be smoothed, have a log axis, and hold several runs', async () => {
+  test('curves show their values under the pointer, can be smoothed, have a log axis, and show several runs', async () => {
     const run = (factor) => Array.from({ length: 30 }, (_, i) => ({ step: 10 * (i + 1), seconds: i + 1, loss: factor * (i % 2 ? 2 : 1), valid_loss: factor }));
     const logs = { a: run(1), b: run(100) };
     await visit(at.browser, `${at.url}/`, async (page) => {
@@ -39,21 +39,21 @@ export function runs(at) {
       });
       await page.setRequestInterception(true);
       await page.click('[data-page=runs]');
-      await page.waitForSelector('.charts figure', PATIENCE);
+      await page.waitForSelector('.charts figure', WAIT);
       assert.match(await page.$eval('.run-note', (note) => note.textContent), /^step 300 of 300 \(100 %\) .* done$/);
       const middle = await page.$eval('.chart', (chart) => { const { left, top, width, height } = chart.getBoundingClientRect(); return [left + width / 2, top + height / 2]; });
       await page.mouse.move(...middle);
-      const told = await page.$eval('.told:not([hidden])', (told) => told.innerText);
-      const [, step] = told.match(/step (\d+)/);
+      const tooltip = await page.$eval('.tooltip:not([hidden])', (tooltip) => tooltip.innerText);
+      const [, step] = tooltip.match(/step (\d+)/);
       const record = logs.a.find((record) => record.step === Number(step));
-      assert.ok(told.includes(`training ${record.loss}`) && told.includes(`validation ${record.valid_loss}`), told);
+      assert.ok(tooltip.includes(`training ${record.loss}`) && tooltip.includes(`validation ${record.valid_loss}`), tooltip);
       const ends = () => page.$$eval('.charts figure:first-child .curve:not(.raw)', (curves) => curves.map((curve) => curve.getAttribute('d')));
       const before = await ends();
       await page.$eval('#smoothing', (slider) => { slider.value = '0.9'; slider.dispatchEvent(new Event('input')); });
       assert.notDeepEqual(await ends(), before);
       assert.ok(await page.$('.charts figure:first-child .raw'), 'what was measured stays visible');
       await page.click('.others .chip');
-      await page.waitForFunction(() => document.querySelectorAll('.charts figure:first-child .curve:not(.raw)').length === 4, PATIENCE);
+      await page.waitForFunction(() => document.querySelectorAll('.charts figure:first-child .curve:not(.raw)').length === 4, WAIT);
       assert.ok(page.url().includes('runs=a%2Cb'));
       const ticks = () => page.$$eval('.charts figure:first-child text[text-anchor=end]', (texts) => texts.map((text) => Number(text.textContent)));
       await page.click('[data-value=log]');
@@ -63,7 +63,7 @@ export function runs(at) {
     });
   });
 
-  test('new records of a run that goes on are drawn as they come', async () => {
+  test('new records of a live run are drawn as they arrive', async () => {
     const records = [{ step: 10, seconds: 1, loss: 4 }, { step: 20, seconds: 2, loss: 3 }, { step: 30, seconds: 3, loss: 2 }];
     const looks = records.map(({ step }) => ({ step, layer: 'decoder.1.cross', rows: ['▁an', '<eos>'], columns: ['一', '套'], weights: [[1, 0], [0.25, 0.75]] }));
     await visit(at.browser, `${at.url}/`, async (page) => {
@@ -81,16 +81,16 @@ export function runs(at) {
       await page.setRequestInterception(true);
       await page.click('[data-page=runs]');
       for (const step of [10, 20, 30]) {
-        await page.waitForFunction((step) => document.querySelector('.chart')?.getAttribute('aria-label').includes(`at step ${step}`), PATIENCE, step);
+        await page.waitForFunction((step) => document.querySelector('.chart')?.getAttribute('aria-label').includes(`at step ${step}`), WAIT, step);
         known += 1;
       }
-      await page.waitForFunction(() => document.querySelectorAll('.strip .tile').length === 3, PATIENCE);
+      await page.waitForFunction(() => document.querySelectorAll('.strip .tile').length === 3, WAIT);
       assert.ok(await page.$('#runs .map canvas'));
       assert.deepEqual(await complaints(page), []);
       assert.equal(await page.evaluate(() => document.querySelector('.run-note').textContent), 'step 30 of 60 (50 %) · 3 s of training · about 3 s left');
       assert.ok(await page.$('.run-head a[href$="/live/heads"]'), 'what its heads do over a corpus');
       ending = 'the time limit is reached';
-      await page.waitForFunction(() => document.querySelector('.run-note').textContent === 'step 30 of 60 (50 %) · 3 s of training · the time limit is reached', PATIENCE);
+      await page.waitForFunction(() => document.querySelector('.run-note').textContent === 'step 30 of 60 (50 %) · 3 s of training · the time limit is reached', WAIT);
     });
   });
 }

@@ -1,4 +1,4 @@
-// The server that the page is tested against: `heedful serve` with a real model. HEEDFUL_URL names one that runs already.
+// The server under test: `heedful serve` with a real model. HEEDFUL_URL selects a server that is already running.
 
 import { spawn } from 'node:child_process';
 import readline from 'node:readline';
@@ -13,7 +13,7 @@ export async function startServer(flags = [], model = process.env.HEEDFUL_MODEL)
   const url = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`heedful serve ended with ${code} before it listened`)));
-    // The first address that it names is its own.
+    // The first URL that it prints is its own.
     for (const input of [child.stdout, child.stderr]) {
       readline.createInterface({ input }).on('line', (line) => {
         const said = line.match(/http:\/\/[\w.]+:\d+/);

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PATIENCE, shown, translated, visit } from './browser.js';
+import { WAIT, shown, translated, visit } from './browser.js';
 import { ask } from './server.js';
 import { EVIL, OTHER, SHORT } from './texts.js';
 
-const says = (page, text) => page.waitForFunction((text) => document.getElementById('output').textContent === text, PATIENCE, text);
-const ready = (page) => page.waitForFunction(() => document.documentElement.dataset.ready, PATIENCE);
+const says = (page, text) => page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, text);
+const ready = (page) => page.waitForFunction(() => document.documentElement.dataset.ready, WAIT);
 
 export function typing(at) {
-  test('a text is translated while it is typed', async () => {
+  test('a text is translated while typing', async () => {
     const { results: [{ text }] } = await ask(at.url, { text: SHORT, beam: 4 });
     await visit(at.browser, `${at.url}/`, async (page) => {
       await ready(page);
@@ -42,14 +42,14 @@ export function typing(at) {
       await held;
       await page.$eval('#text', (field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }, OTHER);
       await says(page, newer);
-      // The page has given the first request up; whether the browser still knows it does not matter.
+      // The page has abandoned the first request; whether the browser has cancelled it does not matter.
       await older.respond({ status: 200, contentType: 'application/json', body: '{"results":[{"text":"old","sentences":[]}],"timings":{}}' }).catch(() => {});
       await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
       assert.equal(await page.$eval('#output', (output) => output.textContent), newer);
     });
   });
 
-  test('several sentences keep their line breaks, and each can be looked at', async () => {
+  test('several sentences keep their line breaks, and each can be selected', async () => {
     const text = `${SHORT}。\n\n${OTHER}。`;
     const { results: [{ text: expected }] } = await ask(at.url, { text, beam: 4 });
     await translated(at.browser, at.url, text, async (page) => {
@@ -59,7 +59,7 @@ export function typing(at) {
     });
   });
 
-  test('a long text is asked for as a stream, and ends as the server says', async () => {
+  test('a long text is streamed, and the final text is the response', async () => {
     const text = Array(20).fill(`${SHORT}。`).join('\n');
     const { results: [{ text: expected }] } = await ask(at.url, { text, beam: 4 });
     await visit(at.browser, `${at.url}/`, async (page) => {
@@ -73,7 +73,7 @@ export function typing(at) {
     });
   });
 
-  test('what the server refuses is told in its own words', async () => {
+  test('errors of the server are shown with their message', async () => {
     await visit(at.browser, `${at.url}/`, async (page) => {
       await ready(page);
       page.on('request', (request) => {
@@ -82,11 +82,11 @@ export function typing(at) {
       });
       await page.setRequestInterception(true);
       await page.type('#text', SHORT);
-      await page.waitForFunction(() => document.getElementById('status').textContent.startsWith('too many wait: come back later'), PATIENCE);
+      await page.waitForFunction(() => document.getElementById('status').textContent.startsWith('too many wait: come back later'), WAIT);
     }, { expected: ['503'] });
   });
 
-  test('a link brings back the text and everything that was chosen', async () => {
+  test('a link restores the text and all choices', async () => {
     let link = '';
     await translated(at.browser, at.url, SHORT, async (page) => {
       await page.click('#viewer [data-value=matrix]');
@@ -99,7 +99,7 @@ export function typing(at) {
       assert.equal(await page.$eval('#text', (field) => field.value), SHORT);
       const chosen = await page.$$eval('#viewer [aria-selected=true], #viewer [aria-pressed=true]', (elements) => elements.map(({ dataset }) => dataset.value));
       assert.deepEqual(chosen, ['matrix', 'encoder', 'token']);
-      // A link that is followed while the page is open.
+      // A link followed while the page is open.
       await page.evaluate((text) => { location.hash = new URLSearchParams({ text, view: 'lines' }); }, OTHER);
       await says(page, (await ask(at.url, { text: OTHER, beam: 4 })).results[0].text);
       await page.waitForSelector('#viewer [data-value=lines][aria-selected=true]');

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PATIENCE, choose, translated } from './browser.js';
+import { WAIT, choose, translated } from './browser.js';
 import { ask } from './server.js';
 import { LONG, SHORT } from './texts.js';
 
-// The tokens that a token of the output attended to, strongest first, from the server's own numbers.
+// The tokens that an output token attended to, strongest first, computed from the server's weights.
 async function attended(url, query, layer, head) {
   const { results: [{ sentences: [{ explanation }] }] } = await ask(url, { text: SHORT, beam: 4, attention: 'rows' });
   const { attention, tokens } = explanation.outputs[0];
@@ -16,7 +16,7 @@ async function attended(url, query, layer, head) {
 const shown = ({ piece }) => piece.replaceAll('▁', '·');
 
 export function views(at) {
-  test('a word that is hovered or focused shows what it attended to', async () => {
+  test('a hovered or focused word shows what it attended to', async () => {
     const first = await attended(at.url, 0, 0, 1);
     const second = await attended(at.url, 1, 0, 1);
     await translated(at.browser, at.url, SHORT, async (page) => {
@@ -48,7 +48,7 @@ export function views(at) {
     }, { choice: { level: 'token', layer: 'decoder.0.cross' } });
   });
 
-  test('lines join words, and a tapped word holds its own', async () => {
+  test('lines join words, and a tapped word keeps its lines', async () => {
     await translated(at.browser, at.url, SHORT, async (page) => {
       assert.ok((await page.$$('.lines .rest path')).length > 0);
       await page.click('.lines [data-side=query][data-index="0"]');
@@ -58,7 +58,7 @@ export function views(at) {
     }, { choice: { view: 'lines' } });
   });
 
-  test('the matrix can be read with keys and as a table', async () => {
+  test('the matrix can be read with the keyboard and as a table', async () => {
     await translated(at.browser, at.url, SHORT, async (page) => {
       await page.focus('.map canvas');
       await page.keyboard.press('ArrowDown');
@@ -93,7 +93,7 @@ export function views(at) {
     const { results: [{ sentences: [{ explanation: { outputs } }] }] } = await ask(at.url, { text: SHORT, beam: 4, n_best: 4 });
     await translated(at.browser, at.url, SHORT, async (page) => {
       await page.click('#viewer [data-value=tree]');
-      await page.waitForFunction((count) => document.querySelectorAll('.leaf').length === count, PATIENCE, outputs.length);
+      await page.waitForFunction((count) => document.querySelectorAll('.leaf').length === count, WAIT, outputs.length);
       await page.click('.leaf[data-output="1"]');
       await page.waitForSelector('.leaf[data-output="1"][aria-pressed=true]');
       await page.click('#viewer [data-value=words]');
@@ -102,7 +102,7 @@ export function views(at) {
     });
   });
 
-  test('a sentence of 150 tokens is drawn in every view, no larger than the screen', async () => {
+  test('a sentence of 150 tokens is drawn in every view within the screen', async () => {
     await translated(at.browser, at.url, LONG, async (page) => {
       const { width, height, rows, painted } = await page.$eval('.map canvas', (canvas) => {
         const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;

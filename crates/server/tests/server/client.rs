@@ -1,4 +1,4 @@
-//! A plain HTTP/1.1 client: enough to send what a library would refuse to send.
+//! A plain HTTP/1.1 client, which can also send requests that a library would refuse.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,8 +10,8 @@ use std::time::Duration;
 use heedful_server::Server;
 use serde_json::Value;
 
-/// Long enough for the slowest machine; only a test that fails waits for it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Long enough for the slowest machine; only failing tests wait this long.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -24,7 +24,7 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
-    /// The sentence of an error.
+    /// The message of an error.
     pub(crate) fn error(&self) -> String {
         self.json()["error"].as_str().unwrap_or_else(|| panic!("no error: {}", self.body)).to_owned()
     }
@@ -47,8 +47,8 @@ impl Reply {
 
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("a server listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
-    stream.set_write_timeout(Some(PATIENCE)).expect("a time limit");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a time limit");
+    stream.set_write_timeout(Some(TIMEOUT)).expect("a time limit");
     stream
 }
 
@@ -61,14 +61,14 @@ pub(crate) fn request(method: &str, path: &str, kind: &str, body: &str) -> Strin
     )
 }
 
-/// Sends bytes and reads the answer to its end.
+/// Sends bytes and reads the whole response.
 pub(crate) fn send(address: SocketAddr, bytes: &[u8]) -> Reply {
     let mut stream = connect(address);
     stream.write_all(bytes).expect("the server reads");
     read(&mut stream)
 }
 
-/// As [`send`] to a server that may hang up before it answers.
+/// Like [`send`], to a server that may disconnect before it answers.
 pub(crate) fn attempt(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
     let mut stream = connect(address);
     stream.write_all(bytes).ok()?;
@@ -115,7 +115,7 @@ pub(crate) fn metric(server: &Server, name: &str) -> u64 {
     value(&get(server, "/metrics").body, name)
 }
 
-/// As [`metric`] from a page that is there.
+/// Like [`metric`], from a given page.
 pub(crate) fn value(page: &str, name: &str) -> u64 {
     let of_name = |line: &&str| {
         let rest = line.strip_prefix("heedful_").and_then(|line| line.strip_prefix(name));
@@ -125,32 +125,32 @@ pub(crate) fn value(page: &str, name: &str) -> u64 {
     lines.map(|line| line.rsplit(' ').next().and_then(|n| n.parse::<u64>().ok()).expect("a number")).sum()
 }
 
-/// What a thread has found.
+/// The result of a thread.
 pub(crate) fn joined<T>(what: &str, thread: JoinHandle<T>) -> T {
     until(what, || thread.is_finished());
     thread.join().unwrap_or_else(|_| panic!("no {what}: its thread panicked"))
 }
 
-/// Runs another program to its end.
+/// Runs another program until it ends.
 pub(crate) fn finish(command: &mut Command) -> Output {
     let name = command.get_program().display().to_string();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"));
     let process = child.id().to_string();
-    let (tell, told) = channel();
-    std::thread::spawn(move || tell.send(child.wait_with_output()));
-    let Ok(output) = told.recv_timeout(10 * PATIENCE) else {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(output) = receiver.recv_timeout(10 * TIMEOUT) else {
         let _ = Command::new("kill").args(["-9", &process]).status();
-        panic!("{name} did not end within {:?}", 10 * PATIENCE);
+        panic!("{name} did not end within {:?}", 10 * TIMEOUT);
     };
     output.expect("a process that can be waited for")
 }
 
-/// Waits until the server says so.
+/// Waits until a condition holds.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        assert!(start.elapsed() < TIMEOUT, "never: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,4 +1,4 @@
-//! A translator that works only when a test lets it, and panics when a test says so.
+//! A translator whose steps a test can block, or make panic.
 
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -12,10 +12,10 @@ use heedful::tensor::ops::CrossEntropy;
 use heedful::tensor::{Params, Precision, Ragged, Tensor};
 use heedful_server::{Engine, ModelSpec, Origin};
 
-use crate::client::PATIENCE;
+use crate::client::TIMEOUT;
 use crate::models::{tokenizer, transformer};
 
-/// What a test decides.
+/// The switches of a test.
 #[derive(Default)]
 pub(crate) struct Control {
     state: Mutex<State>,
@@ -25,31 +25,31 @@ pub(crate) struct Control {
 #[derive(Default)]
 struct State {
     is_held: bool,
-    /// Sources of more tokens than this are not read.
+    /// Sources with more tokens than this are blocked.
     longest_read: Option<usize>,
-    /// Steps of more rows than this do not begin.
+    /// Steps with more rows than this are blocked.
     most_rows: Option<usize>,
     must_panic: bool,
     must_fail_to_start: bool,
-    /// Until [`Control::release`].
+    /// Reset by [`Control::release`].
     always_fails_to_start: bool,
-    /// Steps that were asked for, whether they wait or not.
-    asked: usize,
+    /// Requested steps, blocked or not.
+    requested: usize,
     steps: usize,
 }
 
 impl Control {
-    /// No step begins until [`Control::release`].
+    /// Blocks all steps until [`Control::release`].
     pub(crate) fn hold(&self) {
         self.state.lock().expect("a lock").is_held = true;
     }
 
-    /// No source of more tokens than this is read until [`Control::release`].
+    /// Blocks sources with more tokens than this until [`Control::release`].
     pub(crate) fn hold_longer_than(&self, tokens: usize) {
         self.state.lock().expect("a lock").longest_read = Some(tokens);
     }
 
-    /// No step of more rows than this begins until [`Control::release`].
+    /// Blocks steps with more rows than this until [`Control::release`].
     pub(crate) fn hold_in_steps_of_more_than(&self, rows: usize) {
         self.state.lock().expect("a lock").most_rows = Some(rows);
     }
@@ -79,9 +79,9 @@ impl Control {
         self.state.lock().expect("a lock").always_fails_to_start = true;
     }
 
-    /// Whether a search has come as far as a step, which may be held.
+    /// Whether a search has reached a step, which may be blocked.
     pub(crate) fn has_reached_a_step(&self) -> bool {
-        self.state.lock().expect("a lock").asked > 0
+        self.state.lock().expect("a lock").requested > 0
     }
 
     pub(crate) fn steps(&self) -> usize {
@@ -90,23 +90,23 @@ impl Control {
 
     fn pass(&self, rows: usize) {
         let mut held = self.state.lock().expect("a lock");
-        held.asked += 1;
+        held.requested += 1;
         let is_held = |state: &mut State| state.is_held || state.most_rows.is_some_and(|most| rows > most);
-        let (mut state, waited) = self.changed.wait_timeout_while(held, PATIENCE, is_held).expect("a lock");
-        let is_forgotten = waited.timed_out();
+        let (mut state, waited) = self.changed.wait_timeout_while(held, TIMEOUT, is_held).expect("a lock");
+        let has_timed_out = waited.timed_out();
         state.steps += 1;
         let must_panic = std::mem::take(&mut state.must_panic);
-        // Not while the lock is held.
+        // Panics below must not poison the lock.
         drop(state);
-        assert!(!is_forgotten, "no test released this step");
-        assert!(!must_panic, "as the test wished");
+        assert!(!has_timed_out, "no test released this step");
+        assert!(!must_panic, "as the test requested");
     }
 
     fn read(&self, sequences: &Ragged) {
         let held = self.state.lock().expect("a lock");
         let is_too_long =
             |state: &mut State| state.longest_read.is_some_and(|most| sequences.longest() > most);
-        let (state, waited) = self.changed.wait_timeout_while(held, PATIENCE, is_too_long).expect("a lock");
+        let (state, waited) = self.changed.wait_timeout_while(held, TIMEOUT, is_too_long).expect("a lock");
         drop(state);
         assert!(!waited.timed_out(), "no test released this source");
     }
@@ -115,7 +115,7 @@ impl Control {
         let mut state = self.state.lock().expect("a lock");
         let must_panic = std::mem::take(&mut state.must_fail_to_start) || state.always_fails_to_start;
         drop(state);
-        assert!(!must_panic, "as the test wished");
+        assert!(!must_panic, "as the test requested");
     }
 }
 
@@ -170,7 +170,7 @@ impl Decoding for ControlledDecoding<'_> {
     }
 }
 
-/// A model that obeys the control.
+/// A model with the given switches.
 pub(crate) fn controlled(control: &Arc<Control>) -> ModelSpec {
     let control = control.clone();
     let make = move || {

@@ -1,4 +1,4 @@
-//! Files, as LibreTranslate's clients send them.
+//! Files, in the form that LibreTranslate's clients send.
 
 use heedful_server::Server;
 use serde_json::json;
@@ -30,7 +30,7 @@ fn upload(server: &Server, name: &str, content: &[u8], fields: &[(&str, &str)]) 
 const LANGUAGES: [(&str, &str); 2] = [("source", "zh"), ("target", "en")];
 
 #[test]
-fn files_are_translated_as_texts_are() {
+fn files_are_translated_like_texts() {
     let (server, _folder) = serving();
     for (name, content, format, kind, saved_as) in [
         ("letter.txt", "一辆汽车。\n\n一套房子。\n", "text", "text/plain; charset=utf-8", "letter_en.txt"),
@@ -55,11 +55,11 @@ fn files_are_translated_as_texts_are() {
     }
     assert_eq!(get(&server, "/download_file/0").status, 404);
     let marked = upload(&server, "a.txt", "\u{feff}一辆汽车".as_bytes(), &LANGUAGES);
-    assert_eq!(marked.status, 200, "a byte order mark is no text");
+    assert_eq!(marked.status, 200, "a byte order mark is not part of the text");
 }
 
 #[test]
-fn files_that_cannot_be_translated_are_refused_with_a_sentence() {
+fn unsupported_files_are_refused_with_an_error() {
     let (server, _folder) = serving();
     let many = "一。".repeat(3000);
     for (name, content, fields, status, part) in [
@@ -87,7 +87,7 @@ fn files_that_cannot_be_translated_are_refused_with_a_sentence() {
     }
     for (kind, body, status, part) in [
         ("application/json", "{}", 415, "send the file as multipart/form-data"),
-        ("multipart/form-data; boundary=X", "--Y", 400, "no multipart/form-data"),
+        ("multipart/form-data; boundary=X", "--Y", 400, "not multipart/form-data"),
         ("multipart/form-data; boundary=X", "--X--", 400, "`file` is missing"),
     ] {
         let reply = send(server.address(), request("POST", "/translate_file", kind, body).as_bytes());

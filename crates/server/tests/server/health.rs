@@ -1,4 +1,4 @@
-//! Whether the server is alive and wants requests: while its models are loaded, while it serves, and before it ends.
+//! Liveness and readiness: while models are loaded, while serving, and before the end.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,20 +9,20 @@ use heedful_server::{Engine, ModelSpec, Origin, Server, ServerOptions};
 use serde_json::json;
 
 use crate::client::{
-    PATIENCE, Reply, attempt, connect, get, joined, metric, post, request, send, until, value,
+    Reply, TIMEOUT, attempt, connect, get, joined, metric, post, request, send, until, value,
 };
 use crate::control::{Control, controlled};
 use crate::models::{options, serving};
 
-/// A model that is loaded when a test lets it, and how: by its own means, or not at all.
-fn waiting_for(word: Receiver<bool>) -> ModelSpec {
+/// A model whose loading waits for the test, which decides whether it succeeds.
+fn waiting_for(decision: Receiver<bool>) -> ModelSpec {
     let spec = controlled(&Arc::new(Control::default()));
     let Origin::Factory(make) = spec.origin.clone() else { panic!("a controlled model is made") };
-    let word = Mutex::new(word);
+    let decision = Mutex::new(decision);
     let wait = move || -> Result<Engine, String> {
-        match word.lock().expect("a lock").recv_timeout(PATIENCE) {
+        match decision.lock().expect("a lock").recv_timeout(TIMEOUT) {
             Ok(true) => make(),
-            _ => Err("as the test wished".to_owned()),
+            _ => Err("as the test requested".to_owned()),
         }
     };
     ModelSpec { origin: Origin::Factory(Arc::new(wait)), ..spec }
@@ -33,15 +33,15 @@ fn asked(address: SocketAddr, path: &str) -> Reply {
 }
 
 fn starting() -> (heedful_server::StartingServer, Sender<bool>) {
-    let (say, word) = channel();
+    let (decide, decision) = channel();
     let metrics_address = Some("127.0.0.1:0".parse().expect("an address"));
-    let options = ServerOptions { metrics_address, ..options(vec![waiting_for(word)]) };
-    (Server::listen(options).expect("it listens"), say)
+    let options = ServerOptions { metrics_address, ..options(vec![waiting_for(decision)]) };
+    (Server::listen(options).expect("it listens"), decide)
 }
 
 #[test]
 fn a_server_is_alive_and_not_ready_until_its_models_are_loaded() {
-    let (starting, say) = starting();
+    let (starting, decide) = starting();
     let address = starting.address();
     let loading = thread::spawn(move || starting.load());
     for path in ["/health", "/health/live"] {
@@ -63,11 +63,11 @@ fn a_server_is_alive_and_not_ready_until_its_models_are_loaded() {
         send(address, request("POST", "/translate", "application/json", &body).as_bytes()).status,
         503
     );
-    // Strangers are refused at once.
+    // Unknown hosts are refused from the start.
     let stranger = "GET /health/ready HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     assert_eq!(send(address, stranger.as_bytes()).status, 403);
 
-    say.send(true).expect("it waits");
+    decide.send(true).expect("it waits");
     let server = joined("a model", loading).expect("a model");
     let ready = get(&server, "/health/ready");
     assert_eq!((ready.status, ready.json()), (200, json!({"status": "ready"})));
@@ -79,9 +79,9 @@ fn a_server_is_alive_and_not_ready_until_its_models_are_loaded() {
 }
 
 #[test]
-fn a_connection_that_was_opened_while_loading_is_served_afterwards() {
+fn a_connection_opened_while_loading_is_served_afterwards() {
     use std::io::{BufRead, BufReader, Write};
-    let (starting, say) = starting();
+    let (starting, decide) = starting();
     let mut stream = connect(starting.address());
     let ask = |stream: &mut std::net::TcpStream| {
         stream.write_all(b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it reads");
@@ -100,27 +100,27 @@ fn a_connection_that_was_opened_while_loading_is_served_afterwards() {
         status
     };
     assert!(ask(&mut stream).contains("503"));
-    say.send(true).expect("it waits");
+    decide.send(true).expect("it waits");
     let _server = starting.load().expect("a model");
     assert!(ask(&mut stream).contains("200"));
 }
 
 #[test]
 fn a_model_that_cannot_be_loaded_ends_the_server_with_the_reason() {
-    let (starting, say) = starting();
+    let (starting, decide) = starting();
     let address = starting.address();
     assert_eq!(asked(address, "/health/live").status, 200);
-    say.send(false).expect("it waits");
+    decide.send(false).expect("it waits");
     let error = starting.load().err().expect("no model").to_string();
-    assert!(error.contains("zh-en: as the test wished"), "{error}");
-    until("nobody listens", || {
+    assert!(error.contains("zh-en: as the test requested"), "{error}");
+    until("the port is closed", || {
         std::net::TcpStream::connect(address).is_err()
             || attempt(address, request("GET", "/health", "text/plain", "").as_bytes()).is_none()
     });
 }
 
 #[test]
-fn a_server_that_drains_answers_and_asks_for_no_more() {
+fn a_draining_server_answers_and_is_not_ready() {
     let (server, _folder) = serving();
     let translate = || post(&server, "/translate", &json!({"q": "一辆", "source": "zh", "target": "en"}));
     assert_eq!((translate().status, get(&server, "/health/ready").status), (200, 200));
@@ -131,7 +131,7 @@ fn a_server_that_drains_answers_and_asks_for_no_more() {
     assert_eq!((get(&server, "/health").status, get(&server, "/health/live").status), (200, 200));
     assert_eq!(translate().status, 200);
     assert_eq!(metric(&server, "ready"), 0);
-    // Who keeps a connection is told to open another one, elsewhere.
+    // Kept connections are closed, so that clients open the next one on another server.
     let mut stream = connect(server.address());
     std::io::Write::write_all(&mut stream, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .expect("it reads");
@@ -141,15 +141,15 @@ fn a_server_that_drains_answers_and_asks_for_no_more() {
 }
 
 #[test]
-fn what_waits_and_how_busy_a_model_is_can_be_measured_from_the_start() {
-    let (say, word) = channel();
+fn queue_depth_and_utilization_are_measured_from_the_start() {
+    let (decide, decision) = channel();
     let address = Some("127.0.0.1:0".parse().expect("an address"));
     let control = Arc::new(Control::default());
-    let blocked = ModelSpec { name: "other".into(), ..waiting_for(word) };
+    let blocked = ModelSpec { name: "other".into(), ..waiting_for(decision) };
     let options = ServerOptions { metrics_address: address, ..options(vec![controlled(&control), blocked]) };
     let starting = Server::listen(options).expect("it listens");
     let loading = thread::spawn(move || starting.load());
-    say.send(true).expect("it waits");
+    decide.send(true).expect("it waits");
     let server = joined("models", loading).expect("models");
     let metrics = server.metrics_address().expect("an address");
     assert_eq!((asked(metrics, "/health/ready").status, asked(metrics, "/health/live").status), (200, 200));

@@ -1,4 +1,4 @@
-//! Models of other projects are served under the languages that their files name.
+//! Imported models are served with the languages in their files.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::client::get;
 use crate::models::options;
 
 #[test]
-fn a_served_import_knows_its_languages() {
+fn a_served_import_has_the_languages_of_its_files() {
     let place = tempfile::tempdir().expect("a folder");
     let [original, model] = ["original", "model"].map(|name| place.path().join(name));
     let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../heedful/tests/exchange/models/marian-swish");
@@ -25,7 +25,7 @@ fn a_served_import_knows_its_languages() {
         Server::start(options(vec![ModelSpec::named("translator", &model)])).expect("a server")
     };
     assert_eq!(get(&serve(), "/languages").json()[0]["code"], "und", "its files do not name them");
-    // As Helsinki-NLP's models have it.
+    // In the format of Helsinki-NLP's models.
     let settings = json!({"source_lang": "zh", "target_lang": "en", "tokenizer_class": "MarianTokenizer"});
     fs::write(original.join("tokenizer_config.json"), settings.to_string()).expect("room");
     let server = serve();

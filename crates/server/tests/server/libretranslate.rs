@@ -1,4 +1,4 @@
-//! The shapes that LibreTranslate's clients send and expect.
+//! The request and response formats of LibreTranslate's clients.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::client::{get, post, request, send};
 use crate::models::{options, search, serving};
 
 #[test]
-fn a_text_is_translated_as_the_library_translates_it() {
+fn a_text_is_translated_as_by_the_library() {
     let (server, folder) = serving();
     let translator = Translator::open(folder.path().join("zh-en")).expect("a model");
     let alone =
@@ -19,7 +19,7 @@ fn a_text_is_translated_as_the_library_translates_it() {
     assert_eq!(reply.status, 200, "{}", reply.body);
     assert_eq!(reply.json(), json!({"translatedText": alone("一辆汽车")}));
 
-    // Sentences are translated one by one; what stands between them stays.
+    // Sentences are translated one by one; the text between them is kept.
     let text = "  一辆汽车。\r\n\r\n 一套房子！\n";
     let reply = post(&server, "/translate", &json!({"q": [text, "", " "], "source": "zh", "target": "en"}));
     let expected = format!("  {}\r\n\r\n {}\n", alone("一辆汽车。"), alone("一套房子！"));
@@ -28,7 +28,7 @@ fn a_text_is_translated_as_the_library_translates_it() {
 }
 
 #[test]
-fn forms_are_understood_as_well_as_json() {
+fn forms_are_accepted_like_json() {
     let (server, _folder) = serving();
     let body = "q=%E4%B8%80%E8%BE%86%E6%B1%BD%E8%BD%A6&source=zh&target=en&alternatives=1&format=text";
     let bytes = request("POST", "/translate", "application/x-www-form-urlencoded", body);
@@ -38,7 +38,7 @@ fn forms_are_understood_as_well_as_json() {
 }
 
 #[test]
-fn alternatives_and_detected_languages_have_the_form_of_the_text() {
+fn alternatives_and_detected_languages_have_the_shape_of_the_text() {
     let (server, _folder) = serving();
     let body = json!({"q": "这是一辆汽车", "source": "auto", "target": "en", "alternatives": 2});
     let one = post(&server, "/translate", &body).json();
@@ -54,7 +54,7 @@ fn alternatives_and_detected_languages_have_the_form_of_the_text() {
 }
 
 #[test]
-fn tags_scripts_and_styles_of_a_page_stay_as_they_are() {
+fn tags_scripts_and_styles_of_a_page_are_kept() {
     let (server, _folder) = serving();
     let page = "<p class=\"x\">一辆 &amp; 汽车</p><script>if (a < b) { \"一\" }</script>";
     let body = json!({"q": page, "source": "zh", "target": "en", "format": "html"});
@@ -68,7 +68,7 @@ fn tags_scripts_and_styles_of_a_page_stay_as_they_are() {
 }
 
 #[test]
-fn a_page_is_translated_by_whole_sentences_with_every_tag_once() {
+fn a_page_is_translated_by_sentence_with_every_tag_once() {
     let (server, _folder) = serving();
     let translate = |text: &str, format: &str, alternatives: usize| {
         let body = json!({"q": text, "source": "zh", "target": "en", "format": format, "alternatives": alternatives});
@@ -115,7 +115,7 @@ fn languages_settings_and_detection_are_as_expected() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_the_invalid_field() {
     let (server, _folder) = serving();
     let text = "text";
     for (body, status, part) in [
@@ -136,7 +136,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn keys_are_asked_for_and_have_rates() {
+fn keys_are_required_and_have_rates() {
     let folder = tempfile::tempdir().expect("a folder");
     crate::models::translator(&folder.path().join("zh-en"), 4);
     let keys = folder.path().join("keys.json");
@@ -157,7 +157,7 @@ fn keys_are_asked_for_and_have_rates() {
 }
 
 #[test]
-fn pages_of_other_origins_are_let_in_only_if_told() {
+fn pages_of_other_origins_need_allow_origin() {
     let (closed, folder) = serving();
     assert_eq!(get(&closed, "/languages").header("access-control-allow-origin"), None);
     let models = vec![heedful_server::ModelSpec::named("zh-en", folder.path().join("zh-en"))];

@@ -1,4 +1,4 @@
-//! No request decides how much memory is taken: every route that reads text, with its status and message.
+//! No request can take unbounded memory: every route that accepts text, with its status and message.
 
 use heedful_server::{Limits, ModelSpec, Server, ServerOptions};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::client::post;
 use crate::models::{classifier, language, options, translator};
 
 #[test]
-fn texts_with_more_tokens_than_the_model_reads_get_413_from_every_route() {
+fn texts_with_too_many_tokens_get_413_from_every_route() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     translator(&at("zh-en"), 4);
@@ -15,7 +15,7 @@ fn texts_with_more_tokens_than_the_model_reads_get_413_from_every_route() {
     language(&at("writer"));
     let models = ["zh-en", "mood", "writer"].map(|name| ModelSpec::named(name, at(name))).to_vec();
     let server = Server::start(options(models.clone())).expect("a server");
-    // No sentence has more than 600 characters: here each has four bytes, none of which is in the vocabulary.
+    // A sentence has at most 600 characters: here of four bytes each, none of them in the vocabulary.
     let emoji = "🙂".repeat(590);
     let words = "a ".repeat(60_000);
     let cases: [(&str, Value, u16, &str); 8] = [
@@ -69,7 +69,7 @@ fn texts_with_more_tokens_than_the_model_reads_get_413_from_every_route() {
 }
 
 #[test]
-fn numbers_of_a_request_are_checked_before_any_work() {
+fn numbers_of_a_request_are_checked_before_any_computation() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     translator(&at("zh-en"), 4);

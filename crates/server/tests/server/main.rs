@@ -1,4 +1,4 @@
-//! A real server on a free port, with real small models, and clients of every kind.
+//! Tests of a real server on a free port, with small real models and many kinds of clients.
 
 mod client;
 mod control;

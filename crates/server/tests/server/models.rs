@@ -1,4 +1,4 @@
-//! Small models with first values for weights: what they say is nonsense, but always the same nonsense.
+//! Small models with initial weights: their output is meaningless but deterministic.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(crate) fn tokenizer() -> Tokenizer {
     counts.train().expect("a vocabulary")
 }
 
-/// Writes a model; another seed is another model.
+/// Writes a model; another seed gives another model.
 pub(crate) fn write(folder: &Path, config: ModelConfig, seed: u64) {
     write_with(folder, config, seed, None);
 }
@@ -41,7 +41,7 @@ fn write_with(folder: &Path, config: ModelConfig, seed: u64, labels: Option<&Lab
     let vocabulary = folder.join("tokenizer.json");
     tokenizer().save(&vocabulary).expect("room");
     let model = config.build(seed).expect("a good configuration");
-    // Fresh models are undecided; sharper scores let them say different things about different sentences.
+    // Initial models are near uniform; larger weights give different outputs for different sentences.
     for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
         let sharper: Vec<f32> = param.to_vec().iter().map(|x| 3.0 * x).collect();
         param.set(&sharper);
@@ -96,7 +96,7 @@ pub(crate) fn masked(folder: &Path) {
     write(folder, ModelConfig::Masked(MaskedConfig { stack, label_smoothing: 0.0, output_bias: false }), 4);
 }
 
-/// What tests search with: short outputs, so that nonsense ends soon.
+/// The search options of tests: short outputs, because untrained models rarely predict `<eos>`.
 pub(crate) fn search() -> SearchOptions {
     SearchOptions { max_length: MaxLength::Absolute(12), ..SearchOptions::default() }
 }
@@ -106,7 +106,7 @@ pub(crate) fn options(models: Vec<ModelSpec>) -> ServerOptions {
     ServerOptions { address, models, search: search(), ..ServerOptions::default() }
 }
 
-/// A server with a translator from Chinese to English, and the folder that it lies in.
+/// A server with a translator from Chinese to English, and its folder.
 pub(crate) fn serving() -> (Server, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     translator(&folder.path().join("zh-en"), 4);

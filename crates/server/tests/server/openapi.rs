@@ -1,5 +1,4 @@
-//! The description and the server are the same: every route is described, and what it answers has the form that the
-//! description gives.
+//! `/openapi.json` matches the server: every route is described, and every response has the described schema.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +84,7 @@ fn the_description_is_complete() {
         let Some(bodies) = operation["requestBody"]["content"].as_object() else { continue };
         assert!(bodies.contains_key("application/json") || path == "/translate_file", "{method} {path}");
         for body in bodies.values() {
-            // A body that may be absent is a choice between nothing and an object.
+            // An optional body is a choice between null and an object.
             let choices = body["schema"]["oneOf"].as_array();
             let object =
                 choices.and_then(|choices| choices.iter().find(|choice| choice.get("$ref").is_some()));
@@ -96,7 +95,7 @@ fn the_description_is_complete() {
     }
     for (name, schema) in description["components"]["schemas"].as_object().expect("schemas") {
         for (field, described) in schemas.fields(schema) {
-            // A reference is described where it leads, and so is a choice with one.
+            // A reference is described at its target, and so is a choice that contains one.
             let has_words =
                 |described: &Value| described.get("description").is_some() || described.get("$ref").is_some();
             let choices = described["oneOf"].as_array().or(described["anyOf"].as_array());
@@ -109,7 +108,7 @@ fn the_description_is_complete() {
 }
 
 #[test]
-fn responses_have_the_form_that_is_described() {
+fn responses_have_the_described_schema() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     translator(&at("one"), 1);

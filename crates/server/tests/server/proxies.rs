@@ -1,4 +1,4 @@
-//! Behind reverse proxies: who the client is, and what addresses of the server clients are told.
+//! Behind reverse proxies: the address of the client, and the URLs of the server.
 
 use std::fs;
 
@@ -29,10 +29,10 @@ fn models(server: &Server, client: &str, key: &str) -> Reply {
 }
 
 #[test]
-fn who_guesses_keys_through_a_trusted_proxy_locks_out_itself_only() {
+fn guessing_keys_through_a_trusted_proxy_locks_out_only_that_client() {
     let (server, _folder) = behind_a_proxy(|options| options);
     for number in 0..20 {
-        // What it writes itself into the list is no use.
+        // Entries that the client forges have no effect.
         assert_eq!(models(&server, &format!("10.0.0.{number}, 1.2.3.4"), "guess").status, 403);
     }
     assert_eq!(models(&server, "1.2.3.4", "guess").status, 429);
@@ -51,7 +51,7 @@ fn a_trusted_proxy_may_have_many_connections() {
     assert_eq!(get(&server, "/health").status, 200);
 }
 
-/// The address of a translated file, for a request with more lines in its head.
+/// The base URL of a translated file, for a request with additional headers.
 fn translated_file(server: &Server, lines: &str) -> String {
     let part = |name: &str, value: &str| {
         format!("--X\r\nContent-Disposition: form-data; name={name}\r\n\r\n{value}\r\n")
@@ -72,25 +72,32 @@ fn translated_file(server: &Server, lines: &str) -> String {
 }
 
 #[test]
-fn addresses_of_translated_files_are_those_that_clients_can_use() {
+fn urls_of_translated_files_are_reachable_by_clients() {
     let forwarded = "X-Forwarded-Proto: https\r\nX-Forwarded-Host: translate.example.org\r\n";
     let (untrusting, _folder) = serving();
-    assert_eq!(translated_file(&untrusting, forwarded), "http://localhost", "anybody may write these lines");
+    assert_eq!(
+        translated_file(&untrusting, forwarded),
+        "http://localhost",
+        "any client can forge these headers"
+    );
     let (behind, _folder) = behind_a_proxy(|options| options);
     assert_eq!(translated_file(&behind, forwarded), "https://translate.example.org");
     assert_eq!(translated_file(&behind, ""), "http://localhost");
     let public_url = Some("https://example.org/mt/".to_owned());
-    let (told, _folder) = behind_a_proxy(|options| ServerOptions { public_url, ..options });
-    assert_eq!(translated_file(&told, forwarded), "https://example.org/mt");
+    let (with_url, _folder) = behind_a_proxy(|options| ServerOptions { public_url, ..options });
+    assert_eq!(translated_file(&with_url, forwarded), "https://example.org/mt");
     let reply =
-        send(told.address(), b"GET /health HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n");
+        send(with_url.address(), b"GET /health HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n");
     assert_eq!((reply.status, reply.json()), (200, json!({"status": "ok"})), "it answers to its public name");
 }
 
 #[test]
-fn odd_addresses_are_refused() {
+fn invalid_addresses_are_refused() {
     let public_url = Some("translate.example.org".to_owned());
     let error = Server::start(ServerOptions { public_url, ..options(Vec::new()) }).err().expect("no address");
-    assert!(error.to_string().contains("--public-url \"translate.example.org\" is no address"), "{error}");
+    assert!(
+        error.to_string().contains("--public-url \"translate.example.org\" is not an address"),
+        "{error}"
+    );
     assert!("10.0.0.0/40".parse::<heedful_server::Network>().is_err());
 }

@@ -1,6 +1,6 @@
-//! What others wrote, unchanged, from PyPI: a client, `libretranslatepy`; `schemathesis`, which sends whatever the description
-//! allows and forbids, and compares the answers with it; and `kubernetes-validate`, which knows what a manifest may say.
-//! `cargo xtask test` makes an environment with all of them.
+//! Unmodified packages from PyPI: the client `libretranslatepy`; `schemathesis`, which sends valid and
+//! invalid requests by `/openapi.json` and checks the responses; and `kubernetes-validate`, which validates
+//! manifests. `cargo xtask test` creates an environment with all of them.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn a_client_of_libretranslate_works_unchanged() {
 
 #[test]
 #[ignore = "needs Python with schemathesis; `cargo xtask test` runs it"]
-fn the_description_holds_for_requests_of_every_kind() {
+fn schemathesis_finds_no_difference_from_the_description() {
     let python = std::env::var_os("HEEDFUL_TEST_PYTHON")
         .expect("HEEDFUL_TEST_PYTHON names a Python with schemathesis; `cargo xtask test` sets it");
     let folder = tempfile::tempdir().expect("a folder");
@@ -75,12 +75,12 @@ fn the_description_holds_for_requests_of_every_kind() {
         .env("SCHEMATHESIS_HOOKS", "schemathesis_hooks")
         .env("PYTHONPATH", &tests)
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        // It may leave files.
+        // It may write files.
         .current_dir(folder.path());
     let run = finish(&mut python);
     let report = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{report}\n{}", String::from_utf8_lossy(&run.stderr));
-    // Every route was tried, and nothing was found.
+    // Every route was tested without findings.
     assert!(report.contains("No issues found"), "{report}");
     let tested = report.split("Tested:").nth(1).and_then(|rest| rest.split_whitespace().next());
     let tested = tested.and_then(|count| count.parse().ok());
@@ -89,7 +89,7 @@ fn the_description_holds_for_requests_of_every_kind() {
 
 #[test]
 #[ignore = "needs Python with kubernetes-validate; `cargo xtask test` runs it"]
-fn the_manifests_are_what_kubernetes_expects() {
+fn the_kubernetes_manifests_are_valid() {
     let python = std::env::var_os("HEEDFUL_TEST_PYTHON")
         .expect("HEEDFUL_TEST_PYTHON names a Python with kubernetes-validate; `cargo xtask test` sets it");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kubernetes");

@@ -1,4 +1,4 @@
-//! Models are replaced while they serve.
+//! Models are replaced at runtime.
 
 use std::fs;
 use std::time::Duration;
@@ -32,12 +32,12 @@ fn reload(server: &Server, key: &str) -> Reply {
 }
 
 #[test]
-fn a_new_model_takes_the_place_of_the_old_one_and_a_broken_one_does_not() {
+fn a_new_model_replaces_the_old_one_and_a_broken_one_does_not() {
     let (server, folder) =
         server(|folder, options| ServerOptions { keys: Some(folder.path().join("keys.json")), ..options });
     let old = translated(&server);
     translator(&folder.path().join("zh-en"), 2);
-    assert_eq!(translated(&server), old, "not before it is asked for");
+    assert_eq!(translated(&server), old, "not before a reload is requested");
     assert_eq!(reload(&server, "guest").status, 403);
     assert_eq!(reload(&server, "owner").json(), json!({"reloaded": ["zh-en"]}));
     let new = translated(&server);
@@ -59,7 +59,7 @@ fn a_new_model_takes_the_place_of_the_old_one_and_a_broken_one_does_not() {
 }
 
 #[test]
-fn a_model_that_is_half_copied_is_not_loaded_and_the_old_one_keeps_serving() {
+fn a_half_copied_model_is_not_loaded_and_the_old_one_keeps_serving() {
     let (server, folder) =
         server(|folder, options| ServerOptions { keys: Some(folder.path().join("keys.json")), ..options });
     let (served, next) = (folder.path().join("zh-en"), folder.path().join("next"));
@@ -86,16 +86,16 @@ fn a_model_that_is_half_copied_is_not_loaded_and_the_old_one_keeps_serving() {
 }
 
 #[test]
-fn nobody_reloads_over_http_without_keys() {
+fn reloading_over_http_needs_keys() {
     let (server, _folder) = server(|_, options| options);
     let refused = reload(&server, "owner");
     assert_eq!(refused.status, 403);
     assert!(refused.error().contains("SIGHUP"));
-    assert!(server.reload().is_empty(), "the program itself may");
+    assert!(server.reload().is_empty(), "the program itself may reload");
 }
 
 #[test]
-fn weights_that_change_on_disk_are_loaded() {
+fn weights_that_change_on_disk_are_reloaded() {
     let watch = Some(Duration::from_millis(20));
     let (server, folder) = server(|_, options| ServerOptions { watch, ..options });
     let old = translated(&server);
@@ -105,23 +105,23 @@ fn weights_that_change_on_disk_are_loaded() {
 }
 
 #[test]
-fn requests_that_began_with_the_old_model_end_with_it() {
+fn requests_that_started_with_the_old_model_end_with_it() {
     let control = std::sync::Arc::new(crate::control::Control::default());
     let server = Server::start(options(vec![crate::control::controlled(&control)])).expect("a server");
     control.hold();
     let address = server.address();
     let body = json!({"q": "一辆汽车", "source": "zh", "target": "en"}).to_string();
-    let asking = std::thread::spawn(move || {
+    let client = std::thread::spawn(move || {
         let bytes = crate::client::request("POST", "/translate", "application/json", &body);
         crate::client::send(address, bytes.as_bytes()).status
     });
     until("it is in flight", || metric(&server, "in_flight") == 1);
     assert!(server.reload().is_empty());
     control.release();
-    assert_eq!(crate::client::joined("an answer", asking), 200);
+    assert_eq!(crate::client::joined("an answer", client), 200);
 }
 
-/// A server whose model works only when it may, and that keeps a replaced version for this long.
+/// A server with a controlled model and this grace period for replaced versions.
 fn keeping(grace: Duration) -> (Server, std::sync::Arc<crate::control::Control>) {
     let control = std::sync::Arc::new(crate::control::Control::default());
     let limits = Limits { grace, worker_timeout: Duration::from_millis(200), ..Limits::default() };
@@ -136,12 +136,12 @@ fn at_most_two_versions_of_a_model_are_in_memory() {
     let address = server.address();
     let body = json!({"q": "一辆汽车", "source": "zh", "target": "en"}).to_string();
     let bytes = crate::client::request("POST", "/translate", "application/json", &body);
-    let asking = std::thread::spawn(move || crate::client::send(address, bytes.as_bytes()));
+    let client = std::thread::spawn(move || crate::client::send(address, bytes.as_bytes()));
     until("it is in flight", || metric(&server, "in_flight") == 1);
     assert!(server.reload().is_empty());
     assert_eq!(metric(&server, "versions"), 2);
-    // Its client does not wait for ever, and a third version does not come before the first is gone.
-    assert_eq!(asking.join().expect("an answer").status, 503);
+    // Its client does not wait forever, and a third version is not loaded before the first is dropped.
+    assert_eq!(client.join().expect("an answer").status, 503);
     for _ in 0..2 {
         let failures = server.reload();
         let message = failures.first().map(ToString::to_string).expect("there is no room for another one");
@@ -159,7 +159,7 @@ fn at_most_two_versions_of_a_model_are_in_memory() {
 }
 
 #[test]
-fn requests_go_on_with_a_replaced_model_for_the_grace_period_only() {
+fn requests_continue_with_a_replaced_model_for_the_grace_period_only() {
     let control = std::sync::Arc::new(crate::control::Control::default());
     let limits = Limits { grace: Duration::from_millis(100), ..Limits::default() };
     let server = ServerOptions { limits, ..options(vec![crate::control::controlled(&control)]) };

@@ -1,5 +1,5 @@
-//! Whether JSON has the form of a JSON schema: as much of it as our description uses, and stricter. What is not described
-//! must not be there.
+//! Validates JSON against a JSON schema: the subset that our description uses, and stricter: fields without a
+//! description are errors.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ impl<'d> Schemas<'d> {
         Schemas { description }
     }
 
-    /// Every reference leads somewhere.
+    /// Checks that every reference has a target.
     pub(crate) fn check_references(&self) {
         let mut open = vec![self.description];
         while let Some(value) = open.pop() {
@@ -27,7 +27,7 @@ impl<'d> Schemas<'d> {
         }
     }
 
-    /// The fields of an object, with those of all its parts.
+    /// The fields of an object, including those of its `allOf` parts.
     pub(crate) fn fields(&self, schema: &'d Value) -> Map<String, Value> {
         let schema = self.resolved(schema);
         let mut fields = schema["properties"].as_object().cloned().unwrap_or_default();
@@ -37,7 +37,7 @@ impl<'d> Schemas<'d> {
         fields
     }
 
-    /// Says what of a value is not as described.
+    /// Validates a value; the error names the violation.
     pub(crate) fn check(&self, schema: &Value, value: &Value) -> Result<(), String> {
         let schema = self.resolved(schema);
         let choices = schema["oneOf"].as_array().or(schema["anyOf"].as_array());

@@ -1,4 +1,4 @@
-//! Who may ask what: keys, names, origins, addresses.
+//! Access control: keys, host names, origins, addresses.
 
 use std::fs;
 use std::io::Write;
@@ -40,11 +40,11 @@ fn ask(server: &Server, line: &str, headers: &str, body: &str) -> Reply {
 }
 
 #[test]
-fn every_route_that_tells_or_computes_something_needs_a_key() {
+fn every_route_with_data_or_computation_needs_a_key() {
     let (server, _folder) = with_keys(options(Vec::new()));
     let text = r#"{"text": "一辆"}"#;
-    let wish = r#"{"q": "一辆", "source": "zh", "target": "en"}"#;
-    // What a guest gets, and what the owner gets.
+    let request_body = r#"{"q": "一辆", "source": "zh", "target": "en"}"#;
+    // The status for a guest, and for the owner.
     for (line, body, of_guest, of_owner) in [
         ("GET /v1/models", "", 200, 200),
         ("GET /v1/runs", "", 200, 200),
@@ -57,7 +57,7 @@ fn every_route_that_tells_or_computes_something_needs_a_key() {
         ("POST /v1/translate", text, 200, 200),
         ("POST /v1/classify", text, 404, 404),
         ("POST /v1/generate", "{}", 404, 404),
-        ("POST /translate", wish, 200, 200),
+        ("POST /translate", request_body, 200, 200),
         ("POST /detect", r#"{"q": "一辆"}"#, 200, 200),
         ("POST /v1/reload", "{}", 403, 200),
     ] {
@@ -77,7 +77,7 @@ fn every_route_that_tells_or_computes_something_needs_a_key() {
         let path = line.split_once(' ').map(|(method, path)| format!("{method} {path}?api_key=owner"));
         assert_eq!(ask(&server, &path.expect("a line"), "", body).status, of_owner, "{line}");
     }
-    // The page, what it needs to ask for a key, and what LibreTranslate leaves open.
+    // Public: the page, the routes that it needs to ask for a key, and the public routes of LibreTranslate.
     for path in ["/", "/app.js", "/health", "/openapi.json", "/languages", "/frontend/settings"] {
         assert_eq!(get(&server, path).status, 200, "{path}");
     }
@@ -85,7 +85,7 @@ fn every_route_that_tells_or_computes_something_needs_a_key() {
 }
 
 #[test]
-fn whoever_guesses_keys_is_locked_out_and_known_keys_pass() {
+fn guessing_keys_locks_an_address_out_and_known_keys_pass() {
     let (server, _folder) = with_keys(options(Vec::new()));
     for number in 0..20 {
         let reply = ask(&server, "GET /v1/models", &format!("Authorization: Bearer {number}\r\n"), "");
@@ -108,7 +108,7 @@ fn whoever_guesses_keys_is_locked_out_and_known_keys_pass() {
 }
 
 #[test]
-fn counters_may_have_an_address_of_their_own() {
+fn metrics_may_have_a_separate_address() {
     let metrics_address = Some("127.0.0.1:0".parse().expect("an address"));
     let (server, _folder) = with_keys(ServerOptions { metrics_address, ..options(Vec::new()) });
     let address = server.metrics_address().expect("an address");
@@ -132,7 +132,7 @@ fn counters_may_have_an_address_of_their_own() {
 }
 
 #[test]
-fn foreign_pages_get_nothing() {
+fn foreign_pages_are_refused() {
     let (server, _folder) = serving();
     let port = server.address().port();
     let own = format!("http://127.0.0.1:{port}");
@@ -151,7 +151,7 @@ fn foreign_pages_get_nothing() {
         (format!("127.0.0.1:{port}"), Some("null".to_owned()), 403, "pages of `null`"),
     ] {
         let origin = origin.map(|origin| format!("Origin: {origin}\r\n")).unwrap_or_default();
-        // As a form or a page may send without asking first.
+        // Requests that a form or a page may send without a preflight.
         let bytes = format!(
             "POST /translate HTTP/1.1\r\nHost: {host}\r\n{origin}Content-Type: text/plain\r\nContent-Length: {}\r\n\
              Connection: close\r\n\r\n{body}",
@@ -165,14 +165,14 @@ fn foreign_pages_get_nothing() {
 }
 
 #[test]
-fn odd_options_are_refused() {
+fn invalid_options_are_refused() {
     for (options, part) in [
         (
             ServerOptions { allow_hosts: vec!["http://x".into()], ..options(Vec::new()) },
-            "--allow-host \"http://x\" is no host",
+            "--allow-host \"http://x\" is not a host",
         ),
-        (ServerOptions { allow_hosts: vec![String::new()], ..options(Vec::new()) }, "is no host"),
-        (ServerOptions { allow_origin: Some("a\nb".into()), ..options(Vec::new()) }, "is no origin"),
+        (ServerOptions { allow_hosts: vec![String::new()], ..options(Vec::new()) }, "is not a host"),
+        (ServerOptions { allow_origin: Some("a\nb".into()), ..options(Vec::new()) }, "is not an origin"),
         (
             ServerOptions {
                 limits: Limits { connections_per_address: 0, ..Limits::default() },
@@ -191,7 +191,7 @@ fn one_address_cannot_take_all_connections() {
     let limits = Limits { connections_per_address: 3, ..Limits::default() };
     let server = Server::start(ServerOptions { limits, ..options(Vec::new()) }).expect("a server");
     let mut open: Vec<_> = (0..3).map(|_| connect(server.address())).collect();
-    // All three are counted once one more is refused.
+    // All three are counted as soon as one more is refused.
     let mut refused = connect(server.address());
     let reply = read(&mut refused);
     assert_eq!((reply.status, reply.header("retry-after")), (429, Some("1")));

@@ -1,4 +1,4 @@
-//! A worker that makes no progress: whoever waits for it is told, and so is whoever watches the server.
+//! A worker that makes no progress: its clients get errors, and health and metrics report it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::client::{Reply, get, metric, post, request, send, until};
 use crate::control::{Control, controlled};
 use crate::models::options;
 
-/// So little that a test need not wait for long; whatever else has a limit, it is longer than a test's patience.
-fn impatient() -> Limits {
+/// A short worker timeout for fast tests; all other limits are longer than the test's timeout.
+fn short_limits() -> Limits {
     Limits {
         worker_timeout: Duration::from_millis(200),
         timeout: Duration::from_secs(3600),
@@ -21,13 +21,17 @@ fn impatient() -> Limits {
     }
 }
 
-fn under_control(limits: Limits) -> (Server, Arc<Control>) {
+fn controlled_server(limits: Limits) -> (Server, Arc<Control>) {
     let control = Arc::new(Control::default());
     let options = ServerOptions { limits, ..options(vec![controlled(&control)]) };
     (Server::start(options).expect("a server"), control)
 }
 
-fn asking(address: SocketAddr, path: &str, body: &serde_json::Value) -> thread::JoinHandle<Reply> {
+fn post_in_background(
+    address: SocketAddr,
+    path: &str,
+    body: &serde_json::Value,
+) -> thread::JoinHandle<Reply> {
     let bytes = request("POST", path, "application/json", &body.to_string());
     thread::spawn(move || send(address, bytes.as_bytes()))
 }
@@ -35,20 +39,21 @@ fn asking(address: SocketAddr, path: &str, body: &serde_json::Value) -> thread::
 const STUCK: &str = "the worker of zh-en for short requests has made no progress for";
 
 #[test]
-fn clients_of_a_stuck_worker_get_an_error_and_the_server_says_that_it_is_not_alive() {
-    let (server, control) = under_control(impatient());
+fn clients_of_a_stuck_worker_get_an_error_and_the_server_is_not_alive() {
+    let (server, control) = controlled_server(short_limits());
     assert_eq!(
         (get(&server, "/health/live").json(), metric(&server, "stuck_workers")),
         (json!({"status": "ok"}), 0)
     );
     control.hold();
-    let wish = json!({"q": "一辆", "source": "zh", "target": "en"});
-    let whole = asking(server.address(), "/translate", &wish);
-    let streamed = asking(server.address(), "/v1/translate", &json!({"text": "一套", "stream": true}));
+    let request_body = json!({"q": "一辆", "source": "zh", "target": "en"});
+    let whole = post_in_background(server.address(), "/translate", &request_body);
+    let streamed =
+        post_in_background(server.address(), "/v1/translate", &json!({"text": "一套", "stream": true}));
     let whole = whole.join().expect("an answer");
     assert_eq!(whole.status, 503);
     assert!(whole.error().contains(STUCK), "{}", whole.error());
-    // A stream that has begun ends with the error; one that has not is refused.
+    // A started stream ends with the error; a later request is refused.
     let streamed = streamed.join().expect("an answer");
     let said = match streamed.status {
         200 => streamed.events().pop().filter(|(name, _)| name == "error").expect("an error at its end").1,
@@ -65,23 +70,24 @@ fn clients_of_a_stuck_worker_get_an_error_and_the_server_says_that_it_is_not_ali
         assert!(reply.error().contains(STUCK), "{path}: {}", reply.error());
     }
     assert_eq!((metric(&server, "stuck_workers"), metric(&server, "ready")), (1, 0));
-    // Nobody else has to wait.
-    let refused = post(&server, "/translate", &wish);
+    // Other clients do not have to wait.
+    let refused = post(&server, "/translate", &request_body);
     assert_eq!((refused.status, metric(&server, "waiting")), (503, 0));
     assert!(refused.error().contains(STUCK), "{}", refused.error());
     assert!(metric(&server, "refused_total") > 0);
 
     control.release();
     until("it is alive again", || get(&server, "/health/live").status == 200);
-    until("it translates again", || post(&server, "/translate", &wish).status == 200);
+    until("it translates again", || post(&server, "/translate", &request_body).status == 200);
     assert_eq!(metric(&server, "stuck_workers"), 0);
 }
 
 #[test]
-fn a_stream_that_has_begun_ends_with_an_error() {
-    let (server, control) = under_control(impatient());
+fn a_started_stream_ends_with_an_error() {
+    let (server, control) = controlled_server(short_limits());
     control.hold();
-    let streamed = asking(server.address(), "/v1/translate", &json!({"text": "一套", "stream": true}));
+    let streamed =
+        post_in_background(server.address(), "/v1/translate", &json!({"text": "一套", "stream": true}));
     let events = streamed.join().expect("an answer").events();
     let (name, data) = events.last().expect("an end");
     assert_eq!(name, "error");
@@ -90,28 +96,30 @@ fn a_stream_that_has_begun_ends_with_an_error() {
 }
 
 #[test]
-fn other_lanes_of_a_stuck_worker_go_on() {
-    let (server, control) = under_control(impatient());
+fn other_lanes_continue_while_one_worker_is_stuck() {
+    let (server, control) = controlled_server(short_limits());
     control.hold_longer_than(256);
-    let wish = |text: &str| json!({"q": text, "source": "zh", "target": "en"});
-    let long = post(&server, "/translate", &wish(&"狗".repeat(300)));
+    let translate_body = |text: &str| json!({"q": text, "source": "zh", "target": "en"});
+    let long = post(&server, "/translate", &translate_body(&"狗".repeat(300)));
     assert_eq!(long.status, 503);
     assert!(long.error().contains("zh-en for medium requests"), "{}", long.error());
-    until("short ones are translated", || post(&server, "/translate", &wish("一只狗")).status == 200);
+    until("short ones are translated", || {
+        post(&server, "/translate", &translate_body("一只狗")).status == 200
+    });
     control.release();
 }
 
 #[test]
-fn a_worker_that_fails_before_it_takes_a_request_tells_the_next_client() {
-    let (server, control) = under_control(Limits::default());
+fn a_worker_that_fails_without_a_request_reports_to_the_next_client() {
+    let (server, control) = controlled_server(Limits::default());
     control.fail_at_start();
-    // Longer than what people type: its worker starts a search for it.
-    let wish = json!({"q": "狗".repeat(300), "source": "zh", "target": "en"});
+    // Longer than typed text: its lane starts a search for each request.
+    let request_body = json!({"q": "狗".repeat(300), "source": "zh", "target": "en"});
     for _ in 0..2 {
-        let reply = post(&server, "/translate", &wish);
+        let reply = post(&server, "/translate", &request_body);
         assert_eq!(reply.status, 500, "{}", reply.body);
-        assert!(reply.error().contains("as the test wished"), "{}", reply.error());
+        assert!(reply.error().contains("as the test requested"), "{}", reply.error());
     }
     control.release();
-    until("it has recovered", || post(&server, "/translate", &wish).status == 200);
+    until("it has recovered", || post(&server, "/translate", &request_body).status == 200);
 }

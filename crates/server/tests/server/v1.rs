@@ -1,4 +1,4 @@
-//! The own interface: everything about a translation, streams, labels, texts, runs.
+//! The `/v1` API: translations with all details, streams, labels, texts, runs.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::client::{get, post};
 use crate::models::{classifier, language, options, search, serving, translator};
 
 #[test]
-fn an_answer_explains_every_sentence_as_the_library_does() {
+fn a_response_explains_every_sentence_as_the_library_does() {
     let (server, folder) = serving();
     let translator = Translator::open(folder.path().join("zh-en")).expect("a model");
     let body = json!({"text": "一辆汽车。 一套房子", "attention": "rows", "n_best": 2});
@@ -42,7 +42,7 @@ fn an_answer_explains_every_sentence_as_the_library_does() {
 }
 
 #[test]
-fn a_translation_begins_with_its_prefix() {
+fn a_translation_starts_with_its_prefix() {
     let (server, _folder) = serving();
     let texts = json!(["一辆汽车。 一套房子", "一本书", " "]);
     let free = post(&server, "/v1/translate", &json!({"text": texts})).json();
@@ -74,7 +74,7 @@ fn heads_are_switched_off_for_one_request_and_no_other() {
         let named = &names
             [names.iter().position(|name| *name == removed[0].to_string()).expect("it is there")..]
             [..removed.len()];
-        // Named twice is named once, in any order.
+        // Duplicates and order do not matter.
         let named: Vec<&String> = named.iter().rev().chain(named).collect();
         let body = json!({"text": "一辆汽车", "attention": "rows", "without_heads": named});
         let found = post(&server, "/v1/translate", &body).json();
@@ -99,7 +99,7 @@ fn heads_are_switched_off_for_one_request_and_no_other() {
 }
 
 #[test]
-fn a_stream_tells_how_far_it_is_and_ends_with_the_whole_answer() {
+fn a_stream_sends_partial_texts_and_ends_with_the_full_response() {
     let (server, _folder) = serving();
     let body = json!({"text": ["一辆汽车。一套房子。", "一本书"], "stream": true});
     let reply = post(&server, "/v1/translate", &body);
@@ -112,13 +112,13 @@ fn a_stream_tells_how_far_it_is_and_ends_with_the_whole_answer() {
     assert!(of_kind("partial") > 0);
     let partial = &events.iter().find(|(kind, _)| kind == "partial").expect("a partial text").1;
     assert!(partial["result"].is_u64() && partial["sentence"].is_u64() && partial["text"].is_string());
-    // The same as without a stream, but for the time that it took.
+    // Equal to the response without a stream, except for the timings.
     let at_once = post(&server, "/v1/translate", &json!({"text": ["一辆汽车。一套房子。", "一本书"]})).json();
     assert_eq!(whole["results"], at_once["results"]);
 }
 
 #[test]
-fn several_models_are_served_side_by_side() {
+fn several_models_are_served_together() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     translator(&at("one"), 1);
@@ -178,7 +178,7 @@ fn several_models_are_served_side_by_side() {
     }
 }
 
-/// The tokens, each with its alternatives, are what the response says about them in all its places.
+/// Checks that tokens and their alternatives are consistent within the response.
 fn check_alternatives(tokens: &Value, count: usize) {
     for token in tokens.as_array().expect("tokens") {
         let alternatives = token["alternatives"].as_array().unwrap_or_else(|| panic!("{token}"));
@@ -195,7 +195,7 @@ fn check_alternatives(tokens: &Value, count: usize) {
 }
 
 #[test]
-fn every_token_has_its_alternatives_and_a_translation_can_go_on_from_one() {
+fn every_token_has_alternatives_and_a_translation_can_continue_from_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     translator(&at("one"), 1);
@@ -217,14 +217,14 @@ fn every_token_has_its_alternatives_and_a_translation_can_go_on_from_one() {
     check_alternatives(&result["pieces"], 2);
     let count = |tokens: &Value| tokens.as_array().map(Vec::len);
     assert_eq!(count(&result["pieces"]).map(|count| count as u64), result["tokens"].as_u64());
-    // The most probable token each time is what greedy search takes.
+    // Greedy search takes the most probable token each time.
     for token in result["pieces"].as_array().expect("tokens") {
         assert_eq!(token["piece"], token["alternatives"][0]["piece"]);
     }
 }
 
 #[test]
-fn runs_are_shown_while_they_go_on_and_nothing_else_is() {
+fn only_runs_are_shown_while_they_train() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = folder.path().join("runs/first");
     fs::create_dir_all(&run).expect("a folder");

@@ -1,4 +1,4 @@
-//! Changes of type and sums of arrays in the host's memory.
+//! Type conversions and sums of arrays in host memory.
 
 use super::Array;
 use crate::DType;
@@ -6,10 +6,11 @@ use crate::cpu::convert::{narrow, widen};
 use crate::cpu::number::{Numbers, NumbersMut, SharedNumbers, add_each};
 use crate::cpu::threads::{SharedMut, parallel};
 
-/// Elements one task converts: large enough to be worth a hand-over, small enough to share out.
+/// Elements that one task converts: large enough to amortise the dispatch, small enough to spread over
+/// threads.
 const CONVERTED: usize = 32 * 1024;
 
-/// Writes `from` into `to` (as many elements), in `to`'s type.
+/// Copies `from` into `to`, which has the same number of elements, in `to`'s type.
 pub(super) fn convert(from: &Array, to: &mut Array) {
     assert_eq!(from.len(), to.len(), "convert: {from:?} to {to:?}");
     let n = from.len();

@@ -1,7 +1,7 @@
-// Changes of type and sums of arrays, four numbers a thread where there are four.
+// Type conversions and sums of arrays, four elements per thread.
 
 template <class A, class B> __device__ __forceinline__ void convert(const A* from, B* to, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     u64 i = 4 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (i + 4 <= n) {
         float v[4];
@@ -13,7 +13,7 @@ template <class A, class B> __device__ __forceinline__ void convert(const A* fro
 }
 
 template <class A, class B> __device__ __forceinline__ void add(A* sum, const B* other, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     u64 i = 4 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (i + 4 <= n) {
         float a[4], b[4];
@@ -36,20 +36,20 @@ extern "C" __global__ void add_bf16_to_f32(float* sum, const bf16* other, u64 n)
 extern "C" __global__ void add_f32_to_bf16(bf16* sum, const float* other, u64 n) { add(sum, other, n); }
 extern "C" __global__ void add_bf16_to_bf16(bf16* sum, const bf16* other, u64 n) { add(sum, other, n); }
 
-// One of the sums that are joined.
-struct Join {
+// One reduction job.
+struct ReduceJob {
     const float* partial;       // rows of partial sums, `stride` apart
     float* out;
     u32 parts, stride, width;
-    u32 is_added;               // to what is there
+    u32 is_added;               // to the existing values
 };
 
-// Joins rows of partial sums, those of many sums at once. A block has 32 columns of one of them.
-extern "C" __global__ void join(const Join* joins, const u32* blocks) {
-    await_earlier();
-    Join a = joins[blocks[2 * blockIdx.x]];
+// Reduces rows of partial sums, for many jobs at once. A block has 32 columns of one job.
+extern "C" __global__ void reduce_partial_sums(const ReduceJob* jobs, const u32* blocks) {
+    grid_dependency_wait();
+    ReduceJob a = jobs[blocks[2 * blockIdx.x]];
     u32 column = blocks[2 * blockIdx.x + 1] + threadIdx.x % 32, lane = threadIdx.x / 32;
-    // Eight lanes take neighbouring eighths, which are then added in order.
+    // Eight warps sum neighbouring eighths, which are then added in order.
     u32 share = (a.parts + 7) / 8;
     float sum = 0.0f;
     if (column < a.width)

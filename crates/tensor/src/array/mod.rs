@@ -1,4 +1,5 @@
-//! `Array`: pooled memory with a type and a shape. No gradients here; see [`crate::Tensor`] for those.
+//! `Array`: pooled memory with an element type and a shape. It has no gradients; see [`crate::Tensor`] for
+//! those.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -13,20 +14,21 @@ use crate::cpu::memory::Buffer;
 use crate::cuda::{Buffer as CudaBuffer, Operand, Pointer};
 use crate::{DType, Device};
 
-/// A matrix of `rows × width` numbers, row after row, in memory that goes back to its pool on drop.
+/// A row-major `rows × width` matrix, in memory that returns to its pool on drop.
 ///
-/// Every tensor of this crate is such a matrix: `rows` are tokens (or anything else there are many of) and
-/// `width` is the number of features. A vector has one row.
+/// Every tensor of this crate is such a matrix: `rows` are tokens (or any other items) and `width` is the
+/// number of features. A vector has one row.
 ///
-/// Results lie where their inputs lie, and models begin where their parameters are: only what enters from outside is made
-/// on a device by name, with [`Array::scratch_on`] and its like. Without a name it is made in the host's memory.
+/// Results are on the device of their inputs, and models on the device of their parameters: only data that
+/// enters from outside is created on a named device, with [`Array::scratch_on`] and similar functions.
+/// Without a name it is created in host memory.
 pub struct Array {
     memory: Memory,
     dtype: DType,
     rows: usize,
     width: usize,
-    /// What a GPU's kernel summed while it wrote the numbers.
-    sums: Option<KnownSums>,
+    /// Partial column sums that a GPU kernel computed while it wrote the elements.
+    sums: Option<PartialColumnSums>,
 }
 
 /// The memory of one device.
@@ -37,20 +39,20 @@ enum Memory {
     Cuda(CudaBuffer),
 }
 
-/// What a backward pass does with numbers that it finds.
+/// How a backward pass writes a gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
-    /// They are garbage: the first pass since the last update.
+    /// Overwrite: the first write since the last update.
     Over,
-    /// They are another pass's gradient.
+    /// Accumulate.
     Add,
 }
 
-/// Partial sums over an array's rows: some columns of another array's, from this one on.
-type KnownSums = (Arc<Array>, usize);
+/// Partial column sums: some columns of another array, from this one on.
+type PartialColumnSums = (Arc<Array>, usize);
 
 impl Array {
-    /// An array whose contents are unspecified (but initialised) numbers, for kernels that write every element.
+    /// An array with unspecified (but initialised) contents, for kernels that write every element.
     pub fn scratch_on(device: Device, dtype: DType, rows: usize, width: usize) -> Array {
         let bytes = rows * width * dtype.bytes();
         let memory = match device {
@@ -67,10 +69,10 @@ impl Array {
         array
     }
 
-    /// A row of f32 zeros that lives as long as a model does: it takes the memory that it needs and no more.
-    pub(crate) fn lasting_zeros_on(device: Device, width: usize) -> Array {
+    /// A row of f32 zeros that lives as long as a model: its allocation is not rounded up.
+    pub(crate) fn permanent_zeros_on(device: Device, width: usize) -> Array {
         let memory = match device {
-            Device::Cpu => Memory::Host(Buffer::lasting(width * 4)),
+            Device::Cpu => Memory::Host(Buffer::permanent(width * 4)),
             Device::Cuda => Memory::Cuda(CudaBuffer::new(width * 4)),
         };
         let mut array = Array { memory, dtype: DType::F32, rows: 1, width, sums: None };
@@ -78,13 +80,13 @@ impl Array {
         array
     }
 
-    /// Zeros in the host's memory that take room only where they are written.
-    pub(crate) fn reserved_zeros(width: usize) -> Array {
-        let memory = Memory::Host(Buffer::reserved(width * 4));
+    /// A row of f32 zeros in host memory whose pages are allocated only when they are written.
+    pub(crate) fn lazy_zeros(width: usize) -> Array {
+        let memory = Memory::Host(Buffer::lazy(width * 4));
         Array { memory, dtype: DType::F32, rows: 1, width, sums: None }
     }
 
-    /// A copy of `values`, which must hold `rows × width` numbers.
+    /// A copy of `values`, which must have `rows × width` elements.
     pub fn from_f32_on(device: Device, rows: usize, width: usize, values: &[f32]) -> Array {
         assert_eq!(values.len(), rows * width, "Array::from_f32: {} values for {rows}×{width}", values.len());
         let mut array = Array::scratch_on(device, DType::F32, rows, width);
@@ -92,22 +94,22 @@ impl Array {
         array
     }
 
-    /// [`Array::scratch_on`] the host.
+    /// [`Array::scratch_on`] the CPU.
     pub fn scratch(dtype: DType, rows: usize, width: usize) -> Array {
         Array::scratch_on(Device::Cpu, dtype, rows, width)
     }
 
-    /// [`Array::zeros_on`] the host.
+    /// [`Array::zeros_on`] the CPU.
     pub fn zeros(dtype: DType, rows: usize, width: usize) -> Array {
         Array::zeros_on(Device::Cpu, dtype, rows, width)
     }
 
-    /// [`Array::from_f32_on`] the host.
+    /// [`Array::from_f32_on`] the CPU.
     pub fn from_f32(rows: usize, width: usize, values: &[f32]) -> Array {
         Array::from_f32_on(Device::Cpu, rows, width, values)
     }
 
-    /// Where the numbers are.
+    /// The device that holds the elements.
     #[inline]
     pub fn device(&self) -> Device {
         match self.memory {
@@ -122,7 +124,7 @@ impl Array {
         self.rows
     }
 
-    /// Numbers in a row.
+    /// Elements in a row.
     #[inline]
     pub fn width(&self) -> usize {
         self.width
@@ -134,33 +136,33 @@ impl Array {
         self.rows * self.width
     }
 
-    /// True when there is no element at all.
+    /// Whether there are no elements.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How the numbers are stored.
+    /// The element type.
     #[inline]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The same memory read as another shape with as many elements.
+    /// The same memory with another shape and the same number of elements.
     pub fn reshaped(mut self, rows: usize, width: usize) -> Array {
         assert_eq!(self.len(), rows * width, "reshape: {}×{} to {rows}×{width}", self.rows, self.width);
         (self.rows, self.width) = (rows, width);
         self
     }
 
-    /// The numbers of an f32 array in the host's memory.
+    /// The elements of an f32 array in host memory.
     #[inline]
     pub fn f32(&self) -> &[f32] {
         self.expect(DType::F32);
         bytemuck::cast_slice(&self.host().bytes()[..self.len() * 4])
     }
 
-    /// The numbers of an f32 array in the host's memory, to write.
+    /// The elements of an f32 array in host memory, mutable.
     #[inline]
     pub fn f32_mut(&mut self) -> &mut [f32] {
         self.expect(DType::F32);
@@ -168,14 +170,14 @@ impl Array {
         bytemuck::cast_slice_mut(&mut self.host_mut().bytes_mut()[..bytes])
     }
 
-    /// The numbers of a bf16 array in the host's memory.
+    /// The elements of a bf16 array in host memory.
     #[inline]
     pub fn bf16(&self) -> &[bf16] {
         self.expect(DType::Bf16);
         bytemuck::cast_slice(&self.host().bytes()[..self.len() * 2])
     }
 
-    /// The numbers of a bf16 array in the host's memory, to write.
+    /// The elements of a bf16 array in host memory, mutable.
     #[inline]
     pub fn bf16_mut(&mut self) -> &mut [bf16] {
         self.expect(DType::Bf16);
@@ -183,7 +185,7 @@ impl Array {
         bytemuck::cast_slice_mut(&mut self.host_mut().bytes_mut()[..bytes])
     }
 
-    /// Where the numbers are in the GPU's memory.
+    /// The address in GPU memory.
     #[inline]
     pub(crate) fn pointer(&self) -> Pointer {
         match &self.memory {
@@ -192,34 +194,34 @@ impl Array {
         }
     }
 
-    /// Partial sums over the rows, if whoever wrote the numbers on the GPU made them.
-    pub(crate) fn known_sums(&self) -> Option<KnownSums> {
+    /// Partial column sums, if the kernel that wrote the array computed them.
+    pub(crate) fn partial_column_sums(&self) -> Option<PartialColumnSums> {
         self.sums.clone()
     }
 
-    /// `partial` has them, from column `column` on.
-    pub(crate) fn know_sums(&mut self, partial: Arc<Array>, column: usize) {
+    /// Attaches partial column sums: those in `partial` from column `column` on.
+    pub(crate) fn set_partial_column_sums(&mut self, partial: Arc<Array>, column: usize) {
         self.sums = Some((partial, column));
     }
 
-    /// The numbers are about to change.
-    pub(crate) fn forget_sums(&mut self) {
+    /// Drops the partial column sums, because the elements are about to change.
+    pub(crate) fn clear_partial_column_sums(&mut self) {
         self.sums = None;
     }
 
-    /// This matrix as a factor of the GPU's products.
+    /// This matrix as an operand of products on the GPU.
     pub(crate) fn operand(&self) -> Operand {
         let (rows, width) = (self.rows, self.width);
         let (pointer, dtype) = (self.pointer(), self.dtype);
         Operand { pointer, dtype, rows, width, stride: width, transposed: false }
     }
 
-    /// A copy of the numbers in the host's memory, widened. On a GPU all queued work is waited for.
+    /// A copy of the elements in host memory, in f32. On a GPU this waits for all submitted work.
     pub fn to_vec(&self) -> Vec<f32> {
         self.part_to_vec(0..self.len())
     }
 
-    /// As [`Array::to_vec`] for some of the numbers, counted row after row.
+    /// As [`Array::to_vec`] for a range of the elements in row-major order.
     pub fn part_to_vec(&self, range: Range<usize>) -> Vec<f32> {
         match (&self.memory, self.dtype) {
             (Memory::Host(_), DType::F32) => self.f32()[range].to_vec(),
@@ -237,14 +239,14 @@ impl Array {
         }
     }
 
-    /// Replaces the numbers of an f32 array by a copy of `values`, which must be as many.
+    /// Overwrites an f32 array with `values` of the same length.
     pub fn copy_from(&mut self, values: &[f32]) {
         let len = self.len();
         assert_eq!(values.len(), len, "Array::copy_from: {} values for {self:?}", values.len());
         self.copy_part_from(0, values);
     }
 
-    /// As [`Array::copy_from`] for some of the numbers, from number `start` on.
+    /// As [`Array::copy_from`] for some of the elements, from index `start` on.
     pub(crate) fn copy_part_from(&mut self, start: usize, values: &[f32]) {
         self.expect(DType::F32);
         match &mut self.memory {
@@ -272,7 +274,7 @@ impl Array {
         out
     }
 
-    /// Adds the numbers of an array of the same shape, in this one's type.
+    /// Adds an array of the same shape, elementwise, in this one's type.
     pub(crate) fn add(&mut self, other: &Array) {
         assert_eq!((self.rows(), self.width()), (other.rows(), other.width()), "add: {self:?} and {other:?}");
         match self.device() {
@@ -281,7 +283,7 @@ impl Array {
         }
     }
 
-    /// This array in the given type: itself if it already is, else a copy.
+    /// This array in the given type: itself if it already has the type, else a copy.
     pub fn into_dtype(self, dtype: DType) -> Array {
         if self.dtype == dtype { self } else { self.to(dtype) }
     }
@@ -293,7 +295,7 @@ impl Array {
         }
     }
 
-    /// The host's buffer; an array of another device has no slices here, only copies ([`Array::to_vec`]).
+    /// The host buffer; panics for an array on the GPU, which must be copied ([`Array::to_vec`]).
     #[inline]
     fn host(&self) -> &Buffer {
         match &self.memory {

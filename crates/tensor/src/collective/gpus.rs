@@ -1,26 +1,26 @@
-//! The sum over the GPUs of all ranks: as `reduce`, and then everybody gets all of it.
+//! All-reduce over the GPUs of all ranks: as in `reduce`, followed by an all-gather.
 //!
 //! ```text
-//! exchange    each GPU gets its piece of everybody's buckets
+//! exchange    each GPU gets its piece of every rank's buckets
 //! add         in the order of a tree
 //! exchange    the sums, from each to all
 //! ```
 
-use super::{Division, Failure, Group};
-use crate::cuda::{Blocks, Gpus, Module, Part, Pointer, Refusal, gpu};
+use super::{Failure, Group, Sharding};
+use crate::cuda::{Blocks, Gpus, Module, NcclError, Pointer, Transfer, gpu};
 use crate::{Array, DType, Device};
 
 pub(crate) static MODULE: Module = Module::new("gpus", include_str!("gpus.cu"));
 
-/// More ranks than this have no place in the kernel: its sums wait in sixteen registers.
-pub(crate) const MOST_RANKS: usize = 1 << 15;
+/// The maximum number of ranks: the kernel keeps at most 16 partial sums in registers.
+pub(crate) const MAX_RANKS: usize = 1 << 15;
 
 impl Gpus {
-    /// Joins the GPUs of a group's ranks. All ranks call it.
+    /// Connects the GPUs of a group's ranks. All ranks must call it.
     pub fn join(group: &Group) -> Result<Gpus, Failure> {
-        let failure = |Refusal { call, error }| Failure { call, error };
+        let failure = |NcclError { call, error }| Failure { call, error };
         gpu().map_err(|reason| Failure { call: "CUDA", error: reason.to_string() })?;
-        // Whoever has no library says so before the others wait for it.
+        // A rank without the library reports it before the others wait for that rank.
         let missing = Gpus::are_possible().err().map_or_else(String::new, |why| failure(why).to_string());
         if let Some(reason) = group.all_gather(missing.into_bytes())?.iter().find(|reason| !reason.is_empty())
         {
@@ -32,35 +32,43 @@ impl Gpus {
     }
 }
 
-/// Replaces a vector that every GPU has by the sum over all of them.
+/// All-reduces a vector: replaces it by the sum over all GPUs.
 pub(crate) fn sum_over_gpus(gpus: &Gpus, vector: &mut Array) {
     let (rank, ranks) = (gpus.rank(), gpus.size());
-    let division = Division::new(vector.len(), ranks, rank);
-    let (owned, starts) = (division.owned(), division.packed_starts());
+    let sharding = Sharding::new(vector.len(), ranks, rank);
+    let (owned, starts) = (sharding.owned(), sharding.packed_starts());
     let parts = Array::scratch_on(Device::Cuda, DType::F32, ranks, owned);
-    let place = |start: usize| vector.pointer().offset(4 * start);
+    let pointer_at = |start: usize| vector.pointer().offset(4 * start);
     let mut exchange = Vec::new();
     for (bucket, start) in starts.iter().enumerate() {
-        let own = 4 * division.piece(bucket, rank).len();
+        let own = 4 * sharding.piece(bucket, rank).len();
         for other in 0..ranks {
-            let theirs = division.piece(bucket, other);
-            exchange.push(Part::Send { to: other, from: place(theirs.start), bytes: 4 * theirs.len() });
+            let theirs = sharding.piece(bucket, other);
+            exchange.push(Transfer::Send {
+                to: other,
+                from: pointer_at(theirs.start),
+                bytes: 4 * theirs.len(),
+            });
             let to = parts.pointer().offset(4 * (other * owned + start));
-            exchange.push(Part::Receive { from: other, to, bytes: own });
+            exchange.push(Transfer::Receive { from: other, to, bytes: own });
         }
     }
     gpus.exchange(exchange);
     for (bucket, start) in starts.iter().enumerate() {
-        let piece = division.piece(bucket, rank);
-        add_tree(place(piece.start), parts.pointer().offset(4 * start), owned, ranks, piece.len());
+        let piece = sharding.piece(bucket, rank);
+        add_tree(pointer_at(piece.start), parts.pointer().offset(4 * start), owned, ranks, piece.len());
     }
     let mut exchange = Vec::new();
-    for bucket in 0..division.buckets() {
-        let mine = division.piece(bucket, rank);
+    for bucket in 0..sharding.buckets() {
+        let mine = sharding.piece(bucket, rank);
         for other in (0..ranks).filter(|&other| other != rank) {
-            let theirs = division.piece(bucket, other);
-            exchange.push(Part::Send { to: other, from: place(mine.start), bytes: 4 * mine.len() });
-            exchange.push(Part::Receive { from: other, to: place(theirs.start), bytes: 4 * theirs.len() });
+            let theirs = sharding.piece(bucket, other);
+            exchange.push(Transfer::Send { to: other, from: pointer_at(mine.start), bytes: 4 * mine.len() });
+            exchange.push(Transfer::Receive {
+                from: other,
+                to: pointer_at(theirs.start),
+                bytes: 4 * theirs.len(),
+            });
         }
     }
     if ranks > 1 {
@@ -68,9 +76,9 @@ pub(crate) fn sum_over_gpus(gpus: &Gpus, vector: &mut Array) {
     }
 }
 
-/// `out = tree(parts)`, each `stride` numbers after the one before.
+/// `out = tree(parts)`, the parts `stride` elements apart.
 fn add_tree(out: Pointer, parts: Pointer, stride: usize, ranks: usize, n: usize) {
-    assert!(ranks <= MOST_RANKS, "add_tree: {ranks} ranks");
+    assert!(ranks <= MAX_RANKS, "add_tree: {ranks} ranks");
     if n > 0 {
         let function = MODULE.function("add_tree");
         launch!(function, Blocks::for_each(n), out, parts, stride as u64, ranks as u32, n as u64);
@@ -81,7 +89,7 @@ fn add_tree(out: Pointer, parts: Pointer, stride: usize, ranks: usize, n: usize)
 mod tests {
     use super::*;
     use crate::collective::in_threads;
-    use crate::collective::tree::add_up;
+    use crate::collective::tree::tree_sum;
     use crate::cuda;
 
     fn numbers(count: usize) -> Vec<f32> {
@@ -90,7 +98,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs an NVIDIA GPU"]
-    fn a_gpu_adds_the_parts_of_all_ranks_with_the_bits_of_the_processor() {
+    fn a_gpu_adds_the_parts_of_all_ranks_with_the_bits_of_the_cpu() {
         for ranks in [1, 2, 4, 8, 32] {
             let n = 10_001;
             let given = numbers(ranks * n);
@@ -99,7 +107,7 @@ mod tests {
             add_tree(out.pointer(), parts.pointer(), n, ranks, n);
             let mut expected = given;
             let mut terms: Vec<&mut [f32]> = expected.chunks_mut(n).collect();
-            add_up(&mut terms);
+            tree_sum(&mut terms);
             let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
             assert!(bits(&out.to_vec()) == bits(terms[0]), "{ranks} ranks");
         }
@@ -107,7 +115,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs an NVIDIA GPU"]
-    fn one_gpu_sums_to_itself_at_once_in_a_step_and_in_one_that_is_replayed() {
+    fn one_gpu_reduces_to_itself_outside_a_step_in_a_step_and_in_a_replayed_step() {
         in_threads(1, |group: Group| {
             let gpus = Gpus::join(&group).expect("NCCL is installed");
             assert_eq!((gpus.rank(), gpus.size()), (0, 1));
@@ -116,8 +124,8 @@ mod tests {
             sum_over_gpus(&gpus, &mut vector);
             assert!(vector.to_vec() == given);
             for _ in 0..3 {
-                let ((), ticket) = cuda::step(|| sum_over_gpus(&gpus, &mut vector));
-                ticket.wait();
+                let ((), submitted) = cuda::step(|| sum_over_gpus(&gpus, &mut vector));
+                submitted.wait();
                 assert!(vector.to_vec() == given);
             }
         });

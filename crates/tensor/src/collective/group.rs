@@ -1,4 +1,4 @@
-//! What a process sees of the others: its rank, how many there are, and a thread that talks to them.
+//! A process's communicator: its rank, the number of ranks, and a communication thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Why ranks cannot talk to each other.
+/// A communication error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call}: {error}")]
 pub struct Failure {
-    /// What was asked of the library.
+    /// The library function that failed.
     pub call: &'static str,
-    /// Its answer.
+    /// Its error.
     pub error: String,
 }
 
-/// How bytes get from rank to rank. Every rank calls the same functions in the same order.
+/// Moves bytes between ranks. Every rank must call the same functions in the same order.
 pub trait Transport: Send {
-    /// Every rank has a part of `send` for each, and receives one from each: the parts lie one after the other, and have these
-    /// lengths.
+    /// Every rank sends one part of `send` to each rank and receives one part from each: the parts are
+    /// concatenated and have these lengths.
     fn all_to_all(
         &mut self,
         send: &[u8],
@@ -29,123 +29,129 @@ pub trait Transport: Send {
         receive_lengths: &[usize],
     ) -> Result<(), Failure>;
 
-    /// Every rank has `mine`, and all of them get everybody's, which have these lengths, in the order of the ranks.
+    /// Every rank contributes `mine` and receives the contributions of all, which have these lengths, in the
+    /// order of the ranks.
     fn all_gather(&mut self, mine: &[u8], all: &mut [u8], lengths: &[usize]) -> Result<(), Failure>;
 
-    /// All ranks get the bytes of rank 0.
+    /// All ranks receive the bytes of rank 0.
     fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), Failure>;
 
-    /// Ends all ranks at once, this one too where it can.
+    /// Aborts all ranks at once, including this one where the transport can.
     fn abort(&mut self);
 }
 
 type Job = Box<dyn FnOnce(&mut dyn Transport) + Send>;
 
-/// Some processes that work together, as one of them sees them. Cloning shares it.
+/// A group of processes, as seen by one of them. Clones share it.
 #[derive(Clone)]
 pub struct Group {
     rank: usize,
     size: usize,
-    line: Arc<Line>,
+    comm: Arc<CommThread>,
 }
 
-/// The thread that talks to the others.
-struct Line {
+/// The communication thread.
+struct CommThread {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
-    spent: Arc<Spent>,
+    counters: Arc<Counters>,
 }
 
 /// Nanoseconds.
 #[derive(Default)]
-struct Spent {
-    talking: AtomicU64,
+struct Counters {
+    communicating: AtomicU64,
     waiting: AtomicU64,
 }
 
-/// What talking to the others took.
+/// Time spent on communication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Time in which the thread of the group had work, waiting for the others included.
-    pub talking: Duration,
-    /// Time of that in which the process waited for it.
+    /// Time in which the communication thread was busy, waiting for other ranks included.
+    pub communicating: Duration,
+    /// The part of it in which the process waited for the thread.
     pub waiting: Duration,
 }
 
-/// What will be known when the others have done their part.
+/// The result of a communication that is under way.
 pub struct Pending<R> {
     result: Mutex<Receiver<std::thread::Result<R>>>,
-    spent: Arc<Spent>,
+    counters: Arc<Counters>,
 }
 
 impl Group {
-    /// Opens a transport on a thread of its own, which alone uses it: libraries differ in what they allow to several threads. `open`
-    /// returns it with the rank and the number of ranks.
+    /// Opens a transport on a thread of its own, which alone uses it, because libraries differ in their
+    /// support of threads. `open` returns it with the rank and the number of ranks.
     pub fn open<T: Transport, E: Send + 'static>(
         open: impl FnOnce() -> Result<(T, usize, usize), E> + Send + 'static,
     ) -> Result<Group, E> {
         let (jobs, work) = channel::<Job>();
-        let (tell, opened) = channel();
-        let spent = Arc::new(Spent::default());
-        let times = spent.clone();
-        let talk = move || {
+        let (sender, opened) = channel();
+        let counters = Arc::new(Counters::default());
+        let times = counters.clone();
+        let serve = move || {
             let mut transport = match open() {
                 Ok((transport, rank, size)) => {
-                    let _ = tell.send(Ok((rank, size)));
+                    let _ = sender.send(Ok((rank, size)));
                     transport
                 }
                 Err(error) => {
-                    let _ = tell.send(Err(error));
+                    let _ = sender.send(Err(error));
                     return;
                 }
             };
             while let Ok(job) = work.recv() {
                 let began = Instant::now();
                 job(&mut transport);
-                times.talking.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                times.communicating.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
             }
         };
-        let thread = std::thread::Builder::new().name("group".to_owned()).spawn(talk);
-        let thread = thread.expect("a thread can be started");
-        let (rank, size) = opened.recv().expect("the thread tells how it went")?;
-        Ok(Group { rank, size, line: Arc::new(Line { jobs: Some(jobs), thread: Some(thread), spent }) })
+        let thread = std::thread::Builder::new().name("group".to_owned()).spawn(serve);
+        let thread = thread.expect("the communication thread starts");
+        let (rank, size) = opened.recv().expect("the thread reports its result")?;
+        Ok(Group {
+            rank,
+            size,
+            comm: Arc::new(CommThread { jobs: Some(jobs), thread: Some(thread), counters }),
+        })
     }
 
-    /// The number of this process, from 0.
+    /// The rank of this process, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// How many there are.
+    /// Number of ranks.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether this is the one that reads, writes and decides.
+    /// Whether this is rank 0, which reads files, writes files and decides.
     pub fn is_first(&self) -> bool {
         self.rank == 0
     }
 
-    /// Does `work` with the others after everything that was asked before, while this thread goes on.
+    /// Runs `work` on the communication thread after everything submitted earlier, while this thread
+    /// continues.
     pub fn begin<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut dyn Transport) -> R + Send + 'static,
     ) -> Pending<R> {
-        let (tell, result) = channel();
+        let (sender, result) = channel();
         let job: Job = Box::new(move |transport| {
-            let _ = tell.send(catch_unwind(AssertUnwindSafe(|| work(transport))));
+            let _ = sender.send(catch_unwind(AssertUnwindSafe(|| work(transport))));
         });
-        let jobs = self.line.jobs.as_ref().expect("it is there until the last group is gone");
+        let jobs = self.comm.jobs.as_ref().expect("it exists until the last clone is dropped");
         jobs.send(job).expect("the thread lives as long as the group");
-        Pending { result: Mutex::new(result), spent: self.line.spent.clone() }
+        Pending { result: Mutex::new(result), counters: self.comm.counters.clone() }
     }
 
-    /// As [`Group::begin`], and waits.
+    /// As [`Group::begin`], and waits for the result.
     pub fn run<R: Send + 'static>(&self, work: impl FnOnce(&mut dyn Transport) -> R + Send + 'static) -> R {
         self.begin(work).wait()
     }
 
-    /// All ranks get the message of rank 0; what the others give is not read.
+    /// All ranks receive the message of rank 0; the messages of other ranks are ignored.
     pub fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>, Failure> {
         self.run(move |transport| {
             let mut length = (message.len() as u64).to_le_bytes();
@@ -157,14 +163,14 @@ impl Group {
         })
     }
 
-    /// All ranks get the numbers of rank 0; the others give none.
+    /// All ranks receive the values of rank 0; the others pass `None`.
     pub fn broadcast_numbers(&self, numbers: Option<&[f32]>) -> Result<Vec<f32>, Failure> {
         let given = numbers.map(|numbers| bytemuck::cast_slice(numbers).to_vec()).unwrap_or_default();
         let bytes = self.broadcast(given)?;
         Ok(bytes.as_chunks().0.iter().map(|&number| f32::from_ne_bytes(number)).collect())
     }
 
-    /// All ranks get everybody's message, in the order of the ranks.
+    /// All ranks receive the messages of all ranks, in the order of the ranks.
     pub fn all_gather(&self, message: Vec<u8>) -> Result<Vec<Vec<u8>>, Failure> {
         let size = self.size;
         self.run(move |transport| {
@@ -179,47 +185,50 @@ impl Group {
             let mut rest = &all[..];
             Ok(lengths
                 .iter()
-                .map(|&length| rest.split_off(..length).expect("as long as all").to_vec())
+                .map(|&length| rest.split_off(..length).expect("within all bytes").to_vec())
                 .collect())
         })
     }
 
-    /// What talking to the others has taken so far.
+    /// Communication time so far.
     pub fn times(&self) -> Times {
-        let of = |nanoseconds: &AtomicU64| Duration::from_nanos(nanoseconds.load(Ordering::Relaxed));
-        Times { talking: of(&self.line.spent.talking), waiting: of(&self.line.spent.waiting) }
+        let duration = |nanoseconds: &AtomicU64| Duration::from_nanos(nanoseconds.load(Ordering::Relaxed));
+        Times {
+            communicating: duration(&self.comm.counters.communicating),
+            waiting: duration(&self.comm.counters.waiting),
+        }
     }
 
-    /// Ends all ranks at once.
+    /// Aborts all ranks at once.
     pub fn abort(&self) {
-        // A line that is busy with a rank that is gone will never take another job.
+        // If the thread waits for a rank that has died, it never runs another job.
         let aborted = self.begin(|transport| transport.abort());
         let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(5) && !aborted.is_known() {
+        while began.elapsed() < Duration::from_secs(5) && !aborted.is_ready() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
 impl<R> Pending<R> {
-    /// Waits for it.
+    /// Waits for the result.
     pub fn wait(self) -> R {
         let began = Instant::now();
-        let result = self.result.into_inner().expect("nobody panics with it");
-        let result = result.recv().expect("the thread tells how it went");
-        self.spent.waiting.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        let result = self.result.into_inner().expect("not poisoned");
+        let result = result.recv().expect("the thread reports its result");
+        self.counters.waiting.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         match result {
             Ok(result) => result,
             Err(panic) => resume_unwind(panic),
         }
     }
 
-    fn is_known(&self) -> bool {
-        self.result.lock().expect("nobody panics with it").try_recv().is_ok()
+    fn is_ready(&self) -> bool {
+        self.result.lock().expect("not poisoned").try_recv().is_ok()
     }
 }
 
-impl Drop for Line {
+impl Drop for CommThread {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {

@@ -5,15 +5,16 @@
 //!           n odd    ((b₁ + b₂) + b₃) + …
 //! ```
 //!
-//! So whenever a power of two divides the number of batches, that many ranks have a subtree each, and what is left is a tree over
-//! the ranks.
+//! So if a power of two divides the number of batches, that many ranks have a subtree each, and what remains
+//! is a tree over the ranks.
 
-/// Whether this many batches can be divided among so many ranks without another order of addition.
+/// Whether this many batches can be divided among so many ranks without changing the order of addition.
 pub fn is_divisible(batches: usize, ranks: usize) -> bool {
     ranks.is_power_of_two() && batches.is_multiple_of(ranks)
 }
 
-/// How many waiting sums batch `index` of `batches` is to be added to, the newest first; the result waits in their place.
+/// The number of pending sums that batch `index` of `batches` is added to, newest first; the result becomes a
+/// pending sum.
 pub fn additions_after(index: usize, batches: usize) -> usize {
     let odd = batches >> batches.trailing_zeros();
     let (group, place) = (index / odd, index % odd);
@@ -21,8 +22,8 @@ pub fn additions_after(index: usize, batches: usize) -> usize {
     if place + 1 == odd { joined + group.trailing_ones() as usize } else { joined }
 }
 
-/// Adds `terms`, as many as a power of two, in the order of a tree; the sum is in the first.
-pub(super) fn add_up(terms: &mut [&mut [f32]]) {
+/// Adds `terms`, a power of two of them, in tree order; the sum is in the first.
+pub(super) fn tree_sum(terms: &mut [&mut [f32]]) {
     let mut distance = 1;
     while distance < terms.len() {
         for pair in terms.chunks_mut(2 * distance) {
@@ -37,7 +38,7 @@ pub(super) fn add_up(terms: &mut [&mut [f32]]) {
 mod tests {
     use super::*;
 
-    /// The order as it is defined, written out.
+    /// The definition, written out recursively.
     fn defined(batches: &[String]) -> String {
         let n = batches.len();
         if n == 1 {
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_sums_make_the_tree_for_any_number_of_batches() {
+    fn pending_sums_build_the_tree_for_any_number_of_batches() {
         for n in 1..100 {
             let batches: Vec<String> = (0..n).map(|index| index.to_string()).collect();
             let mut waiting: Vec<String> = Vec::new();
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_have_subtrees_and_what_is_left_is_a_tree_over_them() {
+    fn ranks_have_subtrees_and_the_rest_is_a_tree_over_the_ranks() {
         for (batches, ranks) in [(8, 1), (8, 2), (8, 8), (12, 4), (6, 2), (5, 1), (24, 8)] {
             assert!(is_divisible(batches, ranks));
             let value = |index: usize| (index as f32 + 1.0).recip() * 3.0_f32.powi(index as i32 % 7);
@@ -84,7 +85,7 @@ mod tests {
                 sums.push([waiting[0]]);
             }
             let mut terms: Vec<&mut [f32]> = sums.iter_mut().map(|sum| &mut sum[..]).collect();
-            add_up(&mut terms);
+            tree_sum(&mut terms);
             let total = terms[0][0];
             let mut waiting: Vec<f32> = Vec::new();
             for index in 0..batches {

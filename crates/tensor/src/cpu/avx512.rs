@@ -1,15 +1,16 @@
-//! Functions of sixteen numbers that AVX-512 has better instructions for than the compiler finds.
+//! Functions on sixteen f32, for which AVX-512 has better instructions than the compiler chooses.
 
 use std::arch::x86_64::*;
 
-/// `e^x` of sixteen numbers, to about one unit in the last place; 0 for −∞, NaN for NaN.
+/// `e^x` of sixteen values, to about one unit in the last place; 0 for −∞, NaN for NaN.
 ///
 /// As [`super::math::exp`], with fused multiply-add, and `scalef` in place of building `2^n` from bits.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn exp(x: __m512) -> __m512 {
     const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-    // Far enough out for 0 and ∞, near enough for a finite remainder. (Of a NaN, max and min return the second.)
+    // Clamp so that the result is still 0 or ∞ and the remainder finite. (With a NaN, max and min return the
+    // second operand.)
     let x = _mm512_min_ps(_mm512_set1_ps(200.0), _mm512_max_ps(_mm512_set1_ps(-200.0), x));
     let n = _mm512_roundscale_ps::<NEAREST>(_mm512_mul_ps(x, _mm512_set1_ps(std::f32::consts::LOG2_E)));
     let r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693_359_4), x);
@@ -39,14 +40,14 @@ mod tests {
     use crate::cpu::isa::Isa;
 
     #[test]
-    fn exp_matches_double_precision_and_has_the_right_ends() {
+    fn exp_matches_double_precision_and_has_the_right_limits() {
         if !Isa::Avx512.is_available() {
             return;
         }
         let values: Vec<f32> = (0..20_000).map(|i| -100.0 + i as f32 * 0.0094).collect();
         for x in values.chunks_exact(16) {
             let mut y = [0.0_f32; 16];
-            // SAFETY: AVX-512 is there; 16 numbers on both sides.
+            // SAFETY: AVX-512 is available; 16 values on both sides.
             unsafe { _mm512_storeu_ps(y.as_mut_ptr(), exp(_mm512_loadu_ps(x.as_ptr()))) };
             for (&x, &y) in x.iter().zip(&y) {
                 let exact = f64::from(x).exp();

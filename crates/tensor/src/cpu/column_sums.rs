@@ -1,4 +1,4 @@
-//! Sums over rows: the gradient of whatever was added to every row.
+//! Sums over rows: the gradient of a vector that was added to every row.
 
 use crate::cpu::number::{Number, Numbers};
 use crate::cpu::threads::{SharedMut, parallel};
@@ -7,8 +7,8 @@ use crate::{Array, DType};
 /// Rows of one partial sum.
 const ROWS: usize = 128;
 
-/// `sums += Σ_rows x`, for rows as wide as `sums`. Rows are summed in chunks of a fixed number, read as they lie, and the
-/// chunks' sums are added in order: the result does not depend on the number of threads.
+/// `sums += Σ_rows x`, for rows as wide as `sums`. Rows are summed in chunks of a fixed size, and the chunks'
+/// sums are added in order: the result does not depend on the number of threads.
 pub(crate) fn add_column_sums(x: Numbers<'_>, sums: &mut [f32]) {
     let width = sums.len().max(1);
     let rows = x.len() / width;

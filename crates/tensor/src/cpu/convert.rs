@@ -1,4 +1,4 @@
-//! Between f32 and bf16.
+//! Conversions between f32 and bf16.
 
 use half::bf16;
 

@@ -1,30 +1,31 @@
-//! Which instructions this CPU has, found once at start.
+//! The instruction set of this CPU, detected once.
 //!
-//! `HEEDFUL_ISA=amx|avx512|avx2|neon|portable` lowers the choice, so that one machine can test every path.
+//! `HEEDFUL_ISA=amx|avx512|avx2|neon|portable` selects a lower one, so that one machine can test every path.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// An instruction set that the kernels know, from the plainest to the richest.
+/// An instruction set with kernels, from the plainest to the richest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Isa {
-    /// Whatever the compiler makes of plain Rust.
+    /// Plain Rust, as compiled for the target's baseline.
     Portable = 1,
-    /// ARM's 128-bit vectors, with fused multiply-add. Products have kernels of their own; for all else the compiler makes NEON
-    /// of plain Rust, as it does for `Portable` there, so both give the same bits.
+    /// ARM's 128-bit vectors with fused multiply-add. Matrix products have kernels of their own; everything
+    /// else is plain Rust, which the compiler vectorises with NEON as it does for `Portable` there, so both
+    /// give the same bits.
     Neon = 2,
     /// 256-bit vectors with fused multiply-add.
     Avx2 = 3,
     /// 512-bit vectors (F, BW, DQ, VL).
     Avx512 = 4,
-    /// AVX-512 plus matrix tiles for bf16.
+    /// AVX-512 plus AMX tiles for bf16.
     Amx = 5,
 }
 
-/// Every instruction set, for tests that walk over them; see [`Isa::is_available`].
+/// Every instruction set, for tests that iterate over them; see [`Isa::is_available`].
 pub const ALL: [Isa; 5] = [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512, Isa::Amx];
 
 static CURRENT: AtomicU8 = AtomicU8::new(0);
@@ -45,21 +46,22 @@ pub fn current() -> Isa {
     }
 }
 
-/// Uses `isa` from now on, in every thread. Packed weights are packed for one instruction set, so change it before
-/// a model computes, not between its forward and its backward.
+/// Uses `isa` from now on, in every thread. Weights are packed for one instruction set, so change it before a
+/// model computes, not between its forward and its backward pass.
 ///
 /// # Panics
-/// If this machine does not have it.
+/// If this machine does not support it.
 pub fn select(isa: Isa) {
-    assert!(isa.is_available(), "this machine has no {isa}");
+    assert!(isa.is_available(), "this machine does not support {isa}");
     CURRENT.store(isa as u8, Ordering::Relaxed);
 }
 
-/// Does `work` with every instruction set of this machine, and returns to the one before. Calls take turns, but what else
-/// computes in the process meanwhile does so with another instruction set: for tests in processes of their own.
+/// Runs `work` with every instruction set of this machine, then restores the previous one. Calls are
+/// serialised, but other work of the process uses the selected instruction set meanwhile: for tests in
+/// processes of their own.
 pub fn with_each(mut work: impl FnMut(Isa)) {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    static LOCK: Mutex<()> = Mutex::new(());
+    let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let before = current();
     for isa in ALL.into_iter().filter(|isa| isa.is_available()) {
         select(isa);
@@ -69,7 +71,7 @@ pub fn with_each(mut work: impl FnMut(Isa)) {
 }
 
 impl Isa {
-    /// True when this machine can run it.
+    /// Whether this machine supports it.
     pub fn is_available(self) -> bool {
         match self {
             Isa::Portable => true,
@@ -98,7 +100,7 @@ fn chosen() -> Isa {
     match name.parse::<Isa>() {
         Ok(isa) if isa.is_available() => isa,
         Ok(isa) => {
-            eprintln!("HEEDFUL_ISA={name}: this machine has no {isa}; using {best}");
+            eprintln!("HEEDFUL_ISA={name}: this machine does not support {isa}; using {best}");
             best
         }
         Err(problem) => {
@@ -114,7 +116,7 @@ impl FromStr for Isa {
     fn from_str(name: &str) -> Result<Isa, String> {
         ALL.into_iter()
             .find(|isa| isa.to_string() == name)
-            .ok_or_else(|| "no such instruction set; known are amx, avx512, avx2, neon, portable".to_owned())
+            .ok_or_else(|| "unknown instruction set; choose amx, avx512, avx2, neon or portable".to_owned())
     }
 }
 

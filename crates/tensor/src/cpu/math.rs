@@ -1,6 +1,6 @@
-//! Functions of one number that vectorise: no branches, no calls, plain arithmetic.
+//! Scalar functions that vectorise: no branches, no calls, plain arithmetic.
 
-/// `e^x` to about one unit in the last place; 0 far below, ∞ far above, for `-∞` exactly 0.
+/// `e^x` to about one unit in the last place; 0 for very negative x (exactly 0 for −∞), ∞ for large x.
 ///
 /// `x = n ln 2 + r` with `|r| ≤ ln 2 / 2`; a polynomial gives `e^r`, the exponent field gives `2^n`.
 #[inline(always)]
@@ -30,8 +30,8 @@ pub(crate) fn exp(x: f32) -> f32 {
     if x > 88.0 { f32::INFINITY } else { value }
 }
 
-/// `log x` to about one unit in the last place, in plain arithmetic: libraries differ by machine. For numbers that are not
-/// positive, or not finite, what the library says.
+/// `log x` to about one unit in the last place, in plain arithmetic, because math libraries differ between
+/// machines. For x that is not positive or not finite, the library's result.
 pub(crate) fn ln(x: f64) -> f64 {
     if !(x.is_normal() && x > 0.0) {
         return x.ln();
@@ -80,7 +80,7 @@ pub(crate) fn gelu_slope(x: f32) -> f32 {
     0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2)) + x * INV_SQRT_2PI * exp(-0.5 * x * x)
 }
 
-/// `√(2/π) (x + 0.044715 x³)`: what the tanh of [`gelu_tanh`] is taken of.
+/// `√(2/π) (x + 0.044715 x³)`: the argument of the tanh in [`gelu_tanh`].
 #[inline(always)]
 fn gelu_tanh_inner(x: f32) -> f32 {
     SQRT_2_PI * (x + CUBIC * x * x * x)
@@ -99,7 +99,7 @@ pub(crate) fn gelu_tanh(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn gelu_tanh_slope(x: f32) -> f32 {
     let t = tanh(gelu_tanh_inner(x));
-    // Far out 1 − t² is 0 while the cube has no end: the product of both must not become ∞ · 0.
+    // For large |x| 1 − t² is 0 while x² is unbounded: their product must not become ∞ · 0.
     let near = if x * x < 100.0 { x } else { 0.0 };
     0.5 * (1.0 + t) + 0.5 * near * (1.0 - t * t) * SQRT_2_PI * (1.0 + 3.0 * CUBIC * near * near)
 }
@@ -122,7 +122,7 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// `1 − 2 / (e^{2x} + 1)`; near zero, where that loses digits, the first terms of its series.
+/// `1 − 2 / (e^{2x} + 1)`; near zero, where that loses digits, a Taylor series.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
     let far = 1.0 - 2.0 / (exp(2.0 * x) + 1.0);
@@ -147,7 +147,7 @@ pub(crate) fn from_bf16_bits(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// `x` as bf16 would keep it.
+/// `x` rounded to bf16.
 #[inline(always)]
 pub(crate) fn round_to_bf16(x: f32) -> f32 {
     from_bf16_bits(to_bf16_bits(x))
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exp_is_accurate_and_has_the_right_ends() {
+    fn exp_is_accurate_and_has_the_right_limits() {
         let mut x = -86.0_f32;
         while x < 87.5 {
             let (ours, exact) = (f64::from(exp(x)), f64::from(x).exp());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn gelu_by_tanh_and_silu_are_accurate_and_have_the_right_ends() {
+    fn gelu_by_tanh_and_silu_are_accurate_and_have_the_right_limits() {
         let exact_gelu = |x: f64| {
             0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
         };
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn tanh_and_sigmoid_are_accurate_and_have_the_right_ends() {
+    fn tanh_and_sigmoid_are_accurate_and_have_the_right_limits() {
         for i in -2000..=2000 {
             let x = i as f32 * 0.005;
             let exact = f64::from(x).tanh();

@@ -1,6 +1,7 @@
-//! The machinery below the operations: memory, threads, instruction sets, vector arithmetic, matrix products.
+//! The CPU machinery below the operations: memory, threads, instruction sets, vector arithmetic, matrix
+//! products.
 //!
-//! Nothing here knows what attention is; nothing outside knows what a tile is.
+//! Nothing here depends on attention; nothing outside depends on AMX tiles.
 
 #[macro_use]
 pub(crate) mod simd;

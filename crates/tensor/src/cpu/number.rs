@@ -1,7 +1,8 @@
-//! Numbers of either type, seen as f32: rows of them are read, summed and written in vectors.
+//! Elements of either type as f32: reductions, copies and sums of rows in vectors.
 //!
-//! An operation that takes f32 and bf16 writes its loop once, for any [`Number`], and matches on [`Numbers`] outside
-//! of it. Slices are cut into blocks of known length first: the compiler drops the bounds checks and vectorises.
+//! An operation on f32 and bf16 writes its loop once, generic over [`Number`], and matches on [`Numbers`]
+//! outside of it. Slices are split into blocks of constant length first, so that the compiler drops the
+//! bounds checks and vectorises.
 
 use std::ops::Range;
 
@@ -12,15 +13,15 @@ use crate::cpu::math::{from_bf16_bits, to_bf16_bits};
 use crate::cpu::threads::SharedMut;
 use crate::{Array, DType};
 
-/// Partial sums of one row. So many that the compiler makes a vector loop of a block: a loop over 32 is unrolled first
+/// Partial sums of one row. This many make the compiler emit a vector loop: a loop over 32 is unrolled first
 /// and then, for some types and functions, stays scalar.
 const BLOCK: usize = 128;
 
-/// An element as it is stored.
+/// A stored element.
 pub(crate) trait Number: Copy + Send + Sync {
-    /// Its value, exact.
+    /// Its exact value.
     fn wide(self) -> f32;
-    /// The nearest one to `value`.
+    /// `value` rounded to nearest.
     fn nearest(value: f32) -> Self;
 }
 
@@ -46,13 +47,13 @@ impl Number for bf16 {
     }
 }
 
-/// A number that arrays are made of.
+/// An element type of arrays.
 pub(crate) trait Element: Number + 'static {
     const DTYPE: DType;
 
     /// The elements of an array of this type.
     fn of(array: &Array) -> &[Self];
-    /// The same, to write.
+    /// The same, mutable.
     fn of_mut(array: &mut Array) -> &mut [Self];
     /// `to = from`, rounded.
     fn round(from: &[f32], to: &mut [Self]);
@@ -90,7 +91,7 @@ impl Element for bf16 {
     }
 }
 
-/// The elements of an array, or some of them, in their own type.
+/// The elements of an array, or a range of them, as a typed slice.
 #[derive(Clone, Copy)]
 pub(crate) enum Numbers<'a> {
     F32(&'a [f32]),
@@ -121,13 +122,13 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// The elements of an array, to write.
+/// The elements of an array as a mutable typed slice.
 pub(crate) enum NumbersMut<'a> {
     F32(&'a mut [f32]),
     Bf16(&'a mut [bf16]),
 }
 
-/// The elements of an array that several tasks write at once, each its own part; see [`SharedMut`].
+/// The elements of an array that several tasks write concurrently, each its own range; see [`SharedMut`].
 pub(crate) enum SharedNumbers {
     F32(SharedMut<f32>),
     Bf16(SharedMut<bf16>),
@@ -216,7 +217,7 @@ pub(crate) fn sum_of_three<A: Number, B: Number, C: Number>(
     fold(lanes, |a, b| a + b)
 }
 
-/// The largest of a row; −∞ when there is nothing.
+/// The maximum of a row; −∞ if it is empty.
 #[inline(always)]
 pub(crate) fn max<T: Number>(row: &[T]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
@@ -233,7 +234,7 @@ pub(crate) fn max<T: Number>(row: &[T]) -> f32 {
     fold(lanes, larger)
 }
 
-/// Joins the partial results, each time the upper half to the lower one.
+/// Tree reduction of the partial results: the upper half is joined to the lower half each time.
 #[inline(always)]
 fn fold(lanes: [f32; BLOCK], join: impl Fn(f32, f32) -> f32) -> f32 {
     let mut rest = [0.0_f32; 16];
@@ -251,7 +252,7 @@ fn fold(lanes: [f32; BLOCK], join: impl Fn(f32, f32) -> f32) -> f32 {
     rest[0]
 }
 
-/// `sum += other`, number by number.
+/// `sum += other`, elementwise.
 #[inline(always)]
 pub(crate) fn add_each<A: Number, B: Number>(sum: &mut [A], other: &[B]) {
     for (sum, other) in sum.iter_mut().zip(other) {

@@ -1,11 +1,11 @@
-//! One body of plain Rust, compiled once for each vector width and chosen at run time.
+//! One body of plain Rust, compiled for each vector width and dispatched at run time.
 //!
-//! The compiler vectorises a loop for the instructions of the function that it stands in. [`kernel!`] puts the
-//! same body into an AVX-512, an AVX2 and a plain function. Bodies are written so that every sum has one fixed
-//! order ([`fold`]) and never ask for fused multiply-add, so the result has the same bits on all of them.
+//! The compiler vectorises a loop for the target features of its function. [`kernel!`] compiles the same body
+//! as an AVX-512, an AVX2 and a baseline function. Bodies have one fixed order of every sum ([`fold`]) and
+//! never use fused multiply-add, so the result has the same bits on all of them.
 
 /// Declares a function whose body is compiled for several instruction sets. Helpers that it calls must be
-/// `#[inline(always)]`, or they stay behind in the plain version.
+/// `#[inline(always)]`, or they are compiled for the baseline only.
 macro_rules! kernel {
     ($(#[$meta:meta])* $vis:vis fn $name:ident <$f:ident : Fn($($fin:ty),*) -> $fout:ty> ( $($arg:ident : $ty:ty),* $(,)? ) $(-> $ret:ty)? $body:block) => {
         kernel! { @versions [$(#[$meta])*] [$vis] $name [<$f: Fn($($fin),*) -> $fout>] [] [$($arg: $ty),*] [$($arg),*] [$(-> $ret)?] $body }
@@ -52,7 +52,7 @@ macro_rules! kernel {
     };
 }
 
-/// `by_type!(dtype, T => work)`: the work with `T` as the type of such numbers.
+/// `by_type!(dtype, T => work)`: runs the work with `T` as the element type.
 macro_rules! by_type {
     ($dtype:expr, $t:ident => $work:expr) => {{
         #[allow(unused_imports, reason = "not all work asks for the elements of arrays")]
@@ -70,12 +70,12 @@ macro_rules! by_type {
     }};
 }
 
-/// Sixteen running values: one AVX-512 register, two AVX2 ones, four NEON ones.
+/// Sixteen accumulators: one AVX-512 register, two AVX2 ones, four NEON ones.
 pub(crate) type Lanes = [f32; LANES];
-/// How many.
+/// Their number.
 pub(crate) const LANES: usize = 16;
 
-/// All lanes joined to one value, halves first: the same order for every vector width.
+/// Reduces all lanes to one value, halves first: the same order for every vector width.
 #[inline(always)]
 pub(crate) fn fold(mut lanes: Lanes, join: impl Fn(f32, f32) -> f32) -> f32 {
     let mut half = LANES / 2;

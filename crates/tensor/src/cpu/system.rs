@@ -1,8 +1,9 @@
-//! The two system calls that this library makes itself, both to Linux. Elsewhere nothing is asked for.
+//! The two system calls that this library makes directly, both to Linux. On other systems they do nothing.
 
 use std::ptr::NonNull;
 
-/// Asks for large pages under a block that nothing has touched yet. A kernel that has none just says no.
+/// Requests huge pages for a block that was not touched yet. A kernel without them returns an error, which is
+/// ignored.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
     const MADVISE: usize = if cfg!(target_arch = "x86_64") { 28 } else { 233 };
@@ -14,9 +15,9 @@ pub(super) fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub(super) fn advise_huge_pages(_start: NonNull<u8>, _bytes: usize) {}
 
-/// Asks to let the threads of this process use the tile registers.
+/// Requests permission for this process to use the AMX tile registers.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(super) fn permits_tiles() -> bool {
+pub(super) fn request_amx() -> bool {
     const ARCH_PRCTL: usize = 158;
     const ARCH_REQ_XCOMP_PERM: usize = 0x1023;
     const XFEATURE_XTILEDATA: usize = 18;
@@ -25,7 +26,7 @@ pub(super) fn permits_tiles() -> bool {
 }
 
 #[cfg(all(not(target_os = "linux"), target_arch = "x86_64"))]
-pub(super) fn permits_tiles() -> bool {
+pub(super) fn request_amx() -> bool {
     false
 }
 

@@ -1,5 +1,5 @@
-//! What stands in for this module in a build without the feature `cuda`: no GPU, and types without values for all that would be on
-//! one. Whatever operations do with such a value compiles as it is and cannot run.
+//! Replaces this module in a build without the feature `cuda`: no GPU, and uninhabited types for everything
+//! that would be on one. Operations on such values compile unchanged and can never run.
 
 #[macro_use]
 mod launch;
@@ -8,19 +8,19 @@ mod unavailable;
 
 use bytemuck::NoUninit;
 
-pub(crate) use launch::{Blocks, DropoutArgument, roomy};
-pub(crate) use operand::{Epilogue, Operand, Part, Pointer, Product};
-pub(crate) use unavailable::Refusal;
+pub(crate) use launch::{Blocks, DropoutArgument, round_up_to_bucket};
+pub(crate) use operand::{Epilogue, Operand, Pointer, Product, Transfer};
+pub(crate) use unavailable::NcclError;
 pub use unavailable::{KernelReport, OutOfMemory, Unavailable};
 pub(crate) use values::{Buffer, Function, Pinned};
-pub use values::{Gpu, Gpus, Ticket};
+pub use values::{Gpu, Gpus, SubmittedStep};
 
-/// Who gets here has named the device without asking for its [`gpu`].
+/// Reached only by code that uses the device without asking for its [`gpu`].
 fn absent() -> ! {
     panic!("{}", Unavailable::NotBuilt)
 }
 
-/// Says that there is none.
+/// Always an error.
 pub fn gpu() -> Result<&'static Gpu, Unavailable> {
     Err(Unavailable::NotBuilt)
 }
@@ -42,20 +42,20 @@ impl Pinned {
 }
 
 impl Gpus {
-    pub(crate) fn are_possible() -> Result<(), Refusal> {
-        Err(Refusal { call: "NCCL", error: Unavailable::NotBuilt.to_string() })
+    pub(crate) fn are_possible() -> Result<(), NcclError> {
+        Err(NcclError { call: "NCCL", error: Unavailable::NotBuilt.to_string() })
     }
 
-    pub(crate) fn new_id() -> Result<[u8; 128], Refusal> {
+    pub(crate) fn new_id() -> Result<[u8; 128], NcclError> {
         absent()
     }
 
-    pub(crate) fn with_id(_: &[u8], _: [usize; 2]) -> Result<Gpus, Refusal> {
+    pub(crate) fn with_id(_: &[u8], _: [usize; 2]) -> Result<Gpus, NcclError> {
         absent()
     }
 }
 
-/// Kernels whose source is not part of the program.
+/// A module without its source.
 pub(crate) struct Module;
 
 impl Module {
@@ -63,7 +63,7 @@ impl Module {
         Module
     }
 
-    pub(crate) const fn early(_: &str, _: &str) -> Module {
+    pub(crate) const fn with_pdl(_: &str, _: &str) -> Module {
         Module
     }
 
@@ -80,7 +80,7 @@ impl Module {
     }
 }
 
-/// Says why no kernel can be compiled.
+/// Always an error.
 pub fn compile_for(_: &str) -> Result<Vec<KernelReport>, Unavailable> {
     Err(Unavailable::NotBuilt)
 }
@@ -105,16 +105,16 @@ pub(crate) fn upload<T: NoUninit>(_: &[T]) -> Buffer {
     absent()
 }
 
-pub(crate) fn upload_list<T: NoUninit>(_: &[T]) -> Buffer {
+pub(crate) fn upload_bucketed<T: NoUninit>(_: &[T]) -> Buffer {
     absent()
 }
 
-pub(crate) fn upload_doubled<T: NoUninit>(_: &[T]) -> Buffer {
+pub(crate) fn upload_pow2<T: NoUninit>(_: &[T]) -> Buffer {
     absent()
 }
 
 /// Needs a GPU.
-pub fn step<R>(_: impl FnOnce() -> R) -> (R, Ticket) {
+pub fn step<R>(_: impl FnOnce() -> R) -> (R, SubmittedStep) {
     absent()
 }
 
@@ -122,50 +122,51 @@ pub(crate) fn current_step() -> Option<u64> {
     None
 }
 
-pub(crate) fn ahead<R>(_: impl FnOnce() -> R) -> R {
+pub(crate) fn submit_before_step<R>(_: impl FnOnce() -> R) -> R {
     absent()
 }
 
-pub(crate) fn aside<T: 'static>(_: T, _: impl FnOnce(&T)) {
+pub(crate) fn on_side_stream<T: 'static>(_: T, _: impl FnOnce(&T)) {
     absent()
 }
 
-/// Nothing is aside.
-pub(crate) fn await_aside() {}
+/// Does nothing.
+pub(crate) fn join_side_stream() {}
 
-pub(crate) fn side_by_side(_: &mut [&mut dyn FnMut()]) {
+pub(crate) fn on_parallel_streams(_: &mut [&mut dyn FnMut()]) {
     absent()
 }
 
-pub(crate) fn fitting<R>(_: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
+pub(crate) fn catch_oom<R>(_: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
     absent()
 }
 
-/// Gives nothing back.
+/// Does nothing.
 pub fn trim() {}
 
-/// No bytes.
+/// Always 0.
 pub fn bytes_reserved() -> usize {
     0
 }
 
-/// No bytes.
-pub fn most_bytes_held() -> usize {
+/// Always 0.
+pub fn peak_bytes_in_use() -> usize {
     0
 }
 
-/// Nothing was timed.
+/// Always empty.
 pub fn take_profile() -> Vec<(String, usize, f64)> {
     Vec::new()
 }
 
-/// In a module of their own: the compiler would warn of all that follows where it sees that there is no value.
+/// In a module of their own: where the compiler sees that a type is uninhabited, it warns about unreachable
+/// code.
 mod values {
     use std::convert::Infallible;
 
-    use super::{Part, Pointer};
+    use super::{Pointer, Transfer};
 
-    /// Defines types without values, and methods that nobody can call.
+    /// Defines uninhabited types with methods that cannot be called.
     macro_rules! without_values {
         ($($(#[$about:meta])* $shown:vis struct $type:ident {
             $($(#[$note:meta])* $visible:vis fn $name:ident($($argument:ty),*) $(-> $result:ty)?;)*
@@ -185,41 +186,41 @@ mod values {
     without_values! {
         /// A GPU.
         pub struct Gpu {
-            /// What the maker calls it.
+            /// Its product name.
             pub fn name() -> &str;
             /// Its compute capability.
             pub fn capability() -> (i32, i32);
-            /// What kernels are compiled for.
+            /// The architecture that kernels are compiled for.
             pub fn architecture() -> String;
             /// Number of its streaming multiprocessors.
-            pub fn processors() -> usize;
+            pub fn multiprocessors() -> usize;
             /// Bytes of its memory.
             pub fn memory() -> usize;
             /// The CUDA version of the driver.
             pub fn driver() -> (i32, i32);
             /// The version of cuBLASLt.
-            pub fn products_version() -> usize;
+            pub fn cublaslt_version() -> usize;
             /// The version of NVRTC.
-            pub fn compiler_version() -> (i32, i32);
+            pub fn nvrtc_version() -> (i32, i32);
             /// Waits until all work is done.
             pub fn wait();
         }
 
-        /// A step that has been sent.
-        pub struct Ticket {
-            /// Whether the GPU is through with it.
+        /// A step that was submitted.
+        pub struct SubmittedStep {
+            /// Whether the GPU has finished the step.
             pub fn is_done() -> bool;
-            /// Waits until it is.
+            /// Waits until the GPU has finished the step.
             pub fn wait();
         }
 
         /// The GPUs of a group.
         pub struct Gpus {
-            /// The number of this rank.
+            /// The rank of this process.
             pub fn rank() -> usize;
-            /// How many there are.
+            /// Number of ranks.
             pub fn size() -> usize;
-            pub(crate) fn exchange(Vec<Part>);
+            pub(crate) fn exchange(Vec<Transfer>);
         }
 
         pub(crate) struct Buffer {

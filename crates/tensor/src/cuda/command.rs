@@ -1,4 +1,4 @@
-//! Work for the GPU as plain values: done at once, or collected in a list that can be compared, run and recorded.
+//! GPU work as plain values: run at once, or recorded in a list that can be compared, run and captured.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -6,26 +6,26 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
-use super::gpu::{LANES, expect, present};
+use super::gpu::{STREAMS, active_gpu, expect};
 use super::launch::Blocks;
 use super::module::Function;
 use super::nccl::exchange_now;
-use super::operand::{Part, Pointer, Product};
+use super::operand::{Pointer, Product, Transfer};
 use super::product;
 use super::profile;
 use super::step;
 
-/// A piece of work.
+/// One GPU command.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Command {
-    /// A kernel; its arguments are those of the list with these numbers.
+    /// A kernel launch; its arguments are this range of the list's arguments.
     Launch {
         function: Function,
         blocks: Blocks,
         arguments: Range<usize>,
     },
     Product(Product),
-    /// Zeros.
+    /// Fills memory with zeros.
     Clear {
         start: Pointer,
         bytes: usize,
@@ -36,33 +36,33 @@ pub(super) enum Command {
         to: Pointer,
         bytes: usize,
     },
-    /// Bytes to and from other GPUs.
+    /// Sends bytes to other GPUs and receives bytes from them.
     Exchange {
         communicator: usize,
-        parts: Vec<Part>,
+        transfers: Vec<Transfer>,
     },
-    /// What follows is done in this lane.
-    Switch {
-        lane: usize,
+    /// The following commands go to this stream.
+    SwitchStream {
+        index: usize,
     },
-    /// The lane is so far.
-    Reach {
-        mark: usize,
+    /// Records an event on the current stream.
+    RecordEvent {
+        event: usize,
     },
-    /// The lane goes on when another one has reached the mark.
-    Await {
-        mark: usize,
+    /// Makes the current stream wait for an event.
+    WaitEvent {
+        event: usize,
     },
 }
 
-/// Marks that a list may use at a time.
-pub(super) const MARKS: usize = 64;
+/// Events that a list may use at a time.
+pub(super) const EVENTS: usize = 64;
 
-/// Pieces of work in order.
+/// Commands in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct List {
     commands: Vec<Command>,
-    /// Where each kernel argument begins in `bytes`.
+    /// Offset of each kernel argument in `bytes`.
     arguments: Vec<usize>,
     /// The arguments of all kernels, each at a multiple of eight bytes.
     bytes: Vec<u64>,
@@ -96,7 +96,7 @@ impl List {
         self.commands.is_empty()
     }
 
-    /// Finds out what is needed to send it. Nothing of it is under way yet.
+    /// Finds the cuBLASLt plans that the list needs. Nothing is submitted yet.
     pub(super) fn prepare(&self) {
         for command in &self.commands {
             if let Command::Product(product) = command {
@@ -105,67 +105,70 @@ impl List {
         }
     }
 
-    /// Sends everything to the GPU. A profile has it one after the other, to tell what takes which time.
+    /// Submits all commands. When profiling, everything runs on one stream, so that each command is timed
+    /// alone.
     pub(super) fn run(&self) {
-        self.send_to(&present().lanes);
+        self.send_to(&active_gpu().streams);
     }
 
-    /// Sends everything to the recorder, and to the other lanes from there.
+    /// Captures all commands on the recorder stream, which forks to the other streams.
     pub(super) fn record(&self) {
-        let mut lanes = present().lanes;
-        lanes[0] = present().recorder;
-        self.send_to(&lanes);
+        let mut streams = active_gpu().streams;
+        streams[0] = active_gpu().recorder;
+        self.send_to(&streams);
     }
 
-    fn send_to(&self, lanes: &[CUstream; LANES]) {
-        let mut lane = 0;
-        // What was sent before may write what kernels that begin early read before they wait.
+    fn send_to(&self, streams: &[CUstream; STREAMS]) {
+        let mut stream_index = 0;
+        // Work submitted earlier may write the weights that kernels with PDL read before they wait.
         let mut is_first = true;
         for command in &self.commands {
-            let stream = lanes[lane];
+            let stream = streams[stream_index];
             match command {
-                Command::Switch { .. } | Command::Reach { .. } | Command::Await { .. }
+                Command::SwitchStream { .. } | Command::RecordEvent { .. } | Command::WaitEvent { .. }
                     if profile::is_on() => {}
-                Command::Switch { lane: next } => lane = *next,
-                // SAFETY: marks and streams live as long as the GPU.
-                Command::Reach { mark } => unsafe {
-                    expect("cuEventRecord", driver::cuEventRecord(marks()[*mark].0, stream));
+                Command::SwitchStream { index } => stream_index = *index,
+                // SAFETY: events and streams live as long as the GPU.
+                Command::RecordEvent { event } => unsafe {
+                    expect("cuEventRecord", driver::cuEventRecord(events()[*event].0, stream));
                 },
                 // SAFETY: as above.
-                Command::Await { mark } => unsafe {
-                    expect("cuStreamWaitEvent", driver::cuStreamWaitEvent(stream, marks()[*mark].0, 0));
+                Command::WaitEvent { event } => unsafe {
+                    expect("cuStreamWaitEvent", driver::cuStreamWaitEvent(stream, events()[*event].0, 0));
                 },
                 Command::Launch { function, blocks, arguments } => {
                     let starts = &self.arguments[arguments.clone()];
                     let at = |&start: &usize| std::ptr::from_ref(&self.bytes[start]).cast_mut().cast();
                     let pointers = &mut starts.iter().map(at).collect::<Vec<_>>();
-                    let function = Function { is_early: function.is_early && !is_first, ..*function };
+                    let function = Function { uses_pdl: function.uses_pdl && !is_first, ..*function };
                     launch_now(stream, function, *blocks, pointers);
                     is_first = false;
                 }
-                Command::Product(product) => product::multiply_now(stream, lane, product),
+                Command::Product(product) => product::multiply_now(stream, stream_index, product),
                 Command::Clear { start, bytes } => clear_now(stream, *start, *bytes),
                 Command::Copy { from, to, bytes } => copy_now(stream, *from, *to, *bytes),
-                Command::Exchange { communicator, parts } => exchange_now(stream, *communicator, parts),
+                Command::Exchange { communicator, transfers } => {
+                    exchange_now(stream, *communicator, transfers);
+                }
             }
         }
     }
 }
 
-/// An event that lanes tell each other with.
-struct Mark(CUevent);
+/// An event that orders work between streams.
+struct Event(CUevent);
 
 // SAFETY: events may be used by any thread.
-unsafe impl Send for Mark {}
+unsafe impl Send for Event {}
 // SAFETY: as above.
-unsafe impl Sync for Mark {}
+unsafe impl Sync for Event {}
 
-fn marks() -> &'static [Mark; MARKS] {
-    static EVENTS: OnceLock<[Mark; MARKS]> = OnceLock::new();
-    EVENTS.get_or_init(|| std::array::from_fn(|_| Mark(new_event())))
+fn events() -> &'static [Event; EVENTS] {
+    static POOL: OnceLock<[Event; EVENTS]> = OnceLock::new();
+    POOL.get_or_init(|| std::array::from_fn(|_| Event(new_event())))
 }
 
-/// An event that tells no time.
+/// An event without timing.
 pub(super) fn new_event() -> CUevent {
     let mut event = std::ptr::null_mut();
     let flags = driver::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
@@ -174,17 +177,17 @@ pub(super) fn new_event() -> CUevent {
     event
 }
 
-/// See the macro `launch`. Nothing is launched for an empty grid. Outside a step a kernel begins when all before it have ended: one that
-/// begins early may read weights before it waits.
+/// See the macro `launch`. An empty grid launches nothing. Outside a step a kernel starts only after all
+/// earlier work has ended, without PDL: a kernel with PDL may read weights before it waits.
 pub(crate) fn launch(function: Function, blocks: Blocks, arguments: &[&[u8]]) {
     if blocks.grid.contains(&0) || step::record_launch(function, blocks, arguments) {
         return;
     }
     let mut pointers: Vec<_> = arguments.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
-    launch_now(present().stream, Function { is_early: false, ..function }, blocks, &mut pointers);
+    launch_now(active_gpu().stream, Function { uses_pdl: false, ..function }, blocks, &mut pointers);
 }
 
-/// Sends a kernel to a stream.
+/// Launches a kernel on a stream.
 pub(super) fn launch_now(
     stream: CUstream,
     function: Function,
@@ -192,9 +195,9 @@ pub(super) fn launch_now(
     arguments: &mut [*mut c_void],
 ) {
     let Blocks { grid: [x, y, z], threads, shared } = blocks;
-    let Function { handle, name, is_early } = function;
-    // From Hopper on.
-    let is_early = is_early && present().capability().0 >= 9;
+    let Function { handle, name, uses_pdl } = function;
+    // PDL needs Hopper or newer.
+    let uses_pdl = uses_pdl && active_gpu().capability().0 >= 9;
     profile::around(
         || name.to_owned(),
         || {
@@ -212,10 +215,10 @@ pub(super) fn launch_now(
                 sharedMemBytes: shared as u32,
                 hStream: stream,
                 attrs: &raw mut early,
-                numAttrs: u32::from(is_early),
+                numAttrs: u32::from(uses_pdl),
             };
             let (arguments, no_extra) = (arguments.as_mut_ptr(), std::ptr::null_mut());
-            // SAFETY: kernels and their launches are written side by side; the harness runs every pair of them.
+            // SAFETY: kernels and their launches are written together; the tests run every pair of them.
             let result = unsafe { driver::cuLaunchKernelEx(&config, handle, arguments, no_extra) };
             expect(name, result);
         },
@@ -223,11 +226,11 @@ pub(super) fn launch_now(
 }
 
 pub(super) fn clear_now(stream: CUstream, start: Pointer, bytes: usize) {
-    // SAFETY: whoever has the address owns these bytes.
+    // SAFETY: the holder of the address owns these bytes.
     expect("cuMemsetD8Async", unsafe { driver::cuMemsetD8Async(start.0, 0, bytes, stream) });
 }
 
 pub(super) fn copy_now(stream: CUstream, from: Pointer, to: Pointer, bytes: usize) {
-    // SAFETY: whoever has the addresses owns these bytes.
+    // SAFETY: the holder of the addresses owns these bytes.
     expect("cuMemcpyDtoDAsync", unsafe { driver::cuMemcpyDtoDAsync_v2(to.0, from.0, bytes, stream) });
 }

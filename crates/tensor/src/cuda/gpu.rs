@@ -1,4 +1,4 @@
-//! The one GPU that a process uses: its context, its stream of work, and what it is.
+//! The one GPU of a process: its context, its streams and its properties.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -11,29 +11,29 @@ use cudarc::driver::sys::{
     CUstream,
 };
 
-use super::library::{self, COMPILER, DRIVER, PRODUCTS};
+use super::library::{self, CUBLASLT, DRIVER, NVRTC};
 use super::module;
 use super::product::Plans;
 use super::step;
 use super::unavailable::Unavailable;
 
-/// How much of a step can be under way side by side.
-pub(super) const LANES: usize = 4;
+/// Streams of a step.
+pub(super) const STREAMS: usize = 4;
 
-/// A GPU with its context. All work goes into one stream, in the order of the calls, whatever thread they come from; so
-/// memory that one operation gives back can be another's at once.
+/// A GPU with its context. Outside steps all work goes into one stream in the order of the calls, from all
+/// threads; so memory that one operation frees can be reused at once.
 pub struct Gpu {
     context: CUcontext,
     pub(super) stream: CUstream,
-    /// Where the lanes of a step go: the stream itself, then one for what nobody waits for at once, then the others.
-    pub(super) lanes: [CUstream; LANES],
-    /// Where a step is recorded instead of its first lane: other threads may send to the stream meanwhile, which would become
-    /// part of the recording.
+    /// The streams of a step: the main stream, then a low-priority side stream, then the others.
+    pub(super) streams: [CUstream; STREAMS],
+    /// Captures steps in place of the main stream: other threads may submit to the main stream meanwhile, and
+    /// their work would become part of the capture.
     pub(super) recorder: CUstream,
     pub(super) plans: Plans,
     name: String,
     capability: (i32, i32),
-    processors: i32,
+    multiprocessors: i32,
     memory: usize,
     driver: (i32, i32),
 }
@@ -43,8 +43,7 @@ unsafe impl Send for Gpu {}
 // SAFETY: as above.
 unsafe impl Sync for Gpu {}
 
-/// The GPU, if there is one with all that is needed. It is made ready at the first call, and current for every thread that
-/// asks.
+/// The GPU, if one is usable. It is initialised at the first call, and made current for every calling thread.
 pub fn gpu() -> Result<&'static Gpu, Unavailable> {
     static GPU: OnceLock<Result<Gpu, Unavailable>> = OnceLock::new();
     thread_local! {
@@ -59,7 +58,7 @@ pub fn gpu() -> Result<&'static Gpu, Unavailable> {
     Ok(gpu)
 }
 
-/// Which of the machine's GPUs this process uses: the first one, or one for each process that a launcher has started here.
+/// The index of the GPU that this process uses: 0, or the local rank that an MPI or Slurm launcher has set.
 fn number_of(count: i32) -> i32 {
     let variables = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"];
     let rank = variables.iter().find_map(|name| std::env::var(name).ok()?.parse::<i32>().ok());
@@ -71,7 +70,7 @@ impl Gpu {
         if !library::load_driver() {
             return Err(Unavailable::Driver { name: DRIVER[0] });
         }
-        for needed in [COMPILER, PRODUCTS] {
+        for needed in [NVRTC, CUBLASLT] {
             library::load(needed).ok_or(Unavailable::Library { name: needed[0] })?;
         }
         // SAFETY: the driver is loaded; every pointer is to a local of the right type.
@@ -95,12 +94,12 @@ impl Gpu {
             let (mut least, mut greatest) = (0, 0);
             let range = driver::cuCtxGetStreamPriorityRange(&mut least, &mut greatest);
             check("cuCtxGetStreamPriorityRange", range)?;
-            let mut lanes: [CUstream; LANES] = [ptr::null_mut(); LANES];
+            let mut streams: [CUstream; STREAMS] = [ptr::null_mut(); STREAMS];
             let mut recorder = ptr::null_mut();
-            for (number, lane) in lanes.iter_mut().chain([&mut recorder]).enumerate() {
+            for (number, stream) in streams.iter_mut().chain([&mut recorder]).enumerate() {
                 let flags = driver::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
                 let priority = if number == 1 { least } else { greatest };
-                check("cuStreamCreate", driver::cuStreamCreateWithPriority(lane, flags, priority))?;
+                check("cuStreamCreate", driver::cuStreamCreateWithPriority(stream, flags, priority))?;
             }
             let mut memory = 0;
             check("cuDeviceTotalMem", driver::cuDeviceTotalMem_v2(&mut memory, device))?;
@@ -113,20 +112,20 @@ impl Gpu {
             }
             Ok(Gpu {
                 context,
-                stream: lanes[0],
-                lanes,
+                stream: streams[0],
+                streams,
                 recorder,
                 plans: Plans::new(handle),
                 name,
                 capability,
-                processors: attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+                multiprocessors: attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
                 memory,
                 driver: (version / 1000, version % 1000 / 10),
             })
         }
     }
 
-    /// What the maker calls it.
+    /// Its product name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -136,7 +135,8 @@ impl Gpu {
         self.capability
     }
 
-    /// What kernels are compiled for, such as `sm_90a`: Hopper has instructions of its own.
+    /// The architecture that kernels are compiled for, such as `sm_90a`; the `a` enables Hopper-specific
+    /// instructions.
     pub fn architecture(&self) -> String {
         let (major, minor) = self.capability;
         let own = if major >= 9 { "a" } else { "" };
@@ -144,8 +144,8 @@ impl Gpu {
     }
 
     /// Number of its streaming multiprocessors.
-    pub fn processors(&self) -> usize {
-        self.processors as usize
+    pub fn multiprocessors(&self) -> usize {
+        self.multiprocessors as usize
     }
 
     /// Bytes of its memory.
@@ -159,14 +159,14 @@ impl Gpu {
     }
 
     /// The version of cuBLASLt.
-    pub fn products_version(&self) -> usize {
+    pub fn cublaslt_version(&self) -> usize {
         // SAFETY: the library is loaded.
         unsafe { blas::cublasLtGetVersion() }
     }
 
     /// The version of NVRTC.
-    pub fn compiler_version(&self) -> (i32, i32) {
-        module::compiler_version()
+    pub fn nvrtc_version(&self) -> (i32, i32) {
+        module::nvrtc_version()
     }
 
     /// Waits until all work is done.
@@ -177,12 +177,12 @@ impl Gpu {
     }
 }
 
-/// The GPU that arrays on it were made with.
-pub(super) fn present() -> &'static Gpu {
+/// The GPU; to be called only once arrays on it exist.
+pub(super) fn active_gpu() -> &'static Gpu {
     gpu().expect("arrays on the GPU exist only where there is one")
 }
 
-/// An error of the driver at start.
+/// Turns a driver error during initialisation into an error value.
 fn check(call: &'static str, result: CUresult) -> Result<(), Unavailable> {
     if result == CUresult::CUDA_SUCCESS {
         Ok(())
@@ -191,7 +191,7 @@ fn check(call: &'static str, result: CUresult) -> Result<(), Unavailable> {
     }
 }
 
-/// An error of the driver later on, which is a bug or a broken GPU: nothing on the GPU can be used any more.
+/// Panics on a later driver error, which is a bug or a broken GPU: its context is unusable from then on.
 pub(super) fn expect(call: &str, result: CUresult) {
     assert!(result == CUresult::CUDA_SUCCESS, "{call}: the GPU reports {result:?}");
 }
@@ -209,7 +209,7 @@ unsafe fn attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<i
 /// The driver is initialised.
 unsafe fn name_of(device: CUdevice) -> Result<String, Unavailable> {
     let mut name = [0; 128];
-    // SAFETY: as promised, and the driver ends the name within the length that it is given.
+    // SAFETY: as promised, and the driver ends the name within this length.
     unsafe {
         check("cuDeviceGetName", driver::cuDeviceGetName(name.as_mut_ptr(), name.len() as i32, device))?;
         Ok(CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned())

@@ -1,9 +1,9 @@
-//! Lists of work that the GPU has seen before, replayed as one graph.
+//! Command lists that were run before, replayed as CUDA graphs.
 //!
-//! Two steps are the same if their lists are: every kernel with its arguments and blocks, every product with its addresses.
-//! So nothing can be replayed that is not what was asked for; numbers that change from step to step are not arguments but
-//! lie in memory (see `feed`). A list is run as it is when it is first seen, recorded at the second time, and replayed from
-//! then on.
+//! Two steps are the same if their command lists are equal: every kernel with its arguments and blocks, every
+//! matrix product with its addresses. So a replay always does exactly what was recorded; values that change
+//! from step to step are not kernel arguments but lie in memory (see `upload_ring`). A list is run command by
+//! command when it is first seen, captured the second time, and replayed from then on.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,9 +12,9 @@ use std::ptr;
 use cudarc::driver::sys::{self as driver, CUgraph, CUgraphExec};
 
 use super::command::List;
-use super::gpu::{expect, present};
+use super::gpu::{active_gpu, expect};
 
-/// Lists that are remembered; beyond that the one that has not been used for the longest time is forgotten.
+/// Maximum number of cached lists; the least recently used one is evicted.
 const KEPT: usize = 512;
 
 /// The lists by their hash.
@@ -31,7 +31,7 @@ struct Known {
 }
 
 impl Graphs {
-    /// Sends the list to the GPU.
+    /// Runs or replays a list.
     pub(super) fn run(&mut self, list: &List) {
         self.time += 1;
         let mut hasher = DefaultHasher::new();
@@ -59,7 +59,7 @@ impl Graphs {
     }
 }
 
-/// A recorded list.
+/// A captured list.
 struct Graph(CUgraphExec);
 
 // SAFETY: graphs may be used by any thread, one at a time.
@@ -67,7 +67,7 @@ unsafe impl Send for Graph {}
 
 impl Graph {
     fn of(list: &List) -> Graph {
-        let stream = present().recorder;
+        let stream = active_gpu().recorder;
         let (mut graph, mut executable): (CUgraph, CUgraphExec) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: every pointer is to a local; the stream lives as long as the GPU.
         unsafe {
@@ -84,13 +84,13 @@ impl Graph {
 
     fn launch(&self) {
         // SAFETY: the graph was instantiated, and what it refers to is what the list refers to.
-        expect("cuGraphLaunch", unsafe { driver::cuGraphLaunch(self.0, present().stream) });
+        expect("cuGraphLaunch", unsafe { driver::cuGraphLaunch(self.0, active_gpu().stream) });
     }
 }
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: it was instantiated; the driver waits for its end by itself.
+        // SAFETY: it was instantiated; the driver itself waits until the graph has finished.
         expect("cuGraphExecDestroy", unsafe { driver::cuGraphExecDestroy(self.0) });
     }
 }

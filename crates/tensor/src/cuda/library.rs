@@ -1,26 +1,28 @@
-//! NVIDIA's libraries, looked for at run time: the driver, the compiler of kernels (NVRTC) and the matrix products (cuBLASLt).
+//! NVIDIA's libraries, loaded at run time: the driver, the kernel compiler (NVRTC) and the matrix products
+//! (cuBLASLt).
 
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
-/// The libraries that must be there, by the names that the system's loader knows.
+/// The required libraries, by the names that the dynamic loader knows.
 pub(super) const DRIVER: &[&str] = &["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
-pub(super) const COMPILER: &[&str] =
+pub(super) const NVRTC: &[&str] =
     &["libnvrtc.so.13", "libnvrtc.so.12", "nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];
-pub(super) const PRODUCTS: &[&str] =
+pub(super) const CUBLASLT: &[&str] =
     &["libcublasLt.so.13", "libcublasLt.so.12", "cublasLt64_13.dll", "cublasLt64_12.dll"];
 
-/// Loads the driver, which is always where the system's loader looks: a machine without a GPU knows at once.
+/// Loads the driver, which is always on the loader's search path: on a machine without a GPU this fails at
+/// once.
 pub(super) fn load_driver() -> bool {
     DRIVER.iter().any(|name| open_for_good(Path::new(name)))
 }
 
-/// Loads the first of some libraries that is found, for good. Whoever loads it later by its plain name gets the same one,
+/// Loads the first library that is found, permanently. A later load by its plain name gets the same one,
 /// wherever it was found.
 pub(super) fn load(names: &[&'static str]) -> Option<PathBuf> {
-    let places = folders().into_iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
-    let candidates = names.iter().map(PathBuf::from).chain(places);
+    let candidates = folders().into_iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+    let candidates = names.iter().map(PathBuf::from).chain(candidates);
     candidates.into_iter().find(|path| {
         if path.is_absolute() && !path.exists() {
             return false;
@@ -30,7 +32,7 @@ pub(super) fn load(names: &[&'static str]) -> Option<PathBuf> {
     })
 }
 
-/// NVRTC asks the loader for its built-in functions by their plain name: from an unusual place they must be there first.
+/// NVRTC loads its built-in functions by their plain name: in an unusual folder they must be loaded first.
 fn load_companions(path: &Path) {
     let folder = path.parent().filter(|_| path.is_absolute() && name_begins(path, "libnvrtc."));
     let siblings = folder.map(children).unwrap_or_default();
@@ -45,7 +47,7 @@ fn open_for_good(path: &Path) -> bool {
     library.map(std::mem::forget).is_ok()
 }
 
-/// Where the libraries may be, if not where the loader looks by itself.
+/// Folders to search besides the loader's own search path.
 fn folders() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> =
         std::env::var_os("HEEDFUL_CUDA_PATH").iter().flat_map(std::env::split_paths).collect();
@@ -56,7 +58,7 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The folders of NVIDIA's Python packages, if there is an active environment or a Python of the system.
+/// The folders of NVIDIA's Python packages, in the active environment or a system Python.
 fn python_packages() -> Vec<PathBuf> {
     let environments =
         ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);

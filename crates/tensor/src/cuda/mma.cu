@@ -1,45 +1,46 @@
-// Wrappers of the instructions that the compiler has no names for: copies into shared memory that nobody waits for,
-// tiles of 16 x 16 from there to registers, and products of such tiles.
+// Wrappers of PTX instructions without intrinsics: asynchronous copies to shared memory (cp.async), loads of
+// 16 x 16 tiles from there to registers (ldmatrix), and products of such tiles (mma).
 //
-// A tile is spread over a warp as the tensor cores want it. Lane = 4 g + t has of a 16 x 8 block of sums
+// A tile is distributed over a warp as the tensor cores require. Lane = 4 g + t holds of a 16 x 8 block of
+// sums
 //   [0], [1]: row g, columns 2 t and 2 t + 1      [2], [3]: row g + 8, the same columns.
 
 __device__ __forceinline__ u32 shared_address(const void *at) { return (u32)__cvta_generic_to_shared(at); }
 
-// Copies 16 bytes, or writes 16 zeros. The memory that is not read need not be there.
+// Copies 16 bytes, or writes 16 zeros if not `real`; then `from` may be invalid.
 __device__ __forceinline__ void copy16(u32 to, const void *from, bool real) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
 }
-// Ends a batch of copies, so that it can be waited for while those of the next one are under way.
+// Ends a group of copies, so that it can be waited for while the next group is in flight.
 __device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits for the thread's own copies, all but the last batch that was ended: a barrier must follow.
+// Waits for the thread's own copies except the latest group; a barrier must follow.
 __device__ __forceinline__ void wait_for_earlier_copies() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
-// As above, for all but the last PENDING batches.
+// As above, for all but the latest PENDING groups.
 template <int PENDING> __device__ __forceinline__ void wait_for_copies_but() {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
-// Waits for all of the thread's own copies: a barrier must follow.
+// Waits for all of the thread's own copies; a barrier must follow.
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// One instruction for sure: the compiler makes four of a plain assignment when that suits its choice of registers.
+// Always one instruction: for a plain assignment the compiler may emit four.
 __device__ __forceinline__ void store16(void *to, const u32 (&words)[4]) {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
                  : "memory");
 }
 
-// A barrier of some warps of a block. (Number 0 is __syncthreads.)
+// A barrier of some warps of a block; number 0 is __syncthreads.
 __device__ __forceinline__ void barrier(u32 number, u32 threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-// Four 8 x 8 blocks: lanes 8 i .. 8 i + 7 give the addresses of the rows of block i.
+// Loads four 8 x 8 blocks: lanes 8 i .. 8 i + 7 have the addresses of the rows of block i.
 __device__ __forceinline__ void load_blocks(u32 (&to)[4], u32 address) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(address)
                  : "memory");
 }
-__device__ __forceinline__ void load_turned_blocks(u32 (&to)[4], u32 address) {
+__device__ __forceinline__ void load_blocks_transposed(u32 (&to)[4], u32 address) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(address)
@@ -61,7 +62,7 @@ __device__ __forceinline__ float exp2_fast(float x) {
     return y;
 }
 
-// Infinities become the largest numbers; what is no number stays so.
+// Clamps infinities to the largest finite values; NaN stays NaN.
 __device__ __forceinline__ float finite(float x) {
     float y;
     asm("min.NaN.f32 %0, %1, 0f7F7FFFFF;" : "=f"(y) : "f"(x));

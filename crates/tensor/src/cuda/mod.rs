@@ -1,7 +1,7 @@
-//! The machinery for NVIDIA GPUs: the GPU itself, its memory, kernels, products.
+//! The machinery for NVIDIA GPUs: device, memory, kernels, matrix products.
 //!
-//! Everything is loaded at run time. A machine without a GPU has none of the libraries, finds out in a few microseconds
-//! when it asks for `gpu`, and uses the CPU.
+//! All libraries are loaded at run time. A machine without a GPU has none of them; its first call of `gpu`
+//! fails within microseconds, and the CPU is used.
 
 #[macro_use]
 mod launch;
@@ -14,7 +14,7 @@ mod command;
 
 mod pinned;
 
-mod feed;
+mod upload_ring;
 
 mod graph;
 
@@ -34,21 +34,23 @@ mod profile;
 mod nccl;
 
 pub(crate) use command::launch;
-#[doc(hidden)]
-pub(crate) use feed::MODULE as FEED;
 pub use gpu::{Gpu, gpu};
-pub(crate) use launch::{Blocks, DropoutArgument, roomy};
-pub(crate) use memory::fitting;
-pub(crate) use memory::{Buffer, clear, copy, upload, upload_doubled, upload_list};
-pub use memory::{bytes_reserved, most_bytes_held, trim};
+pub(crate) use launch::{Blocks, DropoutArgument, round_up_to_bucket};
+pub(crate) use memory::catch_oom;
+pub(crate) use memory::{Buffer, clear, copy, upload, upload_bucketed, upload_pow2};
+pub use memory::{bytes_reserved, peak_bytes_in_use, trim};
 pub(crate) use module::Module;
 pub use module::compile_for;
 pub use nccl::Gpus;
-pub(crate) use operand::{Epilogue, Operand, Part, Pointer, Product};
+pub(crate) use operand::{Epilogue, Operand, Pointer, Product, Transfer};
 pub(crate) use pinned::Pinned;
 pub(crate) use product::multiply;
 pub use profile::take_profile;
-pub use step::{Ticket, step};
-pub(crate) use step::{ahead, aside, await_aside, current as current_step, side_by_side};
-pub(crate) use unavailable::Refusal;
+pub use step::{SubmittedStep, step};
+pub(crate) use step::{
+    current as current_step, join_side_stream, on_parallel_streams, on_side_stream, submit_before_step,
+};
+pub(crate) use unavailable::NcclError;
 pub use unavailable::{KernelReport, OutOfMemory, Unavailable};
+#[doc(hidden)]
+pub(crate) use upload_ring::MODULE as UPLOAD_RING;

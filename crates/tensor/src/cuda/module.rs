@@ -1,7 +1,7 @@
-//! Kernels: compiled by NVRTC for the GPU at first use, all of them at once by all cores, and kept on disk.
+//! CUDA modules: compiled by NVRTC at first use, all of them in parallel, and cached on disk.
 //!
-//! The name of a kept file is a hash of the source, the options, the GPU's architecture and the versions of compiler and
-//! driver: a change of any of them compiles anew.
+//! The name of a cached file contains a hash of the source, the options, the GPU's architecture and the
+//! versions of compiler and driver: a change of any of them recompiles.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -15,11 +15,11 @@ use cudarc::driver::sys::{self as driver, CUfunction, CUmodule};
 use cudarc::nvrtc::sys as compiler;
 use cudarc::nvrtc::sys::nvrtcResult::NVRTC_SUCCESS;
 
-use super::gpu::{expect, present};
-use super::library::{self, COMPILER};
+use super::gpu::{active_gpu, expect};
+use super::library::{self, NVRTC};
 use super::unavailable::{KernelReport, Unavailable};
 
-/// What every source begins with.
+/// Prepended to every source.
 const PRELUDE: &str = include_str!("prelude.cu");
 
 /// A kernel that is ready to be launched.
@@ -27,8 +27,9 @@ const PRELUDE: &str = include_str!("prelude.cu");
 pub(crate) struct Function {
     pub(super) handle: CUfunction,
     pub(super) name: &'static str,
-    /// Whether it may begin before the one before it has ended.
-    pub(super) is_early: bool,
+    /// Whether it is launched with programmatic dependent launch (PDL): it may begin before the previous
+    /// kernel has ended.
+    pub(super) uses_pdl: bool,
 }
 
 // SAFETY: functions may be used by any thread.
@@ -38,8 +39,8 @@ unsafe impl Send for Function {}
 pub(crate) struct Module {
     name: &'static str,
     source: &'static str,
-    is_early: bool,
-    /// The only architecture that it compiles for, if there is one.
+    uses_pdl: bool,
+    /// The only architecture that it compiles for, if it is restricted.
     only: Option<&'static str>,
     loaded: OnceLock<Loaded>,
 }
@@ -47,7 +48,7 @@ pub(crate) struct Module {
 struct Loaded {
     module: CUmodule,
     functions: Mutex<HashMap<&'static str, CUfunction>>,
-    /// Bytes of shared memory that kernels were given leave to use.
+    /// Dynamic shared memory that was enabled for each kernel, in bytes.
     shared: Mutex<HashMap<&'static str, usize>>,
 }
 
@@ -58,16 +59,17 @@ unsafe impl Sync for Loaded {}
 
 impl Module {
     pub(crate) const fn new(name: &'static str, source: &'static str) -> Module {
-        Module { name, source, is_early: false, only: None, loaded: OnceLock::new() }
+        Module { name, source, uses_pdl: false, only: None, loaded: OnceLock::new() }
     }
 
-    /// A module whose kernels all call `await_earlier` before they touch memory: they are launched before the work before
-    /// them has ended, which hides how long a launch takes.
-    pub(crate) const fn early(name: &'static str, source: &'static str) -> Module {
-        Module { name, source, is_early: true, only: None, loaded: OnceLock::new() }
+    /// A module whose kernels use programmatic dependent launch (PDL), which hides the launch latency: they
+    /// start before the previous kernel has ended, so all of them must call `grid_dependency_wait` before
+    /// they touch memory.
+    pub(crate) const fn with_pdl(name: &'static str, source: &'static str) -> Module {
+        Module { name, source, uses_pdl: true, only: None, loaded: OnceLock::new() }
     }
 
-    /// The same for instructions that one architecture has: its kernels are neither compiled nor wanted for others.
+    /// Restricts the module to one architecture; it is not compiled for others.
     pub(crate) const fn only_for(mut self, architecture: &'static str) -> Module {
         self.only = Some(architecture);
         self
@@ -77,12 +79,12 @@ impl Module {
         self.only.is_none_or(|only| only == architecture)
     }
 
-    /// A kernel by its name in the source, which may be put together from parts: those names are few, and kept for good.
+    /// A kernel by its name in the source, which may be formatted at run time: names are few, and leaked.
     pub(crate) fn function(&self, name: impl AsRef<str>) -> Function {
         let loaded = self.loaded.get_or_init(|| self.load());
         let mut functions = loaded.functions.lock().expect("module lock");
         if let Some((name, &handle)) = functions.get_key_value(name.as_ref()) {
-            return Function { handle, name, is_early: self.is_early };
+            return Function { handle, name, uses_pdl: self.uses_pdl };
         }
         let name: &'static str = name.as_ref().to_owned().leak();
         let symbol = CString::new(name).expect("a plain name");
@@ -91,10 +93,11 @@ impl Module {
         let result = unsafe { driver::cuModuleGetFunction(&mut handle, loaded.module, symbol.as_ptr()) };
         expect(name, result);
         functions.insert(name, handle);
-        Function { handle, name, is_early: self.is_early }
+        Function { handle, name, uses_pdl: self.uses_pdl }
     }
 
-    /// As [`Module::function`] for a kernel that needs this many bytes of shared memory, which may be more than 48 KiB.
+    /// As [`Module::function`] for a kernel with this many bytes of dynamic shared memory, which may exceed
+    /// 48 KiB.
     pub(crate) fn function_with_shared(&self, name: impl AsRef<str>, shared: usize) -> Function {
         let function = self.function(name);
         let name = function.name;
@@ -106,7 +109,7 @@ impl Module {
             use driver::CUfunction_attribute_enum as Attribute;
             for (attribute, value) in [
                 (Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32),
-                // Shared memory before cache, so that as many blocks fit as their registers allow.
+                // Prefer shared memory over L1, so that registers alone limit the number of resident blocks.
                 (Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
             ] {
                 // SAFETY: the function is of a loaded module.
@@ -117,13 +120,13 @@ impl Module {
     }
 
     fn load(&self) -> Loaded {
-        let gpu = present();
-        let file = self.kept(&gpu.architecture(), gpu.driver());
-        let kept = file.as_ref().and_then(|file| std::fs::read(file).ok());
-        let binary = kept.unwrap_or_else(|| match compiled_now().get(self.name) {
+        let gpu = active_gpu();
+        let file = self.cache_path(&gpu.architecture(), gpu.driver());
+        let cached = file.as_ref().and_then(|file| std::fs::read(file).ok());
+        let binary = cached.unwrap_or_else(|| match compile_missing().get(self.name) {
             Some(Ok(binary)) => binary.clone(),
             Some(Err(log)) => panic!("{log}"),
-            // Its file was there a moment ago.
+            // Its cached file existed a moment ago and was deleted since.
             None => {
                 compile(self.name, self.source, &gpu.architecture())
                     .unwrap_or_else(|log| panic!("{log}"))
@@ -137,41 +140,41 @@ impl Module {
         Loaded { module, functions: Mutex::default(), shared: Mutex::default() }
     }
 
-    /// Where the compiled module is kept, if there is a place for it.
-    fn kept(&self, architecture: &str, driver: (i32, i32)) -> Option<PathBuf> {
+    /// The path of the cached binary, if there is a cache folder.
+    fn cache_path(&self, architecture: &str, driver: (i32, i32)) -> Option<PathBuf> {
         let mut hasher = DefaultHasher::new();
-        (PRELUDE, self.source, architecture, driver, compiler_version(), OPTIONS).hash(&mut hasher);
+        (PRELUDE, self.source, architecture, driver, nvrtc_version(), OPTIONS).hash(&mut hasher);
         Some(cache_folder()?.join(format!("{}-{architecture}-{:016x}.cubin", self.name, hasher.finish())))
     }
 }
 
-/// Modules that were not kept from before, by name. Compiled all at once, when the first of them is wanted: whoever uses one soon
-/// uses others. The error is the compiler's log.
-fn compiled_now() -> &'static HashMap<&'static str, Result<Vec<u8>, String>> {
+/// Modules without a cached binary, by name. They are compiled all together when the first of them is needed,
+/// because a run that uses one soon uses others. The error is the compiler's log.
+fn compile_missing() -> &'static HashMap<&'static str, Result<Vec<u8>, String>> {
     static COMPILED: OnceLock<HashMap<&'static str, Result<Vec<u8>, String>>> = OnceLock::new();
     COMPILED.get_or_init(|| {
-        let gpu = present();
+        let gpu = active_gpu();
         let architecture = gpu.architecture();
         let missing: Vec<(&Module, Option<PathBuf>)> = crate::kernels::all()
             .into_iter()
             .filter(|module| module.is_for(&architecture))
-            .map(|module| (module, module.kept(&architecture, gpu.driver())))
+            .map(|module| (module, module.cache_path(&architecture, gpu.driver())))
             .filter(|(_, file)| file.as_ref().is_none_or(|file| !file.exists()))
             .collect();
         let modules: Vec<&Module> = missing.iter().map(|&(module, _)| module).collect();
         let compiled = compile_all(&modules, &architecture);
-        let keep_binary =
+        let cache_binary =
             |((module, file), found): (&(&Module, Option<PathBuf>), Result<Compiled, String>)| {
                 if let (Ok(found), Some(file)) = (&found, file) {
-                    keep(file, &found.binary);
+                    write_cache(file, &found.binary);
                 }
                 (module.name, found.map(|found| found.binary))
             };
-        missing.iter().zip(compiled).map(keep_binary).collect()
+        missing.iter().zip(compiled).map(cache_binary).collect()
     })
 }
 
-/// The user's folder for what can be made again.
+/// The user's cache folder.
 fn cache_folder() -> Option<PathBuf> {
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| {
         let home = std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "HOME" })?;
@@ -180,9 +183,9 @@ fn cache_folder() -> Option<PathBuf> {
     Some(base.join("heedful").join("kernels"))
 }
 
-/// Two processes may do this at once: each writes its own file, and both files are the same. A disk that cannot be written
-/// costs a compilation at the next start and nothing else.
-fn keep(file: &PathBuf, binary: &[u8]) {
+/// Two processes may do this at once: each writes a temporary file of its own with the same contents. If the
+/// disk is not writable, the next start compiles again.
+fn write_cache(file: &PathBuf, binary: &[u8]) {
     let own = file.with_extension(format!("{}.tmp", std::process::id()));
     let written =
         file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&own, binary));
@@ -194,16 +197,17 @@ fn keep(file: &PathBuf, binary: &[u8]) {
 /// A compiled module.
 struct Compiled {
     binary: Vec<u8>,
-    /// What the assembler says about registers and spills.
+    /// The assembler's report on registers and spills.
     log: String,
-    /// What the assembler was given.
+    /// The PTX.
     assembly: String,
 }
 
-/// No contraction across statements of one element would change bits between versions of the compiler only: it stays on.
+/// Contraction to fused multiply-add stays on: turning it off would change bits between compiler versions
+/// only.
 const OPTIONS: [&str; 4] = ["--std=c++17", "-default-device", "--ptxas-options=-v", "-lineinfo"];
 
-/// Compiles modules for an architecture, without a GPU, as many at a time as there are cores.
+/// Compiles modules for an architecture, on all cores; needs no GPU.
 fn compile_all(modules: &[&Module], architecture: &str) -> Vec<Result<Compiled, String>> {
     let next = AtomicUsize::new(0);
     let compiled: Vec<_> = modules.iter().map(|_| OnceLock::new()).collect();
@@ -219,7 +223,7 @@ fn compile_all(modules: &[&Module], architecture: &str) -> Vec<Result<Compiled, 
     compiled.into_iter().map(|compiled| compiled.into_inner().expect("a thread has compiled it")).collect()
 }
 
-/// Compiles one source for an architecture, without a GPU. The error is the compiler's log.
+/// Compiles one source for an architecture; needs no GPU. The error is the compiler's log.
 fn compile(name: &str, source: &str, architecture: &str) -> Result<Compiled, String> {
     let text = CString::new(format!("{PRELUDE}\n{source}")).expect("no zero bytes in a source");
     let file = CString::new(format!("{name}.cu")).expect("a plain name");
@@ -269,35 +273,36 @@ fn compile(name: &str, source: &str, architecture: &str) -> Result<Compiled, Str
     }
 }
 
-pub(super) fn compiler_version() -> (i32, i32) {
+pub(super) fn nvrtc_version() -> (i32, i32) {
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both are locals.
     unsafe { compiler::nvrtcVersion(&mut major, &mut minor) };
     (major, minor)
 }
 
-/// Kernels in some assembly that wait for nobody.
-fn without_waiting(assembly: &str) -> Vec<String> {
+/// Kernels in some PTX without `griddepcontrol.wait`.
+fn kernels_without_wait(assembly: &str) -> Vec<String> {
     let kernels = assembly.split(".entry ").skip(1);
-    let impatient = kernels.filter(|kernel| !kernel.contains("griddepcontrol.wait"));
-    impatient.map(|kernel| kernel.split('(').next().unwrap_or_default().to_owned()).collect()
+    let missing_wait = kernels.filter(|kernel| !kernel.contains("griddepcontrol.wait"));
+    missing_wait.map(|kernel| kernel.split('(').next().unwrap_or_default().to_owned()).collect()
 }
 
-/// Compiles the kernels that an architecture such as `sm_90a` has for every operation, without a GPU.
+/// Compiles all kernels for an architecture such as `sm_90a`; needs no GPU.
 ///
 /// # Errors
-/// If NVRTC is not there.
+/// If NVRTC is not installed.
 pub fn compile_for(architecture: &str) -> Result<Vec<KernelReport>, Unavailable> {
-    library::load(COMPILER).ok_or(Unavailable::Library { name: COMPILER[0] })?;
+    library::load(NVRTC).ok_or(Unavailable::Library { name: NVRTC[0] })?;
     let mut modules = crate::kernels::all().to_vec();
     modules.retain(|module| module.is_for(architecture));
-    // Older GPUs begin no kernel early.
+    // Older GPUs have no PDL.
     let number = architecture.trim_matches(|letter: char| !letter.is_ascii_digit()).parse::<u32>();
     let can_be_early = number.is_ok_and(|number| number >= 90);
     let report = |(module, found): (&&Module, Result<Compiled, String>)| {
         let assembly = found.as_ref().map_or("", |found| &found.assembly);
-        let impatient = if module.is_early && can_be_early { without_waiting(assembly) } else { Vec::new() };
-        KernelReport { name: module.name, log: found.map(|found| found.log), impatient }
+        let missing_wait =
+            if module.uses_pdl && can_be_early { kernels_without_wait(assembly) } else { Vec::new() };
+        KernelReport { name: module.name, log: found.map(|found| found.log), missing_wait }
     };
     Ok(modules.iter().zip(compile_all(&modules, architecture)).map(report).collect())
 }

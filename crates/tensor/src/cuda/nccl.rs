@@ -1,6 +1,7 @@
-//! NCCL, found at run time: bytes from GPU to GPU. Sums are ours (`collective::gpus`), in the order of one GPU.
+//! NCCL, loaded at run time: it moves bytes from GPU to GPU. Sums are computed by our own kernels
+//! (`collective::gpus`), in the order of one GPU.
 //!
-//! The ranks find each other by an id: one of them draws it, and the others get it from there (`collective::gpus`).
+//! The ranks connect by a unique id: rank 0 creates it and broadcasts it (`collective::gpus`).
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -10,17 +11,17 @@ use cudarc::driver::sys::CUstream;
 use libloading::{Library, Symbol};
 
 use super::command::Command;
-use super::gpu::present;
+use super::gpu::active_gpu;
 use super::library;
-use super::operand::Part;
+use super::operand::Transfer;
 use super::step;
-use super::unavailable::Refusal;
+use super::unavailable::NcclError;
 
 const NAMES: &[&str] = &["libnccl.so.2"];
-/// `ncclInt8`: what is sent are bytes.
+/// `ncclInt8`: everything is sent as bytes.
 const BYTES: c_int = 0;
 
-/// `ncclUniqueId`, which functions take by value.
+/// `ncclUniqueId`, which is passed by value.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct UniqueId([c_char; 128]);
@@ -59,21 +60,21 @@ functions! {
 }
 
 impl Calls {
-    fn check(&self, call: &'static str, code: c_int) -> Result<(), Refusal> {
+    fn check(&self, call: &'static str, code: c_int) -> Result<(), NcclError> {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: it returns a text that is there for good.
+        // SAFETY: it returns a static string.
         let error = unsafe { CStr::from_ptr((self.error_string)(code)) }.to_string_lossy().into_owned();
-        Err(Refusal { call, error })
+        Err(NcclError { call, error })
     }
 }
 
-/// The library, loaded at the first call and for good.
-fn calls() -> Result<&'static Calls, Refusal> {
-    static CALLS: OnceLock<Result<Calls, Refusal>> = OnceLock::new();
+/// The library, loaded permanently at the first call.
+fn calls() -> Result<&'static Calls, NcclError> {
+    static CALLS: OnceLock<Result<Calls, NcclError>> = OnceLock::new();
     let load = || {
-        let missing = |error: String| Refusal { call: "NCCL", error };
+        let missing = |error: String| NcclError { call: "NCCL", error };
         let found = library::load(NAMES).ok_or_else(|| {
             missing(format!(
                 "{} was not found: install it (the Python package nvidia-nccl-cu13 has it too), and set HEEDFUL_CUDA_PATH to \
@@ -90,8 +91,8 @@ fn calls() -> Result<&'static Calls, Refusal> {
     CALLS.get_or_init(load).as_ref().map_err(Clone::clone)
 }
 
-/// The GPUs of a group, one for each rank, until the process ends: to destroy a communicator NCCL waits for the graphs that have
-/// recorded it, and those are kept.
+/// The GPUs of a group, one per rank. The communicator lives until the process ends: to destroy it NCCL would
+/// wait for the graphs that captured it, and those are cached.
 pub struct Gpus {
     communicator: Communicator,
     rank: usize,
@@ -104,22 +105,22 @@ unsafe impl Send for Gpus {}
 unsafe impl Sync for Gpus {}
 
 impl Gpus {
-    /// Whether the library is there.
-    pub(crate) fn are_possible() -> Result<(), Refusal> {
+    /// Whether NCCL is installed.
+    pub(crate) fn are_possible() -> Result<(), NcclError> {
         calls().map(drop)
     }
 
-    /// Draws the id by which ranks find each other.
-    pub(crate) fn new_id() -> Result<[u8; 128], Refusal> {
+    /// Creates the unique id by which the ranks connect.
+    pub(crate) fn new_id() -> Result<[u8; 128], NcclError> {
         let calls = calls()?;
         let mut id = UniqueId([0; 128]);
-        // SAFETY: a place for the answer.
+        // SAFETY: the pointer is to a local.
         calls.check("ncclGetUniqueId", unsafe { (calls.unique_id)(&mut id) })?;
         Ok(id.0.map(|byte| byte as u8))
     }
 
-    /// Joins the GPUs of ranks that have the same id. All ranks call it.
-    pub(crate) fn with_id(id: &[u8], [rank, size]: [usize; 2]) -> Result<Gpus, Refusal> {
+    /// Connects the GPUs of all ranks with this id. All ranks must call it.
+    pub(crate) fn with_id(id: &[u8], [rank, size]: [usize; 2]) -> Result<Gpus, NcclError> {
         let calls = calls()?;
         let id = UniqueId(std::array::from_fn(|byte| id[byte] as c_char));
         let mut communicator: Communicator = ptr::null_mut();
@@ -129,40 +130,40 @@ impl Gpus {
         Ok(Gpus { communicator, rank, size })
     }
 
-    /// The number of this rank.
+    /// The rank of this process.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// How many there are.
+    /// Number of ranks.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Sends and receives, all at once: in a step with the rest of it.
-    pub(crate) fn exchange(&self, parts: Vec<Part>) {
+    /// Sends and receives as one NCCL group; recorded if in a step.
+    pub(crate) fn exchange(&self, transfers: Vec<Transfer>) {
         let communicator = self.communicator as usize;
-        if !step::record(Command::Exchange { communicator, parts: parts.clone() }) {
-            exchange_now(present().stream, communicator, &parts);
+        if !step::record(Command::Exchange { communicator, transfers: transfers.clone() }) {
+            exchange_now(active_gpu().stream, communicator, &transfers);
         }
     }
 }
 
-/// Sends the parts of an exchange to a stream.
-pub(super) fn exchange_now(stream: CUstream, communicator: usize, parts: &[Part]) {
-    let calls = calls().expect("whoever exchanges has joined");
+/// Submits the transfers of an exchange to a stream.
+pub(super) fn exchange_now(stream: CUstream, communicator: usize, transfers: &[Transfer]) {
+    let calls = calls().expect("NCCL was loaded to connect");
     let communicator = communicator as Communicator;
     let check = |call, code| calls.check(call, code).unwrap_or_else(|failure| panic!("{failure:?}"));
-    // SAFETY: what is sent and received lies in memory of the GPU that is in use until the stream has passed.
+    // SAFETY: the buffers are in GPU memory and stay allocated until the stream has reached this point.
     unsafe {
         check("ncclGroupStart", (calls.group_start)());
-        for part in parts {
-            match *part {
-                Part::Send { to, from, bytes } => {
+        for transfer in transfers {
+            match *transfer {
+                Transfer::Send { to, from, bytes } => {
                     let from = from.0 as *const c_void;
                     check("ncclSend", (calls.send)(from, bytes, BYTES, to as c_int, communicator, stream));
                 }
-                Part::Receive { from, to, bytes } => {
+                Transfer::Receive { from, to, bytes } => {
                     let to = to.0 as *mut c_void;
                     check("ncclRecv", (calls.receive)(to, bytes, BYTES, from as c_int, communicator, stream));
                 }

@@ -1,4 +1,4 @@
-//! Memory of the host that the GPU reads and writes by itself.
+//! Pinned host memory, which the GPU accesses directly.
 
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -8,17 +8,17 @@ use cudarc::driver::sys as driver;
 use super::gpu::expect;
 use super::operand::Pointer;
 
-/// Pinned memory, at one address for host and GPU. Zeros at first.
+/// Pinned memory, at one address for host and GPU. Initially zero.
 pub(crate) struct Pinned {
     start: *mut u8,
     bytes: usize,
     is_pooled: bool,
 }
 
-/// Pieces that were pooled and are free. Asking the system takes longer than decoding a token.
+/// Free pooled buffers. Allocating pinned memory takes longer than decoding a token.
 static FREE: Mutex<Vec<Pinned>> = Mutex::new(Vec::new());
 
-// SAFETY: plain memory with one owner; what the GPU does with it is ordered by events.
+// SAFETY: plain memory with one owner; accesses by the GPU are ordered by events.
 unsafe impl Send for Pinned {}
 // SAFETY: as above; shared access only reads.
 unsafe impl Sync for Pinned {}
@@ -35,8 +35,8 @@ impl Pinned {
         Pinned { start: start.cast(), bytes, is_pooled: false }
     }
 
-    /// At least as many bytes, unspecified, that whoever asks next gets when they are given back: at the same address, so that steps
-    /// that write there can be replayed.
+    /// A buffer of at least `bytes` with unspecified contents. When it is dropped, the next caller that needs
+    /// the size gets it at the same address, so that steps that write there can be replayed.
     pub(crate) fn pooled(bytes: usize) -> Pinned {
         let bytes = bytes.next_power_of_two().max(1 << 16);
         let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,19 +54,19 @@ impl Pinned {
         self.bytes
     }
 
-    /// Its address for kernels: one address space for both.
+    /// Its address for kernels: host and GPU share one address space.
     pub(crate) fn pointer(&self) -> Pointer {
         Pointer(self.start as u64)
     }
 
-    /// Copies some bytes into it; the GPU does not use this part at the moment.
+    /// Copies some bytes into it; the GPU must not be using this part.
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
-        // SAFETY: within the memory, and nobody else has it.
+        // SAFETY: within the memory, which has one owner.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(offset), bytes.len()) };
     }
 
-    /// A copy of some bytes, which the GPU has finished writing.
+    /// Copies some bytes out of it; the GPU must have finished writing them.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
         // SAFETY: within the memory, which the caller has waited for with a call that the compiler cannot see through.
@@ -80,7 +80,7 @@ impl Drop for Pinned {
             let piece = Pinned { start: self.start, bytes: self.bytes, is_pooled: true };
             return FREE.lock().unwrap_or_else(PoisonError::into_inner).push(piece);
         }
-        // SAFETY: it came from cuMemHostAlloc; whoever drops it has waited for the GPU.
+        // SAFETY: it came from cuMemHostAlloc; the owner has waited for the GPU before the drop.
         expect("cuMemFreeHost", unsafe { driver::cuMemFreeHost(self.start.cast()) });
     }
 }

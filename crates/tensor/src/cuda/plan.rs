@@ -1,4 +1,4 @@
-//! What cuBLASLt needs to know about products of one shape.
+//! cuBLASLt plans: descriptors and algorithms for products of one shape.
 
 use std::ffi::c_void;
 use std::mem::size_of;
@@ -14,14 +14,14 @@ use super::operand::{Epilogue, Operand, Product};
 use super::product::WORKSPACE;
 use crate::DType;
 
-/// How many ways the heuristic is asked for.
-const WAYS: usize = 16;
+/// Algorithms that the heuristic is asked for.
+const MAX_ALGOS: usize = 16;
 
-/// What is known about products of one shape.
+/// The plan for products of one shape.
 pub(super) struct Plan {
     pub(super) operation: cublasLtMatmulDesc_t,
-    /// The best one that the heuristic names.
-    pub(super) way: cublasLtMatmulAlgo_t,
+    /// The best algorithm of the heuristic.
+    pub(super) algo: cublasLtMatmulAlgo_t,
 }
 
 // SAFETY: descriptions may be used by any thread, one at a time; the plans are behind a lock.
@@ -30,7 +30,7 @@ unsafe impl Send for Plan {}
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     operands: [(DType, usize, usize, usize, bool); 3],
-    /// Addresses at multiples of 16 bytes have faster products.
+    /// Products of 16-byte aligned addresses are faster.
     alignment: [u32; 3],
     add: bool,
     epilogue: u8,
@@ -53,7 +53,7 @@ impl Key {
     }
 }
 
-/// How a matrix lies in memory, in cuBLASLt's words: 64 bytes in its version 13.0, 112 from 13.1 on.
+/// A cuBLASLt matrix layout: 64 bytes in its version 13.0, 112 from 13.1 on.
 #[repr(C, align(16))]
 pub(super) struct Layout([u64; 32]);
 
@@ -84,7 +84,7 @@ impl Plan {
             let compute = cublasComputeType_t::CUBLAS_COMPUTE_32F;
             let created = blas::cublasLtMatmulDescCreate(&mut operation, compute, cudaDataType_t::CUDA_R_32F);
             expect("cublasLtMatmulDescCreate", created, product);
-            // The first operand of cuBLASLt is our right one.
+            // cuBLASLt's first operand is our right one.
             set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &orientation(right));
             set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &orientation(left));
             let kind = match epilogue {
@@ -97,14 +97,14 @@ impl Plan {
             if let Some(bias) = epilogue.row() {
                 set(operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
             }
-            Some(Plan { operation, way: way(handle, operation, product, key)? })
+            Some(Plan { operation, algo: find_algo(handle, operation, product, key)? })
         }
     }
 }
 
 /// # Safety
 /// Handle and descriptions are cuBLASLt's.
-unsafe fn way(
+unsafe fn find_algo(
     handle: cublasLtHandle_t,
     operation: cublasLtMatmulDesc_t,
     product: &Product,
@@ -135,7 +135,7 @@ unsafe fn way(
         ] {
             prefer(attribute, ptr::from_ref(&alignment).cast(), size_of::<u32>());
         }
-        let mut found: [cublasLtMatmulHeuristicResult_t; WAYS] = std::mem::zeroed();
+        let mut candidates: [cublasLtMatmulHeuristicResult_t; MAX_ALGOS] = std::mem::zeroed();
         let mut count = 0;
         let mut layouts = [product.left, product.right, product.out].map(layout);
         let [left, right, out] = layouts.each_mut().map(Layout::pointer);
@@ -147,15 +147,15 @@ unsafe fn way(
             out,
             out,
             preference,
-            found.len() as i32,
-            found.as_mut_ptr(),
+            candidates.len() as i32,
+            candidates.as_mut_ptr(),
             &mut count,
         );
         blas::cublasLtMatmulPreferenceDestroy(preference);
         let count = if status == cublasStatus_t::CUBLAS_STATUS_SUCCESS { count as usize } else { 0 };
         let works =
             |found: &&cublasLtMatmulHeuristicResult_t| found.state == cublasStatus_t::CUBLAS_STATUS_SUCCESS;
-        found[..count].iter().find(works).map(|found| found.algo)
+        candidates[..count].iter().find(works).map(|found| found.algo)
     }
 }
 

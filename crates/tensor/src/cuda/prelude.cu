@@ -1,4 +1,5 @@
-// What every kernel begins with: NVRTC has no headers, so number types, draws and sums over threads are defined here.
+// Prepended to every source: NVRTC has no headers, so element types, random draws and reductions are defined
+// here.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -6,7 +7,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-// bf16 is the upper half of a single.
+// bf16 is the upper half of an f32.
 struct bf16 { u16 bits; };
 
 __device__ __forceinline__ float widen(float x) { return x; }
@@ -37,27 +38,27 @@ struct Dropout {
     float scale;
 };
 
-// Kernels of modules that begin early (module.rs) may be on their way to the multiprocessors while the one before them still
-// runs: before they touch memory they wait for its end.
-__device__ __forceinline__ void await_earlier() {
+// Programmatic dependent launch: kernels of modules with PDL (module.rs) may start while the previous kernel
+// still runs, and wait for its end before they touch memory.
+__device__ __forceinline__ void grid_dependency_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// Of a kernel that leaves room for the next one beside it: that may come to the multiprocessors as soon as all blocks of this one
-// are there.
-__device__ __forceinline__ void let_come() {
+// For a kernel that leaves multiprocessors room for the next one: lets that start as soon as all blocks of
+// this one have started.
+__device__ __forceinline__ void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-__device__ __forceinline__ void await_earlier_and_let_come() {
-    let_come();
-    await_earlier();
+__device__ __forceinline__ void launch_dependents_and_wait() {
+    launch_dependents();
+    grid_dependency_wait();
 }
 
-// What a kernel was given; nothing for none.
+// The dropout argument of a kernel; no dropout for a null pointer.
 __device__ __forceinline__ Dropout dropout_of(const Dropout* given) {
     if (given) return *given;
     Dropout none = {0, 0, 0, 1.0f};
@@ -76,18 +77,18 @@ __device__ __forceinline__ u32 draw(u32 low, u32 high, u32 index) {
     return x ^ (x >> 15);
 }
 
-// What to multiply element `index` by: 0 or 1 / (1 - rate). Two neighbours share a draw.
+// The dropout factor of element `index`: 0 or 1 / (1 - rate). Two neighbours share a draw.
 __device__ __forceinline__ float factor(const Dropout& d, u64 index) {
     u32 bits = draw(d.low, d.high, (u32)(index >> 1));
     u32 sixteen = (bits >> (((u32)index & 1u) * 16u)) & 0xffffu;
     return sixteen < d.threshold ? 0.0f : d.scale;
 }
 
-// i / by: divisions of short numbers are several times as fast, and nearly all are short.
+// i / by: 32-bit divisions are several times as fast, and nearly all indices fit.
 __device__ __forceinline__ u64 quotient(u64 i, u32 by) { return i >> 32 ? i / by : (u32)i / by; }
 __device__ __forceinline__ u32 modulo(u64 i, u32 by) { return (u32)(i - quotient(i, by) * by); }
 
-// Sums over a warp in one order; every lane gets the result.
+// Reductions over a warp in a fixed order; every lane gets the result.
 __device__ __forceinline__ float warp_sum(float x) {
     for (int step = 16; step > 0; step >>= 1) x += __shfl_xor_sync(0xffffffffu, x, step);
     return x;
@@ -97,11 +98,11 @@ __device__ __forceinline__ float warp_max(float x) {
     return x;
 }
 
-// Over a block of 256 threads, in one order; every thread gets the result.
+// A reduction over a block of 256 threads, in a fixed order; every thread gets the result.
 template <class Join> __device__ __forceinline__ float over_block(float x, Join join) {
     __shared__ float warps[8];
     for (int step = 16; step > 0; step >>= 1) x = join(x, __shfl_xor_sync(0xffffffffu, x, step));
-    __syncthreads();            // somebody may still read what the call before left
+    __syncthreads();            // a thread may still read the results of the previous call
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
     __syncthreads();
     x = warps[0];
@@ -115,7 +116,7 @@ __device__ __forceinline__ float max_of_block(float x) {
     return over_block(x, [](float a, float b) { return fmaxf(a, b); });
 }
 
-// Four neighbouring numbers at once; addresses are multiples of four numbers.
+// Loads and stores of four neighbouring elements; the index must be a multiple of four.
 __device__ __forceinline__ void load4(const float* from, float* x) {
     float4 v = *(const float4*)from;
     x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
@@ -124,7 +125,7 @@ __device__ __forceinline__ void load4(const bf16* from, float* x) {
     uint2 v = *(const uint2*)from;
     x[0] = low_of(v.x), x[1] = high_of(v.x), x[2] = low_of(v.y), x[3] = high_of(v.y);
 }
-// Eight at once.
+// Eight elements.
 __device__ __forceinline__ void load8(const float* from, float* x) { load4(from, x), load4(from + 4, x + 4); }
 __device__ __forceinline__ void load8(const bf16* from, float* x) {
     uint4 v = *(const uint4*)from;
@@ -136,7 +137,7 @@ __device__ __forceinline__ void store4(bf16* to, const float* x) {
     *(uint2*)to = make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]));
 }
 
-// The factors of four neighbours from an even element on: two draws.
+// The dropout factors of four neighbours from an even index on: two draws.
 __device__ __forceinline__ void factors4(const Dropout& d, u64 first, float* f) {
     u32 a = draw(d.low, d.high, (u32)(first >> 1)), b = draw(d.low, d.high, (u32)(first >> 1) + 1);
     f[0] = (a & 0xffffu) < d.threshold ? 0.0f : d.scale;

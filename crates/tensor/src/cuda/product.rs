@@ -1,7 +1,8 @@
-//! Matrix products through cuBLASLt: bf16 operands with f32 sums, or f32 throughout (never TF32, whose ten bits are not f32).
+//! Matrix products through cuBLASLt: bf16 operands with f32 accumulation, or f32 throughout (never TF32,
+//! which has a mantissa of 10 bits).
 //!
-//! cuBLASLt thinks in columns; a matrix that lies row after row is to it the transposed one. So `C = A B` is asked for as
-//! `Cᵀ = Bᵀ Aᵀ`, and nothing is moved. What it needs to know about a product of one shape (a plan) is found once.
+//! cuBLASLt is column-major; it sees a row-major matrix as its transpose. So `C = A B` is computed as `Cᵀ =
+//! Bᵀ Aᵀ`, without copies. The plan for products of one shape is made once.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -15,25 +16,25 @@ use cudarc::cublaslt::sys::{
 use cudarc::driver::sys::CUstream;
 
 use super::command::Command;
-use super::gpu::present;
+use super::gpu::active_gpu;
 use super::memory::Buffer;
 use super::operand::{Epilogue, Operand, Pointer, Product};
 use super::plan::{Key, Layout, Plan, layout, set};
 use super::profile;
 use super::step;
 
-/// Bytes that cuBLASLt may use to split a product; 32 MiB is what its makers advise for Hopper.
+/// Workspace of cuBLASLt for split-K; NVIDIA recommends 32 MiB for Hopper.
 pub(super) const WORKSPACE: usize = 32 << 20;
 
-/// Numbers of tokens up to a multiple of this have one plan.
+/// Token counts are rounded up to a multiple of this, to share plans.
 const TOKENS: usize = 256;
 
 /// All plans of a GPU.
 pub(super) struct Plans {
     handle: cublasLtHandle_t,
-    /// One for each lane that has products.
+    /// One for each stream with products.
     workspaces: OnceLock<[Buffer; 2]>,
-    /// None where there is no way.
+    /// `None` if cuBLASLt has no algorithm.
     by_shape: Mutex<HashMap<Key, Option<Plan>>>,
 }
 
@@ -42,10 +43,11 @@ impl Plans {
         Plans { handle, workspaces: OnceLock::new(), by_shape: Mutex::default() }
     }
 
-    /// Memory for products that are split. To be asked for before the first step is recorded: what a step has given back
-    /// looks free while its commands are not sent.
-    pub(super) fn workspace(&self, lane: usize) -> Pointer {
-        self.workspaces.get_or_init(|| [Buffer::new(WORKSPACE), Buffer::new(WORKSPACE)])[lane].pointer()
+    /// The workspace of a stream. It must be allocated before the first step is recorded: memory that a step
+    /// has freed looks free while its commands are unsubmitted.
+    pub(super) fn workspace(&self, stream_index: usize) -> Pointer {
+        self.workspaces.get_or_init(|| [Buffer::new(WORKSPACE), Buffer::new(WORKSPACE)])[stream_index]
+            .pointer()
     }
 }
 
@@ -64,43 +66,44 @@ pub(crate) fn multiply(product: &Product) {
         out.shape()
     );
     if m * n > 0 && !step::record(Command::Product(*product)) {
-        multiply_now(present().stream, 0, product);
+        multiply_now(active_gpu().stream, 0, product);
     }
 }
 
-/// Sends a product to a stream, which is that of a lane or its recorder.
-pub(super) fn multiply_now(stream: CUstream, lane: usize, product: &Product) {
-    // Batches differ in their number of tokens: one plan serves all that differ by less than this.
+/// Submits a product to one of the streams, or to the recorder in place of the first.
+pub(super) fn multiply_now(stream: CUstream, stream_index: usize, product: &Product) {
+    // Batches differ in their number of tokens; all of a bucket share a plan.
     let shape = product.rounded();
-    // The way for the rounded shape may not suit this one.
-    let to = (stream, lane);
+    // The algorithm for the rounded shape may not support this one.
+    let to = (stream, stream_index);
     let is_queued = queue(to, product, &shape) || queue(to, product, product);
-    assert!(is_queued, "cuBLASLt has no way to compute {product:?}");
+    assert!(is_queued, "cuBLASLt has no algorithm for {product:?}");
 }
 
-/// Makes the plan for a product, if there is none for its shape.
+/// Makes the plan for a product's shape, if there is none yet.
 pub(super) fn prepare(product: &Product) {
     with_plan(&product.rounded(), |_| ());
 }
 
-/// Calls `work` with the plan for a shape, which is made if it was not asked for before; `None` if there is no way.
+/// Calls `work` with the plan for a shape, which is made if needed; `None` if there is no algorithm.
 fn with_plan<R>(shape: &Product, work: impl FnOnce(Option<&mut Plan>) -> R) -> R {
-    let plans = &present().plans;
+    let plans = &active_gpu().plans;
     let mut by_shape = plans.by_shape.lock().unwrap_or_else(PoisonError::into_inner);
     let plan = by_shape.entry(Key::of(shape)).or_insert_with_key(|key| Plan::new(plans.handle, shape, key));
     work(plan.as_mut())
 }
 
-/// Queues a product by the plan for a shape like its own; false if there is none, or it does not suit the product.
+/// Submits a product with the plan for a similar shape; false if there is none, or it does not support the
+/// product.
 fn queue(to: (CUstream, usize), product: &Product, shape: &Product) -> bool {
     with_plan(shape, |plan| plan.is_some_and(|plan| send(to, product, plan)))
 }
 
-/// Queues a product by a plan; false if it does not suit the product.
-fn send((stream, lane): (CUstream, usize), product: &Product, plan: &Plan) -> bool {
+/// Submits a product with a plan; false if the plan does not support it.
+fn send((stream, stream_index): (CUstream, usize), product: &Product, plan: &Plan) -> bool {
     let Product { left, right, out, add, epilogue } = *product;
-    let gpu = present();
-    let workspace = gpu.plans.workspace(lane);
+    let gpu = active_gpu();
+    let workspace = gpu.plans.workspace(stream_index);
     let (alpha, beta) = (1.0_f32, if add { 1.0_f32 } else { 0.0 });
     let mut layouts = [left, right, out].map(layout);
     let [left_layout, right_layout, out_layout] = layouts.each_mut().map(Layout::pointer);
@@ -110,7 +113,7 @@ fn send((stream, lane): (CUstream, usize), product: &Product, plan: &Plan) -> bo
         let kind = if add { ", added" } else { "" };
         format!("product {m}x{k}x{} {} to {}{kind}", out.width, left.dtype, out.dtype)
     };
-    // SAFETY: the plan is for such operands, which lie where they say; layouts and factors are locals.
+    // SAFETY: the plan is for such operands, whose pointers are valid; layouts and factors are locals.
     profile::around(name, || unsafe {
         if let Some(bias) = epilogue.row() {
             set(plan.operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
@@ -128,7 +131,7 @@ fn send((stream, lane): (CUstream, usize), product: &Product, plan: &Plan) -> bo
             out_layout,
             out.pointer.0 as *mut c_void,
             out_layout,
-            &plan.way,
+            &plan.algo,
             workspace.0 as *mut c_void,
             WORKSPACE,
             stream.cast(),
@@ -142,7 +145,7 @@ fn send((stream, lane): (CUstream, usize), product: &Product, plan: &Plan) -> bo
 }
 
 impl Epilogue {
-    /// The row that it reads or writes.
+    /// The bias row.
     pub(super) fn row(self) -> Option<Pointer> {
         match self {
             Epilogue::Bias(row) | Epilogue::BiasRelu(row) => Some(row),
@@ -152,8 +155,8 @@ impl Epilogue {
 }
 
 impl Product {
-    /// The same product for as many tokens as any of a range has. Tokens are rows of the left factor, in sums over tokens of
-    /// both factors; widths belong to weights and stay.
+    /// The same product with its token count rounded up. Tokens are rows of the left operand, in sums over
+    /// tokens of both operands; widths belong to weights and stay.
     fn rounded(&self) -> Product {
         let up = |operand: Operand| match operand.rows {
             0..=TOKENS => operand,

@@ -1,5 +1,5 @@
-//! Where the GPU's time goes: with `HEEDFUL_CUDA_PROFILE=1` every launch and product is timed on the GPU by two events.
-//! Costs time on the host, so nothing else is to be measured in such a run.
+//! A profile of the GPU's time: with `HEEDFUL_CUDA_PROFILE=1` every launch and product is timed on the GPU by
+//! two events. This slows the host down, so measure nothing else in such a run.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -7,9 +7,9 @@ use std::sync::{LazyLock, Mutex};
 
 use cudarc::driver::sys::{self as driver, CUevent};
 
-use super::gpu::{expect, present};
+use super::gpu::{active_gpu, expect};
 
-/// The events of one piece of work.
+/// The events around one command.
 struct Timed {
     name: String,
     events: [CUevent; 2],
@@ -22,12 +22,12 @@ static IS_ON: LazyLock<bool> =
     LazyLock::new(|| std::env::var_os("HEEDFUL_CUDA_PROFILE").is_some_and(|value| value == "1"));
 static TIMED: Mutex<Vec<Timed>> = Mutex::new(Vec::new());
 
-/// Whether a profile is wanted.
+/// Whether profiling is on.
 pub(super) fn is_on() -> bool {
     *IS_ON
 }
 
-/// Does `work`, which queues something, and times it if a profile is wanted.
+/// Runs `work`, which submits a command, and times it if profiling is on.
 pub(super) fn around(name: impl FnOnce() -> String, work: impl FnOnce()) {
     if !*IS_ON {
         return work();
@@ -39,13 +39,13 @@ pub(super) fn around(name: impl FnOnce() -> String, work: impl FnOnce()) {
     TIMED.lock().expect("profile lock").push(Timed { name: name(), events });
 }
 
-/// What was timed since the last call: name, how often, and milliseconds in all, the longest first.
+/// Timings since the last call, longest first: name, count, total milliseconds.
 pub fn take_profile() -> Vec<(String, usize, f64)> {
     let timed = std::mem::take(&mut *TIMED.lock().expect("profile lock"));
     if timed.is_empty() {
         return Vec::new();
     }
-    present().wait();
+    active_gpu().wait();
     let mut totals: HashMap<String, (usize, f64)> = HashMap::new();
     for Timed { name, events: [before, after] } in timed {
         let mut milliseconds = 0.0;
@@ -72,5 +72,5 @@ fn event() -> CUevent {
 
 fn record(event: CUevent) {
     // SAFETY: the event was just created.
-    expect("cuEventRecord", unsafe { driver::cuEventRecord(event, present().stream) });
+    expect("cuEventRecord", unsafe { driver::cuEventRecord(event, active_gpu().stream) });
 }

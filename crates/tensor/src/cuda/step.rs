@@ -1,7 +1,8 @@
-//! A step: work that is collected while the host goes through it, sent to the GPU at its end, and not waited for.
+//! A step: work that is recorded while the host runs through it, submitted to the GPU at its end, and not
+//! waited for.
 //!
-//! Outside a step everything is sent at once. Within one the host only writes down what is to be done, while the GPU still
-//! works on the step before; a list that has been seen before is replayed as a graph.
+//! Outside a step every command is submitted at once. Within a step the host only records commands, while the
+//! GPU still runs the previous step; a command list that was seen before is replayed as a CUDA graph.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -11,54 +12,55 @@ use std::sync::{Mutex, MutexGuard};
 
 use cudarc::driver::sys::{self as driver, CUevent, CUresult};
 
-use super::command::{Command, List, MARKS, new_event};
-use super::feed::Feed;
-use super::gpu::{expect, present};
+use super::command::{Command, EVENTS, List, new_event};
+use super::gpu::{active_gpu, expect};
 use super::graph::Graphs;
 use super::launch::Blocks;
 use super::memory::Buffer;
 use super::module::Function;
 use super::operand::Pointer;
 use super::profile;
+use super::upload_ring::UploadRing;
 
-/// Steps that may be on their way at a time. The host waits before it begins one more.
-const WAYS: usize = 4;
+/// Steps that may be in flight. The host waits before it begins one more.
+const MAX_STEPS_IN_FLIGHT: usize = 4;
 
 thread_local! {
-    /// The step that this thread is in.
+    /// The step that this thread records.
     static CURRENT: RefCell<Option<Recording>> = const { RefCell::new(None) };
-    /// Whether it is in one, also while that one is being sent.
+    /// Whether this thread is in a step, also while that step is being submitted.
     static IS_IN_STEP: Cell<bool> = const { Cell::new(false) };
-    /// Whether it does something [ahead] of its step.
-    static IS_AHEAD: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is inside [submit_before_step].
+    static IS_BEFORE_STEP: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A step in the making.
+/// A step being recorded.
 struct Recording {
     steps: MutexGuard<'static, Option<Steps>>,
     number: u64,
     list: List,
-    /// Whether part of it has been sent, because somebody wanted to see a result.
-    is_torn: bool,
-    next_mark: usize,
-    is_aside: bool,
-    /// What is done aside and has not been waited for, the oldest first: the mark that its end has, and what it uses.
-    aside: VecDeque<(usize, Box<dyn Any>)>,
+    /// Whether a part of it was submitted early because a result was read.
+    was_flushed: bool,
+    next_event: usize,
+    is_on_side_stream: bool,
+    /// Work on the side stream that was not joined yet, oldest first: the event recorded at its end, and the
+    /// memory it uses.
+    side_tasks: VecDeque<(usize, Box<dyn Any>)>,
 }
 
-/// The lane for what nobody waits for at once.
-const ASIDE: usize = 1;
-/// Pieces of work that may be aside at a time; what they use is kept as long.
-const MOST_ASIDE: usize = 6;
+/// The low-priority stream for work whose results are needed only at the end of the step.
+const SIDE_STREAM: usize = 1;
+/// Tasks that may be pending on the side stream; the memory they use is kept until they are joined.
+const MAX_SIDE_TASKS: usize = 6;
 
-/// What steps share. One thread has it at a time.
+/// State shared by all steps. One thread holds it at a time.
 struct Steps {
     next: u64,
-    feed: Feed,
+    uploads: UploadRing,
     graphs: Graphs,
-    /// The list of the latest step, for its memory.
+    /// The command list of the latest step, to reuse its memory.
     list: List,
-    ends: [CUevent; WAYS],
+    ends: [CUevent; MAX_STEPS_IN_FLIGHT],
 }
 
 // SAFETY: events may be used by any thread.
@@ -66,24 +68,24 @@ unsafe impl Send for Steps {}
 
 static STEPS: Mutex<Option<Steps>> = Mutex::new(None);
 
-/// All steps before this number are known to be done; their events may have become those of later ones.
+/// All steps with a lower number are done; their events may already belong to later steps.
 static DONE: AtomicU64 = AtomicU64::new(0);
 
-/// A step that has been sent.
+/// A step that was submitted.
 #[derive(Debug)]
-pub struct Ticket {
+pub struct SubmittedStep {
     number: u64,
     end: CUevent,
 }
 
 // SAFETY: as above.
-unsafe impl Send for Ticket {}
+unsafe impl Send for SubmittedStep {}
 
 impl Steps {
     fn new() -> Steps {
         Steps {
             next: 0,
-            feed: Feed::new(WAYS),
+            uploads: UploadRing::new(MAX_STEPS_IN_FLIGHT),
             graphs: Graphs::default(),
             list: List::default(),
             ends: std::array::from_fn(|_| new_event()),
@@ -91,67 +93,68 @@ impl Steps {
     }
 }
 
-/// Does `work` as a step.
+/// Runs `work` as a step.
 ///
 /// # Panics
-/// If this thread is in a step already.
-pub fn step<R>(work: impl FnOnce() -> R) -> (R, Ticket) {
+/// If this thread is already in a step.
+pub fn step<R>(work: impl FnOnce() -> R) -> (R, SubmittedStep) {
     begin();
     let unfinished = Unfinished;
     let result = work();
-    let ticket = end();
+    let submitted = end();
     std::mem::forget(unfinished);
-    (result, ticket)
+    (result, submitted)
 }
 
-/// Forgets the step if the work panics, or cannot be sent.
+/// Discards the step if the work panics or cannot be submitted.
 struct Unfinished;
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if let Some(recording) = CURRENT.take() {
-            let steps = recording.steps.as_ref().expect("made at the beginning");
-            // Part of it may be on its way, and reads what was given to it until its end. An error of the GPU is no news here.
-            let end = steps.ends[recording.number as usize % WAYS];
+            let steps = recording.steps.as_ref().expect("created when the step began");
+            // A part of it may have been submitted, and reads its uploads until this event. An error of the
+            // GPU is ignored here: the panic is already under way.
+            let end = steps.ends[recording.number as usize % MAX_STEPS_IN_FLIGHT];
             // SAFETY: events and stream live as long as the GPU.
-            let _ = unsafe { driver::cuEventRecord(end, present().stream) };
+            let _ = unsafe { driver::cuEventRecord(end, active_gpu().stream) };
         }
         IS_IN_STEP.set(false);
     }
 }
 
 fn begin() {
-    assert!(!is_in_step(), "a step within a step");
-    present().plans.workspace(0);
+    assert!(!is_in_step(), "a step must not begin inside another step");
+    active_gpu().plans.workspace(0);
     let mut guard = STEPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let steps = guard.get_or_insert_with(Steps::new);
     let number = steps.next;
     steps.next += 1;
-    wait_for(steps.ends[number as usize % WAYS]);
-    DONE.fetch_max((number + 1).saturating_sub(WAYS as u64), Ordering::AcqRel);
-    steps.feed.rewind();
+    wait_for(steps.ends[number as usize % MAX_STEPS_IN_FLIGHT]);
+    DONE.fetch_max((number + 1).saturating_sub(MAX_STEPS_IN_FLIGHT as u64), Ordering::AcqRel);
+    steps.uploads.rewind();
     let mut list = std::mem::take(&mut steps.list);
     list.clear();
     CURRENT.set(Some(Recording {
         steps: guard,
         number,
         list,
-        is_torn: false,
-        next_mark: 0,
-        is_aside: false,
-        aside: VecDeque::new(),
+        was_flushed: false,
+        next_event: 0,
+        is_on_side_stream: false,
+        side_tasks: VecDeque::new(),
     }));
     IS_IN_STEP.set(true);
 }
 
-fn end() -> Ticket {
+fn end() -> SubmittedStep {
     let mut recording = CURRENT.take().expect("a step has begun");
-    recording.await_aside(0);
+    recording.join_side_stream(0);
     let number = recording.number;
-    let steps = recording.steps.as_mut().expect("made at the beginning");
-    steps.feed.send(number as usize % WAYS);
-    if recording.is_torn || profile::is_on() {
-        if !recording.is_torn {
+    let steps = recording.steps.as_mut().expect("created when the step began");
+    steps.uploads.send(number as usize % MAX_STEPS_IN_FLIGHT);
+    if recording.was_flushed || profile::is_on() {
+        if !recording.was_flushed {
             recording.list.prepare();
         }
         recording.list.run();
@@ -159,21 +162,21 @@ fn end() -> Ticket {
         steps.graphs.run(&recording.list);
     }
     steps.list = recording.list;
-    let end = steps.ends[number as usize % WAYS];
+    let end = steps.ends[number as usize % MAX_STEPS_IN_FLIGHT];
     // SAFETY: events and stream live as long as the GPU.
-    expect("cuEventRecord", unsafe { driver::cuEventRecord(end, present().stream) });
+    expect("cuEventRecord", unsafe { driver::cuEventRecord(end, active_gpu().stream) });
     drop(recording.steps);
     IS_IN_STEP.set(false);
-    Ticket { number, end }
+    SubmittedStep { number, end }
 }
 
-impl Ticket {
-    /// Whether the GPU is through with the step.
+impl SubmittedStep {
+    /// Whether the GPU has finished the step.
     pub fn is_done(&self) -> bool {
         if self.number < DONE.load(Ordering::Acquire) {
             return true;
         }
-        present();
+        active_gpu();
         // SAFETY: the event lives as long as the GPU.
         match unsafe { driver::cuEventQuery(self.end) } {
             CUresult::CUDA_SUCCESS => true,
@@ -182,10 +185,10 @@ impl Ticket {
         }
     }
 
-    /// Waits until it is.
+    /// Waits until the GPU has finished the step.
     pub fn wait(&self) {
         if self.number >= DONE.load(Ordering::Acquire) {
-            present();
+            active_gpu();
             wait_for(self.end);
         }
     }
@@ -201,153 +204,156 @@ pub(super) fn is_in_step() -> bool {
     IS_IN_STEP.get()
 }
 
-/// The number of this thread's step, if it is in one. What was copied to the GPU for a step is gone after it.
+/// The number of this thread's step, if it is in one. Uploads of a step are gone after it.
 pub(crate) fn current() -> Option<u64> {
     CURRENT.with_borrow(|current| current.as_ref().map(|recording| recording.number))
 }
 
-/// Writes a command down; false outside a step.
+/// Records a command; false outside a step.
 pub(super) fn record(command: Command) -> bool {
     with(|recording| recording.list.push(command)).is_some()
 }
 
-/// Writes a kernel down; false outside a step.
+/// Records a kernel launch; false outside a step.
 pub(super) fn record_launch(function: Function, blocks: Blocks, arguments: &[&[u8]]) -> bool {
     with(|recording| recording.list.push_launch(function, blocks, arguments)).is_some()
 }
 
-/// Gives bytes to the step, with so much room on the GPU; `None` outside a step.
-pub(super) fn feed(bytes: &[u8], room: usize) -> Option<Pointer> {
-    let room = room.max(bytes.len());
-    // Beforehand: where there is no memory, what is written down so far is sent, for which it must be at hand.
+/// Stages bytes for the step, in at least `capacity` bytes on the GPU; `None` outside a step.
+pub(super) fn stage_upload(bytes: &[u8], capacity: usize) -> Option<Pointer> {
+    let capacity = capacity.max(bytes.len());
+    // Allocate first: if there is no memory, the commands recorded so far are submitted, which needs access
+    // to the recording.
     let missing = with(|recording| {
-        let steps = recording.steps.as_ref().expect("made at the beginning");
-        steps.feed.missing(room)
+        let steps = recording.steps.as_ref().expect("created when the step began");
+        steps.uploads.missing_bytes(capacity)
     })?;
-    let more = missing.map(Buffer::untouched);
+    let new_block = missing.map(Buffer::fresh);
     with(|recording| {
-        let steps = recording.steps.as_mut().expect("made at the beginning");
-        steps.feed.take(recording.number as usize % WAYS, bytes, room, more)
+        let steps = recording.steps.as_mut().expect("created when the step began");
+        steps.uploads.stage(recording.number as usize % MAX_STEPS_IN_FLIGHT, bytes, capacity, new_block)
     })
 }
 
-/// Sends what this thread's step has so far: somebody wants to see a result.
+/// Submits the commands that this thread's step has recorded so far, because a result is about to be read.
 pub(super) fn flush() {
     with(|recording| {
-        let steps = recording.steps.as_mut().expect("made at the beginning");
-        steps.feed.send(recording.number as usize % WAYS);
-        recording.await_aside(0);
+        let steps = recording.steps.as_mut().expect("created when the step began");
+        steps.uploads.send(recording.number as usize % MAX_STEPS_IN_FLIGHT);
+        recording.join_side_stream(0);
         if !recording.list.is_empty() {
-            recording.is_torn = true;
+            recording.was_flushed = true;
             recording.list.run();
             recording.list.clear();
         }
     });
 }
 
-/// Does work that others rely on from now on, also those that are not in this thread's step: it is sent at once, ahead of what
-/// the step has written down so far. It reads nothing that the step writes.
-pub(crate) fn ahead<R>(work: impl FnOnce() -> R) -> R {
+/// Runs work that later commands rely on, also those outside this thread's step: it is submitted at once,
+/// before the commands that the step has recorded so far. It must not read anything that the step writes.
+pub(crate) fn submit_before_step<R>(work: impl FnOnce() -> R) -> R {
     struct Later(Option<Recording>);
     impl Drop for Later {
         fn drop(&mut self) {
             CURRENT.set(self.0.take());
-            IS_AHEAD.set(false);
+            IS_BEFORE_STEP.set(false);
         }
     }
     let _later = is_in_step().then(|| {
-        IS_AHEAD.set(true);
+        IS_BEFORE_STEP.set(true);
         Later(CURRENT.take())
     });
     work()
 }
 
-/// Whether what this thread asks for is sent ahead of its step.
-pub(super) fn is_ahead() -> bool {
-    IS_AHEAD.get()
+/// Whether this thread's commands are submitted before its step.
+pub(super) fn is_before_step() -> bool {
+    IS_BEFORE_STEP.get()
 }
 
-/// Whoever is not in a step waits for the end of one that another thread is in before they take memory: what that step has
-/// given back meanwhile is still in use by what it has not sent.
-pub(super) fn outside_of_others<R>(work: impl FnOnce() -> R) -> R {
-    let _others = (!is_in_step()).then(|| STEPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+/// Runs `work`, such as an allocation. A thread outside a step first waits for the end of the step that
+/// another thread records: the memory that this step has freed meanwhile is still used by its unsubmitted
+/// commands.
+pub(super) fn outside_open_steps<R>(work: impl FnOnce() -> R) -> R {
+    let _guard = (!is_in_step()).then(|| STEPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
     work()
 }
 
 impl Recording {
-    fn mark(&mut self) -> usize {
-        self.next_mark += 1;
-        (self.next_mark - 1) % MARKS
+    fn new_event_index(&mut self) -> usize {
+        self.next_event += 1;
+        (self.next_event - 1) % EVENTS
     }
 
-    /// Waits for what is aside until no more than so many pieces are.
-    fn await_aside(&mut self, most: usize) {
-        while self.aside.len() > most {
-            let (mark, _) = self.aside.pop_front().expect("more than none");
-            self.list.push(Command::Await { mark });
+    /// Waits for tasks on the side stream until at most `most` are pending.
+    fn join_side_stream(&mut self, most: usize) {
+        while self.side_tasks.len() > most {
+            let (event, _) = self.side_tasks.pop_front().expect("not empty");
+            self.list.push(Command::WaitEvent { event });
         }
     }
 
-    /// Goes on in another lane, which waits for a mark.
-    fn switch(&mut self, lane: usize, mark: usize) {
-        self.list.push(Command::Switch { lane });
-        self.list.push(Command::Await { mark });
+    /// Continues on another stream, which waits for an event.
+    fn switch_to(&mut self, index: usize, event: usize) {
+        self.list.push(Command::SwitchStream { index });
+        self.list.push(Command::WaitEvent { event });
     }
 
-    /// Sets a mark at the end of a lane and goes back to the first one.
-    fn back(&mut self) -> usize {
-        let mark = self.mark();
-        self.list.push(Command::Reach { mark });
-        self.list.push(Command::Switch { lane: 0 });
-        mark
+    /// Records an event on the current stream and switches back to the main stream.
+    fn switch_back(&mut self) -> usize {
+        let event = self.new_event_index();
+        self.list.push(Command::RecordEvent { event });
+        self.list.push(Command::SwitchStream { index: 0 });
+        event
     }
 }
 
-/// Does work whose results are wanted at the end of the step only, beside what follows it. It reads what it is given, which
-/// is kept until it is done; what it writes must be somewhere that lasts.
-pub(crate) fn aside<T: 'static>(given: T, work: impl FnOnce(&T)) {
+/// Runs work on the side stream, concurrently with the commands that follow; its results are needed only at
+/// the end of the step. `given` is kept until the work is done; the outputs must outlive the step.
+pub(crate) fn on_side_stream<T: 'static>(given: T, work: impl FnOnce(&T)) {
     let is_recorded = with(|recording| {
-        let mark = recording.mark();
-        recording.list.push(Command::Reach { mark });
-        recording.switch(ASIDE, mark);
-        recording.is_aside = true;
+        let event = recording.new_event_index();
+        recording.list.push(Command::RecordEvent { event });
+        recording.switch_to(SIDE_STREAM, event);
+        recording.is_on_side_stream = true;
     });
     work(&given);
     if is_recorded.is_some() {
         with(|recording| {
-            let mark = recording.back();
-            recording.is_aside = false;
-            recording.aside.push_back((mark, Box::new(given)));
-            recording.await_aside(MOST_ASIDE);
+            let event = recording.switch_back();
+            recording.is_on_side_stream = false;
+            recording.side_tasks.push_back((event, Box::new(given)));
+            recording.join_side_stream(MAX_SIDE_TASKS);
         });
     }
 }
 
-/// Waits for all that is aside: it may have written what is wanted now. No need to where only what is aside goes on.
-pub(crate) fn await_aside() {
+/// Makes the current stream wait for the side stream, whose results are needed now. Does nothing on the side
+/// stream itself.
+pub(crate) fn join_side_stream() {
     with(|recording| {
-        if !recording.is_aside {
-            recording.await_aside(0);
+        if !recording.is_on_side_stream {
+            recording.join_side_stream(0);
         }
     });
 }
 
-/// Does pieces of work that do not depend on each other, side by side. They take no memory and give none back.
-pub(crate) fn side_by_side(works: &mut [&mut dyn FnMut()]) {
+/// Runs independent tasks on parallel streams. They must neither allocate nor free memory.
+pub(crate) fn on_parallel_streams(works: &mut [&mut dyn FnMut()]) {
     let Some((first, others)) = works.split_first_mut() else { return };
     let fork = with(|recording| {
-        let mark = recording.mark();
-        recording.list.push(Command::Reach { mark });
-        mark
+        let event = recording.new_event_index();
+        recording.list.push(Command::RecordEvent { event });
+        event
     });
     let mut ends = Vec::with_capacity(others.len());
-    for (lane, work) in (ASIDE + 1..).zip(others) {
-        fork.and_then(|mark| with(|recording| recording.switch(lane, mark)));
+    for (index, work) in (SIDE_STREAM + 1..).zip(others) {
+        fork.and_then(|event| with(|recording| recording.switch_to(index, event)));
         work();
-        ends.extend(fork.and_then(|_| with(Recording::back)));
+        ends.extend(fork.and_then(|_| with(Recording::switch_back)));
     }
     first();
-    with(|recording| ends.drain(..).for_each(|mark| recording.list.push(Command::Await { mark })));
+    with(|recording| ends.drain(..).for_each(|event| recording.list.push(Command::WaitEvent { event })));
 }
 
 fn with<R>(work: impl FnOnce(&mut Recording) -> R) -> Option<R> {

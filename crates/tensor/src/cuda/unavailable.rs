@@ -1,32 +1,32 @@
-//! What a GPU cannot do, and what its compiler says.
+//! Errors of the GPU, and reports of its compiler.
 
-/// Why there is no GPU to use.
+/// Why no GPU can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// The program was built for machines without one.
+    /// The program was built without the feature `cuda`.
     #[error("this program was built without support for GPUs: build it with the feature `cuda`")]
     NotBuilt,
     /// No driver.
     #[error("there is no NVIDIA driver ({name} was not found)")]
     Driver {
-        /// The file that was looked for.
+        /// The file name that was searched for.
         name: &'static str,
     },
-    /// A library beside the driver is missing.
+    /// A library is missing.
     #[error(
         "{name} was not found: install CUDA's libraries (the Python packages nvidia-cuda-nvrtc and nvidia-cublas have them \
          too), and set HEEDFUL_CUDA_PATH to their folders if they are in an unusual place"
     )]
     Library {
-        /// The file that was looked for.
+        /// The file name that was searched for.
         name: &'static str,
     },
     /// The driver reports an error.
     #[error("the NVIDIA driver reports {error} ({call})")]
     Failed {
-        /// What was asked.
+        /// The function that failed.
         call: &'static str,
-        /// The answer.
+        /// Its error.
         error: String,
     },
     /// The GPU is too old.
@@ -34,36 +34,36 @@ pub enum Unavailable {
     TooOld {
         /// The GPU's name.
         name: String,
-        /// First number of its compute capability.
+        /// Major version of its compute capability.
         major: i32,
-        /// Second number.
+        /// Minor version.
         minor: i32,
     },
 }
 
-/// The GPU has no room for a buffer.
+/// The GPU has no memory left for a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the GPU has no room for {wanted} more bytes beside {held} that are in use")]
+#[error("the GPU is out of memory: {requested} bytes requested, {in_use} bytes in use")]
 pub struct OutOfMemory {
-    /// Bytes that were asked for.
-    pub wanted: usize,
+    /// Bytes that were requested.
+    pub requested: usize,
     /// Bytes of all buffers in use.
-    pub held: usize,
+    pub in_use: usize,
 }
 
-/// Why NCCL does not do it.
+/// An error of NCCL.
 #[derive(Clone, Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct NcclError {
     pub(crate) call: &'static str,
     pub(crate) error: String,
 }
 
-/// What the compiler says about the kernels of one operation.
+/// The compiler's report on the kernels of one module.
 pub struct KernelReport {
-    /// The operation.
+    /// The module.
     pub name: &'static str,
     /// The assembler's log, or the compiler's errors.
     pub log: Result<String, String>,
-    /// Kernels that begin before the one before them has ended and never wait for that, though they must.
-    pub impatient: Vec<String>,
+    /// Kernels that are launched with PDL but never wait for the previous kernel, though they must.
+    pub missing_wait: Vec<String>,
 }

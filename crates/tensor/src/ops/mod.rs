@@ -15,7 +15,7 @@ pub mod attention;
 
 pub mod cross_entropy;
 
-// What training and decoding add.
+// For training and decoding.
 pub mod adam;
 pub mod cached_attention;
 pub mod moving_average;
@@ -32,35 +32,38 @@ pub mod convolution;
 pub mod glu;
 pub mod pool;
 
-// What layer norm is compared with.
+// The baseline for layer norm.
 pub mod batch_norm;
 
-// What is left to glue them together.
+// Building blocks between them.
 pub mod elementwise;
 pub mod softmax;
 
-pub use adam::{Adam, AdamOptions, BatchLoss, Decayed, Divergence, Guard, PendingStep, StepResult};
+pub use adam::{Adam, AdamOptions, BatchLoss, Divergence, Guard, PendingStep, StepResult, WeightDecayScope};
 pub use attention::{
-    Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention, single_query_attention,
+    AttentionOptions, AttentionOutput, BoolMask, ColumnView, Mask, MaskError, ReturnWeights, attention,
+    single_query_attention,
 };
 pub use attention_rnn::{
     AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,
     AttentionRnnWeights, Estimator, Selection, SourceRows, StepWeights, attend_rows, attend_tokens,
     attention_rnn,
 };
-pub use batch_norm::{BatchNormed, batch_norm, batch_norm_by, follow_statistic};
+pub use batch_norm::{BatchNormOutput, batch_norm, batch_norm_with_statistics, update_running_statistic};
 pub use cached_attention::{
-    CachedAttentionOptions, KeyLists, KeyValueRows, KeyValueStore, Seen, cached_attention,
+    CachedAttentionOptions, KeyValueRows, KeyValueStore, KvIndices, KvView, cached_attention,
 };
-pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows, tapped_windows};
+pub use convolution::{ConvolutionOptions, Padding, convolution, dilated_windows, slide_windows};
 pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};
 pub use elementwise::{
     add, cast, columns, concat_columns, concat_rows, dropout, gather_rows, matmul, multiply, relu,
     repeat_column, scale, subtract, sum, tanh, zero_columns,
 };
-pub use embedding::{EmbeddingOptions, NO_TOKEN, Positions, Waves, embedding, embedding_at, sinusoid, waves};
+pub use embedding::{
+    EmbeddingOptions, NO_TOKEN, Positions, SinusoidLayout, embedding, embedding_at, sinusoid, sinusoid_row,
+};
 pub use glu::glu;
-pub use linear::{Activation, LinearOptions, Projection, linear, project, project_wide, times};
+pub use linear::{Activation, LinearOptions, Projection, linear, matmul_f32_out, project, project_f32_out};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
 pub use pool::{max_pool, mean_pool};
@@ -71,4 +74,4 @@ pub use recurrent::{
 pub use score::{AttentionScore, ScoreForm};
 pub use softmax::softmax;
 pub use ssru::{ssru, ssru_step};
-pub use top_k::{ChosenColumns, ChosenPart, Scored, TopK, project_chosen};
+pub use top_k::{ChosenColumns, ChosenGroup, Scored, TopK, project_chosen};

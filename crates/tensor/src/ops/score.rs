@@ -1,4 +1,4 @@
-//! How well a key answers a query.
+//! Attention scores: the similarity of a query and a key.
 //!
 //! ```text
 //! additive     wᵀ tanh(W_q q + W_k k + b)    Bahdanau et al., 2015
@@ -7,19 +7,19 @@
 //! scaled-dot   q · k / √d_k                  Vaswani et al., 2017; equal widths
 //! ```
 //!
-//! Why scaled: with parts of unit variance the plain product has variance d_k, the softmax saturates as vectors get wide,
-//! and its gradient dies.
+//! Why scaled: for elements of unit variance the dot product has variance d_k, so for large d_k the softmax
+//! saturates and its gradient vanishes.
 
 macro_rules! scores {
     ($($(#[$meta:meta])* $Score:ident = $name:literal, $form:ident;)+) => {
-        /// How a query is compared with a key.
+        /// The score function of a query and a key.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum AttentionScore {
             $($(#[$meta])* $Score,)+
         }
 
         impl AttentionScore {
-            /// All of them.
+            /// All score functions.
             pub const ALL: &'static [AttentionScore] = &[$(AttentionScore::$Score,)+];
 
             /// Its name in configurations and recipes.
@@ -27,7 +27,7 @@ macro_rules! scores {
                 match self { $(AttentionScore::$Score => $name,)+ }
             }
 
-            /// Which matrices it has.
+            /// The matrices of the score function.
             #[inline]
             pub fn form(self) -> ScoreForm {
                 match self { $(AttentionScore::$Score => ScoreForm::$form,)+ }
@@ -48,14 +48,14 @@ scores! {
     ScaledDot = "scaled-dot", Product;
 }
 
-/// Which matrices a score has.
+/// The matrices of a score function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoreForm {
-    /// None: queries and keys are multiplied as they are, and have one width.
+    /// None: queries and keys have the same width and are multiplied directly.
     Product,
     /// One between queries and keys.
     Bilinear,
-    /// One for queries, one for keys, and a vector that weighs their sum.
+    /// One for queries, one for keys, and a weight vector for their sum.
     Additive,
 }
 
@@ -65,13 +65,13 @@ impl AttentionScore {
         AttentionScore::ALL.iter().copied().find(|score| score.name() == name)
     }
 
-    /// Whether queries and keys must have one width.
+    /// Whether queries and keys must have the same width.
     #[inline]
     pub fn requires_equal_widths(self) -> bool {
         self.form() == ScoreForm::Product
     }
 
-    /// What the product of two vectors of this width is multiplied by.
+    /// The factor of the product of two vectors of this width.
     #[inline]
     pub fn scale(self, width: usize) -> f32 {
         match self {

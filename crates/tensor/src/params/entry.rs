@@ -1,4 +1,4 @@
-//! What is known of a parameter that was announced.
+//! The registration of a parameter.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ pub(super) struct Entry {
     pub(super) kind: Kind,
 }
 
-/// What a parameter is for.
+/// The kind of a parameter.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Learned,
-    /// A weight of products, which may be kept as integers.
+    /// A weight of matrix products, which may be quantized.
     Weight(Channels),
-    /// Kept with the others, but not learned.
+    /// Stored with the others, but not learned (a PyTorch buffer).
     Statistic,
 }
 

@@ -1,4 +1,4 @@
-//! Parameters that updates leave as they are.
+//! Frozen parameters, which updates do not change.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -7,20 +7,20 @@ use super::entry::Kind;
 use super::{Flat, Param, Params};
 
 impl Param {
-    /// From here on updates leave its values as they are, to the bit: its gradient counts as zero, and it does not decay. Whoever
-    /// makes updates must be made afterwards.
+    /// Freezes it: updates leave its values unchanged, to the bit; its gradient counts as zero, and it does
+    /// not decay. Optimizers must be created afterwards.
     pub fn freeze(&self) {
         self.store.flat().frozen[self.index].store(true, Ordering::Release);
     }
 
-    /// Whether updates leave its values as they are.
+    /// Whether it is frozen.
     pub fn is_frozen(&self) -> bool {
         self.store.flat().is_frozen(self.index)
     }
 }
 
 impl Params {
-    /// How many numbers there are to learn, without those that are frozen.
+    /// Number of trainable elements, without frozen ones.
     pub fn trained(&self) -> usize {
         let flat = self.store.flat();
         let entries = flat.entries.iter().enumerate();
@@ -29,7 +29,7 @@ impl Params {
         trained.map(|(_, entry)| entry.rows * entry.width).sum()
     }
 
-    /// The places of what keeps its values. In order.
+    /// The ranges of frozen parameters, in order.
     pub(crate) fn frozen(&self) -> Vec<Range<usize>> {
         let flat = self.store.flat();
         let entries = flat.entries.iter().enumerate();

@@ -1,11 +1,11 @@
-//! First values.
+//! Initial values.
 
 use crate::random::Stream;
 
-/// How a parameter is filled at first.
+/// How a parameter is initialised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Init {
-    /// Every element the same.
+    /// All elements the same.
     Constant(f32),
     /// Uniform in `±√(6 / (rows + width))` (Glorot), which keeps the variance through a linear layer.
     Xavier,

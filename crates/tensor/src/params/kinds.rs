@@ -1,4 +1,4 @@
-//! Parameters that are not treated as the others: norms, biases, and what is not learned.
+//! Parameters with special treatment: norms, biases and statistics.
 
 use std::ops::Range;
 
@@ -6,19 +6,19 @@ use super::entry::{Entry, Kind};
 use super::{Init, Params};
 
 impl Params {
-    /// The places of norms and biases: parameters of one row that begin as constants. In order.
+    /// The ranges of norms and biases in order: parameters of one row with constant initial values.
     pub(crate) fn norms_and_biases(&self) -> Vec<Range<usize>> {
         let is_one = |entry: &&Entry| entry.rows == 1 && matches!(entry.init, Init::Constant(_));
         self.store.flat().entries.iter().filter(is_one).map(Entry::range).collect()
     }
 
-    /// The places of what is not learned. In order.
+    /// The ranges of statistics in order, which are not learned.
     pub(crate) fn statistics(&self) -> Vec<Range<usize>> {
         let is_one = |entry: &&Entry| matches!(entry.kind, Kind::Statistic);
         self.store.flat().entries.iter().filter(is_one).map(Entry::range).collect()
     }
 
-    /// Whether some of the numbers are not learned but are what was seen of batches, such as the running means of batch norms.
+    /// Whether there are statistics of batches, such as the running means of batch norms.
     pub fn has_statistics(&self) -> bool {
         !self.statistics().is_empty()
     }

@@ -1,10 +1,10 @@
 //! One flat vector holds all parameters of a model; their gradients have the same order.
 //!
-//! A [`Param`] is a named, shaped view into both. The optimizer is one pass, a checkpoint is one write. Parameters
-//! are announced with [`Params::add`] while a model is built; the vectors are laid out at first use.
+//! A [`Param`] is a named, shaped view into both. The optimizer is one pass, a checkpoint is one write.
+//! Parameters are registered with [`Params::add`] while a model is built; the vectors are allocated at first
+//! use.
 
 mod batch_sums;
-mod departure;
 mod entry;
 mod frozen;
 mod gpu;
@@ -12,6 +12,7 @@ mod gradients;
 mod host;
 mod init;
 mod kinds;
+mod overlapped_reduction;
 mod param;
 mod quantized;
 mod shared;
@@ -26,7 +27,7 @@ use crate::{Array, Channels, Device, OutOfMemory};
 
 pub use batch_sums::{BatchSums, Peers, StepGradients};
 use entry::{Entry, Kind};
-use gpu::NarrowCopy;
+use gpu::Bf16Copy;
 pub(crate) use gradients::{FlatGradients, GradientSlot};
 use host::PackedCopies;
 pub use init::Init;
@@ -44,24 +45,24 @@ pub struct Params {
 
 struct Store {
     seed: u64,
-    announced: Mutex<Vec<Entry>>,
+    registered: Mutex<Vec<Entry>>,
     flat: OnceLock<Flat>,
 }
 
 struct Flat {
     entries: Vec<Entry>,
-    /// Per parameter: whether it keeps its values.
+    /// Per parameter: whether it is frozen.
     frozen: Vec<AtomicBool>,
     values: RwLock<Array>,
     gradients: Mutex<FlatGradients>,
-    /// Raised whenever values change: packed copies of an older version are stale.
+    /// Incremented whenever values change: packed copies of an older version are stale.
     version: AtomicU64,
     packed: PackedCopies,
     quantized: QuantizedCopies,
-    narrow: NarrowCopy,
+    narrow: Bf16Copy,
 }
 
-/// Which way round a weight enters a product.
+/// Whether a weight is transposed in a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Orientation {
     /// `x W`
@@ -71,91 +72,93 @@ pub(crate) enum Orientation {
 }
 
 impl Params {
-    /// An empty set on the default device. `seed` decides the random initial values.
+    /// An empty set on the default device. `seed` determines the random initial values.
     pub fn new(seed: u64) -> Params {
-        Params { store: Arc::new(Store { seed, announced: Mutex::default(), flat: OnceLock::new() }) }
+        Params { store: Arc::new(Store { seed, registered: Mutex::default(), flat: OnceLock::new() }) }
     }
 
-    /// Announces a parameter of `rows × width` numbers.
+    /// Registers a parameter of `rows × width` elements.
     ///
     /// # Panics
     /// If the name is taken, or if the parameters are already in use.
     pub fn add(&self, name: &str, rows: usize, width: usize, init: Init) -> Param {
-        self.announce(name, [rows, width], init, Kind::Learned)
+        self.register(name, [rows, width], init, Kind::Learned)
     }
 
-    /// [`Params::add`] for the weight of products, which may be kept as integers.
+    /// [`Params::add`] for a weight of matrix products, which may be quantized.
     pub fn add_weight(&self, name: &str, [rows, width]: [usize; 2], init: Init, channels: Channels) -> Param {
-        self.announce(name, [rows, width], init, Kind::Weight(channels))
+        self.register(name, [rows, width], init, Kind::Weight(channels))
     }
 
-    /// A row of numbers that is kept with the parameters and not learned, such as a running mean: no gradient reaches it, and
-    /// it does not decay.
+    /// A row that is stored with the parameters but not learned, such as a running mean: it gets no gradient
+    /// and does not decay.
     pub fn add_statistic(&self, name: &str, width: usize, init: Init) -> Param {
-        self.announce(name, [1, width], init, Kind::Statistic)
+        self.register(name, [1, width], init, Kind::Statistic)
     }
 
-    fn announce(&self, name: &str, [rows, width]: [usize; 2], init: Init, kind: Kind) -> Param {
+    fn register(&self, name: &str, [rows, width]: [usize; 2], init: Init, kind: Kind) -> Param {
         assert!(
             self.store.flat.get().is_none(),
-            "Params::add: {name} comes after the first use of the others"
+            "Params::add: {name} was added after the first use of the parameters"
         );
-        let mut announced = self.store.announced.lock().expect("params lock");
-        assert!(announced.iter().all(|entry| &*entry.name != name), "Params::add: {name} exists already");
-        // Saturating: a model that fits into no memory is announced too, to be counted and refused.
-        let end = announced.last().map_or(0, |e| e.offset.saturating_add(e.rows.saturating_mul(e.width)));
+        let mut registered = self.store.registered.lock().expect("params lock");
+        assert!(registered.iter().all(|entry| &*entry.name != name), "Params::add: {name} exists already");
+        // Saturating: a model larger than any memory must be registered too, to be counted and rejected.
+        let end = registered.last().map_or(0, |e| e.offset.saturating_add(e.rows.saturating_mul(e.width)));
         let offset = end.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
-        announced.push(Entry { name: name.into(), offset, rows, width, init, kind });
-        self.param(announced.len() - 1, &announced[announced.len() - 1])
+        registered.push(Entry { name: name.into(), offset, rows, width, init, kind });
+        self.param(registered.len() - 1, &registered[registered.len() - 1])
     }
 
-    /// The parameter of that name.
+    /// The parameter with this name.
     pub fn get(&self, name: &str) -> Option<Param> {
         let entries = &self.store.flat().entries;
         let index = entries.iter().position(|entry| &*entry.name == name)?;
         Some(self.param(index, &entries[index]))
     }
 
-    /// All parameters in the order of their announcement.
+    /// All parameters in the order of registration.
     pub fn iter(&self) -> impl Iterator<Item = Param> + '_ {
         self.store.flat().entries.iter().enumerate().map(|(index, entry)| self.param(index, entry))
     }
 
-    /// How many numbers there are to learn.
+    /// Number of learned elements.
     pub fn count(&self) -> usize {
         let learned = self.store.flat().entries.iter().filter(|entry| !matches!(entry.kind, Kind::Statistic));
         learned.map(|entry| entry.rows * entry.width).sum()
     }
 
-    /// How many numbers have been announced; unlike [`Params::count`] it ends no announcements and takes no memory.
-    pub fn announced(&self) -> usize {
-        let announced = self.store.announced.lock().expect("params lock");
-        announced.iter().map(|e| e.rows.saturating_mul(e.width)).fold(0, usize::saturating_add)
+    /// Number of registered elements; unlike [`Params::count`] it does not end registration and allocates
+    /// nothing.
+    pub fn registered_elements(&self) -> usize {
+        let registered = self.store.registered.lock().expect("params lock");
+        registered.iter().map(|e| e.rows.saturating_mul(e.width)).fold(0, usize::saturating_add)
     }
 
-    /// Name and `[rows, width]` of every parameter, in order; like [`Params::announced`] it takes no memory for the numbers.
+    /// Name and `[rows, width]` of every parameter, in order; like [`Params::registered_elements`] it allocates
+    /// nothing.
     pub fn shapes(&self) -> Vec<(Arc<str>, [usize; 2])> {
-        let announced = self.store.announced.lock().expect("params lock");
-        announced.iter().map(|entry| (entry.name.clone(), [entry.rows, entry.width])).collect()
+        let registered = self.store.registered.lock().expect("params lock");
+        registered.iter().map(|entry| (entry.name.clone(), [entry.rows, entry.width])).collect()
     }
 
-    /// The most rows or columns that a parameter has: the size of the vocabulary, unless that is small.
+    /// The largest number of rows or columns of a parameter: the vocabulary size, unless that is small.
     pub fn widest(&self) -> usize {
-        let announced = self.store.announced.lock().expect("params lock");
-        announced.iter().map(|entry| entry.rows.max(entry.width)).max().unwrap_or(0)
+        let registered = self.store.registered.lock().expect("params lock");
+        registered.iter().map(|entry| entry.rows.max(entry.width)).max().unwrap_or(0)
     }
 
-    /// Where the parameters are, and where models compute therefore.
+    /// The device of the parameters, on which models therefore compute.
     pub fn device(&self) -> Device {
-        // Asking must not end the announcements.
+        // This must not end registration.
         let flat = self.store.flat.get();
         flat.map_or_else(Device::default, |flat| flat.read().device())
     }
 
-    /// Moves values to `device`; gradients that are not yet used up are forgotten on the way.
+    /// Moves values to `device`; pending gradients are dropped.
     ///
     /// # Errors
-    /// If the device has no memory for them; they stay where they are.
+    /// If the device is out of memory; the parameters then stay where they are.
     pub fn move_to(&self, device: Device) -> Result<(), OutOfMemory> {
         if device == self.device() {
             return Ok(());
@@ -164,22 +167,23 @@ impl Params {
         let mut values = self.values_mut();
         *values = match device {
             Device::Cpu => {
-                let mut there = Array::lasting_zeros_on(device, values.len());
+                let mut there = Array::permanent_zeros_on(device, values.len());
                 there.copy_from(&values.to_vec());
                 there
             }
-            Device::Cuda => device.fitting(|| values.to_device(device))?,
+            Device::Cuda => device.catch_oom(|| values.to_device(device))?,
         };
-        // Who packs a weight holds its copies' lock and asks for the values.
+        // Release the values first: a thread that packs a weight holds the lock of its copies and then locks
+        // the values.
         drop(values);
         flat.packed.clear();
         flat.quantized.clear();
         flat.narrow.clear();
-        in_order(flat.gradients.lock()).move_to(device);
+        ignore_poison(flat.gradients.lock()).move_to(device);
         Ok(())
     }
 
-    /// Length of the flat vector. Between parameters there may be a few zeros of alignment.
+    /// Length of the flat vector. Parameters may be separated by a few zeros of alignment padding.
     pub fn flat_len(&self) -> usize {
         self.store.flat().read().len()
     }
@@ -189,13 +193,13 @@ impl Params {
         self.values().to_vec()
     }
 
-    /// Replaces the flat vector by a copy of `values`, which must be as long.
+    /// Overwrites the flat vector with `values`, which must be as long.
     pub fn set(&self, values: &[f32]) {
         self.values_mut().copy_from(values);
-        self.are_int8_no_more();
+        self.clear_int8_flag();
     }
 
-    /// The flat vector, to read.
+    /// The flat vector, read-only.
     pub(crate) fn values(&self) -> RwLockReadGuard<'_, Array> {
         let flat = self.store.flat();
         if flat.has_installed() {
@@ -204,13 +208,13 @@ impl Params {
         flat.read()
     }
 
-    /// Lays the vectors out with zeros instead of first values, if they are not laid out yet: for weights that are about to be
-    /// installed. What is never written takes no memory.
+    /// Allocates the vectors with zeros instead of initial values, if they are not allocated yet: for weights
+    /// that are about to be installed. Pages that are never written take no memory.
     pub fn lay_out(&self) {
-        self.store.flat.get_or_init(|| self.store.laid_out(false));
+        self.store.flat.get_or_init(|| self.store.allocate(false));
     }
 
-    /// The flat vector, to change; packed copies are made anew afterwards.
+    /// The flat vector, mutable; packed copies become stale.
     pub(crate) fn values_mut(&self) -> RwLockWriteGuard<'_, Array> {
         let flat = self.store.flat();
         let mut guard = flat.values.write();
@@ -232,17 +236,18 @@ impl Params {
     /// Calls `work` with all gradients; what no backward pass has written since [`Self::clear_gradients`] is zero.
     pub(crate) fn with_gradients<R>(&self, work: impl FnOnce(&FlatGradients) -> R) -> R {
         let flat = self.store.flat();
-        let mut gradients = in_order(flat.gradients.lock());
+        let mut gradients = ignore_poison(flat.gradients.lock());
         gradients.complete(&flat.entries, |index| flat.is_frozen(index));
         work(&gradients)
     }
 
-    /// Forgets all gradients and gives their memory to whoever needs it next.
+    /// Drops all gradients and returns their memory to the pool.
     pub fn clear_gradients(&self) {
-        in_order(self.store.flat().gradients.lock()).clear();
+        ignore_poison(self.store.flat().gradients.lock()).clear();
     }
 
-    /// Forgets what a step has left that was given up halfway: gradients, and copies that it was about to write.
+    /// Cleans up after a step that was abandoned halfway: drops gradients, and copies that it was about to
+    /// write.
     pub fn abandon_step(&self) {
         self.clear_gradients();
         self.store.flat().narrow.clear();
@@ -261,8 +266,8 @@ impl Params {
 }
 
 impl Flat {
-    /// The flat vector, to read. A reader never waits for a thread that waits to write: operations hold the values of several
-    /// parameters, and would wait for themselves.
+    /// The flat vector, read-only. A reader never waits for a waiting writer: operations hold the values of
+    /// several parameters and would deadlock.
     fn read(&self) -> RwLockReadGuard<'_, Array> {
         self.values.read_recursive()
     }
@@ -270,28 +275,28 @@ impl Flat {
 
 impl Store {
     fn flat(&self) -> &Flat {
-        self.flat.get_or_init(|| self.laid_out(true))
+        self.flat.get_or_init(|| self.allocate(true))
     }
 
-    fn laid_out(&self, is_drawn: bool) -> Flat {
-        let entries = self.announced.lock().expect("params lock").clone();
+    fn allocate(&self, with_initial_values: bool) -> Flat {
+        let entries = self.registered.lock().expect("params lock").clone();
         let len = entries.last().map_or(0, |entry| entry.range().end);
-        // First values are drawn on the host, whatever the device.
-        let values = if is_drawn {
-            let mut values = Array::lasting_zeros_on(Device::Cpu, len);
+        // Initial values are drawn on the host, whatever the device.
+        let values = if with_initial_values {
+            let mut values = Array::permanent_zeros_on(Device::Cpu, len);
             for (index, entry) in entries.iter().enumerate() {
                 let stream = Stream::new(self.seed, 0, index as u64);
                 entry.init.fill(&mut values.f32_mut()[entry.range()], [entry.rows, entry.width], stream);
             }
             values
         } else {
-            Array::reserved_zeros(len)
+            Array::lazy_zeros(len)
         };
         let gradients = FlatGradients::new(&entries);
         let frozen = entries.iter().map(|_| AtomicBool::new(false)).collect();
         let packed = PackedCopies::new(entries.len());
         let quantized = QuantizedCopies::new(entries.len());
-        let narrow = NarrowCopy::default();
+        let narrow = Bf16Copy::default();
         Flat {
             narrow,
             entries,
@@ -305,9 +310,9 @@ impl Store {
     }
 }
 
-/// What a lock guards. A batch that does not fit on a GPU unwinds with locks held: values and copies are as they were, and
-/// whoever catches it calls [`Params::abandon_step`].
-fn in_order<G>(locked: LockResult<G>) -> G {
+/// The guard of a lock, even if poisoned. A batch that does not fit on a GPU unwinds with locks held: values
+/// and copies are unchanged, and the catcher calls [`Params::abandon_step`].
+fn ignore_poison<G>(locked: LockResult<G>) -> G {
     locked.unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -317,7 +322,7 @@ mod tests {
     use crate::{Compute, DType};
 
     #[test]
-    fn moving_to_where_they_are_changes_nothing() {
+    fn moving_to_the_same_device_changes_nothing() {
         let params = Params::new(3);
         let weight = params.add("weight", 5, 7, Init::Normal(1.0));
         let (values, packed) =
@@ -333,17 +338,17 @@ mod tests {
     }
 
     #[test]
-    fn more_than_any_memory_can_be_announced_and_counted() {
+    fn more_elements_than_any_memory_can_be_registered_and_counted() {
         let params = Params::new(3);
         params.add("small", 5, 7, Init::Constant(0.0));
-        assert_eq!(params.announced(), 35);
+        assert_eq!(params.registered_elements(), 35);
         params.add("large", 1 << 40, 1 << 40, Init::Constant(0.0));
         params.add("after", 1, 1, Init::Constant(0.0));
-        assert_eq!(params.announced(), usize::MAX);
+        assert_eq!(params.registered_elements(), usize::MAX);
     }
 
     #[test]
-    fn passes_over_many_rows_leave_the_copy_for_few_rows_alone() {
+    fn passes_over_many_rows_keep_the_copy_packed_for_few_rows() {
         let params = Params::new(3);
         let weight = params.add("weight", 5, 7, Init::Normal(1.0));
         let packed = |compute| weight.packed(Orientation::AsIs, compute);
@@ -354,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_copies_are_made_anew_after_an_update() {
+    fn weights_are_repacked_after_an_update() {
         let params = Params::new(3);
         let weight = params.add("weight", 2, 2, Init::Constant(1.0));
         let packed = || weight.packed(Orientation::AsIs, Compute::inference(DType::F32));

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::RwLockReadGuard;
 
-use super::{GradientSlot, Store, in_order};
+use super::{GradientSlot, Store, ignore_poison};
 use crate::{Array, Device};
 
 /// A named, shaped view into the flat vectors. Cloning is cheap.
@@ -33,12 +33,12 @@ impl Param {
         [self.rows, self.width]
     }
 
-    /// Where the numbers are.
+    /// The device that holds the values.
     pub fn device(&self) -> Device {
         self.store.flat().read().device()
     }
 
-    /// A copy of the numbers.
+    /// A copy of the values.
     pub fn to_vec(&self) -> Vec<f32> {
         let flat = self.store.flat();
         match flat.quantized.dequantized(self.index) {
@@ -47,7 +47,7 @@ impl Param {
         }
     }
 
-    /// The numbers in the host's memory, to read.
+    /// The values in host memory.
     pub(crate) fn values(&self) -> Values<'_> {
         let flat = self.store.flat();
         match flat.quantized.dequantized(self.index) {
@@ -56,7 +56,7 @@ impl Param {
         }
     }
 
-    /// Replaces the numbers by a copy of `values`.
+    /// Overwrites the values with a copy of `values`.
     pub fn set(&self, values: &[f32]) {
         assert_eq!(
             values.len(),
@@ -80,22 +80,22 @@ impl Param {
 
     /// The gradient, for a backward pass to write.
     pub(crate) fn gradient_slot(&self) -> GradientSlot<'_> {
-        let guard = in_order(self.store.flat().gradients.lock());
+        let guard = ignore_poison(self.store.flat().gradients.lock());
         GradientSlot { guard, index: self.index, range: self.range(), is_written: false }
     }
 
-    /// Its place in the flat vectors.
+    /// Its range in the flat vectors.
     #[inline]
     pub fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.rows * self.width
     }
 }
 
-/// A parameter's values in the host's memory, borrowed. An operation may hold those of several parameters.
+/// A parameter's values in host memory, borrowed. An operation may hold those of several parameters.
 pub(crate) enum Values<'a> {
     /// A part of the flat vector.
     Flat { guard: RwLockReadGuard<'a, Array>, range: Range<usize> },
-    /// Those of a weight that was installed as int8.
+    /// The dequantized values of a weight that was installed as int8.
     Dequantized(Arc<[f32]>),
 }
 

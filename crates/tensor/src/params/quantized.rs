@@ -1,12 +1,13 @@
-//! Weights as int8. They are quantized from a parameter's values when a product first asks for them; or a parameter was
-//! installed as int8, and its values are dequantized when an operation first asks for them.
+//! int8 weights. They are quantized from a parameter's values when a product first needs them; or a parameter
+//! was installed as int8, and its values are dequantized when an operation first needs them.
 //!
-//! Order of locks: the flat vector first, then a parameter's slot. No slot stays locked while the flat vector is asked for.
+//! Lock order: the flat vector first, then a parameter's slot. No slot is locked while the flat vector is
+//! being locked.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::{Flat, Orientation, Param, Params, in_order};
+use super::{Flat, Orientation, Param, Params, ignore_poison};
 use crate::Array;
 use crate::Channels;
 use crate::cpu::gemm::{Int8Matrix, Matrix};
@@ -20,7 +21,7 @@ pub(super) struct QuantizedCopies {
 
 #[derive(Default)]
 struct Slot {
-    /// Whether `installed` holds the weight: its part of the flat vector is not written yet.
+    /// Whether `installed` holds the weight: its range of the flat vector is not written yet.
     is_installed: AtomicBool,
     installed: Mutex<Option<Installed>>,
     copy: Mutex<Option<QuantizedCopy>>,
@@ -30,11 +31,11 @@ struct Slot {
 struct Installed {
     orientation: Orientation,
     matrix: Arc<Int8Matrix>,
-    /// The dequantized values, once an operation has asked for them.
+    /// The dequantized values, once an operation has needed them.
     values: Option<Arc<[f32]>>,
 }
 
-/// A weight quantized from the values of this version.
+/// A weight quantized from this version of the values.
 struct QuantizedCopy {
     orientation: Orientation,
     version: u64,
@@ -47,38 +48,38 @@ impl QuantizedCopies {
         QuantizedCopies { slots, are_int8: AtomicBool::new(false) }
     }
 
-    /// Forgets all int8 forms.
+    /// Drops all int8 copies.
     pub(super) fn clear(&self) {
         (0..self.slots.len()).for_each(|index| self.forget(index));
     }
 
-    /// Forgets one: its values are about to be replaced.
+    /// Drops one: its values are about to be replaced.
     pub(super) fn forget(&self, index: usize) {
         let slot = &self.slots[index];
-        *in_order(slot.installed.lock()) = None;
-        *in_order(slot.copy.lock()) = None;
+        *ignore_poison(slot.installed.lock()) = None;
+        *ignore_poison(slot.copy.lock()) = None;
         slot.is_installed.store(false, Ordering::Release);
     }
 
-    /// The values of a parameter that was installed as int8; `None` if the flat vector has them.
+    /// The values of a parameter that was installed as int8; `None` if they are in the flat vector.
     pub(super) fn dequantized(&self, index: usize) -> Option<Arc<[f32]>> {
         let slot = &self.slots[index];
         if !slot.is_installed.load(Ordering::Acquire) {
             return None;
         }
-        let (orientation, matrix) = match &*in_order(slot.installed.lock()) {
+        let (orientation, matrix) = match &*ignore_poison(slot.installed.lock()) {
             Some(Installed { values: Some(values), .. }) => return Some(values.clone()),
             Some(Installed { orientation, matrix, .. }) => (*orientation, matrix.clone()),
             None => return None,
         };
-        // Not under the lock: all threads work on this, and one of them may wait for the lock.
+        // Not under the lock: the whole pool works on this, and one of its threads may wait for the lock.
         let mut values = vec![0.0; matrix.k() * matrix.n()];
-        matrix.write_numbers(orientation.channels(), &mut values);
+        matrix.dequantize_into(orientation.channels(), &mut values);
         let values: Arc<[f32]> = values.into();
-        let mut installed = in_order(slot.installed.lock());
+        let mut installed = ignore_poison(slot.installed.lock());
         match &mut *installed {
             Some(now) if Arc::ptr_eq(&now.matrix, &matrix) => Some(now.values.get_or_insert(values).clone()),
-            // Another thread has replaced the weight in the meantime: these are the values at the time of asking.
+            // Another thread has replaced the weight meanwhile: return the values at the time of the call.
             _ => Some(values),
         }
     }
@@ -91,35 +92,35 @@ impl Flat {
             if !slot.is_installed.load(Ordering::Acquire) {
                 continue;
             }
-            let taken = in_order(slot.installed.lock()).take();
+            let taken = ignore_poison(slot.installed.lock()).take();
             if let Some(Installed { orientation, matrix, .. }) = taken {
-                matrix.write_numbers(orientation.channels(), &mut values.f32_mut()[entry.range()]);
+                matrix.dequantize_into(orientation.channels(), &mut values.f32_mut()[entry.range()]);
                 let version = self.version.load(Ordering::Acquire);
-                *in_order(slot.copy.lock()) = Some(QuantizedCopy { orientation, version, matrix });
+                *ignore_poison(slot.copy.lock()) = Some(QuantizedCopy { orientation, version, matrix });
             }
             slot.is_installed.store(false, Ordering::Release);
         }
     }
 
-    /// Whether some parameters are in int8 alone.
+    /// Whether some parameters exist only in int8.
     pub(super) fn has_installed(&self) -> bool {
         self.quantized.slots.iter().any(|slot| slot.is_installed.load(Ordering::Acquire))
     }
 }
 
 impl Params {
-    /// Whether weights were installed as int8, and not replaced by [`Params::set`] since.
+    /// Whether weights were installed as int8 and not replaced by [`Params::set`] since.
     pub fn are_int8(&self) -> bool {
         self.store.flat.get().is_some_and(|flat| flat.quantized.are_int8.load(Ordering::Acquire))
     }
 
-    pub(super) fn are_int8_no_more(&self) {
+    pub(super) fn clear_int8_flag(&self) {
         self.store.flat().quantized.are_int8.store(false, Ordering::Release);
     }
 }
 
 impl Param {
-    /// Which of its vectors have a scale of their own, if it is the weight of products.
+    /// Its output channels, which have one scale each, if it is a weight of products.
     pub fn channels(&self) -> Option<Channels> {
         self.store.flat().entries[self.index].channels()
     }
@@ -129,38 +130,38 @@ impl Param {
         Some(self.quantized(self.channels()?.orientation()))
     }
 
-    /// Replaces a weight of products by int8, each element times its channel's scale. The f32 values take memory only once
-    /// an operation asks for them.
+    /// Replaces a weight of products by int8 values, each times its channel's scale. The f32 values take
+    /// memory only once an operation needs them.
     ///
     /// # Panics
-    /// If it is no such weight, or of another shape.
+    /// If it is not such a weight, or the shape differs.
     pub fn set_int8(&self, matrix: Int8Matrix) {
         let flat = self.store.flat();
         let channels = flat.entries[self.index].channels().expect("the weight of products");
         let orientation = channels.orientation();
         assert_eq!([matrix.k(), matrix.n()], channels.sides([self.rows, self.width]), "{}", self.name);
         let slot = &flat.quantized.slots[self.index];
-        *in_order(slot.copy.lock()) = None;
-        *in_order(slot.installed.lock()) =
+        *ignore_poison(slot.copy.lock()) = None;
+        *ignore_poison(slot.installed.lock()) =
             Some(Installed { orientation, matrix: Arc::new(matrix), values: None });
         slot.is_installed.store(true, Ordering::Release);
         flat.quantized.are_int8.store(true, Ordering::Release);
         flat.version.fetch_add(1, Ordering::Release);
     }
 
-    /// This matrix as int8, with a scale for every column of the product.
+    /// This matrix as int8, with a scale for every output column.
     pub(crate) fn quantized(&self, orientation: Orientation) -> Arc<Int8Matrix> {
         let flat = self.store.flat();
         let version = flat.version.load(Ordering::Acquire);
         let slot = &flat.quantized.slots[self.index];
         if slot.is_installed.load(Ordering::Acquire)
-            && let Some(installed) = &*in_order(slot.installed.lock())
+            && let Some(installed) = &*ignore_poison(slot.installed.lock())
             && installed.orientation == orientation
         {
             return installed.matrix.clone();
         }
         let is_it = |copy: &&QuantizedCopy| copy.orientation == orientation && copy.version == version;
-        let kept = in_order(slot.copy.lock()).as_ref().filter(is_it).map(|copy| copy.matrix.clone());
+        let kept = ignore_poison(slot.copy.lock()).as_ref().filter(is_it).map(|copy| copy.matrix.clone());
         if let Some(kept) = kept {
             return kept;
         }
@@ -171,7 +172,7 @@ impl Param {
             Orientation::Transposed => matrix.transposed(),
         }));
         let copy = QuantizedCopy { orientation, version, matrix: matrix.clone() };
-        *in_order(slot.copy.lock()) = Some(copy);
+        *ignore_poison(slot.copy.lock()) = Some(copy);
         matrix
     }
 }
@@ -193,7 +194,7 @@ impl Channels {
         }
     }
 
-    /// Length of the sums and number of outputs of a weight of this shape.
+    /// `[k, n]` of a weight of this shape: length of the sums and number of outputs.
     pub fn sides(self, [rows, width]: [usize; 2]) -> [usize; 2] {
         match self {
             Channels::Columns => [rows, width],
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_int8_weight_is_dequantized_when_its_values_are_asked_for() {
+    fn an_installed_int8_weight_is_dequantized_when_its_values_are_needed() {
         for channels in [Channels::Columns, Channels::Rows] {
             let from = weight(&Params::new(3), channels);
             let given = Params::new(3);
@@ -226,7 +227,7 @@ mod tests {
             let scale = exact.iter().fold(0.0_f32, |largest, x| largest.max(x.abs())) / 127.0;
             assert!(exact.iter().zip(&rounded).all(|(a, b)| (a - b).abs() <= 0.5001 * scale));
             assert!(exact != rounded && given.to_vec()[to.range()] == rounded);
-            // Numbers that replace them replace the integers too.
+            // New values replace the int8 matrix too.
             to.set(&exact);
             assert_eq!(to.to_vec(), exact);
             assert!(!Arc::ptr_eq(&to.to_int8().expect("a weight"), &integers));
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn all_numbers_replaced_replace_the_integers() {
+    fn replacing_all_values_replaces_the_int8_weights() {
         let params = Params::new(3);
         let weight = weight(&params, Channels::Rows);
         weight.set_int8((*weight.to_int8().expect("a weight")).clone());
@@ -271,7 +272,7 @@ mod tests {
             sender.send("read").expect("the test");
         });
         let limit = std::time::Duration::from_secs(60);
-        let order = [(); 2].map(|()| ended.recv_timeout(limit).expect("neither thread waits for ever"));
+        let order = [(); 2].map(|()| ended.recv_timeout(limit).expect("no deadlock"));
         assert_eq!(order, ["read", "written"]);
     }
 }

@@ -1,16 +1,16 @@
-//! Parameters that several processes have alike.
+//! Parameters that are the same on all ranks.
 
 use super::Params;
-use crate::collective::{Division, Failure, Group, spread};
+use crate::collective::{Failure, Group, Sharding, broadcast_buckets};
 
 impl Params {
-    /// Replaces the flat vectors of all ranks by that of rank 0.
+    /// Broadcasts the flat vector of rank 0 to all ranks.
     pub fn set_from_first(&self, group: &Group) -> Result<(), Failure> {
-        let division = Division::new(self.flat_len(), group.size(), group.rank());
+        let sharding = Sharding::new(self.flat_len(), group.size(), group.rank());
         let mine = group.is_first().then(|| self.to_vec());
         let mut values = self.values_mut();
-        spread(group, &division, mine.as_deref(), |bucket, numbers| {
-            values.copy_part_from(division.bucket(bucket).start, numbers);
+        broadcast_buckets(group, &sharding, mine.as_deref(), |bucket, numbers| {
+            values.copy_part_from(sharding.bucket(bucket).start, numbers);
         })
     }
 }

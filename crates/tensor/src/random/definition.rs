@@ -1,6 +1,8 @@
-//! The definition of every draw, in integers alone, so that any device can repeat it bit for bit.
+//! The definition of every random draw, in integer arithmetic only, so that any device can reproduce it bit
+//! for bit.
 //!
-//! All arithmetic is unsigned and wraps. A stream's key comes from 64-bit numbers, once for an operation:
+//! All arithmetic is unsigned and wraps. The key of a stream is derived from 64-bit integers, once for an
+//! operation:
 //!
 //! ```text
 //! mix(x):  z = x + 9E3779B97F4A7C15
@@ -10,16 +12,17 @@
 //! [high:low] = mix(mix(mix(seed) ^ step) ^ operation)
 //! ```
 //!
-//! A draw comes from 32-bit numbers: two rounds of multiply and xor-shift, each with its own half of the key.
+//! A draw is computed from 32-bit integers: two rounds of multiply and xor-shift, each with its own half of
+//! the key.
 //!
 //! ```text
 //! x = index · 9E3779B1 ^ low      x ^= x >> 16      x *= 7FEB352D      x ^= x >> 15
 //! x += high      x *= 846CA68B    x ^= x >> 16      x *= 9E3779B1      x ^= x >> 15
 //! ```
 //!
-//! Dropout gives element `i` the 16 bits `x >> 16·(i mod 2) & FFFF` of draw `⌊i / 2⌋` (cut to 32 bits) and drops it if
-//! they are below `threshold = round(65536 · rate)`. What is kept is multiplied by `1 / (1 − threshold / 65536)`, which is
-//! computed in double precision and rounded to single.
+//! Dropout gives element `i` the 16 bits `x >> 16·(i mod 2) & FFFF` of draw `⌊i / 2⌋` (truncated to 32 bits)
+//! and drops it if they are below `threshold = round(65536 · rate)`. Kept elements are multiplied by `1 / (1
+//! − threshold / 65536)`, which is computed in f64 and rounded to f32.
 
 /// Spreads indices; also the last multiplication.
 pub(crate) const SPREAD: u32 = 0x9E37_79B1;
@@ -48,7 +51,7 @@ pub(super) fn bits([low, high]: [u32; 2], index: u32) -> u32 {
     x ^ (x >> 15)
 }
 
-/// Below which of 65536 numbers an element is dropped, and what it is multiplied by if it is kept.
+/// The threshold of 65536 below which an element is dropped, and the scale of kept elements.
 pub(super) fn threshold_and_scale(rate: f32) -> (u32, f32) {
     let threshold = (f64::from(rate) * 65536.0).round() as u32;
     let kept = 1.0 - f64::from(threshold) / 65536.0;
@@ -67,7 +70,8 @@ mod tests {
     use super::*;
     use crate::random::{Dropout, Stream};
 
-    /// From a second implementation of the text above: seed, step, operation; low, high; draws 0, 1, 2 and the last.
+    /// From a second implementation of the definition above: seed, step, operation; low, high; draws 0, 1, 2
+    /// and the last.
     const VECTORS: [([u64; 3], [u32; 2], [u32; 4]); 4] = [
         ([0, 0, 0], [0x38FC_BE91, 0x2382_75BC], [0x3171_14A7, 0x9C5D_61AC, 0x1262_C2F2, 0x6E91_5BB5]),
         ([1, 2, 3], [0xFDE3_62B3, 0xD073_4750], [0x68F2_768C, 0xA25E_2710, 0x56E3_7450, 0x0253_EC63]),

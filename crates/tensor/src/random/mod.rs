@@ -1,6 +1,6 @@
-//! Counter-based random numbers: a value is a function of (seed, step, operation, index), not of what was drawn
-//! before. Nothing is stored for backward, any thread can draw any part, and a resumed run draws the same. `definition` is
-//! the function itself.
+//! Counter-based random numbers: a value is a function of (seed, step, operation, index), not of earlier
+//! draws. Nothing is saved for backward, any thread can draw any part, and a resumed run draws the same.
+//! `definition` is the function itself.
 
 pub(crate) mod definition;
 
@@ -17,7 +17,7 @@ impl Stream {
         Stream { key: definition::key(seed, step, operation) }
     }
 
-    /// For kernels that draw themselves.
+    /// The key, for kernels that draw themselves.
     #[inline(always)]
     pub(crate) fn key(self) -> [u32; 2] {
         self.key
@@ -29,7 +29,7 @@ impl Stream {
         definition::bits(self.key, index)
     }
 
-    /// A number in `[0, 1)`.
+    /// A uniform draw from `[0, 1)`.
     #[inline(always)]
     pub fn uniform(self, index: u32) -> f32 {
         (self.bits(index) >> 8) as f32 * (1.0 / 16_777_216.0)
@@ -68,31 +68,31 @@ impl Dropout {
         Dropout { stream, threshold, scale }
     }
 
-    /// True when nothing is dropped.
+    /// Whether nothing is dropped.
     #[inline(always)]
     pub fn is_none(self) -> bool {
         self.threshold == 0
     }
 
-    /// The key of the draws and the number below which one of them drops its element, for kernels that draw many at once.
+    /// The key of the draws, for kernels that draw many at once.
     #[inline(always)]
     pub(crate) fn key(self) -> [u32; 2] {
         self.stream.key
     }
 
-    /// See [`Self::key`].
+    /// An element is dropped when its 16 random bits are below this.
     #[inline(always)]
     pub(crate) fn threshold(self) -> u32 {
         self.threshold
     }
 
-    /// What a kept element is multiplied by: `1 / (1 − rate)`.
+    /// The scale of kept elements: `1 / (1 − rate)`.
     #[inline(always)]
     pub fn scale(self) -> f32 {
         self.scale
     }
 
-    /// What to multiply element `index` by: 0 or `1 / (1 − rate)`.
+    /// The factor of element `index`: 0 or `1 / (1 − rate)`.
     ///
     /// Two neighbours share one draw of 32 bits, 16 for each.
     #[inline(always)]
@@ -102,8 +102,8 @@ impl Dropout {
         if draw < self.threshold { 0.0 } else { self.scale }
     }
 
-    /// Writes the factors of elements `start …`. From an even start on every draw is made once and gives two of
-    /// them, half the work of [`Self::factor`]; a loop of unknown length is what the compiler vectorises best.
+    /// Writes the factors of elements `start …`. From an even start on every draw is made once and gives two
+    /// of them, half the work of [`Self::factor`]; the compiler vectorises a loop of unknown length best.
     #[inline(always)]
     pub(crate) fn fill(self, factors: &mut [f32], start: usize) {
         if start % 2 == 1 {
@@ -125,7 +125,7 @@ impl Dropout {
         }
     }
 
-    /// Multiplies a row whose first element has number `start` by its factors.
+    /// Multiplies a row, whose first element has index `start`, by its factors.
     #[inline(always)]
     pub(crate) fn apply(self, row: &mut [f32], start: usize) {
         if self.is_none() {
@@ -142,7 +142,7 @@ impl Dropout {
     }
 }
 
-/// Factors to draw at a time: they stay in the first cache.
+/// Factors to draw at a time: they stay in the L1 cache.
 pub(crate) const DRAWS: usize = 256;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::{
-    AttendInputs, AttendOptions, AttentionScore, BoolMask, Estimator, Mask, Selection, Weights,
+    AttendInputs, AttendOptions, AttentionScore, BoolMask, Estimator, Mask, ReturnWeights, Selection,
     attend_tokens, concat_columns,
 };
 use heedful_tensor::random::Stream;
@@ -13,8 +13,8 @@ const SOFT_SHARE: f32 = 0.5;
 #[derive(Clone)]
 struct Setting {
     score: AttentionScore,
-    /// `None` is soft; else the seed of the draws, chosen so that none of them is so near a border that rounding to
-    /// bf16 moves it.
+    /// `None` is soft attention; `Some` is the sampling seed, chosen so that rounding to bf16 changes no
+    /// sampled position.
     draws: Option<u64>,
     is_masked: bool,
     targets: Vec<usize>,
@@ -60,7 +60,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Whether the mask hides a key from the query with this number in its sequence; never the last one.
+/// Whether the mask hides a key from the query at this index of its sequence; the last key is never hidden.
 pub(super) fn is_hidden(query: usize, key: usize, keys: usize) -> bool {
     key + 1 < keys && (query + key).is_multiple_of(3)
 }
@@ -71,7 +71,7 @@ pub(super) fn mask(targets: &Ragged, sources: &Ragged) -> Mask {
         (0..queries).flat_map(move |query| (0..keys).map(move |key| !is_hidden(query, key, keys)))
     });
     let allowed = BoolMask::new(targets, sources, allowed.collect());
-    Mask::full().allowed(allowed.expect("the last key is seen"))
+    Mask::full().allowed(allowed.expect("the last key is visible"))
 }
 
 fn case(setting: Setting) -> Case {
@@ -106,7 +106,7 @@ fn case(setting: Setting) -> Case {
                         estimator: Estimator::ScoreFunction,
                     }),
                     compute: run.compute,
-                    weights: Weights::Discard,
+                    weights: ReturnWeights::None,
                 },
             );
             concat_columns(&[&found.contexts, &found.choices])
@@ -154,7 +154,7 @@ impl Setting {
         M { rows: token, width: self.value_width + 2, values: all }
     }
 
-    /// How much of each value is in the context, and what came of the choice.
+    /// The share of each value in the context; the log-probability and entropy of the selection.
     fn shares(&self, alpha: &M, token: usize) -> (Vec<f64>, [f64; 2]) {
         let Some(seed) = self.draws else { return (alpha.values.clone(), [0.0; 2]) };
         let stream = Stream::new(seed, 0, 0);
@@ -168,7 +168,7 @@ impl Setting {
             sum += alpha.at(0, j);
             uniform < sum
         });
-        let taken = taken.expect("weights add up to 1");
+        let taken = taken.expect("weights sum to 1");
         let shares = (0..alpha.width).map(|j| if j == taken { 1.0 } else { 0.0 }).collect();
         (shares, [alpha.at(0, taken).ln(), entropy])
     }

@@ -1,5 +1,5 @@
 use heedful_tensor::ops::{
-    AttentionOptions, BoolMask, Mask, Part, Weights, attention, single_query_attention,
+    AttentionOptions, BoolMask, ColumnView, Mask, ReturnWeights, attention, single_query_attention,
 };
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Ragged, Tensor};
@@ -9,12 +9,12 @@ use crate::support::reference::M;
 use crate::support::{Case, Values};
 
 #[derive(Clone, Copy, Debug)]
-enum Sees {
+enum MaskPattern {
     All,
     Causal,
     Window(usize),
     CausalWindow(usize),
-    Some,
+    Arbitrary,
 }
 
 #[derive(Clone)]
@@ -22,29 +22,29 @@ struct Setting {
     queries: Vec<usize>,
     keys: Vec<usize>,
     heads: usize,
-    sees: Sees,
+    pattern: MaskPattern,
     dropout: Dropout,
 }
 
 impl Setting {
     fn allows(&self, query: usize, key: usize, shift: usize) -> bool {
         let position = query + shift;
-        match self.sees {
-            Sees::All => true,
-            Sees::Causal => key <= position,
-            Sees::Window(r) => key.abs_diff(position) <= r,
-            Sees::CausalWindow(r) => key <= position && position - key <= r,
-            Sees::Some => (query * 5 + key * 3) % 4 != 1 || key == 0,
+        match self.pattern {
+            MaskPattern::All => true,
+            MaskPattern::Causal => key <= position,
+            MaskPattern::Window(r) => key.abs_diff(position) <= r,
+            MaskPattern::CausalWindow(r) => key <= position && position - key <= r,
+            MaskPattern::Arbitrary => (query * 5 + key * 3) % 4 != 1 || key == 0,
         }
     }
 
     fn mask(&self) -> Mask {
-        match self.sees {
-            Sees::All => Mask::full(),
-            Sees::Causal => Mask::full().causal(),
-            Sees::Window(r) => Mask::full().within(r),
-            Sees::CausalWindow(r) => Mask::full().causal().within(r),
-            Sees::Some => {
+        match self.pattern {
+            MaskPattern::All => Mask::full(),
+            MaskPattern::Causal => Mask::full().causal(),
+            MaskPattern::Window(r) => Mask::full().within(r),
+            MaskPattern::CausalWindow(r) => Mask::full().causal().within(r),
+            MaskPattern::Arbitrary => {
                 let mut allowed = Vec::new();
                 for (&n_queries, &n_keys) in self.queries.iter().zip(&self.keys) {
                     for query in 0..n_queries {
@@ -67,17 +67,17 @@ impl Setting {
             scale: self.scale(d_k),
             mask: self.mask(),
             dropout: self.dropout,
-            weights: Weights::Discard,
+            weights: ReturnWeights::None,
             rounding: heedful_tensor::Rounding::Fused,
         }
     }
 
-    fn forward(&self, [queries, keys, values]: [Part; 3]) -> Tensor {
+    fn forward(&self, [queries, keys, values]: [ColumnView; 3]) -> Tensor {
         let options = self.options(queries.columns.len());
         attention(queries, keys, values, &ragged(&self.queries), &ragged(&self.keys), &options).context
     }
 
-    fn forward_single(&self, [queries, keys, values]: [Part; 3]) -> Tensor {
+    fn forward_single(&self, [queries, keys, values]: [ColumnView; 3]) -> Tensor {
         let options = self.options(queries.columns.len());
         single_query_attention(queries, keys, values, &ragged(&self.keys), &options).context
     }
@@ -92,7 +92,7 @@ impl Setting {
             for head in 0..self.heads {
                 for query in 0..n_queries {
                     let row = first_query + query;
-                    let power = |key: usize| {
+                    let exp = |key: usize| {
                         if !self.allows(query, key, n_keys.saturating_sub(n_queries)) {
                             return 0.0;
                         }
@@ -101,12 +101,12 @@ impl Setting {
                         };
                         (scale * (0..d_k).map(dot).sum::<f64>()).exp()
                     };
-                    let powers: Vec<f64> = (0..n_keys).map(power).collect();
-                    let total: f64 = powers.iter().sum();
-                    for (key, power) in powers.iter().enumerate() {
-                        // The draw that the operation documents for this weight.
+                    let exps: Vec<f64> = (0..n_keys).map(exp).collect();
+                    let total: f64 = exps.iter().sum();
+                    for (key, exp) in exps.iter().enumerate() {
+                        // The index of this weight's random number, as documented by the operation.
                         let draw = (head * queries.rows + row) * longest + key;
-                        let weight = power / total * f64::from(self.dropout.factor(draw));
+                        let weight = exp / total * f64::from(self.dropout.factor(draw));
                         for c in head * d_v..(head + 1) * d_v {
                             out.values[row * values.width + c] += weight * values.at(first_key + key, c);
                         }
@@ -125,30 +125,36 @@ fn ragged(lengths: &[usize]) -> Ragged {
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    let all = [Sees::All, Sees::Causal, Sees::Window(2), Sees::CausalWindow(5), Sees::Some];
+    let all = [
+        MaskPattern::All,
+        MaskPattern::Causal,
+        MaskPattern::Window(2),
+        MaskPattern::CausalWindow(5),
+        MaskPattern::Arbitrary,
+    ];
     let mut cases = Vec::new();
     for (lengths, heads, d_k, d_v) in
         [(vec![1], 1, 7, 7), (vec![1, 50, 3], 3, 33, 33), (vec![2, 1], 4, 100, 64), (vec![5, 40], 2, 14, 66)]
     {
-        for sees in all {
+        for pattern in all {
             for dropout in dropouts() {
                 let setting =
-                    Setting { queries: lengths.clone(), keys: lengths.clone(), heads, sees, dropout };
+                    Setting { queries: lengths.clone(), keys: lengths.clone(), heads, pattern, dropout };
                 let name = format!(
-                    "attention {lengths:?} {heads} heads d_k {d_k} d_v {d_v} {sees:?} dropout {}",
+                    "attention {lengths:?} {heads} heads d_k {d_k} d_v {d_v} {pattern:?} dropout {}",
                     !dropout.is_none()
                 );
                 cases.push(self_attention(name, setting, d_k, d_v));
             }
         }
     }
-    // Around the blocks of queries and the pieces of long sequences into which the CPU cuts its work.
+    // Lengths around the CPU's query blocks and its pieces of long sequences.
     for lengths in [vec![31, 32, 33, 65], vec![257]] {
-        for (number, sees) in all.into_iter().enumerate() {
+        for (number, pattern) in all.into_iter().enumerate() {
             let dropout = dropouts()[number % 2];
             let setting =
-                Setting { queries: lengths.clone(), keys: lengths.clone(), heads: 2, sees, dropout };
-            let name = format!("attention {lengths:?} {sees:?} dropout {}", !dropout.is_none());
+                Setting { queries: lengths.clone(), keys: lengths.clone(), heads: 2, pattern, dropout };
+            let name = format!("attention {lengths:?} {pattern:?} dropout {}", !dropout.is_none());
             cases.push(self_attention(name, setting, 6, 4));
         }
     }
@@ -158,48 +164,60 @@ pub(crate) fn cases() -> Vec<Case> {
         (vec![7, 2], vec![7, 3]),
         (vec![260, 1], vec![34, 5]),
     ] {
-        for (sees, dropout) in
-            [(Sees::All, dropouts()[0]), (Sees::All, dropouts()[1]), (Sees::Some, dropouts()[1])]
-        {
-            let setting = Setting { queries: queries.clone(), keys: keys.clone(), heads: 3, sees, dropout };
+        for (pattern, dropout) in [
+            (MaskPattern::All, dropouts()[0]),
+            (MaskPattern::All, dropouts()[1]),
+            (MaskPattern::Arbitrary, dropouts()[1]),
+        ] {
+            let setting =
+                Setting { queries: queries.clone(), keys: keys.clone(), heads: 3, pattern, dropout };
             let name =
-                format!("cross attention {queries:?} to {keys:?} {sees:?} dropout {}", !dropout.is_none());
+                format!("cross attention {queries:?} to {keys:?} {pattern:?} dropout {}", !dropout.is_none());
             cases.push(cross_attention(name, setting, 33, 21));
         }
     }
     // New queries at the end of longer keys: decoding with a cache.
     let (queries, keys) = (vec![1, 3], vec![9, 40]);
-    let setting = Setting { queries, keys, heads: 1, sees: Sees::Causal, dropout: dropouts()[0] };
+    let setting = Setting { queries, keys, heads: 1, pattern: MaskPattern::Causal, dropout: dropouts()[0] };
     cases.push(cross_attention("causal attention to cached keys".to_owned(), setting, 16, 16));
-    // Widths and lengths that a GPU has fast kernels for: within a warp, several warps, several blocks.
-    for (sees, dropout) in
-        [(Sees::All, dropouts()[1]), (Sees::Causal, dropouts()[1]), (Sees::CausalWindow(5), dropouts()[0])]
-    {
+    // Widths and lengths with fast GPU kernels: within a warp, several warps, several blocks.
+    for (pattern, dropout) in [
+        (MaskPattern::All, dropouts()[1]),
+        (MaskPattern::Causal, dropouts()[1]),
+        (MaskPattern::CausalWindow(5), dropouts()[0]),
+    ] {
         for head in [32, 64] {
             let lengths = vec![1, 17, 33, 70, 131, 5];
-            let setting = Setting { queries: lengths.clone(), keys: lengths, heads: 2, sees, dropout };
-            let name = format!("attention of heads of {head} {sees:?} dropout {}", !dropout.is_none());
+            let setting = Setting { queries: lengths.clone(), keys: lengths, heads: 2, pattern, dropout };
+            let name = format!("attention of heads of {head} {pattern:?} dropout {}", !dropout.is_none());
             cases.push(self_attention(name, setting, 2 * head, 2 * head));
         }
     }
-    // Heads that are wider than the tiles of a GPU's kernels.
-    for (sees, dropout) in [(Sees::All, dropouts()[1]), (Sees::CausalWindow(5), dropouts()[0])] {
-        let setting = Setting { queries: vec![1, 40], keys: vec![9, 45], heads: 1, sees, dropout };
+    // Heads that are wider than the tiles of the GPU kernels.
+    for (pattern, dropout) in
+        [(MaskPattern::All, dropouts()[1]), (MaskPattern::CausalWindow(5), dropouts()[0])]
+    {
+        let setting = Setting { queries: vec![1, 40], keys: vec![9, 45], heads: 1, pattern, dropout };
         cases.push(cross_attention(
-            format!("attention of a head of 300 and 530 {sees:?}"),
+            format!("attention of a head of 300 and 530 {pattern:?}"),
             setting,
             300,
             530,
         ));
-        let setting = Setting { queries: vec![1, 40], keys: vec![1, 40], heads: 2, sees, dropout };
-        cases.push(self_attention(format!("attention of heads of 260 and 70 {sees:?}"), setting, 520, 140));
+        let setting = Setting { queries: vec![1, 40], keys: vec![1, 40], heads: 2, pattern, dropout };
+        cases.push(self_attention(
+            format!("attention of heads of 260 and 70 {pattern:?}"),
+            setting,
+            520,
+            140,
+        ));
     }
     cases.extend(single_queries());
     cases
 }
 
-/// One query for each sequence. A GPU has kernels for it: for rows that begin at multiples of 16 bytes and for any, and with
-/// more keys than it keeps the weights of.
+/// One query per sequence, which has its own GPU kernels: rows aligned to 16 bytes and unaligned rows, and
+/// more keys than the kernel keeps weights for.
 fn single_queries() -> Vec<Case> {
     let mut cases = Vec::new();
     for (number, (keys, heads, [d_k, between, d_v])) in [
@@ -213,12 +231,14 @@ fn single_queries() -> Vec<Case> {
     .into_iter()
     .enumerate()
     {
-        for (turn, sees) in [Sees::All, Sees::Some, Sees::Window(2)].into_iter().enumerate() {
-            let dropout = dropouts()[(number + turn) % 2];
+        for (index, pattern) in
+            [MaskPattern::All, MaskPattern::Arbitrary, MaskPattern::Window(2)].into_iter().enumerate()
+        {
+            let dropout = dropouts()[(number + index) % 2];
             let queries = vec![1; keys.len()];
-            let setting = Setting { queries, keys: keys.clone(), heads, sees, dropout };
+            let setting = Setting { queries, keys: keys.clone(), heads, pattern, dropout };
             let name = format!(
-                "single queries to {keys:?} {heads} heads d_k {d_k} d_v {d_v} {sees:?} dropout {}",
+                "single queries to {keys:?} {heads} heads d_k {d_k} d_v {d_v} {pattern:?} dropout {}",
                 !dropout.is_none()
             );
             cases.push(single_query(name, setting, [d_k, between, d_v]));
@@ -235,7 +255,7 @@ fn self_attention(name: String, setting: Setting, d_k: usize, d_v: usize) -> Cas
     Case::new(
         name,
         move |run| {
-            let part = |columns| Part { tensor: run.x[0].clone(), columns };
+            let part = |columns| ColumnView { tensor: run.x[0].clone(), columns };
             setting.forward(parts.clone().map(part))
         },
         move |m| {
@@ -246,7 +266,7 @@ fn self_attention(name: String, setting: Setting, d_k: usize, d_v: usize) -> Cas
     .input(rows, 2 * d_k + d_v, Values::Within(1.0))
 }
 
-/// Queries are one tensor; keys and values another, with columns that nobody reads between them.
+/// Queries are one tensor; keys and values are in another, with unused columns between them.
 fn cross_attention(name: String, setting: Setting, d_k: usize, d_v: usize) -> Case {
     let (rows, key_rows, again) = (setting.queries.iter().sum(), setting.keys.iter().sum(), setting.clone());
     let (k, v) = (0..d_k, d_k + 3..d_k + 3 + d_v);
@@ -254,8 +274,9 @@ fn cross_attention(name: String, setting: Setting, d_k: usize, d_v: usize) -> Ca
     Case::new(
         name,
         move |run| {
-            let [keys, values] = parts.clone().map(|columns| Part { tensor: run.x[1].clone(), columns });
-            setting.forward([Part { tensor: run.x[0].clone(), columns: 0..d_k }, keys, values])
+            let [keys, values] =
+                parts.clone().map(|columns| ColumnView { tensor: run.x[1].clone(), columns });
+            setting.forward([ColumnView { tensor: run.x[0].clone(), columns: 0..d_k }, keys, values])
         },
         move |m| again.reference(&m[0], &m[1].columns(k.clone()), &m[1].columns(v.clone())),
     )
@@ -263,7 +284,7 @@ fn cross_attention(name: String, setting: Setting, d_k: usize, d_v: usize) -> Ca
     .input(key_rows, d_k + 3 + d_v, Values::Within(1.0))
 }
 
-/// As [`cross_attention`] for one query in each sequence, with this many columns between keys and values.
+/// Like [`cross_attention`] for one query in each sequence, with `between` columns between keys and values.
 fn single_query(name: String, setting: Setting, [d_k, between, d_v]: [usize; 3]) -> Case {
     let (rows, key_rows, again) = (setting.queries.len(), setting.keys.iter().sum(), setting.clone());
     let (k, v) = (0..d_k, d_k + between..d_k + between + d_v);
@@ -271,8 +292,9 @@ fn single_query(name: String, setting: Setting, [d_k, between, d_v]: [usize; 3])
     Case::new(
         name,
         move |run| {
-            let [keys, values] = parts.clone().map(|columns| Part { tensor: run.x[1].clone(), columns });
-            setting.forward_single([Part::whole(run.x[0].clone()), keys, values])
+            let [keys, values] =
+                parts.clone().map(|columns| ColumnView { tensor: run.x[1].clone(), columns });
+            setting.forward_single([ColumnView::whole(run.x[0].clone()), keys, values])
         },
         move |m| again.reference(&m[0], &m[1].columns(k.clone()), &m[1].columns(v.clone())),
     )

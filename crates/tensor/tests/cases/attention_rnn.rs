@@ -1,7 +1,7 @@
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::{
     AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, AttentionScore, Cell, Estimator, Mask,
-    RecurrentState, Selection, Weights, attention_rnn, concat_columns,
+    RecurrentState, ReturnWeights, Selection, attention_rnn, concat_columns,
 };
 use heedful_tensor::random::Stream;
 
@@ -14,8 +14,8 @@ use crate::support::{Case, Values};
 struct Setting {
     cell: Cell,
     score: AttentionScore,
-    /// `None` is soft; else the seed of the draws, chosen so that none of them is so near a border that rounding to
-    /// bf16 moves it.
+    /// `None` is soft attention; `Some` is the sampling seed, chosen so that rounding to bf16 changes no
+    /// sampled position.
     draws: Option<u64>,
     is_masked: bool,
     targets: Vec<usize>,
@@ -60,7 +60,7 @@ pub(crate) fn cases() -> Vec<Case> {
             }
         }
     }
-    // Widths that a GPU's tensor cores take.
+    // Widths that GPU tensor cores support.
     for (cell, score, key_width) in [
         (Cell::Gru, AttentionScore::Additive, 40),
         (Cell::Simple, AttentionScore::ScaledDot, 40),
@@ -139,7 +139,7 @@ fn case(setting: Setting) -> Case {
                         estimator: Estimator::ScoreFunction,
                     }),
                     compute: run.compute,
-                    weights: Weights::Discard,
+                    weights: ReturnWeights::None,
                 },
             );
             concat_columns(&[&found.states, &found.contexts, &found.choices])
@@ -248,7 +248,7 @@ impl Setting {
             sum += alpha.at(0, j);
             uniform < sum
         });
-        let taken = taken.expect("weights add up to 1");
+        let taken = taken.expect("weights sum to 1");
         let context = M::build(1, self.value_width, |_, u| values.at(start + taken, u));
         (context, [alpha.at(0, taken).ln(), entropy])
     }

@@ -1,5 +1,5 @@
 use heedful_tensor::Ragged;
-use heedful_tensor::ops::{ConvolutionOptions, Reach, convolution, glu};
+use heedful_tensor::ops::{ConvolutionOptions, Padding, convolution, glu};
 
 use super::SHAPES;
 use crate::support::reference::M;
@@ -10,16 +10,18 @@ pub(crate) fn cases() -> Vec<Case> {
     for (lengths, inputs, outputs) in
         [(vec![1], 7, 33), (vec![1, 50, 3], 33, 7), (vec![2, 1, 1], 100, 33), (vec![5, 240], 7, 100)]
     {
-        for (taps, reach) in [(1, Reach::Same), (3, Reach::Same), (5, Reach::Same), (1, Reach::Causal)] {
-            cases.push(with_bias(&lengths, [inputs, outputs], taps, 1, reach));
+        for (taps, padding) in
+            [(1, Padding::Same), (3, Padding::Same), (5, Padding::Same), (1, Padding::Causal)]
+        {
+            cases.push(with_bias(&lengths, [inputs, outputs], taps, 1, padding));
         }
         for taps in [2, 3, 4] {
             cases.push(without_bias(&lengths, [inputs, outputs], taps, 1));
         }
     }
     for (lengths, inputs, outputs) in [(vec![1], 7, 33), (vec![1, 50, 3], 33, 7), (vec![5, 240], 7, 20)] {
-        cases.push(with_bias(&lengths, [inputs, outputs], 3, 4, Reach::Same));
-        cases.push(with_bias(&lengths, [inputs, outputs], 5, 9, Reach::Same));
+        cases.push(with_bias(&lengths, [inputs, outputs], 3, 4, Padding::Same));
+        cases.push(with_bias(&lengths, [inputs, outputs], 5, 9, Padding::Same));
         cases.push(without_bias(&lengths, [inputs, outputs], 2, 2));
         cases.push(without_bias(&lengths, [inputs, outputs], 3, 27));
     }
@@ -37,23 +39,23 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// The input is wide, as a residual stream is.
+/// The input is f32, like a residual stream.
 fn with_bias(
     lengths: &[usize],
     [inputs, outputs]: [usize; 2],
     taps: usize,
     dilation: usize,
-    reach: Reach,
+    padding: Padding,
 ) -> Case {
     let sequences = Ragged::from_lengths(lengths.iter().copied());
     let (rows, same) = (sequences.tokens(), sequences.clone());
     Case::new(
-        format!("convolution {reach:?} of {taps} taps with dilation {dilation} over {lengths:?} from {inputs} to {outputs}"),
+        format!("convolution {padding:?} of {taps} taps with dilation {dilation} over {lengths:?} from {inputs} to {outputs}"),
         move |run| {
-            let options = ConvolutionOptions { taps, dilation, reach, compute: run.compute };
+            let options = ConvolutionOptions { taps, dilation, padding, compute: run.compute };
             convolution(&run.x[0], &sequences, &run.p[0], Some(&run.p[1]), options)
         },
-        move |m| reference(&m[0], &same, &m[1], [taps, dilation], reach).plus_row(&m[2]),
+        move |m| reference(&m[0], &same, &m[1], [taps, dilation], padding).plus_row(&m[2]),
     )
     .wide_input(rows, inputs, Values::Within(1.0))
     .param(taps * inputs, outputs, Values::Within(1.0))
@@ -66,17 +68,17 @@ fn without_bias(lengths: &[usize], [inputs, outputs]: [usize; 2], taps: usize, d
     Case::new(
         format!("causal convolution of {taps} taps with dilation {dilation} over {lengths:?} from {inputs} to {outputs}, no bias"),
         move |run| {
-            let options = ConvolutionOptions { taps, dilation, reach: Reach::Causal, compute: run.compute };
+            let options = ConvolutionOptions { taps, dilation, padding: Padding::Causal, compute: run.compute };
             convolution(&run.x[0], &sequences, &run.p[0], None, options)
         },
-        move |m| reference(&m[0], &same, &m[1], [taps, dilation], Reach::Causal),
+        move |m| reference(&m[0], &same, &m[1], [taps, dilation], Padding::Causal),
     )
     .input(rows, inputs, Values::Within(1.0))
     .param(taps * inputs, outputs, Values::Within(1.0))
 }
 
-fn reference(x: &M, sequences: &Ragged, weight: &M, [taps, dilation]: [usize; 2], reach: Reach) -> M {
-    let before = if reach == Reach::Same { taps / 2 } else { taps - 1 };
+fn reference(x: &M, sequences: &Ragged, weight: &M, [taps, dilation]: [usize; 2], padding: Padding) -> M {
+    let before = if padding == Padding::Same { taps / 2 } else { taps - 1 };
     let mut out = M::build(x.rows, weight.width, |_, _| 0.0);
     for range in sequences.ranges() {
         for row in range.clone() {

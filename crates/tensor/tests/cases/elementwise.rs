@@ -74,23 +74,23 @@ fn reductions(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&
 
 fn shapes(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&str) -> String) {
     let within = Values::Within(1.0);
-    let beside = |m: &[M]| {
+    let columns_joined = |m: &[M]| {
         M::build(m[0].rows, m[0].width + m[1].width, |r, c| {
             if c < m[0].width { m[0].at(r, c) } else { m[1].at(r, c - m[0].width) }
         })
     };
     cases.push(
-        Case::new(named("concat_columns"), |run| concat_columns(&[&run.x[0], &run.x[1]]), beside)
+        Case::new(named("concat_columns"), |run| concat_columns(&[&run.x[0], &run.x[1]]), columns_joined)
             .input(rows, width, within)
             .input(rows, 3, within),
     );
-    let below = |m: &[M]| {
+    let rows_joined = |m: &[M]| {
         M::build(m[0].rows + m[1].rows, m[0].width, |r, c| {
             if r < m[0].rows { m[0].at(r, c) } else { m[1].at(r - m[0].rows, c) }
         })
     };
     cases.push(
-        Case::new(named("concat_rows"), |run| concat_rows(&[&run.x[0], &run.x[1]]), below)
+        Case::new(named("concat_rows"), |run| concat_rows(&[&run.x[0], &run.x[1]]), rows_joined)
             .input(rows, width, within)
             .input(2, width, within),
     );

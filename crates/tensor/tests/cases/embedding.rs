@@ -1,4 +1,4 @@
-use heedful_tensor::ops::{EmbeddingOptions, NO_TOKEN, Positions, Waves, embedding};
+use heedful_tensor::ops::{EmbeddingOptions, NO_TOKEN, Positions, SinusoidLayout, embedding};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Ragged, Tensor};
 
@@ -12,10 +12,10 @@ const VOCABULARY: usize = 11;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     None,
-    Sinusoidal(Waves),
+    Sinusoidal(SinusoidLayout),
     Learned,
-    /// Nothing, and the first token of every sequence has no row.
-    Unbegun,
+    /// No positions, and the first token of every sequence is `NO_TOKEN` (a zero vector).
+    WithoutFirstToken,
 }
 
 #[derive(Clone)]
@@ -30,7 +30,7 @@ impl Setting {
     fn ids(&self) -> Vec<u32> {
         let mut ids: Vec<u32> =
             (0..self.lengths.iter().sum::<usize>() as u32).map(|t| t * t % VOCABULARY as u32).collect();
-        if self.kind == Kind::Unbegun {
+        if self.kind == Kind::WithoutFirstToken {
             Ragged::from_lengths(self.lengths.clone()).ranges().for_each(|range| ids[range.start] = NO_TOKEN);
         }
         ids
@@ -38,7 +38,7 @@ impl Setting {
 
     fn forward(&self, run: &Run) -> Tensor {
         let positions = match self.kind {
-            Kind::None | Kind::Unbegun => Positions::None,
+            Kind::None | Kind::WithoutFirstToken => Positions::None,
             Kind::Sinusoidal(waves) => Positions::Sinusoidal(waves),
             Kind::Learned => Positions::Learned(&run.p[1]),
         };
@@ -51,11 +51,11 @@ impl Setting {
         let positions: Vec<usize> =
             self.lengths.iter().flat_map(|&n| (0..n).map(|i| i + self.first_position)).collect();
         let width = m[0].width;
-        let wave = |waves: Waves, position: usize, column: usize| {
+        let wave = |waves: SinusoidLayout, position: usize, column: usize| {
             let (pair, is_sine, exponent) = match waves {
-                Waves::Pairs => (column / 2, column.is_multiple_of(2), 2.0 / width as f64),
-                Waves::Halves => (column % (width / 2), column < width / 2, 2.0 / width as f64),
-                Waves::ClosedHalves => {
+                SinusoidLayout::Interleaved => (column / 2, column.is_multiple_of(2), 2.0 / width as f64),
+                SinusoidLayout::Halves => (column % (width / 2), column < width / 2, 2.0 / width as f64),
+                SinusoidLayout::HalvesInclusive => {
                     (column % (width / 2), column < width / 2, 1.0 / (width as f64 / 2.0 - 1.0))
                 }
             };
@@ -64,13 +64,13 @@ impl Setting {
         };
         let ids = self.ids();
         M::build(ids.len(), width, |t, c| {
-            let place = match self.kind {
-                Kind::None | Kind::Unbegun => 0.0,
+            let position = match self.kind {
+                Kind::None | Kind::WithoutFirstToken => 0.0,
                 Kind::Sinusoidal(waves) => wave(waves, positions[t], c),
                 Kind::Learned => m[1].at(positions[t], c),
             };
             let token = if ids[t] == NO_TOKEN { 0.0 } else { m[0].at(ids[t] as usize, c) };
-            f64::from(SCALE) * token + place
+            f64::from(SCALE) * token + position
         })
         .dropped(self.dropout)
     }
@@ -81,8 +81,9 @@ pub(crate) fn cases() -> Vec<Case> {
     for (lengths, width, first_position) in
         [(vec![1], 7, 0), (vec![1, 50, 3], 33, 0), (vec![1, 50, 3], 100, 2), (vec![2, 1], 64, 9)]
     {
-        let waves = [Waves::Pairs, Waves::Halves, Waves::ClosedHalves].map(Kind::Sinusoidal);
-        for kind in waves.into_iter().chain([Kind::None, Kind::Learned, Kind::Unbegun]) {
+        let waves = [SinusoidLayout::Interleaved, SinusoidLayout::Halves, SinusoidLayout::HalvesInclusive]
+            .map(Kind::Sinusoidal);
+        for kind in waves.into_iter().chain([Kind::None, Kind::Learned, Kind::WithoutFirstToken]) {
             if matches!(kind, Kind::Sinusoidal(_)) && width % 2 == 1 {
                 continue;
             }

@@ -1,4 +1,5 @@
-//! The table: shapes that fit no tile, sequences of one token, sequences of very different length in one batch.
+//! The test cases: shapes that are not multiples of a tile, sequences of one token, sequences of very
+//! different length in one batch.
 
 pub(crate) mod attend_tokens;
 pub(crate) mod attention;

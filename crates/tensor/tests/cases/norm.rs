@@ -7,7 +7,7 @@ use crate::support::{Case, Values};
 pub(crate) fn cases() -> Vec<Case> {
     let epsilon = 1e-5;
     let mut cases = Vec::new();
-    // The last are wider than a warp of a GPU can hold.
+    // The last are wider than a GPU warp can hold.
     for [rows, width] in SHAPES.into_iter().chain([[3, 1030], [5, 2048]]) {
         let case = Case::new(
             format!("layer_norm {rows}×{width}"),
@@ -57,7 +57,7 @@ pub(crate) fn cases() -> Vec<Case> {
         let case = Case::new(
             format!("batch_norm {rows}×{width}"),
             move |run| batch_norm(&run.x[0], &run.p[0], &run.p[1], epsilon).y,
-            // A column is a row of the transposed; γ and β are of columns.
+            // A column is a row of the transposed matrix; γ and β apply to columns.
             move |m| {
                 let [ones, zeros] = [1.0, 0.0].map(|value| M::build(1, rows, |_, _| value));
                 let standard = m[0].transposed().layer_norm(&ones, &zeros, f64::from(epsilon)).transposed();

@@ -11,27 +11,27 @@ pub(crate) fn cases() -> Vec<Case> {
         let rows = sequences.tokens();
         let named = |name: &str| format!("{name} over {lengths:?} of width {width}");
 
-        let (ours, theirs) = (sequences.clone(), sequences.clone());
+        let (for_op, for_reference) = (sequences.clone(), sequences.clone());
         let case = Case::new(
             named("mean_pool"),
-            move |run| mean_pool(&run.x[0], &ours),
+            move |run| mean_pool(&run.x[0], &for_op),
             move |m| {
-                M::build(theirs.sequences(), m[0].width, |s, c| {
-                    let rows = theirs.range(s);
+                M::build(for_reference.sequences(), m[0].width, |s, c| {
+                    let rows = for_reference.range(s);
                     rows.clone().map(|row| m[0].at(row, c)).sum::<f64>() / rows.len() as f64
                 })
             },
         );
         cases.push(case.input(rows, width, Values::Within(1.0)));
 
-        // Always f32: rounding makes equals of neighbours, and then another row has the gradient.
-        let (ours, theirs) = (sequences.clone(), sequences);
+        // Always f32: rounding to bf16 creates ties, and then a different row gets the gradient.
+        let (for_op, for_reference) = (sequences.clone(), sequences);
         let case = Case::new(
             named("max_pool"),
-            move |run| max_pool(&run.x[0], &ours),
+            move |run| max_pool(&run.x[0], &for_op),
             move |m| {
-                M::build(theirs.sequences(), m[0].width, |s, c| {
-                    theirs.range(s).map(|row| m[0].at(row, c)).fold(f64::NEG_INFINITY, f64::max)
+                M::build(for_reference.sequences(), m[0].width, |s, c| {
+                    for_reference.range(s).map(|row| m[0].at(row, c)).fold(f64::NEG_INFINITY, f64::max)
                 })
             },
         );

@@ -4,9 +4,9 @@ use heedful_tensor::ops::{Cell, Direction, RecurrentOptions, RecurrentState, con
 use crate::support::reference::M;
 use crate::support::{Case, Values};
 
-/// What a sequence begins with.
+/// The initial state of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Begin {
+enum Initial {
     Zeros,
     Given,
 }
@@ -15,7 +15,7 @@ enum Begin {
 struct Setting {
     cell: Cell,
     direction: Direction,
-    begin: Begin,
+    initial_kind: Initial,
     lengths: Vec<usize>,
     d: usize,
 }
@@ -25,39 +25,39 @@ pub(crate) fn cases() -> Vec<Case> {
     for cell in [Cell::Simple, Cell::Gru, Cell::Lstm] {
         for direction in [Direction::Forward, Direction::Backward] {
             for (lengths, d) in [(vec![1], 7), (vec![1, 12, 3, 12], 33), (vec![2, 0, 5], 16)] {
-                for begin in [Begin::Zeros, Begin::Given] {
-                    cases.push(case(Setting { cell, direction, begin, lengths: lengths.clone(), d }));
+                for initial_kind in [Initial::Zeros, Initial::Given] {
+                    cases.push(case(Setting { cell, direction, initial_kind, lengths: lengths.clone(), d }));
                 }
             }
         }
-        // Rows that fill no tile, and a row that is cut into pieces.
+        // Row counts that are not a multiple of a tile, and a row that is split into pieces.
         let lengths = (1..=20).rev().map(|i| i % 3 + 1).collect();
         cases.push(case(Setting {
             cell,
             direction: Direction::Forward,
-            begin: Begin::Given,
+            initial_kind: Initial::Given,
             lengths,
             d: 140,
         }));
-        // Widths that a GPU's tensor cores take, and more rows than they take at a time.
+        // Widths that GPU tensor cores support, and more rows than they process at once.
         for (lengths, d) in [((1..=20).map(|i| i % 3).collect(), 40), (vec![2, 3, 1], 264), (vec![1, 2], 520)]
         {
-            let (direction, begin) = (Direction::Backward, Begin::Given);
-            cases.push(case(Setting { cell, direction, begin, lengths, d }));
+            let (direction, initial_kind) = (Direction::Backward, Initial::Given);
+            cases.push(case(Setting { cell, direction, initial_kind, lengths, d }));
         }
     }
     cases
 }
 
 fn case(setting: Setting) -> Case {
-    let Setting { cell, direction, begin, lengths, d } = setting.clone();
+    let Setting { cell, direction, initial_kind, lengths, d } = setting.clone();
     let (tokens, rows) = (lengths.iter().sum(), lengths.len());
     let size = 1.0 / (d as f32).sqrt();
     let case = Case::new(
-        format!("recurrent {cell:?} {direction:?} from {begin:?} d {d} {lengths:?}"),
+        format!("recurrent {cell:?} {direction:?} from {initial_kind:?} d {d} {lengths:?}"),
         move |run| {
             let options = RecurrentOptions { cell, direction, compute: run.compute };
-            let initial = (begin == Begin::Given)
+            let initial = (initial_kind == Initial::Given)
                 .then(|| RecurrentState { h: run.x[1].clone(), c: run.x.get(2).cloned() });
             let sequences = Ragged::from_lengths(lengths.iter().copied());
             let found = recurrent(&run.x[0], &sequences, initial.as_ref(), &run.p[0], run.p.get(1), options);
@@ -68,14 +68,14 @@ fn case(setting: Setting) -> Case {
         move |m| setting.reference(m),
     );
     let mut case = case.input(tokens, cell.gates() * d, Values::Within(1.0));
-    if begin == Begin::Given {
+    if initial_kind == Initial::Given {
         case = case.wide_input(rows, d, Values::Within(1.0));
         if cell.has_memory() {
             case = case.input(rows, d, Values::Within(1.0));
         }
     }
     case = case.param(d, cell.gates() * d, Values::Within(size));
-    // The simple cell goes without.
+    // The simple cell has no bias here.
     if cell == Cell::Simple { case } else { case.param(1, cell.gates() * d, Values::Within(1.0)) }
 }
 
@@ -84,7 +84,8 @@ impl Setting {
     fn reference(&self, m: &[M]) -> M {
         let d = self.d;
         let x = &m[0];
-        let states = if self.begin == Begin::Zeros { 0 } else { 1 + usize::from(self.cell.has_memory()) };
+        let states =
+            if self.initial_kind == Initial::Zeros { 0 } else { 1 + usize::from(self.cell.has_memory()) };
         let (weight, bias) = (&m[1 + states], m.get(2 + states));
         let (tokens, sequences) = (x.rows, self.lengths.len());
         let below = if self.cell.has_memory() { 2 } else { 1 };

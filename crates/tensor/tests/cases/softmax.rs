@@ -12,7 +12,7 @@ pub(crate) fn cases() -> Vec<Case> {
     }
     for [tokens, d, classes] in [[1, 7, 33], [54, 33, 100], [3, 100, 7], [40, 64, 64]] {
         for smoothing in [0.0_f32, 0.1] {
-            // With smoothing every fifth token does not count.
+            // With smoothing, every fifth token is ignored.
             let is_ignored = |t: u32| smoothing > 0.0 && t % 5 == 2;
             let label = |t: u32| if is_ignored(t) { IGNORED } else { t * 7 % classes as u32 };
             let labels: Vec<u32> = (0..tokens as u32).map(label).collect();
@@ -100,7 +100,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// ½ (KL(p‖p') + KL(p'‖p)), averaged over the tokens, which are all in the first half of the rows and in the second.
+/// ½ (KL(p‖p') + KL(p'‖p)), averaged over the tokens; each half of the rows contains all tokens.
 fn mean_divergence(logits: &M) -> M {
     let p = logits.softmax();
     let tokens = p.rows / 2;

@@ -1,4 +1,4 @@
-//! What decoding needs on a GPU, beside the CPU: and a row has the same bits alone and among others.
+//! Decoding kernels: the GPU's results against the CPU's, and a row has the same bits alone and in a batch.
 
 mod attention;
 mod products;
@@ -8,7 +8,7 @@ use heedful_tensor::ops::TopK;
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Compute, DType, Device, Init, Params, Tensor, tape};
 
-fn numbers(count: usize, stream: u64) -> Vec<f32> {
+fn random_values(count: usize, stream: u64) -> Vec<f32> {
     let stream = Stream::new(1, 2, stream);
     (0..count as u32).map(|i| 2.0 * stream.uniform(i) - 1.0).collect()
 }
@@ -22,19 +22,19 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn a_step_that_is_replayed_finds_what_is_there_now() {
+fn a_replayed_step_uses_the_current_inputs() {
     let params = Params::new(3);
     let weight = params.add("weight", 900, 64, Init::Normal(0.5));
     params.move_to(Device::Cuda).expect("it fits");
     let mut found = TopK::default();
     for round in 0..5 {
-        let values = numbers(8 * 64, 10 + round);
+        let values = random_values(8 * 64, 10 + round);
         let compute = Compute::inference(DType::Bf16);
-        let others: Vec<(usize, u32)> = (0..round as usize).map(|row| (row, 7)).collect();
+        let extra: Vec<(usize, u32)> = (0..round as usize).map(|row| (row, 7)).collect();
         let find = |found: &mut TopK| {
-            tape::paused(|| {
+            tape::no_grad(|| {
                 let x = Tensor::from_f32_on(Device::Cuda, 8, 64, &values);
-                assert!(found.find_in_product(&x, &weight, compute, 4, &others));
+                assert!(found.find_in_product(&x, &weight, compute, 4, &extra));
             });
         };
         let mut expected = TopK::default();
@@ -45,6 +45,6 @@ fn a_step_that_is_replayed_finds_what_is_there_now() {
             assert_eq!(found.best(row), expected.best(row), "round {round}");
             assert_eq!(found.normalizer(row), expected.normalizer(row), "round {round}");
         }
-        assert!(others.iter().all(|&(row, column)| found.other(row, column) == expected.other(row, column)));
+        assert!(extra.iter().all(|&(row, column)| found.extra(row, column) == expected.extra(row, column)));
     }
 }

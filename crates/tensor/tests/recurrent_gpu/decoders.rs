@@ -1,5 +1,6 @@
-//! Attentive decoders: as the CPU's, the same alone and in company, and what hard selection takes is what comes out. Sizes
-//! are such that one to four blocks share a source, which they keep or not, and that some blocks have no share.
+//! Decoders with attention: they match the CPU, have the same bits alone and in a batch, and hard attention
+//! returns the selected value. The sizes let one to four thread blocks share a source, cached in shared
+//! memory or not, and leave some blocks without one.
 
 use std::ops::Range;
 
@@ -8,27 +9,27 @@ use heedful_tensor::random::Stream;
 use heedful_tensor::tape::{self, backward_from};
 use heedful_tensor::{Array, Compute, DType, Device, Init, Params, Ragged, Tensor};
 
-use super::{compare, drawn};
+use super::{compare, random_array};
 
 /// A decoder and the lengths of its targets and sources.
 struct Setting<'a> {
     cell: Cell,
     score: AttentionScore,
-    /// Of states, keys and values.
+    /// Widths of states, keys and values.
     widths: [usize; 3],
     selection: Selection,
     lengths: &'a [[usize; 2]],
 }
 
-/// What some of the sequences give.
-struct Found {
+/// The decoder's result for some of the sequences.
+struct DecoderRun {
     result: AttentionRnn,
     params: Params,
     variables: Vec<Tensor>,
 }
 
 impl Setting<'_> {
-    fn run(&self, device: Device, compute: DType, which: Range<usize>) -> Found {
+    fn run(&self, device: Device, compute: DType, which: Range<usize>) -> DecoderRun {
         let ([d, key_width, value_width], score) = (self.widths, self.score);
         let params = Params::new(3);
         let gates = self.cell.gates() * d;
@@ -44,15 +45,15 @@ impl Setting<'_> {
         };
         let [targets, sources] = [0, 1].map(|of| side(of, &which));
         let before = [0, 1].map(|of| side(of, &(0..which.start)).tokens());
-        // The same numbers for a sequence in all company.
-        let part = |first: usize, rows: usize, width: usize, number: u64| {
-            let all = drawn(Device::Cpu, first + rows, width, number);
+        // A sequence has the same values in every batch.
+        let part = |first: usize, rows: usize, width: usize, stream: u64| {
+            let all = random_array(Device::Cpu, first + rows, width, stream);
             Array::from_f32_on(device, rows, width, &all.f32()[first * width..])
         };
         let x = Tensor::variable(part(before[0], targets.tokens(), gates, 0).into_dtype(compute));
         let keys = Tensor::variable(part(before[1], sources.tokens(), key_width, 1).into_dtype(compute));
         let values = Tensor::variable(part(before[1], sources.tokens(), value_width, 2));
-        let state = |number| Tensor::variable(part(which.start, which.len(), d, number));
+        let state = |stream| Tensor::variable(part(which.start, which.len(), d, stream));
         let initial = RecurrentState { h: state(3), c: self.cell.has_memory().then(|| state(4)) };
         let inputs = AttentionRnnInputs {
             x_gates: &x,
@@ -75,11 +76,11 @@ impl Setting<'_> {
             cell: self.cell,
             selection: self.selection,
             compute: Compute::training(compute),
-            weights: Weights::Scored,
+            weights: ReturnWeights::WithScores,
         };
         let result = attention_rnn(inputs, weights, options);
         let variables = [x, keys, values, initial.h].into_iter().chain(initial.c).collect();
-        Found { result, params, variables }
+        DecoderRun { result, params, variables }
     }
 
     fn all(&self) -> Range<usize> {
@@ -88,12 +89,12 @@ impl Setting<'_> {
 
     /// States, contexts and choices, then the gradients of inputs and parameters.
     fn with_gradients(&self, device: Device, compute: DType) -> Vec<Vec<f32>> {
-        let Found { result, params, variables } = self.run(device, compute, self.all());
+        let DecoderRun { result, params, variables } = self.run(device, compute, self.all());
         let y = match self.selection {
             Selection::Soft => concat_columns(&[&result.states, &result.contexts]),
             _ => concat_columns(&[&result.states, &result.contexts, &result.choices]),
         };
-        let gradients = backward_from(&y, drawn(device, y.rows(), y.width(), 20));
+        let gradients = backward_from(&y, random_array(device, y.rows(), y.width(), 20));
         let mut all = vec![y.to_vec()];
         all.extend(variables.iter().map(|variable| gradients.of(variable).expect("a gradient").to_vec()));
         all.extend(params.iter().map(|param| param.gradient()));
@@ -103,9 +104,9 @@ impl Setting<'_> {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn decoders_are_those_of_the_processor() {
+fn decoders_match_the_cpu() {
     let short: Vec<[usize; 2]> = (0..70).map(|i| [(i * 7) % 9, 1 + (i * 11) % 40]).collect();
-    // Too long to be kept, between some that are not.
+    // Sources too long to be cached, between shorter ones.
     let long = [[3, 700], [2, 1], [4, 90], [4, 300], [0, 5], [1, 1000]];
     for (cell, score, widths, lengths) in [
         (Cell::Lstm, AttentionScore::Additive, [512, 512, 1024], &short[..]),
@@ -130,13 +131,13 @@ fn decoders_are_those_of_the_processor() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn a_target_has_the_same_bits_alone_and_among_others() {
+fn a_target_has_the_same_bits_alone_and_in_a_batch() {
     let lengths: Vec<[usize; 2]> = (0..40).map(|i| [1 + (i * 7) % 9, 1 + (i * 37) % 150]).collect();
     for (cell, widths) in [(Cell::Lstm, [512, 512, 1024]), (Cell::Gru, [264, 264, 520])] {
         for selection in [Selection::Soft, Selection::Best] {
             let setting =
                 Setting { cell, score: AttentionScore::Additive, widths, selection, lengths: &lengths };
-            let run = |which| tape::paused(|| setting.run(Device::Cuda, DType::Bf16, which).result);
+            let run = |which| tape::no_grad(|| setting.run(Device::Cuda, DType::Bf16, which).result);
             let whole = run(setting.all());
             let targets = Ragged::from_lengths(lengths.iter().map(|both| both[0]));
             for sequence in [0, 5, 17, 39] {
@@ -144,13 +145,16 @@ fn a_target_has_the_same_bits_alone_and_among_others() {
                 for (whole, alone) in [(&whole.states, &alone.states), (&whole.contexts, &alone.contexts)] {
                     let rows: Vec<f32> =
                         targets.range(sequence).flat_map(|row| whole.row(row).to_vec()).collect();
-                    assert!(alone.to_vec() == rows, "{cell:?} {selection:?}: company changes {sequence}");
+                    assert!(
+                        alone.to_vec() == rows,
+                        "{cell:?} {selection:?}: sequence {sequence} differs alone"
+                    );
                 }
                 let scores = [(&whole, sequence), (&alone, 0)]
-                    .map(|(found, number)| found.scores.as_ref().expect("asked for").to_vec(number));
+                    .map(|(found, index)| found.scores.as_ref().expect("requested").to_vec(index));
                 assert!(
                     scores[0] == scores[1],
-                    "{cell:?} {selection:?}: company changes scores of {sequence}"
+                    "{cell:?} {selection:?}: scores of sequence {sequence} differ alone"
                 );
             }
         }
@@ -159,7 +163,7 @@ fn a_target_has_the_same_bits_alone_and_among_others() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn what_was_taken_is_the_context() {
+fn the_context_is_the_selected_value() {
     let lengths: Vec<[usize; 2]> = (0..20).map(|i| [i % 5, 1 + (i * 7) % 30]).collect();
     let sampled = |estimator| Selection::Sampled { stream: Stream::new(5, 0, 0), soft_share: 0.3, estimator };
     let selections =
@@ -172,7 +176,7 @@ fn what_was_taken_is_the_context() {
             selection,
             lengths: &lengths,
         };
-        let Found { result, variables, .. } = setting.run(Device::Cuda, DType::Bf16, setting.all());
+        let DecoderRun { result, variables, .. } = setting.run(Device::Cuda, DType::Bf16, setting.all());
         let values = variables[2].array().to(DType::Bf16).to(DType::F32).to_vec();
         let (mut token, mut source) = (0, 0);
         for [target, positions] in &lengths {
@@ -184,9 +188,9 @@ fn what_was_taken_is_the_context() {
             }
             (token, source) = (token + target, source + positions);
         }
-        assert!(result.taken.iter().any(Option::is_some), "{selection:?}: nothing was taken");
+        assert!(result.taken.iter().any(Option::is_some), "{selection:?}: no position was selected");
         let [once, again] = [(); 2].map(|()| setting.with_gradients(Device::Cuda, DType::Bf16));
-        assert!(once == again, "{selection:?}: other gradients at the second time");
-        assert!(once.iter().flatten().all(|number| number.is_finite()), "{selection:?}");
+        assert!(once == again, "{selection:?}: gradients differ on the second run");
+        assert!(once.iter().flatten().all(|value| value.is_finite()), "{selection:?}");
     }
 }

@@ -1,9 +1,10 @@
-//! The harness behind `gradients.rs`: a [`Case`] is an operation, its inputs and a naive f64 reference. It is run on
-//! every instruction set of this machine, in f32 and bf16, with one and two threads, or on a GPU.
+//! The harness of `gradients.rs`: a [`Case`] is an operation, its inputs and a naive f64 reference. It runs
+//! on every instruction set of this machine, in f32 and bf16, with one and two threads, or on a GPU.
 //!
-//! - f32 results are held against the reference, f32 gradients against central differences *of the reference*: in
-//!   f64 these are good to nine digits, so the tolerance can be that of f32 itself.
-//! - bf16 results are held against the reference, bf16 gradients against the f32 ones, both in the L2 norm.
+//! - f32 results are compared with the reference, f32 gradients with central differences *of the reference*:
+//!   in f64
+//!   these are accurate to nine digits, so the tolerance can be that of f32 itself.
+//! - bf16 results are compared with the reference, bf16 gradients with the f32 ones, both in the L2 norm.
 //! - One and two threads must give the same bits; a second backward pass must double the parameters' gradients.
 
 pub(crate) mod reference;
@@ -19,20 +20,21 @@ use heedful_tensor::{Array, Compute, DType, Device, Init, Param, Params, Tensor}
 
 use reference::M;
 
-/// Elements of an input whose gradient is checked one by one; a random direction through all of them is added.
+/// Elements of an input whose gradients are checked one by one; the derivative along a random direction is
+/// checked too.
 const SAMPLES: u32 = 60;
 const STEP: f64 = 1e-5;
-/// Half a unit in the last place of bf16 is 2e-3; a few roundings follow each other.
+/// Half a unit in the last place of bf16 is 2e-3; a few roundings add up.
 const BF16_TOLERANCE: f64 = 1e-2;
 
-/// How the numbers of an input are drawn.
+/// The distribution of an input's random values.
 #[derive(Clone, Copy)]
 pub(crate) enum Values {
-    /// Uniform in ±1 times this.
+    /// Uniform in ± this value.
     Within(f32),
     /// Uniform in 0.5 … 2.
     Positive,
-    /// Either sign, magnitude in `m … m + 1`: away from the kink at 0.
+    /// Either sign, magnitude in `m … m + 1`: away from ReLU's kink at 0.
     Beyond(f32),
 }
 
@@ -49,7 +51,7 @@ struct Input {
     storage: Storage,
 }
 
-/// What an operation is given.
+/// The inputs of one run of an operation.
 pub(crate) struct Run {
     pub(crate) x: Vec<Tensor>,
     pub(crate) p: Vec<Param>,
@@ -101,17 +103,17 @@ impl Case {
     }
 }
 
-/// What an operation gave.
+/// The results of one run of an operation.
 #[derive(PartialEq)]
 struct Outcome {
     y: Vec<f32>,
-    /// Of the inputs, then of the parameters.
+    /// Gradients of the inputs, then of the parameters.
     gradients: Vec<Vec<f32>>,
 }
 
 /// Runs the whole table.
 pub(crate) fn check(cases: &[Case]) {
-    let _turn = turn();
+    let _lock = exclusive();
     for case in cases {
         let expected = Expected::of(case);
         for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
@@ -126,7 +128,7 @@ pub(crate) fn check(cases: &[Case]) {
 
 /// Runs the whole table on a GPU.
 pub(crate) fn check_on_gpu(cases: &[Case]) {
-    let _turn = turn();
+    let _lock = exclusive();
     for case in cases {
         let expected = Expected::of(case);
         let wide = run_twice(case, &expected, DType::F32);
@@ -136,13 +138,13 @@ pub(crate) fn check_on_gpu(cases: &[Case]) {
     }
 }
 
-/// The instruction set and the number of threads belong to the whole process, and so does the GPU.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// The instruction set, the number of threads and the GPU are process-wide, so the tests run one at a time.
+fn exclusive() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// On a GPU; the same bits twice.
+/// Runs the case twice on a GPU, which must give the same bits.
 fn run_twice(case: &Case, expected: &Expected, compute: DType) -> Outcome {
     let once = run(case, expected, compute, Device::Cuda);
     let again = run(case, expected, compute, Device::Cuda);
@@ -161,10 +163,10 @@ fn run_with_threads(case: &Case, expected: &Expected, compute: DType, isa: Isa) 
 
 fn run(case: &Case, expected: &Expected, compute: DType, device: Device) -> Outcome {
     let params = Params::new(1);
-    let announce = |(i, input): (usize, &Input)| {
+    let register = |(i, input): (usize, &Input)| {
         params.add(&format!("p{i}"), input.shape[0], input.shape[1], Init::Constant(0.0))
     };
-    let p: Vec<Param> = case.params.iter().enumerate().map(announce).collect();
+    let p: Vec<Param> = case.params.iter().enumerate().map(register).collect();
     let (inputs, values) = expected.values.split_at(case.inputs.len());
     for (param, values) in p.iter().zip(values) {
         param.set(&values.to_f32());
@@ -199,13 +201,18 @@ fn run(case: &Case, expected: &Expected, compute: DType, device: Device) -> Outc
     for (param, once) in p.iter().zip(&once) {
         let doubled: Vec<f32> = once.iter().map(|g| 2.0 * g).collect();
         let off = distance(&param.gradient(), &doubled);
-        assert!(off < 1e-5, "{}: a second pass does not add to {}: {off:e}", case.name, param.name());
+        assert!(
+            off < 1e-5,
+            "{}: a second pass does not accumulate into {}: {off:e}",
+            case.name,
+            param.name()
+        );
     }
     gradients.extend(once);
     Outcome { y: y.to_vec(), gradients }
 }
 
-/// What the reference says.
+/// The reference's results.
 struct Expected {
     values: Vec<M>,
     weights: M,
@@ -260,10 +267,10 @@ impl Expected {
         Expected { values, weights, y, slopes, directions }
     }
 
-    fn check_f32(&self, case: &Case, found: &Outcome, place: &dyn fmt::Display) {
+    fn check_f32(&self, case: &Case, found: &Outcome, device_name: &dyn fmt::Display) {
         let name = &case.name;
         let off = distance(&found.y, &self.y.to_f32());
-        assert!(off < 5e-6, "{name} on {place}: the result is {off:e} from the reference");
+        assert!(off < 5e-6, "{name} on {device_name}: the result is {off:e} from the reference");
         for (i, gradient) in found.gradients.iter().enumerate() {
             let length = norm(gradient);
             let typical = length / (gradient.len() as f64).sqrt();
@@ -272,7 +279,7 @@ impl Expected {
                 let allowed = 2e-4 * slope.abs().max(typical) + 1e-6;
                 assert!(
                     error <= allowed,
-                    "{name} on {place}: gradient {i} has {} at {element}, differences say {slope}",
+                    "{name} on {device_name}: gradient {i} has {} at {element}, central differences give {slope}",
                     gradient[element]
                 );
             }
@@ -281,20 +288,23 @@ impl Expected {
             let allowed = 2e-4 * slope.abs().max(length) + 1e-6;
             assert!(
                 (along - slope).abs() <= allowed,
-                "{name} on {place}: gradient {i} gives {along} along a direction, differences say {slope}"
+                "{name} on {device_name}: gradient {i} gives {along} along a direction, central differences give {slope}"
             );
         }
     }
 
-    fn check_bf16(&self, case: &Case, wide: &Outcome, narrow: &Outcome, place: &dyn fmt::Display) {
+    fn check_bf16(&self, case: &Case, wide: &Outcome, narrow: &Outcome, device_name: &dyn fmt::Display) {
         let name = &case.name;
         let off = distance(&narrow.y, &self.y.to_f32());
-        assert!(off < BF16_TOLERANCE, "{name} on {place} in bf16: the result is {off:e} from the reference");
+        assert!(
+            off < BF16_TOLERANCE,
+            "{name} on {device_name} in bf16: the result is {off:e} from the reference"
+        );
         for (i, (wide, narrow)) in wide.gradients.iter().zip(&narrow.gradients).enumerate() {
             let off = distance(narrow, wide);
             assert!(
                 off < BF16_TOLERANCE,
-                "{name} on {place} in bf16: gradient {i} is {off:e} from that in f32"
+                "{name} on {device_name} in bf16: gradient {i} is {off:e} from that in f32"
             );
         }
     }
@@ -319,7 +329,7 @@ fn norm(values: &[f32]) -> f64 {
     values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt()
 }
 
-/// `‖a − b‖ / ‖b‖`; NaN never passes for small.
+/// `‖a − b‖ / ‖b‖`; infinity for NaN.
 fn distance(a: &[f32], b: &[f32]) -> f64 {
     let apart: f64 = a.iter().zip(b).map(|(&a, &b)| (f64::from(a) - f64::from(b)).powi(2)).sum();
     let off = apart.sqrt() / (norm(b) + 1e-7);

@@ -1,8 +1,8 @@
-//! The formulas in f64, as plainly as they can be written.
+//! Naive f64 implementations of the formulas.
 
 use heedful_tensor::random::Dropout;
 
-/// A matrix of doubles.
+/// A matrix of f64.
 #[derive(Clone, Debug)]
 pub(crate) struct M {
     pub(crate) rows: usize,
@@ -63,9 +63,9 @@ impl M {
     }
 
     pub(crate) fn softmax(&self) -> M {
-        let powers = self.map(f64::exp);
+        let exps = self.map(f64::exp);
         M::build(self.rows, self.width, |r, c| {
-            powers.at(r, c) / (0..self.width).map(|k| powers.at(r, k)).sum::<f64>()
+            exps.at(r, c) / (0..self.width).map(|k| exps.at(r, k)).sum::<f64>()
         })
     }
 

@@ -61,7 +61,7 @@ impl Texts {
     /// Location of text number `line`, for messages.
     pub(super) fn place(&self, line: usize) -> String {
         match &self.input {
-            Some(input) => input.place(line as u64),
+            Some(input) => input.location(line as u64),
             None => format!("{}, line {line}", self.name),
         }
     }
@@ -92,7 +92,7 @@ impl Texts {
                     // An empty line has no label and no text.
                     self.labels.push(match pair.source.is_empty() {
                         true => None,
-                        false => Some(labels.known(&pair.target, || pairs.place())?),
+                        false => Some(labels.require(&pair.target, || pairs.location())?),
                     });
                     bytes += pair.source.len();
                     chunk.push(pair.source);

@@ -133,7 +133,7 @@ fn small() -> Recipe {
     training.batch_tokens = 1024;
     training.steps = Some(STEPS);
     training.schedule = ScheduleKind::Cosine;
-    (training.peak, training.floor, training.warmup) = (5e-3, 1e-5, STEPS / 10);
+    (training.lr, training.min_lr, training.warmup) = (5e-3, 1e-5, STEPS / 10);
     validation.every = STEPS / 5;
     validation.bleu_pairs = Some(100);
     checkpoint.every = STEPS;

@@ -28,9 +28,9 @@ pub(crate) struct Arguments {
     /// Window r of restricted self attention: tokens on each side
     #[arg(long, value_name = "R", default_value_t = 16)]
     window: usize,
-    /// Kernel width k of the convolution; odd
-    #[arg(long, value_name = "K", default_value_t = 3)]
-    taps: usize,
+    /// Kernel size k of the convolution; odd
+    #[arg(long, alias = "taps", value_name = "K", default_value_t = 3)]
+    kernel_size: usize,
     /// Duration of each measurement in seconds
     #[arg(long, value_name = "S", default_value_t = 0.3)]
     seconds: f64,
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         lengths: ascending(&arguments.lengths),
         widths: ascending(&arguments.widths),
         window: arguments.window,
-        taps: arguments.taps,
+        kernel_size: arguments.kernel_size,
         seconds: arguments.seconds,
         compute: arguments.machine.precision().unwrap_or(Precision::Bf16).dtype(),
     };
@@ -90,7 +90,7 @@ fn check(arguments: &Arguments) -> Result<()> {
     for (flag, value, max) in [
         ("--lengths", largest(&arguments.lengths), 131_072),
         ("--widths", largest(&arguments.widths), 8_192),
-        ("--taps", arguments.taps, 1_001),
+        ("--kernel-size", arguments.kernel_size, 1_001),
     ] {
         if value > max {
             bail!("{flag} has {value}: the maximum is {max}");

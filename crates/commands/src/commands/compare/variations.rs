@@ -188,8 +188,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         done: 0,
         name: String::new(),
     };
-    for left_out in &plan.left_out {
-        progress.bar.println(&format!("{} is skipped: {}", left_out.name, left_out.reason));
+    for variation in &plan.skipped {
+        progress.bar.println(&format!("{} is skipped: {}", variation.name, variation.reason));
     }
     let outcome = compare(&plan, &mut progress, |entries| {
         // After every run, so that the table can be read while the other variations train.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use heedful::decode::SearchOptions;
 use heedful::explain::experiments::Experiment;
 use heedful::models::DeviceChoice;
-use heedful::plot::{LineChart, Mark, Series, Table};
+use heedful::plot::{Highlight, LineChart, Series, Table};
 use heedful::tasks::translate::Translator;
 use heedful_grammar::Phrase;
 use serde_json::json;
@@ -123,7 +123,7 @@ fn experiment(curves: &[Curve], phrases: usize, seed: u64) -> Experiment {
     let series = |curve: &Curve| Series {
         name: curve.model.name().to_owned(),
         points: curve.points.iter().map(|point| (point.words, 100.0 * point.found.share())).collect(),
-        mark: Mark::Nothing,
+        highlight: Highlight::None,
     };
     let json = |curve: &Curve| {
         let point = |point: &Point| {

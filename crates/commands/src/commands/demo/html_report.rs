@@ -26,8 +26,8 @@ pub(super) fn write(
     report.subtitle = format!("{} test phrases, translated by {model}", all.total);
     let results = [
         Fact::new("exact match", all.percent())
-            .noted(format!("{} of {} unseen phrases", all.correct, all.total)),
-        Fact::new("BLEU", format!("{:.2}", test.bleu.score)).noted("on the same phrases"),
+            .with_note(format!("{} of {} unseen phrases", all.correct, all.total)),
+        Fact::new("BLEU", format!("{:.2}", test.bleu.score)).with_note("on the same phrases"),
     ];
     report.results.splice(0..0, results);
     report.attention = traces.iter().flat_map(grids).collect();

@@ -108,7 +108,7 @@ impl Plan {
         training.batch_tokens = self.batch_tokens;
         training.steps = Some(self.steps);
         training.schedule = ScheduleKind::Cosine;
-        (training.peak, training.floor, training.warmup) = (self.peak, 1e-5, self.warmup);
+        (training.lr, training.min_lr, training.warmup) = (self.peak, 1e-5, self.warmup);
         validation.every = self.steps.div_ceil(VALIDATIONS);
         checkpoint.every = self.steps;
         (checkpoint.keep_last, checkpoint.keep_best) = (1, 1);

@@ -162,7 +162,7 @@ impl Arguments {
         let best = best.min_by(|a, b| a.1.total_cmp(&b.1));
         let mut results =
             vec![Fact::new("sentences", report.sentences), Fact::new("heads", report.heads.len())];
-        results.extend(best.map(|(name, aer)| Fact::new("lowest AER", format!("{aer:.3}")).noted(name)));
+        results.extend(best.map(|(name, aer)| Fact::new("lowest AER", format!("{aer:.3}")).with_note(name)));
         Report {
             title: "What the heads do".to_owned(),
             subtitle: self.model.display().to_string(),

@@ -33,7 +33,7 @@ struct ValueCount(usize);
 
 impl ValueCount {
     fn add(&mut self, explanation: Explanation) -> Result<Explanation> {
-        self.0 += explanation.numbers();
+        self.0 += explanation.value_count();
         if self.0 > MAX_VALUES {
             bail!(
                 "these texts have more than {MAX_VALUES} attention weights together: give fewer, or write --weights none; \

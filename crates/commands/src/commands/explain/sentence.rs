@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use heedful::decode::{SearchOptions, pharaoh};
 use heedful::explain::{
     AttentionMatrix, ExplainOptions, ExplainedOutput, Explanation, Granularity, LayerChoice, NamedHead,
-    ScoresKept, WeightForm, grid_svg, page, words_svg,
+    RawScores, WeightForm, grid_svg, page, words_svg,
 };
 use heedful::models::HeadName;
 use heedful::plot::{HeatMapOptions, alignment_svg, heat_map_svg, with_colour_scale};
@@ -211,7 +211,7 @@ impl SentenceArguments {
             _ => WeightForm::Rows,
         };
         let masks = self.mask.iter().map(|mask| mask.read(task)).collect::<Result<_>>()?;
-        let scores = if self.raw_scores { ScoresKept::Yes } else { ScoresKept::No };
+        let scores = if self.raw_scores { RawScores::Include } else { RawScores::Omit };
         Ok(ExplainOptions { form, scores, masks, search })
     }
 

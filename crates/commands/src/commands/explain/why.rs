@@ -86,7 +86,7 @@ impl Order {
             (None, None) => SENTENCE.to_owned(),
             (None, Some(model)) => bail!("give a sentence for {}: --text TEXT", model.display()),
         };
-        let permutation = self.shuffle.map_or(Permutation::Reversed, Permutation::Drawn);
+        let permutation = self.shuffle.map_or(Permutation::Reversed, Permutation::Random);
         let settings = OrderSettings { text, permutation };
         output.finish(&match &self.model {
             Some(folder) => order_of_model(folder, &settings)?,

@@ -37,10 +37,10 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
             // An empty line has no label and no text.
             let label = match pair.source.is_empty() {
                 true => None,
-                false => Some(classifier.labels().known(&pair.target, || pairs.place())?),
+                false => Some(classifier.labels().require(&pair.target, || pairs.location())?),
             };
             let encode = |text: &str| classifier.encode(text);
-            let ids = long_texts.read(&pair.source, encode, arguments.long, || pairs.place())?;
+            let ids = long_texts.read(&pair.source, encode, arguments.long, || pairs.location())?;
             tokens += ids.len();
             chunk.push((label, ids));
         }

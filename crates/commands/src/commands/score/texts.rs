@@ -91,10 +91,10 @@ impl<'a> TextReader<'a> {
         match (limit.encode(line, encode), self.arguments.long) {
             (Ok(tokens), _) => Ok((line.into(), tokens)),
             (Err(error), LongWhole::Error) => {
-                Err(refused(input.place(number), error, "--long cut or --max-tokens N"))
+                Err(refused(input.location(number), error, "--long cut or --max-tokens N"))
             }
             (Err(_), LongWhole::Cut) => {
-                self.long_texts.add_at(|| input.place(number));
+                self.long_texts.add_at(|| input.location(number));
                 let tokens = limit.first(line, encode).tokens;
                 Ok((self.generator.decode(&[], &tokens).into(), tokens))
             }

@@ -95,7 +95,7 @@ impl PairReader<'_> {
     fn tokens(&mut self, pair: &Pair) -> Result<(Vec<u32>, Vec<u32>)> {
         self.line += 1;
         let PairReader { translator, inputs, long, line, long_texts: [sources, targets] } = self;
-        let place = |side: usize| inputs[side].place(*line as u64);
+        let place = |side: usize| inputs[side].location(*line as u64);
         let source = sources.read(&pair.source, |text| translator.encode(text), *long, || place(0))?;
         let target = targets.read(&pair.target, |text| translator.encode_target(text), *long, || place(1))?;
         Ok((source, target))

@@ -150,6 +150,11 @@ fn flag(key: &'static Key, defaults: &Recipe) -> Arg {
         .help(format!("{}{default}", key.help))
         .allow_negative_numbers(true)
         .action(action);
+    let argument = match key.former_name() {
+        Some(former) => argument.alias(former),
+        None => argument,
+    };
+    let argument = if key.name == "lr" { argument.alias("learning-rate") } else { argument };
     if key.many {
         argument.num_args(1..)
     } else if key.value_name == "true|false" {

@@ -40,7 +40,7 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.input {
             None => write!(f, "--text, line {}", self.line),
-            Some(input) => f.write_str(&input.place(self.line as u64)),
+            Some(input) => f.write_str(&input.location(self.line as u64)),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use anyhow::{Context, Result, anyhow};
 use heedful::data::shortlist::Shortlist;
-use heedful::data::text_limit::Part;
+use heedful::data::text_limit::TextPart;
 use heedful::decode::{SearchOptions, attend_in};
 use heedful::tasks::translate::{JoinError, LongText, Terms, TranslatedText, TranslationQueue, Translator};
 
@@ -128,7 +128,7 @@ impl<'t> LineReader<'t> {
     }
 
     /// The parts of a line: one unless it is split; none if it is blank.
-    fn parts(&mut self, line: &Line) -> Result<Vec<Part>> {
+    fn parts(&mut self, line: &Line) -> Result<Vec<TextPart>> {
         let long = match self.translator.parts(&line.text, LongText::Refused) {
             Ok(parts) => return Ok(parts),
             Err(error) => match self.long {

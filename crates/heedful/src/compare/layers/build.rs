@@ -1,6 +1,6 @@
 //! Builds the layers to compare, each with its own parameters.
 
-use heedful_tensor::ops::{Cell, Direction, Mask, Reach};
+use heedful_tensor::ops::{Cell, Direction, Mask, Padding};
 use heedful_tensor::{Init, Params, Ragged, Tensor};
 
 use super::{LayerKind, LayerSettings};
@@ -27,9 +27,9 @@ enum LayerBody {
 impl Layer {
     pub(super) fn new(kind: LayerKind, [n, d]: [usize; 2], settings: &LayerSettings) -> Layer {
         let params = Params::new(1);
-        let taps = settings.taps;
+        let taps = settings.kernel_size;
         let convolution = |dilation: usize| {
-            let shape = ConvolutionShape { input: d, output: d, taps, dilation, reach: Reach::Same };
+            let shape = ConvolutionShape { input: d, output: d, taps, dilation, padding: Padding::Same };
             LayerBody::Convolution(Convolution::new(&params, "layer", shape, Init::Xavier))
         };
         let body = match kind {

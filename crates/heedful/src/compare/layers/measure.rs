@@ -110,7 +110,7 @@ impl LayerBench<'_> {
             peak: self.peak(),
             kept: self.kept(),
             longest_path: match self.kind {
-                LayerKind::Dilated => path::dilated(n, self.settings.taps),
+                LayerKind::Dilated => path::dilated(n, self.settings.kernel_size),
                 kind => kind.longest_path(n, self.settings),
             },
             repetitions: self.forwards.len().min(self.trainings.len()),
@@ -136,16 +136,16 @@ impl LayerBench<'_> {
     }
 
     fn peak(&self) -> usize {
-        memory::most_bytes_held(|| self.train())
+        memory::peak_bytes_in_use(|| self.train())
     }
 
     fn kept(&self) -> usize {
         // After the first pass, the packed weights are already allocated and do not count.
         drop(self.forward_to_train());
         drop(self.forward_to_train());
-        let before = memory::bytes_held();
+        let before = memory::bytes_in_use();
         let output = self.forward_to_train();
-        let kept = memory::bytes_held().saturating_sub(before);
+        let kept = memory::bytes_in_use().saturating_sub(before);
         drop(output);
         kept
     }

@@ -52,7 +52,7 @@ pub struct LayerSettings {
     /// The window r of restricted self attention.
     pub window: usize,
     /// The kernel size k of the convolution.
-    pub taps: usize,
+    pub kernel_size: usize,
     /// Seconds per measurement, over all rounds.
     pub seconds: f64,
     /// The data type of matrix products.
@@ -70,11 +70,11 @@ pub enum LayerError {
     },
     /// The kernel size is even, or 1.
     #[error(
-        "a convolution of {taps} taps cannot be measured: use an odd number of 3 or more, such as 3 or 5"
+        "a convolution of kernel size {kernel_size} cannot be measured: use an odd number of 3 or more, such as 3 or 5"
     )]
-    Taps {
+    KernelSize {
         /// The kernel size.
-        taps: usize,
+        kernel_size: usize,
     },
     /// The seconds are not a positive number.
     #[error("the seconds for each measurement must be positive: {seconds} is not above 0")]
@@ -120,11 +120,11 @@ impl LayerKind {
             LayerKind::Recurrence => n,
             // Both convolutions are causal, as in a decoder: with centred ones, a step could end outside the
             // sequence.
-            LayerKind::Convolution => steps_of(settings.taps.saturating_sub(1).max(1)),
+            LayerKind::Convolution => steps_of(settings.kernel_size.saturating_sub(1).max(1)),
             // With dilations 1, k, k², …, m layers reach back every distance that has at most m digits in
             // base k.
             LayerKind::Dilated => {
-                let is_enough = |layers: &usize| settings.taps.saturating_pow(*layers as u32) >= n;
+                let is_enough = |layers: &usize| settings.kernel_size.saturating_pow(*layers as u32) >= n;
                 (1..).find(is_enough).expect("powers of k grow beyond any length")
             }
         }
@@ -162,8 +162,8 @@ impl LayerSettings {
                 return Err(LayerError::Zero { what });
             }
         }
-        if self.taps < 3 || self.taps.is_multiple_of(2) {
-            return Err(LayerError::Taps { taps: self.taps });
+        if self.kernel_size < 3 || self.kernel_size.is_multiple_of(2) {
+            return Err(LayerError::KernelSize { kernel_size: self.kernel_size });
         }
         if !(self.seconds > 0.0 && self.seconds.is_finite()) {
             return Err(LayerError::Seconds { seconds: self.seconds });

@@ -53,7 +53,7 @@ pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> Comparis
                 Fact::new("threads", threads::thread_count()),
                 Fact::new("matrix products in", settings.compute),
                 Fact::new("window r", settings.window),
-                Fact::new("kernel size k", settings.taps),
+                Fact::new("kernel size k", settings.kernel_size),
                 Fact::new("seconds for each measurement", settings.seconds),
             ],
             ..Report::default()
@@ -74,7 +74,7 @@ fn paper_table(settings: &LayerSettings) -> Table {
         vec![kind.to_string(), kind.complexity().to_owned(), steps.to_owned(), path.to_owned()]
     };
     table(
-        &format!("In the paper (here r is {}, k is {})", settings.window, settings.taps),
+        &format!("In the paper (here r is {}, k is {})", settings.window, settings.kernel_size),
         &["layer", "complexity", "sequential steps", "longest path"],
         LayerKind::ALL.map(row).to_vec(),
     )
@@ -166,7 +166,7 @@ fn charts(settings: &LayerSettings, measurements: &[Measurement], d: usize) -> V
         };
         LineChart {
             title: format!("{title}, d = {d}"),
-            x_label: format!("tokens n (r = {}, k = {})", settings.window, settings.taps),
+            x_label: format!("tokens n (r = {}, k = {})", settings.window, settings.kernel_size),
             x_scale: Scale::Log,
             scale: Scale::Log,
             series: LayerKind::ALL.map(line).to_vec(),

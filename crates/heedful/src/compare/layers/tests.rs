@@ -5,7 +5,7 @@ fn settings() -> LayerSettings {
         lengths: vec![5, 9],
         widths: vec![8, 96],
         window: 4,
-        taps: 5,
+        kernel_size: 5,
         seconds: 1e-6,
         compute: DType::F32,
     }
@@ -21,15 +21,19 @@ fn path_lengths_follow_from_the_reach_of_a_layer() {
 
 #[test]
 fn the_measured_path_through_dilated_convolutions_is_logarithmic_as_in_the_paper() {
-    for taps in [3, 5, 7] {
-        let settings = LayerSettings { taps, ..settings() };
+    for kernel_size in [3, 5, 7] {
+        let settings = LayerSettings { kernel_size, ..settings() };
         for n in [1, 2, 3, 4, 5, 14, 15, 100, 1000] {
-            let path = path::dilated(n, taps);
-            assert_eq!(path, LayerKind::Dilated.longest_path(n, &settings), "{n} tokens, {taps} taps");
-            let logarithm = (n as f64).log(taps as f64);
+            let path = path::dilated(n, kernel_size);
+            assert_eq!(
+                path,
+                LayerKind::Dilated.longest_path(n, &settings),
+                "{n} tokens, kernel size {kernel_size}"
+            );
+            let logarithm = (n as f64).log(kernel_size as f64);
             assert!(
                 (path as f64 - logarithm).abs() <= 1.0,
-                "{n} tokens, {taps} taps: {path} and {logarithm}"
+                "{n} tokens, kernel size {kernel_size}: {path} and {logarithm}"
             );
         }
     }
@@ -57,8 +61,8 @@ fn invalid_settings_are_errors() {
         change(&mut settings);
         measure(&settings, &mut |_| ()).expect_err("bad settings").to_string()
     };
-    assert!(error(|settings| settings.taps = 4).contains("4 taps"));
-    assert!(error(|settings| settings.taps = 1).contains("odd number of 3 or more"));
+    assert!(error(|settings| settings.kernel_size = 4).contains("kernel size 4"));
+    assert!(error(|settings| settings.kernel_size = 1).contains("odd number of 3 or more"));
     assert!(error(|settings| settings.lengths[1] = 0).contains("a length must be at least 1"));
     assert!(error(|settings| settings.widths.clear()).contains("number of widths"));
     assert!(error(|settings| settings.window = 0).contains("window"));

@@ -66,11 +66,11 @@ pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan> {
     check(base)?;
     // Absolute, like the paths in the recipes of the runs' folders, which it is compared with.
     let mut base = with_absolute_paths(base);
-    if base.fits_time() {
+    if base.has_only_time_limit() {
         // All variations use the schedule of the preset; the time limit only ends them.
         base.training.steps = Recipe::preset(base.model.preset).training.steps;
     }
-    base.open.clear();
+    base.automatic.clear();
     let folder = base.output.out.clone().unwrap_or(folder);
     let mut plan = VariationPlan { variations: Vec::new(), seeds: 1, skipped: Vec::new() };
     plan.variations.push(Variation {

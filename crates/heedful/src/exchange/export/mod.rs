@@ -1,16 +1,17 @@
-//! `heedful export`: a model of ours as a folder of another project.
+//! `heedful export`: converts a heedful model to the format of another project.
 //!
 //! | format | models |
 //! |---|---|
 //! | CTranslate2 | translators, language models, encoders of masked language models (`ctranslate2`) |
 //! | Hugging Face | translators as MarianMT or Pegasus, language models as GPT-2 or OPT, masked language models as BERT or Megatron-BERT (`huggingface`) |
 //!
-//! What a format cannot express is refused by name before anything is written (`refusals`). Importing an export gives the same
-//! weights, bit for bit: both go by the same tables of names.
+//! A model with features that a format cannot express is rejected with a list of them before anything is
+//! written (`unsupported`). Importing an export restores the weights bit for bit: both use the same name
+//! mappings.
 
-mod original;
-mod refusals;
-mod spread;
+mod exporter;
+mod loaded_model;
+mod unsupported;
 mod vocabulary;
 
 mod ctranslate2;
@@ -22,18 +23,18 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use self::original::Original;
-use self::refusals::Refusals;
+use self::loaded_model::LoadedModel;
+use self::unsupported::UnsupportedFeatures;
 use crate::models::EncoderDecoderConfig;
 use crate::store::durable;
 use crate::store::formats::ctranslate2::Ctranslate2Contents;
 use crate::store::formats::huggingface::write;
-use crate::store::formats::written::WrittenTensor;
+use crate::store::formats::output_tensor::OutputTensor;
 use crate::tasks::ModelConfig;
 use crate::tasks::language::LanguageStack;
 use crate::{Error, Result};
 
-/// A project that models are exported for.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
     /// CTranslate2's `model.bin`.
@@ -42,23 +43,23 @@ pub enum ExportFormat {
     HuggingFace,
 }
 
-/// A model in the files of another project, ready to be written.
+/// A converted model, ready to be written.
 pub struct Exported {
     kind: &'static str,
     files: Vec<(String, Contents)>,
 }
 
-/// What a file holds.
+/// The contents of a file.
 enum Contents {
     Bytes(Vec<u8>),
-    Safetensors(Vec<WrittenTensor>),
+    Safetensors(Vec<OutputTensor>),
     Ctranslate2(Ctranslate2Contents),
 }
 
-/// Reads the folder of a model or of a training run, and makes the files of another project of it. Nothing is written.
+/// Reads the folder of a model or of a training run and converts the model. Nothing is written.
 pub fn prepare(model: impl AsRef<Path>, format: ExportFormat) -> Result<Exported> {
     let model = model.as_ref();
-    let original = Original::open(model)?;
+    let original = LoadedModel::open(model)?;
     match (&original.config, format) {
         (ModelConfig::Translate(EncoderDecoderConfig::Transformer(config)), ExportFormat::Ctranslate2) => {
             ctranslate2::translator(&original, config)
@@ -73,26 +74,26 @@ pub fn prepare(model: impl AsRef<Path>, format: ExportFormat) -> Result<Exported
             (LanguageStack::Transformer(stack), ExportFormat::HuggingFace) => {
                 huggingface::language(&original, config, stack)
             }
-            (LanguageStack::Recurrent(_), _) => Err(other_model(&original, format)),
+            (LanguageStack::Recurrent(_), _) => Err(unsupported_model(&original, format)),
         },
         (ModelConfig::Masked(config), ExportFormat::Ctranslate2) => ctranslate2::masked(&original, config),
         (ModelConfig::Masked(config), ExportFormat::HuggingFace) => huggingface::masked(&original, config),
-        _ => Err(other_model(&original, format)),
+        _ => Err(unsupported_model(&original, format)),
     }
 }
 
-/// The error about a family or a task that neither format has.
-fn other_model(original: &Original, format: ExportFormat) -> Error {
-    let mut refusals = Refusals::default();
-    refusals.add(true, || {
+/// The error for a family or a task that neither format supports.
+fn unsupported_model(original: &LoadedModel, format: ExportFormat) -> Error {
+    let mut unsupported = UnsupportedFeatures::default();
+    unsupported.add(true, || {
         format!("{} of the {} family", original.config.task().model(), original.config.family())
     });
     let name = match format {
         ExportFormat::Ctranslate2 => "a CTranslate2 model",
         ExportFormat::HuggingFace => "a Hugging Face model",
     };
-    let remedy = "Transformers are exported: translators, language models and masked language models";
-    refusals.check(original, name, remedy).expect_err("there is a reason")
+    let remedy = "Only Transformers can be exported: translators, language models and masked language models";
+    unsupported.check(original, name, remedy).expect_err("an unsupported feature")
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
@@ -100,24 +101,24 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
 }
 
 impl Exported {
-    fn new(kind: &'static str, original: &Original) -> Exported {
+    fn new(kind: &'static str, original: &LoadedModel) -> Exported {
         let files =
             original.origin.iter().map(|(name, bytes)| ((*name).to_owned(), Contents::Bytes(bytes.clone())));
         Exported { kind, files: files.collect() }
     }
 
-    /// What the model has become, with its article.
+    /// The kind of the exported model, with an article: `a GPT-2 model of Hugging Face`.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// The names of its files, those in folders with these.
+    /// The names of its files, relative to the export folder.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Writes the folder, creating it if needed; vocabularies of another export that was there are removed. The weights come last:
-    /// without them there is no model.
+    /// Writes the folder, creating it if needed, and removes stale vocabulary files of an earlier export. The
+    /// weights are written last: a folder without them is not a model.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
         let folder = folder.as_ref();
         let is_stale =
@@ -127,8 +128,8 @@ impl Exported {
         }
         for (name, contents) in &self.files {
             let path = folder.join(name);
-            let above = path.parent().unwrap_or(folder);
-            fs::create_dir_all(above).map_err(|error| unwritable(above, &error))?;
+            let parent = path.parent().unwrap_or(folder);
+            fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
             match contents {
                 Contents::Bytes(bytes) => durable::write_bytes(&path, bytes)?,
                 Contents::Safetensors(tensors) => {
@@ -151,7 +152,7 @@ impl Exported {
     }
 
     fn add_json(&mut self, name: &str, value: &Value) {
-        let text = serde_json::to_string_pretty(value).expect("names and numbers");
+        let text = serde_json::to_string_pretty(value).expect("serializable settings");
         self.add(name, Contents::Bytes(format!("{text}\n").into_bytes()));
     }
 
@@ -160,20 +161,24 @@ impl Exported {
     }
 
     /// Adds the weights.
-    fn finish(mut self, original: &Original, (name, weights): (&'static str, Contents)) -> Result<Exported> {
+    fn finish(
+        mut self,
+        original: &LoadedModel,
+        (name, weights): (&'static str, Contents),
+    ) -> Result<Exported> {
         if let Contents::Ctranslate2(contents) = &weights {
-            let mut refusals = Refusals::default();
+            let mut unsupported = UnsupportedFeatures::default();
             if let Some(variable) = contents.first_too_large() {
-                refusals.add(true, || format!("variables of more than 4 GiB, as `{variable}` would be"));
+                unsupported.add(true, || format!("variables of more than 4 GiB, such as `{variable}`"));
             }
-            refusals.check(original, "a CTranslate2 model", "Train a smaller model")?;
+            unsupported.check(original, "a CTranslate2 model", "Train a smaller model")?;
         }
         self.add(name, weights);
         Ok(self)
     }
 }
 
-/// A number of ours with no more digits than it has, for files that people read.
+/// An f32 as the f64 with the same shortest decimal digits, for files that people read.
 fn shortest(number: f32) -> f64 {
     number.to_string().parse().unwrap_or(f64::from(number))
 }

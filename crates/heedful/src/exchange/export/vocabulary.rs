@@ -1,27 +1,28 @@
-//! Vocabularies in the files that other projects read.
+//! Export of vocabularies to the files that other projects read.
 //!
 //! ```text
 //!                 Hugging Face                                      CTranslate2 (tokens come from the caller)
-//! own, others'    tokenizer.json, tokenizer_config.json             vocabularies, tokenizer.json
-//!                 in target/ again, if targets have another         source. and target.tokenizer.json, if there are two
+//! tokenizers      tokenizer.json, tokenizer_config.json             vocabularies, tokenizer.json
+//!                 also in target/, if targets have another          source. and target.tokenizer.json, if there are two
 //! SentencePiece   source.spm, target.spm, vocab.json (Marian's)     vocabularies, sentencepiece.model or source. and target.spm;
-//!                                                                   target.tokenizer.json makes text of tokens
+//!                                                                   target.tokenizer.json converts tokens to text
 //! ```
 
 use serde_json::{Map, Value, json};
 
-use super::original::Original;
-use super::refusals::Refusals;
+use super::loaded_model::LoadedModel;
+use super::unsupported::UnsupportedFeatures;
 use super::{Contents, Exported};
 use crate::data::tokenizer::{
-    JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, SpecialRole, Surroundings, TARGET_FILE,
+    JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, SpecialRole, TARGET_FILE, TextTemplate,
 };
 use crate::data::{SpecialTokens, Tokenizer};
 use crate::exchange::import::huggingface::TARGET_TOKENIZER;
 use crate::tasks::Task;
 use crate::tasks::language::TextShape;
 
-/// All files that a vocabulary may have in an export. Those that are left from another one would contradict it.
+/// All files that a vocabulary can have in an export. Stale ones of an earlier export would contradict the
+/// new ones.
 pub(super) const FILES: [&str; 15] = [
     JOINT_FILE,
     SOURCE_FILE,
@@ -40,17 +41,17 @@ pub(super) const FILES: [&str; 15] = [
     "target_vocab.json",
 ];
 
-/// The vocabularies of a model that is exported.
+/// The vocabularies of the exported model.
 pub(super) struct Vocabulary<'o> {
-    original: &'o Original,
-    /// The names of tokens, by their ids.
+    original: &'o LoadedModel,
+    /// The names of the tokens, indexed by id.
     source: Vec<String>,
     target: Vec<String>,
-    surroundings: Surroundings,
+    surroundings: TextTemplate,
     sides: Sides,
 }
 
-/// Whether a model reads and writes with one vocabulary or has one for each.
+/// Whether a model has one vocabulary, or one for sources and one for targets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sides {
     One,
@@ -58,56 +59,60 @@ enum Sides {
 }
 
 impl<'o> Vocabulary<'o> {
-    fn new(original: &'o Original, surroundings: Surroundings, sides: Sides) -> Vocabulary<'o> {
+    fn new(original: &'o LoadedModel, surroundings: TextTemplate, sides: Sides) -> Vocabulary<'o> {
         let [source, target] =
             [&original.tokenizers.source, &original.tokenizers.target].map(|side| side.names());
         Vocabulary { original, source, target, surroundings, sides }
     }
 
-    /// Of a translator.
+    /// The vocabularies of a translator.
     pub(super) fn of_translator(
-        original: &'o Original,
+        original: &'o LoadedModel,
         special: &SpecialTokens,
-        refusals: &mut Refusals,
+        unsupported: &mut UnsupportedFeatures,
     ) -> Vocabulary<'o> {
-        refusals.add(original.tokenizers.source.is_foreign() && original.pieces.is_none(), || {
+        unsupported.add(original.tokenizers.source.is_foreign() && original.pieces.is_none(), || {
             format!(
-                "this vocabulary without the SentencePiece model that it was made of (copy {JOINT_PIECES}, or {} and {}, of \
+                "this vocabulary without the SentencePiece model from which it was made (copy {JOINT_PIECES}, or {} and {}, of \
                  the original into the folder, and run `heedful seal`)",
                 SIDE_PIECES[0], SIDE_PIECES[1]
             )
         });
-        let surroundings = Surroundings { around: [None, special.source_eos], is_running: false };
+        let surroundings = TextTemplate { around: [None, special.source_eos], is_multiline: false };
         Vocabulary::new(original, surroundings, Sides::Two)
     }
 
-    /// Of a language model.
+    /// The vocabulary of a language model.
     pub(super) fn of_language(
-        original: &'o Original,
+        original: &'o LoadedModel,
         text: TextShape,
         special: &SpecialTokens,
     ) -> Vocabulary<'o> {
-        let is_running = text == TextShape::Running;
-        Vocabulary::new(original, Surroundings { around: [Some(special.bos), None], is_running }, Sides::One)
+        let is_multiline = text == TextShape::Running;
+        Vocabulary::new(
+            original,
+            TextTemplate { around: [Some(special.bos), None], is_multiline },
+            Sides::One,
+        )
     }
 
-    /// Of a masked language model.
-    pub(super) fn of_masked(original: &'o Original, special: &SpecialTokens) -> Vocabulary<'o> {
+    /// The vocabulary of a masked language model.
+    pub(super) fn of_masked(original: &'o LoadedModel, special: &SpecialTokens) -> Vocabulary<'o> {
         let around = [special.text_first, special.text_last];
-        Vocabulary::new(original, Surroundings { around, is_running: false }, Sides::One)
+        Vocabulary::new(original, TextTemplate { around, is_multiline: false }, Sides::One)
     }
 
-    /// The name of a token of sources.
+    /// The name of a source token.
     pub(super) fn source_name(&self, id: u32) -> String {
         self.source.get(id as usize).cloned().unwrap_or_default()
     }
 
-    /// The name of a token of targets.
+    /// The name of a target token.
     pub(super) fn target_name(&self, id: u32) -> String {
         self.target.get(id as usize).cloned().unwrap_or_default()
     }
 
-    /// The name of the token for what is unknown; a vocabulary that knows everything has none, and names another.
+    /// The name of the unknown token; that of `other` if the vocabulary has none.
     pub(super) fn unknown_name(&self, other: u32) -> String {
         self.target_name(self.original.tokenizers.target.special(SpecialRole::Unk).unwrap_or(other))
     }
@@ -116,7 +121,7 @@ impl<'o> Vocabulary<'o> {
         self.source == self.target
     }
 
-    /// Vocabularies, and what makes tokens of text.
+    /// Adds vocabularies and tokenizers.
     pub(super) fn add_to_ctranslate2(&self, exported: &mut Exported) {
         let list = |names: &[String]| json!(names);
         match (self.sides, self.is_shared()) {
@@ -128,7 +133,7 @@ impl<'o> Vocabulary<'o> {
             }
         }
         if self.original.pieces.is_some() {
-            // From tokens to text: a SentencePiece model may be that of sources alone, and leaves the pieces of targets as they are.
+            // For detokenization: the SentencePiece model may be that of the sources only.
             let name = if self.sides == Sides::One { JOINT_FILE } else { TARGET_FILE };
             self.add_tokenizer(exported, name, &self.original.tokenizers.target);
         }
@@ -149,7 +154,7 @@ impl<'o> Vocabulary<'o> {
         }
     }
 
-    /// What `AutoTokenizer` reads, for texts of at most `longest` tokens.
+    /// Adds the files that `AutoTokenizer` reads, for texts of at most `longest` tokens.
     pub(super) fn add_to_hugging_face(
         &self,
         exported: &mut Exported,
@@ -189,7 +194,7 @@ impl<'o> Vocabulary<'o> {
         );
     }
 
-    /// `tokenizer_config.json` of a `tokenizer.json`.
+    /// The `tokenizer_config.json` for a `tokenizer.json`.
     fn fast_settings(&self, special: &SpecialTokens, longest: usize) -> Value {
         let tokenizer = &self.original.tokenizers.source;
         let mut settings = json!({
@@ -197,7 +202,7 @@ impl<'o> Vocabulary<'o> {
             "model_max_length": longest,
             "model_input_names": ["input_ids", "attention_mask"],
             "clean_up_tokenization_spaces": false,
-            // In a text of ours, what looks like a special token is text.
+            // heedful treats the names of special tokens in a text as plain text.
             "split_special_tokens": !tokenizer.is_foreign(),
             "bos_token": self.target_name(special.bos),
             "eos_token": self.target_name(special.eos),

@@ -1,12 +1,12 @@
-//! BERT as a masked language model, from which classifiers may start, and as a classifier (`bert_classifier`); and Megatron-BERT,
-//! which is pre-norm and has no norm over its embeddings.
+//! BERT as a masked language model, which classifiers can be fine-tuned from, and as a classifier
+//! (`bert_classifier`); and Megatron-BERT, which is pre-norm and has no norm on its embeddings.
 //!
-//! An encoder that was saved without its head for masked tokens gets a new one, as a model has it before training.
+//! An encoder that was saved without its masked-token head gets an untrained one.
 
 use heedful_tensor::ops::Activation;
 
-use super::gathered::Gathered;
 use super::huggingface::{Settings, prefix, tokenizer};
+use super::importer::ParamImporter;
 use super::settings::{LABEL_SMOOTHING, stack};
 use super::{ImportError, Imported, bert_classifier, padding, positions, tables};
 use crate::data::tokenizer::{SpecialRole, Tokenizers};
@@ -21,7 +21,7 @@ use crate::store::formats::huggingface::HuggingFaceFolder;
 use crate::store::weights::Weights;
 use crate::tasks::masked::{MaskedConfig, MaskedModel};
 
-/// What the origin says of an encoder without a head.
+/// The note in the origin file of an encoder without a head.
 pub(super) const UNTRAINED: &str =
     "\nIt has no head for masked tokens; the one here is untrained, so its predictions mean nothing.\n";
 
@@ -30,7 +30,7 @@ pub(super) fn read(
     settings: &Settings<'_>,
     norm: Norm,
 ) -> Result<Imported, ImportError> {
-    let mut from = Gathered::new(&folder.tensors);
+    let mut from = ParamImporter::new(&folder.tensors);
     let tokenizer = tokenizer(&folder.files, settings.whole("vocab_size")?)?;
     let special = special_tokens(folder, settings, &tokenizer)?;
     let stack = configuration(settings, special, norm)?;
@@ -41,11 +41,11 @@ pub(super) fn read(
     gather(&mut from, &mut config.stack)?;
     let kind = if norm == Norm::Post { "BERT" } else { "Megatron-BERT" };
     let mut origin = format!("\nA {kind} model of Hugging Face.\n");
-    if !head_or_new(&mut from, &mut config)? {
+    if !head_or_untrained(&mut from, &mut config)? {
         origin.push_str(UNTRAINED);
     }
-    from.leave_out(|name| {
-        // What a sentence pair is classified by, numbers that count, and the bias of the head under its second name.
+    from.ignore(|name| {
+        // The sentence-pair classifier, position indices, and the second name of the head's bias.
         name.contains("pooler.")
             || name.starts_with("cls.seq_relationship")
             || name.ends_with("position_ids")
@@ -65,7 +65,7 @@ pub(super) fn read(
     })
 }
 
-/// The tokens around texts; vocabularies of heedful's own have none.
+/// The special tokens around texts; the defaults for a vocabulary that heedful made.
 fn special_tokens(
     folder: &HuggingFaceFolder,
     settings: &Settings<'_>,
@@ -82,14 +82,14 @@ fn special_tokens(
     let pad = settings.whole_or("pad_token_id", 0)? as u32;
     let (first, last) = (role(SpecialRole::Cls, "[CLS]")?, role(SpecialRole::Sep, "[SEP]")?);
     Ok(SpecialTokens {
-        // Neither is generated; both are around texts.
+        // An encoder generates neither; they surround texts.
         bos: first,
         eos: last,
         text_first: Some(first),
         text_last: Some(last),
         mask: role(SpecialRole::Mask, "[MASK]")?,
         pad,
-        suppressed: padding::without_text(
+        suppressed: padding::with_padding(
             tokenizer,
             tokenizer.special(SpecialRole::Unk).into_iter().collect(),
         ),
@@ -121,8 +121,9 @@ fn configuration(
     })
 }
 
-/// Everything but the head. Which positions it has, and whether its embeddings are scaled, the tensors say.
-pub(super) fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
+/// Imports everything except the head. The kind of positions, and whether embeddings are scaled, are detected
+/// from the tensors.
+pub(super) fn gather(from: &mut ParamImporter<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
     let StackConfig { vocabulary, d_model: d, .. } = *config;
     let prefix = prefix(from, "bert.", "embeddings.word_embeddings.weight");
     let embeddings = format!("{prefix}embeddings");
@@ -131,44 +132,47 @@ pub(super) fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Resul
     let length = config.positions.longest().unwrap_or(0);
     let types = format!("{embeddings}.token_type_embeddings.weight");
     let [count, _] = from.shape(&types)?;
-    // Every token is of the first of the two texts that BERT can read: its vector is part of every position.
+    // Every token has token type 0: its vector is added to every position.
     let mut first = from.tensor(&types, &[count, d])?.values();
     first.truncate(d);
     let mut table = from.tensor(&format!("{embeddings}.position_embeddings.weight"), &[length, d])?.values();
-    if first.iter().any(|&number| number != 0.0) {
+    if first.iter().any(|&value| value != 0.0) {
         for row in table.chunks_exact_mut(d) {
             row.iter_mut().zip(&first).for_each(|(position, token_type)| *position += token_type);
         }
     }
     config.positions = positions::take(from, "position.weight", &table, d);
     if config.embedding_norm {
-        from.take(torch_norm("embedding_norm", &format!("{embeddings}.LayerNorm"), d))?;
+        from.map(torch_norm("embedding_norm", &format!("{embeddings}.LayerNorm"), d))?;
     }
-    from.take(blocks(StackShape::single("encoder", config), prefix))
+    from.map(blocks(StackShape::single("encoder", config), prefix))
 }
 
-/// Takes the head for masked tokens, or makes one as a model has it before training; returns whether it was there.
-pub(super) fn head_or_new(from: &mut Gathered<'_>, config: &mut MaskedConfig) -> Result<bool, ImportError> {
+/// Imports the masked-token head, or initializes an untrained one; returns whether the model had a head.
+pub(super) fn head_or_untrained(
+    from: &mut ParamImporter<'_>,
+    config: &mut MaskedConfig,
+) -> Result<bool, ImportError> {
     let StackConfig { vocabulary, d_model, activation, .. } = config.stack;
     let bias = format!("{HEAD}.bias");
     config.output_bias = from.has(&bias);
     if !from.has(&format!("{HEAD}.transform.dense.weight")) {
         config.output_bias = false;
-        new_head(from, config)?;
+        add_untrained_head(from, config)?;
         return Ok(false);
     }
     if activation != Activation::Gelu {
-        return Err(from.unsupported("another activation function than GELU in its head").into());
+        return Err(from.unsupported("an activation function other than GELU in its head").into());
     }
-    from.take(head(d_model))?;
+    from.map(head(d_model))?;
     if config.output_bias {
         from.vector("output.bias", &bias, vocabulary)?;
     }
     Ok(true)
 }
 
-/// The head of a model that was never trained.
-fn new_head(from: &mut Gathered<'_>, config: &MaskedConfig) -> Result<(), ImportError> {
+/// Initializes an untrained head.
+fn add_untrained_head(from: &mut ParamImporter<'_>, config: &MaskedConfig) -> Result<(), ImportError> {
     let untrained = MaskedModel::new(config.clone(), 0)?;
     for name in ["head.weight", "head.bias", "head_norm.gamma", "head_norm.beta"] {
         let param = untrained.params().get(name).expect("every masked language model has a head");

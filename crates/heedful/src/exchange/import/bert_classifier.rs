@@ -1,8 +1,8 @@
-//! BERT as a classifier (`BertForSequenceClassification`): a linear layer and tanh on the vector of `[CLS]`, a score and a bias for
-//! each label.
+//! BERT as a classifier (`BertForSequenceClassification`): the pooler (linear layer and tanh on the vector of
+//! `[CLS]`), and a linear layer to the label scores.
 
-use super::gathered::Gathered;
 use super::huggingface::Settings;
+use super::importer::ParamImporter;
 use super::settings::DROPOUT;
 use super::{ImportError, Imported, bert};
 use crate::data::labels::Labels;
@@ -16,9 +16,9 @@ use crate::tasks::classify::{ClassifierConfig, Pooling};
 
 const POOLER: &str = "bert.pooler.dense";
 
-/// The classifier over an encoder of this configuration.
+/// The classifier with an encoder of this configuration.
 pub(super) fn read(
-    mut from: Gathered<'_>,
+    mut from: ParamImporter<'_>,
     settings: &Settings<'_>,
     mut stack: StackConfig,
     tokenizers: Tokenizers,
@@ -32,7 +32,7 @@ pub(super) fn read(
     let names = names(settings, count)?;
     bert::gather(&mut from, &mut stack)?;
     from.linear("pooler", Linear::OutputsFirst, &[weight_and_bias(POOLER)], [d, d])?;
-    // Ours are in the order of their names.
+    // heedful sorts labels by name.
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by_key(|&label| &names[label]);
     let rows = from.tensor("classifier.weight", &[count, d])?.values();
@@ -41,10 +41,10 @@ pub(super) fn read(
     let bias = from.tensor("classifier.bias", &[count])?.values();
     let bias: Vec<f32> = order.iter().map(|&label| bias[label]).collect();
     from.add("labels.bias", [1, count], &bias);
-    from.leave_out(|name| name.ends_with("position_ids"));
+    from.ignore(|name| name.ends_with("position_ids"));
     let labels = Labels::of(order.iter().map(|&label| names[label].clone()).collect());
-    let twice = || settings.unsupported("`id2label` with a name that is empty or there twice".to_owned());
-    let labels = labels.ok_or_else(twice)?;
+    let invalid = || settings.unsupported("`id2label` with an empty or duplicate name".to_owned());
+    let labels = labels.ok_or_else(invalid)?;
     let config = ClassifierConfig {
         labels: count,
         pooling: Pooling::First,
@@ -69,7 +69,7 @@ pub(super) fn read(
     })
 }
 
-/// The names of the labels by index: `id2label`, or what Hugging Face calls labels that have no names.
+/// The names of the labels by index: `id2label`, or Hugging Face's default names.
 fn names(settings: &Settings<'_>, count: usize) -> Result<Vec<String>, FormatError> {
     let Some(named) = settings.value("id2label") else {
         return Ok((0..count).map(|label| format!("LABEL_{label}")).collect());

@@ -8,19 +8,19 @@ use crate::store::formats::FormatError;
 use crate::store::weights::WeightsMismatch;
 use crate::tasks::folder::FolderError;
 
-/// A model of another project cannot be imported.
+/// The error of an import.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportError {
-    /// Its files cannot be read, or have something that heedful does not compute.
+    /// Its files cannot be read, or have an unsupported feature.
     #[error(transparent)]
     Format(#[from] FormatError),
     /// Its vocabulary cannot be read.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// Its sizes are not those of a model that can be built.
+    /// No model can be built from its configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Its tensors contradict its sizes.
+    /// Its tensors do not have the shapes that its configuration requires.
     #[error("the weights of {file} do not fit its settings: {cause}. Copy or download it again")]
     Weights {
         /// The file or folder.
@@ -28,9 +28,9 @@ pub(crate) enum ImportError {
         /// What does not fit.
         cause: WeightsMismatch,
     },
-    /// A weight is infinite or no number.
+    /// A weight is infinite or NaN.
     #[error(
-        "the weights of {file} are damaged: those that become `{name}` are not all numbers. Copy or download it again"
+        "the weights of {file} are damaged: those of `{name}` include NaN or infinity. Copy or download it again"
     )]
     NotFinite {
         /// The file or folder.
@@ -38,7 +38,7 @@ pub(crate) enum ImportError {
         /// The parameter.
         name: String,
     },
-    /// The folder of the new model cannot be written.
+    /// The folder of the imported model cannot be written.
     #[error("cannot write {file}: {error}")]
     Write {
         /// The file.
@@ -46,7 +46,7 @@ pub(crate) enum ImportError {
         /// The system's error.
         error: io::Error,
     },
-    /// As before, for the model's own files.
+    /// The model's files cannot be written.
     #[error(transparent)]
     Folder(#[from] FolderError),
 }

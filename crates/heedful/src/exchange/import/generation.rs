@@ -1,13 +1,14 @@
-//! What `generate` of transformers does with a model: `generation_config.json`, or in a folder without it the same keys of `config.json`.
+//! The generation settings of transformers: `generation_config.json`, or without it the same keys of
+//! `config.json`.
 //!
-//! | keys | here |
+//! | keys | import |
 //! |---|---|
-//! | the ids of the tokens that begin, end and pad a text (`ids`) | obeyed |
-//! | `suppress_tokens`, `bad_words_ids` of one token | obeyed: never generated |
-//! | rules that change texts and that heedful does not have ([`RULES`]) | refused, unless they are off |
-//! | how to search, to sample, and how long ([`CHOICES`]) | options of the commands: named in a note, unless they have no effect |
-//! | the form of results, caches ([`WITHOUT_EFFECT`]) | left out: no text depends on them |
-//! | any other key of `generation_config.json` | refused |
+//! | the ids of the tokens that begin, end and pad a text (`ids`) | supported |
+//! | `suppress_tokens`, `bad_words_ids` of one token | supported: never generated |
+//! | rules that change outputs and that heedful does not support ([`RULES`]) | an error, unless they are off |
+//! | search, sampling and length options ([`CHOICES`]) | options of the commands: listed in a note, unless they have no effect |
+//! | the form of results, caches ([`WITHOUT_EFFECT`]) | ignored: outputs do not depend on them |
+//! | any other key of `generation_config.json` | an error |
 
 use std::collections::BTreeSet;
 
@@ -18,12 +19,13 @@ use crate::store::formats::{FormatError, JsonObject, json_object};
 
 const FILE: &str = "generation_config.json";
 
-/// The tokens that `ids` reads. A last token that is forced is one that no text has; `ids` checks which.
+/// The token ids that `ids` reads. A forced last token is supported only if it is `eos`, which `ids` checks.
 const IDS: [&str; 5] =
     ["bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_eos_token_id"];
 const NEVER_GENERATED: [&str; 2] = ["suppress_tokens", "bad_words_ids"];
 
-/// Rules that change texts, each with the number that turns it off, if one does; null, false and empty lists turn off all.
+/// Rules that change outputs, each with the number that turns it off, if there is one; null, false and empty
+/// lists turn off any.
 const RULES: [(&str, Option<f64>); 16] = [
     ("forced_bos_token_id", None),
     ("forced_decoder_ids", None),
@@ -43,7 +45,7 @@ const RULES: [(&str, Option<f64>); 16] = [
     ("guidance_scale", Some(1.0)),
 ];
 
-/// What a call of `generate` chooses, each with the number that has no effect, if one has none.
+/// Options of a `generate` call, each with its neutral number, if there is one.
 const CHOICES: [(&str, Option<f64>); 22] = [
     ("num_beams", Some(1.0)),
     ("num_beam_groups", Some(1.0)),
@@ -69,7 +71,7 @@ const CHOICES: [(&str, Option<f64>); 22] = [
     ("penalty_alpha", Some(0.0)),
 ];
 
-/// Beginnings of the names of keys on which no text depends: the form of results, caches, drafts that are checked.
+/// Prefixes of keys that do not affect outputs: the form of results, caches, speculative decoding.
 const WITHOUT_EFFECT: [&str; 24] = [
     "transformers_version",
     "_from_model_config",
@@ -97,16 +99,16 @@ const WITHOUT_EFFECT: [&str; 24] = [
     "trust_remote_code",
 ];
 
-/// The settings of `generate`, checked.
+/// The checked generation settings.
 pub(super) struct Generation {
     settings: JsonObject,
-    /// The file that has them.
+    /// The file that contains them.
     pub(super) file: String,
     suppressed: BTreeSet<u32>,
 }
 
 impl Generation {
-    /// Of a folder with this `config.json`. What heedful cannot obey is an error.
+    /// Reads those of a folder with this `config.json`. An unsupported rule is an error.
     pub(super) fn read(files: &Files, config: &JsonObject) -> Result<Generation, FormatError> {
         let (settings, file) = match files.find(FILE)? {
             Some(bytes) => (json_object(&files.label(FILE), &bytes)?, files.label(FILE)),
@@ -118,7 +120,7 @@ impl Generation {
         Ok(generation)
     }
 
-    /// A setting, if it is there.
+    /// A setting, if it exists.
     pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.settings.get(key)
     }
@@ -128,7 +130,7 @@ impl Generation {
         self.suppressed.iter().copied().collect()
     }
 
-    /// What the user should know: settings that every call chooses anew.
+    /// A note for the user about settings that must be given to each command.
     pub(super) fn note(&self) -> Option<String> {
         let has_effect = |(key, neutral): &&(&str, Option<f64>)| {
             self.value(key).is_some_and(|value| !is_off(value, *neutral))
@@ -140,7 +142,7 @@ impl Generation {
             .collect();
         (!chosen.is_empty()).then(|| {
             format!(
-                "{} sets {}, which heedful does not adopt: give such options to each command (heedful translate --help, heedful \
+                "{} sets {}, which heedful does not import: give such options to each command (heedful translate --help, heedful \
                  generate --help)",
                 self.file,
                 chosen.join(", ")
@@ -181,18 +183,18 @@ impl Generation {
         Ok(suppressed)
     }
 
-    /// A setting that is not obeyed.
+    /// The error about an unsupported setting.
     pub(super) fn unsupported(&self, key: &str) -> FormatError {
         let mut shown = self.value(key).map(Value::to_string).unwrap_or_default();
         if shown.chars().count() > 40 {
             shown = shown.chars().take(40).chain("…".chars()).collect();
         }
-        let remedy = "In transformers, texts may depend on it. To import the model without it, remove it from the file";
+        let remedy = "In transformers, outputs can depend on it. To import the model without it, remove it from the file";
         FormatError::unsupported(&self.file, format!("`{key}`: {shown}"), remedy)
     }
 }
 
-/// The keys of `config.json` that say how to generate.
+/// The generation keys of `config.json`.
 fn of_config(config: &JsonObject) -> JsonObject {
     let is_known = |key: &str| {
         let (rule, choice) = (RULES.iter(), CHOICES.iter());
@@ -203,7 +205,7 @@ fn of_config(config: &JsonObject) -> JsonObject {
     config.iter().filter(|(key, _)| is_known(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Whether a rule does nothing with this value.
+/// Whether a rule has no effect with this value.
 fn is_off(value: &Value, neutral: Option<f64>) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

@@ -1,8 +1,8 @@
 //! GPT-2 as a language model.
 
-use super::gathered::Gathered;
 use super::huggingface::{Settings, prefix};
 use super::ids::Ids;
+use super::importer::ParamImporter;
 use super::settings::stack;
 use super::{positions, tables};
 use crate::data::SpecialTokens;
@@ -28,8 +28,8 @@ pub(super) fn configuration(settings: &Settings<'_>, ids: &Ids<'_>) -> Result<St
     })
 }
 
-/// Which positions it has, and whether its embeddings are scaled, the tensors say.
-pub(super) fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
+/// Imports the tensors. The kind of positions, and whether embeddings are scaled, are detected from them.
+pub(super) fn gather(from: &mut ParamImporter<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
     let StackConfig { vocabulary, d_model: d, .. } = *config;
     let prefix = prefix(from, "transformer.", "wte.weight");
     let words = [&format!("{prefix}wte.weight"), "lm_head.weight"];
@@ -37,11 +37,11 @@ pub(super) fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Resul
     let length = config.positions.longest().unwrap_or(0);
     let table = from.tensor(&format!("{prefix}wpe.weight"), &[length, d])?.values();
     config.positions = positions::take(from, "position.weight", &table, d);
-    from.take(names::stack(StackShape::single("decoder", config), prefix))?;
-    // The causal mask, which old files keep.
+    from.map(names::stack(StackShape::single("decoder", config), prefix))?;
+    // Old files contain the causal mask.
     let masks = (0..config.layers)
         .flat_map(|i| ["bias", "masked_bias"].map(|mask| format!("{prefix}h.{i}.attn.{mask}")));
     let masks: Vec<String> = masks.collect();
-    from.leave_out(|name| masks.iter().any(|mask| mask == name));
+    from.ignore(|name| masks.iter().any(|mask| mask == name));
     Ok(())
 }

@@ -1,17 +1,17 @@
-//! Folders of Hugging Face, by `model_type`.
+//! Hugging Face folders, by `model_type`.
 
 use std::path::Path;
 
 use heedful_tensor::ops::Activation;
 use serde_json::Value;
 
-use super::gathered::{Gathered, REMEDY};
 use super::generation::Generation;
 use super::ids::{self, Ids};
+use super::importer::{ParamImporter, REMEDY};
 use super::{ImportError, Imported, ORIGIN, bert, gpt2, opt, padding, translator};
 use crate::data::Tokenizer;
 use crate::data::tokenizer::Tokenizers;
-use crate::exchange::kept::Kept;
+use crate::exchange::embedded_settings::EmbeddedSettings;
 use crate::exchange::names::activations;
 use crate::exchange::origin::LICENCES;
 use crate::layers::Norm;
@@ -21,14 +21,14 @@ use crate::store::formats::huggingface::HuggingFaceFolder;
 use crate::store::formats::{FormatError, JsonObject};
 use crate::tasks::language::{LanguageConfig, TextShape};
 
-/// No size of a model is larger: products of two are far from an overflow.
-const LARGEST: usize = 10_000_000;
-/// The vocabulary of targets, where it is another than that of sources.
+/// Maximum size: the product of two is far from overflowing.
+const MAX_SIZE: usize = 10_000_000;
+/// The tokenizer of targets, if it differs from that of sources.
 pub(in crate::exchange) const TARGET_TOKENIZER: &str = "target/tokenizer.json";
-/// As much of a model card as is kept.
-const MOST_OF_A_CARD: usize = 100_000;
+/// Maximum number of bytes of a model card that are copied.
+const MAX_CARD_BYTES: usize = 100_000;
 
-/// What heedful imports of a folder: by its `model_type`, which is checked before anything else is asked for.
+/// The supported architectures, by `model_type`, which is checked first.
 enum Architecture {
     /// MarianMT is post-norm, Pegasus pre-norm.
     Translator(Norm),
@@ -69,18 +69,19 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
         Architecture::Gpt2 => language(&folder, &settings, &GPT2),
         Architecture::Opt => language(&folder, &settings, &OPT),
     }?;
-    Kept::read(&folder.config, &settings.file)?.restore(&mut imported.config, &mut imported.weights);
+    EmbeddedSettings::read(&folder.config, &settings.file)?
+        .restore(&mut imported.config, &mut imported.weights);
     imported.origin.push_str(&origin(&folder.files)?);
     Ok(imported)
 }
 
-/// How a kind of language models is read.
+/// How to import one kind of language model.
 struct LanguageKind {
     name: &'static str,
     defaults: ids::Defaults,
     configuration: fn(&Settings<'_>, &Ids<'_>) -> Result<StackConfig, FormatError>,
-    /// Takes the tensors.
-    gather: fn(&mut Gathered<'_>, &mut StackConfig) -> Result<(), FormatError>,
+    /// Imports the tensors.
+    gather: fn(&mut ParamImporter<'_>, &mut StackConfig) -> Result<(), FormatError>,
 }
 
 const GPT2: LanguageKind = LanguageKind {
@@ -106,12 +107,12 @@ fn language(
     let vocabulary = settings.whole("vocab_size")?;
     let ids = Ids { settings, generation: &generation, defaults: &kind.defaults, vocabulary };
     let mut stack = (kind.configuration)(settings, &ids)?;
-    let mut from = Gathered::new(&folder.tensors);
+    let mut from = ParamImporter::new(&folder.tensors);
     let tokenizer = tokenizer(&folder.files, stack.vocabulary)?;
-    stack.special.suppressed = padding::without_text(&tokenizer, generation.suppressed());
+    stack.special.suppressed = padding::with_padding(&tokenizer, generation.suppressed());
     (kind.gather)(&mut from, &mut stack)?;
     let config = LanguageConfig {
-        // As many tokens as it has positions, as such models are measured.
+        // The default block length for perplexity: the number of positions.
         block: stack.positions.longest(),
         stack: stack.into(),
         text: TextShape::Running,
@@ -130,86 +131,86 @@ fn language(
     })
 }
 
-/// Where it is from, the model card and the licence, if they are there.
+/// Origin, model card and licence, if they exist.
 fn origin(files: &Files) -> Result<String, FormatError> {
     let mut text = String::new();
     for name in [ORIGIN, "README.md"].into_iter().chain(LICENCES) {
         if let Some(bytes) = files.find(name)? {
-            let words = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_OF_A_CARD)]).into_owned();
+            let words = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_CARD_BYTES)]).into_owned();
             text.push_str(&format!("\nIts {name}:\n\n{words}\n"));
         }
     }
     Ok(text)
 }
 
-/// `config.json`, with names for messages.
+/// `config.json`, with the file's name for error messages.
 pub(super) struct Settings<'c> {
     config: &'c JsonObject,
     pub(super) file: String,
 }
 
 impl Settings<'_> {
-    pub(super) fn text<'s>(&'s self, key: &str, usual: &'s str) -> Result<&'s str, FormatError> {
+    pub(super) fn text<'s>(&'s self, key: &str, default: &'s str) -> Result<&'s str, FormatError> {
         match self.config.get(key) {
-            None | Some(Value::Null) => Ok(usual),
+            None | Some(Value::Null) => Ok(default),
             Some(Value::String(text)) => Ok(text),
             Some(other) => Err(self.wrong(key, other, "a text")),
         }
     }
 
-    pub(super) fn is(&self, key: &str, usual: bool) -> Result<bool, FormatError> {
+    pub(super) fn is(&self, key: &str, default: bool) -> Result<bool, FormatError> {
         match self.config.get(key) {
-            None => Ok(usual),
+            None => Ok(default),
             Some(Value::Null) => Ok(false),
             Some(Value::Bool(is)) => Ok(*is),
             Some(other) => Err(self.wrong(key, other, "true or false")),
         }
     }
 
-    /// Refuses a switch that is not as usual.
-    pub(super) fn must_be(&self, key: &str, usual: bool) -> Result<(), FormatError> {
-        match self.is(key, usual)? == usual {
+    /// An error if a flag does not have its default value.
+    pub(super) fn must_be(&self, key: &str, default: bool) -> Result<(), FormatError> {
+        match self.is(key, default)? == default {
             true => Ok(()),
-            false => Err(self.unsupported(format!("`{key}`: {}", !usual))),
+            false => Err(self.unsupported(format!("`{key}`: {}", !default))),
         }
     }
 
-    pub(super) fn number(&self, key: &str, usual: f64) -> Result<f64, FormatError> {
+    pub(super) fn number(&self, key: &str, default: f64) -> Result<f64, FormatError> {
         match self.config.get(key) {
-            None => Ok(usual),
+            None => Ok(default),
             Some(value) => value.as_f64().ok_or_else(|| self.wrong(key, value, "a number")),
         }
     }
 
-    /// A value as it is.
+    /// The JSON value of a key.
     pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.config.get(key)
     }
 
-    /// A size that must be there.
+    /// A required size.
     pub(super) fn whole(&self, key: &str) -> Result<usize, FormatError> {
         let found = self.config.get(key).and_then(|value| value.as_u64());
         let missing =
-            || FormatError::missing(&self.file, format!("whole number `{key}`"), "It is not a whole model");
+            || FormatError::missing(&self.file, format!("whole number `{key}`"), "The model is incomplete");
         match found.and_then(|number| usize::try_from(number).ok()).ok_or_else(missing)? {
-            size if size > LARGEST => {
-                Err(self.unsupported(format!("`{key}`: {size}, which is more than {LARGEST}")))
+            size if size > MAX_SIZE => {
+                Err(self.unsupported(format!("`{key}`: {size}, which is more than {MAX_SIZE}")))
             }
             size => Ok(size),
         }
     }
 
-    /// A size, or another if it is missing or null.
-    pub(super) fn whole_or(&self, key: &str, usual: usize) -> Result<usize, FormatError> {
+    /// A size, or the default if it is missing or null.
+    pub(super) fn whole_or(&self, key: &str, default: usize) -> Result<usize, FormatError> {
         match self.config.get(key) {
-            None | Some(Value::Null) => Ok(usual),
+            None | Some(Value::Null) => Ok(default),
             Some(_) => self.whole(key),
         }
     }
 
     /// The activation function under a key.
-    pub(super) fn activation(&self, key: &str, usual: &str) -> Result<Activation, FormatError> {
-        let name = self.text(key, usual)?;
+    pub(super) fn activation(&self, key: &str, default: &str) -> Result<Activation, FormatError> {
+        let name = self.text(key, default)?;
         activations::of_hugging_face(name)
             .ok_or_else(|| self.unsupported(format!("the activation function `{name}`")))
     }
@@ -220,21 +221,21 @@ impl Settings<'_> {
 
     fn wrong(&self, key: &str, value: &Value, kind: &str) -> FormatError {
         let found = format!("`{key}`: {value} (not {kind})");
-        FormatError::unsupported(&self.file, found, "Compare the file with the original's")
+        FormatError::unsupported(&self.file, found, "Compare the file with the original")
     }
 }
 
-/// The prefix under which a model's tensors are kept, if they have one.
-pub(super) fn prefix(from: &Gathered<'_>, prefix: &'static str, probe: &str) -> &'static str {
+/// The prefix of a model's tensor names, if they have it.
+pub(super) fn prefix(from: &ParamImporter<'_>, prefix: &'static str, probe: &str) -> &'static str {
     if from.has(&format!("{prefix}{probe}")) { prefix } else { "" }
 }
 
-/// `tokenizer.json`, with a token for each row of the model.
+/// `tokenizer.json`, padded to one token for each row of the model.
 pub(super) fn tokenizer(files: &Files, vocabulary: usize) -> Result<Tokenizer, ImportError> {
     tokenizer_in(files, "tokenizer.json", vocabulary)
 }
 
-/// One vocabulary, or a second one for targets in a folder `target`, where an export puts it.
+/// One vocabulary, or a second one for targets in the subfolder `target`, where an export writes it.
 pub(super) fn tokenizers(files: &Files, [source, target]: [usize; 2]) -> Result<Tokenizers, ImportError> {
     Ok(match files.find(TARGET_TOKENIZER)? {
         Some(_) => {
@@ -253,9 +254,9 @@ fn tokenizer_in(files: &Files, name: &str, vocabulary: usize) -> Result<Tokenize
     let tokenizer = Tokenizer::from_exported(Path::new(&path), &bytes)?;
     if tokenizer.size() > vocabulary {
         let found = format!("{} tokens, and the model {vocabulary}", tokenizer.size());
-        let remedy = "It is another model's, or tokens were added without a row in the model: copy the model's own tokenizer.json there";
+        let remedy = "It belongs to another model, or tokens were added without extending the model: copy the model's own tokenizer.json there";
         return Err(FormatError::unsupported(path, found, remedy).into());
     }
     let names: Vec<String> = (tokenizer.size()..vocabulary).map(padding::name).collect();
-    Ok(tokenizer.with_rows(&names)?)
+    Ok(tokenizer.with_special_tokens(&names)?)
 }

@@ -1,5 +1,6 @@
-//! The tokens that begin, end and pad the texts of a model of Hugging Face. `generate` of transformers goes by `generation_config.json`
-//! (`generation`), and where that says nothing by `config.json`; where neither has a key, the model's class has a default.
+//! The ids of the tokens that begin, end and pad the texts of a Hugging Face model. As in transformers, a key
+//! of `generation_config.json` (`generation`) precedes one of `config.json`, and the default of the model's
+//! class applies if neither has it.
 
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ pub(super) struct Defaults {
     pub(super) class: &'static str,
     pub(super) bos: u32,
     pub(super) eos: u32,
-    /// What a decoder reads first, if it is not `bos`.
+    /// The default `decoder_start_token_id`.
     pub(super) start: u32,
 }
 
@@ -21,25 +22,25 @@ pub(super) const OPT: Defaults = Defaults { class: "OPTConfig", bos: 2, eos: 2, 
 pub(super) const MARIAN: Defaults = Defaults { class: "MarianConfig", bos: 0, eos: 0, start: 58100 };
 pub(super) const PEGASUS: Defaults = Defaults { class: "PegasusConfig", bos: 0, eos: 1, start: 0 };
 
-/// Where the ids of a model come from.
+/// The sources of a model's ids.
 pub(super) struct Ids<'s> {
     pub(super) settings: &'s Settings<'s>,
     pub(super) generation: &'s Generation,
     pub(super) defaults: &'s Defaults,
-    /// The tokens of the vocabulary that is generated.
+    /// Size of the target vocabulary.
     pub(super) vocabulary: usize,
 }
 
 impl Ids<'_> {
-    /// What a language model reads before a text.
+    /// The token that begins a text of a language model.
     pub(super) fn bos(&self) -> Result<u32, FormatError> {
-        self.needed("bos_token_id", self.defaults.bos, "begins a text")
+        self.required("bos_token_id", self.defaults.bos, "begins a text")
     }
 
-    /// What ends a text.
+    /// The token that ends a text.
     pub(super) fn eos(&self) -> Result<u32, FormatError> {
-        let eos = self.needed("eos_token_id", self.defaults.eos, "ends a text")?;
-        // The last token of a text that is cut off: if it is the end, the text is that of heedful.
+        let eos = self.required("eos_token_id", self.defaults.eos, "ends a text")?;
+        // The forced last token of a truncated text: only `eos` gives the same text as heedful.
         match self.generation.value("forced_eos_token_id") {
             None | Some(Value::Null) => Ok(eos),
             Some(forced) if single(forced) == Some(eos) => Ok(eos),
@@ -47,12 +48,12 @@ impl Ids<'_> {
         }
     }
 
-    /// What the decoder of a translator reads first.
+    /// The first input of a translator's decoder.
     pub(super) fn start(&self) -> Result<u32, FormatError> {
-        self.needed("decoder_start_token_id", self.defaults.start, "begins a target")
+        self.required("decoder_start_token_id", self.defaults.start, "begins a target")
     }
 
-    /// Padding, which nothing here computes with: `other` if the files do not name it.
+    /// The padding token, which heedful never computes with: `other` if the files do not name it.
     pub(super) fn pad(&self, other: u32) -> Result<u32, FormatError> {
         match self.find("pad_token_id") {
             None | Some((_, Value::Null)) => Ok(other),
@@ -61,19 +62,21 @@ impl Ids<'_> {
     }
 
     fn find(&self, key: &str) -> Option<(&str, &Value)> {
-        let of_generation = self.generation.value(key).map(|value| (self.generation.file.as_str(), value));
-        of_generation.or_else(|| Some((self.settings.file.as_str(), self.settings.value(key)?)))
+        let in_generation = self.generation.value(key).map(|value| (self.generation.file.as_str(), value));
+        in_generation.or_else(|| Some((self.settings.file.as_str(), self.settings.value(key)?)))
     }
 
-    fn needed(&self, key: &str, default: u32, role: &str) -> Result<u32, FormatError> {
+    fn required(&self, key: &str, default: u32, role: &str) -> Result<u32, FormatError> {
         if let Some((file, value)) = self.find(key) {
             return self.checked(key, file, value, role);
         }
         if (default as usize) < self.vocabulary {
             return Ok(default);
         }
-        let missing =
-            format!("`{key}`, and {default}, the default of {}, is no token of it", self.defaults.class);
+        let missing = format!(
+            "`{key}`, and {default}, the default of {}, is not in its vocabulary",
+            self.defaults.class
+        );
         Err(FormatError::missing(&self.settings.file, missing, remedy(key, role)))
     }
 
@@ -85,7 +88,7 @@ impl Ids<'_> {
             (Some(id), _) if (id as usize) < self.vocabulary => Ok(id),
             (Some(_), _) => wrong(format!("in a vocabulary of {} tokens", self.vocabulary)),
             (None, Value::Array(several)) if several.len() > 1 => {
-                wrong("a search of heedful ends and begins with one token".to_owned())
+                wrong("heedful supports only one token here".to_owned())
             }
             (None, Value::Null | Value::Array(_)) => wrong(format!("no token {role}")),
             (None, _) => wrong("not the id of a token".to_owned()),
@@ -94,7 +97,7 @@ impl Ids<'_> {
 }
 
 fn remedy(key: &str, role: &str) -> String {
-    format!("Write the id of the token that {role} there: `\"{key}\": N`")
+    format!("Add the id of the token that {role} to the file: `\"{key}\": N`")
 }
 
 /// One id, alone or in a list.

@@ -1,4 +1,4 @@
-//! Translators of Marian: post-norm Transformers, with self attention or simpler simple recurrent units in the decoder.
+//! Translators of Marian: post-norm Transformers, with self attention or SSRU layers in the decoder.
 //!
 //! ```text
 //! Wemb, decoder_ff_logit_out_b                              embedding.weight, output.bias
@@ -12,8 +12,8 @@ use std::path::Path;
 
 use heedful_tensor::ops::Activation;
 
-use super::gathered::Gathered;
-use super::pieces::{Pieces, PiecesFile};
+use super::importer::ParamImporter;
+use super::pieces::{SentencePieceFile, SentencePieceModels};
 use super::settings::{Sizes, transformer};
 use super::{ImportError, Imported};
 use crate::data::SpecialTokens;
@@ -28,13 +28,13 @@ use crate::store::formats::marian::MarianModel;
 
 /// ε of Marian's norms.
 const EPSILON: f32 = 1e-9;
-/// The end of every text, in every vocabulary that Marian's SentencePiece makes.
+/// The end token in all of Marian's SentencePiece vocabularies.
 const EOS: &str = "</s>";
 
-/// A `.npz` or `.bin`, with its SentencePiece models beside it.
+/// Reads a `.npz` or `.bin`, with its SentencePiece models in the same folder.
 pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     let model = MarianModel::open(path)?;
-    let mut from = Gathered::new(&model.tensors);
+    let mut from = ParamImporter::new(&model.tensors);
     let mut config = configuration(&model, &from)?;
     let (tokenizers, pieces, eos) = vocabularies(path)?;
     config.special = SpecialTokens {
@@ -46,8 +46,8 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
         ..SpecialTokens::default()
     };
     gather(&mut from, &config)?;
-    // Scales for products with integers, learned for Marian's own.
-    from.leave_out(|name| name.ends_with("_QuantMultA") || name.starts_with("special:"));
+    // Scales of Marian's own integer GEMM.
+    from.ignore(|name| name.ends_with("_QuantMultA") || name.starts_with("special:"));
     let weights = from.finish()?;
     let config = EncoderDecoderConfig::Transformer(config).into();
     let origin = "\nA model of Marian.\n".to_owned();
@@ -63,8 +63,8 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     })
 }
 
-/// The vocabularies beside a model, with what they are made of, and the id of [`EOS`].
-fn vocabularies(path: &Path) -> Result<(Tokenizers, Vec<PiecesFile>, u32), ImportError> {
+/// The vocabularies of a model, the SentencePiece models from which they are made, and the id of [`EOS`].
+fn vocabularies(path: &Path) -> Result<(Tokenizers, Vec<SentencePieceFile>, u32), ImportError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let label = folder.display().to_string();
     let entries = folder.read_dir().map_err(|error| FormatError::Read { file: label.clone(), error })?;
@@ -77,54 +77,56 @@ fn vocabularies(path: &Path) -> Result<(Tokenizers, Vec<PiecesFile>, u32), Impor
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         ["src", "source"].iter().any(|word| name.contains(word))
     };
-    let (pieces, kept) = match &files[..] {
+    let (pieces, piece_files) = match &files[..] {
         [] => {
-            let remedy = "Copy the .spm of the translator beside the model";
+            let remedy = "Copy the translator's .spm into the folder of the model";
             return Err(FormatError::missing(label, "SentencePiece model (*.spm)", remedy).into());
         }
-        [joint] => Pieces::open(&[joint])?,
+        [joint] => SentencePieceModels::open(&[joint])?,
         [first, second] if is_source(first) != is_source(second) => {
             let (source, target) = if is_source(first) { (first, second) } else { (second, first) };
-            Pieces::open(&[source, target])?
+            SentencePieceModels::open(&[source, target])?
         }
         several => {
             let found = format!("{} SentencePiece models", several.len());
-            let remedy = "Leave the model's own there: one for both sides, or one with `src` and one with `trg` in its name";
+            let remedy = "Keep only those of the model: one for both sides, or one with `src` and one with `trg` in its name";
             return Err(FormatError::unsupported(label, found, remedy).into());
         }
     };
     let tokenizers = match &pieces {
-        Pieces::Joint(joint) => Tokenizers::joint(joint.tokenizer()?),
-        Pieces::Sides([source, target]) => Tokenizers::separate(source.tokenizer()?, target.tokenizer()?),
+        SentencePieceModels::Joint(joint) => Tokenizers::joint(joint.tokenizer()?),
+        SentencePieceModels::Sides([source, target]) => {
+            Tokenizers::separate(source.tokenizer()?, target.tokenizer()?)
+        }
     };
     match tokenizers.target.id_of(EOS) {
-        Some(eos) if tokenizers.source.id_of(EOS) == Some(eos) => Ok((tokenizers, kept, eos)),
+        Some(eos) if tokenizers.source.id_of(EOS) == Some(eos) => Ok((tokenizers, piece_files, eos)),
         _ => {
-            let remedy = "It is not a vocabulary of Marian";
+            let remedy = "It is not a Marian vocabulary";
             Err(FormatError::missing(label, format!("piece `{EOS}` with one id in its vocabularies"), remedy)
                 .into())
         }
     }
 }
 
-/// All but the special tokens, which are the vocabulary's.
-fn configuration(model: &MarianModel, from: &Gathered<'_>) -> Result<TransformerConfig, ImportError> {
+/// The configuration without the special tokens, which depend on the vocabulary.
+fn configuration(model: &MarianModel, from: &ParamImporter<'_>) -> Result<TransformerConfig, ImportError> {
     let settings = &model.settings;
-    // Marian's default where a key is missing; a value of another type is refused.
+    // A missing key has Marian's default; a value of another type is an error.
     let wrong = |key: &str| from.unsupported(format!("the setting `{key}` with a value of another type"));
-    let text = |key: &str, usual: &'static str| match settings.get(key) {
-        None => Ok(usual.to_owned()),
+    let text = |key: &str, default: &'static str| match settings.get(key) {
+        None => Ok(default.to_owned()),
         Some(_) => settings.text(key).map(str::to_owned).ok_or_else(|| wrong(key)),
     };
     let is = |key: &str| match settings.get(key) {
         None => Ok(false),
         Some(_) => settings.truth(key).ok_or_else(|| wrong(key)),
     };
-    let whole = |key: &str, usual: usize| match settings.get(key) {
-        None => Ok(usual),
+    let whole = |key: &str, default: usize| match settings.get(key) {
+        None => Ok(default),
         Some(_) => settings.text(key).and_then(|text| text.parse().ok()).ok_or_else(|| wrong(key)),
     };
-    for (key, usual) in [
+    for (key, default) in [
         ("type", "transformer"),
         ("transformer-postprocess", "dan"),
         ("transformer-preprocess", ""),
@@ -132,9 +134,9 @@ fn configuration(model: &MarianModel, from: &Gathered<'_>) -> Result<Transformer
         ("transformer-postprocess-top", ""),
         ("transformer-ffn-depth", "2"),
     ] {
-        let found = text(key, usual)?;
-        if found != usual {
-            return Err(from.unsupported(format!("the setting `{key}: {found}`")).into());
+        let value = text(key, default)?;
+        if value != default {
+            return Err(from.unsupported(format!("the setting `{key}: {value}`")).into());
         }
     }
     for key in ["transformer-no-projection", "transformer-pool", "transformer-train-position-embeddings"] {
@@ -177,9 +179,9 @@ fn configuration(model: &MarianModel, from: &Gathered<'_>) -> Result<Transformer
     })
 }
 
-fn gather(from: &mut Gathered<'_>, config: &TransformerConfig) -> Result<(), FormatError> {
+fn gather(from: &mut ParamImporter<'_>, config: &TransformerConfig) -> Result<(), FormatError> {
     let TransformerConfig { d_model: d, d_ff, source_vocabulary, .. } = *config;
-    from.table("embedding.weight", "Wemb", [source_vocabulary, d])?;
+    from.matrix("embedding.weight", "Wemb", [source_vocabulary, d])?;
     if config.output_bias {
         from.vector("output.bias", "decoder_ff_logit_out_b", source_vocabulary)?;
     }
@@ -194,7 +196,7 @@ fn gather(from: &mut Gathered<'_>, config: &TransformerConfig) -> Result<(), For
                 norm(from, &format!("{ours}.self_attention_norm"), &format!("{theirs}_self_Wo_ln"), d)?;
             } else {
                 let name = |part: &str| format!("{theirs}_rnn_{part}");
-                // The candidate has no bias.
+                // Marian's SSRU candidate has no bias.
                 let parts = [[name("W"), name("b")], [name("Wf"), name("bf")]];
                 from.linear(&format!("{ours}.ssru.input"), Linear::InputsFirst, &parts, [d, 2 * d])?;
                 norm(from, &format!("{ours}.ssru_norm"), &name("ffn_ln"), d)?;
@@ -224,6 +226,6 @@ fn projections(layer: &str, attention: &str, which: &[&str]) -> Vec<[String; 2]>
     which.iter().map(|p| ["W", "b"].map(|part| format!("{layer}_{attention}_{part}{p}"))).collect()
 }
 
-fn norm(from: &mut Gathered<'_>, ours: &str, theirs: &str, width: usize) -> Result<(), FormatError> {
+fn norm(from: &mut ParamImporter<'_>, ours: &str, theirs: &str, width: usize) -> Result<(), FormatError> {
     from.norm(ours, [&format!("{theirs}_scale"), &format!("{theirs}_bias")], width)
 }

@@ -1,16 +1,16 @@
-//! `heedful import`: a model of another project as a folder of ours.
+//! `heedful import`: converts a model of another project to heedful's format.
 //!
 //! | format | models |
 //! |---|---|
 //! | CTranslate2, Argos | Transformers, pre- and post-norm: translators, language models, encoders (`ctranslate2`) |
-//! | Marian | translators, also with recurrent units in the decoder (`marian`) |
+//! | Marian | translators, also with SSRU layers in the decoder (`marian`) |
 //! | Hugging Face | MarianMT and Pegasus (`translator`), BERT and Megatron-BERT (`bert`, `bert_classifier`), GPT-2 (`gpt2`), OPT (`opt`) |
 //!
-//! Whatever a model has and heedful does not compute is an error before anything is written: a variable that nobody reads is
-//! one (`gathered`).
+//! An unsupported feature of a model is an error before anything is written. That includes every variable
+//! that the import does not read (`importer`).
 
 mod error;
-mod gathered;
+mod importer;
 mod pieces;
 mod positions;
 
@@ -35,7 +35,7 @@ use std::path::Path;
 
 pub(crate) use error::ImportError;
 pub(super) use opt::OFFSET as OPT_OFFSET;
-use pieces::PiecesFile;
+use pieces::SentencePieceFile;
 
 use crate::data::labels::Labels;
 use crate::data::tokenizer::Tokenizers;
@@ -48,7 +48,7 @@ use crate::tasks::folder::{Languages, ModelFolder, TokenizerFiles};
 
 pub use crate::exchange::origin::ORIGIN;
 
-/// A model that was read, with all that a folder of ours needs.
+/// An imported model, with everything that a heedful model folder needs.
 pub struct Imported {
     /// Its configuration.
     pub config: ModelConfig,
@@ -58,15 +58,15 @@ pub struct Imported {
     pub labels: Option<Labels>,
     /// The languages of a translator, if its files name them.
     pub languages: Option<Languages>,
-    /// Where it is from, and under which licence: Markdown.
+    /// Its origin and licence, in Markdown.
     pub origin: String,
-    /// What its files say and was not adopted, in sentences for the user.
+    /// Notes for the user about settings that were not imported.
     pub notes: Vec<String>,
-    pieces: Vec<PiecesFile>,
+    pieces: Vec<SentencePieceFile>,
     weights: Weights,
 }
 
-/// Reads a model of another project, whose format is found by content. Nothing is written.
+/// Reads a model of another project; its format is detected from its content. Nothing is written.
 pub fn read(path: impl AsRef<Path>) -> crate::Result<Imported> {
     let path = path.as_ref();
     let mut imported = match recognise(path)? {
@@ -81,7 +81,7 @@ pub fn read(path: impl AsRef<Path>) -> crate::Result<Imported> {
     Ok(imported)
 }
 
-/// The languages that a file of settings names: codes such as `zh`.
+/// The language codes in a settings file, such as `zh`.
 fn languages(settings: &JsonObject, [source, target]: [&str; 2]) -> Option<Languages> {
     let code = |key: &str| {
         let code = settings.get(key)?.as_str()?.trim();
@@ -91,7 +91,7 @@ fn languages(settings: &JsonObject, [source, target]: [&str; 2]) -> Option<Langu
 }
 
 impl Imported {
-    /// Whether the weights are those of a model of this configuration, and the vocabularies have its sizes.
+    /// Checks that the weights fit the configuration and are finite.
     fn check(&self, path: &Path) -> Result<(), ImportError> {
         let model = self.config.build(0)?;
         let file = path.display().to_string();
@@ -109,7 +109,7 @@ impl Imported {
         &self.weights
     }
 
-    /// How many numbers its parameters have.
+    /// Its number of parameters.
     pub fn parameters(&self) -> usize {
         self.weights.iter().map(|(_, [rows, width], _)| rows * width).sum()
     }

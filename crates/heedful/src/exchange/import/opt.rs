@@ -1,8 +1,8 @@
 //! OPT as a language model: learned positions, pre- or post-norm.
 
-use super::gathered::Gathered;
 use super::huggingface::Settings;
 use super::ids::Ids;
+use super::importer::ParamImporter;
 use super::settings::stack;
 use super::{positions, tables};
 use crate::data::SpecialTokens;
@@ -11,7 +11,7 @@ use crate::layers::{Norm, Positions};
 use crate::models::transformer::StackConfig;
 use crate::store::formats::FormatError;
 
-/// Rows before that of the first position.
+/// Number of unused rows before that of the first position.
 pub(in crate::exchange) const OFFSET: usize = 2;
 
 pub(super) fn configuration(settings: &Settings<'_>, ids: &Ids<'_>) -> Result<StackConfig, FormatError> {
@@ -20,7 +20,7 @@ pub(super) fn configuration(settings: &Settings<'_>, ids: &Ids<'_>) -> Result<St
     settings.must_be("layer_norm_elementwise_affine", true)?;
     let d_model = settings.whole("hidden_size")?;
     if settings.whole_or("word_embed_proj_dim", d_model)? != d_model {
-        return Err(settings.unsupported("token vectors of another width than the layers'".to_owned()));
+        return Err(settings.unsupported("embeddings with a width other than that of the layers".to_owned()));
     }
     let eos = ids.eos()?;
     let sizes = [d_model, settings.whole("ffn_dim")?];
@@ -34,8 +34,8 @@ pub(super) fn configuration(settings: &Settings<'_>, ids: &Ids<'_>) -> Result<St
     })
 }
 
-/// Which positions it has, and whether its embeddings are scaled, the tensors say.
-pub(super) fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
+/// Imports the tensors. The kind of positions, and whether embeddings are scaled, are detected from them.
+pub(super) fn gather(from: &mut ParamImporter<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
     let StackConfig { vocabulary, d_model: d, .. } = *config;
     let prefix = super::huggingface::prefix(from, "model.", "decoder.embed_tokens.weight");
     let words = [&format!("{prefix}decoder.embed_tokens.weight"), "lm_head.weight"];
@@ -44,5 +44,5 @@ pub(super) fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Resul
     let table = from.tensor(&format!("{prefix}decoder.embed_positions.weight"), &[length, d])?.values();
     config.positions = positions::take(from, "position.weight", &table[OFFSET * d..], d);
     let shape = StackShape::single("decoder", config);
-    from.take(bart::stack(shape, &format!("{prefix}decoder"), "final_layer_norm"))
+    from.map(bart::stack(shape, &format!("{prefix}decoder"), "final_layer_norm"))
 }

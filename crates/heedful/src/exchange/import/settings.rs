@@ -1,11 +1,12 @@
-//! What imported models have in common: rates for training on, which files of weights do not keep, and vocabularies.
+//! Defaults of imported models: rates for fine-tuning, which weight files do not contain, and common
+//! configurations.
 
 use heedful_tensor::ops::Activation;
 
 use crate::layers::{AttentionScore, Norm, NormKind, Positions};
 use crate::models::transformer::{DropoutRates, StackConfig, TransformerConfig};
 
-/// For fine-tuning: as most of them were trained.
+/// Dropout for fine-tuning: the usual rate of their training.
 pub(super) const DROPOUT: DropoutRates = DropoutRates { residual: 0.1, attention: 0.0, feed_forward: 0.0 };
 pub(super) const LABEL_SMOOTHING: f32 = 0.1;
 
@@ -18,7 +19,7 @@ pub(super) struct Sizes {
     pub(super) layers: [usize; 2],
 }
 
-/// The paper's model in these sizes; what differs is changed by the caller.
+/// The Transformer of the paper with these sizes; the caller changes what differs.
 pub(super) fn transformer(sizes: &Sizes) -> TransformerConfig {
     TransformerConfig {
         source_vocabulary: sizes.vocabularies[0],
@@ -35,7 +36,8 @@ pub(super) fn transformer(sizes: &Sizes) -> TransformerConfig {
     }
 }
 
-/// One stack in these sizes, with learned positions and embeddings that are not scaled, as BERT and GPT-2 have them.
+/// A single stack with these sizes and unscaled embeddings, as in BERT and GPT-2; the caller sets the
+/// positions.
 pub(super) fn stack(
     vocabulary: usize,
     [d_model, d_ff]: [usize; 2],

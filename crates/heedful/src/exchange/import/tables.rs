@@ -1,57 +1,57 @@
-//! Tables of token vectors and output projections. Which of them are one, their numbers say.
+//! Embedding matrices and output projections. Tying is detected by comparing their values.
 
-use super::gathered::Gathered;
+use super::importer::ParamImporter;
 use crate::exchange::names::tables::{embedding_scale, ours};
 use crate::layers::Tying;
 use crate::models::transformer::TransformerConfig;
 use crate::store::formats::FormatError;
 
-/// Which tables of these names are tied.
-pub(super) fn tying(from: &Gathered<'_>, [source, target, output]: [&str; 3]) -> Tying {
-    let are_output = from.are_the_same([target, output]);
-    match from.are_the_same([source, target]) {
-        true if are_output => Tying::All,
+/// Which of these matrices are tied.
+pub(super) fn tying(from: &ParamImporter<'_>, [source, target, output]: [&str; 3]) -> Tying {
+    let is_output_tied = from.are_equal([target, output]);
+    match from.are_equal([source, target]) {
+        true if is_output_tied => Tying::All,
         true => Tying::SourceTarget,
-        false if are_output => Tying::TargetOutput,
+        false if is_output_tied => Tying::TargetOutput,
         false => Tying::None,
     }
 }
 
-/// Takes the three tables of a translator, which have these names.
+/// Imports the three embedding matrices of a translator.
 pub(super) fn gather(
-    from: &mut Gathered<'_>,
+    from: &mut ParamImporter<'_>,
     config: &TransformerConfig,
     names: [&str; 3],
 ) -> Result<(), FormatError> {
-    let mut known = Vec::new();
+    let mut imported = Vec::new();
     for ((ours, shape), theirs) in ours(config).into_iter().zip(names) {
-        match known.contains(&ours) {
+        match imported.contains(&ours) {
             true => drop(from.tensor(theirs, &shape)?),
-            false => from.table(ours, theirs, shape)?,
+            false => from.matrix(ours, theirs, shape)?,
         }
-        known.push(ours);
+        imported.push(ours);
     }
     Ok(())
 }
 
-/// Takes the table of a model with one vocabulary, whose inputs and outputs have these names, as `embedding.weight`. They are one,
-/// or the inputs are the outputs times √d, as an export keeps a model that multiplies its token vectors by it; returns whether
-/// they are.
+/// Imports the embedding matrix of a model with one vocabulary as `embedding.weight`. Inputs and outputs are
+/// either tied, or the inputs are the outputs times √d (the export of a model that scales its embeddings);
+/// returns whether they are scaled.
 pub(super) fn gather_single(
-    from: &mut Gathered<'_>,
+    from: &mut ParamImporter<'_>,
     [inputs, outputs]: [&str; 2],
     shape: [usize; 2],
 ) -> Result<bool, FormatError> {
     const OURS: &str = "embedding.weight";
-    if !from.has(outputs) || from.are_the_same([inputs, outputs]) {
-        from.table(OURS, inputs, shape)?;
-        from.leave_out(|name| name == outputs);
+    if !from.has(outputs) || from.are_equal([inputs, outputs]) {
+        from.matrix(OURS, inputs, shape)?;
+        from.ignore(|name| name == outputs);
         return Ok(false);
     }
     let (scaled, values) = (from.tensor(inputs, &shape)?.values(), from.tensor(outputs, &shape)?.values());
     let scale = embedding_scale(shape[1]);
     if scaled.iter().zip(&values).any(|(scaled, value)| *scaled != value * scale) {
-        return Err(from.unsupported("an output projection that is not the embedding"));
+        return Err(from.unsupported("an output projection that is not tied to the embedding"));
     }
     from.add(OURS, shape, &values);
     Ok(true)

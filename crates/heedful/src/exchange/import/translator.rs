@@ -1,11 +1,11 @@
-//! Translators of Hugging Face's transformers: MarianMT, the form of the OPUS-MT translators, which is post-norm, and Pegasus, which is
-//! the same with pre-norm layers.
+//! Translators of Hugging Face's transformers: MarianMT (the OPUS-MT translators), which is post-norm, and
+//! Pegasus, the same with pre-norm layers.
 
-use super::gathered::Gathered;
 use super::generation::Generation;
 use super::huggingface::{Settings, tokenizers};
 use super::ids::{self, Ids};
-use super::pieces::{Pieces, PiecesFile};
+use super::importer::ParamImporter;
+use super::pieces::{SentencePieceFile, SentencePieceModels};
 use super::settings::{Sizes, transformer};
 use super::{ImportError, Imported, languages, padding, positions, tables};
 use crate::data::SpecialTokens;
@@ -18,7 +18,7 @@ use crate::store::formats::huggingface::HuggingFaceFolder;
 use crate::store::formats::{FormatError, JsonObject, json_object};
 use crate::tasks::folder::Languages;
 
-/// The table of both sides.
+/// The embedding matrix of both sides.
 const SHARED: &str = "model.shared.weight";
 
 pub(super) fn read(
@@ -26,15 +26,15 @@ pub(super) fn read(
     settings: &Settings<'_>,
     norm: Norm,
 ) -> Result<Imported, ImportError> {
-    let mut from = Gathered::new(&folder.tensors);
+    let mut from = ParamImporter::new(&folder.tensors);
     let generation = Generation::read(&folder.files, &folder.config)?;
     let mut config = configuration(settings, &generation, &from, norm)?;
     let (tokenizers, pieces) = vocabularies(folder, &config)?;
-    config.special.suppressed = padding::without_text(&tokenizers.target, generation.suppressed());
+    config.special.suppressed = padding::with_padding(&tokenizers.target, generation.suppressed());
     gather(&mut from, &config)?;
     check_positions(&mut from, config.d_model)?;
-    // `shared` is a table that encoder or decoder has under its own name too.
-    from.leave_out(|name| name == SHARED);
+    // `shared` duplicates the matrix of the encoder or decoder.
+    from.ignore(|name| name == SHARED);
     let weights = from.finish()?;
     let config = EncoderDecoderConfig::Transformer(config).into();
     let kind = if norm == Norm::Post { "MarianMT" } else { "Pegasus" };
@@ -52,7 +52,7 @@ pub(super) fn read(
     })
 }
 
-/// The languages, if a file names them: the settings of OPUS-MT's tokenizers do.
+/// The languages, if a file names them, as the tokenizer settings of OPUS-MT do.
 fn named_languages(folder: &HuggingFaceFolder) -> Result<Option<Languages>, FormatError> {
     const SETTINGS: &str = "tokenizer_config.json";
     let named = |settings: &JsonObject| languages(settings, ["source_lang", "target_lang"]);
@@ -64,7 +64,7 @@ fn named_languages(folder: &HuggingFaceFolder) -> Result<Option<Languages>, Form
 fn configuration(
     settings: &Settings<'_>,
     generation: &Generation,
-    from: &Gathered<'_>,
+    from: &ParamImporter<'_>,
     norm: Norm,
 ) -> Result<TransformerConfig, FormatError> {
     let both = |name: &str| -> Result<usize, FormatError> {
@@ -108,32 +108,33 @@ fn configuration(
     })
 }
 
-/// Positions are computed here. Files that have them must have the same.
-fn check_positions(from: &mut Gathered<'_>, d_model: usize) -> Result<(), FormatError> {
+/// heedful computes the positions; checks that those in the files are the same.
+fn check_positions(from: &mut ParamImporter<'_>, d_model: usize) -> Result<(), FormatError> {
     for name in ["encoder", "decoder"].map(|stack| format!("model.{stack}.embed_positions.weight")) {
         if from.has(&name) {
             let [length, _] = from.shape(&name)?;
             let table = from.tensor(&name, &[length, d_model])?.values();
-            if !positions::are(Halves::MarianMt, &table, d_model) {
-                return Err(from.unsupported(format!("positions of its own, in `{name}`")));
+            if !positions::are_sinusoids(Halves::MarianMt, &table, d_model) {
+                return Err(from.unsupported(format!("other positions than sinusoids, in `{name}`")));
             }
         }
     }
     Ok(())
 }
 
-/// Where the tables of source, target and output are; one that is missing is tied.
-fn names(from: &Gathered<'_>) -> [&'static str; 3] {
+/// The names of the matrices of source, target and output; a missing one is tied.
+fn names(from: &ParamImporter<'_>) -> [&'static str; 3] {
     let first = |names: [&'static str; 2]| if from.has(names[0]) { names[0] } else { names[1] };
     let target = first(["model.decoder.embed_tokens.weight", SHARED]);
     [first(["model.encoder.embed_tokens.weight", SHARED]), target, first(["lm_head.weight", target])]
 }
 
-/// `source.spm` and `target.spm` with the ids of `vocab.json`, or `tokenizer.json`; with the SentencePiece models.
+/// The tokenizers of `source.spm` and `target.spm` with the ids of `vocab.json`, or of `tokenizer.json`; and
+/// the SentencePiece models.
 fn vocabularies(
     folder: &HuggingFaceFolder,
     config: &TransformerConfig,
-) -> Result<(Tokenizers, Vec<PiecesFile>), ImportError> {
+) -> Result<(Tokenizers, Vec<SentencePieceFile>), ImportError> {
     let files = &folder.files;
     let sizes = [config.source_vocabulary, config.target_vocabulary];
     if files.find(SIDE_PIECES[0])?.is_none() && files.find("tokenizer.json")?.is_some() {
@@ -146,22 +147,22 @@ fn vocabularies(
         Some(_) => tokens("target_vocab.json", sizes[1])?,
         None => source_tokens.clone(),
     };
-    let (pieces, kept) = Pieces::of_sides(files, SIDE_PIECES)?;
+    let (pieces, piece_files) = SentencePieceModels::of_sides(files, SIDE_PIECES)?;
     let [source, target] = pieces.sides();
     let tokenizers = Tokenizers::separate(
         source.tokenizer_for(&source_tokens, &special(&source_tokens))?,
         target.tokenizer_for(&target_tokens, &special(&target_tokens))?,
     );
-    Ok((tokenizers, kept))
+    Ok((tokenizers, piece_files))
 }
 
-/// The tokens that stand for no text.
+/// The special tokens, including those of padding rows.
 fn special(tokens: &[String]) -> Vec<&str> {
     let rows = tokens.iter().enumerate().filter(|(id, token)| **token == padding::name(*id));
     ["</s>", "<pad>", "<s>"].into_iter().chain(rows.map(|(_, token)| token.as_str())).collect()
 }
 
-/// The tokens of a `vocab.json` in the order of their ids, one for each row of the model.
+/// The tokens of a `vocab.json` in order of their ids, one for each row of the model.
 fn ids(
     files: &crate::store::formats::files::Files,
     name: &str,
@@ -173,15 +174,15 @@ fn ids(
         FormatError::damaged(
             files.label(name),
             place,
-            format!("it is no list of tokens with their ids ({error})"),
+            format!("it is not a map from tokens to ids ({error})"),
         )
     })?;
     let mut tokens = vec![None; size];
     for (token, id) in map {
         match tokens.get_mut(id) {
-            Some(place @ None) => *place = Some(token),
+            Some(entry @ None) => *entry = Some(token),
             _ => {
-                let problem = format!("its id {id} is there twice, or the model has only {size} tokens");
+                let problem = format!("its id {id} is a duplicate, or the model has only {size} tokens");
                 return Err(FormatError::damaged(files.label(name), format!("token `{token}`"), problem));
             }
         }
@@ -190,13 +191,13 @@ fn ids(
     Ok(named.map(|(id, token)| token.unwrap_or_else(|| padding::name(id))).collect())
 }
 
-fn gather(from: &mut Gathered<'_>, config: &TransformerConfig) -> Result<(), FormatError> {
+fn gather(from: &mut ParamImporter<'_>, config: &TransformerConfig) -> Result<(), FormatError> {
     tables::gather(from, config, names(from))?;
     if config.output_bias {
         from.vector("output.bias", "final_logits_bias", config.target_vocabulary)?;
     }
     for shape in StackShape::both(config) {
-        from.take(bart::stack(shape, &format!("model.{}", shape.name), "layer_norm"))?;
+        from.map(bart::stack(shape, &format!("model.{}", shape.name), "layer_norm"))?;
     }
     Ok(())
 }

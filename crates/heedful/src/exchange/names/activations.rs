@@ -1,8 +1,8 @@
-//! What other projects call activation functions.
+//! The names of activation functions in other projects.
 
 use heedful_tensor::ops::Activation;
 
-/// Hugging Face's names, those first that an export uses.
+/// Hugging Face's names; of several for one function, an export uses the first.
 const HUGGING_FACE: [(&str, Activation); 7] = [
     ("relu", Activation::Relu),
     ("gelu", Activation::Gelu),
@@ -13,7 +13,7 @@ const HUGGING_FACE: [(&str, Activation); 7] = [
     ("linear", Activation::Identity),
 ];
 
-/// CTranslate2's functions, by their numbers.
+/// CTranslate2's functions, indexed by its enum values.
 const CTRANSLATE2: [Activation; 4] =
     [Activation::Relu, Activation::GeluTanh, Activation::Silu, Activation::Gelu];
 
@@ -21,7 +21,7 @@ pub(in crate::exchange) fn of_hugging_face(name: &str) -> Option<Activation> {
     HUGGING_FACE.iter().find(|(known, _)| *known == name).map(|(_, activation)| *activation)
 }
 
-/// `None` for a function that transformers does not have under any of these names.
+/// `None` for a function that transformers does not have.
 pub(in crate::exchange) fn to_hugging_face(activation: Activation) -> Option<&'static str> {
     HUGGING_FACE.iter().find(|(_, known)| *known == activation).map(|(name, _)| *name)
 }

@@ -1,4 +1,4 @@
-//! The names that BART gave its layers in Hugging Face's transformers; Marian, Pegasus and OPT have them too.
+//! The layer names of BART in Hugging Face's transformers, which Marian, Pegasus and OPT use too.
 //!
 //! ```text
 //! P.layers.i.self_attn.{q,k,v,out}_proj, self_attn_layer_norm         S.i.self_attention.qkv, .output, S.i.self_attention_norm
@@ -7,12 +7,12 @@
 //! P.layer_norm                                                        S.norm
 //! ```
 
-use super::{Cross, Linear, LinearNames, Pair, StackShape, torch_blocks, torch_norm};
+use super::{Cross, Linear, LinearNames, ParamMapping, StackShape, torch_blocks, torch_norm};
 use crate::layers::Norm;
 
-/// The blocks of a stack whose tensors begin with `prefix`, such as `model.encoder`, and the norm at its end, which is called
-/// `last_norm`.
-pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str, last_norm: &str) -> Vec<Pair> {
+/// The blocks of a stack whose tensor names begin with `prefix`, such as `model.encoder`, and its final norm,
+/// named `last_norm`.
+pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str, last_norm: &str) -> Vec<ParamMapping> {
     let StackShape { name, d_model: d, d_ff, .. } = shape;
     let mut linears: Vec<LinearNames> = vec![
         ("self_attention.qkv", &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"], [d, 3 * d]),

@@ -6,14 +6,14 @@
 //! cls.predictions.transform.dense, LayerNorm; cls.predictions.bias               head, head_norm; output.bias
 //! ```
 
-use super::{Linear, LinearNames, Pair, StackShape, torch_blocks, torch_norm, weight_and_bias};
+use super::{Linear, LinearNames, ParamMapping, StackShape, torch_blocks, torch_norm, weight_and_bias};
 use crate::layers::Norm;
 
-/// The head for masked tokens.
+/// The prefix of the masked-token head.
 pub(in crate::exchange) const HEAD: &str = "cls.predictions";
 
-/// The blocks of tensors that begin with `prefix`, and the norm at the end of pre-norm ones.
-pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str) -> Vec<Pair> {
+/// The blocks of a stack whose tensor names begin with `prefix`, and the final norm of a pre-norm stack.
+pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str) -> Vec<ParamMapping> {
     let StackShape { name, d_model: d, d_ff, .. } = shape;
     let qkv = &["attention.self.query", "attention.self.key", "attention.self.value"];
     let linears: [LinearNames; 4] = [
@@ -36,8 +36,8 @@ pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str) -> Vec<Pair> {
 }
 
 /// The layer between the states and the output projection.
-pub(in crate::exchange) fn head(d: usize) -> Vec<Pair> {
-    let dense = Pair::Linear {
+pub(in crate::exchange) fn head(d: usize) -> Vec<ParamMapping> {
+    let dense = ParamMapping::Linear {
         ours: "head".to_owned(),
         theirs: vec![weight_and_bias(&format!("{HEAD}.transform.dense"))],
         layout: Linear::OutputsFirst,

@@ -5,18 +5,18 @@
 //! S/layer_norm, S/layernorm_embedding                              S.norm, …embedding_norm
 //! ```
 
-use super::{Cross, Linear, Pair, StackShape, norm};
+use super::{Cross, Linear, ParamMapping, StackShape, norm};
 use crate::layers::Norm;
 
-/// The blocks of a stack, which has the same name in both, and the norm at its end.
-pub(in crate::exchange) fn stack(shape: StackShape) -> Vec<Pair> {
+/// The blocks of a stack, which has the same name in both projects, and its final norm.
+pub(in crate::exchange) fn stack(shape: StackShape) -> Vec<ParamMapping> {
     let StackShape { name, layers, d_model: d, d_ff, .. } = shape;
     let mut pairs = Vec::new();
     for i in 0..layers {
         let (ours, theirs) = (format!("{name}.{i}"), format!("{name}/layer_{i}"));
         let mut linear = |part: &str, their_part: &str, shape: [usize; 2]| {
             let layer = format!("{theirs}/{their_part}");
-            pairs.push(Pair::Linear {
+            pairs.push(ParamMapping::Linear {
                 ours: format!("{ours}.{part}"),
                 theirs: vec![["weight", "bias"].map(|part| format!("{layer}/{part}"))],
                 layout: Linear::OutputsFirst,
@@ -50,11 +50,11 @@ pub(in crate::exchange) fn stack(shape: StackShape) -> Vec<Pair> {
     pairs
 }
 
-/// The norm over the embeddings of a stack.
-pub(in crate::exchange) fn embedding_norm(ours: &str, stack: &str, width: usize) -> [Pair; 2] {
+/// The norm on the embeddings of a stack.
+pub(in crate::exchange) fn embedding_norm(ours: &str, stack: &str, width: usize) -> [ParamMapping; 2] {
     layer_norm(ours, &format!("{stack}/layernorm_embedding"), width)
 }
 
-fn layer_norm(ours: &str, theirs: &str, width: usize) -> [Pair; 2] {
+fn layer_norm(ours: &str, theirs: &str, width: usize) -> [ParamMapping; 2] {
     norm(ours, ["gamma", "beta"].map(|part| format!("{theirs}/{part}")), width)
 }

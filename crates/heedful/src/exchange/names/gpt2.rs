@@ -4,12 +4,12 @@
 //! P.ln_f                                    decoder.norm
 //! ```
 //!
-//! Weights are inputs × outputs, as ours are.
+//! Weights are inputs × outputs, as in heedful.
 
-use super::{Linear, LinearNames, Pair, StackShape, torch_blocks, torch_norm};
+use super::{Linear, LinearNames, ParamMapping, StackShape, torch_blocks, torch_norm};
 
-/// The blocks, and the norm at their end, of tensors that begin with `prefix`.
-pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str) -> Vec<Pair> {
+/// The blocks of a stack whose tensor names begin with `prefix`, and its final norm.
+pub(in crate::exchange) fn stack(shape: StackShape, prefix: &str) -> Vec<ParamMapping> {
     let StackShape { name, d_model: d, d_ff, .. } = shape;
     let linears: [LinearNames; 4] = [
         ("self_attention.qkv", &["attn.c_attn"], [d, 3 * d]),

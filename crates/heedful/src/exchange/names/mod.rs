@@ -1,5 +1,5 @@
-//! Which variable of another project is which parameter of ours: one table for each layout of names. Import reads by it and
-//! export writes by it, so that neither can forget a variable.
+//! The mapping between the variables of other projects and heedful's parameters: one table for each naming
+//! scheme. Import and export use the same tables, so that neither can miss a variable.
 
 pub(super) mod activations;
 pub(super) mod bart;
@@ -11,29 +11,29 @@ pub(super) mod tables;
 use crate::layers::Norm;
 use crate::models::transformer::{StackConfig, TransformerConfig};
 
-/// Parameters of ours, and where they are in files of another project.
+/// A parameter of heedful, and its name and layout in another project's files.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Pair {
-    /// A row of numbers.
+pub(super) enum ParamMapping {
+    /// A vector.
     Vector { ours: String, theirs: String, width: usize },
-    /// `ours.weight` and `ours.bias` of `inputs × outputs`. Several layers of theirs, given as weight and bias, are one of ours,
-    /// side by side.
+    /// `ours.weight` (`inputs × outputs`) and `ours.bias`: the concatenation of one or more of the other
+    /// project's layers, each given by the names of its weight and bias.
     Linear { ours: String, theirs: Vec<[String; 2]>, layout: Linear, shape: [usize; 2] },
 }
 
-/// How a file keeps the weight of a linear layer.
+/// How a file stores the weight of a linear layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Linear {
     /// Outputs × inputs.
     OutputsFirst,
-    /// Inputs × outputs, as we do.
+    /// Inputs × outputs, as in heedful.
     InputsFirst,
 }
 
-/// The sizes of one stack of ours, and what its blocks have.
+/// The sizes of a stack and the structure of its blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StackShape {
-    /// What its parameters begin with: `encoder` or `decoder`.
+    /// The prefix of its parameters: `encoder` or `decoder`.
     pub(super) name: &'static str,
     pub(super) layers: usize,
     pub(super) d_model: usize,
@@ -42,7 +42,7 @@ pub(super) struct StackShape {
     pub(super) cross: Cross,
 }
 
-/// Whether blocks attend to another stack too.
+/// Whether the blocks have cross attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cross {
     With,
@@ -66,30 +66,31 @@ impl StackShape {
 }
 
 /// γ and β of a norm.
-pub(super) fn norm(ours: &str, [gamma, beta]: [String; 2], width: usize) -> [Pair; 2] {
-    [("gamma", gamma), ("beta", beta)].map(|(part, theirs)| Pair::Vector {
+pub(super) fn norm(ours: &str, [gamma, beta]: [String; 2], width: usize) -> [ParamMapping; 2] {
+    [("gamma", gamma), ("beta", beta)].map(|(part, theirs)| ParamMapping::Vector {
         ours: format!("{ours}.{part}"),
         theirs,
         width,
     })
 }
 
-/// A linear layer of ours: its name, the names of theirs that lie side by side in it, inputs and outputs.
+/// A linear layer: heedful's name, the names of the other project's layers that are concatenated in it,
+/// inputs and outputs.
 pub(super) type LinearNames = (&'static str, &'static [&'static str], [usize; 2]);
 
-/// The blocks of a stack whose layers have a weight and a bias, as in PyTorch. The names of their block `i` begin with
-/// `BLOCKS.i`; norms are given by our name and theirs.
+/// The blocks of a stack whose layers have a weight and a bias, as in PyTorch. The other project's names of
+/// block `i` begin with `BLOCKS.i`; norms are given by heedful's and the other project's name.
 fn torch_blocks(
     shape: StackShape,
     blocks: &str,
     layout: Linear,
     linears: &[LinearNames],
     norms: &[(&str, &str)],
-) -> Vec<Pair> {
+) -> Vec<ParamMapping> {
     let mut pairs = Vec::new();
     for i in 0..shape.layers {
         let (ours, theirs) = (format!("{}.{i}", shape.name), format!("{blocks}.{i}"));
-        pairs.extend(linears.iter().map(|(part, their_parts, shape)| Pair::Linear {
+        pairs.extend(linears.iter().map(|(part, their_parts, shape)| ParamMapping::Linear {
             ours: format!("{ours}.{part}"),
             theirs: their_parts.iter().map(|part| weight_and_bias(&format!("{theirs}.{part}"))).collect(),
             layout,
@@ -106,12 +107,12 @@ fn torch_blocks(
     pairs
 }
 
-/// A norm whose γ and β they call weight and bias, as PyTorch does.
-pub(super) fn torch_norm(ours: &str, theirs: &str, width: usize) -> [Pair; 2] {
+/// A norm whose γ and β are named weight and bias, as in PyTorch.
+pub(super) fn torch_norm(ours: &str, theirs: &str, width: usize) -> [ParamMapping; 2] {
     norm(ours, weight_and_bias(theirs), width)
 }
 
-/// The names of a layer's weight and bias, as PyTorch has them.
+/// The names of a layer's weight and bias in PyTorch.
 pub(super) fn weight_and_bias(layer: &str) -> [String; 2] {
     ["weight", "bias"].map(|part| format!("{layer}.{part}"))
 }

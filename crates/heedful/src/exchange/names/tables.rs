@@ -1,9 +1,9 @@
-//! The three tables of a translator: source embedding, target embedding, output projection.
+//! The three embedding matrices of a translator: source embedding, target embedding, output projection.
 
 use crate::layers::Tying;
 use crate::models::transformer::TransformerConfig;
 
-/// The parameter of ours that each of the three is, and its shape. Tables that are tied are one parameter.
+/// The parameter and shape of each of the three. Tied matrices are one parameter.
 pub(in crate::exchange) fn ours(config: &TransformerConfig) -> [(&'static str, [usize; 2]); 3] {
     let names = match config.tying {
         Tying::All => ["embedding.weight"; 3],
@@ -17,7 +17,7 @@ pub(in crate::exchange) fn ours(config: &TransformerConfig) -> [(&'static str, [
     std::array::from_fn(|table| (names[table], [sizes[table], config.d_model]))
 }
 
-/// What the token vectors of most models are multiplied by.
+/// The factor √d by which most models multiply their embeddings.
 pub(in crate::exchange) fn embedding_scale(d_model: usize) -> f32 {
     (d_model as f32).sqrt()
 }

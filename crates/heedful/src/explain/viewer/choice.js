@@ -1,16 +1,16 @@
-// The reader's choice of view, and how it is written into an address.
+// The choice of view, and its encoding in the URL.
 
 import { kindsOf, layersOf, MEAN } from './weights.js';
 
 export const VIEWS = ['words', 'lines', 'colours', 'matrix', 'grid', 'tree'];
 
-// Written from 1 on, as the page shows them; layers and heads are written by their names, which count from 0.
+// Counted from 1 in the URL, as on the page; layers and heads are written by their names, which count from 0.
 const COUNTED = ['sentence', 'output'];
 const LAYER = /^(?:encoder\.\d{1,3}\.self|decoder\.\d{1,3}\.(?:self|cross)|pooling)$/;
 
 export const FIRST = { view: 'words', sentence: 0, output: 0, kind: 'cross', layer: MEAN, head: MEAN, level: 'word', form: 'maps' };
 
-// The nearest choice that these explanations have.
+// The nearest choice that these explanations support.
 export function possible(choice, explanations) {
   const within = (value, length) => (Number.isInteger(value) && value >= 0 && value < length ? value : 0);
   const fitted = { ...choice };
@@ -33,13 +33,13 @@ export function possible(choice, explanations) {
   return fitted;
 }
 
-// Only what differs from the default is written.
+// Only values that differ from the default are written.
 export function toParameters(choice) {
   const changed = Object.entries(choice).filter(([name, value]) => name in FIRST && value !== FIRST[name]);
   return changed.map(([name, value]) => [name, String(COUNTED.includes(name) ? value + 1 : value)]);
 }
 
-// Reads an address from elsewhere: anything unknown is ignored.
+// Reads a URL: unknown values are ignored.
 export function fromParameters(parameters) {
   const choice = { ...FIRST };
   const known = { view: VIEWS, kind: ['encoder', 'decoder', 'cross', 'pooling', 'alignment'], level: ['token', 'word'], form: ['maps', 'lines'] };

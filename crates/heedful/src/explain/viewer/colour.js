@@ -1,28 +1,28 @@
-// One hue over the background, more is more: it reads the same with every kind of colour vision.
+// One hue of increasing strength over the background, which reads the same with every kind of colour vision.
 
 import { make } from './elements.js';
 import { percent } from './numbers.js';
 
-// The colours of the theme that is on, resolved, for canvases and files.
+// The resolved colours of the current theme, for canvases and files.
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(`--${name}`).trim();
-  return { gpu: read('gpu'), ink: read('ink'), soft: read('soft'), edge: read('edge'), heat: read('heat'), cold: read('cold'), tint: read('tint') };
+  return { panel: read('panel'), ink: read('ink'), soft: read('soft'), edge: read('edge'), heat: read('heat'), cold: read('cold'), tint: read('tint') };
 }
 
-// 256 steps from nothing to the full colour, as [r, g, b].
+// 256 steps from the background to the full colour, as [r, g, b].
 export function ramp({ cold, heat }) {
   const [from, to] = [channels(cold), channels(heat)];
   return Array.from({ length: 256 }, (_, i) => from.map((value, c) => Math.round(value + ((to[c] - value) * i) / 255)));
 }
 
-// The same for what stands behind words.
+// The same for the background of words.
 export function tints() {
-  const { gpu, tint } = theme();
-  return ramp({ cold: gpu, heat: tint });
+  const { panel, tint } = theme();
+  return ramp({ cold: panel, heat: tint });
 }
 
-// Which of the 256 steps a share of the full colour is.
+// The step, out of 256, of a share of the full colour.
 export function step(share) {
   return Math.round(share * 255);
 }
@@ -31,13 +31,13 @@ export function css([r, g, b]) {
   return `rgb(${r} ${g} ${b})`;
 }
 
-// A colour over another, as strong as `share`.
+// A colour blended over another with opacity `share`.
 export function mixed(under, over, share) {
   const [from, to] = [channels(under), channels(over)];
   return css(from.map((value, c) => Math.round(value + (to[c] - value) * share)));
 }
 
-// Any CSS colour as numbers: the browser knows how.
+// Any CSS colour as numbers, converted by the browser.
 function channels(colour) {
   const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   context.fillStyle = colour;
@@ -45,7 +45,7 @@ function channels(colour) {
   return [...context.getImageData(0, 0, 1, 1).data.slice(0, 3)];
 }
 
-// What the colours mean: the weights at both ends of the scale and in its middle.
+// The legend of the colours: the weights at both ends and in the middle of the scale.
 export function legend({ full, scale }, greatest = percent(full)) {
   const middle = scale === 'root' ? full / 4 : full / 2;
   const numbers = [percent(0), greatest === percent(full) ? percent(middle) : '', greatest].map((text) => make('span', {}, text));

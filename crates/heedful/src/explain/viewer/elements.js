@@ -1,4 +1,4 @@
-// Making elements. Text goes in as text nodes only: nothing that a user or a model wrote is ever read as markup.
+// Creates elements. Text is added as text nodes only, so text of users and models is never parsed as markup.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -7,7 +7,7 @@ export function make(tag, properties = {}, ...children) {
   return filled(document.createElement(tag), properties, children);
 }
 
-// The same for a part of a picture.
+// The same for SVG elements.
 export function makeSvg(tag, properties = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), properties, children);
 }
@@ -26,7 +26,7 @@ function filled(element, properties, children) {
   return element;
 }
 
-// A labelled choice among a few options, as buttons beside each other.
+// A labelled choice among a few options, as a row of buttons.
 export function segmented(label, options, chosen, choose) {
   const group = make('div', { class: 'segmented', role: 'group', 'aria-label': label });
   for (const { value, text, hint, disabled } of options) {
@@ -42,7 +42,7 @@ export function segmented(label, options, chosen, choose) {
   return group;
 }
 
-// A labelled choice among many, as the browser's own list.
+// A labelled choice among many options, as a select element.
 export function dropdown(label, options, chosen, choose) {
   const select = make('select', { on: { change: () => choose(select.value) } });
   for (const { value, text } of options) {
@@ -51,7 +51,7 @@ export function dropdown(label, options, chosen, choose) {
   return make('label', { class: 'dropdown' }, make('span', {}, label), select);
 }
 
-// Arrow keys walk among `items`, of which one at a time can be reached with Tab.
+// A roving tabindex: arrow keys move among `items`, of which one can be reached with Tab.
 export function roving(container, items, first = 0) {
   const reach = (index) => items.forEach((item, i) => item.setAttribute('tabindex', i === index ? '0' : '-1'));
   reach(first);

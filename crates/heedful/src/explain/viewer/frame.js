@@ -1,4 +1,4 @@
-// What a picture has around it in a file: a title that says what it shows, and what its colours mean.
+// The frame of a saved picture: a title and a legend of its colours.
 
 import { css, ramp, step, theme } from './colour.js';
 import { percent } from './numbers.js';
@@ -11,15 +11,15 @@ const LINE = 21;
 const LEAST = 320;
 const RAMP = 180;
 
-// `lines`: the title and what stands below it. `scale`: { full, scale } of the colours; none for a picture without such.
-// `key`: [{ colour, dash, text }, …] for colours that stand for things.
+// `lines`: the title and subtitles. `scale`: { full, scale } of the colours, if the picture has a colour scale.
+// `key`: [{ colour, dash, text }, …] for categorical colours.
 export function framed(scene, { lines, scale = null, key = [] }) {
   const colours = theme();
   const width = Math.max(LEAST, scene.width);
   const written = lines.flatMap((line, i) => wrapped(line, i === 0 ? TITLE : 13, i === 0 ? 650 : 400, width).map((text) => ({ text, title: i === 0 })));
   const rows = keyRows(key, width);
   const top = MARGIN + written.length * LINE + rows.length * LINE + (scale ? 36 : 0) + 8;
-  const picture = new Scene(width + 2 * MARGIN, top + scene.height + MARGIN, colours.gpu);
+  const picture = new Scene(width + 2 * MARGIN, top + scene.height + MARGIN, colours.panel);
   written.forEach(({ text, title }, i) => picture.text(MARGIN, MARGIN + (i + 0.7) * LINE, text, { size: title ? TITLE : 13, weight: title ? 650 : 400, fill: title ? colours.ink : colours.soft }));
   let y = MARGIN + written.length * LINE;
   for (const row of rows) {
@@ -34,7 +34,7 @@ export function framed(scene, { lines, scale = null, key = [] }) {
   return picture;
 }
 
-// The colours from nothing to the full one, with the weights that they stand for.
+// The colour scale with its weights.
 function drawScale(picture, x, y, scale, colours) {
   const shades = ramp(colours);
   const parts = 60;
@@ -63,7 +63,7 @@ function keyRows(key, width) {
   return rows;
 }
 
-// A line that is too wide goes on in the next one: at a space, or between characters where there is none.
+// Wraps a line that is too wide: at a space, or between characters if there is no space.
 export function wrapped(text, size, weight, width) {
   const lines = [];
   let line = '';

@@ -1,4 +1,4 @@
-// All layers and heads of one kind side by side, as small maps or as small lines; a click opens one of them.
+// All layers and heads of one kind, as small heat maps or line plots; a click opens one of them.
 
 import { css, ramp, step, theme } from './colour.js';
 import { make, makeSvg } from './elements.js';
@@ -7,17 +7,17 @@ import { KINDS, placeName } from './sides.js';
 import { headsOf, layersOf, scaleOf, share } from './weights.js';
 
 const SIDE = 112;
-// A map on the screen may have this many cells a side; the browser makes it smaller.
+// The maximum cells per side of a map on the screen; the browser scales it down.
 const FINE = 3 * SIDE;
-// More heads than this go on in the next line.
+// The maximum heads in a row.
 const BESIDE = 8;
-// The names of layers, in the saved picture.
+// The width of layer names in the saved picture.
 const NAMES = 112;
-// Small lines have so many strengths, each of them one path: hundreds of thousands of lines stay a few elements.
+// The number of line strengths, with one path each: hundreds of thousands of lines take only a few elements.
 const STRENGTHS = 5;
 const WEAKEST = 0.1;
 
-// `heads` switches heads off: { off: Set of names, toggle(name) }; null where that cannot be done.
+// `heads` switches heads off: { off: Set of names, toggle(name) }; null if that is not supported.
 export function drawGrid(stage, { output, choice, change, heads }) {
   const colours = theme();
   const shades = ramp(colours);
@@ -55,7 +55,7 @@ export function smallMap(weights, size, shades) {
   return canvas;
 }
 
-// Keys down the left side, queries down the right one.
+// Keys on the left side, queries on the right side, from top to bottom.
 function smallLines(weights, size) {
   const svg = makeSvg('svg', { class: 'small-lines', viewBox: `0 0 ${SIDE} ${SIDE}`, 'aria-hidden': 'true' });
   for (const { d, strength } of strands(weights, size)) svg.append(makeSvg('path', { d, 'stroke-opacity': strength.toFixed(2), 'stroke-width': (0.6 + 1.4 * strength).toFixed(2) }));
@@ -76,8 +76,8 @@ function strands(weights, { queries, keys }) {
   return paths.map((ends, i) => ({ ends, strength: (i + 1) / STRENGTHS, d: ends.map(([from, to]) => `M3 ${from.toFixed(1)}L${SIDE - 3} ${to.toFixed(1)}`).join('') })).filter(({ ends }) => ends.length > 0);
 }
 
-// A matrix of no more than `most` cells a side: of the weights that share a cell the greatest counts, so thin lines
-// survive. Every cell holds equally many weights; otherwise stripes would appear that are not there.
+// Max-pools a matrix to at most `most` cells per side, so that thin lines survive. Every cell covers equally many weights;
+// otherwise artificial stripes would appear.
 function pool(weights, { queries, keys }, most) {
   const [down, across] = [Math.ceil(queries / most), Math.ceil(keys / most)];
   const [rows, columns] = [Math.ceil(queries / down), Math.ceil(keys / across)];
@@ -92,7 +92,7 @@ function pool(weights, { queries, keys }, most) {
   return { rows, columns, cells, scale: scaleOf(cells, keys) };
 }
 
-// One pixel a cell; the style sheet stretches it without smoothing.
+// One pixel per cell; the style sheet scales it without smoothing.
 function paint(canvas, { rows, columns, cells, scale }, shades) {
   canvas.width = columns;
   canvas.height = rows;
@@ -105,7 +105,7 @@ function paint(canvas, { rows, columns, cells, scale }, shades) {
 function scene(tiles, colours, shades, form) {
   const layers = [...new Set(tiles.map(({ layer }) => layer.layer))];
   const heads = Math.max(...tiles.map(({ head }) => head)) + 1;
-  const picture = new Scene(NAMES + heads * (SIDE + 12), 24 + layers.length * (SIDE + 12), colours.gpu);
+  const picture = new Scene(NAMES + heads * (SIDE + 12), 24 + layers.length * (SIDE + 12), colours.panel);
   for (let head = 0; head < heads; head++) picture.text(NAMES + head * (SIDE + 12), 16, `head ${head}`, { size: 12, fill: colours.soft });
   layers.forEach((layer, row) => picture.text(0, 24 + row * (SIDE + 12) + 14, layer, { size: 12, fill: colours.soft }));
   for (const { weights, layer, head } of tiles) {

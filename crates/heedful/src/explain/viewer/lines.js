@@ -1,5 +1,5 @@
-// Two sentences joined by lines as strong as the attention between them: above each other where they fit, else side by
-// side, a word a row, which is right for a phone and for 150 tokens.
+// Two sentences joined by lines as strong as the attention between them: one above the other if they fit, else side by
+// side with one word per row, for phones and for 150 tokens.
 
 import { make, makeSvg, roving } from './elements.js';
 import { theme } from './colour.js';
@@ -11,12 +11,12 @@ import { share, strongest } from './weights.js';
 
 const ROW = 24;
 const ACROSS = 190;
-// Size of letters and space between words, for sentences above each other: the first that fits; and side by side.
-const ROOMY = [[21, 34], [18, 24], [16, 16]];
+// Font sizes and word gaps for the stacked layout, of which the first that fits is used; and for the side-by-side layout.
+const WIDE_SPACING = [[21, 34], [18, 24], [16, 16]];
 const SIDEWAYS = 16;
-// Weaker lines would only be grey noise.
+// Weaker lines are not drawn, because they would only be grey noise.
 const WEAKEST = 0.08;
-const MOST = 4;
+const LINKS_PER_ROW = 4;
 
 export function drawLines(stage, context) {
   const { matrix, choice, say } = context;
@@ -78,7 +78,7 @@ export function drawLines(stage, context) {
 
 // The links that are always drawn: the few strongest of every row.
 function links(matrix) {
-  return matrix.queries.flatMap((_, query) => strongest(matrix, 'query', query, MOST)
+  return matrix.queries.flatMap((_, query) => strongest(matrix, 'query', query, LINKS_PER_ROW)
     .filter(({ weight }) => weight >= WEAKEST * matrix.full)
     .map(({ index: key, weight }) => ({ query, key, weight })));
 }
@@ -95,10 +95,10 @@ export function curve(places, query, key) {
   return places.stacked ? [a, [a[0], a[1] + dy / 2], [d[0], d[1] - dy / 2], d] : [a, [a[0] + dx / 2, a[1]], [d[0] - dx / 2, d[1]], d];
 }
 
-// Where every word stands and where its lines end. `least` is the room that every word of the upper or left side has.
+// The positions of words and of the ends of lines. `least` is the minimum space of every word on the upper or left side.
 export function layout({ keys, queries }, space, least = 0) {
   const widths = (size) => [keys, queries].map((units, side) => units.map((unit) => Math.max(side === 0 ? least : 0, textWidth(unit.label, size))));
-  for (const [size, gap] of ROOMY) {
+  for (const [size, gap] of WIDE_SPACING) {
     const total = (list) => list.reduce((sum, width) => sum + width + gap, gap);
     if (Math.max(...widths(size).map(total)) <= space) return stacked(keys, queries, widths(size), { space, size, gap, least });
   }
@@ -148,7 +148,7 @@ function sideBySide(keys, queries, [left, right], space, least) {
 export function linesScene(matrix, space) {
   const colours = theme();
   const places = layout(matrix, space);
-  const picture = new Scene(places.width, places.height, colours.gpu);
+  const picture = new Scene(places.width, places.height, colours.panel);
   for (const { query, key, weight } of links(matrix)) {
     const strength = share(matrix, weight);
     picture.curve(curve(places, query, key), colours.heat, 1 + 3 * strength, strength);

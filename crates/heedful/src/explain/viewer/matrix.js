@@ -1,5 +1,5 @@
-// The matrix as a heat map on a canvas. The canvas is as large as what can be seen, never as large as the matrix: scrolling
-// paints another part of it. Measured over 400 × 400 tokens: 2 ms for each move of the pointer.
+// The matrix as a heat map on a canvas. The canvas has the size of the visible part, never of the whole matrix: scrolling
+// repaints it. Measured with 400 × 400 tokens: 2 ms for each move of the pointer.
 
 import { css, ramp, step, theme } from './colour.js';
 import { direction } from './text-direction.js';
@@ -10,7 +10,7 @@ import { placeName } from './sides.js';
 import { tableOf } from './table.js';
 import { share } from './weights.js';
 
-// Labels take no more than this, and no more than a quarter of the space.
+// The maximum width of labels, which also take at most a quarter of the space.
 const LABEL = 130;
 const READABLE = 11;
 const LARGEST = 34;
@@ -54,7 +54,7 @@ export function drawMatrix(stage, { matrix, choice, say }) {
   return { scene: () => map.scene(), resized: () => map.refit() };
 }
 
-// A cell in words; with its score where scores were asked for.
+// The text about a cell, with its score if scores were requested.
 function reading({ queries, keys, weights, scores }, { row, column }) {
   const place = row * keys.length + column;
   const weight = `“${queries[row].label}” attended to “${keys[column].label}”: ${percent(weights[place])}`;
@@ -74,7 +74,7 @@ class HeatMap {
     this.labels = widest(matrix.keys);
   }
 
-  // The cell at which all columns can be seen, and all rows too unless letters would be too small for it.
+  // The cell size at which all columns fit, and all rows too unless labels would be too small.
   fitting() {
     const { queries, keys } = this.matrix;
     const wide = this.view.clientWidth - this.left - 8;
@@ -84,13 +84,13 @@ class HeatMap {
     return Math.max(SMALLEST, Math.min(LARGEST, columns, Math.max(rows, READABLE + 3)));
   }
 
-  // Makes cells larger by a factor; without one they fit the screen.
+  // Scales cells by a factor; without one they fit the screen.
   zoom(factor) {
     this.zoomed = factor !== null;
     this.resize(factor === null ? this.fitting() : this.cell * factor);
   }
 
-  // After the available space has changed.
+  // Called when the available space has changed.
   refit() {
     this.resize(this.zoomed ? this.cell : this.fitting());
   }
@@ -115,7 +115,7 @@ class HeatMap {
     this.paint();
   }
 
-  // Which rows or columns can be seen.
+  // The range of visible rows or columns.
   seen(scrolled, room, length) {
     const first = Math.floor(scrolled / this.cell);
     return [Math.max(0, first), Math.min(length, Math.ceil((scrolled + room) / this.cell) + 1)];
@@ -137,12 +137,12 @@ class HeatMap {
     context.beginPath();
     context.rect(left, top, wide, high);
     context.clip();
-    // Without smoothing a cell's edges are crisp on every screen and at every zoom.
+    // Without smoothing, the edges of cells are crisp on every screen and at every zoom.
     context.imageSmoothingEnabled = false;
     if (across > 0 && down > 0) context.drawImage(this.cells, columns[0], rows[0], across, down, x, y, across * cell, down * cell);
     if (cell > SET_APART) {
       const snap = (value) => Math.round(value * ratio) / ratio;
-      context.fillStyle = this.colours.gpu;
+      context.fillStyle = this.colours.panel;
       for (let i = 0; i <= down; i++) context.fillRect(left, snap(y + i * cell) - 1, wide, 1);
       for (let j = 0; j <= across; j++) context.fillRect(snap(x + j * cell) - 1, top, 1, high);
     }
@@ -158,7 +158,7 @@ class HeatMap {
   paintLabels(context, { rows, columns, dx, dy, wide, high }) {
     const { cell, left, top, matrix, pointed } = this;
     const size = Math.max(READABLE, Math.min(13, cell * 0.8));
-    // Where cells are smaller than letters, every so many labels are written, and that of the pointed cell.
+    // If cells are smaller than letters, only every n-th label is written, and that of the pointed cell.
     const every = Math.ceil((READABLE + 1) / cell);
     const written = (index, own) => index === own || (index % every === 0 && (own === undefined || Math.abs(index - own) >= every));
     context.textBaseline = 'middle';
@@ -211,7 +211,7 @@ class HeatMap {
     this.paint();
   }
 
-  // Scrolls until a cell can be seen.
+  // Scrolls a cell into view.
   reveal({ row, column }) {
     const { view, cell, left, top } = this;
     const near = (scrolled, place, room) => Math.min(place, Math.max(scrolled, place + cell - room));
@@ -219,12 +219,12 @@ class HeatMap {
     view.scrollTop = near(view.scrollTop, row * cell, view.clientHeight - top);
   }
 
-  // The whole map as a picture, whatever of it can be seen.
+  // The whole map as a picture, including the invisible part.
   scene() {
     const { matrix, left, labels } = this;
     const cell = Math.max(this.cell, READABLE + 1);
     const top = labels * 0.87 + 16;
-    const picture = new Scene(left + matrix.keys.length * cell + labels * 0.5 + 8, top + matrix.queries.length * cell + 4, this.colours.gpu);
+    const picture = new Scene(left + matrix.keys.length * cell + labels * 0.5 + 8, top + matrix.queries.length * cell + 4, this.colours.panel);
     matrix.queries.forEach((query, i) => {
       picture.text(left - 7, top + (i + 0.5) * cell + 4, shortened(query.label, 12, LABEL), { size: 12, anchor: 'end', fill: this.colours.ink });
       matrix.keys.forEach((key, j) => {
@@ -240,7 +240,7 @@ class HeatMap {
   }
 }
 
-// One pixel for each weight, painted once: scrolling and pointing only stretch it.
+// One pixel for each weight, painted once: scrolling and pointing only scale it.
 function pixels(matrix, shades) {
   const canvas = make('canvas', { width: matrix.keys.length, height: matrix.queries.length });
   const context = canvas.getContext('2d');

@@ -1,4 +1,4 @@
-// Numbers in readable form.
+// Formats numbers.
 
 export function percent(share) {
   const value = share * 100;

@@ -1,4 +1,4 @@
-// The viewer in a file of its own: the explanations stand in the page, nothing is fetched.
+// The viewer as a single file: the explanations are embedded in the page, nothing is fetched.
 
 import { fromParameters, toParameters } from './choice.js';
 import { make } from './elements.js';
@@ -14,10 +14,10 @@ export function startOffline() {
     },
   });
   document.getElementById('theme').append(themeSwitch(() => viewer.update()));
-  // What was on the screen when the page was saved, unless the address says otherwise.
+  // The view at the time of saving, unless the URL has another one.
   viewer.show(explanations, fromParameters(new URLSearchParams(location.hash.slice(1) || read('choice'))));
   showPair(viewer);
-  if (explanations.length === 0) document.getElementById('pair').textContent = 'This page holds no sentence.';
+  if (explanations.length === 0) document.getElementById('pair').textContent = 'This page has no sentences.';
 }
 
 function read(id) {

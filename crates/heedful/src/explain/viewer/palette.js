@@ -1,4 +1,4 @@
-// A colour for each head: eight that are told apart with every kind of colour vision (after Okabe and Ito), then the same with dashes.
+// A colour for each head: eight that are distinguishable with every kind of colour vision (after Okabe and Ito), then the same with dashes.
 
 const LIGHT = ['#0b5c8a', '#b34a00', '#00794f', '#9a3b7c', '#7d6608', '#4a3fb0', '#a3201d', '#4d5660'];
 const DARK = ['#74c2ee', '#ff9d57', '#4fd1a0', '#ec9ad0', '#e5cf55', '#aaa2ff', '#ff8a80', '#b9c3cd'];

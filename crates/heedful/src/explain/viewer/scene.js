@@ -1,11 +1,11 @@
-// A picture as a list of shapes, which can be written as SVG or painted on a canvas. Files to download are made from
-// it; painting instead of loading an SVG as an image keeps the page within a policy that forbids foreign images.
+// A picture as a list of shapes, which can be written as SVG or painted on a canvas, for downloads. PNGs are painted
+// instead of loaded from the SVG, because the content security policy forbids foreign images.
 
 import { direction } from './text-direction.js';
 
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif";
 const PNG_SCALE = 2;
-// Browsers refuse canvases far beyond this.
+// Browsers refuse much larger canvases.
 const PNG_LIMIT = 12000;
 
 export class Scene {
@@ -17,17 +17,17 @@ export class Scene {
     this.things.push({ is: 'rect', x, y, width, height, fill, title, round });
   }
 
-  // anchor: start (left), middle or end (right), whichever way the text runs; turn: degrees around (x, y).
+  // anchor: start (left), middle or end (right), independent of text direction; turn: degrees around (x, y).
   text(x, y, text, { size = 13, fill, anchor = 'start', turn = 0, weight = 400 }) {
     this.things.push({ is: 'text', x, y, text: printable(text), size, fill, anchor, turn, weight });
   }
 
-  // A cubic curve from [x, y] to [x, y] by two more points.
+  // A cubic Bézier curve from [x, y] to [x, y] with two control points.
   curve(points, stroke, width, opacity, dash = '') {
     this.things.push({ is: 'curve', points, stroke, width, opacity, dash });
   }
 
-  // Everything of another picture, moved. Texts keep their place in front.
+  // All shapes of another picture, shifted. Texts stay in front.
   add(other, dx, dy) {
     this.things.push(...other.things.map((thing) => MOVERS[thing.is](thing, dx, dy)));
   }
@@ -66,7 +66,7 @@ export function textWidth(text, size, weight = 400) {
   return ruler.measureText(text).width;
 }
 
-// Cut with an ellipsis where it would be wider than `limit`.
+// Truncates text wider than `limit` with an ellipsis.
 export function shortened(text, size, limit) {
   if (textWidth(text, size) <= limit) return text;
   const characters = [...text];
@@ -81,7 +81,7 @@ const WRITERS = {
   },
   text: ({ x, y, text, size, fill, anchor, turn, weight }) => {
     const place = turn ? `transform="translate(${number(x)} ${number(y)}) rotate(${turn})"` : `x="${number(x)}" y="${number(y)}"`;
-    // Where text runs to the left, its start is on the right.
+    // For right-to-left text, the start is on the right.
     const rtl = direction(text) === 'rtl';
     const side = rtl ? { start: 'end', middle: 'middle', end: 'start' }[anchor] : anchor;
     return `<text ${place} font-size="${size}" font-weight="${weight}" text-anchor="${side}"${rtl ? ' direction="rtl"' : ''} fill="${fill}">${escaped(text)}</text>`;

@@ -1,4 +1,4 @@
-// What attends to what, in words.
+// The kinds of attention, described in words.
 
 import { MEAN } from './weights.js';
 
@@ -9,10 +9,10 @@ export const KINDS = {
   pooling: { text: 'Pooling', hint: 'attention of a classifier to its text', keys: 'Text', queries: 'Label', layer: 'pooling', attention: 'attention' },
 };
 
-// Which words are translations of each other: drawn as lines only.
+// Word alignment, drawn as lines only.
 export const ALIGNMENT = { text: 'Alignment', hint: 'which word comes from which', keys: 'Source', queries: 'Output' };
 
-// “decoder.1.cross.2”: a layer or a head has one name everywhere, which counts from 0. Without a number it is the mean of them all.
+// “decoder.1.cross.2”: the same names of layers and heads as everywhere, counted from 0. Without a number, the mean of all.
 export function placeName({ kind, layer, head }) {
   if (kind === 'alignment') return 'alignment of words';
   const { layer: stack, attention } = KINDS[kind];

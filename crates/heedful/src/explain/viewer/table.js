@@ -5,7 +5,7 @@ import { percent } from './numbers.js';
 import { KINDS } from './sides.js';
 import { strongest } from './weights.js';
 
-// With more columns than this every row has its strongest links only.
+// With more columns than this, every row only lists its strongest links.
 const WHOLE = 24;
 const STRONGEST = 5;
 
@@ -34,5 +34,5 @@ function top(matrix, kind) {
 }
 
 function table(head, rows) {
-  return make('table', {}, make('caption', {}, 'How much each row attends to each column'), make('thead', {}, head), make('tbody', {}, rows));
+  return make('table', {}, make('caption', {}, 'Attention of each row to each column'), make('thead', {}, head), make('tbody', {}, rows));
 }

@@ -1,6 +1,6 @@
-// In which direction a text runs: that of its first letter, as `dir="auto"` decides for elements. Pictures decide it here.
+// The direction of a text is that of its first letter, as with `dir="auto"` for elements. Used for pictures.
 
-// Hebrew, Arabic, Syriac, Thaana, N'Ko and what follows them, with their presentation forms.
+// Hebrew, Arabic, Syriac, Thaana, N'Ko and the following blocks, with their presentation forms.
 const FIRST_LETTER = /[\p{L}]/u;
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 

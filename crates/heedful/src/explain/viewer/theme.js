@@ -1,4 +1,4 @@
-// Light or dark: as the system says, unless the reader chose.
+// Light or dark theme: that of the system, unless the reader chose one.
 
 import { make } from './elements.js';
 
@@ -6,7 +6,7 @@ const NEXT = { auto: 'light', light: 'dark', dark: 'auto' };
 const NAMES = { auto: 'as the system', light: 'light', dark: 'dark' };
 const SIGNS = { auto: '◐', light: '☀', dark: '☾' };
 
-// A button that goes through the three. `changed` is told when colours are different, also by the system.
+// A button that cycles through system, light and dark. `changed` is called when the colours changed, also by the system.
 export function themeSwitch(changed) {
   let mode = remembered();
   const sign = make('span', { 'aria-hidden': 'true' });
@@ -43,6 +43,6 @@ function remember(mode) {
   try {
     localStorage.setItem('heedful-theme', mode);
   } catch {
-    // The choice holds until the page is closed.
+    // The choice is kept until the page is closed.
   }
 }

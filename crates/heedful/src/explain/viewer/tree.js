@@ -21,11 +21,11 @@ export function drawTree(stage, { explanation, choice, change }) {
     return make('li', {}, row, node.children.length > 0 ? make('ul', {}, node.children.map(branch)) : null);
   };
   stage.append(make('ul', { class: 'tree', 'aria-label': 'Alternatives' }, root.children.map(branch)));
-  stage.append(make('p', { class: 'hint' }, 'Percentages: how probable a part was after all before it. Choose an alternative to see what the model attended to while generating it.'));
+  stage.append(make('p', { class: 'hint' }, 'Percentages: the probability of a part given everything before it. Choose an alternative to see what the model attended to while generating it.'));
   return { scene: () => scene(root, explanation) };
 }
 
-// Nodes hold runs of tokens without a fork: { text, log_probability, children, output }.
+// A node is a sequence of tokens without a branch: { text, log_probability, children, output }.
 function grown(outputs) {
   const node = () => ({ pieces: [], log_probability: 0, children: [], output: null });
   const root = node();
@@ -71,7 +71,7 @@ function scene(root, explanation) {
   const line = ({ text, log_probability: odds, output }) => `${text || '…'}   ${percent(Math.exp(odds))}${output === null ? '' : `   #${output + 1} · score ${explanation.outputs[output].score.toFixed(2).replace('-', '−')}`}`;
   const [indent, row] = [28, 32];
   const width = Math.max(...rows.map(({ node, depth }) => 20 + depth * indent + textWidth(line(node), 15))) + 20;
-  const picture = new Scene(width, rows.length * row + 16, colours.gpu);
+  const picture = new Scene(width, rows.length * row + 16, colours.panel);
   for (const { node, depth, parent, index } of rows) {
     const [x, y] = [20 + depth * indent, 8 + index * row + 21];
     if (parent) {

@@ -1,4 +1,4 @@
-// The explanation of a text: choices above, the chosen view below.
+// The explanation of a text: controls above, the selected view below.
 
 import { FIRST, VIEWS, possible, toParameters } from './choice.js';
 import { legend } from './colour.js';
@@ -15,14 +15,14 @@ import { drawWordHeads } from './word-heads.js';
 import { drawWords } from './words.js';
 
 const DRAW = { words: drawWords, lines: drawLines, colours: drawWordHeads, matrix: drawMatrix, grid: drawGrid, tree: drawTree };
-// Pages may hold several viewers, and an id must be one element's own.
+// Pages may have several viewers, and ids must be unique.
 let viewers = 0;
 const NAMES = { words: 'Words', lines: 'Lines', colours: 'Heads of a word', matrix: 'Matrix', grid: 'All heads', tree: 'Alternatives' };
 
 export class Viewer {
-  // `changed(choice)` is called with the reader's choice. `offline()` promises the empty offline page; without it the
-  // page is one already. `share()` copies an address. `views` are those that make sense. `heads` switches heads off, where
-  // that can be done: { off, toggle }.
+  // `changed(choice)` is called with the reader's choice. `offline()` promises the empty offline page; it is absent on the
+  // offline page itself. `share()` copies a link. `views` lists the available views. `heads` switches heads off, if
+  // supported: { off, toggle }.
   constructor(root, { changed = () => {}, offline = null, share = null, views = VIEWS, heads = null } = {}) {
     Object.assign(this, { root, changed, offline, share, views, heads, choice: { ...FIRST }, explanations: [], drawn: {} });
     this.tabs = make('div', { class: 'tabs', role: 'tablist', 'aria-label': 'View' });
@@ -35,8 +35,8 @@ export class Viewer {
     this.makeTabs();
     let width = 0;
     new ResizeObserver(() => {
-      // Only a new width asks for a new layout, and only of views that the style sheet cannot lay out: what a reader has
-      // opened or zoomed stays.
+      // Redraws only on a new width, and only views that the style sheet cannot lay out: the reader's zoom and opened
+      // parts are kept.
       if (this.stage.clientWidth !== width) this.drawn = this.drawn.resized?.() ?? this.drawn;
       width = this.stage.clientWidth;
     }).observe(root);
@@ -142,11 +142,11 @@ export class Viewer {
     this.drawn = DRAW[choice.view](stage, context);
   }
 
-  // Saves the picture of the view, with what it shows and what its colours mean.
+  // Saves the picture of the view, with its title and legend.
   savePicture(save) {
     const scene = this.drawn.scene?.();
     if (!scene) {
-      this.say('There is no picture here.');
+      this.say('This view has no picture.');
       return;
     }
     const { choice, explanation } = this;

@@ -1,4 +1,4 @@
-// From an explanation to the matrix that is to be drawn: unpacked, averaged over heads and layers, by token or by word.
+// Computes the matrix to draw from an explanation: unpacked, averaged over heads and layers, by token or by word.
 
 export const MEAN = 'mean';
 
@@ -24,7 +24,7 @@ function unpackedHead(text) {
   return weights;
 }
 
-// The scores of a head before the softmax, row after row, −∞ where a mask hides the key; null if they were not asked for.
+// The scores of a head before the softmax, row after row, −∞ where a mask hides the key; null if they were not requested.
 export function scoresOf(layer, head) {
   const scores = layer.scores?.[head];
   if (!scores) return null;
@@ -39,13 +39,13 @@ export function layersOf(output, kind) {
   return output.attention.filter((layer) => layer.kind === kind);
 }
 
-// The kinds of attention that an output has, in the order of computation.
+// The kinds of attention of an output, in the order of computation.
 export function kindsOf(output) {
   return ['encoder', 'decoder', 'cross', 'pooling'].filter((kind) => layersOf(output, kind).length > 0);
 }
 
-// What is to be drawn: { queries, keys, weights, scores?, full, scale }, where queries and keys are units, and weights and
-// scores are row after row. `full` is the greatest weight, which gets the full colour. None if the output has no such attention.
+// The matrix to draw: { queries, keys, weights, scores?, full, scale }, where queries and keys are units, and weights and
+// scores are in row-major order. `full` is the maximum weight, drawn in full colour. Null if the output has no such attention.
 export function matrixOf(explanation, choice) {
   const output = explanation.outputs[choice.output];
   if (output && choice.kind === 'alignment') return alignmentOf(explanation, output);
@@ -59,13 +59,13 @@ export function matrixOf(explanation, choice) {
   if (matrices.length === 0) return null;
   const [rows, columns] = tokensOf(explanation, output, choice.kind);
   const tokens = { queries: units(rows, 'token'), keys: units(columns, 'token'), weights: mean(matrices) };
-  // A score is one head's, of one token: there is none of a mean.
+  // Scores exist for a single head and token only, not for means.
   if (matrices.length === 1) tokens.scores = scoresOf(chosen[0], choice.head === MEAN ? 0 : choice.head);
   const matrix = choice.level === 'word' ? byWord(tokens, units(rows, 'word'), units(columns, 'word')) : tokens;
   return { ...matrix, ...scaleOf(matrix.weights, matrix.keys.length) };
 }
 
-// The alignment as a matrix of words, 1 where two belong together.
+// The alignment as a matrix of words, 1 for aligned pairs.
 function alignmentOf(explanation, output) {
   const [queries, keys] = [units(output.tokens, 'word'), units(explanation.source.tokens, 'word')];
   const weights = new Float32Array(queries.length * keys.length);
@@ -85,7 +85,7 @@ function tokensOf(explanation, output, kind) {
   return [generated, [{ piece: '<bos>', word: null }, ...generated.slice(0, -1)]];
 }
 
-// Tokens as they are, or gathered into words. What belongs to no word stays alone.
+// Tokens, or tokens grouped into words. Tokens that belong to no word stay separate.
 export function units(tokens, level) {
   const gathered = [];
   let open = null;
@@ -105,24 +105,24 @@ export function units(tokens, level) {
 
 function label(pieces, level) {
   const joined = pieces.join('');
-  // The sign for a space is as heavy as a letter in many fonts.
+  // The sign ▁ for a space is as heavy as a letter in many fonts.
   if (level === 'token') return joined.replaceAll('▁', '·');
   return spelled(joined) || '␣';
 }
 
-// Pieces put together as text: spaces as spaces, rare characters from the bytes that spell them.
+// Pieces joined into text: spaces decoded, and rare characters decoded from byte tokens.
 export function textOf(joined) {
   const bytes = (run) => Uint8Array.from(run.match(/[0-9A-F]{2}(?=>)/g), (byte) => Number.parseInt(byte, 16));
   return joined.replace(/(?:<0x[0-9A-F]{2}>)+/g, (run) => new TextDecoder().decode(bytes(run))).replaceAll('▁', ' ');
 }
 
-// The same without what surrounds a word.
+// The same, trimmed of white space.
 export function spelled(joined) {
   return textOf(joined).trim();
 }
 
-// How much a word attends to a word: the mean over its tokens of the weight that each gives to all tokens of the other.
-// So rows still sum to 1.
+// The attention of a word to a word: the mean over its tokens of their summed weight on the tokens of the other word. So
+// rows still sum to 1.
 function byWord({ weights, keys }, rows, columns) {
   const merged = new Float32Array(rows.length * columns.length);
   rows.forEach((row, i) => {
@@ -142,14 +142,14 @@ export function mean(matrices) {
   return sum.map((weight) => weight / matrices.length);
 }
 
-// With many keys most weights are far below the greatest and would all look alike: then colours follow the square root.
+// With many keys, most weights are far below the maximum and would look alike: then the colour scale is a square root.
 const MANY_KEYS = 40;
 
 export function scaleOf(weights, keys) {
   return { full: Math.max(greatest(weights), 1e-6), scale: keys > MANY_KEYS ? 'root' : 'linear' };
 }
 
-// How much of the full colour a weight gets.
+// The share of the full colour for a weight.
 export function share({ full, scale }, weight) {
   const part = Math.max(0, Math.min(1, weight / full));
   return scale === 'root' ? Math.sqrt(part) : part;

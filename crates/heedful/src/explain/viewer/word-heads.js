@@ -1,5 +1,5 @@
-// All heads of a layer for one word, each in its colour, as in figures 3 to 5 of “Attention Is All You Need”: lines to the words
-// that it attends to, and beside each of these one small square for each head, as strong as the weight.
+// All heads of a layer for one word, each in its colour, as in figures 3 to 5 of “Attention Is All You Need”: lines to the
+// words that it attends to, each with one small square per head, as strong as the weight.
 
 import { mixed, theme } from './colour.js';
 import { make, makeSvg, roving } from './elements.js';
@@ -10,10 +10,10 @@ import { Scene } from './scene.js';
 import { KINDS } from './sides.js';
 import { headsOf, layersOf, matrixOf, strongest } from './weights.js';
 
-// Weaker links of a head are squares only.
+// Weaker links of a head are drawn as squares only.
 const WEAKEST = 0.05;
 const SQUARE = 7;
-// Lines of different heads to one word end beside each other.
+// Lines of different heads to the same word end side by side.
 const APART = 4;
 
 export function drawWordHeads(stage, context) {
@@ -41,7 +41,7 @@ export function drawWordHeads(stage, context) {
     for (const { x, y, colour, opacity } of squares(matrices, places, colours, state)) drawn.append(makeSvg('rect', { x, y, width: SQUARE - 1, height: SQUARE - 1, fill: colour, 'fill-opacity': opacity.toFixed(3) }));
     words.query.forEach((word, i) => { word.classList.toggle('lit', i === state.query); word.setAttribute('aria-pressed', String(i === state.query)); });
   };
-  const told = () => {
+  const described = () => {
     const heads = matrices.map((matrix, head) => ({ head, link: strongest(matrix, 'query', state.query, 1)[0] })).filter(({ head }) => !state.hidden.has(head));
     return `“${queries[state.query].label}”: ${heads.map(({ head, link }) => `head ${head} attended most to ${keys[link.index].label} ${percent(link.weight)}`).join(', ')}`;
   };
@@ -57,7 +57,7 @@ export function drawWordHeads(stage, context) {
       if (isChoice) {
         const choose = () => { state.query = index; draw(); };
         word.addEventListener('pointerenter', choose);
-        for (const event of ['focus', 'click']) word.addEventListener(event, () => { choose(); say(told()); });
+        for (const event of ['focus', 'click']) word.addEventListener(event, () => { choose(); say(described()); });
       }
       words[side].push(word);
       group.append(word);
@@ -101,7 +101,7 @@ function links(matrices, places, colours, { query, hidden }) {
   })));
 }
 
-// One for each head and key, in a row below the word, or before it where words stand in a column.
+// One square for each head and key, in a row below the word, or before it in the column layout.
 function squares(matrices, places, colours, { query, hidden }) {
   const count = matrices.length;
   return matrices.flatMap((matrix, head) => (hidden.has(head) ? [] : matrix.keys.map((_, key) => {
@@ -112,11 +112,11 @@ function squares(matrices, places, colours, { query, hidden }) {
 }
 
 function scene(matrices, places, colours, state) {
-  const { gpu, ink, soft, edge } = theme();
-  const picture = new Scene(places.width, places.height, gpu);
+  const { panel, ink, soft, edge } = theme();
+  const picture = new Scene(places.width, places.height, panel);
   for (const { points, colour, dash, width, opacity } of links(matrices, places, colours, state)) picture.curve(points, colour, width, opacity, dash);
   for (const { x, y, colour, opacity } of squares(matrices, places, colours, state)) {
-    if (opacity > 0.01) picture.rect(x, y, SQUARE - 1, SQUARE - 1, mixed(gpu, colour, opacity));
+    if (opacity > 0.01) picture.rect(x, y, SQUARE - 1, SQUARE - 1, mixed(panel, colour, opacity));
   }
   const chosen = places.query[state.query];
   picture.rect(chosen.left - 5, chosen.y - places.size - 2, chosen.width + 10, places.size + 10, edge, '', 5);

@@ -1,4 +1,4 @@
-// Both sentences as running text. A word that is hovered, tapped or focused shows what it attended to.
+// Both sentences as running text. Hovering, tapping or focusing a word shows its attention.
 
 import { css, theme, tints } from './colour.js';
 import { directionOf } from './text-direction.js';
@@ -9,7 +9,7 @@ import { KINDS, sentence } from './sides.js';
 import { strongest } from './weights.js';
 
 const LISTED = 5;
-// With more words than this the text is higher than a phone.
+// With more words than this, the text is taller than a phone's screen.
 const LONG = 60;
 
 export function drawWords(stage, { matrix, choice, say }) {
@@ -49,7 +49,7 @@ export function drawWords(stage, { matrix, choice, say }) {
   }
   stage.append(make('p', { class: 'hint' }, 'Hover, tap or focus a word to see what it attended to, or what attended to it.'));
   if (matrix.queries.length > 0) show(pinned);
-  // A menu is reached with the pointer: the picture has the word that is held.
+  // Opening a menu moves the pointer: the picture shows the pinned word.
   return { scene: () => wordsScene(matrix, names, pinned, stage.clientWidth), shown: () => shown };
 }
 
@@ -96,7 +96,7 @@ function described(matrix, side, index, links) {
 const [SIZE, ROW, PAD] = [18, 34, 4];
 const READOUT = 280;
 
-// The same as a picture: both texts with their shades, and the strongest links as bars beside them.
+// The same as a picture: both texts with their shades, and the strongest links as bars.
 function wordsScene(matrix, names, { side, index }, space) {
   const colours = theme();
   const shades = tints();
@@ -104,7 +104,7 @@ function wordsScene(matrix, names, { side, index }, space) {
   const full = Math.max(links[0]?.weight ?? 0, 1e-6);
   const shares = new Map(links.map((link) => [link.index, link.weight / full]));
   const width = Math.max(320, space - READOUT - 40);
-  const text = new Scene(width, 0, colours.gpu);
+  const text = new Scene(width, 0, colours.panel);
   let y = 0;
   for (const [own, units, title] of [['key', matrix.keys, names.keys], ['query', matrix.queries, names.queries]]) {
     const rtl = directionOf(units) === 'rtl';
@@ -129,7 +129,7 @@ function wordsScene(matrix, names, { side, index }, space) {
     });
     y += ROW + 14;
   }
-  const picture = new Scene(width + 40 + READOUT, Math.max(y, 60 + LISTED * 26), colours.gpu);
+  const picture = new Scene(width + 40 + READOUT, Math.max(y, 60 + LISTED * 26), colours.panel);
   picture.add(text, 0, 0);
   const [left, others] = [width + 40, side === 'query' ? matrix.keys : matrix.queries];
   const own = (side === 'query' ? matrix.queries : matrix.keys)[index];

@@ -1,4 +1,4 @@
-//! The checks that configurations share.
+//! Checks that several configurations share.
 
 use heedful_tensor::ops::ScoreForm;
 
@@ -6,15 +6,15 @@ use super::ConfigError;
 use crate::data::{SpecialTokens, UNK};
 use crate::layers::{AttentionScore, Positions, Tying};
 
-/// Of a recipe too: more only keeps a machine busy until it has no memory left.
-const MOST_LAYERS: usize = 1_000;
-/// Of any other size: products of two are far from an overflow.
-const MOST: usize = 10_000_000;
+/// Maximum depth, in recipes too: a deeper model would only run out of memory.
+const MAX_LAYERS: usize = 1_000;
+/// Maximum of any other size: the product of two is far from overflowing.
+const MAX_SIZE: usize = 10_000_000;
 
-/// Checks that no size is 0, and none larger than any use has for it.
+/// Checks that no size is 0 or unreasonably large.
 pub(crate) fn sizes(sizes: &[(&'static str, usize)]) -> Result<(), ConfigError> {
     for &(what, size) in sizes {
-        let most = if what.ends_with("layers") { MOST_LAYERS } else { MOST };
+        let most = if what.ends_with("layers") { MAX_LAYERS } else { MAX_SIZE };
         match size {
             0 => return Err(ConfigError::Zero { what }),
             _ if size > most => return Err(ConfigError::Large { what, size, most }),
@@ -29,8 +29,8 @@ pub(crate) fn vocabulary(what: &'static str, size: usize) -> Result<(), ConfigEr
     if size < 2 { Err(ConfigError::SmallVocabulary { what, size }) } else { sizes(&[(what, size)]) }
 }
 
-/// Checks that special tokens, where they are not those of every own vocabulary, are among the tokens of their vocabularies
-/// (source, target).
+/// Checks that special tokens, unless they are the defaults of heedful's own vocabularies, are in their
+/// vocabularies (source, target).
 pub(crate) fn special_tokens(
     special: &SpecialTokens,
     [source, target]: [usize; 2],
@@ -69,7 +69,7 @@ pub(crate) fn vocabularies(source: usize, target: usize, tying: Tying) -> Result
     Ok(())
 }
 
-/// Checks that every rate or share is at least 0 and below 1.
+/// Checks that every rate is at least 0 and below 1.
 pub(crate) fn rates(rates: &[(&'static str, f32)]) -> Result<(), ConfigError> {
     match rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
         Some(&(what, rate)) => Err(ConfigError::Rate { what, rate }),
@@ -82,31 +82,31 @@ pub(crate) fn not_negative(what: &'static str, value: f32) -> Result<(), ConfigE
     if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(ConfigError::Negative { what, value }) }
 }
 
-/// Checks ε of the layer norms.
+/// Checks that the ε of the layer norms is positive and finite.
 pub(crate) fn epsilon(epsilon: f32) -> Result<(), ConfigError> {
     if epsilon > 0.0 && epsilon.is_finite() { Ok(()) } else { Err(ConfigError::Epsilon { epsilon }) }
 }
 
-/// Checks that sinusoidal positions have an even width, and that a table of learned positions has rows.
+/// Checks that sinusoidal positions have an even width, and that a table of learned positions is not empty.
 pub(crate) fn positions(positions: Positions, d_model: usize) -> Result<(), ConfigError> {
     match positions {
         Positions::Sinusoidal | Positions::Halves(_) if !d_model.is_multiple_of(2) => {
             Err(ConfigError::OddSinusoidalWidth { d_model })
         }
-        Positions::Halves(halves) if d_model < halves.waves().narrowest() => {
-            Err(ConfigError::NarrowHalves { d_model, narrowest: halves.waves().narrowest() })
+        Positions::Halves(halves) if d_model < halves.waves().min_width() => {
+            Err(ConfigError::NarrowHalves { d_model, narrowest: halves.waves().min_width() })
         }
         Positions::Learned { max_length } => sizes(&[("max_length of the learned positions", max_length)]),
         Positions::Sinusoidal | Positions::Halves(_) | Positions::None => Ok(()),
     }
 }
 
-/// Heads multiply queries and keys.
+/// Checks that the score is a dot product, which multi-head attention requires.
 pub(crate) fn score_of_heads(score: AttentionScore) -> Result<(), ConfigError> {
     if score.form() == ScoreForm::Product { Ok(()) } else { Err(ConfigError::HeadScore) }
 }
 
-/// Checks that a window is centred on its token.
-pub(crate) fn odd_taps(what: &'static str, taps: usize) -> Result<(), ConfigError> {
+/// Checks that a kernel can be centred on its token.
+pub(crate) fn odd_kernel(what: &'static str, taps: usize) -> Result<(), ConfigError> {
     if taps.is_multiple_of(2) { Err(ConfigError::EvenTaps { what, taps }) } else { Ok(()) }
 }

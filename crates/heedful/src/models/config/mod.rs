@@ -1,8 +1,9 @@
-//! Why a model cannot be built. Each configuration is defined in its family's folder; the checks that they share are here.
+//! The error of an invalid model configuration, and the checks that configurations share. Each family's
+//! folder defines its own configuration.
 
 pub(crate) mod check;
 
-/// A model that cannot be built, and what to change.
+/// Why a model cannot be built, and what to change.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// A size is 0.
@@ -11,7 +12,7 @@ pub enum ConfigError {
         /// The field.
         what: &'static str,
     },
-    /// A size is larger than any use has for it.
+    /// A size is unreasonably large.
     #[error("{what} is {size}: it may be at most {most}")]
     Large {
         /// The field.
@@ -36,7 +37,7 @@ pub enum ConfigError {
         width.next_multiple_of(*heads)
     )]
     HeadsDoNotDivide {
-        /// How many heads.
+        /// Number of heads.
         heads: usize,
         /// The field.
         what: &'static str,
@@ -52,9 +53,9 @@ pub enum ConfigError {
         /// The width.
         d_model: usize,
     },
-    /// Positions in halves with fewer waves than their angles need.
+    /// d_model is too small for positions in halves (sines, then cosines).
     #[error(
-        "these positions need a d_model of at least {narrowest}, not {d_model}: use one, or other positions"
+        "these positions need a d_model of at least {narrowest}, not {d_model}: use a larger d_model, or other positions"
     )]
     NarrowHalves {
         /// The width.
@@ -62,15 +63,15 @@ pub enum ConfigError {
         /// The smallest width.
         narrowest: usize,
     },
-    /// A window that must be centred on its token has an even number of taps.
-    #[error("{what} is {taps}: a window with its token in the middle is odd, use {} or {}", taps - 1, taps + 1)]
+    /// A kernel that must be centred on its token has an even size.
+    #[error("{what} is {taps}: a kernel that is centred on its token has an odd size, use {} or {}", taps - 1, taps + 1)]
     EvenTaps {
         /// The field.
         what: &'static str,
         /// Its value.
         taps: usize,
     },
-    /// A rate or share is not at least 0 and below 1.
+    /// A rate is not at least 0 and below 1.
     #[error("{what} is {rate}: it must be at least 0 and below 1")]
     Rate {
         /// The field.
@@ -81,10 +82,10 @@ pub enum ConfigError {
     /// A classifier has fewer than two labels.
     #[error("a classifier of {labels} labels: it needs at least two to decide between")]
     FewLabels {
-        /// How many there are.
+        /// Number of labels.
         labels: usize,
     },
-    /// The score is not one that attention heads compute.
+    /// Multi-head attention does not support the score.
     #[error("the score of this model must be scaled-dot or dot: the other scores are for recurrent models")]
     HeadScore,
     /// A dot-product score compares vectors of different widths.
@@ -100,7 +101,7 @@ pub enum ConfigError {
         /// Width of an encoder output.
         key: usize,
     },
-    /// A convolutional encoder does not have the width of the embeddings that it reads.
+    /// The width of a convolutional encoder differs from that of its embeddings.
     #[error("the convolutional encoder is {encoder} wide and d_model is {d_model}: make them equal")]
     EncoderWidth {
         /// Width of the encoder.
@@ -109,14 +110,14 @@ pub enum ConfigError {
         d_model: usize,
     },
     /// A value is negative or not finite.
-    #[error("{what} is {value}: it must be a number and at least 0")]
+    #[error("{what} is {value}: it must be finite and at least 0")]
     Negative {
         /// The field.
         what: &'static str,
         /// Its value.
         value: f32,
     },
-    /// ε of the layer norms is not a positive number.
+    /// The ε of the layer norms is not positive and finite.
     #[error("norm_epsilon is {epsilon}: it must be a small positive number such as 1e-5")]
     Epsilon {
         /// Its value.
@@ -129,10 +130,10 @@ pub enum ConfigError {
         what: &'static str,
         /// Its value.
         id: u32,
-        /// The tokens of the vocabulary.
+        /// Size of the vocabulary.
         vocabulary: usize,
     },
-    /// Tokens that are never generated are not in order, or no output could end.
+    /// The suppressed tokens are not sorted, or include the token that ends outputs.
     #[error(
         "special.suppressed must have ids in ascending order, each once, and not {eos}, which ends outputs"
     )]

@@ -1,10 +1,10 @@
 //! The configuration of a convolutional model, its presets and its checks.
 //!
 //! ```text
-//! base    20+20 layers, d_model 512, 3 taps, dropout 0.2     the paper's for English–Romanian
-//! iwslt     4+3 layers, d_model 256, 3 taps, dropout 0.2     for small corpora
-//! small     4+3 layers, d_model 256, 3 taps, dropout 0.1     for a few CPU cores
-//! tiny      2+2 layers, d_model  64, 3 taps, no dropout      for the demo and for tests
+//! base    20+20 layers, d_model 512, kernel 3, dropout 0.2     the paper's model for English–Romanian
+//! iwslt     4+3 layers, d_model 256, kernel 3, dropout 0.2     for small corpora
+//! small     4+3 layers, d_model 256, kernel 3, dropout 0.1     for a few CPU cores
+//! tiny      2+2 layers, d_model  64, kernel 3, no dropout      for the demo and for tests
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::layers::{AttentionScore, Positions, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 pub use crate::recipe::{Balance, ConvolutionKind};
 
-/// The shape and the choices of a convolutional model. Start from a preset and change what differs.
+/// The configuration of a convolutional encoder-decoder. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConvolutionalConfig {
@@ -22,25 +22,25 @@ pub struct ConvolutionalConfig {
     pub source_vocabulary: usize,
     /// Size of the target vocabulary.
     pub target_vocabulary: usize,
-    /// Width of the vector of a token, between all layers.
+    /// Width of the token vectors between layers.
     pub d_model: usize,
     /// Depth of the encoder.
     pub encoder_layers: usize,
     /// Depth of the decoder.
     pub decoder_layers: usize,
-    /// Number of tokens in a window of the encoder; odd.
+    /// Kernel size of the encoder's convolutions; odd.
     pub encoder_taps: usize,
-    /// Number of tokens in a window of the decoder.
+    /// Kernel size of the decoder's convolutions.
     pub decoder_taps: usize,
-    /// The factor by which the distance between taps grows from layer to layer; 1 for windows without gaps.
+    /// The factor by which the dilation grows from layer to layer; 1 for no dilation.
     #[serde(default = "no_dilation")]
     pub dilation: usize,
-    /// What follows each convolution.
+    /// The activation after each convolution: gated (GLU) or ReLU.
     #[serde(default)]
     pub kind: ConvolutionKind,
-    /// What keeps the variance of residual sums constant.
+    /// How the variance of residual sums is kept constant.
     pub balance: Balance,
-    /// ε of the layer norms, if there are any.
+    /// ε of the layer norms, if the model has any.
     pub norm_epsilon: f32,
     /// How positions are encoded.
     pub positions: Positions,
@@ -49,12 +49,12 @@ pub struct ConvolutionalConfig {
     /// Whether the output projection has a bias.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub output_bias: bool,
-    /// How the decoder's state is compared with the encoder's.
+    /// The attention score between decoder and encoder states.
     #[serde(with = "ScoreName")]
     pub score: AttentionScore,
-    /// On the embeddings, on the input of every convolution and on the last state.
+    /// Dropout rate on the embeddings, on the input of every convolution and on the last state.
     pub dropout: f32,
-    /// Label smoothing: the share of the target's probability that is spread over the other tokens.
+    /// Label smoothing: the probability mass of the target that is spread over the other tokens.
     pub label_smoothing: f32,
 }
 
@@ -82,7 +82,7 @@ impl ConvolutionalConfig {
         }
     }
 
-    /// For corpora of some hundred thousand sentences.
+    /// For corpora of a few hundred thousand sentences.
     pub fn iwslt(vocabulary: usize) -> ConvolutionalConfig {
         let (encoder_layers, decoder_layers) = (4, 3);
         ConvolutionalConfig {
@@ -93,7 +93,7 @@ impl ConvolutionalConfig {
         }
     }
 
-    /// For corpora from some ten thousand sentences on, and a few CPU cores.
+    /// For corpora of ten thousand sentences or more, and a few CPU cores.
     pub fn small(vocabulary: usize) -> ConvolutionalConfig {
         ConvolutionalConfig { dropout: 0.1, ..ConvolutionalConfig::iwslt(vocabulary) }
     }
@@ -124,7 +124,7 @@ impl ConvolutionalConfig {
         }
     }
 
-    /// The model in a few words.
+    /// A one-line description of the model.
     pub fn summary(&self) -> String {
         let ConvolutionalConfig { encoder_layers, decoder_layers, d_model, encoder_taps, .. } = self;
         let kind = match self.kind {
@@ -132,12 +132,12 @@ impl ConvolutionalConfig {
             kind => format!(", {kind}"),
         };
         format!(
-            "Convolutional network of {encoder_layers} + {decoder_layers} layers, d {d_model}, {encoder_taps} taps{}{kind}",
-            dilated(self.dilation)
+            "Convolutional network of {encoder_layers} + {decoder_layers} layers, d {d_model}, kernel {encoder_taps}{}{kind}",
+            describe_dilation(self.dilation)
         )
     }
 
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built from this; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[
             ("d_model", self.d_model),
@@ -147,7 +147,7 @@ impl ConvolutionalConfig {
             ("decoder_taps", self.decoder_taps),
             ("dilation", self.dilation),
         ])?;
-        check::odd_taps("encoder_taps", self.encoder_taps)?;
+        check::odd_kernel("encoder_taps", self.encoder_taps)?;
         check::score_of_heads(self.score)?;
         check::positions(self.positions, self.d_model)?;
         check::rates(&[("dropout", self.dropout), ("label_smoothing", self.label_smoothing)])?;
@@ -156,19 +156,19 @@ impl ConvolutionalConfig {
     }
 }
 
-/// The dilation of a layer: the distance between its taps.
+/// The dilation of a layer: the distance between neighbouring positions of its kernel.
 pub(super) fn dilation_of(factor: usize, layer: usize) -> usize {
-    // More than any text is long is as good as any other such distance.
+    // Saturating: any distance beyond the longest text is equivalent.
     factor.saturating_pow(layer as u32)
 }
 
-/// In configurations of models that were saved without a dilation.
+/// The default of configurations that were saved without a dilation.
 pub(super) fn no_dilation() -> usize {
     1
 }
 
-/// A dilation in a few words, if there is one.
-pub(super) fn dilated(dilation: usize) -> String {
+/// The dilation for a description; empty without dilation.
+pub(super) fn describe_dilation(dilation: usize) -> String {
     if dilation == 1 { String::new() } else { format!(" dilated by {dilation}") }
 }
 
@@ -176,7 +176,7 @@ pub(super) fn dilated(dilation: usize) -> String {
 mod tests {
     use super::*;
 
-    fn complaint(change: impl FnOnce(&mut ConvolutionalConfig)) -> String {
+    fn error_of(change: impl FnOnce(&mut ConvolutionalConfig)) -> String {
         let mut config = ConvolutionalConfig::tiny(30);
         change(&mut config);
         config.validate().expect_err("this cannot be built").to_string()
@@ -195,22 +195,22 @@ mod tests {
     }
 
     #[test]
-    fn complaints_say_what_to_change() {
+    fn errors_say_what_to_change() {
         assert_eq!(
-            complaint(|c| c.encoder_taps = 4),
-            "encoder_taps is 4: a window with its token in the middle is odd, use 3 or 5"
+            error_of(|c| c.encoder_taps = 4),
+            "encoder_taps is 4: a kernel that is centred on its token has an odd size, use 3 or 5"
         );
-        assert_eq!(complaint(|c| c.decoder_taps = 0), "decoder_taps is 0: set it to at least 1");
-        assert_eq!(complaint(|c| c.dilation = 0), "dilation is 0: set it to at least 1");
-        assert_eq!(complaint(|c| c.decoder_layers = 0), "decoder_layers is 0: set it to at least 1");
-        assert!(complaint(|c| c.source_vocabulary = 1).starts_with("source_vocabulary is 1"));
-        assert!(complaint(|c| c.d_model = 33).contains("even d_model, not 33"));
-        assert!(complaint(|c| c.dropout = 1.0).starts_with("dropout is 1"));
-        assert!(complaint(|c| c.norm_epsilon = 0.0).starts_with("norm_epsilon is 0"));
-        assert!(complaint(|c| c.target_vocabulary = 31).contains("have 30 and 31 tokens"));
+        assert_eq!(error_of(|c| c.decoder_taps = 0), "decoder_taps is 0: set it to at least 1");
+        assert_eq!(error_of(|c| c.dilation = 0), "dilation is 0: set it to at least 1");
+        assert_eq!(error_of(|c| c.decoder_layers = 0), "decoder_layers is 0: set it to at least 1");
+        assert!(error_of(|c| c.source_vocabulary = 1).starts_with("source_vocabulary is 1"));
+        assert!(error_of(|c| c.d_model = 33).contains("even d_model, not 33"));
+        assert!(error_of(|c| c.dropout = 1.0).starts_with("dropout is 1"));
+        assert!(error_of(|c| c.norm_epsilon = 0.0).starts_with("norm_epsilon is 0"));
+        assert!(error_of(|c| c.target_vocabulary = 31).contains("have 30 and 31 tokens"));
     }
     #[test]
-    fn a_model_that_was_saved_without_them_is_gated_and_has_no_dilation() {
+    fn configurations_without_kind_and_dilation_are_gated_and_not_dilated() {
         let mut json = serde_json::to_value(ConvolutionalConfig::tiny(30)).expect("JSON");
         let fields = json.as_object_mut().expect("an object");
         assert!(fields.remove("dilation").is_some() && fields.remove("kind").is_some());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn dilations_grow_by_their_factor_and_never_wrap_around() {
+    fn dilation_grows_exponentially_and_saturates() {
         assert_eq!([0, 1, 2, 3].map(|layer| dilation_of(2, layer)), [1, 2, 4, 8]);
         assert_eq!([0, 5].map(|layer| dilation_of(1, layer)), [1, 1]);
         assert_eq!(dilation_of(3, 1000), usize::MAX);

@@ -4,17 +4,19 @@
 //! y = (x + (h + c) √½) √½                                     N times (see `Balanced` for the form with a norm)
 //! ```
 
-use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, Mask, Part, Reach, Seen};
+use heedful_tensor::ops::{
+    self, AttentionOptions, CachedAttentionOptions, ColumnView, KvView, Mask, Padding,
+};
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::config::{ConvolutionalConfig, dilation_of};
 use super::layers::{ActivatedConvolution, Balanced, ConvolutionShape};
 use crate::layers::{AttentionMap, AttentionRole, AttentionSite, Linear, Pass};
 
-/// What the decoder attends to: the keys and values of the sources, the same for all layers.
+/// The keys and values of the sources, which all decoder layers attend to.
 #[derive(Clone)]
 pub struct ConvolutionalMemory {
-    /// Keys and values side by side, one row for each source token, in the type of the products.
+    /// Keys and values side by side, one row for each source token, in the compute dtype.
     pub key_value: Tensor,
     /// Where the sources begin and end.
     pub sequences: Ragged,
@@ -38,13 +40,13 @@ pub(crate) struct ConvolutionalDecoderLayer {
 }
 
 /// The rows of one decoding step.
-pub(super) struct Rows<'a> {
-    /// For each row its parent among the rows of the previous step.
+pub(super) struct StepRows<'a> {
+    /// For each row, its parent among the rows of the previous step.
     pub(super) parents: &'a [Option<usize>],
-    /// How many tokens the longest of them has.
+    /// Number of tokens of the longest row.
     pub(super) longest: usize,
     /// The keys and values that each row attends to.
-    pub(super) sources: Seen<'a>,
+    pub(super) sources: KvView<'a>,
 }
 
 impl ConvolutionalDecoder {
@@ -57,7 +59,7 @@ impl ConvolutionalDecoder {
         }
     }
 
-    /// From embedded target tokens to one vector for each, from which the next token is predicted.
+    /// One vector for each embedded target token, from which the next token is predicted.
     pub(crate) fn forward(
         &self,
         embedded: &Tensor,
@@ -71,12 +73,12 @@ impl ConvolutionalDecoder {
         ops::dropout(&states, pass.dropout(self.dropout))
     }
 
-    /// As [`ConvolutionalDecoder::forward`] for the newest token of every row. `windows` holds each layer's windows of the
-    /// previous step, and is updated to those of this step.
+    /// As [`ConvolutionalDecoder::forward`] for the newest token of every row. `windows` holds each layer's
+    /// input windows of the previous step, and is updated to those of this step.
     pub(super) fn step(
         &self,
         embedded: &Tensor,
-        rows: &Rows<'_>,
+        rows: &StepRows<'_>,
         windows: &mut [Option<Tensor>],
         pass: &mut Pass,
     ) -> Tensor {
@@ -90,7 +92,7 @@ impl ConvolutionalDecoderLayer {
         let (d, name) = (config.d_model, format!("decoder.{layer}"));
         let site = AttentionSite::new(&format!("{name}.cross_attention"), layer, AttentionRole::Cross);
         let (taps, dilation) = (config.decoder_taps, dilation_of(config.dilation, layer));
-        let window = ConvolutionShape { input: d, output: d, taps, dilation, reach: Reach::Causal };
+        let window = ConvolutionShape { input: d, output: d, taps, dilation, padding: Padding::Causal };
         let score = config.score.scale(d);
         let convolution = format!("{name}.convolution");
         ConvolutionalDecoderLayer {
@@ -99,7 +101,7 @@ impl ConvolutionalDecoderLayer {
             output: Linear::new(params, &format!("{}.output", site.prefix), d, d),
             balanced: Balanced::new(params, &format!("{name}.norm"), config.balance, d, config.norm_epsilon),
             d_model: d,
-            // Includes the √½ of the query.
+            // Includes the factor √½ of the query.
             scale: score * std::f32::consts::FRAC_1_SQRT_2,
             site,
         }
@@ -114,8 +116,8 @@ impl ConvolutionalDecoderLayer {
         pass: &mut Pass,
     ) -> Tensor {
         let h = self.convolution.forward(x, sequences, pass);
-        let queries = Part::whole(self.query(&h, embedded, pass));
-        let part = |columns| Part { tensor: memory.key_value.clone(), columns };
+        let queries = ColumnView::whole(self.query(&h, embedded, pass));
+        let part = |columns| ColumnView { tensor: memory.key_value.clone(), columns };
         let (keys, values) = (part(0..self.d_model), part(self.d_model..2 * self.d_model));
         let options = AttentionOptions {
             heads: 1,
@@ -131,18 +133,18 @@ impl ConvolutionalDecoderLayer {
             let (site, scores) = (self.site.clone(), attended.scores);
             pass.record(AttentionMap { site, queries, keys, weights, scores });
         }
-        self.joined(x, &h, &attended.context, pass)
+        self.residual_sum(x, &h, &attended.context, pass)
     }
 
     fn step(
         &self,
         [x, embedded]: [&Tensor; 2],
-        rows: &Rows<'_>,
+        rows: &StepRows<'_>,
         windows: &mut Option<Tensor>,
         pass: &Pass,
     ) -> Tensor {
         let h = self.convolution.step(x, windows, rows.parents, rows.longest, pass);
-        let queries = Part::whole(self.query(&h, embedded, pass));
+        let queries = ColumnView::whole(self.query(&h, embedded, pass));
         let options = CachedAttentionOptions {
             heads: 1,
             key_width: self.d_model,
@@ -150,16 +152,16 @@ impl ConvolutionalDecoderLayer {
             rounding: pass.compute().precision.rounding(),
         };
         let context = ops::cached_attention(&queries, &rows.sources, options);
-        self.joined(x, &h, &context, pass)
+        self.residual_sum(x, &h, &context, pass)
     }
 
-    /// `h W_q + b + g`; the factor is part of the attention's scale.
+    /// `h W_q + b + g`; the factor √½ is part of the attention's scale.
     fn query(&self, h: &Tensor, embedded: &Tensor, pass: &Pass) -> Tensor {
         ops::cast(&ops::add(&self.query.forward(h, pass), embedded), pass.compute().dtype())
     }
 
     /// The last line above.
-    fn joined(&self, x: &Tensor, h: &Tensor, context: &Tensor, pass: &Pass) -> Tensor {
+    fn residual_sum(&self, x: &Tensor, h: &Tensor, context: &Tensor, pass: &Pass) -> Tensor {
         let c = self.output.forward(context, pass);
         self.balanced.sum(x, &self.balanced.parts(h, &c), pass)
     }

@@ -5,13 +5,14 @@
 //! attention     keys and values of a sentence, once for all layers and all its hypotheses
 //! ```
 //!
-//! A hypothesis that continues another copies that one's windows: k vectors for each layer, whatever its length. With
-//! dilation the windows of upper layers span more tokens than they multiply, and those between wait for their turn.
+//! A hypothesis copies the windows of its parent: k vectors for each layer, whatever its length. With
+//! dilation the windows of upper layers also hold the inputs between the kernel's positions, which later
+//! steps need.
 
 use heedful_tensor::{Precision, Ragged, Tensor, ops};
 
 use super::Convolutional;
-use super::decoder::Rows;
+use super::decoder::StepRows;
 use crate::layers::Pass;
 use crate::models::cached_sources::CachedSources;
 use crate::models::{Decoding, Row};
@@ -21,9 +22,9 @@ pub(super) struct ConvolutionalDecoding<'m> {
     model: &'m Convolutional,
     pass: Pass,
     sources: CachedSources,
-    /// How many tokens each row of the previous step has.
+    /// Number of tokens of each row of the previous step.
     lengths: Vec<usize>,
-    /// For each decoder layer the windows of the previous step's rows.
+    /// For each decoder layer, the windows of the previous step's rows.
     windows: Vec<Option<Tensor>>,
 }
 
@@ -48,19 +49,19 @@ impl Decoding for ConvolutionalDecoding<'_> {
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
-        let filled = self.model.params.device().rows_of_step(rows.len());
-        self.sources.begin_step(rows, filled);
+        let padded_rows = self.model.params.device().padded_rows(rows.len());
+        self.sources.begin_step(rows, padded_rows);
         let mut parents: Vec<Option<usize>> = rows.iter().map(|row| row.parent).collect();
-        parents.resize(filled, None);
+        parents.resize(padded_rows, None);
         let positions: Vec<usize> =
             parents.iter().map(|parent| parent.map_or(0, |parent| self.lengths[parent])).collect();
         self.lengths = positions.iter().map(|position| position + 1).collect();
 
         let mut ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
-        ids.resize(filled, 0);
+        ids.resize(padded_rows, 0);
         let ConvolutionalDecoding { model, pass, sources, windows, .. } = self;
         let longest = positions.iter().max().map_or(0, |position| position + 1);
-        let rows = Rows { parents: &parents, longest, sources: sources.seen(0, rows) };
+        let rows = StepRows { parents: &parents, longest, sources: sources.view(0, rows) };
         let scores = pass.within(|pass| {
             let embedded = model.target_embedding.at(&ids, &positions, pass);
             let states = model.decoder.step(&embedded, &rows, windows, pass);

@@ -2,10 +2,11 @@
 //! y = (x + ActivatedConvolution(x)) √½          N times (see `Balanced` for the form with a norm)
 //! ```
 //!
-//! After N layers of k taps the receptive field of a state is (k − 1) N + 1 tokens. With dilation the distance between
-//! taps grows by a factor δ from layer to layer, and the receptive field as δ^N: (k − 1) (δ^N − 1) / (δ − 1) + 1.
+//! After N layers of kernel size k the receptive field of a state is (k − 1) N + 1 tokens. With dilation the
+//! distance between kernel positions grows by a factor δ from layer to layer, and the receptive field is (k −
+//! 1) (δ^N − 1) / (δ − 1) + 1.
 
-use heedful_tensor::ops::Reach;
+use heedful_tensor::ops::Padding;
 use heedful_tensor::{Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -18,32 +19,32 @@ use crate::models::config::{ConfigError, check};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConvolutionalEncoderConfig {
-    /// Width of the vector of a token, between all layers.
+    /// Width of the token vectors between layers.
     pub d_model: usize,
     /// Number of layers.
     pub layers: usize,
-    /// Number of tokens in a window; odd.
+    /// Kernel size; odd.
     pub taps: usize,
-    /// The factor by which the distance between taps grows from layer to layer; 1 for windows without gaps.
+    /// The factor by which the dilation grows from layer to layer; 1 for no dilation.
     #[serde(default = "no_dilation")]
     pub dilation: usize,
-    /// What follows each convolution.
+    /// The activation after each convolution: gated (GLU) or ReLU.
     #[serde(default)]
     pub kind: ConvolutionKind,
-    /// What keeps the variance of residual sums constant.
+    /// How the variance of residual sums is kept constant.
     pub balance: Balance,
-    /// ε of the layer norms, if there are any.
+    /// ε of the layer norms, if the model has any.
     pub norm_epsilon: f32,
     /// Dropout rate on the input of every convolution.
     pub dropout: f32,
 }
 
 impl ConvolutionalEncoderConfig {
-    /// Whether an encoder can be built from this; if not, the error explains what to change.
+    /// Checks that an encoder can be built from this; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let ConvolutionalEncoderConfig { d_model, layers, taps, dilation, norm_epsilon, dropout, .. } = *self;
         check::sizes(&[("d_model", d_model), ("layers", layers), ("taps", taps), ("dilation", dilation)])?;
-        check::odd_taps("taps", taps)?;
+        check::odd_kernel("taps", taps)?;
         check::epsilon(norm_epsilon)?;
         check::rates(&[("stack.dropout", dropout)])
     }
@@ -66,7 +67,7 @@ impl ConvolutionalEncoder {
             let name = format!("{name}.{i}");
             let dilation = dilation_of(shape.dilation, i);
             let window =
-                ConvolutionShape { input: d_model, output: d_model, taps, dilation, reach: Reach::Same };
+                ConvolutionShape { input: d_model, output: d_model, taps, dilation, padding: Padding::Same };
             let convolution = format!("{name}.convolution");
             let convolution = ActivatedConvolution::new(params, &convolution, window, kind, dropout);
             (convolution, Balanced::new(params, &format!("{name}.norm"), balance, d_model, norm_epsilon))
@@ -74,7 +75,7 @@ impl ConvolutionalEncoder {
         ConvolutionalEncoder { layers: (0..shape.layers).map(layer).collect() }
     }
 
-    /// From embedded tokens to their states.
+    /// One state for each embedded token.
     pub(crate) fn forward(&self, embedded: Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
         self.layers.iter().fold(embedded, |x, (convolution, balanced)| {
             let y = convolution.forward(&x, sequences, pass);

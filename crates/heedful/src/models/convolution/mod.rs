@@ -73,14 +73,14 @@ impl Convolutional {
         })
     }
 
-    /// What the decoder attends to, computed from the sources, which are laid end to end.
+    /// Encodes the sources, which are concatenated, to the keys and values that the decoder attends to.
     pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> ConvolutionalMemory {
         pass.within(|pass| {
             let embedded = self.source_embedding.forward(source, sequences, pass);
             let states = self.encoder.forward(embedded.clone(), sequences, pass);
             let values = ops::multiply(
                 &ops::add(&states, &embedded),
-                &sizes(sequences, states.width(), states.device()),
+                &value_scales(sequences, states.width(), states.device()),
             );
             let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().dtype());
             let key_value = pass.as_cached(&key_value);
@@ -119,11 +119,11 @@ impl Convolutional {
     }
 }
 
-/// `√½ √m` for every feature of every token, m being the length of its sequence.
-fn sizes(sequences: &Ragged, width: usize, device: Device) -> Tensor {
-    let size = |length: usize| (0.5 * length as f32).sqrt();
-    let sizes: Vec<f32> = sequences.lengths().flat_map(|n| std::iter::repeat_n(size(n), n)).collect();
-    ops::repeat_column(&Tensor::from_f32_on(device, sizes.len(), 1, &sizes), width)
+/// `√½ √m` for every feature of every token, where m is the length of its sequence.
+fn value_scales(sequences: &Ragged, width: usize, device: Device) -> Tensor {
+    let scale = |length: usize| (0.5 * length as f32).sqrt();
+    let scales: Vec<f32> = sequences.lengths().flat_map(|n| std::iter::repeat_n(scale(n), n)).collect();
+    ops::repeat_column(&Tensor::from_f32_on(device, scales.len(), 1, &scales), width)
 }
 
 impl Model for Convolutional {

@@ -1,4 +1,4 @@
-//! Convolutional models as recipes describe them.
+//! Conversion between recipes and the configurations of convolutional models.
 
 use heedful_tensor::Params;
 
@@ -19,7 +19,7 @@ impl EncoderDecoderFamily for ConvolutionalConfig {
         "model.positions",
         "model.max_positions",
         "model.score",
-        "model.taps",
+        "model.kernel_size",
         "model.dilation",
         "model.convolution",
         "model.balance",
@@ -34,8 +34,8 @@ impl EncoderDecoderFamily for ConvolutionalConfig {
             d_model: model.d_model,
             encoder_layers: model.encoder_layers,
             decoder_layers: model.decoder_layers,
-            encoder_taps: model.taps,
-            decoder_taps: model.taps,
+            encoder_taps: model.kernel_size,
+            decoder_taps: model.kernel_size,
             dilation: model.dilation,
             kind: model.convolution,
             balance: model.balance,
@@ -75,7 +75,7 @@ impl EncoderFamily for ConvolutionalTextEncoderConfig {
         "model.encoder_layers",
         "model.positions",
         "model.max_positions",
-        "model.taps",
+        "model.kernel_size",
         "model.dilation",
         "model.convolution",
         "model.balance",
@@ -111,11 +111,11 @@ impl EncoderFamily for ConvolutionalTextEncoderConfig {
 }
 
 impl ConvolutionalEncoderConfig {
-    /// Sets the keys of the architecture in a recipe to those of this encoder.
+    /// Sets the architecture keys of a recipe to the values of this encoder.
     pub(crate) fn describe(&self, recipe: &mut Recipe) {
         let model = &mut recipe.model;
         (model.d_model, model.encoder_layers) = (self.d_model, self.layers);
-        (model.taps, model.dilation) = (self.taps, self.dilation);
+        (model.kernel_size, model.dilation) = (self.taps, self.dilation);
         (model.convolution, model.balance) = (self.kind, self.balance);
         if self.balance == Balance::Norm {
             model.norm_epsilon = in_decimals(self.norm_epsilon);

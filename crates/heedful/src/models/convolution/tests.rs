@@ -1,10 +1,10 @@
-//! Names and numbers of parameters, and errors. Values are compared with PyTorch's in `tests/convolution`.
+//! Parameter names and counts, and errors. `tests/convolution` compares values with PyTorch's.
 
 use super::*;
 use crate::layers::Positions;
 
 #[test]
-fn parameters_have_the_agreed_names() {
+fn parameters_have_the_names_of_the_file_format() {
     let names = |balance| {
         let config = ConvolutionalConfig { balance, ..ConvolutionalConfig::tiny(30) };
         let model = Convolutional::new(config, 1).expect("a good configuration");
@@ -27,7 +27,7 @@ fn parameters_have_the_agreed_names() {
 }
 
 #[test]
-fn there_are_as_many_parameters_as_the_formula_says() {
+fn the_parameter_count_follows_the_formula() {
     let config = ConvolutionalConfig { decoder_taps: 2, ..ConvolutionalConfig::tiny(30) };
     let (d, taps) = (64, 3);
     let encoder = 2 * (taps * d * 2 * d + 2 * d);

@@ -1,16 +1,16 @@
-//! `states = Encoder(√d E[text] + PE)`: convolutions over texts, for encoder-only models.
+//! `states = Encoder(√d E[text] + PE)`: a convolutional encoder for encoder-only models.
 
 use heedful_tensor::{Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::config::dilated;
+use super::config::describe_dilation;
 use super::{ConvolutionalEncoder, ConvolutionalEncoderConfig};
 use crate::data::batch::{BatchError, Side, check_side};
 use crate::layers::{Embedding, Pass, PositionalEncoding, Positions};
 use crate::models::Encode;
 use crate::models::config::{ConfigError, check};
 
-/// The configuration of a convolutional encoder for texts.
+/// The configuration of a convolutional text encoder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConvolutionalTextEncoderConfig {
@@ -20,11 +20,12 @@ pub struct ConvolutionalTextEncoderConfig {
     pub positions: Positions,
     /// Dropout rate on the embeddings.
     pub dropout: f32,
-    /// The stack on top of the embeddings.
+    /// The convolutions on top of the embeddings.
     pub stack: ConvolutionalEncoderConfig,
 }
 
-/// Convolutions on embeddings: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…`.
+/// Embeddings and convolutions: parameters `embedding.weight`, `position.weight` (if learned) and
+/// `encoder.…`.
 pub(crate) struct ConvolutionalTextEncoder {
     config: ConvolutionalTextEncoderConfig,
     embedding: Embedding,
@@ -32,7 +33,7 @@ pub(crate) struct ConvolutionalTextEncoder {
 }
 
 impl ConvolutionalTextEncoderConfig {
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built from this; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::vocabulary("vocabulary", self.vocabulary)?;
         check::rates(&[("dropout", self.dropout)])?;
@@ -40,10 +41,10 @@ impl ConvolutionalTextEncoderConfig {
         check::positions(self.positions, self.stack.d_model)
     }
 
-    /// The encoder in a few words.
+    /// A one-line description of the encoder.
     pub fn summary(&self) -> String {
         let ConvolutionalEncoderConfig { layers, d_model, taps, dilation, kind, .. } = self.stack;
-        format!("{layers} {kind} convolutions of {taps} taps{}, d {d_model}", dilated(dilation))
+        format!("{layers} {kind} convolutions, kernel {taps}{}, d {d_model}", describe_dilation(dilation))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The layer of a recurrent decoder that attends to the source before every step (Bahdanau et al., 2015):
+//! The recurrent decoder layer that attends to the source before every step (Bahdanau et al., 2015):
 //!
 //! ```text
 //! e_ij = score(s_{i−1}, h_j)      α_i = softmax(e_i)      c_i = Σ_j α_ij h_j  (soft),  h_j with j drawn from α_i  (hard)
@@ -7,18 +7,19 @@
 
 use heedful_tensor::ops::{
     self, AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,
-    AttentionRnnWeights, Estimator, Mask, RecurrentState, Selection, SourceRows, StepWeights, Weights,
+    AttentionRnnWeights, Estimator, Mask, RecurrentState, ReturnWeights, Selection, SourceRows, StepWeights,
 };
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
 use super::{Cell, Hardness, RecurrentAttention, RecurrentConfig};
 use crate::layers::{AttentionMap, AttentionRole, AttentionSite, Linear, Pass, Scorer};
 
-/// The share of training steps in which hard attention is soft, as in the paper. Without them the score-function estimator
-/// alone would have to discover that attention helps at all.
+/// The share of training steps in which hard attention is soft, as in the paper. Without them, attention
+/// would have to be learned from the high-variance score-function estimator alone.
 const SOFT_SHARE: f32 = 0.5;
 
-/// An attentive layer with parameters `<name>.input.…`, `<name>.hidden.…`, `<name>.context.weight` and its score's.
+/// An attentive layer with parameters `<name>.input.…`, `<name>.hidden.…`, `<name>.context.weight` and those
+/// of its score.
 #[derive(Clone)]
 pub(crate) struct AttentiveLayer {
     cell: Cell,
@@ -29,7 +30,7 @@ pub(crate) struct AttentiveLayer {
     attention: SourceAttention,
 }
 
-/// How states are compared with a source, and what is taken of it.
+/// Soft or hard attention of decoder states to the source.
 #[derive(Clone)]
 pub(super) struct SourceAttention {
     scorer: Scorer,
@@ -37,19 +38,19 @@ pub(super) struct SourceAttention {
     site: AttentionSite,
 }
 
-/// The keys and values of the sources: the encoder's outputs, and what queries are compared with.
+/// The keys and values of the sources.
 #[derive(Clone)]
 pub(crate) struct SourceKeyValues {
-    /// source tokens × the score's width.
+    /// Projected encoder outputs: source tokens × the score's width.
     pub keys: Tensor,
-    /// source tokens × encoder width.
+    /// Encoder outputs: source tokens × encoder width.
     pub values: Tensor,
     /// Where the sources begin and end.
     pub sources: Ragged,
 }
 
 impl AttentiveLayer {
-    /// The first layer of the decoder that the validated `config` describes; `None` if it has no attention.
+    /// The first decoder layer of a validated `config`; `None` without attention.
     pub(super) fn new(params: &Params, name: &str, config: &RecurrentConfig) -> Option<AttentiveLayer> {
         let attention = config.attention?;
         let (d, memory) = (config.d_model, config.memory_width());
@@ -70,8 +71,8 @@ impl AttentiveLayer {
         self.attention.key_values(states, sources, pass)
     }
 
-    /// Reads given targets (teacher forcing). Hard attention samples a position in training and takes the most probable one
-    /// otherwise.
+    /// Processes given targets (teacher forcing). Hard attention samples a position in training and takes the
+    /// argmax otherwise.
     pub(crate) fn forward(
         &self,
         x: &Tensor,
@@ -99,26 +100,30 @@ impl AttentiveLayer {
             score_weight: self.attention.scorer.weight(),
         };
         let selection = self.attention.selection(pass);
-        let wanted = pass.weights(AttentionRole::Cross, 1, targets, &source.sources);
-        let options =
-            AttentionRnnOptions { cell: self.cell, selection, compute: pass.compute(), weights: wanted };
-        let found = ops::attention_rnn(inputs, weights, options);
-        if matches!(wanted, Weights::Keep | Weights::Scored)
-            && let Some(attention) = &found.attention
+        let weight_option = pass.weights(AttentionRole::Cross, 1, targets, &source.sources);
+        let options = AttentionRnnOptions {
+            cell: self.cell,
+            selection,
+            compute: pass.compute(),
+            weights: weight_option,
+        };
+        let output = ops::attention_rnn(inputs, weights, options);
+        if matches!(weight_option, ReturnWeights::All | ReturnWeights::WithScores)
+            && let Some(attention) = &output.attention
         {
             let map = self.attention.map(
                 |sequence| attention.to_vec(sequence),
-                &found.taken,
+                &output.taken,
                 targets,
                 &source.sources,
             );
-            let scores = found.scores.as_ref().map(|scores| by_sequence(scores, targets));
+            let scores = output.scores.as_ref().map(|scores| by_sequence(scores, targets));
             pass.record(AttentionMap { scores, ..map });
         }
-        found
+        output
     }
 
-    /// One more token for each row: its context and its state. No gradient flows back.
+    /// One more token for each row: its context and its new state. No gradients.
     pub(crate) fn step(
         &self,
         x: &Tensor,
@@ -127,22 +132,23 @@ impl AttentiveLayer {
         pass: &Pass,
     ) -> (Tensor, RecurrentState) {
         let queries = self.attention.scorer.queries(&state.h, pass);
-        let context = self.attention.of_rows(&queries, sources);
+        let context = self.attention.attend_rows(&queries, sources);
         let from_input = ops::cast(&self.input.forward(x, pass), heedful_tensor::DType::F32);
-        let gates = ops::add(&from_input, &ops::times(&context, &self.context, pass.compute()));
+        let gates = ops::add(&from_input, &ops::matmul_f32_out(&context, &self.context, pass.compute()));
         let state =
             ops::recurrent_step(&gates, state, &self.hidden, self.bias.as_ref(), self.cell, pass.compute());
         (context, state)
     }
 
-    /// Whether hard attention is trained by the score-function estimator, with a reward.
-    pub(super) fn is_rewarded(&self) -> bool {
-        self.attention.is_rewarded()
+    /// Whether hard attention is trained by the score-function estimator (REINFORCE).
+    pub(super) fn uses_score_function(&self) -> bool {
+        self.attention.uses_score_function()
     }
 }
 
 impl SourceAttention {
-    /// The attention of the layer with this name and number, whose states have the width `d`, to sources of width `memory`.
+    /// The attention of the layer with this name and number, from states of width `d` to sources of width
+    /// `memory`.
     pub(super) fn new(
         params: &Params,
         (name, layer): (&str, usize),
@@ -165,13 +171,13 @@ impl SourceAttention {
         }
     }
 
-    /// The contexts of given states, all at once.
-    pub(super) fn of_states(
+    /// The contexts of many states at once.
+    pub(super) fn attend(
         &self,
         states: &Tensor,
         targets: &Ragged,
         source: &SourceKeyValues,
-        (mask, wanted): (&Mask, Weights),
+        (mask, weights): (&Mask, ReturnWeights),
         pass: &mut Pass,
     ) -> AttendedTokens {
         let queries = self.scorer.projected(states, pass);
@@ -188,24 +194,24 @@ impl SourceAttention {
             score_weight: self.scorer.weight(),
             selection: self.selection(pass),
             compute: pass.compute(),
-            weights: wanted,
+            weights,
         };
         ops::attend_tokens(inputs, options)
     }
 
-    /// The context of each state, one row each, in its own source: the same bits as [`SourceAttention::of_states`]. No
-    /// gradient flows back.
+    /// The context of each state, one row each, in its own source: bit-identical to
+    /// [`SourceAttention::attend`]. No gradients.
     pub(super) fn step(&self, states: &Tensor, sources: &[SourceRows<'_>], pass: &Pass) -> Tensor {
-        self.of_rows(&self.scorer.projected(states, pass), sources)
+        self.attend_rows(&self.scorer.projected(states, pass), sources)
     }
 
-    fn of_rows(&self, queries: &Tensor, sources: &[SourceRows<'_>]) -> Tensor {
+    fn attend_rows(&self, queries: &Tensor, sources: &[SourceRows<'_>]) -> Tensor {
         let selection = if self.hardness.is_hard() { Selection::Best } else { Selection::Soft };
         ops::attend_rows(queries, sources, self.scorer.score(), self.scorer.weight(), selection)
     }
 
-    /// Whether hard attention is trained by the score-function estimator, with a reward.
-    pub(super) fn is_rewarded(&self) -> bool {
+    /// Whether hard attention is trained by the score-function estimator (REINFORCE).
+    pub(super) fn uses_score_function(&self) -> bool {
         matches!(self.hardness, Hardness::ScoreFunction { .. })
     }
 
@@ -219,11 +225,11 @@ impl SourceAttention {
         pass.stream().map_or(Selection::Best, |stream| Selection::Sampled { stream, soft_share, estimator })
     }
 
-    /// What every token attends to, given the weights of each sequence; hard attention attends to one position.
+    /// The attention map, given the weights of each sequence; hard attention has weight 1 at one position.
     pub(super) fn map(
         &self,
         attention: impl Fn(usize) -> Vec<f32>,
-        taken: &[Option<usize>],
+        selected: &[Option<usize>],
         targets: &Ragged,
         sources: &Ragged,
     ) -> AttentionMap {
@@ -234,10 +240,10 @@ impl SourceAttention {
             }
             let mut weights = attention(sequence);
             for (row, token) in tokens.enumerate() {
-                if let Some(taken) = taken[token] {
+                if let Some(position) = selected[token] {
                     let row = &mut weights[row * keys..(row + 1) * keys];
                     row.fill(0.0);
-                    row[taken] = 1.0;
+                    row[position] = 1.0;
                 }
             }
             vec![weights]
@@ -248,7 +254,7 @@ impl SourceAttention {
     }
 }
 
-/// The scores of every sequence, in the form of the weights of one head.
+/// The scores of every sequence, in the layout of one head's weights.
 fn by_sequence(scores: &StepWeights, targets: &Ragged) -> Vec<Vec<Vec<f32>>> {
     (0..targets.sequences()).map(|sequence| vec![scores.to_vec(sequence)]).collect()
 }

@@ -26,21 +26,21 @@ pub struct RecurrentStackConfig {
     pub width: usize,
     /// Depth.
     pub layers: usize,
-    /// In which directions it reads.
+    /// Unidirectional or bidirectional.
     pub directions: Directions,
-    /// ε of a layer norm over every layer's output; no norm if not given.
+    /// ε of a layer norm on every layer's output; `None` for no norm.
     pub norm_epsilon: Option<f32>,
     /// Dropout rate between layers.
     pub dropout: f32,
 }
 
 impl RecurrentStackConfig {
-    /// Width of an output: all directions side by side.
+    /// Width of an output: the directions concatenated.
     pub(crate) fn output_width(&self) -> usize {
         self.directions.list().len() * self.width
     }
 
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built from this; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[("input", self.input), ("width", self.width), ("layers", self.layers)])?;
         check::rates(&[("dropout", self.dropout)])?;
@@ -48,7 +48,7 @@ impl RecurrentStackConfig {
     }
 }
 
-/// The shape and the choices of a recurrent encoder-decoder. Start from a preset and change what differs.
+/// The configuration of a recurrent encoder-decoder. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecurrentConfig {
@@ -59,7 +59,7 @@ pub struct RecurrentConfig {
     /// The kind of recurrent cell.
     #[serde(with = "CellName")]
     pub cell: Cell,
-    /// Width of the vector of a token, and of the decoder's states.
+    /// Width of the token vectors and of the decoder's states.
     pub d_model: usize,
     /// Width of the encoder's states, in one direction.
     pub d_encoder: usize,
@@ -67,12 +67,12 @@ pub struct RecurrentConfig {
     pub encoder_layers: usize,
     /// Depth of the decoder.
     pub decoder_layers: usize,
-    /// In which directions the encoder reads.
+    /// Unidirectional or bidirectional encoder.
     pub directions: Directions,
-    /// Convolutions in place of a recurrent encoder: `d_encoder` and `directions` then mean nothing.
+    /// A convolutional encoder instead of the recurrent one; `d_encoder` and `directions` are ignored then.
     #[serde(default)]
     pub convolution: Option<ConvolutionalSource>,
-    /// ε of a layer norm over every recurrent layer's output; no norm if not given.
+    /// ε of a layer norm on every recurrent layer's output; `None` for no norm.
     pub norm_epsilon: Option<f32>,
     /// How the decoder attends to the source; `None` without attention.
     pub attention: Option<RecurrentAttention>,
@@ -83,17 +83,17 @@ pub struct RecurrentConfig {
     pub output_bias: bool,
     /// Dropout rate on embeddings, between layers and before the output projection.
     pub dropout: f32,
-    /// Label smoothing: the share of the target's probability that is spread over the other tokens.
+    /// Label smoothing: the probability mass of the target that is spread over the other tokens.
     pub label_smoothing: f32,
 }
 
-/// A convolutional encoder under a recurrent decoder (Gehring et al., 2016).
+/// A convolutional encoder for a recurrent decoder (Gehring et al., 2016).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConvolutionalSource {
-    /// The convolutions; as wide as the model.
+    /// The convolutions; their width must be that of the model.
     pub stack: ConvolutionalEncoderConfig,
-    /// How positions are encoded: without them a convolution knows neighbours only.
+    /// How positions are encoded: without positions a convolution sees only relative order within its kernel.
     pub positions: Positions,
 }
 
@@ -101,14 +101,14 @@ pub struct ConvolutionalSource {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecurrentAttention {
-    /// How a state of the decoder is compared with one of the encoder.
+    /// The score of a decoder state and an encoder state.
     #[serde(with = "ScoreName")]
     pub score: AttentionScore,
-    /// Width in which the additive score compares them.
+    /// Hidden width of the additive score.
     pub width: usize,
     /// Soft or hard attention.
     pub hardness: Hardness,
-    /// Whether it attends before or after its step.
+    /// Whether the decoder attends before or after its recurrent step.
     #[serde(default)]
     pub order: AttentionOrder,
 }
@@ -122,12 +122,14 @@ pub enum Hardness {
     Soft,
     /// One position, sampled in training; trained by the score-function estimator (REINFORCE).
     ScoreFunction {
-        /// Weight of the reward term beside the cross entropy.
+        /// Weight of the reward term relative to the cross entropy.
         reward: f32,
-        /// Weight of the entropy of the attention weights, which delays their convergence to one position.
+        /// Weight of the entropy bonus on the attention weights, which delays their convergence to one
+        /// position.
         entropy: f32,
     },
-    /// One position, sampled in training; gradients flow as if the context were the weighted mean.
+    /// One position, sampled in training; the gradient is that of the weighted mean (straight-through
+    /// estimator).
     StraightThrough,
 }
 
@@ -138,7 +140,7 @@ impl Hardness {
     }
 }
 
-/// The names of the cells in `config.json`; the type itself is the tensor crate's.
+/// The names of the cells in `config.json`; the type itself is in the tensor crate.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Cell", rename_all = "lowercase")]
 pub(super) enum CellName {
@@ -188,12 +190,12 @@ impl RecurrentConfig {
         self.convolution.map_or_else(|| self.encoder().output_width(), |source| source.stack.d_model)
     }
 
-    /// How positions of the source are encoded: a recurrent encoder needs none.
+    /// How positions of the source are encoded; `None` for a recurrent encoder.
     pub(super) fn positions(&self) -> Positions {
         self.convolution.map_or(Positions::None, |source| source.positions)
     }
 
-    /// The configuration of the encoder, if it is recurrent.
+    /// The configuration of the recurrent encoder.
     pub fn encoder(&self) -> RecurrentStackConfig {
         RecurrentStackConfig {
             cell: self.cell,
@@ -206,16 +208,16 @@ impl RecurrentConfig {
         }
     }
 
-    /// The configuration of the decoder: its input is the newest token's embedding beside the context, or beside what is fed
-    /// if it attends after its step.
+    /// The configuration of the decoder. Its input is the newest token's embedding concatenated with the
+    /// context, or with the last readout for input feeding.
     pub fn decoder(&self) -> RecurrentStackConfig {
-        let beside = match self.attention.map(|attention| attention.order) {
+        let context_width = match self.attention.map(|attention| attention.order) {
             None | Some(AttentionOrder::Before) => self.memory_width(),
             Some(AttentionOrder::After) => 0,
             Some(AttentionOrder::Feeding) => self.d_model,
         };
         RecurrentStackConfig {
-            input: self.d_model + beside,
+            input: self.d_model + context_width,
             width: self.d_model,
             layers: self.decoder_layers,
             directions: Directions::Forward,
@@ -223,7 +225,7 @@ impl RecurrentConfig {
         }
     }
 
-    /// The model in a few words.
+    /// A one-line description of the model.
     pub fn summary(&self) -> String {
         let cell = match self.cell {
             Cell::Simple => "simple",
@@ -262,7 +264,7 @@ impl RecurrentConfig {
         Ok(())
     }
 
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built from this; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[
             ("d_model", self.d_model),
@@ -290,7 +292,7 @@ mod tests {
     use super::*;
     use crate::models::convolution::ConvolutionalConfig;
 
-    fn complaint(change: impl FnOnce(&mut RecurrentConfig)) -> String {
+    fn error_of(change: impl FnOnce(&mut RecurrentConfig)) -> String {
         let mut config = RecurrentConfig::tiny(30);
         change(&mut config);
         config.validate().expect_err("this cannot be built").to_string()
@@ -306,13 +308,13 @@ mod tests {
     }
 
     #[test]
-    fn complaints_say_what_to_change() {
-        assert_eq!(complaint(|c| c.decoder_layers = 0), "decoder_layers is 0: set it to at least 1");
-        assert_eq!(complaint(|c| c.d_encoder = 0), "d_encoder is 0: set it to at least 1");
-        assert!(complaint(|c| c.source_vocabulary = 1).starts_with("source_vocabulary is 1"));
-        assert!(complaint(|c| c.dropout = 1.0).starts_with("dropout is 1"));
-        assert!(complaint(|c| c.norm_epsilon = Some(0.0)).starts_with("norm_epsilon is 0"));
-        assert!(complaint(|c| c.target_vocabulary = 31).contains("have 30 and 31 tokens"));
+    fn errors_say_what_to_change() {
+        assert_eq!(error_of(|c| c.decoder_layers = 0), "decoder_layers is 0: set it to at least 1");
+        assert_eq!(error_of(|c| c.d_encoder = 0), "d_encoder is 0: set it to at least 1");
+        assert!(error_of(|c| c.source_vocabulary = 1).starts_with("source_vocabulary is 1"));
+        assert!(error_of(|c| c.dropout = 1.0).starts_with("dropout is 1"));
+        assert!(error_of(|c| c.norm_epsilon = Some(0.0)).starts_with("norm_epsilon is 0"));
+        assert!(error_of(|c| c.target_vocabulary = 31).contains("have 30 and 31 tokens"));
         let attention = RecurrentAttention {
             score: AttentionScore::Dot,
             width: 8,
@@ -320,23 +322,23 @@ mod tests {
             order: AttentionOrder::Before,
         };
         assert!(
-            complaint(|c| c.attention = Some(attention))
+            error_of(|c| c.attention = Some(attention))
                 .starts_with("the score dot multiplies a state of the")
         );
         let stack = ConvolutionalConfig::tiny(30).encoder();
         let wide = ConvolutionalEncoderConfig { d_model: 32, ..stack };
         let positions = Positions::Sinusoidal;
         let source = |stack| Some(ConvolutionalSource { stack, positions });
-        assert!(complaint(|c| c.convolution = source(wide)).contains("encoder is 32 wide and d_model is 64"));
+        assert!(error_of(|c| c.convolution = source(wide)).contains("encoder is 32 wide and d_model is 64"));
         let even = ConvolutionalEncoderConfig { taps: 4, ..stack };
-        assert!(complaint(|c| c.convolution = source(even)).starts_with("taps is 4"));
+        assert!(error_of(|c| c.convolution = source(even)).starts_with("taps is 4"));
         let entropy = Hardness::ScoreFunction { reward: 1.0, entropy: -1.0 };
         let attention = RecurrentAttention { score: AttentionScore::General, hardness: entropy, ..attention };
-        assert!(complaint(|c| c.attention = Some(attention)).contains("entropy is -1"));
+        assert!(error_of(|c| c.attention = Some(attention)).contains("entropy is -1"));
     }
 
     #[test]
-    fn a_configuration_comes_back_from_json() {
+    fn a_configuration_survives_a_round_trip_through_json() {
         let hardness = Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 };
         let order = AttentionOrder::Feeding;
         let attention =
@@ -348,9 +350,10 @@ mod tests {
     }
 
     #[test]
-    fn attention_without_an_order_is_before_the_step() {
+    fn the_default_order_is_attention_before_the_step() {
         let text = r#"{"score":"dot","width":8,"hardness":"soft"}"#;
-        let attention = serde_json::from_str::<RecurrentAttention>(text).expect("a model of before");
+        let attention =
+            serde_json::from_str::<RecurrentAttention>(text).expect("a configuration without an order");
         assert_eq!(attention.order, AttentionOrder::Before);
     }
 }

@@ -1,10 +1,10 @@
 //! The decoder, with and without attention:
 //!
 //! ```text
-//! without    s_i = stack(s_{i−1}, [y_{i−1} ; c])                     c the same at every step
+//! none       s_i = stack(s_{i−1}, [y_{i−1} ; c])                     c is the same at every step
 //! before     s_i, c_i = attentive(s_{i−1}, y_{i−1})                  the first layer attends,
-//!            s^l_i    = layer(s^l_{i−1}, [s^{l−1}_i ; c_i])          the layers above read its context
-//! after      s_i = stack(s_{i−1}, y_{i−1}),  c_i = attention(s_i)    the top layer attends; see [`super::after`]
+//!            s^l_i    = layer(s^l_{i−1}, [s^{l−1}_i ; c_i])          the upper layers read its context
+//! after      s_i = stack(s_{i−1}, y_{i−1}),  c_i = attention(s_i)    the top layer attends; see [`super::luong`]
 //!
 //! readout    t_i = tanh([s_i ; y_{i−1} ; c_i] W + b)                 after: tanh([s_i ; c_i] W + b)
 //! ```
@@ -12,14 +12,14 @@
 use heedful_tensor::ops::{self, RecurrentState, SourceRows};
 use heedful_tensor::{Params, Ragged, Tensor};
 
-use super::after::AfterDecoder;
+use super::luong::LuongDecoder;
 use super::{
     AttentionOrder, AttentiveLayer, RecurrentConfig, RecurrentMemory, RecurrentStack, RecurrentStackConfig,
     SourceKeyValues,
 };
 use crate::layers::{LayerNorm, Linear, Pass};
 
-/// What lies between a target's embeddings and the output projection.
+/// The decoder: from the target's embeddings to the input of the output projection.
 pub(super) struct Decoder {
     layers: Layers,
     readout: Readout,
@@ -27,12 +27,12 @@ pub(super) struct Decoder {
 
 enum Layers {
     Plain(RecurrentStack),
-    Before(Box<AttentiveDecoder>),
-    After(Box<AfterDecoder>),
+    Bahdanau(Box<BahdanauDecoder>),
+    Luong(Box<LuongDecoder>),
 }
 
-/// An attentive layer and the layers above it.
-struct AttentiveDecoder {
+/// An attentive layer and the layers on top of it.
+struct BahdanauDecoder {
     layer: AttentiveLayer,
     norm: Option<LayerNorm>,
     above: Option<RecurrentStack>,
@@ -45,27 +45,27 @@ pub(super) struct Readout {
     dropout: f32,
 }
 
-/// The decoder's results, one row for each token.
-pub(super) struct Decoded {
+/// The decoder's output, one row for each token.
+pub(super) struct DecoderOutput {
     /// The readouts, from which tokens are predicted.
-    pub(super) read: Tensor,
-    /// What the score-function estimator needs, if attention is trained by it.
+    pub(super) readouts: Tensor,
+    /// The samples of hard attention, if it is trained by the score-function estimator.
     pub(super) draws: Option<AttentionDraws>,
 }
 
-/// What the score-function estimator of hard attention needs.
+/// The samples of hard attention, as input of the score-function estimator.
 pub(super) struct AttentionDraws {
     /// tokens × 2: log weight of the sampled position, and entropy of the weights.
-    pub(super) drawn: Tensor,
-    /// tokens × d: the state that each query was computed from.
-    pub(super) queried: Tensor,
+    pub(super) choices: Tensor,
+    /// tokens × d: the state from which each query was computed.
+    pub(super) query_states: Tensor,
 }
 
-/// The results of a step, one row for each hypothesis.
-pub(super) struct Stepped {
+/// The output of a step, one row for each hypothesis.
+pub(super) struct StepOutput {
     /// The readouts.
-    pub(super) read: Tensor,
-    /// What the next step is given besides states, in place of what this one was given.
+    pub(super) readouts: Tensor,
+    /// The next step's `carried` input: the context without attention, the last readout with input feeding.
     pub(super) carried: Tensor,
     /// The states of all layers.
     pub(super) states: Vec<RecurrentState>,
@@ -76,26 +76,26 @@ impl Decoder {
         let layers = match config.attention {
             None => Layers::Plain(RecurrentStack::new(params, "decoder", &config.decoder())),
             Some(attention) => match attention.order {
-                AttentionOrder::Before => Layers::Before(Box::new(AttentiveDecoder::new(params, config))),
+                AttentionOrder::Before => Layers::Bahdanau(Box::new(BahdanauDecoder::new(params, config))),
                 AttentionOrder::After | AttentionOrder::Feeding => {
-                    Layers::After(Box::new(AfterDecoder::new(params, config, attention)))
+                    Layers::Luong(Box::new(LuongDecoder::new(params, config, attention)))
                 }
             },
         };
         let (d, memory) = (config.d_model, config.memory_width());
-        let embedded = if matches!(layers, Layers::After(_)) { 0 } else { d };
+        let embedded = if matches!(layers, Layers::Luong(_)) { 0 } else { d };
         let readout = Linear::new(params, "readout", d + embedded + memory, d);
         Decoder { layers, readout: Readout { linear: readout, dropout: config.dropout } }
     }
 
-    /// Reads whole targets.
+    /// Processes whole targets (teacher forcing).
     pub(super) fn forward(
         &self,
         embedded: &Tensor,
         targets: &Ragged,
         memory: &RecurrentMemory,
         pass: &mut Pass,
-    ) -> Decoded {
+    ) -> DecoderOutput {
         let (outputs, contexts, draws) = match &self.layers {
             Layers::Plain(stack) => {
                 let of_sentence =
@@ -105,16 +105,17 @@ impl Decoder {
                 let x = ops::concat_columns(&[embedded, &contexts]);
                 (stack.forward(&x, targets, Some(&memory.start), pass).outputs, contexts, None)
             }
-            Layers::Before(decoder) => decoder.forward(embedded, targets, memory, pass),
-            Layers::After(decoder) => {
+            Layers::Bahdanau(decoder) => decoder.forward(embedded, targets, memory, pass),
+            Layers::Luong(decoder) => {
                 return decoder.forward(embedded, targets, memory, &self.readout, pass);
             }
         };
-        let read = self.readout.forward(&[&outputs, &ops::concat_columns(&[embedded, &contexts])], pass);
-        Decoded { read, draws }
+        let readouts = self.readout.forward(&[&outputs, &ops::concat_columns(&[embedded, &contexts])], pass);
+        DecoderOutput { readouts, draws }
     }
 
-    /// One more token for each row, given what the step before carried and the states of all layers. No gradient flows back.
+    /// One more token for each row, given `carried` and the states of all layers from the previous step. No
+    /// gradients.
     pub(super) fn step(
         &self,
         embedded: &Tensor,
@@ -122,55 +123,56 @@ impl Decoder {
         states: &[RecurrentState],
         sources: &[SourceRows<'_>],
         pass: &mut Pass,
-    ) -> Stepped {
+    ) -> StepOutput {
         let (outputs, context, states) = match &self.layers {
             Layers::Plain(stack) => {
-                let found = stack.step(&ops::concat_columns(&[embedded, carried]), states, pass);
-                (found.outputs, carried.clone(), found.last)
+                let output = stack.step(&ops::concat_columns(&[embedded, carried]), states, pass);
+                (output.outputs, carried.clone(), output.last)
             }
-            Layers::Before(decoder) => decoder.step(embedded, states, sources, pass),
-            Layers::After(decoder) => {
+            Layers::Bahdanau(decoder) => decoder.step(embedded, states, sources, pass),
+            Layers::Luong(decoder) => {
                 return decoder.step(embedded, carried, states, sources, &self.readout, pass);
             }
         };
-        let read = self.readout.forward(&[&outputs, &ops::concat_columns(&[embedded, &context])], pass);
-        Stepped { read, carried: carried.clone(), states }
+        let readouts = self.readout.forward(&[&outputs, &ops::concat_columns(&[embedded, &context])], pass);
+        StepOutput { readouts, carried: carried.clone(), states }
     }
 
-    /// The keys and values that an attentive decoder attends to.
+    /// The keys and values of the sources, for a decoder with attention.
     pub(super) fn key_values(&self, memory: &RecurrentMemory, pass: &Pass) -> Option<SourceKeyValues> {
         let RecurrentMemory { states, sequences, .. } = memory;
         match &self.layers {
             Layers::Plain(_) => None,
-            Layers::Before(decoder) => Some(decoder.layer.key_values(states, sequences, pass)),
-            Layers::After(decoder) => Some(decoder.attention.key_values(states, sequences, pass)),
+            Layers::Bahdanau(decoder) => Some(decoder.layer.key_values(states, sequences, pass)),
+            Layers::Luong(decoder) => Some(decoder.attention.key_values(states, sequences, pass)),
         }
     }
 
-    /// What the first step is given besides states, a row for each sentence: without attention the context.
+    /// The first step's `carried` input, one row for each sentence: the context without attention, zeros with
+    /// input feeding.
     pub(super) fn carried(&self, memory: &RecurrentMemory) -> Tensor {
         match &self.layers {
-            Layers::Plain(_) | Layers::Before(_) => memory.context.clone(),
-            Layers::After(decoder) => decoder.carried(memory),
+            Layers::Plain(_) | Layers::Bahdanau(_) => memory.context.clone(),
+            Layers::Luong(decoder) => decoder.carried(memory),
         }
     }
 }
 
 impl Readout {
-    /// The readout of these vectors side by side.
+    /// The readout of the concatenation of these vectors.
     pub(super) fn forward(&self, parts: &[&Tensor], pass: &mut Pass) -> Tensor {
         let sums = self.linear.forward(&ops::concat_columns(parts), pass);
         ops::dropout(&ops::tanh(&sums), pass.dropout(self.dropout))
     }
 }
 
-impl AttentiveDecoder {
-    fn new(params: &Params, config: &RecurrentConfig) -> AttentiveDecoder {
+impl BahdanauDecoder {
+    fn new(params: &Params, config: &RecurrentConfig) -> BahdanauDecoder {
         let layer = AttentiveLayer::new(params, "decoder.0", config).expect("a decoder with attention");
         let (d, memory) = (config.d_model, config.memory_width());
         let above =
             RecurrentStackConfig { input: d + memory, layers: config.decoder_layers - 1, ..config.decoder() };
-        AttentiveDecoder {
+        BahdanauDecoder {
             layer,
             norm: config.norm_epsilon.map(|epsilon| LayerNorm::new(params, "decoder.0.norm", d, epsilon)),
             above: (above.layers > 0).then(|| RecurrentStack::new(params, "decoder.above", &above)),
@@ -178,7 +180,7 @@ impl AttentiveDecoder {
         }
     }
 
-    /// The top layer's outputs, the contexts, and what hard attention drew.
+    /// The top layer's outputs, the contexts, and the samples of hard attention.
     fn forward(
         &self,
         embedded: &Tensor,
@@ -188,21 +190,21 @@ impl AttentiveDecoder {
     ) -> (Tensor, Tensor, Option<AttentionDraws>) {
         let source = self.layer.key_values(&memory.states, &memory.sequences, pass);
         let (first, above) = memory.start.split_first().expect("a decoder has a layer");
-        let found = self.layer.forward(embedded, targets, first, &source, pass);
-        let mut outputs = self.normed(&found.states, pass);
+        let attended = self.layer.forward(embedded, targets, first, &source, pass);
+        let mut outputs = self.apply_norm(&attended.states, pass);
         if let Some(stack) = &self.above {
-            let lower = ops::dropout(&outputs, pass.dropout(self.dropout));
-            let x = ops::concat_columns(&[&lower, &found.contexts]);
+            let dropped = ops::dropout(&outputs, pass.dropout(self.dropout));
+            let x = ops::concat_columns(&[&dropped, &attended.contexts]);
             outputs = stack.forward(&x, targets, Some(above), pass).outputs;
         }
-        let draws = self.layer.is_rewarded().then(|| AttentionDraws {
-            queried: before(first, &found.states, targets),
-            drawn: found.choices.clone(),
+        let draws = self.layer.uses_score_function().then(|| AttentionDraws {
+            query_states: states_before(first, &attended.states, targets),
+            choices: attended.choices.clone(),
         });
-        (outputs, found.contexts, draws)
+        (outputs, attended.contexts, draws)
     }
 
-    /// One more token for each row: outputs, contexts, and the states of all layers. No gradient flows back.
+    /// One more token for each row: outputs, contexts, and the states of all layers. No gradients.
     fn step(
         &self,
         embedded: &Tensor,
@@ -211,23 +213,23 @@ impl AttentiveDecoder {
         pass: &Pass,
     ) -> (Tensor, Tensor, Vec<RecurrentState>) {
         let (context, first) = self.layer.step(embedded, &states[0], sources, pass);
-        let mut outputs = self.normed(&first.h, pass);
+        let mut outputs = self.apply_norm(&first.h, pass);
         let mut last = vec![first];
         if let Some(stack) = &self.above {
-            let found = stack.step(&ops::concat_columns(&[&outputs, &context]), &states[1..], pass);
-            outputs = found.outputs;
-            last.extend(found.last);
+            let output = stack.step(&ops::concat_columns(&[&outputs, &context]), &states[1..], pass);
+            outputs = output.outputs;
+            last.extend(output.last);
         }
         (outputs, context, last)
     }
 
-    fn normed(&self, states: &Tensor, pass: &Pass) -> Tensor {
+    fn apply_norm(&self, states: &Tensor, pass: &Pass) -> Tensor {
         self.norm.as_ref().map_or_else(|| states.clone(), |norm| norm.forward(states, pass))
     }
 }
 
-/// The state before each token, detached from the tape.
-fn before(start: &RecurrentState, states: &Tensor, targets: &Ragged) -> Tensor {
+/// The state before each token, detached from the autograd tape.
+fn states_before(start: &RecurrentState, states: &Tensor, targets: &Ragged) -> Tensor {
     let first = start.h.rows();
     let of_sentence = |(sentence, range): (usize, std::ops::Range<usize>)| {
         let begin = range.start;

@@ -1,11 +1,11 @@
-//! What reads the source: a recurrent stack, or convolutions (Gehring et al., 2016).
+//! The source encoder: a recurrent stack, or convolutions (Gehring et al., 2016).
 //!
 //! ```text
 //! recurrent        h_1 … h_n = stack(e)            ends: the last states of every layer and direction
 //! convolutional    h_1 … h_n = convolutions(e)     ends: the mean of h, the same for every decoder layer
 //! ```
 //!
-//! Convolutions have no last state, so the decoder starts from the mean of all.
+//! Convolutions have no last state, so the decoder starts from the mean of all states.
 
 use heedful_tensor::ops::{self, RecurrentState};
 use heedful_tensor::{DType, Params, Ragged, Tensor};
@@ -22,16 +22,17 @@ pub(super) enum SourceEncoder {
     },
     Convolutional {
         stack: ConvolutionalEncoder,
-        /// Whether decoder layers start from two vectors.
+        /// Whether the decoder's cells have a memory c besides h.
         has_memory: bool,
     },
 }
 
-/// What was read.
+/// The encoder's output.
 pub(super) struct SourceStates {
     /// source tokens × [`RecurrentConfig::memory_width`].
     pub(super) states: Tensor,
-    /// What decoder layers start from: for each encoder layer its last states, one for each direction.
+    /// Inputs of the decoder's initial states: for each encoder layer its last states, one for each
+    /// direction.
     pub(super) ends: Vec<Vec<RecurrentState>>,
 }
 
@@ -49,18 +50,18 @@ impl SourceEncoder {
         }
     }
 
-    /// How many layers have ends.
+    /// Number of layers in [`SourceStates::ends`].
     pub(super) fn layers(config: &RecurrentConfig) -> usize {
         if config.convolution.is_some() { 1 } else { config.encoder_layers }
     }
 
-    /// Reads embedded sources.
+    /// Encodes embedded sources.
     pub(super) fn forward(&self, embedded: Tensor, sequences: &Ragged, pass: &mut Pass) -> SourceStates {
         match self {
             SourceEncoder::Recurrent { stack, directions } => {
-                let read = stack.forward(&embedded, sequences, None, pass);
-                let ends = read.last.chunks(*directions).map(<[RecurrentState]>::to_vec).collect();
-                SourceStates { states: read.outputs, ends }
+                let output = stack.forward(&embedded, sequences, None, pass);
+                let ends = output.last.chunks(*directions).map(<[RecurrentState]>::to_vec).collect();
+                SourceStates { states: output.outputs, ends }
             }
             SourceEncoder::Convolutional { stack, has_memory } => {
                 let states = stack.forward(embedded, sequences, pass);

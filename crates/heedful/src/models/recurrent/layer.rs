@@ -1,7 +1,7 @@
 //! `(h_t, c_t) = cell(x_t W_x + b_x, h_{t−1} W_h + b_h, h_{t−1}, c_{t−1})`: one layer in one direction.
 //!
-//! The inputs of all steps are one matrix product. Only the GRU has a hidden bias, because its reset gate lies between that
-//! bias and the input's; for the other cells only the sum of both biases matters.
+//! The input projections of all steps are one matrix product. Only the GRU has a hidden bias b_h, because its
+//! reset gate is applied to it but not to b_x; for the other cells only the sum of both biases matters.
 
 use heedful_tensor::ops::{
     self, Cell, Direction, Recurrent, RecurrentInput, RecurrentOptions, RecurrentState,
@@ -21,7 +21,7 @@ pub(crate) struct RecurrentLayer {
 }
 
 impl RecurrentLayer {
-    /// From vectors of width `input` to states of width `d`.
+    /// Maps vectors of width `input` to states of width `d`.
     pub(crate) fn new(
         params: &Params,
         name: &str,
@@ -55,7 +55,7 @@ impl RecurrentLayer {
         ops::recurrent(&gates, sequences, initial, &self.weight, self.bias.as_ref(), options)
     }
 
-    /// As [`RecurrentLayer::forward`] for layers that read the same vectors in different directions.
+    /// As [`RecurrentLayer::forward`] for several directions over the same input.
     pub(super) fn forward_all(
         layers: &[RecurrentLayer],
         x: &Tensor,
@@ -80,7 +80,7 @@ impl RecurrentLayer {
         ops::recurrent_layer(&inputs, sequences, cell, pass.compute())
     }
 
-    /// The states of independent rows after one more token each. No gradient flows back.
+    /// The states of independent rows after one more token each. No gradients.
     pub(crate) fn step(&self, x: &Tensor, state: &RecurrentState, pass: &Pass) -> RecurrentState {
         let gates = self.input.forward(x, pass);
         ops::recurrent_step(&gates, state, &self.weight, self.bias.as_ref(), self.cell, pass.compute())

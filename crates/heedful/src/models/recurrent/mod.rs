@@ -1,9 +1,11 @@
-//! Recurrent networks: what the Transformer replaced, and what it is compared with.
+//! Recurrent networks: the encoder-decoders that preceded the Transformer.
 //!
 //! 1. `RecurrentLayer` reads sequences in one direction; [`RecurrentStack`] stacks layers, in one direction or both.
-//! 2. [`Seq2Seq`] is the encoder-decoder. Without attention the decoder knows a source as one vector only; with it the
-//!    decoder's first layer, an `AttentiveLayer`, attends to the source before every step, or its top layer after it
-//!    ([`AttentionOrder`]), soft or hard.
+//! 2. [`Seq2Seq`] is the encoder-decoder. Without attention the decoder sees the source as a single vector.
+//! With attention,
+//!    soft or hard, either the decoder's first layer (`AttentiveLayer`) attends to the source before every
+//! step, as in
+//!    Bahdanau et al., or its top layer attends after it, as in Luong et al. ([`AttentionOrder`]).
 
 mod config;
 mod layer;
@@ -13,9 +15,9 @@ mod encoder;
 
 mod attentive;
 
-mod after;
 mod decoder;
-mod hard;
+mod luong;
+mod reinforce;
 
 mod decoding;
 mod seq2seq;
@@ -36,7 +38,7 @@ pub use seq2seq::Seq2Seq;
 pub use stack::RecurrentStack;
 pub use stack::StackOutput;
 pub use text_decoder::RecurrentDecoderConfig;
-pub(crate) use text_decoder::RecurrentPast;
+pub(crate) use text_decoder::RecurrentStates;
 pub(crate) use text_decoder::RecurrentTextDecoder;
 pub(crate) use text_encoder::RecurrentEncoder;
 pub use text_encoder::RecurrentEncoderConfig;

@@ -1,4 +1,4 @@
-//! Recurrent models as recipes describe them.
+//! Conversion between recipes and the configurations of recurrent models.
 
 use heedful_tensor::Params;
 use heedful_tensor::ops::ScoreForm;
@@ -33,16 +33,16 @@ impl EncoderDecoderFamily for RecurrentConfig {
         "model.encoder",
         "model.positions",
         "model.max_positions",
-        "model.taps",
+        "model.kernel_size",
         "model.dilation",
         "model.convolution",
         "model.balance",
     ];
 
     fn start_recipe(recipe: &mut Recipe) {
-        // As in Bahdanau et al.
+        // The score of Bahdanau et al.
         recipe.model.score = AttentionScore::Additive;
-        // Gradients through many time steps vary more.
+        // Gradients through many time steps can explode.
         recipe.training.clip_norm = Some(1.0);
     }
 
@@ -130,18 +130,18 @@ impl EncoderDecoderFamily for RecurrentConfig {
 }
 
 impl RecurrentDecoderConfig {
-    /// The keys that a decoder-only model reads of those that not every run does.
+    /// The optional recipe keys that a decoder-only model uses.
     pub(crate) const KEYS: &'static [&'static str] =
         &["model.decoder_layers", "model.cell", "model.recurrent_norm", "model.norm_epsilon"];
 
-    /// The configuration of a decoder-only model, as a recipe describes it.
+    /// The decoder-only configuration that a recipe describes.
     pub fn from_recipe(recipe: &Recipe, vocabulary: usize) -> RecurrentDecoderConfig {
         let RecurrentConfig { cell, d_model, decoder_layers, norm_epsilon, dropout, .. } =
             RecurrentConfig::from_recipe(recipe, [vocabulary; 2]);
         RecurrentDecoderConfig { vocabulary, cell, d_model, layers: decoder_layers, norm_epsilon, dropout }
     }
 
-    /// Sets the keys of the architecture in a recipe to those of this decoder-only model.
+    /// Sets the architecture keys of a recipe to the values of this decoder-only model.
     pub(crate) fn describe(&self, recipe: &mut Recipe) {
         let model = &mut recipe.model;
         (model.cell, model.d_model, model.decoder_layers) = (self.cell, self.d_model, self.layers);
@@ -150,7 +150,7 @@ impl RecurrentDecoderConfig {
 }
 
 impl RecurrentStackConfig {
-    /// Sets the keys of the architecture in a recipe to those of this encoder.
+    /// Sets the architecture keys of a recipe to the values of this encoder.
     fn describe(&self, recipe: &mut Recipe) {
         let model = &mut recipe.model;
         (model.cell, model.d_model, model.d_encoder) = (self.cell, self.input, Some(self.width));
@@ -160,7 +160,7 @@ impl RecurrentStackConfig {
 }
 
 impl Recipe {
-    /// The norm over the output of every recurrent layer, by its ε.
+    /// Sets the layer norm on every recurrent layer's output, given its ε.
     fn set_recurrent_norm(&mut self, epsilon: Option<f32>) {
         self.model.recurrent_norm = RecurrentNorm::None;
         if let Some(epsilon) = epsilon {

@@ -1,11 +1,12 @@
-//! Sequence to sequence. Without attention the source is encoded as one vector, from which the target is generated; with
-//! it the decoder attends to the source at every token (see [`super::AttentionOrder`], [`super::decoder`]).
+//! Sequence to sequence. Without attention the source is encoded as one vector, from which the target is
+//! generated; with attention the decoder attends to the source at every token (see [`super::AttentionOrder`],
+//! [`super::decoder`]).
 //!
 //! ```text
 //! encoder    (h_1 … h_n, last states) = stack(E_source x)
-//! context    c = [h→ ; h←], the top layer's last states            convolutions have none: their mean, see [`super::encoder`]
-//! start      s_0 = tanh([h→ ; h←] W_h + b_h) for each decoder layer (an LSTM's second state without tanh)
-//! decoder    t_i = readout(stack(s_{i−1}, [E_target y_{i−1} ; c]))          with attention its own c_i at every step
+//! context    c = [h→ ; h←], the top layer's last states            with convolutions the mean state, see [`super::encoder`]
+//! start      s_0 = tanh([h→ ; h←] W_h + b_h) for each decoder layer (an LSTM's c without tanh)
+//! decoder    t_i = readout(stack(s_{i−1}, [E_target y_{i−1} ; c]))          with attention a new c_i at every step
 //! output     p(y_i) = softmax(t_i E_outputᵀ + b)                   b only with an output bias
 //! ```
 //!
@@ -17,8 +18,8 @@ use heedful_tensor::{DType, Params, Precision, Ragged, Tensor, tape};
 use super::decoder::Decoder;
 use super::decoding::RecurrentDecoding;
 use super::encoder::{SourceEncoder, SourceStates};
-use super::hard::Reinforcement;
-use super::stack::side_by_side;
+use super::reinforce::Reinforcement;
+use super::stack::concat_directions;
 use super::{Hardness, RecurrentConfig};
 use crate::data::batch::{Batch, BatchError, Side, check_side};
 use crate::layers::{Embedding, Linear, OutputProjection, Pass, PositionalEncoding, embedding_tables};
@@ -38,7 +39,7 @@ pub struct Seq2Seq {
     pub(super) output: OutputProjection,
 }
 
-/// What the decoder reads of the sources.
+/// The encoded sources, as input of the decoder.
 pub struct RecurrentMemory {
     /// source tokens × encoder width: the encoder's outputs.
     pub states: Tensor,
@@ -50,9 +51,10 @@ pub struct RecurrentMemory {
     pub start: Vec<RecurrentState>,
 }
 
-/// From an encoder layer's last states (or the convolutions' mean) to the initial state of a decoder layer.
+/// Maps an encoder layer's last states (or the mean of the convolutions' states) to the initial state of a
+/// decoder layer.
 struct Bridge {
-    /// Which encoder layer.
+    /// Index of the encoder layer.
     from: usize,
     h: Linear,
     c: Option<Linear>,
@@ -95,13 +97,13 @@ impl Seq2Seq {
         })
     }
 
-    /// Encodes the sources, which are laid end to end.
+    /// Encodes the sources, which are concatenated.
     pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> RecurrentMemory {
         pass.within(|pass| {
             let embedded = self.source_embedding.forward(source, sequences, pass);
             let SourceStates { states, ends } = self.encoder.forward(embedded, sequences, pass);
             let top = ends.last().expect("a validated encoder has a layer");
-            let context = side_by_side(&top.iter().map(|state| state.h.clone()).collect::<Vec<_>>());
+            let context = concat_directions(&top.iter().map(|state| state.h.clone()).collect::<Vec<_>>());
             let start = self.bridges.iter().map(|bridge| bridge.forward(&ends[bridge.from], pass)).collect();
             RecurrentMemory { states, sequences: sequences.clone(), context, start }
         })
@@ -117,7 +119,7 @@ impl Seq2Seq {
     ) -> Tensor {
         pass.within(|pass| {
             let embedded = self.target_embedding.forward(target, sequences, pass);
-            self.decoder.forward(&embedded, sequences, memory, pass).read
+            self.decoder.forward(&embedded, sequences, memory, pass).readouts
         })
     }
 
@@ -127,19 +129,19 @@ impl Seq2Seq {
         pass.within(|pass| self.output.logits(&states, pass))
     }
 
-    /// The cross entropy of the batch's targets. The logits are never in memory all at once.
+    /// The cross entropy of the batch's targets, without ever holding all logits in memory.
     pub fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         let memory = self.encode(&batch.source, &batch.source_sequences, pass);
         pass.within(|pass| {
             let embedded = self.target_embedding.forward(&batch.target_in, &batch.target_sequences, pass);
             let decoded = self.decoder.forward(&embedded, &batch.target_sequences, &memory, pass);
             let (labels, smoothing) = (&batch.target_out, self.config.label_smoothing);
-            let found = self.output.loss(&decoded.read, labels, smoothing, pass);
+            let loss = self.output.loss(&decoded.readouts, labels, smoothing, pass);
             match (&self.reinforcement, &decoded.draws) {
                 (Some(reinforcement), Some(draws)) if tape::is_recording() => {
-                    reinforcement.add_gradients(found, draws, labels)
+                    reinforcement.add_gradients(loss, draws, labels)
                 }
-                _ => found,
+                _ => loss,
             }
         })
     }
@@ -194,13 +196,13 @@ impl Generate for Seq2Seq {
 }
 
 impl Bridge {
-    /// The initial state of a decoder layer, f32 as all states are.
+    /// The initial state of a decoder layer, in f32 like all states.
     fn forward(&self, last: &[RecurrentState], pass: &Pass) -> RecurrentState {
         let h: Vec<Tensor> = last.iter().map(|state| state.h.clone()).collect();
-        let h = ops::tanh(&self.h.forward(&side_by_side(&h), pass));
+        let h = ops::tanh(&self.h.forward(&concat_directions(&h), pass));
         let c = self.c.as_ref().map(|map| {
             let c: Vec<Tensor> = last.iter().filter_map(|state| state.c.clone()).collect();
-            ops::cast(&map.forward(&side_by_side(&c), pass), DType::F32)
+            ops::cast(&map.forward(&concat_directions(&c), pass), DType::F32)
         });
         RecurrentState { h: ops::cast(&h, DType::F32), c }
     }

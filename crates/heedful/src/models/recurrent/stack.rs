@@ -1,7 +1,7 @@
 //! A stack of recurrent layers, in one direction or both:
 //!
 //! ```text
-//! y^0 = x        y^l_t = norm([h→_t ; h←_t]) over dropout(y^{l−1})
+//! y^0 = x        y^l_t = norm([h→_t ; h←_t]) of the layer on dropout(y^{l−1})
 //! ```
 //!
 //! The norm is optional; dropout is applied between layers, not before the first and not after the last.
@@ -29,12 +29,12 @@ struct Layer {
 pub struct StackOutput {
     /// tokens × `RecurrentStackConfig::output_width`: the top layer's outputs.
     pub outputs: Tensor,
-    /// The states after every sequence: layer after layer, in each the directions in their order.
+    /// The states after every sequence, ordered by layer, then by direction.
     pub last: Vec<RecurrentState>,
 }
 
 impl RecurrentStack {
-    /// A stack as `config`, which was validated, describes it.
+    /// Builds the stack of a validated `config`.
     pub fn new(params: &Params, name: &str, config: &RecurrentStackConfig) -> RecurrentStack {
         let layer = |number: usize| {
             let input = if number == 0 { config.input } else { config.output_width() };
@@ -54,10 +54,11 @@ impl RecurrentStack {
         RecurrentStack { layers: (0..config.layers).map(layer).collect(), dropout: config.dropout }
     }
 
-    /// Reads whole sequences. `initial` has the order of [`StackOutput::last`]; without it all states start from zeros.
+    /// Processes whole sequences. `initial` has the order of [`StackOutput::last`]; without it all states
+    /// start from zeros.
     ///
     /// # Panics
-    /// If there are not as many initial states as layers and directions.
+    /// If the number of initial states is not layers × directions.
     pub fn forward(
         &self,
         x: &Tensor,
@@ -81,31 +82,31 @@ impl RecurrentStack {
                 outputs = ops::dropout(&outputs, pass.dropout(self.dropout));
             }
             let initial = initial.map(|initial| &initial[last.len()..last.len() + layer.directions.len()]);
-            let mut sides = Vec::with_capacity(layer.directions.len());
-            for found in RecurrentLayer::forward_all(&layer.directions, &outputs, sequences, initial, pass) {
-                sides.push(found.outputs);
-                last.push(found.last);
+            let mut outputs_by_direction = Vec::with_capacity(layer.directions.len());
+            for output in RecurrentLayer::forward_all(&layer.directions, &outputs, sequences, initial, pass) {
+                outputs_by_direction.push(output.outputs);
+                last.push(output.last);
             }
-            outputs = layer.normed(side_by_side(&sides), pass);
+            outputs = layer.apply_norm(concat_directions(&outputs_by_direction), pass);
         }
         StackOutput { outputs, last }
     }
 
-    /// One more token for each row of a stack that reads forward: the top layer's outputs and all states. The same
-    /// bits as [`RecurrentStack::forward`] without dropout; no gradient flows back.
+    /// One more token for each row of a unidirectional stack: the top layer's outputs and all states.
+    /// Bit-identical to [`RecurrentStack::forward`] without dropout. No gradients.
     ///
     /// # Panics
-    /// If the stack reads in both directions: the backward states would need later tokens.
+    /// If the stack is bidirectional: the backward states would need later tokens.
     pub fn step(&self, x: &Tensor, states: &[RecurrentState], pass: &Pass) -> StackOutput {
         assert_eq!(states.len(), self.layers.len(), "recurrent stack: {} states", states.len());
         let mut last = Vec::with_capacity(states.len());
         let mut outputs = x.clone();
         for (layer, state) in self.layers.iter().zip(states) {
             let [forward] = layer.directions.as_slice() else {
-                panic!("recurrent stack: a step of a stack that reads in both directions");
+                panic!("recurrent stack: step of a bidirectional stack");
             };
             let state = forward.step(&outputs, state, pass);
-            outputs = layer.normed(state.h.clone(), pass);
+            outputs = layer.apply_norm(state.h.clone(), pass);
             last.push(state);
         }
         StackOutput { outputs, last }
@@ -113,7 +114,7 @@ impl RecurrentStack {
 }
 
 impl Layer {
-    fn normed(&self, outputs: Tensor, pass: &Pass) -> Tensor {
+    fn apply_norm(&self, outputs: Tensor, pass: &Pass) -> Tensor {
         match &self.norm {
             Some(norm) => norm.forward(&outputs, pass),
             None => outputs,
@@ -121,9 +122,9 @@ impl Layer {
     }
 }
 
-/// `[h→ ; h←]`, or the one direction there is.
-pub(super) fn side_by_side(sides: &[Tensor]) -> Tensor {
-    match sides {
+/// `[h→ ; h←]`, or h→ alone in a unidirectional stack.
+pub(super) fn concat_directions(directions: &[Tensor]) -> Tensor {
+    match directions {
         [one] => one.clone(),
         several => ops::concat_columns(&several.iter().collect::<Vec<_>>()),
     }

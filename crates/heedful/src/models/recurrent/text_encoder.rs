@@ -1,4 +1,4 @@
-//! `states = Stack(√d E[text])`: a recurrent network over texts, for encoder-only models.
+//! `states = Stack(√d E[text])`: a recurrent encoder for encoder-only models.
 
 use std::ops::Range;
 
@@ -6,14 +6,14 @@ use heedful_tensor::ops::{self, Direction};
 use heedful_tensor::{Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::stack::side_by_side;
+use super::stack::concat_directions;
 use super::{Cell, Directions, RecurrentStack, RecurrentStackConfig};
 use crate::data::batch::{BatchError, Side, check_side};
 use crate::layers::{Embedding, Pass, PositionalEncoding};
 use crate::models::Encode;
 use crate::models::config::{ConfigError, check};
 
-/// The configuration of a recurrent encoder for texts.
+/// The configuration of a recurrent text encoder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecurrentEncoderConfig {
@@ -21,11 +21,11 @@ pub struct RecurrentEncoderConfig {
     pub vocabulary: usize,
     /// Dropout rate on the embeddings.
     pub dropout: f32,
-    /// The stack on top of the embeddings.
+    /// The recurrent stack on top of the embeddings.
     pub stack: RecurrentStackConfig,
 }
 
-/// A recurrent network on embeddings: parameters `embedding.weight` and `encoder.…`.
+/// Embeddings and a recurrent stack: parameters `embedding.weight` and `encoder.…`.
 pub(crate) struct RecurrentEncoder {
     config: RecurrentEncoderConfig,
     embedding: Embedding,
@@ -33,14 +33,14 @@ pub(crate) struct RecurrentEncoder {
 }
 
 impl RecurrentEncoderConfig {
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built from this; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::vocabulary("vocabulary", self.vocabulary)?;
         check::rates(&[("dropout", self.dropout)])?;
         self.stack.validate()
     }
 
-    /// The encoder in a few words.
+    /// A one-line description of the encoder.
     pub fn summary(&self) -> String {
         let RecurrentStackConfig { layers, width, .. } = self.stack;
         let cell = match self.stack.cell {
@@ -102,7 +102,7 @@ impl Encode for RecurrentEncoder {
             ops::columns(&ops::gather_rows(states, &rows), number * width..(number + 1) * width)
         };
         let parts: Vec<Tensor> = self.config.stack.directions.list().iter().enumerate().map(of).collect();
-        side_by_side(&parts)
+        concat_directions(&parts)
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::models::recurrent::RecurrentConfig;
 
-    /// Lengths of the texts, and their tokens one after the other.
+    /// Lengths of the texts, and their concatenated tokens.
     const LENGTHS: [usize; 3] = [5, 1, 3];
     const TEXT: [u32; 9] = [4, 9, 7, 5, 8, 6, 10, 11, 4];
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_vector_joins_the_states_that_the_cells_of_each_direction_end_in() {
+    fn the_last_vector_concatenates_the_final_states_of_each_direction() {
         for cell in [Cell::Simple, Cell::Gru, Cell::Lstm] {
             for directions in [Directions::Forward, Directions::Both] {
                 let encoder = encoder(cell, directions);
@@ -141,13 +141,13 @@ mod tests {
                 let ends = encoder.encoder.forward(&embedded, &sequences, None, &mut pass).last;
                 let top: Vec<Tensor> = ends[ends.len() / 2..].iter().map(|state| state.h.clone()).collect();
                 let found = last_of(&encoder, &TEXT, &LENGTHS);
-                assert_eq!(found.to_vec(), side_by_side(&top).to_vec(), "{cell:?}, {directions:?}");
+                assert_eq!(found.to_vec(), concat_directions(&top).to_vec(), "{cell:?}, {directions:?}");
             }
         }
     }
 
     #[test]
-    fn both_halves_of_the_last_vector_have_read_the_text_from_end_to_end() {
+    fn both_halves_of_the_last_vector_depend_on_the_first_and_the_last_token() {
         let encoder = encoder(Cell::Gru, Directions::Both);
         let half = encoder.width() / 2;
         let vector = |text: &[u32]| last_of(&encoder, text, &[text.len()]).to_vec();

@@ -9,14 +9,14 @@
 //! Q_i are the columns of head i: the projections of all heads are one matrix product, which includes queries, keys and
 //! values where they come from the same vectors.
 
-use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, Mask, Part, Seen};
+use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, ColumnView, KvView, Mask};
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
 use super::block_cache::BlockCache;
 use crate::layers::{AttentionMap, AttentionRole, AttentionScore, AttentionSite, Linear, Pass};
 
-/// What the decoder attends to: the output of the encoder.
+/// The encoder's output, which the decoder attends to.
 #[derive(Clone)]
 pub struct Memory {
     /// One vector for each source token.
@@ -39,7 +39,8 @@ pub struct CrossAttention {
     heads: MultiHeadAttention,
 }
 
-/// What both share, given queries, keys and values: the heads and their output projection.
+/// The part that self and cross attention share: the heads and their output projection, given queries, keys
+/// and values.
 pub(crate) struct MultiHeadAttention {
     output: Linear,
     heads: usize,
@@ -68,27 +69,27 @@ impl SelfAttention {
     pub fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let (d_k, d_v) = (self.heads.key_width, self.heads.value_width);
         let qkv = self.qkv.forward(x, pass);
-        // An encoder caches nothing.
+        // Only a decoder has a KV cache, whose rounding training reproduces.
         let is_cached = self.heads.site.role == AttentionRole::DecoderSelf;
-        let past = if is_cached { pass.as_cached(&qkv) } else { qkv.clone() };
-        let queries = Part { tensor: qkv, columns: 0..d_k };
-        let keys = Part { tensor: past.clone(), columns: d_k..2 * d_k };
-        let values = Part { tensor: past, columns: 2 * d_k..2 * d_k + d_v };
+        let key_value = if is_cached { pass.as_cached(&qkv) } else { qkv.clone() };
+        let queries = ColumnView { tensor: qkv, columns: 0..d_k };
+        let keys = ColumnView { tensor: key_value.clone(), columns: d_k..2 * d_k };
+        let values = ColumnView { tensor: key_value, columns: 2 * d_k..2 * d_k + d_v };
         self.heads.forward([queries, keys, values], [sequences, sequences], &self.mask, pass)
     }
 
-    /// As [`SelfAttention::forward`] for the newest token of every row, which attends to itself and to the cached tokens
-    /// before it. Its keys and values are added to the cache.
+    /// As [`SelfAttention::forward`] for the newest token of every row, which attends to itself and to the
+    /// cached tokens before it. Its keys and values are added to the cache.
     pub(super) fn step(&self, x: &Tensor, cache: &mut BlockCache<'_>, pass: &Pass) -> Tensor {
         let d_k = self.heads.key_width;
         let qkv = self.qkv.forward(x, pass);
         cache.add(&qkv, d_k..qkv.width());
-        self.heads.step(Part { tensor: qkv, columns: 0..d_k }, &cache.seen(), pass)
+        self.heads.step(ColumnView { tensor: qkv, columns: 0..d_k }, &cache.view(), pass)
     }
 }
 
 impl CrossAttention {
-    /// Attention to a memory whose vectors are as wide as the model's.
+    /// Cross attention to a memory of width `d_model`.
     pub fn new(params: &Params, site: AttentionSite, config: &LayerConfig) -> CrossAttention {
         let (d, d_k, d_v) = (config.d_model, config.key_width(), config.value_width());
         CrossAttention {
@@ -103,20 +104,21 @@ impl CrossAttention {
         let (d_k, d_v) = (self.heads.key_width, self.heads.value_width);
         let query = self.query.forward(x, pass);
         let key_value = pass.as_cached(&self.key_value.forward(&memory.states, pass));
-        let queries = Part { tensor: query, columns: 0..d_k };
-        let keys = Part { tensor: key_value.clone(), columns: 0..d_k };
-        let values = Part { tensor: key_value, columns: d_k..d_k + d_v };
+        let queries = ColumnView { tensor: query, columns: 0..d_k };
+        let keys = ColumnView { tensor: key_value.clone(), columns: 0..d_k };
+        let values = ColumnView { tensor: key_value, columns: d_k..d_k + d_v };
         self.heads.forward([queries, keys, values], [sequences, &memory.sequences], &Mask::full(), pass)
     }
 
-    /// The keys and values of the memory, which stay the same while its sentences are decoded.
+    /// The keys and values of the memory, computed once before its sentences are decoded.
     pub(super) fn memory_key_values(&self, memory: &Memory, pass: &Pass) -> Tensor {
         ops::cast(&self.key_value.forward(&memory.states, pass), pass.compute().precision.cached_dtype())
     }
 
-    /// As [`CrossAttention::forward`] for the newest token of every row, given the memory that each row attends to.
-    pub(super) fn step(&self, x: &Tensor, memory: &Seen<'_>, pass: &Pass) -> Tensor {
-        self.heads.step(Part::whole(self.query.forward(x, pass)), memory, pass)
+    /// As [`CrossAttention::forward`] for the newest token of every row, given each row's cached keys and
+    /// values.
+    pub(super) fn step(&self, x: &Tensor, memory: &KvView<'_>, pass: &Pass) -> Tensor {
+        self.heads.step(ColumnView::whole(self.query.forward(x, pass)), memory, pass)
     }
 }
 
@@ -139,11 +141,10 @@ impl MultiHeadAttention {
         }
     }
 
-    /// `Concat(head_1 … head_h) W_o` of queries, keys and values, given where the sequences of queries and of keys
-    /// begin and end.
+    /// `Concat(head_1 … head_h) W_o` of queries, keys and values, given the sequences of queries and of keys.
     pub(crate) fn forward(
         &self,
-        [queries, keys, values]: [Part; 3],
+        [queries, keys, values]: [ColumnView; 3],
         [query_sequences, key_sequences]: [&Ragged; 2],
         mask: &Mask,
         pass: &mut Pass,
@@ -162,22 +163,23 @@ impl MultiHeadAttention {
             let (site, scores) = (self.site.clone(), attended.scores);
             pass.record(AttentionMap { site, queries, keys, weights, scores });
         }
-        self.joined(attended.context, pass)
+        self.project_heads(attended.context, pass)
     }
 
-    /// As [`MultiHeadAttention::forward`] for single queries, each with the cached keys and values that it attends to.
-    fn step(&self, queries: Part, cached: &Seen<'_>, pass: &Pass) -> Tensor {
+    /// As [`MultiHeadAttention::forward`] for one query per row, each with the cached keys and values that it
+    /// attends to.
+    fn step(&self, queries: ColumnView, cached: &KvView<'_>, pass: &Pass) -> Tensor {
         let options = CachedAttentionOptions {
             heads: self.heads,
             key_width: self.key_width,
             scale: self.scale(),
             rounding: pass.compute().precision.rounding(),
         };
-        self.joined(ops::cached_attention(&queries, cached, options), pass)
+        self.project_heads(ops::cached_attention(&queries, cached, options), pass)
     }
 
-    /// `Concat(head_1 … head_h) W_o`, in which removed heads are zero.
-    fn joined(&self, heads: Tensor, pass: &Pass) -> Tensor {
+    /// `Concat(head_1 … head_h) W_o`, with masked heads set to zero.
+    fn project_heads(&self, heads: Tensor, pass: &Pass) -> Tensor {
         let Some(removed) = pass.removed_heads(&self.site) else { return self.output.forward(&heads, pass) };
         let width = self.value_width / self.heads;
         let columns: Vec<_> = removed.iter().map(|head| head * width..(head + 1) * width).collect();

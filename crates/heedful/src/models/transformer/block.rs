@@ -26,13 +26,13 @@ impl Stack<Block> {
         Stack::of(params, mask, depth, config, |number| Block::new(params, mask, number, config))
     }
 
-    /// From embedded tokens to one vector for each.
+    /// One vector for each embedded token.
     pub(crate) fn forward(&self, embedded: Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
         self.run(embedded, pass, |block, _, x, pass| block.forward(x, sequences, pass))
     }
 
-    /// As [`Stack::forward`] for the newest token of every row, in a causal stack. `cache` returns the KV cache of a block,
-    /// given its number.
+    /// As [`Stack::forward`] for the newest token of every row, in a causal stack. `cache` returns the KV
+    /// cache of a block, given its number.
     pub(super) fn step<'a>(
         &self,
         newest: Tensor,

@@ -1,4 +1,4 @@
-//! The configuration of a Transformer and its checks. Its presets are those of recipes.
+//! The configuration of a Transformer and its checks. The presets are defined by recipes.
 
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::models::config::{ConfigError, check};
 use crate::models::family::EncoderDecoderFamily;
 use crate::recipe::{DecoderLayer, Preset, Recipe};
 
-/// The shape and the choices of a Transformer. Start from a preset and change what differs.
+/// The configuration of a Transformer encoder-decoder. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransformerConfig {
@@ -22,11 +22,11 @@ pub struct TransformerConfig {
     /// The special tokens of its vocabularies.
     #[serde(default, skip_serializing_if = "SpecialTokens::are_default")]
     pub special: SpecialTokens,
-    /// Width of the vector of a token, between all layers.
+    /// Width of the token vectors between layers.
     pub d_model: usize,
     /// Width inside the feed-forward layers.
     pub d_ff: usize,
-    /// Heads of every attention layer.
+    /// Number of heads of every attention layer.
     pub heads: usize,
     /// Width of the keys of all heads together, h · d_k; `d_model` if not given.
     pub key_width: Option<usize>,
@@ -36,12 +36,12 @@ pub struct TransformerConfig {
     pub encoder_layers: usize,
     /// Depth of the decoder.
     pub decoder_layers: usize,
-    /// How the decoder reads its own past.
+    /// The decoder's first sublayer: causal self attention or SSRU.
     #[serde(default, skip_serializing_if = "DecoderLayer::is_attention")]
     pub decoder_layer: DecoderLayer,
-    /// Where the layer norms are placed.
+    /// Pre-norm or post-norm.
     pub norm: Norm,
-    /// What the norms normalize over.
+    /// Layer norm or batch norm.
     #[serde(default, skip_serializing_if = "NormKind::is_layer")]
     pub norm_kind: NormKind,
     /// ε of the layer norms.
@@ -62,14 +62,15 @@ pub struct TransformerConfig {
     /// Whether the output projection has a bias.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub output_bias: bool,
-    /// How a query is compared with a key.
+    /// The score of a query and a key.
     #[serde(with = "ScoreName")]
     pub score: AttentionScore,
-    /// Restricted self attention: a token sees only tokens at this distance or nearer, in encoder and decoder.
+    /// Sliding-window self attention: a token attends only to tokens at this distance or nearer, in encoder
+    /// and decoder.
     pub window: Option<usize>,
     /// Dropout rates in training.
     pub dropout: DropoutRates,
-    /// Label smoothing: the share of the target's probability that is spread over the other tokens.
+    /// Label smoothing: the probability mass of the target that is spread over the other tokens.
     pub label_smoothing: f32,
 }
 
@@ -84,12 +85,12 @@ impl TransformerConfig {
         TransformerConfig::preset(Preset::Big, vocabulary)
     }
 
-    /// For corpora of some hundred thousand sentences: half the feed-forward width, more dropout.
+    /// For corpora of a few hundred thousand sentences: half the feed-forward width, more dropout.
     pub fn iwslt(vocabulary: usize) -> TransformerConfig {
         TransformerConfig::preset(Preset::Iwslt, vocabulary)
     }
 
-    /// For corpora from some ten thousand sentences on, and a few CPU cores.
+    /// For corpora of ten thousand sentences or more, and a few CPU cores.
     pub fn small(vocabulary: usize) -> TransformerConfig {
         TransformerConfig::preset(Preset::Small, vocabulary)
     }
@@ -99,7 +100,7 @@ impl TransformerConfig {
         TransformerConfig::preset(Preset::Tiny, vocabulary)
     }
 
-    /// The model of a preset over one joint vocabulary.
+    /// The configuration of a preset over one joint vocabulary.
     pub fn preset(preset: Preset, vocabulary: usize) -> TransformerConfig {
         TransformerConfig::from_recipe(&Recipe::preset(preset), [vocabulary; 2])
     }
@@ -109,7 +110,7 @@ impl TransformerConfig {
         self.encoder().layer()
     }
 
-    /// The configuration of the encoder as a model of its own.
+    /// The configuration of the encoder as a separate model.
     pub fn encoder(&self) -> StackConfig {
         StackConfig {
             vocabulary: self.source_vocabulary,
@@ -133,12 +134,12 @@ impl TransformerConfig {
         }
     }
 
-    /// The configuration of the decoder as a model of its own, without cross attention.
+    /// The configuration of the decoder as a separate model, without cross attention.
     pub fn decoder(&self) -> StackConfig {
         StackConfig { vocabulary: self.target_vocabulary, layers: self.decoder_layers, ..self.encoder() }
     }
 
-    /// The model in a few words.
+    /// A one-line description of the model.
     pub fn summary(&self) -> String {
         let TransformerConfig { encoder_layers, decoder_layers, d_model, heads, d_ff, .. } = self;
         format!(
@@ -146,7 +147,7 @@ impl TransformerConfig {
         )
     }
 
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built from this; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.layer().validate()?;
         check::sizes(&[("encoder_layers", self.encoder_layers), ("decoder_layers", self.decoder_layers)])?;
@@ -161,7 +162,7 @@ impl TransformerConfig {
 mod tests {
     use super::*;
 
-    fn complaint(change: impl FnOnce(&mut TransformerConfig)) -> String {
+    fn error_of(change: impl FnOnce(&mut TransformerConfig)) -> String {
         let mut config = TransformerConfig::tiny(30);
         change(&mut config);
         config.validate().expect_err("this cannot be built").to_string()
@@ -181,39 +182,39 @@ mod tests {
     }
 
     #[test]
-    fn complaints_say_what_to_change() {
+    fn errors_say_what_to_change() {
         assert_eq!(
-            complaint(|c| c.heads = 5),
+            error_of(|c| c.heads = 5),
             "5 heads do not divide d_model 64: choose heads that divide it, or a d_model that is a multiple of 5 (for \
              instance 65)"
         );
-        assert_eq!(complaint(|c| c.encoder_layers = 0), "encoder_layers is 0: set it to at least 1");
+        assert_eq!(error_of(|c| c.encoder_layers = 0), "encoder_layers is 0: set it to at least 1");
         assert_eq!(
-            complaint(|c| c.encoder_layers = 1 << 32),
+            error_of(|c| c.encoder_layers = 1 << 32),
             "encoder_layers is 4294967296: it may be at most 1000"
         );
         assert_eq!(
-            complaint(|c| c.d_ff = usize::MAX),
+            error_of(|c| c.d_ff = usize::MAX),
             format!("d_ff is {}: it may be at most 10000000", usize::MAX)
         );
-        assert!(complaint(|c| c.source_vocabulary = 10_000_001).ends_with("at most 10000000"));
-        assert_eq!(complaint(|c| c.heads = 0), "heads is 0: set it to at least 1");
+        assert!(error_of(|c| c.source_vocabulary = 10_000_001).ends_with("at most 10000000"));
+        assert_eq!(error_of(|c| c.heads = 0), "heads is 0: set it to at least 1");
         assert_eq!(
-            complaint(|c| c.source_vocabulary = 1),
+            error_of(|c| c.source_vocabulary = 1),
             "source_vocabulary is 1: a vocabulary needs at least 2 tokens"
         );
-        assert!(complaint(|c| c.value_width = Some(33)).starts_with("2 heads do not divide value_width 33"));
+        assert!(error_of(|c| c.value_width = Some(33)).starts_with("2 heads do not divide value_width 33"));
         assert!(
-            complaint(|c| c.positions = Positions::Learned { max_length: 0 })
+            error_of(|c| c.positions = Positions::Learned { max_length: 0 })
                 .contains("learned positions is 0")
         );
-        let odd = complaint(|c| (c.d_model, c.heads) = (33, 1));
+        let odd = error_of(|c| (c.d_model, c.heads) = (33, 1));
         assert_eq!(odd, "sinusoidal positions need an even d_model, not 33: use 34 or learned positions");
         for rate in [1.0, -0.1, f32::NAN] {
-            assert!(complaint(|c| c.dropout.attention = rate).starts_with("dropout.attention is"));
+            assert!(error_of(|c| c.dropout.attention = rate).starts_with("dropout.attention is"));
         }
-        assert!(complaint(|c| c.norm_epsilon = 0.0).starts_with("norm_epsilon is 0"));
-        assert!(complaint(|c| c.target_vocabulary = 31).contains("have 30 and 31 tokens"));
+        assert!(error_of(|c| c.norm_epsilon = 0.0).starts_with("norm_epsilon is 0"));
+        assert!(error_of(|c| c.target_vocabulary = 31).contains("have 30 and 31 tokens"));
     }
 
     #[test]

@@ -4,31 +4,31 @@
 //! y = LayerNorm(c + FFN(c))                         post-norm; see `Residual` for pre-norm
 //! ```
 
-use heedful_tensor::ops::Seen;
+use heedful_tensor::ops::KvView;
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
 use super::attention::{CrossAttention, Memory};
+use super::causal_sublayer::{CausalCache, CausalSublayer};
 use super::feed_forward::FeedForward;
-use super::past_layer::{Past, PastLayer};
 use super::stack::{Stack, StackMask, residual};
 use crate::layers::{AttentionRole, AttentionSite, Pass, Residual};
 use crate::recipe::DecoderLayer;
 
 /// Causal self attention or a recurrent unit, cross attention and feed-forward: the block of an encoder-decoder's decoder.
 pub(crate) struct CrossBlock {
-    past: PastLayer,
+    causal: CausalSublayer,
     cross_attention: CrossAttention,
     cross_attention_residual: Residual,
     feed_forward: FeedForward,
     feed_forward_residual: Residual,
 }
 
-/// What a block knows in a step.
-pub(super) struct CrossCache<'a> {
-    pub(super) past: Past<'a>,
-    /// Each row's memory.
-    pub(super) memory: Seen<'a>,
+/// The caches of a block in a step.
+pub(super) struct CrossBlockCache<'a> {
+    pub(super) causal: CausalCache<'a>,
+    /// The keys and values of each row's source.
+    pub(super) memory: KvView<'a>,
 }
 
 impl Stack<CrossBlock> {
@@ -43,7 +43,7 @@ impl Stack<CrossBlock> {
         Stack::of(params, StackMask::Causal, depth, config, block)
     }
 
-    /// From embedded target tokens to one vector for each, from which the next token is predicted.
+    /// One vector for each embedded target token, from which the next token is predicted.
     pub(crate) fn forward(
         &self,
         target: Tensor,
@@ -59,12 +59,12 @@ impl Stack<CrossBlock> {
         self.blocks().iter().map(|block| block.cross_attention.memory_key_values(memory, pass)).collect()
     }
 
-    /// As [`Stack::forward`] for the newest token of every row. `cache` returns what a block knows, given its
-    /// number.
+    /// As [`Stack::forward`] for the newest token of every row. `cache` returns the caches of a block, given
+    /// its number.
     pub(super) fn step<'a>(
         &self,
         newest: Tensor,
-        mut cache: impl FnMut(usize) -> CrossCache<'a>,
+        mut cache: impl FnMut(usize) -> CrossBlockCache<'a>,
         pass: &mut Pass,
     ) -> Tensor {
         self.run(newest, pass, |block, number, x, pass| block.step(x, cache(number), pass))
@@ -77,7 +77,7 @@ impl CrossBlock {
         let (cross, feed_forward) = (format!("{name}.cross_attention"), format!("{name}.feed_forward"));
         let site = AttentionSite::new(&cross, number, AttentionRole::Cross);
         CrossBlock {
-            past: PastLayer::new(params, &name, number, layer, config),
+            causal: CausalSublayer::new(params, &name, number, layer, config),
             cross_attention: CrossAttention::new(params, site, config),
             cross_attention_residual: residual(params, &cross, config),
             feed_forward: FeedForward::new(params, &feed_forward, config),
@@ -87,15 +87,15 @@ impl CrossBlock {
 
     /// The three lines above.
     pub(crate) fn forward(&self, x: &Tensor, sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
-        let z = self.past.forward(x, sequences, pass);
+        let z = self.causal.forward(x, sequences, pass);
         let c = self
             .cross_attention_residual
             .around(&z, pass, |z, pass| self.cross_attention.forward(z, sequences, memory, pass));
         self.feed_forward_residual.around(&c, pass, |c, pass| self.feed_forward.forward(c, pass))
     }
 
-    fn step(&self, x: &Tensor, cache: CrossCache<'_>, pass: &mut Pass) -> Tensor {
-        let z = self.past.step(x, cache.past, pass);
+    fn step(&self, x: &Tensor, cache: CrossBlockCache<'_>, pass: &mut Pass) -> Tensor {
+        let z = self.causal.step(x, cache.causal, pass);
         let c = self
             .cross_attention_residual
             .around(&z, pass, |z, pass| self.cross_attention.step(z, &cache.memory, pass));

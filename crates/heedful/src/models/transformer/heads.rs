@@ -1,11 +1,12 @@
-//! The heads of a Transformer.
+//! The attention heads of a Transformer.
 
 use super::TransformerConfig;
 use crate::layers::{AttentionRole, HeadError, HeadName};
 use crate::recipe::DecoderLayer;
 
 impl TransformerConfig {
-    /// Every head, layer by layer: those of the encoder, of the decoder's self attention if it has such, and of its cross attention.
+    /// Every head, layer by layer: encoder self attention, decoder self attention (if the decoder has any),
+    /// cross attention.
     pub fn heads(&self) -> Vec<HeadName> {
         let own = if self.decoder_layer.is_attention() { self.decoder_layers } else { 0 };
         let stacks = [
@@ -19,16 +20,16 @@ impl TransformerConfig {
             .collect()
     }
 
-    /// Whether the model has all of these heads.
+    /// Checks that the model has all of these heads.
     pub fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
         let all = self.heads();
         match heads.iter().find(|head| !all.contains(head)) {
-            Some(&name) => Err(HeadError::Unknown { name, known: self.heads_in_short() }),
+            Some(&name) => Err(HeadError::Unknown { name, known: self.heads_summary() }),
             None => Ok(()),
         }
     }
 
-    fn heads_in_short(&self) -> String {
+    fn heads_summary(&self) -> String {
         let range = |count: usize| if count == 1 { "0".to_owned() } else { format!("0…{}", count - 1) };
         let heads = range(self.heads);
         let (encoder, decoder) = (range(self.encoder_layers), range(self.decoder_layers));
@@ -69,7 +70,7 @@ mod tests {
         model.logits(&batch.expect("a good batch"), pass).to_vec()
     }
 
-    /// The model with a head pruned in its weights, by its part of the sum.
+    /// The model with a head pruned in its output weights:
     ///
     /// ```text
     /// Concat(head_1 … head_h) W_o = Σ_i head_i W_o[rows of i]
@@ -84,7 +85,7 @@ mod tests {
         model
     }
 
-    /// The model with the context of a head set to zero where it is made: the columns of its values.
+    /// The model with the context of a head set to zero through the columns of its values.
     fn without_values(model: Transformer, name: HeadName) -> Transformer {
         let (d_k, d_v) = (config().layer().key_width(), config().layer().value_width());
         let rows = d_v / config().heads;
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_without_a_head_is_a_pass_of_the_pruned_model() {
+    fn masking_a_head_equals_pruning_its_weights() {
         let whole = || Transformer::new(config(), 7).expect("a good configuration");
         for names in [&["enc.0.1"][..], &["dec.1.0"], &["cross.1.2"], &["cross.0.0", "cross.0.3", "enc.1.2"]]
         {
@@ -117,7 +118,7 @@ mod tests {
                 assert_eq!(found, logits(&heads.iter().copied().fold(whole(), prune)), "{names:?}");
             }
             assert_ne!(found, logits(&whole()), "{names:?}");
-            // What the head attends to can still be seen.
+            // The attention of the masked head is still recorded.
             let maps = pass.take_attention().expect("few weights");
             assert!(maps.iter().all(|map| map.heads() == config().heads));
         }
@@ -128,10 +129,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_head_is_an_error_that_lists_the_known_ones() {
+    fn the_error_for_an_unknown_head_lists_the_known_heads() {
         let model = Transformer::new(config(), 7).expect("a good configuration");
         let heads = ["enc.0.0", "cross.0.9"].map(|name| name.parse().expect("a head's name"));
-        let complaint = model.check_heads(&heads).expect_err("there is no tenth head");
+        let error = model.check_heads(&heads).expect_err("there is no tenth head");
         let TransformerConfig { encoder_layers, decoder_layers, heads, .. } = config();
         let known = format!(
             "encoder.{{0…{e}}}.self.{{0…{h}}}, decoder.{{0…{d}}}.self.{{0…{h}}} and decoder.{{0…{d}}}.cross.{{0…{h}}}",
@@ -139,11 +140,11 @@ mod tests {
             d = decoder_layers - 1,
             h = heads - 1
         );
-        assert_eq!(complaint.to_string(), format!("the model has no head decoder.0.cross.9: it has {known}"));
+        assert_eq!(error.to_string(), format!("the model has no head decoder.0.cross.9: it has {known}"));
     }
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn head_names_survive_a_round_trip_through_text() {
         let all = config().heads();
         assert_eq!(all.len(), (config().encoder_layers + 2 * config().decoder_layers) * config().heads);
         for name in &all {

@@ -1,4 +1,4 @@
-//! The configuration that all blocks of a Transformer share.
+//! The configuration of a Transformer block.
 
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
@@ -6,37 +6,37 @@ use serde::{Deserialize, Serialize};
 use crate::layers::{AttentionScore, Norm, NormKind};
 use crate::models::config::{ConfigError, check};
 
-/// The shape and the choices of one block, derived from a [`TransformerConfig`](super::TransformerConfig) or a
+/// The configuration of one block, derived from a [`TransformerConfig`](super::TransformerConfig) or a
 /// [`StackConfig`](super::StackConfig).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerConfig {
-    /// Width of the vector of a token.
+    /// Width of the token vectors.
     pub d_model: usize,
     /// Width inside the feed-forward layer.
     pub d_ff: usize,
-    /// Heads of every attention layer.
+    /// Number of heads of every attention layer.
     pub heads: usize,
     /// Width of the keys of all heads together, h · d_k; `d_model` if not given.
     pub key_width: Option<usize>,
     /// Width of the values of all heads together, h · d_v; `d_model` if not given.
     pub value_width: Option<usize>,
-    /// Where the layer norms are placed.
+    /// Pre-norm or post-norm.
     pub norm: Norm,
-    /// What the norms normalize over.
+    /// Layer norm or batch norm.
     pub norm_kind: NormKind,
     /// ε of the layer norms.
     pub norm_epsilon: f32,
     /// Activation of the feed-forward layer.
     pub activation: Activation,
-    /// How a query is compared with a key.
+    /// The score of a query and a key.
     pub score: AttentionScore,
-    /// Restricted self attention: a token attends only to tokens at most this far away.
+    /// Sliding-window self attention: a token attends only to tokens at this distance or nearer.
     pub window: Option<usize>,
     /// Dropout rates in training.
     pub dropout: DropoutRates,
 }
 
-/// Dropout rates; 0 is none.
+/// Dropout rates; 0 for no dropout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DropoutRates {
@@ -48,7 +48,7 @@ pub struct DropoutRates {
     pub feed_forward: f32,
 }
 
-/// The names of the activations in `config.json`; the type itself is the tensor crate's.
+/// The names of the activations in `config.json`; the type itself is in the tensor crate.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Activation", rename_all = "lowercase")]
 pub(super) enum ActivationName {
@@ -71,7 +71,7 @@ impl LayerConfig {
         self.value_width.unwrap_or(self.d_model)
     }
 
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built from this; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[
             ("d_model", self.d_model),

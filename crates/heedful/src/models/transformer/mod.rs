@@ -1,7 +1,7 @@
-//! The Transformer of "Attention Is All You Need" (Vaswani et al., 2017), the whole model on one page.
+//! The Transformer of "Attention Is All You Need" (Vaswani et al., 2017).
 //!
 //! ```text
-//! memory   = Encoder(√d E_source[source] + PE)                        the factor may be left out, a norm may follow
+//! memory   = Encoder(√d E_source[source] + PE)                        √d is optional, as is a norm of the sum
 //! states   = Decoder(√d E_target[<bos> y_1 … y_m] + PE, memory)
 //! p(y_i+1) = softmax(states_i E_outputᵀ + b)              b only with an output bias
 //! ```
@@ -16,8 +16,8 @@ mod ssru;
 
 mod block;
 pub(crate) mod block_cache;
+mod causal_sublayer;
 mod cross_block;
-mod past_layer;
 mod stack;
 mod text_stack;
 
@@ -98,7 +98,7 @@ impl Transformer {
         })
     }
 
-    /// Encodes the sources, which are laid end to end.
+    /// Encodes the sources, which are concatenated.
     pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> Memory {
         pass.within(|pass| {
             let embedded = self.source_embedding.forward(source, sequences, pass);
@@ -115,7 +115,7 @@ impl Transformer {
         })
     }
 
-    /// Logits of every target token for the vectors that [`Transformer::decode`] made: `states E_outputᵀ + b`.
+    /// Logits of every target token for vectors from [`Transformer::decode`]: `states E_outputᵀ + b`.
     pub fn project(&self, states: &Tensor, pass: &mut Pass) -> Tensor {
         pass.within(|pass| self.output.logits(states, pass))
     }
@@ -177,7 +177,7 @@ impl Generate for Transformer {
     }
 
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
-        self.start_without(compute, &[])
+        self.start_without_heads(compute, &[])
     }
 
     fn heads(&self) -> Vec<HeadName> {
@@ -188,7 +188,7 @@ impl Generate for Transformer {
         self.config.check_heads(heads)
     }
 
-    fn start_without(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
+    fn start_without_heads(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
         Box::new(decoding::CachedDecoding::new(self, compute, heads))
     }
 }

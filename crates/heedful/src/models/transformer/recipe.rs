@@ -1,4 +1,4 @@
-//! Transformers as recipes describe them.
+//! Conversion between recipes and the configurations of Transformers.
 
 use heedful_tensor::Params;
 
@@ -8,7 +8,7 @@ use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::{Encode, Generate};
 use crate::recipe::{Recipe, in_decimals};
 
-/// The keys that every Transformer reads of those that not every run does, and those that only some Transformers read.
+/// The optional recipe keys of all Transformers, preceded by those of one kind of Transformer.
 macro_rules! keys {
     ($($own:literal),+) => {
         &[
@@ -130,22 +130,22 @@ impl EncoderFamily for StackConfig {
 }
 
 impl StackConfig {
-    /// The keys that a decoder-only model reads of those that not every run does.
+    /// The optional recipe keys that a decoder-only model uses.
     pub(crate) const DECODER_KEYS: &'static [&'static str] = keys!["model.decoder_layers"];
 
-    /// The configuration of a decoder-only model, as a recipe describes it.
+    /// The decoder-only configuration that a recipe describes.
     pub(crate) fn decoder_from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
         let special = SpecialTokens::default();
         StackConfig { special, ..TransformerConfig::from_recipe(recipe, [vocabulary; 2]).decoder() }
     }
 
-    /// Sets the keys of the architecture in a recipe to those of this decoder-only model.
+    /// Sets the architecture keys of a recipe to the values of this decoder-only model.
     pub(crate) fn describe_decoder(&self, recipe: &mut Recipe) {
         self.describe_layers(recipe);
         recipe.model.decoder_layers = self.layers;
     }
 
-    /// Sets the keys of what all layers have in common, and of the embedding.
+    /// Sets the recipe keys of the blocks and of the embedding.
     fn describe_layers(&self, recipe: &mut Recipe) {
         recipe.set_positions(self.positions);
         let model = &mut recipe.model;

@@ -1,48 +1,49 @@
-//! Slots of the KV cache: which are free, and which belong to each row.
+//! Slots of the KV cache: the allocator, and the slot table of the rows.
 
 use heedful_tensor::Device;
 
-/// The free slots of a KV cache.
-pub(crate) struct Slots {
+/// Allocates slots of a KV cache; slots in no row's list are garbage-collected.
+pub(crate) struct SlotAllocator {
     free: Vec<u32>,
     capacity: usize,
-    /// How many there are at first.
-    least: usize,
+    /// Minimum number of slots.
+    minimum: usize,
 }
 
-/// For every row of the latest step the slots of its tokens, first to last.
+/// For every row of the latest step, the slots of its tokens, first to last: the block tables of paged
+/// attention with blocks of one token.
 #[derive(Default)]
-pub struct Pasts {
+pub struct SlotTable {
     slots: Vec<u32>,
     /// Row `i` has `slots[starts[i]..starts[i + 1]]`.
     starts: Vec<usize>,
-    /// The lists of the previous step, whose memory is reused.
-    before: (Vec<u32>, Vec<usize>),
+    /// `slots` and `starts` of the previous step; their buffers are reused.
+    previous: (Vec<u32>, Vec<usize>),
 }
 
-/// What a row continues.
+/// The past that a row continues.
 #[derive(Clone, Copy)]
 pub(crate) enum Parent<'a> {
     /// A row of the previous step.
     Row(usize),
-    /// A list of slots that were filled elsewhere, such as a prompt's.
+    /// A list of slots that were written elsewhere, such as a prompt's.
     Slots(&'a [u32]),
 }
 
-/// In the place of a slot that is not known yet.
+/// Placeholder of a slot that is not allocated yet.
 const UNKNOWN: u32 = u32::MAX;
 
 impl Parent<'_> {
-    /// No past: the row is a first token.
+    /// No past: the row is the first token of a sentence.
     pub(crate) const NONE: Parent<'static> = Parent::Slots(&[]);
 }
 
-impl Slots {
-    /// For a KV cache on a device: a GPU has more of them at first, since a cache that grows moves, and steps that read it elsewhere
-    /// are no replays.
-    pub(crate) fn on(device: Device) -> Slots {
-        let least = if device.replays_steps() { 4096 } else { 64 };
-        Slots { free: Vec::new(), capacity: 0, least }
+impl SlotAllocator {
+    /// For a KV cache on this device. A GPU starts with more slots: a cache that grows is reallocated, and
+    /// CUDA graphs of steps with the old address cannot be replayed.
+    pub(crate) fn new(device: Device) -> SlotAllocator {
+        let minimum = if device.replays_steps() { 4096 } else { 64 };
+        SlotAllocator { free: Vec::new(), capacity: 0, minimum }
     }
 
     /// Number of slots, free or used.
@@ -50,15 +51,16 @@ impl Slots {
         self.capacity
     }
 
-    /// `count` slots that are in no list of `used`.
-    pub(crate) fn take(&mut self, count: usize, used: &[&[u32]]) -> Vec<u32> {
+    /// Allocates `count` slots that are in no list of `used`.
+    pub(crate) fn allocate(&mut self, count: usize, used: &[&[u32]]) -> Vec<u32> {
         if self.free.len() < count {
             self.collect(used);
-            // At least a quarter must be free afterwards, or the next collection would follow too soon.
-            let wanted = self.capacity.max(count).max(self.least);
-            if self.free.len() < count.max(wanted / 4) {
-                self.free.extend((self.capacity..self.capacity + wanted).rev().map(|slot| slot as u32));
-                self.capacity += wanted;
+            // At least a quarter must be free afterwards, otherwise the next collection would follow too
+            // soon.
+            let growth = self.capacity.max(count).max(self.minimum);
+            if self.free.len() < count.max(growth / 4) {
+                self.free.extend((self.capacity..self.capacity + growth).rev().map(|slot| slot as u32));
+                self.capacity += growth;
             }
         }
         self.free.split_off(self.free.len() - count)
@@ -74,19 +76,20 @@ impl Slots {
     }
 }
 
-impl Pasts {
-    /// New rows, each with the past of its parent and room for its newest token.
-    pub(crate) fn follow<'p>(&mut self, parents: impl Iterator<Item = Parent<'p>>) {
-        std::mem::swap(&mut self.before.0, &mut self.slots);
-        std::mem::swap(&mut self.before.1, &mut self.starts);
+impl SlotTable {
+    /// Replaces the rows by new ones, each with the slots of its parent and a placeholder for its newest
+    /// token.
+    pub(crate) fn branch_from<'p>(&mut self, parents: impl Iterator<Item = Parent<'p>>) {
+        std::mem::swap(&mut self.previous.0, &mut self.slots);
+        std::mem::swap(&mut self.previous.1, &mut self.starts);
         self.slots.clear();
         self.starts.clear();
         self.starts.push(0);
         for parent in parents {
             match parent {
                 Parent::Row(row) => {
-                    let starts = &self.before.1;
-                    self.slots.extend_from_slice(&self.before.0[starts[row]..starts[row + 1]]);
+                    let starts = &self.previous.1;
+                    self.slots.extend_from_slice(&self.previous.0[starts[row]..starts[row + 1]]);
                 }
                 Parent::Slots(slots) => self.slots.extend_from_slice(slots),
             }
@@ -95,15 +98,15 @@ impl Pasts {
         }
     }
 
-    /// The slots of the rows' newest tokens.
-    pub(crate) fn append(&mut self, newest: &[u32]) {
+    /// Sets the slots of the rows' newest tokens.
+    pub(crate) fn set_newest(&mut self, newest: &[u32]) {
         for (&end, &slot) in self.starts[1..].iter().zip(newest) {
             self.slots[end - 1] = slot;
         }
     }
 
-    /// Adds a row with these slots to the latest step.
-    pub fn add(&mut self, slots: impl Iterator<Item = u32>) {
+    /// Appends a row with these slots.
+    pub fn push_row(&mut self, slots: impl Iterator<Item = u32>) {
         if self.starts.is_empty() {
             self.starts.push(0);
         }
@@ -111,24 +114,24 @@ impl Pasts {
         self.starts.push(self.slots.len());
     }
 
-    /// How many rows the latest step has.
+    /// Number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// The slots of all rows.
+    /// The concatenated slots of all rows.
     pub(crate) fn all(&self) -> &[u32] {
         &self.slots
     }
 
-    /// Where the slots of a row lie among those of all.
-    pub(crate) fn place(&self, row: usize) -> std::ops::Range<usize> {
+    /// The range of a row's slots in [`SlotTable::all`].
+    pub(crate) fn range(&self, row: usize) -> std::ops::Range<usize> {
         self.starts[row]..self.starts[row + 1]
     }
 
     /// The slots of a row.
     pub fn of(&self, row: usize) -> &[u32] {
-        &self.slots[self.place(row)]
+        &self.slots[self.range(row)]
     }
 }
 
@@ -137,13 +140,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_share_the_past_of_their_parent_and_unused_slots_are_reused() {
-        let (mut slots, mut pasts) = (Slots::on(Device::Cpu), Pasts::default());
+    fn rows_share_the_slots_of_their_parent_and_unused_slots_are_reused() {
+        let (mut slots, mut table) = (SlotAllocator::new(Device::Cpu), SlotTable::default());
         let mut step = |parents: &[Option<usize>]| {
-            pasts.follow(parents.iter().map(|parent| parent.map_or(Parent::NONE, Parent::Row)));
-            let newest = slots.take(parents.len(), &[pasts.all()]);
-            pasts.append(&newest);
-            (0..parents.len()).map(|row| pasts.of(row).to_vec()).collect::<Vec<_>>()
+            table.branch_from(parents.iter().map(|parent| parent.map_or(Parent::NONE, Parent::Row)));
+            let newest = slots.allocate(parents.len(), &[table.all()]);
+            table.set_newest(&newest);
+            (0..parents.len()).map(|row| table.of(row).to_vec()).collect::<Vec<_>>()
         };
         let first = step(&[None, None]);
         let second = step(&[Some(1), Some(1), None]);
@@ -151,7 +154,7 @@ mod tests {
         assert_eq!(second[1][..1], first[1][..]);
         assert_ne!(second[0][1], second[1][1]);
         assert_eq!(second[2].len(), 1);
-        // One row grows long while another is dropped at each step: memory stays bounded, and no slot has two owners.
+        // One row grows while another is dropped at each step: memory stays bounded, and no slot has two owners.
         for _ in 0..500 {
             let lists = step(&[Some(0), Some(0)]);
             let mut used = lists[0].clone();

@@ -4,8 +4,9 @@
 //! SSRU(x)_t = max(0, c_t)
 //! ```
 //!
-//! The simpler simple recurrent unit (Kim et al., 2019) in the place of a decoder's self attention: the past of a hypothesis is
-//! one vector `c`, however long it is. `[W | W_f]` is one parameter, so one product reads x once.
+//! The simpler simple recurrent unit (Kim et al., 2019), which replaces a decoder's self attention: the state
+//! of a hypothesis is one vector `c`, whatever its length. `[W | W_f]` is one parameter, so that one GEMM
+//! computes both.
 
 use heedful_tensor::{Params, Ragged, Tensor, ops};
 
@@ -17,7 +18,7 @@ pub struct Ssru {
 }
 
 impl Ssru {
-    /// Over vectors of width `d`.
+    /// For vectors of width `d`.
     pub fn new(params: &Params, name: &str, d: usize) -> Ssru {
         Ssru { input: Linear::new(params, &format!("{name}.input"), d, 2 * d) }
     }
@@ -27,7 +28,7 @@ impl Ssru {
         ops::relu(&ops::ssru(&self.input.forward(x, pass), sequences))
     }
 
-    /// As [`Ssru::forward`] for the newest token of every row, whose `c` is changed from that of the token before.
+    /// As [`Ssru::forward`] for the newest token of every row. Updates `state`, the `c` of every row.
     pub(super) fn step(&self, x: &Tensor, state: &mut Tensor, pass: &Pass) -> Tensor {
         *state = ops::ssru_step(&self.input.forward(x, pass), state);
         ops::relu(state)

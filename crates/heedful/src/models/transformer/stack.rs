@@ -1,4 +1,4 @@
-//! Blocks one after the other, with a norm at the end where they are pre-norm:
+//! A stack of blocks, with a final norm if they are pre-norm:
 //!
 //! ```text
 //! y = Norm?(block_N(… block_1(x)))
@@ -22,16 +22,16 @@ use crate::layers::{AttentionRole, Norm, Normalization, Pass, Residual};
 /// Which tokens of its own sequence a token attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackMask {
-    /// All: parameters `encoder.…`.
+    /// All tokens: parameters `encoder.…`.
     Bidirectional,
-    /// Itself and those before it: parameters `decoder.…`.
+    /// Itself and the tokens before it: parameters `decoder.…`.
     Causal,
 }
 
-/// Blocks of one kind, in order.
+/// A stack of blocks of one kind.
 pub(crate) struct Stack<B> {
     blocks: Vec<B>,
-    /// Post-norm blocks end in a norm; a pre-norm stack needs one of its own.
+    /// The final norm of a pre-norm stack; post-norm blocks end in a norm already.
     norm: Option<Normalization>,
 }
 
@@ -72,15 +72,15 @@ impl<B> Stack<B> {
         Stack { blocks: (0..depth).map(block).collect(), norm: final_norm(params, mask.name(), config) }
     }
 
-    /// Applies the blocks to `x` in order; `through` applies one block, given with its number.
+    /// Applies the blocks to `x` in order; `apply` applies one block, given with its number.
     pub(super) fn run(
         &self,
         x: Tensor,
         pass: &mut Pass,
-        mut through: impl FnMut(&B, usize, &Tensor, &mut Pass) -> Tensor,
+        mut apply: impl FnMut(&B, usize, &Tensor, &mut Pass) -> Tensor,
     ) -> Tensor {
         let blocks = self.blocks.iter().enumerate();
-        let states = blocks.fold(x, |x, (number, block)| through(block, number, &x, pass));
+        let states = blocks.fold(x, |x, (number, block)| apply(block, number, &x, pass));
         match &self.norm {
             Some(norm) => norm.forward(&states, pass),
             None => states,
@@ -110,7 +110,7 @@ fn final_norm(params: &Params, stack: &str, config: &LayerConfig) -> Option<Norm
     }
 }
 
-/// A norm of the blocks' kind.
+/// A norm of the configured kind.
 pub(super) fn normalization(params: &Params, name: &str, config: &LayerConfig) -> Normalization {
     Normalization::new(params, name, config.norm_kind, config.d_model, config.norm_epsilon)
 }

@@ -10,7 +10,7 @@ use crate::data::SpecialTokens;
 use crate::layers::{AttentionScore, Embedding, Norm, NormKind, PositionalEncoding, Positions, ScoreName};
 use crate::models::config::{ConfigError, check};
 
-/// The shape and the choices of a single stack with its vocabulary.
+/// The configuration of a single stack with its vocabulary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackConfig {
@@ -19,11 +19,11 @@ pub struct StackConfig {
     /// The special tokens of its vocabulary.
     #[serde(default, skip_serializing_if = "SpecialTokens::are_default")]
     pub special: SpecialTokens,
-    /// Width of the vector of a token, between all blocks.
+    /// Width of the token vectors between blocks.
     pub d_model: usize,
     /// Width inside the feed-forward layers.
     pub d_ff: usize,
-    /// Heads of every attention layer.
+    /// Number of heads of every attention layer.
     pub heads: usize,
     /// Width of the keys of all heads together; `d_model` if not given.
     pub key_width: Option<usize>,
@@ -31,9 +31,9 @@ pub struct StackConfig {
     pub value_width: Option<usize>,
     /// Depth.
     pub layers: usize,
-    /// Where the layer norms are placed.
+    /// Pre-norm or post-norm.
     pub norm: Norm,
-    /// What the norms normalize over.
+    /// Layer norm or batch norm.
     #[serde(default, skip_serializing_if = "NormKind::is_layer")]
     pub norm_kind: NormKind,
     /// ε of the layer norms.
@@ -49,10 +49,10 @@ pub struct StackConfig {
     /// Whether a norm follows the sum of token and position vectors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub embedding_norm: bool,
-    /// How a query is compared with a key.
+    /// The score of a query and a key.
     #[serde(with = "ScoreName")]
     pub score: AttentionScore,
-    /// A token sees only tokens at this distance or nearer.
+    /// Sliding-window self attention: a token attends only to tokens at this distance or nearer.
     pub window: Option<usize>,
     /// Dropout rates in training.
     pub dropout: DropoutRates,
@@ -77,7 +77,8 @@ impl StackConfig {
         }
     }
 
-    /// The layer over a table of token vectors and their positions: a norm is the parameters `<name>_norm.…`.
+    /// The embedding layer over an embedding matrix and positions; its optional norm has the parameters
+    /// `<name>_norm.…`.
     pub(super) fn embedding(
         &self,
         params: &Params,
@@ -95,7 +96,7 @@ impl StackConfig {
         embedding
     }
 
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built from this; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.layer().validate()?;
         check::sizes(&[("layers", self.layers)])?;
@@ -104,14 +105,14 @@ impl StackConfig {
         check::special_tokens(&self.special, [self.vocabulary; 2])
     }
 
-    /// The stack in a few words.
+    /// A one-line description of the stack.
     pub fn summary(&self) -> String {
         let StackConfig { layers, d_model, heads, d_ff, .. } = self;
         format!("{layers} layers, d {d_model}, {heads} heads, ffn {d_ff}")
     }
 }
 
-/// What models had before there was a choice.
+/// The default of configurations that were saved without `scale_embeddings`.
 pub(super) fn scaled() -> bool {
     true
 }

@@ -1,4 +1,4 @@
-//! Names and numbers of parameters, and errors. Values are compared with PyTorch's in `tests/golden.rs`.
+//! Parameter names and counts, and errors. `tests/golden.rs` compares values with PyTorch's.
 
 use super::*;
 use crate::layers::{Norm, Positions, Tying};
@@ -9,7 +9,7 @@ fn names(config: TransformerConfig) -> Vec<String> {
 }
 
 #[test]
-fn parameters_have_the_agreed_names() {
+fn parameters_have_the_names_of_the_file_format() {
     let all = names(TransformerConfig { norm: Norm::Pre, ..TransformerConfig::tiny(30) });
     for name in [
         "embedding.weight",
@@ -32,7 +32,7 @@ fn parameters_have_the_agreed_names() {
 }
 
 #[test]
-fn a_tie_keeps_the_first_name() {
+fn tied_parameters_have_the_first_name() {
     let tables = |tying| {
         let positions = Positions::Learned { max_length: 9 };
         let all = names(TransformerConfig { tying, positions, ..TransformerConfig::tiny(30) });
@@ -52,7 +52,7 @@ fn a_tie_keeps_the_first_name() {
 }
 
 #[test]
-fn base_has_as_many_parameters_as_the_formula() {
+fn the_parameter_count_of_base_follows_the_formula() {
     let (d, ff, vocabulary) = (512, 2048, 1000);
     let attention = 4 * (d * d + d);
     let feed_forward = d * ff + ff + ff * d + d;

@@ -10,7 +10,8 @@ use crate::data::batch::{BatchError, Side, check_side};
 use crate::layers::{Embedding, Pass, PositionalEncoding};
 use crate::models::Encode;
 
-/// Embedding and stack: parameters `embedding.weight`, `position.weight` (if learned), `embedding_norm.…` (if it has one) and `encoder.…` or `decoder.…`.
+/// Embedding and stack: parameters `embedding.weight`, `position.weight` (if learned), `embedding_norm.…` (if
+/// configured) and `encoder.…` or `decoder.…`.
 pub struct TextStack {
     config: StackConfig,
     table: Param,
@@ -32,7 +33,7 @@ impl TextStack {
         })
     }
 
-    /// One vector for each token of the texts, which are laid end to end.
+    /// One vector for each token of the texts, which are concatenated.
     pub fn forward(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let embedded = self.embedding.forward(text, sequences, pass);
         self.stack.forward(embedded, sequences, pass)
@@ -50,7 +51,7 @@ impl TextStack {
         self.stack.step(embedded, cache, pass)
     }
 
-    /// Whether it can read these texts.
+    /// Checks that it can read these texts.
     pub fn check(&self, side: Side, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
         check_side(side, text, sequences, self.config.vocabulary, self.config.positions.longest())
     }
@@ -60,7 +61,7 @@ impl TextStack {
         &self.config
     }
 
-    /// The table of token vectors, which an output projection may share.
+    /// The embedding matrix, which an output projection may share.
     pub fn table(&self) -> &Param {
         &self.table
     }

@@ -19,18 +19,18 @@ pub struct ArgosPackage {
     pub metadata: JsonObject,
     /// The model.
     pub model: Ctranslate2Folder,
-    /// What splits text into the model's tokens.
+    /// The tokenizer model.
     pub(crate) segmentation: Segmentation,
-    /// What the package says of its origin and licence.
+    /// The README, with the package's origin and licence.
     pub(crate) readme: Option<String>,
 }
 
-/// How an Argos package splits text.
+/// The kind of tokenizer model in an Argos package.
 #[derive(Clone, Debug)]
 pub(crate) enum Segmentation {
     /// A SentencePiece model.
     SentencePiece(FileBytes),
-    /// The merges of subword-nmt, which come after a tokenizer for words.
+    /// The merges of subword-nmt, which are applied after a word tokenizer.
     SubwordNmt,
 }
 
@@ -59,12 +59,12 @@ impl ArgosPackage {
     }
 }
 
-/// Whether an archive is a package, by what it has.
+/// Whether an archive contains a package.
 pub(super) fn is_package(archive: &Archive) -> bool {
     folder(archive).is_ok()
 }
 
-/// The folder with `metadata.json`: the only one, or the archive itself.
+/// The folder with `metadata.json`: the only folder, or the root of the archive.
 fn folder(archive: &Archive) -> Result<String, FormatError> {
     let folders = archive.names().filter_map(|name| name.strip_suffix(METADATA));
     let folders: Vec<&str> = folders
@@ -78,7 +78,7 @@ fn folder(archive: &Archive) -> Result<String, FormatError> {
         }
         _ => {
             let found = format!("{} packages in one file", folders.len());
-            Err(FormatError::unsupported(archive.file(), found, "Put each into a file of its own"))
+            Err(FormatError::unsupported(archive.file(), found, "Put each into a separate file"))
         }
     }
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_has_its_parts() {
+    fn a_package_is_read_with_all_its_parts() {
         for method in [0, 8] {
             let package = opened(&members(), method).expect("a package");
             assert_eq!(package.metadata["from_code"], "zh");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_too_much_is_named() {
+    fn errors_name_missing_files_and_reject_several_packages() {
         for (left_out, missing) in
             [(0, "metadata.json"), (2, "sentencepiece.model"), (3, "model.bin"), (4, "vocabulary")]
         {

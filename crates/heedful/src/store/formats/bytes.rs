@@ -1,4 +1,4 @@
-//! The bytes of a file, or a part of them, without a copy.
+//! The bytes of a file, or a slice of them, without a copy.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use heedful_tensor::cpu::gemm::MappedFile;
 
 use super::FormatError;
 
-/// Bytes that lie in a mapped file or in memory; copies and parts share them.
+/// Bytes in a mapped file or in memory; clones and slices share them.
 #[derive(Clone)]
 pub struct FileBytes {
     whole: Whole,
@@ -29,7 +29,7 @@ impl FileBytes {
         let mapped = || {
             let file = File::open(path)?;
             if !file.metadata()?.is_file() {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
             }
             MappedFile::open(&file)
         };
@@ -37,7 +37,7 @@ impl FileBytes {
         mapped().map(FileBytes::from).map_err(read)
     }
 
-    /// The mapped file that they lie in, and where they begin there; `None` for bytes in memory.
+    /// The mapped file and the offset of these bytes in it; `None` for bytes in memory.
     pub(crate) fn mapped(&self) -> Option<(&MappedFile, usize)> {
         match &self.whole {
             Whole::Mapped(file) => Some((file, self.range.start)),
@@ -45,10 +45,10 @@ impl FileBytes {
         }
     }
 
-    /// A part of the bytes.
+    /// A slice of the bytes.
     ///
     /// # Panics
-    /// If the part is not inside them.
+    /// If the range is out of bounds.
     pub fn slice(&self, part: Range<usize>) -> FileBytes {
         assert!(part.start <= part.end && part.end <= self.len(), "bytes {part:?} of {} bytes", self.len());
         FileBytes {

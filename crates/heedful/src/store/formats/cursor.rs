@@ -1,4 +1,4 @@
-//! Little-endian numbers and stretches of bytes, one after the other, with the place of what is missing.
+//! A reader of little-endian integers and byte ranges, whose errors state the position.
 
 use std::ops::Range;
 
@@ -23,19 +23,21 @@ impl<'a> Cursor<'a> {
         self.bytes.len() - self.at
     }
 
-    /// An error at the place that was read up to.
+    /// An error at the current position.
     pub(super) fn damaged(&self, problem: impl Into<String>) -> FormatError {
         FormatError::damaged(self.file, format!("byte {}", self.at), problem)
     }
 
-    /// The place of the next `count` bytes, which are there.
+    /// The range of the next `count` bytes; an error if fewer are left.
     pub(super) fn range(&mut self, count: u64, what: &str) -> Result<Range<usize>, FormatError> {
         match usize::try_from(count).ok().filter(|&count| count <= self.left()) {
             Some(count) => {
                 self.at += count;
                 Ok(self.at - count..self.at)
             }
-            None => Err(self.damaged(format!("{what} takes {count} bytes, and {} are left", self.left()))),
+            None => {
+                Err(self.damaged(format!("{what} takes {count} bytes, but only {} are left", self.left())))
+            }
         }
     }
 
@@ -65,11 +67,11 @@ impl<'a> Cursor<'a> {
         self.array(what).map(u64::from_le_bytes)
     }
 
-    /// UTF-8 of `count` bytes that ends with a NUL, which is not part of it.
+    /// A NUL-terminated UTF-8 string of `count` bytes, without the NUL.
     pub(super) fn text_with_nul(&mut self, count: u64, what: &str) -> Result<&'a str, FormatError> {
         let bytes = self.take(count, what)?;
         let text = bytes.split_last().filter(|&(&last, text)| last == 0 && !text.contains(&0));
         text.and_then(|(_, text)| str::from_utf8(text).ok())
-            .ok_or_else(|| self.damaged(format!("{what} is no text that ends with a NUL")))
+            .ok_or_else(|| self.damaged(format!("{what} is not a NUL-terminated text")))
     }
 }

@@ -1,6 +1,6 @@
 use std::io;
 
-/// A file of another project cannot be read.
+/// Why a file of another project cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// The file is missing or cannot be read.
@@ -23,22 +23,22 @@ pub enum FormatError {
         /// What is wrong there.
         problem: String,
     },
-    /// It is whole, but has something that heedful does not read.
-    #[error("{file} has {found}, which heedful does not read. {remedy}")]
+    /// The file is valid, but has an unsupported feature.
+    #[error("{file} has {found}, which heedful does not support. {remedy}")]
     Unsupported {
         /// The name of the file.
         file: String,
-        /// What it has, and where.
+        /// The unsupported feature, and where it is.
         found: String,
         /// What to do.
         remedy: String,
     },
-    /// Something that belongs to the model is not there.
+    /// A part of the model is missing.
     #[error("{file} has no {missing}. {remedy}")]
     Missing {
         /// The name of the file or folder.
         file: String,
-        /// What it lacks.
+        /// The missing part.
         missing: String,
         /// What to do.
         remedy: String,

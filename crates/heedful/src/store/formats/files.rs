@@ -1,20 +1,20 @@
-//! The files of a model: of a folder on disk, or of a folder inside a zip.
+//! The files of a model: in a folder on disk, or in a folder of a zip archive.
 
 use std::path::{Path, PathBuf};
 
 use super::{FileBytes, FormatError, zip};
 
-/// A place that has files by name.
+/// A folder with files.
 #[derive(Clone, Debug)]
 pub enum Files {
     /// A folder on disk.
     Folder(PathBuf),
-    /// A folder in an archive: what its members' names begin with, such as `translate-zh_en/model/`.
+    /// A folder in an archive: the prefix of its members' names, such as `translate-zh_en/model/`.
     Archive(zip::Archive, String),
 }
 
 impl Files {
-    /// A file, if it is there.
+    /// A file, if it exists.
     pub fn find(&self, name: &str) -> Result<Option<FileBytes>, FormatError> {
         match self {
             Files::Folder(folder) => {
@@ -25,7 +25,7 @@ impl Files {
         }
     }
 
-    /// A file that must be there.
+    /// A file that must exist.
     pub fn get(&self, name: &str) -> Result<FileBytes, FormatError> {
         self.find(name)?.ok_or_else(|| {
             let remedy = "Copy or download the whole model";
@@ -43,7 +43,7 @@ impl Files {
     }
 }
 
-/// Whether a name is one file in the same folder: no other folder, no drive, nothing hidden by odd characters.
+/// Whether a name is that of a file in the same folder: no path separators, drives or control characters.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     let path = Path::new(name);
     path.file_name().is_some_and(|file| file == name)

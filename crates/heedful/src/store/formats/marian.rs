@@ -5,8 +5,8 @@
 //! u64 padding · padding · data of each, padded
 //! ```
 //!
-//! An intgemm8 matrix is int8 with one f32 after the numbers, which they are divided by. It is stored by columns, for the
-//! product reads it so; `Wemb`, the only one whose rows are looked up, by rows.
+//! An intgemm8 matrix is int8, followed by one f32 by which the values are divided. It is stored
+//! column-major, as intgemm reads it; only `Wemb`, whose rows are looked up, is row-major.
 
 use std::path::Path;
 
@@ -19,29 +19,29 @@ use super::{FileBytes, ForeignTensor, FormatError, TensorSet, npz};
 const SETTINGS: &str = "special:model.yml";
 const EMBEDDING: &str = "Wemb";
 const VERSION: u64 = 1;
-/// The bytes of an item's numbers in the table.
+/// The size of an item in the table.
 const ITEM_BYTES: u64 = 32;
 const INTGEMM8: u64 = 0x4101;
-/// Types of numbers that are rearranged for a product: FBGEMM's, intgemm's.
+/// Type flags of packed matrices: FBGEMM's and intgemm's.
 const PACKED: u64 = 0x800;
 const INTGEMM: u64 = 0x4000;
 
-/// A model of Marian.
+/// A Marian model.
 #[derive(Clone, Debug)]
 pub struct MarianModel {
-    /// The matrices as they are multiplied: a row for each input.
+    /// The matrices as inputs × outputs.
     pub tensors: TensorSet,
-    /// The settings that it was trained with.
+    /// The settings of its training.
     pub settings: Yaml,
 }
 
 impl MarianModel {
-    /// Reads a `.npz` or a `.bin`, by content.
+    /// Reads a `.npz` or a `.bin`, which is detected by content.
     pub fn open(path: &Path) -> Result<MarianModel, FormatError> {
         MarianModel::read(&path.display().to_string(), FileBytes::open(path)?)
     }
 
-    /// As [`MarianModel::open`], for bytes that are called `file` in messages.
+    /// As [`MarianModel::open`], for bytes; `file` is the name in error messages.
     pub fn read(file: &str, bytes: FileBytes) -> Result<MarianModel, FormatError> {
         let tensors =
             if is_zip(&bytes) { npz::read(&Archive::new(file, bytes)?)? } else { binary(file, &bytes)? };
@@ -51,7 +51,7 @@ impl MarianModel {
             FormatError::missing(file, format!("`{SETTINGS}`"), remedy)
         })?;
         let text = settings.bytes();
-        // Marian counts the NUL at its end.
+        // Marian includes the final NUL.
         let text = str::from_utf8(text.strip_suffix(&[0]).unwrap_or(text));
         let text =
             text.map_err(|_| FormatError::damaged(file, format!("`{SETTINGS}`"), "it is not UTF-8"))?;
@@ -60,7 +60,7 @@ impl MarianModel {
     }
 }
 
-/// The tokens of a `vocab.yml`, in the order of their ids.
+/// The tokens of a `vocab.yml` in order of their ids.
 pub fn vocabulary(file: &str, bytes: &[u8]) -> Result<Vec<String>, FormatError> {
     let text = str::from_utf8(bytes).map_err(|error| {
         FormatError::damaged(file, format!("byte {}", error.valid_up_to()), "it is not UTF-8")
@@ -70,9 +70,9 @@ pub fn vocabulary(file: &str, bytes: &[u8]) -> Result<Vec<String>, FormatError> 
     for (token, _) in yaml.entries() {
         let id = yaml.text(token).and_then(|id| id.parse::<usize>().ok());
         match id.and_then(|id| tokens.get_mut(id)) {
-            Some(place @ None) => *place = Some(token),
+            Some(entry @ None) => *entry = Some(token),
             _ => {
-                let problem = "its id is no number, is there twice, or leaves a gap";
+                let problem = "its id is not a number, is a duplicate, or leaves a gap";
                 return Err(FormatError::damaged(file, format!("the token `{token}`"), problem));
             }
         }
@@ -80,7 +80,7 @@ pub fn vocabulary(file: &str, bytes: &[u8]) -> Result<Vec<String>, FormatError> 
     Ok(tokens.into_iter().flatten().map(str::to_owned).collect())
 }
 
-/// Whether bytes begin as a `.bin` does.
+/// Whether bytes begin like a `.bin`.
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
     bytes.starts_with(&VERSION.to_le_bytes())
 }
@@ -96,7 +96,7 @@ fn binary(file: &str, bytes: &FileBytes) -> Result<TensorSet, FormatError> {
     let mut cursor = Cursor::new(file, bytes);
     let version = cursor.u64("the version")?;
     if version != VERSION {
-        let found = format!("version {version} of Marian's format, or is no such file");
+        let found = format!("version {version} of Marian's format, or is not a Marian file");
         return Err(FormatError::unsupported(file, found, "Import the model's .npz instead"));
     }
     let mut tensors = TensorSet::new(file);
@@ -131,7 +131,7 @@ fn items<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Item<'a>>, FormatError> {
     Ok(items)
 }
 
-/// A variable; its bytes may be more than its numbers.
+/// Reads a variable, whose bytes may include padding.
 fn tensor(file: &str, item: &Item<'_>, bytes: FileBytes) -> Result<ForeignTensor, FormatError> {
     let place = format!("variable `{}`", item.name);
     let damaged = |problem: String| FormatError::damaged(file, &place, problem);
@@ -147,7 +147,7 @@ fn tensor(file: &str, item: &Item<'_>, bytes: FileBytes) -> Result<ForeignTensor
     let multiplier = bytes[needed..].first_chunk::<4>().map(|bytes| f32::from_le_bytes(*bytes));
     let multiplier = multiplier.ok_or_else(|| damaged("its multiplier is missing".to_owned()))?;
     let is_table = item.name == EMBEDDING || item.shape.len() != 2;
-    let order = if is_table { Order::Rows } else { Order::Columns };
+    let order = if is_table { Order::RowMajor } else { Order::ColumnMajor };
     Ok(tensor.ordered(order).divided(Divisor::Whole(multiplier)))
 }
 
@@ -166,10 +166,11 @@ fn element(code: u64) -> Option<ElementType> {
 }
 
 fn unknown(file: &str, item: &Item<'_>) -> FormatError {
-    let is_rearranged = item.code & (PACKED | INTGEMM) != 0;
-    let kind = if is_rearranged { "numbers packed for a product" } else { "an unknown type" };
+    let is_packed = item.code & (PACKED | INTGEMM) != 0;
+    let kind = if is_packed { "values packed for a matrix product" } else { "an unknown type" };
     let found = format!("a variable `{}` with {kind} ({:#x})", item.name, item.code);
-    let remedy = "Import the .npz, or a .bin that `marian-conv --gemm-type intgemm8` or `float32` made of it";
+    let remedy =
+        "Import the .npz, or a .bin that `marian-conv --gemm-type intgemm8` or `float32` made from it";
     FormatError::unsupported(file, found, remedy)
 }
 
@@ -218,7 +219,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn matrices_come_back_by_rows() {
+    fn matrices_are_read_in_row_major_order() {
         let model = read(&small()).expect("a model");
         let values = |name: &str| model.tensors.get(name).expect("a variable").values();
         assert_eq!(values("Wemb"), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -228,7 +229,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_npz_is_recognised() {
+    fn an_npz_is_detected() {
         let numbers: Vec<u8> = [1.0_f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
         let matrix = array("'descr': '<f4', 'fortran_order': False, 'shape': (1, 2)", &numbers);
         let settings = format!("'descr': '|i1', 'fortran_order': False, 'shape': ({},)", YAML.len());
@@ -241,7 +242,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_vocabulary_is_in_the_order_of_its_ids() {
+    fn a_vocabulary_is_sorted_by_id() {
         let tokens = |text: &str| vocabulary("vocab.yml", text.as_bytes());
         assert_eq!(tokens("</s>: 0\nb: 2\n\"▁a\": 1\n").expect("a vocabulary"), ["</s>", "▁a", "b"]);
         for text in ["a: 0\nb: 0", "a: 0\nb: 2", "a: x", "a: 0\nb: 99999999999"] {
@@ -253,7 +254,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_truncation_is_refused() {
+    fn every_truncation_is_rejected() {
         let whole = small();
         for end in 0..whole.len() {
             let message = read(&whole[..end]).expect_err("a part").to_string();
@@ -262,14 +263,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn wrong_counts_and_rearranged_numbers_are_refused() {
+    fn wrong_counts_and_packed_matrices_are_rejected() {
         let refused = |bytes: &[u8]| read(bytes).expect_err("a bad file").to_string();
         let one = |shape: &[i32], code, data: &[u8]| refused(&written(&[("x", shape, code, data.to_vec())]));
         assert!(one(&[-1], 0x404, &[]).contains("below 0"));
         assert!(one(&[i32::MAX; 4], 0x404, &[0; 8]).contains("does not fit"));
         assert!(one(&[4], INTGEMM8, &[0; 6]).contains("multiplier"));
         for code in [0x5101, 0x4102, 0x802, 0x1801] {
-            assert!(one(&[1], code, &[0; 8]).contains("packed for a product"), "{code:#x}");
+            assert!(one(&[1], code, &[0; 8]).contains("packed for a matrix product"), "{code:#x}");
         }
         assert!(one(&[1], 0x9, &[0; 8]).contains("unknown type (0x9)"));
         let mut many = small();

@@ -1,5 +1,5 @@
-//! Files of other projects, as named tensors and settings: all are read, those of CTranslate2 and Hugging Face are written too. Nothing
-//! here knows a model of ours.
+//! File formats of other projects, as named tensors and settings: all can be read, those of CTranslate2 and
+//! Hugging Face can be written too. This module is independent of heedful's models.
 //!
 //! ```text
 //! CTranslate2 folder    model.bin, config.json, vocabularies         ctranslate2
@@ -8,8 +8,9 @@
 //! Hugging Face folder   config.json, safetensors in one file or many huggingface
 //! ```
 //!
-//! All of them return a [`TensorSet`]: names, shapes, types, and numbers that stay where they lie in the file until they are
-//! asked for as f32. No count or size that a file states is believed before it is compared with the file's length.
+//! All of them return a [`TensorSet`]: names, shapes, types, and values that stay in the mapped file until
+//! they are converted to f32. No count or size in a file is trusted before it is compared with the file's
+//! length.
 
 mod error;
 
@@ -17,8 +18,8 @@ mod bytes;
 mod cursor;
 
 pub mod files;
+pub(crate) mod output_tensor;
 pub mod tensors;
-pub(crate) mod written;
 pub mod yaml;
 pub mod zip;
 
@@ -38,7 +39,7 @@ pub use self::tensors::TensorSet;
 
 use serde_json::{Map, Value};
 
-/// A JSON object, as other projects keep their settings in.
+/// A JSON object: the settings of another project.
 pub(crate) type JsonObject = Map<String, Value>;
 
 /// Reads a JSON object.

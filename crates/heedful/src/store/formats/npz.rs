@@ -12,7 +12,7 @@ use super::{FileBytes, ForeignTensor, FormatError, TensorSet};
 const MAGIC: &[u8] = b"\x93NUMPY";
 const SUFFIX: &str = ".npy";
 
-/// The arrays of an archive; other members are left alone.
+/// The arrays of an archive; other members are ignored.
 pub fn read(archive: &Archive) -> Result<TensorSet, FormatError> {
     let mut tensors = TensorSet::new(archive.file());
     for member in archive.names() {
@@ -27,7 +27,7 @@ pub fn read(archive: &Archive) -> Result<TensorSet, FormatError> {
 fn array(file: &str, bytes: &FileBytes) -> Result<ForeignTensor, FormatError> {
     let mut cursor = Cursor::new(file, bytes);
     if cursor.take(MAGIC.len() as u64, "the beginning of an array")? != MAGIC {
-        return Err(FormatError::damaged(file, "byte 0", "it is no array of NumPy"));
+        return Err(FormatError::damaged(file, "byte 0", "it is not a NumPy array"));
     }
     let major = cursor.u8("the version")?;
     cursor.u8("the version")?;
@@ -40,15 +40,15 @@ fn array(file: &str, bytes: &FileBytes) -> Result<ForeignTensor, FormatError> {
         Header::parse(header).map_err(|problem| FormatError::damaged(file, "its header", problem))?;
     let element = element(&header.type_name).ok_or_else(|| {
         let remedy = "Save it with little-endian floats or integers: `array.astype('<f4')`";
-        FormatError::unsupported(file, format!("numbers of the type {:?}", header.type_name), remedy)
+        FormatError::unsupported(file, format!("values of the type {:?}", header.type_name), remedy)
     })?;
     let data = bytes.slice(cursor.at()..bytes.len());
     let axes = header.shape.len();
     let tensor = ForeignTensor::new(header.shape, element, data)
         .map_err(|problem| FormatError::damaged(file, format!("byte {}", cursor.at()), problem))?;
     match (header.order, axes) {
-        (Order::Columns, 2) => Ok(tensor.ordered(Order::Columns)),
-        (Order::Columns, 3..) => {
+        (Order::ColumnMajor, 2) => Ok(tensor.ordered(Order::ColumnMajor)),
+        (Order::ColumnMajor, 3..) => {
             let remedy = "Save it with `numpy.ascontiguousarray`";
             Err(FormatError::unsupported(file, format!("{axes} axes in Fortran's order"), remedy))
         }
@@ -77,7 +77,7 @@ struct Header {
 }
 
 impl Header {
-    /// The three values of a Python dictionary that NumPy writes, in any order.
+    /// Parses the three values of the Python dictionary that NumPy writes, in any order.
     fn parse(header: &[u8]) -> Result<Header, String> {
         let text = str::from_utf8(header).map_err(|_| "it is not UTF-8".to_owned())?;
         let value = |key: &str| {
@@ -86,17 +86,17 @@ impl Header {
             Ok::<&str, String>(rest.trim_start())
         };
         let type_name = value("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
-        let (type_name, _) = type_name.ok_or("its 'descr' is no simple type")?;
+        let (type_name, _) = type_name.ok_or("its 'descr' is not a simple type")?;
         let order = match value("fortran_order")? {
-            rest if rest.starts_with("False") => Order::Rows,
-            rest if rest.starts_with("True") => Order::Columns,
+            rest if rest.starts_with("False") => Order::RowMajor,
+            rest if rest.starts_with("True") => Order::ColumnMajor,
             _ => return Err("its 'fortran_order' is neither True nor False".to_owned()),
         };
         let shape = value("shape")?.strip_prefix('(').and_then(|rest| rest.split_once(')'));
-        let (shape, _) = shape.ok_or("its 'shape' is no list of numbers")?;
+        let (shape, _) = shape.ok_or("its 'shape' is not a list of numbers")?;
         let dims = shape.split(',').map(str::trim).filter(|dim| !dim.is_empty());
         let shape = dims.map(|dim| dim.trim_end_matches('L').parse()).collect::<Result<_, _>>();
-        let shape = shape.map_err(|_| "its 'shape' is no list of numbers".to_owned())?;
+        let shape = shape.map_err(|_| "its 'shape' is not a list of numbers".to_owned())?;
         Ok(Header { type_name: type_name.to_owned(), order, shape })
     }
 }
@@ -122,7 +122,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn arrays_come_back_in_both_orders() {
+    fn arrays_are_read_in_both_orders() {
         let bytes: Vec<u8> = (1..=6).flat_map(|value| (value as f32).to_le_bytes()).collect();
         for method in [0, 8] {
             let rows = one(&array(&described("<f4", "False", "(2, 3)"), &bytes), method).expect("an array");
@@ -136,7 +136,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn bad_arrays_name_their_member() {
+    fn errors_name_the_member() {
         let refused = |bytes: &[u8]| one(bytes, 0).expect_err("a bad array").to_string();
         let good = array(&described("<f4", "False", "(2,)"), &[0; 8]);
         for end in 0..good.len() {

@@ -1,4 +1,4 @@
-//! Named tensors whose numbers stay in their file until they are asked for.
+//! Named tensors whose values stay in the mapped file until they are needed.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use super::{FileBytes, FormatError};
 
-/// The type of stored numbers.
+/// The type of stored elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementType {
     /// 32-bit floating point.
@@ -25,12 +25,12 @@ pub enum ElementType {
     I32,
     /// 64-bit integers.
     I64,
-    /// Bytes, also truth values.
+    /// Bytes or booleans.
     U8,
 }
 
 impl ElementType {
-    /// The bytes of one number.
+    /// The size of an element in bytes.
     pub fn bytes(self) -> usize {
         match self {
             ElementType::I8 | ElementType::U8 => 1,
@@ -40,21 +40,21 @@ impl ElementType {
         }
     }
 
-    /// Whether the numbers are whole.
+    /// Whether the elements are integers.
     pub(crate) fn is_integer(self) -> bool {
         !matches!(self, ElementType::F32 | ElementType::F64 | ElementType::F16 | ElementType::Bf16)
     }
 }
 
-/// Which numbers of a matrix are neighbours in the file.
+/// The memory layout of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    Rows,
+    RowMajor,
     /// Only for matrices.
-    Columns,
+    ColumnMajor,
 }
 
-/// What stored integers are divided by to be weights.
+/// The divisor that dequantizes stored integers.
 #[derive(Clone, Debug)]
 pub(super) enum Divisor {
     One,
@@ -73,7 +73,7 @@ pub struct ForeignTensor {
     bytes: FileBytes,
 }
 
-/// The number of elements; `None` if no memory could hold them.
+/// The number of elements; `None` if their size overflows.
 pub(super) fn elements(shape: &[usize], element: ElementType) -> Option<usize> {
     let count = shape.iter().try_fold(1_usize, |count, &dim| count.checked_mul(dim))?;
     count.checked_mul(element.bytes().max(4))?;
@@ -81,7 +81,7 @@ pub(super) fn elements(shape: &[usize], element: ElementType) -> Option<usize> {
 }
 
 impl ForeignTensor {
-    /// A tensor of exactly these bytes, row after row; an error says what does not fit.
+    /// A row-major tensor of exactly these bytes; an error if they do not fit its shape.
     pub(super) fn new(
         shape: Vec<usize>,
         element: ElementType,
@@ -89,19 +89,19 @@ impl ForeignTensor {
     ) -> Result<ForeignTensor, String> {
         match elements(&shape, element) {
             Some(count) if count * element.bytes() == bytes.len() => {
-                Ok(ForeignTensor { shape, element, order: Order::Rows, divisor: Divisor::One, bytes })
+                Ok(ForeignTensor { shape, element, order: Order::RowMajor, divisor: Divisor::One, bytes })
             }
             _ => Err(format!("the shape {shape:?} of {element:?} does not fit its {} bytes", bytes.len())),
         }
     }
 
-    /// The same with another order; only for matrices.
+    /// The tensor with another layout; only for matrices.
     pub(super) fn ordered(self, order: Order) -> ForeignTensor {
-        assert!(self.shape.len() == 2 || order == Order::Rows, "columns of {:?}", self.shape);
+        assert!(self.shape.len() == 2 || order == Order::RowMajor, "columns of {:?}", self.shape);
         ForeignTensor { order, ..self }
     }
 
-    /// The same, divided; `Divisor::Rows` has an f32 for each index of the first axis.
+    /// The tensor with a divisor; `Divisor::Rows` has an f32 for each index of the first axis.
     pub(super) fn divided(self, divisor: Divisor) -> ForeignTensor {
         if let Divisor::Rows(scales) = &divisor {
             assert_eq!(self.shape.first().map(|rows| rows * 4), Some(scales.len()), "divisors of rows");
@@ -109,22 +109,22 @@ impl ForeignTensor {
         ForeignTensor { divisor, ..self }
     }
 
-    /// Its axes; none for a single number.
+    /// Its shape; empty for a scalar.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The type of the stored numbers.
+    /// The type of the stored elements.
     pub fn element_type(&self) -> ElementType {
         self.element
     }
 
-    /// How many numbers it has.
+    /// Number of elements.
     pub fn count(&self) -> usize {
         self.bytes.len() / self.element.bytes()
     }
 
-    /// Whether its numbers are integers times a scale.
+    /// Whether its elements are integers times a scale.
     pub fn is_quantized(&self) -> bool {
         !matches!(self.divisor, Divisor::One)
     }
@@ -134,33 +134,33 @@ impl ForeignTensor {
         &self.bytes
     }
 
-    /// The numbers that it stands for, row after row: converted to f32, and de-quantized.
+    /// Its values in row-major order, converted to f32 and dequantized.
     pub fn values(&self) -> Vec<f32> {
         let values = self.stored();
         match (self.order, &self.shape[..]) {
-            (Order::Columns, &[rows, columns]) => transposed(&values, columns, rows),
+            (Order::ColumnMajor, &[rows, columns]) => transposed(&values, columns, rows),
             _ => values,
         }
     }
 
-    /// The numbers of the transposed matrix, row after row; `None` if it is no matrix.
+    /// The values of the transposed matrix in row-major order; `None` if it is not a matrix.
     pub fn transposed_values(&self) -> Option<Vec<f32>> {
         let &[rows, columns] = &self.shape[..] else { return None };
         let values = self.stored();
         Some(match self.order {
-            Order::Columns => values,
-            Order::Rows => transposed(&values, rows, columns),
+            Order::ColumnMajor => values,
+            Order::RowMajor => transposed(&values, rows, columns),
         })
     }
 
-    /// The only number that it has.
+    /// Its value, if it has only one.
     pub fn scalar(&self) -> Option<f64> {
         let stored = &self.bytes;
         if self.count() != 1 {
             return None;
         }
         Some(match self.element {
-            // An f32 has not every integer of these.
+            // f32 cannot represent every integer of these types.
             ElementType::I32 => f64::from(i32::from_le_bytes(stored[..].try_into().ok()?)),
             ElementType::I64 => i64::from_le_bytes(stored[..].try_into().ok()?) as f64,
             ElementType::F64 => f64::from_le_bytes(stored[..].try_into().ok()?),
@@ -168,7 +168,7 @@ impl ForeignTensor {
         })
     }
 
-    /// In the order of the file.
+    /// Its values in file order.
     fn stored(&self) -> Vec<f32> {
         let mut values = Vec::with_capacity(self.count());
         let (bytes, out) = (&self.bytes[..], &mut values);
@@ -199,8 +199,8 @@ impl ForeignTensor {
     }
 }
 
-fn convert<const N: usize>(bytes: &[u8], out: &mut Vec<f32>, number: impl Fn([u8; N]) -> f32) {
-    out.extend(bytes.as_chunks::<N>().0.iter().map(|&bytes| number(bytes)));
+fn convert<const N: usize>(bytes: &[u8], out: &mut Vec<f32>, element: impl Fn([u8; N]) -> f32) {
+    out.extend(bytes.as_chunks::<N>().0.iter().map(|&bytes| element(bytes)));
 }
 
 fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
@@ -219,24 +219,24 @@ impl TensorSet {
         TensorSet { file: file.to_owned(), tensors: BTreeMap::new() }
     }
 
-    /// Adds a tensor; a name that is there already is an error.
+    /// Adds a tensor; a duplicate name is an error.
     pub(super) fn insert(&mut self, name: &str, tensor: ForeignTensor) -> Result<(), FormatError> {
         match self.tensors.insert(name.to_owned(), tensor) {
             None => Ok(()),
             Some(_) => {
-                Err(FormatError::damaged(&self.file, format!("variable `{name}`"), "it is there twice"))
+                Err(FormatError::damaged(&self.file, format!("variable `{name}`"), "it is a duplicate"))
             }
         }
     }
 
-    /// Replaces a tensor by what `change` makes of it.
+    /// Replaces a tensor by the result of `change`.
     pub(super) fn change(&mut self, name: &str, change: impl FnOnce(ForeignTensor) -> ForeignTensor) {
         if let Some((name, tensor)) = self.tensors.remove_entry(name) {
             self.tensors.insert(name, change(tensor));
         }
     }
 
-    /// The file that they are from, for messages.
+    /// The name of the file, for error messages.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -246,25 +246,25 @@ impl TensorSet {
         self.tensors.keys().map(String::as_str)
     }
 
-    /// A tensor, if the model has it.
+    /// A tensor, if it exists.
     pub fn find(&self, name: &str) -> Option<&ForeignTensor> {
         self.tensors.get(name)
     }
 
-    /// A tensor that the model must have.
+    /// A tensor that must exist.
     pub fn get(&self, name: &str) -> Result<&ForeignTensor, FormatError> {
         self.find(name).ok_or_else(|| {
-            let remedy = "It is not a whole model, or one of a kind that heedful does not know";
+            let remedy = "The model is incomplete, or of a kind that heedful does not support";
             FormatError::missing(&self.file, format!("variable `{name}`"), remedy)
         })
     }
 
-    /// How many there are.
+    /// Number of tensors.
     pub fn len(&self) -> usize {
         self.tensors.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tensors.
     pub fn is_empty(&self) -> bool {
         self.tensors.is_empty()
     }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_every_type_become_f32() {
+    fn every_element_type_is_converted_to_f32() {
         let cases: [(ElementType, Vec<u8>, f32); 9] = [
             (ElementType::F32, (-1.5_f32).to_le_bytes().into(), -1.5),
             (ElementType::F64, 0.25_f64.to_le_bytes().into(), 0.25),
@@ -299,19 +299,19 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_their_divisors_and_columns_are_turned() {
+    fn row_divisors_are_applied_and_column_major_matrices_are_transposed() {
         let scales: Vec<u8> = [2.0_f32, 4.0].iter().flat_map(|scale| scale.to_le_bytes()).collect();
         let quantized =
             tensor(&[2, 3], ElementType::I8, &[2, 4, 6, 4, 8, 12]).divided(Divisor::Rows(scales.into()));
         assert_eq!(quantized.values(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
         assert_eq!(quantized.transposed_values(), Some(vec![1.0, 1.0, 2.0, 2.0, 3.0, 3.0]));
-        let columns = tensor(&[2, 3], ElementType::I8, &[1, 4, 2, 5, 3, 6]).ordered(Order::Columns);
+        let columns = tensor(&[2, 3], ElementType::I8, &[1, 4, 2, 5, 3, 6]).ordered(Order::ColumnMajor);
         assert_eq!(columns.values(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         assert_eq!(columns.transposed_values(), Some(vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0]));
     }
 
     #[test]
-    fn shapes_that_no_memory_holds_do_not_fit() {
+    fn shapes_whose_size_overflows_are_rejected() {
         for shape in [vec![usize::MAX, 2], vec![usize::MAX, 0, 3], vec![1 << 62], vec![3]] {
             let fits = ForeignTensor::new(shape.clone(), ElementType::I8, vec![1, 2].into());
             assert!(fits.is_err() || shape.contains(&0), "{shape:?}");

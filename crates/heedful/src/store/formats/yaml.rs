@@ -1,5 +1,5 @@
-//! As much of YAML as Marian writes: flat keys with scalars or lists of scalars. The crates for all of YAML are given up by
-//! their authors or large; a model's settings and a vocabulary need neither anchors nor nesting.
+//! The subset of YAML that Marian writes: flat keys with scalars or lists of scalars. The crates for full
+//! YAML are unmaintained or large; a model's settings and a vocabulary need neither anchors nor nesting.
 //!
 //! ```text
 //! dim-emb: 512
@@ -9,32 +9,32 @@
 //! "▁the": 3
 //! ```
 //!
-//! What is nested deeper is kept as [`YamlValue::Nested`], unread: it is an error only where it is asked for.
+//! A deeper nested value is not parsed and becomes [`YamlValue::Nested`].
 
 use std::collections::HashMap;
 
 use super::FormatError;
 
-/// Keys and values, in the order of the file.
+/// Keys and values in file order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Yaml {
     entries: Vec<(String, YamlValue)>,
-    places: HashMap<String, usize>,
+    indices: HashMap<String, usize>,
 }
 
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum YamlValue {
-    /// Text, a number or a truth value, as it is spelled.
+    /// Text, a number or a boolean, as written in the file.
     Scalar(String),
-    /// A list of such.
+    /// A list of scalars.
     List(Vec<String>),
-    /// Something that is nested deeper.
+    /// A deeper nested value.
     Nested,
 }
 
 impl Yaml {
-    /// Reads a text that is called `file` in messages.
+    /// Parses a text; `file` is the name in error messages.
     pub fn parse(file: &str, text: &str) -> Result<Yaml, FormatError> {
         let mut yaml = Yaml::default();
         for (index, line) in text.split('\n').enumerate() {
@@ -62,25 +62,25 @@ impl Yaml {
                 .strip_prefix(':')
                 .ok_or_else(|| damaged("a `:` is missing after the key"))?;
             let value = value(rest.trim()).map_err(damaged)?;
-            if yaml.places.insert(key.clone(), yaml.entries.len()).is_some() {
-                return Err(damaged(&format!("the key `{key}` is there twice")));
+            if yaml.indices.insert(key.clone(), yaml.entries.len()).is_some() {
+                return Err(damaged(&format!("the key `{key}` is a duplicate")));
             }
             yaml.entries.push((key, value));
         }
         Ok(yaml)
     }
 
-    /// Keys and values, in the order of the file.
+    /// Keys and values in file order.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &YamlValue)> {
         self.entries.iter().map(|(key, value)| (key.as_str(), value))
     }
 
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&YamlValue> {
-        self.places.get(key).map(|&place| &self.entries[place].1)
+        self.indices.get(key).map(|&index| &self.entries[index].1)
     }
 
-    /// The scalar of a key.
+    /// The scalar at a key.
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.get(key) {
             Some(YamlValue::Scalar(text)) => Some(text),
@@ -88,12 +88,12 @@ impl Yaml {
         }
     }
 
-    /// The number of a key.
+    /// The number at a key.
     pub fn number(&self, key: &str) -> Option<f64> {
         self.text(key)?.parse().ok()
     }
 
-    /// The truth value of a key.
+    /// The boolean at a key.
     pub(crate) fn truth(&self, key: &str) -> Option<bool> {
         match self.text(key)? {
             "true" | "True" | "yes" | "on" => Some(true),
@@ -104,7 +104,7 @@ impl Yaml {
 }
 
 impl YamlValue {
-    /// Takes a line that is indented, or an item: part of the value before it.
+    /// Adds an indented line or a list item to the value.
     fn add_line(&mut self, line: &str) {
         let item =
             line.strip_prefix('-').map(str::trim).filter(|item| !item.is_empty() && !item.starts_with("- "));
@@ -120,7 +120,7 @@ impl YamlValue {
     }
 }
 
-/// Whether an item is a key with a value.
+/// Whether an item is a mapping of a key to a value.
 fn is_mapping(item: &str) -> bool {
     scalar(item, true).is_ok_and(|(_, rest)| {
         let rest = rest.trim_start_matches(' ');
@@ -139,11 +139,11 @@ fn value(text: &str) -> Result<YamlValue, &'static str> {
     match rest.trim() {
         "" => Ok(YamlValue::Scalar(text)),
         comment if comment.starts_with('#') => Ok(YamlValue::Scalar(text)),
-        _ => Err("something follows a text in quotes"),
+        _ => Err("there is text after a closing quote"),
     }
 }
 
-/// A list in brackets, after the first.
+/// A list in brackets, after the opening bracket.
 fn list(mut text: &str) -> Result<YamlValue, &'static str> {
     let mut items = Vec::new();
     loop {
@@ -167,7 +167,8 @@ fn list(mut text: &str) -> Result<YamlValue, &'static str> {
     }
 }
 
-/// One scalar and what follows it. A plain key ends before a `:` with a space or nothing after it.
+/// One scalar and the rest of the text. A plain key ends before a `:` that is followed by a space or by the
+/// end of the line.
 fn scalar(text: &str, is_key: bool) -> Result<(String, &str), &'static str> {
     if let Some(inner) = text.strip_prefix('"') {
         return double_quoted(inner);
@@ -183,12 +184,12 @@ fn scalar(text: &str, is_key: bool) -> Result<(String, &str), &'static str> {
     Ok((text[..end].trim_end().to_owned(), &text[end..]))
 }
 
-const OPEN: &str = "a quote is not closed";
+const UNCLOSED: &str = "a quote is not closed";
 
 fn single_quoted(mut text: &str) -> Result<(String, &str), &'static str> {
     let mut out = String::new();
     loop {
-        let (before, rest) = text.split_once('\'').ok_or(OPEN)?;
+        let (before, rest) = text.split_once('\'').ok_or(UNCLOSED)?;
         out.push_str(before);
         match rest.strip_prefix('\'') {
             Some(rest) => {
@@ -208,7 +209,7 @@ fn double_quoted(text: &str) -> Result<(String, &str), &'static str> {
         match character {
             '"' => return Ok((out, &text[at + 1..])),
             '\\' => {
-                let (_, escape) = characters.next().ok_or(OPEN)?;
+                let (_, escape) = characters.next().ok_or(UNCLOSED)?;
                 let digits = match escape {
                     'x' => 2,
                     'u' => 4,
@@ -242,7 +243,7 @@ fn double_quoted(text: &str) -> Result<(String, &str), &'static str> {
             other => out.push(other),
         }
     }
-    Err(OPEN)
+    Err(UNCLOSED)
 }
 
 #[cfg(test)]
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vocabulary_has_keys_of_every_spelling() {
+    fn keys_may_be_plain_or_quoted() {
         let yaml = parsed(
             "</s>: 0\n<unk>: 1\n\",\": 2\n\"\\u2581\\\"x\": 3\n'it''s': 4\n▁: 5\n::: 6\n\"#\": 7\na:b: 8\n",
         );
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_is_left_alone_and_what_is_broken_is_named() {
+    fn nested_values_are_skipped_and_errors_name_the_line() {
         let yaml = parsed("a:\n  b: 1\n  c:\n    - 2\nd:\n  - e: 1\nf: {g: 1}\nh: 2\n");
         for key in ["a", "d", "f"] {
             assert_eq!(yaml.get(key), Some(&YamlValue::Nested), "{key}");

@@ -1,12 +1,13 @@
 //! Weights as a safetensors file.
 //!
 //! ```text
-//! length of the header (8 bytes) · header (JSON: metadata, names, shapes, offsets) · numbers
+//! length of the header (8 bytes) · header (JSON: metadata, names, shapes, offsets) · tensor data
 //! ```
 //!
-//! Every file has a checksum, the XXH3 of its bytes, where every reader of the format opens the file. A checkpoint ends
-//! with it, as its last tensor (`checksum`), and is written in one pass. A model has it as the first value of its metadata,
-//! so that its tensors are its parameters and nothing else; it counts with zeros for its own digits.
+//! Every file has a checksum, the XXH3 of its bytes, in a form that other readers of the format accept. A
+//! checkpoint has it in its last tensor (`checksum`), so that it is written in one pass. A model has it as
+//! the first value of its metadata, so that its tensors are exactly its parameters; it is computed with zeros
+//! in place of its own digits.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,17 +26,18 @@ use super::{Metadata, Weights, header};
 
 const CHECKSUM: &str = "checksum";
 const CHECKSUM_BYTES: usize = 8;
-/// What a file begins with, after the length of its header, if the metadata has its checksum: no key sorts before it.
+/// The beginning of a header with the checksum in its metadata; no other metadata key may sort before it.
 const BEFORE_DIGITS: &[u8] = br#"{"__metadata__":{"checksum":""#;
 const NO_DIGITS: &[u8; 16] = b"0000000000000000";
-/// The digits of the checksum in the file.
+/// The byte range of the checksum's digits in the file.
 const DIGITS: Range<usize> = 8 + BEFORE_DIGITS.len()..8 + BEFORE_DIGITS.len() + NO_DIGITS.len();
-/// No header is longer; the safetensors format has the same limit.
-const LONGEST_HEADER: u64 = 100_000_000;
-/// Numbers are converted, hashed and written in chunks of this size.
+/// Maximum length of a header, as in the safetensors crate.
+const MAX_HEADER: u64 = 100_000_000;
+/// Values are converted, hashed and written in chunks of this many elements.
 const CHUNK: usize = 64 * 1024;
 
-/// What a file holds: metadata, tensors as bytes, and sets of f32 weights, each with a prefix for its names.
+/// The contents of a file: metadata, tensors as bytes, and sets of f32 weights, each with a prefix for its
+/// names.
 pub(crate) struct Contents<'a> {
     pub(crate) metadata: Metadata,
     pub(crate) tensors: Vec<StoredTensor<'a>>,
@@ -43,7 +45,7 @@ pub(crate) struct Contents<'a> {
     pub(crate) checksum: Checksum,
 }
 
-/// A tensor in a file's own bytes.
+/// A tensor in its stored form.
 pub(crate) struct StoredTensor<'a> {
     pub(crate) name: String,
     pub(crate) dtype: Dtype,
@@ -51,12 +53,12 @@ pub(crate) struct StoredTensor<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
 }
 
-/// Where a file has its checksum.
+/// Where the checksum is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checksum {
-    /// It is the last tensor.
+    /// In the last tensor.
     Last,
-    /// It is the first value of the metadata.
+    /// In the first metadata value.
     First,
 }
 
@@ -64,7 +66,7 @@ pub(crate) enum Checksum {
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsFileError {
     /// The bytes are not in the safetensors format.
-    #[error("it is cut off or no safetensors file ({0})")]
+    #[error("it is truncated or not a safetensors file ({0})")]
     Format(#[from] SafeTensorError),
     /// The bytes differ from those that were written.
     #[error("its checksum does not match: bytes were changed or lost after it was written")]
@@ -72,7 +74,7 @@ pub enum WeightsFileError {
     /// The file has no checksum.
     #[error("it has no checksum")]
     NoChecksum,
-    /// A tensor is no matrix of a known type.
+    /// A tensor is not a matrix of a supported type.
     #[error(
         "`{name}` has the type {found} and {axes} axes, not f32 or bf16 and two: save the weights as such matrices"
     )]
@@ -81,7 +83,7 @@ pub enum WeightsFileError {
         name: String,
         /// Its type.
         found: Dtype,
-        /// How many axes it has.
+        /// Its rank.
         axes: usize,
     },
 }
@@ -89,13 +91,13 @@ pub enum WeightsFileError {
 impl crate::error::Cause for WeightsFileError {}
 
 impl Contents<'_> {
-    /// About how many bytes [`Contents::write`] writes.
+    /// The approximate number of bytes that [`Contents::write`] writes.
     pub(crate) fn bytes(&self) -> u64 {
-        let numbers: usize =
+        let values: usize =
             self.sets.iter().flat_map(|(_, weights)| weights.iter()).map(|(.., values)| values.len()).sum();
         let metadata: usize = self.metadata.values().map(String::len).sum();
         let tensors: usize = self.tensors.iter().map(|tensor| tensor.bytes.len()).sum();
-        (tensors + numbers * 4 + metadata) as u64
+        (tensors + values * 4 + metadata) as u64
     }
 
     /// Writes the file.
@@ -103,23 +105,23 @@ impl Contents<'_> {
         let mut header = self.header();
         match self.checksum {
             Checksum::Last => {
-                let mut out = Hashed { out, hash: XxHash3_64::new() };
+                let mut out = HashingWriter { out, hash: XxHash3_64::new() };
                 out.write_all(&header)?;
-                self.write_numbers(&mut out)?;
+                self.write_values(&mut out)?;
                 out.out.write_all(&out.hash.finish().to_le_bytes())
             }
             Checksum::First => {
-                let mut hashed = Hashed { out: &mut io::sink(), hash: XxHash3_64::new() };
+                let mut hashed = HashingWriter { out: &mut io::sink(), hash: XxHash3_64::new() };
                 hashed.write_all(&header)?;
-                self.write_numbers(&mut hashed)?;
+                self.write_values(&mut hashed)?;
                 header[DIGITS].copy_from_slice(digits(&hashed.hash).as_bytes());
                 out.write_all(&header)?;
-                self.write_numbers(out)
+                self.write_values(out)
             }
         }
     }
 
-    fn write_numbers(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write_values(&self, out: &mut dyn Write) -> io::Result<()> {
         for tensor in &self.tensors {
             out.write_all(&tensor.bytes)?;
         }
@@ -178,17 +180,17 @@ impl Contents<'_> {
 }
 
 /// A file whose header has been parsed.
-pub(crate) struct Opened<'a> {
+pub(crate) struct WeightsFile<'a> {
     tensors: SafeTensors<'a>,
-    /// In the order of the file.
+    /// In file order.
     names: Vec<String>,
     metadata: HashMap<String, String>,
 }
 
-impl<'a> Opened<'a> {
-    /// Verifies that every byte is as it was written, and parses the header.
-    pub(crate) fn new(bytes: &'a [u8], checksum: Checksum) -> Result<Opened<'a>, WeightsFileError> {
-        let opened = Opened::unverified(bytes)?;
+impl<'a> WeightsFile<'a> {
+    /// Verifies the checksum and parses the header.
+    pub(crate) fn new(bytes: &'a [u8], checksum: Checksum) -> Result<WeightsFile<'a>, WeightsFileError> {
+        let opened = WeightsFile::unverified(bytes)?;
         match checksum {
             Checksum::Last if opened.names.last().is_none_or(|name| name != CHECKSUM) => {
                 return Err(WeightsFileError::Checksum);
@@ -199,11 +201,11 @@ impl<'a> Opened<'a> {
         Ok(opened)
     }
 
-    /// Parses the header of a file whose bytes may be anyone's.
-    pub(crate) fn unverified(bytes: &'a [u8]) -> Result<Opened<'a>, WeightsFileError> {
+    /// Parses the header without verifying the checksum.
+    pub(crate) fn unverified(bytes: &'a [u8]) -> Result<WeightsFile<'a>, WeightsFileError> {
         let (_, header) = SafeTensors::read_metadata(bytes)?;
         let metadata = header.metadata().clone().unwrap_or_default();
-        Ok(Opened { tensors: SafeTensors::deserialize(bytes)?, names: header.offset_keys(), metadata })
+        Ok(WeightsFile { tensors: SafeTensors::deserialize(bytes)?, names: header.offset_keys(), metadata })
     }
 
     /// The value of a metadata key.
@@ -216,7 +218,7 @@ impl<'a> Opened<'a> {
         self.metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// The tensors' names, in the order of the file.
+    /// The names of the tensors in file order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str).filter(|name| *name != CHECKSUM)
     }
@@ -225,7 +227,7 @@ impl<'a> Opened<'a> {
         Ok(self.tensors.tensor(name)?)
     }
 
-    /// A tensor as it is in the file, for another file.
+    /// A tensor in its stored form, for copying to another file.
     pub(crate) fn stored(&self, name: &str) -> Result<StoredTensor<'a>, WeightsFileError> {
         let tensor = self.tensors.tensor(name)?;
         let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
@@ -238,7 +240,7 @@ impl<'a> Opened<'a> {
         let mut values = Vec::new();
         for name in &self.names {
             let Some(short) = name.strip_prefix(prefix).filter(|_| name != CHECKSUM) else { continue };
-            if self.is_part_of_another(name) {
+            if self.is_scales(name) {
                 continue;
             }
             let stored = self.matrix(name)?;
@@ -249,7 +251,7 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// The metadata of a file, from its header alone: nothing is verified.
+/// The metadata of a file, read from its header without verification.
 pub(crate) fn read_metadata(path: &Path) -> io::Result<Metadata> {
     metadata_of(File::open(path)?)
 }
@@ -264,7 +266,7 @@ pub(crate) fn metadata_of(mut file: impl Read) -> io::Result<Metadata> {
     let mut length = [0; 8];
     file.read_exact(&mut length)?;
     let mut header = Vec::new();
-    file.take(u64::from_le_bytes(length).min(LONGEST_HEADER)).read_to_end(&mut header)?;
+    file.take(u64::from_le_bytes(length).min(MAX_HEADER)).read_to_end(&mut header)?;
     Ok(serde_json::from_slice::<Header>(&header)?.metadata)
 }
 
@@ -290,12 +292,12 @@ fn digits(hash: &XxHash3_64) -> String {
 }
 
 /// A writer that hashes what it writes.
-struct Hashed<'a> {
+struct HashingWriter<'a> {
     out: &'a mut dyn Write,
     hash: XxHash3_64,
 }
 
-impl Write for Hashed<'_> {
+impl Write for HashingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.hash.write(&bytes[..written]);

@@ -1,7 +1,7 @@
 //! The header of a safetensors file.
 //!
-//! The `safetensors` crate keeps a file's metadata in a hash map and writes it in the map's order, so two files of the
-//! same weights could differ. Here the same contents always give the same bytes.
+//! The `safetensors` crate stores metadata in a hash map and writes it in the map's order, so that two files
+//! of the same weights could differ. This writer is deterministic.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorInfo;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// Keys and values that a file holds besides its numbers.
+/// The metadata of a file: keys and values.
 pub type Metadata = BTreeMap<String, String>;
 
-/// The bytes before the numbers: the length of the header, and the header with the tensors in the order of the slice.
+/// The bytes before the tensor data: the length of the header, and the header with the tensors in the order
+/// of the slice.
 pub fn header(metadata: &Metadata, tensors: &[(String, TensorInfo)]) -> Vec<u8> {
-    let json =
-        serde_json::to_vec(&Header { metadata, tensors }).expect("a header has only names and numbers");
-    // Padded, so that the numbers are aligned for readers that map the file: integers for products on cache lines.
-    let has_integers = tensors.first().is_some_and(|(_, info)| info.dtype == Dtype::I8);
+    let json = serde_json::to_vec(&Header { metadata, tensors }).expect("a serializable header");
+    // Padded, so that the data is aligned for readers that map the file: int8 GEMM weights to cache lines.
+    let has_int8 = tensors.first().is_some_and(|(_, info)| info.dtype == Dtype::I8);
     let length =
-        if has_integers { (json.len() + 8).next_multiple_of(64) - 8 } else { json.len().next_multiple_of(8) };
+        if has_int8 { (json.len() + 8).next_multiple_of(64) - 8 } else { json.len().next_multiple_of(8) };
     let mut bytes = (length as u64).to_le_bytes().to_vec();
     bytes.extend(json);
     bytes.resize(8 + length, b' ');
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_contents_give_the_same_bytes_and_other_readers_open_them() {
+    fn headers_are_deterministic_and_readable_by_the_safetensors_crate() {
         let metadata = ["b", "a", "d", "c"].map(|key| (key.to_owned(), format!("\"{key}\"")));
         let info =
             |start| TensorInfo { dtype: Dtype::F32, shape: vec![2, 1], data_offsets: (start, start + 8) };

@@ -1,11 +1,12 @@
-//! Named matrices outside a model: what checkpoints and model folders hold.
+//! Named matrices outside a model: the contents of checkpoints and model folders.
 //!
-//! A model's parameters lie in one flat vector with alignment gaps between them ([`Params`]). On disk a matrix is
-//! identified by its name alone, so a file does not depend on the order in which a model registers its parameters.
+//! A model's parameters are stored in one flat vector with alignment gaps ([`Params`]). On disk a matrix is
+//! identified by its name alone, so a file does not depend on the order in which a model registers its
+//! parameters.
 
 pub(crate) mod file;
 mod header;
-pub(crate) mod narrow;
+pub(crate) mod reduced;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ pub use file::WeightsFileError;
 pub use header::{Metadata, header};
 use heedful_tensor::Params;
 
-/// A matrix for every parameter of a model, by name: its values, or one of Adam's moments.
+/// One matrix for every parameter of a model, by name: its values, or a moment of Adam.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     entries: Arc<[Entry]>,
@@ -29,7 +30,7 @@ struct Entry {
     start: usize,
 }
 
-/// Weights do not match the parameters of a model.
+/// Why weights do not match the parameters of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsMismatch {
     /// The model has a parameter that the weights lack.
@@ -39,12 +40,12 @@ pub enum WeightsMismatch {
         name: String,
     },
     /// The weights have a matrix that the model lacks.
-    #[error("`{name}` is no parameter of this model")]
+    #[error("`{name}` is not a parameter of this model")]
     Unknown {
         /// The matrix.
         name: String,
     },
-    /// A matrix has another shape than the parameter.
+    /// A matrix does not have the shape of the parameter.
     #[error("`{name}` is {} × {}, but the model's is {} × {}", found[0], found[1], wanted[0], wanted[1])]
     Shape {
         /// The parameter.
@@ -58,8 +59,9 @@ pub enum WeightsMismatch {
 
 impl crate::error::Cause for WeightsMismatch {}
 
-/// Room for a model's file: at least its numbers and its header, which names every parameter and every other file of the folder.
-pub(crate) fn room(params: &Params) -> u64 {
+/// An upper bound of the size of a model's file: its values and its header, which names every parameter and
+/// every other file of the folder.
+pub(crate) fn max_file_size(params: &Params) -> u64 {
     let of_one = |param: heedful_tensor::Param| {
         let [rows, width] = param.shape();
         4 * rows * width + param.name().len() + HEADER_ENTRY
@@ -67,7 +69,8 @@ pub(crate) fn room(params: &Params) -> u64 {
     (HEADER + params.iter().map(of_one).sum::<usize>()) as u64
 }
 
-/// More than a header has beside the names of parameters, and for each of these: its type, its shape and where it lies.
+/// Upper bounds of a header without its parameters, and of a parameter's entry without its name (type, shape
+/// and offsets).
 const HEADER: usize = 1 << 14;
 const HEADER_ENTRY: usize = 160;
 
@@ -77,7 +80,7 @@ impl Weights {
         Weights::from_flat(params, params.to_vec())
     }
 
-    /// The numbers of `flat`, which is laid out as the parameters are.
+    /// Weights of `flat`, which has the layout of the parameters.
     pub(crate) fn from_flat(params: &Params, flat: Vec<f32>) -> Weights {
         let entry = |param: heedful_tensor::Param| Entry {
             name: param.name().to_owned(),
@@ -87,7 +90,7 @@ impl Weights {
         Weights { entries: params.iter().map(entry).collect(), values: flat }
     }
 
-    /// From matrices that are stored one after the other in `values`.
+    /// Weights of matrices that are concatenated in `values`.
     pub(crate) fn from_matrices(
         matrices: impl Iterator<Item = (String, [usize; 2])>,
         values: Vec<f32>,
@@ -101,49 +104,49 @@ impl Weights {
         Weights { entries: matrices.map(entry).collect(), values }
     }
 
-    /// All matrices of two.
+    /// The matrices of both.
     pub(crate) fn with(&self, more: &Weights) -> Weights {
         Weights::copied(self.iter().chain(more.iter()))
     }
 
-    /// All matrices but one.
+    /// All matrices except one.
     pub(crate) fn without(&self, name: &str) -> Weights {
         Weights::copied(self.iter().filter(|(other, ..)| *other != name))
     }
 
     fn copied<'w>(parts: impl Iterator<Item = (&'w str, [usize; 2], &'w [f32])>) -> Weights {
         let (mut matrices, mut values) = (Vec::new(), Vec::new());
-        for (name, shape, numbers) in parts {
+        for (name, shape, matrix) in parts {
             matrices.push((name.to_owned(), shape));
-            values.extend(numbers);
+            values.extend(matrix);
         }
         Weights::from_matrices(matrices.into_iter(), values)
     }
 
-    /// Name, `[rows, width]` and numbers of every matrix.
+    /// Name, `[rows, width]` and values of every matrix.
     pub fn iter(&self) -> impl Iterator<Item = (&str, [usize; 2], &[f32])> {
-        self.entries.iter().map(|entry| (entry.name.as_str(), entry.shape, self.numbers(entry)))
+        self.entries.iter().map(|entry| (entry.name.as_str(), entry.shape, self.values_of(entry)))
     }
 
-    /// The numbers of one matrix.
+    /// The values of one matrix.
     pub fn get(&self, name: &str) -> Option<&[f32]> {
-        self.entries.iter().find(|entry| entry.name == name).map(|entry| self.numbers(entry))
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| self.values_of(entry))
     }
 
-    /// The first matrix with a number that is infinite or NaN.
+    /// The first matrix with an infinite or NaN value.
     pub(crate) fn first_not_finite(&self) -> Option<&str> {
-        let bad = |entry: &&Entry| self.numbers(entry).iter().any(|value| !value.is_finite());
+        let bad = |entry: &&Entry| self.values_of(entry).iter().any(|value| !value.is_finite());
         self.entries.iter().find(bad).map(|entry| entry.name.as_str())
     }
 
-    /// Sets the parameters of a model to these weights; on an error nothing changes.
+    /// Sets the parameters of a model to these weights; on an error the model is unchanged.
     pub fn install(&self, params: &Params) -> Result<(), WeightsMismatch> {
         let flat = self.flat(params)?;
         params.set(&flat);
         Ok(())
     }
 
-    /// The numbers laid out as the parameters are.
+    /// The values in the layout of the parameters.
     pub(crate) fn flat(&self, params: &Params) -> Result<Vec<f32>, WeightsMismatch> {
         check(self.entries.iter().map(|entry| (entry.name.as_str(), entry.shape)), params)?;
         let mut flat = vec![0.0; params.flat_len()];
@@ -153,13 +156,13 @@ impl Weights {
         Ok(flat)
     }
 
-    fn numbers(&self, entry: &Entry) -> &[f32] {
+    fn values_of(&self, entry: &Entry) -> &[f32] {
         &self.values[entry.start..entry.start + entry.shape[0] * entry.shape[1]]
     }
 }
 
-/// Whether matrices are those of a model. Before its parameters take memory: a wrong configuration may be that of a model
-/// that fits into none.
+/// Checks that matrices match the parameters of a model, before memory is allocated for the parameters: a
+/// wrong configuration may describe a model that does not fit into memory.
 fn check<'a>(
     found: impl Iterator<Item = (&'a str, [usize; 2])>,
     params: &Params,
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_fits_into_its_room() {
+    fn a_file_is_not_larger_than_its_maximum_size() {
         let params = Params::new(0);
         for layer in 0..40 {
             params.add(&format!("encoder.{layer}.feed_forward.inner"), 3, 5, Init::Normal(1.0));
@@ -206,11 +209,16 @@ mod tests {
         let contents = Contents { metadata, tensors: Vec::new(), sets, checksum: Checksum::First };
         let mut file = Vec::new();
         contents.write(&mut file).expect("memory");
-        assert!(file.len() as u64 <= room(&params), "{} bytes, room for {}", file.len(), room(&params));
+        assert!(
+            file.len() as u64 <= max_file_size(&params),
+            "{} bytes, at most {}",
+            file.len(),
+            max_file_size(&params)
+        );
     }
 
     #[test]
-    fn weights_go_from_one_model_to_another_by_name() {
+    fn weights_are_matched_by_name() {
         let (from, to) = (params(3), Params::new(0));
         to.add("b", 2, 5, Init::Constant(0.0));
         to.add("a", 1, 3, Init::Constant(0.0));
@@ -222,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_of_another_model_are_refused_and_change_nothing() {
+    fn weights_of_another_model_are_rejected_and_change_nothing() {
         let weights = Weights::of(&params(3));
         let other = params(4);
         let before = other.to_vec();
@@ -231,7 +239,7 @@ mod tests {
             "`a` is 1 × 3, but the model's is 1 × 4"
         );
         assert_eq!(other.to_vec(), before);
-        // Terabytes, which are not asked for.
+        // The check does not allocate the terabytes of this model.
         let huge = Params::new(0);
         huge.add("a", 1 << 20, 1 << 22, Init::Normal(1.0));
         assert!(matches!(weights.install(&huge), Err(WeightsMismatch::Shape { .. })));

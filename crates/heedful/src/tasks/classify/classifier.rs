@@ -5,8 +5,8 @@
 //! use heedful::Classifier;
 //!
 //! let classifier = Classifier::open("run")?;
-//! for found in classifier.classify(["Stocks fell sharply on Monday."])? {
-//!     println!("{} ({:.0} %)", classifier.labels().name(found.label()), 100.0 * found.probability());
+//! for result in classifier.classify(["Stocks fell sharply on Monday."])? {
+//!     println!("{} ({:.0} %)", classifier.labels().name(result.label()), 100.0 * result.probability());
 //! }
 //! # Ok(())
 //! # }
@@ -25,10 +25,10 @@ use crate::data::{SpecialTokens, TextLimit};
 use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, AttentionRole, MaskFault, Pass};
 use crate::models::{BrokenModel, Label, Model, default_precision};
-use crate::tasks::open::{Opened, open};
+use crate::tasks::open::{OpenedModel, open};
 use crate::tasks::{OpenOptions, Task};
 
-/// A classifier that reads text.
+/// A classifier that takes text.
 pub struct Classifier {
     model: EncoderClassifier,
     tokenizers: Tokenizers,
@@ -37,21 +37,21 @@ pub struct Classifier {
     compute: Option<Precision>,
 }
 
-/// The result for a text that is not blank.
+/// The result for a non-blank text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Classified {
     /// The probability of every label, in the order of [`Classifier::labels`].
     pub probabilities: Vec<f32>,
-    /// The words of the text in their order, with the attention to each; it sums to 1.
+    /// The words of the text in order, each with its attention weight. The weights sum to 1.
     pub words: Vec<Word>,
 }
 
-/// A word of a text with the attention to it.
+/// A word of a text with its attention weight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
     /// The word, as in the text.
     pub text: String,
-    /// The attention to its tokens.
+    /// The sum of the attention weights of its tokens.
     pub attention: f32,
 }
 
@@ -65,15 +65,15 @@ impl Classifier {
     pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Classifier> {
         let folder = folder.as_ref();
         let opened = open::<ClassifierConfig>(folder, Task::Classify, options)?;
-        let Opened { config, model, tokenizers, folder: files, trained } = opened;
+        let OpenedModel { config, model, tokenizers, folder: files, trained } = opened;
         let labels = files.labels()?;
-        labels.expect(config.labels, folder)?;
+        labels.check_count(config.labels, folder)?;
         let limit = options.limit(TextLimit::new(&tokenizers.source, model.longest_text(), trained))?;
-        let compute = options.named_precision();
+        let compute = options.requested_precision();
         Ok(Classifier { model, tokenizers, labels, limit, compute })
     }
 
-    /// Sets the most tokens of a text.
+    /// Sets the maximum number of tokens of a text.
     #[doc(hidden)]
     pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
@@ -85,7 +85,7 @@ impl Classifier {
         self.compute.unwrap_or_else(|| default_precision([self.model.params()]))
     }
 
-    /// The most tokens of a text.
+    /// The maximum number of tokens of a text.
     #[doc(hidden)]
     pub fn limit(&self) -> TextLimit {
         self.limit
@@ -97,18 +97,18 @@ impl Classifier {
         &self.model
     }
 
-    /// The names of its labels.
+    /// The names of the labels.
     pub fn labels(&self) -> &Labels {
         &self.labels
     }
 
-    /// A text as tokens, however many; none if it is blank.
+    /// The tokens of a text without a length limit; empty if the text is blank.
     #[doc(hidden)]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         if text.trim().is_empty() { Vec::new() } else { self.tokenizers.source.encode(text) }
     }
 
-    /// Classifies texts, none of which is blank. The result for a text depends on nothing but itself.
+    /// Classifies non-blank texts. The result for a text does not depend on the other texts.
     pub fn classify(&self, texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Vec<Classified>> {
         let tokens: Vec<Vec<u32>> = texts.into_iter().map(|text| self.encode(text.as_ref())).collect();
         self.classify_tokens(&tokens)
@@ -121,7 +121,7 @@ impl Classifier {
         self.model.check_text(&ids, &sequences)?;
         let mut pass = Pass::inference(self.compute()).recording_first_queries();
         let scores = || ops::softmax(&self.model.label_scores(&ids, &sequences, &mut pass)).to_vec();
-        let probabilities = self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
+        let probabilities = self.model.params().device().catch_oom(scores).map_err(DecodeError::from)?;
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }
@@ -137,7 +137,8 @@ impl Classifier {
             .collect())
     }
 
-    /// The probability of every label of one text from [`Classifier::encode`], and what a pass records meanwhile.
+    /// The probability of every label for one text from [`Classifier::encode`], and the attention that the
+    /// pass records.
     #[doc(hidden)]
     pub fn attend_in(&self, pass: &mut Pass, tokens: &[u32]) -> Result<(Vec<f32>, Vec<AttentionMap>)> {
         let sequences = Ragged::from_lengths([tokens.len()]);
@@ -147,7 +148,7 @@ impl Classifier {
             pass.check_masks()?;
             Ok::<_, MaskFault>(ops::softmax(&scores).to_vec())
         };
-        let probabilities = self.model.params().device().fitting(find).map_err(DecodeError::from)??;
+        let probabilities = self.model.params().device().catch_oom(find).map_err(DecodeError::from)??;
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }
@@ -160,11 +161,12 @@ impl Classifier {
         &self.tokenizers.source
     }
 
-    /// Tokens grouped into words, each with the attention to all its tokens; white space between words is ignored.
+    /// Groups tokens into words, each with the sum of the attention to its tokens; white space between words
+    /// is ignored.
     fn words(&self, tokens: &[u32], attention: &[f32]) -> Vec<Word> {
         let tokenizer = &self.tokenizers.source;
-        let pieces: Vec<String> = tokens.iter().map(|&token| tokenizer.text_of(token)).collect();
-        let words = grouped(&tokenizer.words(tokens), &pieces);
+        let pieces: Vec<String> = tokens.iter().map(|&token| tokenizer.token_text(token)).collect();
+        let words = group_into_words(&tokenizer.words(tokens), &pieces);
         let weight = |word: &[usize]| word.iter().map(|&token| attention[token]).sum::<f32>();
         let total: f32 = words.iter().map(|word| weight(word)).sum();
         let word = |word: &Vec<usize>| Word {
@@ -175,9 +177,10 @@ impl Classifier {
     }
 }
 
-/// The tokens of each word, given for each token its white-space separated word and its text. Chinese and Japanese are
-/// written without spaces: there every piece is a word.
-fn grouped(places: &[Option<usize>], pieces: &[String]) -> Vec<Vec<usize>> {
+/// The tokens of each word. `word_of_token` has the index of each token's white-space separated word,
+/// `pieces` the text of each token. In Chinese and Japanese, which are written without spaces, every piece is
+/// a word.
+fn group_into_words(word_of_token: &[Option<usize>], pieces: &[String]) -> Vec<Vec<usize>> {
     let is_unspaced = |piece: &String| {
         piece
             .chars()
@@ -185,9 +188,11 @@ fn grouped(places: &[Option<usize>], pieces: &[String]) -> Vec<Vec<usize>> {
     };
     let mut words: Vec<Vec<usize>> = Vec::new();
     let mut before: Option<usize> = None;
-    for token in (0..pieces.len()).filter(|&token| places[token].is_some()) {
+    for token in (0..pieces.len()).filter(|&token| word_of_token[token].is_some()) {
         let continues = before.is_some_and(|before| {
-            places[before] == places[token] && !is_unspaced(&pieces[before]) && !is_unspaced(&pieces[token])
+            word_of_token[before] == word_of_token[token]
+                && !is_unspaced(&pieces[before])
+                && !is_unspaced(&pieces[token])
         });
         match words.last_mut() {
             Some(word) if continues => word.push(token),
@@ -199,8 +204,8 @@ fn grouped(places: &[Option<usize>], pieces: &[String]) -> Vec<Vec<usize>> {
 }
 
 impl Classified {
-    /// The result for a text in parts, given for each its number of tokens: the mean of the probabilities, and all words.
-    /// None without a part.
+    /// The result for a text that was split: the mean of the parts' probabilities, weighted by their numbers
+    /// of tokens, and all words; `None` if there are no parts.
     #[doc(hidden)]
     pub fn mean(parts: impl Iterator<Item = (Classified, usize)>) -> Option<Classified> {
         let parts: Vec<(Classified, usize)> = parts.collect();
@@ -221,7 +226,7 @@ impl Classified {
         Some(mean)
     }
 
-    /// The most probable label; of equally probable ones the first.
+    /// The most probable label; the first in a tie.
     pub fn label(&self) -> u32 {
         let best = self
             .probabilities
@@ -231,21 +236,21 @@ impl Classified {
         best.map_or(0, |(label, _)| label as u32)
     }
 
-    /// How probable that label is.
+    /// The probability of the most probable label.
     pub fn probability(&self) -> f32 {
         self.probabilities[self.label() as usize]
     }
 }
 
-/// For every text the attention to each of its tokens: that of the pooling, or else that of the token before the text in
-/// the last layer, the mean over its heads. Without any attention all tokens are equal.
+/// The attention to each token of every text: that of the pooling, else that of the prepended token in the
+/// last layer, averaged over its heads. Without attention all tokens have equal weights.
 fn attention_at_tokens(maps: &[AttentionMap], sequences: &Ragged, special: &SpecialTokens) -> Vec<Vec<f32>> {
     let before = usize::from(special.text_first.is_some());
     let pooling = maps.iter().rfind(|map| map.site.role == AttentionRole::Pooling);
-    let own = maps.iter().rfind(|map| map.site.role == AttentionRole::EncoderSelf);
-    let of_text = |(text, length): (usize, usize)| match (pooling, own) {
+    let encoder_self = maps.iter().rfind(|map| map.site.role == AttentionRole::EncoderSelf);
+    let of_text = |(text, length): (usize, usize)| match (pooling, encoder_self) {
         (Some(map), _) => map.mean_over_heads(text)[before..before + length].to_vec(),
-        // The first row is that of the token before the text.
+        // The first row is that of the prepended token.
         (None, Some(map)) if before == 1 => map.mean_over_heads(text)[1..=length].to_vec(),
         _ => vec![1.0; length],
     };
@@ -258,14 +263,17 @@ mod tests {
     use crate::layers::AttentionSite;
 
     #[test]
-    fn words_are_what_spaces_separate_or_pieces_of_scripts_without_spaces() {
+    fn words_are_separated_by_spaces_and_scripts_without_spaces_have_one_word_per_piece() {
         let pieces = [" hel", "lo", " ", "你好", "世界", "!", " x"].map(str::to_owned);
-        let places = [Some(0), Some(0), None, Some(1), Some(1), Some(1), Some(2)];
-        assert_eq!(grouped(&places, &pieces), [vec![0, 1], vec![3], vec![4], vec![5], vec![6]]);
+        let word_of_token = [Some(0), Some(0), None, Some(1), Some(1), Some(1), Some(2)];
+        assert_eq!(
+            group_into_words(&word_of_token, &pieces),
+            [vec![0, 1], vec![3], vec![4], vec![5], vec![6]]
+        );
     }
 
     #[test]
-    fn a_text_in_parts_has_the_mean_of_their_probabilities() {
+    fn a_split_text_has_the_weighted_mean_of_the_probabilities_of_its_parts() {
         let part = |probability: f32, word: &str| Classified {
             probabilities: vec![probability, 1.0 - probability],
             words: vec![Word { text: word.to_owned(), attention: 1.0 }],
@@ -281,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn attention_is_taken_from_the_pooling_or_from_the_token_before_the_text() {
+    fn attention_is_taken_from_the_pooling_or_from_the_prepended_token() {
         let sequences = Ragged::from_lengths([2]);
         let map = |role, queries: usize, keys: usize, weights: Vec<f32>| AttentionMap {
             site: AttentionSite::new("somewhere", 0, role),
@@ -290,12 +298,16 @@ mod tests {
             weights: vec![vec![weights]],
             scores: None,
         };
-        let own = map(AttentionRole::EncoderSelf, 3, 3, vec![0.2, 0.5, 0.3, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
+        let encoder_self =
+            map(AttentionRole::EncoderSelf, 3, 3, vec![0.2, 0.5, 0.3, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
         let first = SpecialTokens { text_first: Some(1), ..SpecialTokens::default() };
-        assert_eq!(attention_at_tokens(std::slice::from_ref(&own), &sequences, &first), [[0.5, 0.3]]);
+        assert_eq!(
+            attention_at_tokens(std::slice::from_ref(&encoder_self), &sequences, &first),
+            [[0.5, 0.3]]
+        );
         let plain = SpecialTokens::default();
         let pooling = map(AttentionRole::Pooling, 1, 2, vec![0.9, 0.1]);
-        assert_eq!(attention_at_tokens(&[own, pooling], &sequences, &plain), [[0.9, 0.1]]);
+        assert_eq!(attention_at_tokens(&[encoder_self, pooling], &sequences, &plain), [[0.9, 0.1]]);
         assert_eq!(attention_at_tokens(&[], &sequences, &plain), [[1.0, 1.0]]);
     }
 }

@@ -1,4 +1,4 @@
-//! A classifier: an encoder, one vector for the whole text, a score for each label.
+//! A classifier: an encoder, pooling to one vector for the text, and a score for each label.
 //!
 //! ```text
 //! h = Encoder(x_1 … x_n)                 one vector for each token
@@ -41,9 +41,9 @@ pub use crate::recipe::Pooling;
 pub struct ClassifierConfig {
     /// Number of labels.
     pub labels: usize,
-    /// How a text becomes one vector.
+    /// How token vectors are pooled into one vector.
     pub pooling: Pooling,
-    /// How attention pooling compares a token's vector with its query.
+    /// The score of attention pooling.
     #[serde(with = "ScoreName")]
     pub pooling_score: AttentionScore,
     /// Whether a linear layer and tanh follow the pooling.
@@ -52,7 +52,7 @@ pub struct ClassifierConfig {
     /// Whether labels have a bias.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub label_bias: bool,
-    /// On that vector.
+    /// Dropout rate of the pooled vector.
     pub dropout: f32,
     /// Label smoothing: the share of the label's probability that is spread over the other labels.
     pub label_smoothing: f32,
@@ -60,13 +60,14 @@ pub struct ClassifierConfig {
     pub encoder: EncoderConfig,
 }
 
-/// An encoder with a label for each text: parameters of the encoder, of the pooling, `pooler.…` and `labels.…`.
+/// An encoder with a label for each text: parameters of the encoder, of the pooling, `pooler.…` and
+/// `labels.…`.
 pub struct EncoderClassifier {
     config: ClassifierConfig,
     params: Params,
     encoder: Box<dyn Encode>,
     pool: Pool,
-    /// What the encoder reads around a text.
+    /// The special tokens, with those that the encoder adds around a text.
     special: SpecialTokens,
     pooler: Option<Linear>,
     labels: Param,
@@ -74,7 +75,7 @@ pub struct EncoderClassifier {
 }
 
 impl ClassifierConfig {
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built; the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.labels < 2 {
             return Err(ConfigError::FewLabels { labels: self.labels });
@@ -83,7 +84,7 @@ impl ClassifierConfig {
         self.encoder.validate()
     }
 
-    /// The model in a few words.
+    /// A one-line description of the model.
     pub fn summary(&self) -> String {
         let pooling = match self.pooling {
             Pooling::Attention => "attention pooling",
@@ -97,7 +98,7 @@ impl ClassifierConfig {
 }
 
 impl EncoderClassifier {
-    /// A new model; `seed` determines its initial parameters.
+    /// Builds a new model; `seed` determines its initial parameters.
     pub fn new(config: ClassifierConfig, seed: u64) -> Result<EncoderClassifier, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
@@ -108,11 +109,11 @@ impl EncoderClassifier {
         let labels = Embedding::table(&params, "labels", config.labels, width);
         let bias = || params.add("labels.bias", 1, config.labels, Init::Constant(0.0));
         let label_bias = config.label_bias.then(bias);
-        let special = pool.around(encoder.special_tokens());
+        let special = pool.with_first_token(encoder.special_tokens());
         Ok(EncoderClassifier { config, params, encoder, pool, special, pooler, labels, label_bias })
     }
 
-    /// Its configuration.
+    /// The configuration.
     pub fn config(&self) -> &ClassifierConfig {
         &self.config
     }
@@ -122,12 +123,12 @@ impl EncoderClassifier {
         self.encoder.longest_text().map(|longest| longest.saturating_sub(self.special.around_text()))
     }
 
-    /// From the vector of a text to a score for each label.
+    /// The projection of the pooled vector to label scores.
     fn projection(&self) -> Projection<'_> {
         Projection { weight: &self.labels, bias: self.label_bias.as_ref() }
     }
 
-    /// One vector for each text.
+    /// The pooled vector of each text.
     fn pooled(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let (text, sequences) = self.special.surround(text, sequences);
         let states = self.encoder.encode(&text, &sequences, pass);
@@ -157,7 +158,7 @@ impl Model for EncoderClassifier {
         }
     }
 
-    /// What the encoder reads around a text.
+    /// The special tokens, with those that the encoder adds around a text.
     fn special_tokens(&self) -> SpecialTokens {
         self.special.clone()
     }
@@ -180,7 +181,7 @@ impl Label for EncoderClassifier {
     fn label_scores(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let pooled = self.pooled(text, sequences, pass);
-            ops::project_wide(&pooled, self.projection(), pass.compute())
+            ops::project_f32_out(&pooled, self.projection(), pass.compute())
         })
     }
 }

@@ -1,21 +1,22 @@
-//! From one vector for each token to one for the text.
+//! Pooling: from one vector for each token to one for the text.
 //!
 //! ```text
 //! attention   e_j = score(q, h_j),  α = softmax(e),  c = Σ_j α_j h_j       q is learned
-//! first       c = h_<bos>, where <bos> is put before the text
-//! last        c = h_n                                                       of two directions [h→_n ; h←_1]
+//! first       c = h_<bos>, where <bos> is prepended to the text
+//! last        c = h_n                                                       bidirectional: [h→_n ; h←_1]
 //! mean        c = Σ_j h_j / n
-//! max         c = max_j h_j, component by component
+//! max         c = max_j h_j, elementwise
 //!
 //! additive     q · tanh(W h + b)        dot          q · h
 //! general      q · (h W)                scaled-dot   q · h / √d
 //! ```
 //!
-//! In the additive score a projection of the constant query would be one more bias beside b, so there is none. All of them
-//! are attention with the one query q, keys computed from h and values h, and are computed as such.
+//! The additive score does not project the query: for a constant query this would be a second bias. All
+//! scores are computed as attention with the single query q, keys computed from h, and values h.
 
 use heedful_tensor::ops::{
-    self, Activation, AttentionOptions, EmbeddingOptions, LinearOptions, Mask, Part, Positions, ScoreForm,
+    self, Activation, AttentionOptions, ColumnView, EmbeddingOptions, LinearOptions, Mask, Positions,
+    ScoreForm,
 };
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
@@ -25,13 +26,13 @@ use crate::layers::{AttentionMap, AttentionRole, AttentionScore, AttentionSite, 
 use crate::models::Encode;
 use crate::recipe::Pooling;
 
-/// The pooling with its parameters: those of `pooling.query.weight`, `pooling.key.weight` and `pooling.key.bias` that its
-/// score needs.
+/// The pooling with its parameters: `pooling.query.weight`, `pooling.key.weight` and `pooling.key.bias`, as
+/// far as its score uses them.
 pub(crate) struct Pool {
     kind: Kind,
 }
 
-#[allow(clippy::large_enum_variant, reason = "a model has one of them")]
+#[allow(clippy::large_enum_variant, reason = "a model has only one")]
 enum Kind {
     Attention(Attention),
     First,
@@ -47,7 +48,7 @@ struct Attention {
     site: AttentionSite,
 }
 
-/// The keys, by which the query is multiplied.
+/// The keys, which are multiplied with the query.
 enum Keys {
     /// `tanh(W h + b)`.
     Additive(Linear),
@@ -58,7 +59,7 @@ enum Keys {
 }
 
 impl Pool {
-    /// Over vectors of this width; `score` is how attention compares them with its query.
+    /// A pooling of vectors of this width; `score` is that of attention pooling.
     pub(crate) fn new(params: &Params, pooling: Pooling, score: AttentionScore, width: usize) -> Pool {
         let attention = || Attention {
             query: params.add("pooling.query.weight", 1, width, Init::Normal((width as f32).powf(-0.5))),
@@ -83,15 +84,15 @@ impl Pool {
         }
     }
 
-    /// What the encoder reads around a text, given what it does by itself: a `<bos>` before it if the first token is pooled.
-    pub(crate) fn around(&self, special: SpecialTokens) -> SpecialTokens {
+    /// The special tokens of the encoder, with a `<bos>` prepended to the text if the first token is pooled.
+    pub(crate) fn with_first_token(&self, special: SpecialTokens) -> SpecialTokens {
         match self.kind {
             Kind::First => SpecialTokens { text_first: special.text_first.or(Some(special.bos)), ..special },
             _ => special,
         }
     }
 
-    /// One row for each sequence of `states`, which the encoder has made.
+    /// Pools the encoder's `states` to one row for each sequence.
     pub(crate) fn forward(
         &self,
         states: &Tensor,
@@ -126,9 +127,9 @@ impl Attention {
         };
         let queries = ops::embedding(&vec![0; sequences.sequences()], &one_each, query, options);
         let keys = keys.of(states, pass);
-        let parts =
-            [queries, keys, states.clone()].map(|part| Part::whole(ops::cast(&part, compute.dtype())));
-        let [queries, keys, values] = parts;
+        let inputs = [queries, keys, states.clone()]
+            .map(|input| ColumnView::whole(ops::cast(&input, compute.dtype())));
+        let [queries, keys, values] = inputs;
         let options = AttentionOptions {
             heads: 1,
             scale: *scale,

@@ -1,4 +1,4 @@
-//! Classifiers as recipes describe them.
+//! Recipes of classifiers.
 
 use std::sync::Arc;
 
@@ -124,9 +124,9 @@ impl TaskDefinition for Definition {
         ExampleKind::Labels(labels.expect("a classifier's labels are collected first"))
     }
 
-    fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {
-        match original {
-            // Its head is for masked tokens.
+    fn inherit_architecture(&self, recipe: &mut Recipe, pretrained: &ModelConfig) {
+        match pretrained {
+            // The head for masked tokens is not inherited.
             ModelConfig::Masked(config) => {
                 EncoderConfig::Transformer(config.stack.clone()).describe(recipe);
             }
@@ -134,8 +134,8 @@ impl TaskDefinition for Definition {
         }
     }
 
-    fn begins_anew(&self, parameter: &str) -> bool {
-        ["pooling.", "pooler.", "labels."].iter().any(|begin| parameter.starts_with(begin))
+    fn is_reinitialized(&self, parameter: &str) -> bool {
+        ["pooling.", "pooler.", "labels."].iter().any(|prefix| parameter.starts_with(prefix))
     }
 
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled> {

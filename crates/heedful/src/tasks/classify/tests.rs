@@ -88,7 +88,7 @@ fn a_text_has_the_same_scores_alone_and_in_a_batch() {
 }
 
 #[test]
-fn what_a_classifier_shows_of_a_long_text_grows_with_its_length_and_not_with_the_square_of_it() {
+fn recording_first_queries_takes_memory_linear_in_the_text_length() {
     let tokens: Vec<u32> = (0..700).map(|i| 4 + i % 26).collect();
     let text = batch(&[(&tokens, 0), (&[5, 6, 7], 1)]);
     for pooling in POOLINGS {
@@ -117,7 +117,8 @@ fn every_parameter_has_a_gradient_and_labels_are_learned() {
     let models = POOLINGS
         .into_iter()
         .map(|pooling| model(pooling, Positions::Learned { max_length: 6 }))
-        // The first state of a forward network has seen no state before it: its recurrent weight has no part in it.
+        // First pooling is left out for a forward network: its first state does not depend on the recurrent
+        // weight.
         .chain(
             [Pooling::Last, Pooling::Mean, Pooling::Max]
                 .map(|pooling| classifier(encoders()[1].clone(), pooling)),
@@ -129,11 +130,11 @@ fn every_parameter_has_a_gradient_and_labels_are_learned() {
         }));
     for model in models {
         let summary = model.config().summary();
-        // The label is which of 5, 6, 7 the text has.
+        // The label tells which of the tokens 5, 6 and 7 the text contains.
         let batch = batch(&[(&[5, 9, 10], 0), (&[11, 6], 1), (&[7, 12, 9, 10], 2), (&[12, 5], 0), (&[7], 2)]);
-        let found = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
-        assert_eq!((found.tokens, model.predictions(&batch)), (5, 5));
-        tape::backward(&found.loss);
+        let loss = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
+        assert_eq!((loss.tokens, model.predictions(&batch)), (5, 5));
+        tape::backward(&loss.loss);
         for param in model.params().iter() {
             assert!(param.gradient().iter().any(|&g| g != 0.0), "{summary}: {}", param.name());
         }
@@ -150,10 +151,10 @@ fn unknown_labels_and_long_texts_are_errors() {
     assert!(model.check(&batch(&[(&[5, 6], 2)])).is_ok());
     let label = model.check(&batch(&[(&[5], 0), (&[5], 3)])).expect_err("three labels").to_string();
     assert!(label.starts_with("label sentence 1 has token 3"), "{label}");
-    assert!(model.check(&batch(&[(&[5, 6, 7], 2)])).is_err(), "a token is put before it");
+    assert!(model.check(&batch(&[(&[5, 6, 7], 2)])).is_err(), "with `<bos>` it has 4 tokens");
 }
 
-/// An encoder that hands its texts' states over: a forward and a backward direction, of three components each.
+/// A bidirectional encoder with three components for each direction.
 fn two_directions() -> Box<dyn Encode> {
     let stack = RecurrentStackConfig { width: 3, ..RecurrentConfig::tiny(30).encoder() };
     let config = RecurrentEncoderConfig { vocabulary: 30, dropout: 0.0, stack };
@@ -161,7 +162,7 @@ fn two_directions() -> Box<dyn Encode> {
 }
 
 #[test]
-fn every_pooling_and_every_score_is_its_formula_with_its_gradient() {
+fn every_pooling_and_every_score_matches_its_formula_and_its_gradient() {
     let (width, sequences) = (6, Ragged::from_lengths([3, 1, 4]));
     let scores = SCORES.map(|score| (Pooling::Attention, score));
     let others = [Pooling::First, Pooling::Last, Pooling::Mean, Pooling::Max]
@@ -183,16 +184,16 @@ fn every_pooling_and_every_score_is_its_formula_with_its_gradient() {
             let states = ops::embedding(&rows, &sequences, &states, options);
             pool.forward(&states, &sequences, &*encoder, pass)
         };
-        // A weighted sum, so that every element of the result has a gradient of its own.
+        // A weighted sum, so that the gradients of the result's elements differ.
         let loss = |pass: &mut Pass| {
             let weights: Vec<f32> = (0..3 * width).map(|i| (i as f32 * 0.7).sin()).collect();
             ops::sum(&ops::multiply(&pooled(pass), &Tensor::from_f32(3, width, &weights)))
         };
         tape::backward(&loss(&mut Pass::training(DType::F32, 1, 1)));
-        let value = || tape::paused(|| loss(&mut Pass::inference(DType::F32)).item());
-        let found = tape::paused(|| pooled(&mut Pass::inference(DType::F32)).to_vec());
-        for (found, wanted) in found.iter().zip(by_formula(pooling, score, &params, &sequences)) {
-            assert!((found - wanted).abs() < 1e-5, "{pooling:?}, {score:?}: {found} and {wanted}");
+        let value = || tape::no_grad(|| loss(&mut Pass::inference(DType::F32)).item());
+        let actual = tape::no_grad(|| pooled(&mut Pass::inference(DType::F32)).to_vec());
+        for (actual, expected) in actual.iter().zip(by_formula(pooling, score, &params, &sequences)) {
+            assert!((actual - expected).abs() < 1e-5, "{pooling:?}, {score:?}: {actual} and {expected}");
         }
         for param in params.iter() {
             let (before, gradient) = (param.to_vec(), param.gradient());
@@ -217,7 +218,7 @@ fn every_pooling_and_every_score_is_its_formula_with_its_gradient() {
     }
 }
 
-/// The pooled vectors of the states in `params`, one number after the other.
+/// The pooled vectors of the states in `params`, flattened.
 fn by_formula(pooling: Pooling, score: AttentionScore, params: &Params, sequences: &Ragged) -> Vec<f32> {
     let states = params.get("states.weight").expect("the states").to_vec();
     let at = |row: usize, column: usize| states[row * 6 + column];
@@ -244,24 +245,24 @@ fn by_attention(score: AttentionScore, params: &Params, sequences: &Ragged) -> V
     let d = query.len();
     let state = |j: usize| &states[j * d..(j + 1) * d];
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
-    let through = |j: usize| -> Vec<f32> {
+    let projected = |j: usize| -> Vec<f32> {
         (0..d).map(|column| (0..d).map(|row| state(j)[row] * weight[row * d + column]).sum()).collect()
     };
     let score_of = |j: usize| match score {
         AttentionScore::Additive => {
-            let inner = through(j).iter().zip(&bias).map(|(x, b)| (x + b).tanh()).collect::<Vec<_>>();
+            let inner = projected(j).iter().zip(&bias).map(|(x, b)| (x + b).tanh()).collect::<Vec<_>>();
             dot(&query, &inner)
         }
-        AttentionScore::General => dot(&query, &through(j)),
+        AttentionScore::General => dot(&query, &projected(j)),
         AttentionScore::Dot => dot(&query, state(j)),
         AttentionScore::ScaledDot => dot(&query, state(j)) / (d as f32).sqrt(),
     };
     let mut pooled = Vec::new();
     for range in sequences.ranges() {
-        let powers: Vec<f32> = range.clone().map(|j| score_of(j).exp()).collect();
-        let total: f32 = powers.iter().sum();
+        let exponentials: Vec<f32> = range.clone().map(|j| score_of(j).exp()).collect();
+        let total: f32 = exponentials.iter().sum();
         pooled.extend((0..d).map(|column| {
-            range.clone().zip(&powers).map(|(j, power)| power / total * state(j)[column]).sum::<f32>()
+            range.clone().zip(&exponentials).map(|(j, exp)| exp / total * state(j)[column]).sum::<f32>()
         }));
     }
     pooled

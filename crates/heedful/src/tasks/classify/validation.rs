@@ -24,8 +24,8 @@ use crate::tasks::validation::{
     HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, longest,
 };
 
-/// Maximum number of tokens whose attention is shown.
-const MOST_TOKENS: usize = 48;
+/// Maximum number of tokens in an attention map.
+const MAX_TOKENS: usize = 48;
 
 /// Held-out texts with their labels, and the model.
 pub(super) struct LabelSet {
@@ -38,7 +38,7 @@ pub(super) struct LabelSet {
 }
 
 impl LabelSet {
-    /// Reads the set; none if the recipe names none.
+    /// Reads the set; `None` if the recipe names none.
     pub(super) fn read(materials: &Materials<'_>, model: Arc<EncoderClassifier>) -> Result<Option<LabelSet>> {
         let Materials { recipe, tokenizers, labels, .. } = *materials;
         let (files, Some(labels)) = (&recipe.data.valid_label_text, labels) else { return Ok(None) };
@@ -56,7 +56,7 @@ impl LabelSet {
                 unusable.empty += 1;
                 continue;
             }
-            let label = labels.known(&pair.target, || pairs.place())?;
+            let label = labels.require(&pair.target, || pairs.location())?;
             let tokens = tokenizers.source.encode(&pair.source);
             if tokens.len() > longest {
                 unusable.too_long += 1;
@@ -93,7 +93,7 @@ impl ValidationSet for LabelSet {
             let mut pass = Pass::inference(recipe.training.compute);
             let scores =
                 || self.model.label_scores(&batch.source, &batch.source_sequences, &mut pass).to_vec();
-            let scores = self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
+            let scores = self.model.params().device().catch_oom(scores).map_err(DecodeError::from)?;
             for ((row, &truth), &index) in
                 scores.chunks_exact(self.labels.count()).zip(&batch.target_out).zip(indices)
             {
@@ -121,11 +121,11 @@ impl ValidationSet for LabelSet {
 
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>> {
         let (tokens, label) = &self.encoded[0];
-        let tokens = &tokens[..tokens.len().min(MOST_TOKENS)];
+        let tokens = &tokens[..tokens.len().min(MAX_TOKENS)];
         let mut pass = Pass::inference(recipe.training.compute).recording();
         let sequences = Ragged::from_lengths([tokens.len()]);
         let scores = || self.model.label_scores(tokens, &sequences, &mut pass);
-        self.model.params().device().fitting(scores).map_err(DecodeError::from)?;
+        self.model.params().device().catch_oom(scores).map_err(DecodeError::from)?;
         let read = self.model.special_tokens().surrounded(tokens);
         let pieces: Vec<String> = read.iter().map(|&id| self.tokenizer.piece(id)).collect();
         let grid = |map: &AttentionMap| {

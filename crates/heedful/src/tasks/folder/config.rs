@@ -1,4 +1,4 @@
-//! `config.json`: the version of the format, the configuration, and the languages of a translator if they are known.
+//! `config.json`: the version of the format, the configuration, and the languages of a translator, if known.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use crate::tasks::ModelConfig;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Languages {
-    /// Of the source.
+    /// The source language.
     pub source: String,
-    /// Of the target.
+    /// The target language.
     pub target: String,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn to_json(config: &ModelConfig, languages: Option<&Languages>) -> St
 pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<(ModelConfig, Option<Languages>), FolderError> {
     let malformed = |cause| FolderError::Config { path: path.to_owned(), cause };
     let mut value: Value = serde_json::from_slice(bytes).map_err(malformed)?;
-    // Checked first: a later format may have fields that this one does not know.
+    // Checked first: a later format may have fields that this version does not support.
     let mut take = |name| value.as_object_mut().and_then(|fields| fields.remove(name));
     let (format, languages) = (take("format").unwrap_or(Value::Null), take("languages"));
     if format != FORMAT {

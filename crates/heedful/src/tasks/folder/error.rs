@@ -15,7 +15,7 @@ use crate::tasks::ConfigError;
 pub enum FolderError {
     /// The path is neither a folder nor a package.
     #[error(
-        "{path} is not a folder: give the folder of a model or of a training run, or the file that heedful pack made of one"
+        "{path} is not a folder: give the folder of a model or of a training run, or a package made by heedful pack"
     )]
     NoFolder {
         /// The path.
@@ -33,7 +33,7 @@ pub enum FolderError {
     /// A package cannot be read.
     #[error(transparent)]
     Package(#[from] FormatError),
-    /// A package shall be written into.
+    /// A write into a package, which is read-only.
     #[error(
         "{path} is a packed model, which is only read: make a folder of it first (heedful import {path} -o FOLDER)"
     )]
@@ -59,7 +59,7 @@ pub enum FolderError {
         /// The file.
         path: PathBuf,
     },
-    /// The folder has both a joint vocabulary and one for a single side.
+    /// The folder has both a joint vocabulary and one for a side.
     #[error(
         "{folder} has both a tokenizer.json and one for a side alone: remove the one that the model was not trained with"
     )]
@@ -94,7 +94,7 @@ pub enum FolderError {
         /// Its format.
         found: String,
     },
-    /// A file is not the one that the weights were saved with.
+    /// A file does not match the seal of the weights.
     #[error(
         "{}: copy the whole folder of the model again; if you changed it on purpose, run: heedful seal {}",
         difference(path, weights, sealed.as_deref(), found.as_deref()),
@@ -107,9 +107,9 @@ pub enum FolderError {
         weights: PathBuf,
         /// The folder of both.
         folder: PathBuf,
-        /// Size and hash of the file that belongs to the weights.
+        /// Size and hash of the file in the seal.
         sealed: Option<String>,
-        /// Size and hash of the file that is there.
+        /// Size and hash of the file in the folder.
         found: Option<String>,
     },
     /// The weights have no seal.
@@ -126,7 +126,7 @@ pub enum FolderError {
     },
     /// The header of the weights cannot be read.
     #[error(
-        "the weights {path} cannot be used: it is cut off or no safetensors file ({cause}); copy the file again"
+        "the weights {path} cannot be used: it is truncated or not a safetensors file ({cause}); copy the file again"
     )]
     Header {
         /// The file.
@@ -143,7 +143,7 @@ pub enum FolderError {
         damage: WeightsFileError,
     },
     /// The file has no weights.
-    #[error("{path} holds no weights: copy the file again")]
+    #[error("{path} contains no weights: copy the file again")]
     NoWeights {
         /// The file.
         path: PathBuf,
@@ -188,7 +188,7 @@ impl FolderError {
         FolderError::Read { path: path.to_owned(), cause }
     }
 
-    /// The error about a file in `folder` that the weights were not saved with.
+    /// The error for a file in `folder` that does not match the seal of the weights.
     pub(crate) fn differs(folder: &Path, difference: SealDifference) -> FolderError {
         let SealDifference { name, sealed, found } = difference;
         let (path, weights) = (folder.join(name), folder.join(MODEL));

@@ -1,19 +1,19 @@
-//! The files of a model besides its weights, read once: the bytes that are checked are the bytes that are used, even if
-//! someone copies another model into the folder at the same time.
+//! The files of a model except its weights. Each is read once, so that the verified bytes are the ones in use
+//! even if another model is copied into the folder at the same time.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{CONFIG, FolderError, MODEL, Place, is_package};
+use super::{CONFIG, FolderError, MODEL, ModelStorage, is_package};
 use crate::data::labels::LABELS_FILE;
 use crate::data::shortlist::SHORTLIST_FILE;
 use crate::data::tokenizer::{JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE};
 use crate::store::durable;
 use crate::store::seal::Seal;
 
-/// The names of all files that may belong to a model. Others in its folder do not concern it.
+/// The names of all files that can belong to a model. Other files in its folder are ignored.
 pub const MODEL_FILES: [&str; 10] = [
     CONFIG,
     MODEL,
@@ -41,19 +41,19 @@ pub enum TokenizerFiles {
     },
 }
 
-/// The bytes of a model's files, by name, without those of the weights.
+/// The contents of a model's files by name, except the weights.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct ModelFiles {
     bytes: BTreeMap<&'static str, Vec<u8>>,
 }
 
 impl ModelFiles {
-    /// Reads those that a seal names; without one, those that are there.
-    pub(super) fn read(place: &Place, seal: Option<&Seal>) -> Result<ModelFiles, FolderError> {
+    /// Reads the files that the seal lists; without a seal, those that exist.
+    pub(super) fn read(storage: &ModelStorage, seal: Option<&Seal>) -> Result<ModelFiles, FolderError> {
         let is_sealed = |name: &str| seal.is_none_or(|seal| seal.names().any(|sealed| sealed == name));
         let mut files = ModelFiles::default();
         for name in MODEL_FILES.into_iter().filter(|name| *name != MODEL && is_sealed(name)) {
-            if let Some(bytes) = place.read(name)? {
+            if let Some(bytes) = storage.read(name)? {
                 files.add(name, bytes);
             }
         }
@@ -64,7 +64,7 @@ impl ModelFiles {
         self.bytes.insert(name, bytes);
     }
 
-    /// Adds the vocabularies, under their names in a model's folder.
+    /// Adds the vocabularies under their standard names.
     pub(super) fn add_tokenizers(&mut self, tokenizers: &TokenizerFiles) -> Result<(), FolderError> {
         let mut add = |name, path: &Path| {
             self.add(name, fs::read(path).map_err(|cause| FolderError::read(path, cause))?);
@@ -87,7 +87,7 @@ impl ModelFiles {
         Seal::of(self.bytes.iter().map(|(name, bytes)| (*name, bytes.as_slice())))
     }
 
-    /// Checks that the files are those that the weights were saved with.
+    /// Checks the files against the seal of the weights.
     pub(super) fn check(&self, folder: &Path, seal: &Seal) -> Result<(), FolderError> {
         match seal.difference(&self.seal()) {
             None => Ok(()),
@@ -108,7 +108,7 @@ impl ModelFiles {
     }
 }
 
-/// Files have megabytes: their names, sizes and hashes say enough.
+/// Prints names, sizes and hashes: the contents are too large.
 impl fmt::Debug for ModelFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.seal().fmt(f)

@@ -1,28 +1,29 @@
 //! A model on disk: a folder.
 //!
 //! ```text
-//! config.json                its task, its family, its configuration, the version of this format, perhaps its languages
-//! model.safetensors          every parameter by name, f32, bf16 or int8; its metadata is the seal
+//! config.json                task, family, configuration, version of this format, optionally the languages
+//! model.safetensors          every parameter by name, in f32, bf16 or int8; its metadata contains the seal
 //! tokenizer.json             one vocabulary for both sides, or
-//! source.tokenizer.json      one for each
+//! source.tokenizer.json      one for each side
 //! target.tokenizer.json
 //! labels.json                the names of a classifier's labels
-//! shortlist.bin              which target tokens a source may need, if that was learned
-//! sentencepiece.model        the SentencePiece model that the vocabulary was made of, or those of both sides
+//! shortlist.bin              candidate target tokens for each source token, if a shortlist was learned
+//! sentencepiece.model        the SentencePiece model from which the vocabulary was converted, or those of both sides
 //! source.spm, target.spm
 //! ```
 //!
-//! The seal names the other files with their sizes and hashes, and has a checksum of the weights: the files know each other,
-//! and one that is damaged, missing or another model's is refused. It is part of the weights because these are written last
-//! and replaced atomically: at every moment there is one whole model or none. [`ModelFolder::seal`] renews it.
+//! Model folders are checksummed: the seal lists the other files with their sizes and hashes, and has a checksum of the
+//! weights. A damaged, missing or mismatched file is rejected with its name. The seal is part of the weights file because that
+//! file is written last and replaced atomically: at every moment there is a complete model or none. [`ModelFolder::seal`]
+//! renews the seal.
 //!
-//! The folder of a training run is a model's folder too: it holds the best model so far. The file that [`crate::tasks::package`]
-//! makes of a folder is opened as the folder is, and never written into (`place`).
+//! The folder of a training run is a model folder too: it contains the best model so far. A package ([`crate::tasks::package`])
+//! is opened like a folder, and is read-only (`storage`).
 
 mod config;
 mod error;
 mod files;
-mod place;
+mod storage;
 
 use std::path::{Path, PathBuf};
 
@@ -31,8 +32,8 @@ pub use error::FolderError;
 use files::ModelFiles;
 pub use files::{MODEL_FILES, TokenizerFiles};
 use heedful_tensor::{Params, Precision};
-pub(crate) use place::Place;
-pub use place::{beside, is_package};
+pub(crate) use storage::ModelStorage;
+pub use storage::{is_package, read_model_file};
 
 use crate::Result;
 use crate::data::labels::{LABELS_FILE, Labels, LabelsError};
@@ -43,8 +44,8 @@ use crate::models::Model;
 use crate::store::durable;
 use crate::store::formats::FileBytes;
 use crate::store::seal::Seal;
-use crate::store::weights::file::{Checksum, Contents, Opened, StoredTensor};
-use crate::store::weights::narrow::{self, InstallError, NarrowWeights};
+use crate::store::weights::file::{Checksum, Contents, StoredTensor, WeightsFile};
+use crate::store::weights::reduced::{self, InstallError, ReducedWeights};
 use crate::store::weights::{Metadata, Weights, WeightsFileError, WeightsMismatch};
 use crate::tasks::ModelConfig;
 
@@ -55,32 +56,32 @@ const CONFIG: &str = "config.json";
 /// The weights.
 pub const MODEL: &str = "model.safetensors";
 
-/// A model's folder, or its package, with its configuration.
+/// The folder or package of a model, with its configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFolder {
-    /// Where it is.
+    /// The path of the folder or package.
     pub path: PathBuf,
     /// The model's configuration.
     pub config: ModelConfig,
-    /// Those of a translator, if they are known.
+    /// The languages of a translator, if known.
     pub languages: Option<Languages>,
     files: ModelFiles,
 }
 
 impl ModelFolder {
-    /// Reads all files but the weights, and checks that they are those that the weights were saved with. A training run
-    /// that has not saved a model yet can be opened too.
+    /// Reads all files except the weights, and checks them against the seal. The folder of a training run without a saved model
+    /// can be opened too.
     pub fn open(path: &Path) -> Result<ModelFolder, FolderError> {
-        let place = Place::of(path)?;
-        let seal = if place.has(MODEL) { Some(read_seal(path, &place)?) } else { None };
-        ModelFolder::read(path, &place, seal.as_ref())
+        let storage = ModelStorage::of(path)?;
+        let seal = if storage.has(MODEL) { Some(read_seal(path, &storage)?) } else { None };
+        ModelFolder::read(path, &storage, seal.as_ref())
     }
 
-    fn read(path: &Path, place: &Place, seal: Option<&Seal>) -> Result<ModelFolder, FolderError> {
-        if !place.has(CONFIG) {
+    fn read(path: &Path, storage: &ModelStorage, seal: Option<&Seal>) -> Result<ModelFolder, FolderError> {
+        if !storage.has(CONFIG) {
             return Err(FolderError::NoConfig { path: path.join(CONFIG) });
         }
-        let files = ModelFiles::read(place, seal)?;
+        let files = ModelFiles::read(storage, seal)?;
         match seal {
             Some(seal) => files.check(path, seal)?,
             None => drop(TokenizerFiles::find(path)?),
@@ -116,42 +117,41 @@ impl ModelFolder {
         Ok(())
     }
 
-    /// Adds a SentencePiece model that a vocabulary was made of, for other programs. [`ModelFolder::save`] seals it.
+    /// Adds the SentencePiece model from which a vocabulary was converted, for other programs. [`ModelFolder::save`] seals it.
     pub(crate) fn add_pieces(&mut self, name: &'static str, bytes: &[u8]) -> Result<(), FolderError> {
         durable::write_bytes(&self.path.join(name), bytes)?;
         self.files.add(name, bytes.to_vec());
         Ok(())
     }
 
-    /// The SentencePiece models of sources and of targets, if the vocabularies were made of such.
+    /// The SentencePiece models of the source and target sides, if the vocabularies were converted from them.
     pub(crate) fn pieces(&self) -> Option<[&[u8]; 2]> {
         let side = |name: &str| self.files.get(JOINT_PIECES).or(self.files.get(name));
         Some([side(SIDE_PIECES[0])?, side(SIDE_PIECES[1])?])
     }
 
-    /// Writes another folder for the same model: its configuration, its vocabularies, the names of its labels.
+    /// Copies all files except the weights to another folder.
     pub fn copy_to(&self, path: &Path) -> Result<ModelFolder, FolderError> {
         self.files.write(path)?;
         Ok(ModelFolder { path: path.to_owned(), ..self.clone() })
     }
 
-    /// Replaces the folder's weights atomically: a kill at any moment leaves the old ones or the new ones. The other files,
-    /// as they were opened or created, are sealed with them.
+    /// Replaces the weights of the folder atomically: if the process is killed, either the old or the new weights remain. The
+    /// seal covers the other files as they were opened or created.
     pub fn save(&self, weights: &Weights) -> Result<(), FolderError> {
         self.write(self.metadata(), Vec::new(), weights)
     }
 
-    /// [`ModelFolder::save`] with the weights of products in fewer bits: bf16 or int8. Returns how many matrices these are.
+    /// [`ModelFolder::save`] with the weights of matrix products in bf16 or int8. Returns the number of these matrices.
     pub fn save_narrow(&self, params: &Params, precision: Precision) -> Result<usize, FolderError> {
-        let narrow = NarrowWeights::of(params, precision);
+        let narrow = ReducedWeights::of(params, precision);
         let mut metadata = self.metadata();
         metadata.extend(narrow.metadata());
         self.write(metadata, narrow.tensors(), &narrow.rest)?;
         Ok(narrow.len())
     }
 
-    /// Writes a folder, which may be this one, with the same model and a shortlist. The weights are saved in the numbers that
-    /// this folder has them in.
+    /// Writes the same model with a shortlist to a folder, which may be this one. The weights keep their precision.
     pub fn save_with_shortlist(
         &self,
         path: &Path,
@@ -173,24 +173,23 @@ impl ModelFolder {
         }
     }
 
-    /// In what numbers the weights of products are saved.
+    /// The precision of the saved weights of matrix products.
     pub fn precision(&self) -> Result<Precision, FolderError> {
         ModelFolder::precision_in(&self.path)
     }
 
-    /// [`ModelFolder::precision`] of a folder that is not opened: only the header of its weights is read.
+    /// [`ModelFolder::precision`] of an unopened folder: reads only the header of the weights.
     pub fn precision_in(folder: &Path) -> Result<Precision, FolderError> {
-        Ok(narrow::precision(&Place::of(folder)?.metadata()?))
+        Ok(reduced::precision(&ModelStorage::of(folder)?.metadata()?))
     }
 
-    /// The checksum of the weights, which seals the other files too: another model has another one. It is checked against the
-    /// bytes when the weights are read.
+    /// The checksum of the weights and of the seal, which identifies the model. It is verified when the weights are read.
     pub fn checksum(&self) -> Result<String, FolderError> {
-        let (path, place) = (self.path.join(MODEL), Place::of(&self.path)?);
-        if !place.has(MODEL) {
+        let (path, storage) = (self.path.join(MODEL), ModelStorage::of(&self.path)?);
+        if !storage.has(MODEL) {
             return Err(FolderError::NoModel { path });
         }
-        place.metadata()?.get("checksum").cloned().ok_or_else(|| FolderError::unsealed(&path))
+        storage.metadata()?.get("checksum").cloned().ok_or_else(|| FolderError::unsealed(&path))
     }
 
     fn metadata(&self) -> Metadata {
@@ -212,16 +211,16 @@ impl ModelFolder {
         Ok(durable::write(&self.path.join(MODEL), contents.bytes(), |out| contents.write(out))?)
     }
 
-    /// Seals a folder whose files were changed on purpose, or written by another program. The weights must fit the
-    /// configuration; damaged ones are refused.
+    /// Seals a folder whose files were changed deliberately or written by another program. The weights must fit the
+    /// configuration; damaged weights are rejected.
     pub fn seal(path: &Path) -> Result<ModelFolder> {
-        let place = Place::of(path)?;
-        if matches!(place, Place::Package(_)) {
+        let storage = ModelStorage::of(path)?;
+        if matches!(storage, ModelStorage::Package(_)) {
             return Err(FolderError::Packed { path: path.to_owned() }.into());
         }
-        let folder = ModelFolder::read(path, &place, None)?;
+        let folder = ModelFolder::read(path, &storage, None)?;
         let model = folder.build()?;
-        folder.install_where(|_| Ok(()), model.params())?;
+        folder.install_checked(|_| Ok(()), model.params())?;
         folder.shortlist(&folder.tokenizers()?)?;
         if folder.files.get(LABELS_FILE).is_some() {
             folder.labels()?;
@@ -230,25 +229,25 @@ impl ModelFolder {
         Ok(folder)
     }
 
-    /// Seals the weights of the folder, if there are any, with its other files as they were created: a resumed run may have
-    /// changed its configuration.
+    /// Seals the weights of the folder, if any, with the other files as they were created: a resumed run may have changed the
+    /// configuration.
     pub(crate) fn renew_seal(&self) -> Result<(), FolderError> {
-        let place = Place::of(&self.path)?;
-        if !place.has(MODEL) || read_seal(&self.path, &place)? == self.files.seal() {
+        let storage = ModelStorage::of(&self.path)?;
+        if !storage.has(MODEL) || read_seal(&self.path, &storage)? == self.files.seal() {
             return Ok(());
         }
-        self.save(&self.weights_where(|_| Ok(()))?)
+        self.save(&self.weights_checked(|_| Ok(()))?)
     }
 
-    /// Checks that the vocabularies and labels in the folder of a run are those that its model, if it has saved one, was
-    /// saved with. Its configuration is not checked: the run writes it anew.
+    /// Checks the vocabularies and labels in the folder of a run against the seal of its saved model, if any. The configuration
+    /// is not checked: the run rewrites it.
     pub fn check_text_files(path: &Path) -> Result<(), FolderError> {
-        let place = Place::of(path)?;
-        if !place.has(MODEL) {
+        let storage = ModelStorage::of(path)?;
+        if !storage.has(MODEL) {
             return Ok(());
         }
-        let seal = read_seal(path, &place)?;
-        let found = text_files_of(ModelFiles::read(&place, Some(&seal))?.seal());
+        let seal = read_seal(path, &storage)?;
+        let found = text_files_of(ModelFiles::read(&storage, Some(&seal))?.seal());
         match text_files_of(seal).difference(&found) {
             None => Ok(()),
             Some(difference) => Err(FolderError::differs(path, difference)),
@@ -260,7 +259,7 @@ impl ModelFolder {
         self.files.seal().names().map(str::to_owned).collect()
     }
 
-    /// Sizes and hashes of the vocabularies and of the labels: what gives the model's numbers their meaning.
+    /// Sizes and hashes of the vocabularies and labels, which map the model's ids to text.
     pub(crate) fn text_files(&self) -> Seal {
         text_files_of(self.files.seal())
     }
@@ -274,15 +273,15 @@ impl ModelFolder {
 
     /// Reads the weights into a model that was built from the configuration.
     pub fn install(&self, params: &Params) -> Result<(), FolderError> {
-        self.install_where(self.sealed(), params)
+        self.install_checked(self.matching_seal(), params)
     }
 
-    fn install_where(
+    fn install_checked(
         &self,
         accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
         params: &Params,
     ) -> Result<(), FolderError> {
-        self.opened(accept, |opened, file| {
+        self.with_weights_file(accept, |opened, file| {
             opened.install(params, file).map_err(|error| match error {
                 InstallError::File(damage) => FolderError::Damaged { path: self.path.join(MODEL), damage },
                 InstallError::Mismatch(mismatch) => self.mismatch(mismatch),
@@ -293,13 +292,13 @@ impl ModelFolder {
         })
     }
 
-    /// Reads the weights, and checks that every byte of them and of the other files is as it was saved.
+    /// Reads the weights, and verifies their checksum and the hashes of the other files.
     pub fn weights(&self) -> Result<Weights, FolderError> {
-        self.weights_where(self.sealed())
+        self.weights_checked(self.matching_seal())
     }
 
-    /// Accepts weights whose seal is that of the other files.
-    fn sealed(&self) -> impl FnOnce(Option<Seal>) -> Result<(), FolderError> {
+    /// Accepts weights whose seal matches the other files.
+    fn matching_seal(&self) -> impl FnOnce(Option<Seal>) -> Result<(), FolderError> {
         |seal| {
             let sealed = seal.ok_or_else(|| FolderError::unsealed(&self.path.join(MODEL)))?;
             self.files.check(&self.path, &sealed)
@@ -322,7 +321,7 @@ impl ModelFolder {
         Labels::from_bytes(&self.path.join(LABELS_FILE), self.files.get(LABELS_FILE).unwrap_or_default())
     }
 
-    /// Which target tokens a source may need, if that was learned; the vocabularies are those of the folder.
+    /// The shortlist, if one was learned; `tokenizers` are those of the folder.
     pub fn shortlist(&self, tokenizers: &Tokenizers) -> Result<Option<Shortlist>, ShortlistError> {
         let sizes = [tokenizers.source.size(), tokenizers.target.size()];
         let parse = |bytes| Shortlist::from_bytes(&self.path.join(SHORTLIST_FILE), bytes, sizes);
@@ -339,13 +338,13 @@ impl ModelFolder {
         FolderError::WeightsMismatch { path, config, mismatch }
     }
 
-    /// Reads the weights if `accept` agrees with their seal; `None` is the seal of a file that has no checksum.
-    fn weights_where(
+    /// Reads the weights if `accept` approves their seal, which is `None` for a file without a checksum.
+    fn weights_checked(
         &self,
         accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
     ) -> Result<Weights, FolderError> {
         let path = self.path.join(MODEL);
-        self.opened(accept, |file, _| {
+        self.with_weights_file(accept, |file, _| {
             let weights =
                 file.weights("").map_err(|damage| FolderError::Damaged { path: path.clone(), damage })?;
             let weights = weights.ok_or_else(|| FolderError::NoWeights { path: path.clone() })?;
@@ -356,20 +355,20 @@ impl ModelFolder {
         })
     }
 
-    /// Opens the file of the weights and uses it if `accept` agrees with its seal; `None` is the seal of a file that has no
+    /// Opens the weights file and passes it to `work` if `accept` approves its seal, which is `None` for a file without a
     /// checksum.
-    fn opened<R>(
+    fn with_weights_file<R>(
         &self,
         accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
-        work: impl FnOnce(&Opened<'_>, &FileBytes) -> Result<R, FolderError>,
+        work: impl FnOnce(&WeightsFile<'_>, &FileBytes) -> Result<R, FolderError>,
     ) -> Result<R, FolderError> {
         let path = self.path.join(MODEL);
-        let Some(bytes) = Place::of(&self.path)?.weights()? else {
+        let Some(bytes) = ModelStorage::of(&self.path)?.weights()? else {
             return Err(FolderError::NoModel { path });
         };
         let damaged = |damage| FolderError::Damaged { path: path.clone(), damage };
-        let (file, is_sealed) = match Opened::new(&bytes, Checksum::First) {
-            Err(WeightsFileError::NoChecksum) => (Opened::unverified(&bytes).map_err(damaged)?, false),
+        let (file, is_sealed) = match WeightsFile::new(&bytes, Checksum::First) {
+            Err(WeightsFileError::NoChecksum) => (WeightsFile::unverified(&bytes).map_err(damaged)?, false),
             opened => (opened.map_err(damaged)?, true),
         };
         if let Some(found) = file.metadata("format").filter(|found| *found != FORMAT.to_string()) {
@@ -380,16 +379,16 @@ impl ModelFolder {
     }
 }
 
-/// The seal of the vocabularies and of the labels.
+/// The part of the seal that covers the vocabularies and labels.
 fn text_files_of(seal: Seal) -> Seal {
     let seal = seal.without(CONFIG).without(SHORTLIST_FILE);
     SIDE_PIECES.into_iter().chain([JOINT_PIECES]).fold(seal, |seal, name| seal.without(name))
 }
 
-/// The seal of weights, from the header of their file alone.
-fn read_seal(path: &Path, place: &Place) -> Result<Seal, FolderError> {
+/// The seal, read from the header of the weights file.
+fn read_seal(path: &Path, storage: &ModelStorage) -> Result<Seal, FolderError> {
     let weights = &path.join(MODEL);
-    let seal = Seal::in_metadata(&place.metadata()?).ok_or_else(|| FolderError::unsealed(weights))?;
+    let seal = Seal::in_metadata(&storage.metadata()?).ok_or_else(|| FolderError::unsealed(weights))?;
     let names = |some: &[&str]| seal.names().any(|name| some.contains(&name));
     if !names(&[CONFIG]) || !names(&[JOINT_FILE, SOURCE_FILE, TARGET_FILE]) {
         let damage = WeightsFileError::Checksum;

@@ -12,7 +12,8 @@ fn config() -> TransformerConfig {
     TransformerConfig { positions: Positions::Learned { max_length: 9 }, ..TransformerConfig::tiny(20) }
 }
 
-/// A folder with a model, and the folder that it lies in. Its vocabulary and its labels are not read in these tests.
+/// A temporary folder, the model folder in it, and the model. These tests do not read its vocabulary and
+/// labels.
 fn saved() -> (tempfile::TempDir, PathBuf, Transformer) {
     let parent = tempfile::tempdir().expect("a folder");
     let vocabulary = parent.path().join("vocabulary.json");
@@ -36,7 +37,7 @@ fn complaint(path: &Path) -> String {
 }
 
 #[test]
-fn a_model_comes_back_bit_for_bit() {
+fn a_saved_model_loads_bit_for_bit() {
     let (_parent, path, model) = saved();
     let folder = ModelFolder::open(&path).expect("a good folder");
     assert_eq!(folder.config, ModelConfig::from(EncoderDecoderConfig::Transformer(config())));
@@ -46,7 +47,7 @@ fn a_model_comes_back_bit_for_bit() {
 }
 
 #[test]
-fn every_configuration_survives_the_way_through_json() {
+fn every_configuration_round_trips_through_json() {
     let presets =
         [TransformerConfig::base, TransformerConfig::big, TransformerConfig::iwslt, TransformerConfig::small];
     for preset in presets {
@@ -69,7 +70,7 @@ fn every_configuration_survives_the_way_through_json() {
 }
 
 #[test]
-fn separate_vocabularies_are_found_and_doubtful_ones_refused() {
+fn separate_vocabularies_are_found_and_ambiguous_ones_rejected() {
     let (_parent, path, _) = saved();
     fs::remove_file(path.join(MODEL)).expect("it is there");
     fs::rename(path.join(JOINT_FILE), path.join(SOURCE_FILE)).expect("it is there");
@@ -81,12 +82,12 @@ fn separate_vocabularies_are_found_and_doubtful_ones_refused() {
 }
 
 #[test]
-fn a_flipped_bit_anywhere_is_refused_and_its_file_named() {
+fn a_flipped_bit_anywhere_is_rejected_with_the_name_of_the_file() {
     let (_parent, path, _) = saved();
     let draws = Stream::new(7, 0, 0);
     for name in MODEL_FILES.into_iter().filter(|name| path.join(name).exists()) {
         let (file, whole) = (path.join(name), fs::read(path.join(name)).expect("it is there"));
-        // Every fifth byte of a small file or a header, and 200 places of all.
+        // Every fifth byte of the first 4 KB, and 200 random bytes.
         let draw = |index: u32| (draws.uniform(index) * whole.len() as f32) as usize;
         let places = (0..whole.len().min(4096)).step_by(5).chain((0..200).map(draw));
         for place in places.filter(|place| *place < whole.len()) {
@@ -104,11 +105,11 @@ fn a_flipped_bit_anywhere_is_refused_and_its_file_named() {
 }
 
 #[test]
-fn files_of_another_model_and_missing_ones_are_refused_and_named() {
+fn mismatched_and_missing_files_are_rejected_with_their_names() {
     let (_parent, path, _) = saved();
     for name in [CONFIG, JOINT_FILE, LABELS_FILE] {
         let whole = fs::read(path.join(name)).expect("it is there");
-        // As many bytes, and as good JSON.
+        // The same length, and valid JSON.
         let other = text(&whole).replace("{}", "[]").replace("bad", "mad").replace("64", "32");
         assert_eq!(other.len(), whole.len());
         assert_ne!(other.as_bytes(), whole);
@@ -122,11 +123,11 @@ fn files_of_another_model_and_missing_ones_are_refused_and_named() {
     }
     fs::write(path.join("notes.txt"), "mine").expect("a writable disk");
     fs::write(path.join(TARGET_FILE), "{}").expect("a writable disk");
-    assert!(ModelFolder::open(&path).and_then(|folder| folder.load()).is_ok(), "others do not concern it");
+    assert!(ModelFolder::open(&path).and_then(|folder| folder.load()).is_ok(), "other files are ignored");
 }
 
 #[test]
-fn weights_that_change_between_two_looks_do_not_mix() {
+fn weights_replaced_after_opening_are_not_mixed_with_the_old_files() {
     let (_parent, path, model) = saved();
     let opened = ModelFolder::open(&path).expect("a good folder");
     let vocabulary = path.join(JOINT_FILE);
@@ -139,7 +140,7 @@ fn weights_that_change_between_two_looks_do_not_mix() {
 }
 
 #[test]
-fn weights_without_a_seal_are_refused_and_the_remedy_is_named() {
+fn weights_without_a_seal_are_rejected_with_the_remedy() {
     let (_parent, path, model) = saved();
     let weights = Weights::of(model.params());
     let contents = Contents {
@@ -159,7 +160,7 @@ fn weights_without_a_seal_are_refused_and_the_remedy_is_named() {
 }
 
 #[test]
-fn a_cut_off_model_is_refused_wherever_it_was_cut() {
+fn a_model_truncated_anywhere_is_rejected() {
     let (_parent, path, _) = saved();
     let file = path.join(MODEL);
     let whole = fs::read(&file).expect("it is there");
@@ -174,7 +175,7 @@ fn a_cut_off_model_is_refused_wherever_it_was_cut() {
 }
 
 #[test]
-fn weights_of_another_model_are_refused_and_not_sealed() {
+fn weights_of_another_model_are_rejected_and_not_sealed() {
     let (_parent, path, _) = saved();
     let text = fs::read_to_string(path.join(CONFIG)).expect("it is there");
     fs::write(path.join(CONFIG), text.replace("\"d_ff\": 128", "\"d_ff\": 64")).expect("a writable disk");
@@ -183,7 +184,7 @@ fn weights_of_another_model_are_refused_and_not_sealed() {
 }
 
 #[test]
-fn what_is_no_number_is_refused() {
+fn nan_weights_are_rejected() {
     let (_parent, path, model) = saved();
     let param = model.params().get("embedding.weight").expect("a parameter");
     let mut values = param.to_vec();
@@ -195,9 +196,9 @@ fn what_is_no_number_is_refused() {
 }
 
 #[test]
-fn other_versions_and_families_and_fields_are_named() {
+fn unsupported_versions_families_and_fields_are_named() {
     let (_parent, path, _) = saved();
-    // A run without weights: nothing says what the file was.
+    // A run without weights has no seal to check the file against.
     fs::remove_file(path.join(MODEL)).expect("it is there");
     let text = fs::read_to_string(path.join(CONFIG)).expect("it is there");
     for (from, to, expected) in [
@@ -216,7 +217,7 @@ fn other_versions_and_families_and_fields_are_named() {
 }
 
 #[test]
-fn missing_parts_are_named() {
+fn missing_files_are_named() {
     let (parent, path, _) = saved();
     assert!(complaint(&parent.path().join("nothing")).contains("is not a folder"));
     assert!(complaint(parent.path()).contains("config.json is missing"));
@@ -225,7 +226,7 @@ fn missing_parts_are_named() {
 }
 
 #[test]
-fn narrow_weights_are_used_where_they_lie_and_come_back_as_they_were() {
+fn narrow_weights_are_used_in_place_and_load_bit_for_bit() {
     let (parent, path, model) = saved();
     let folder = ModelFolder::open(&path).expect("a good folder");
     let sizes = [Precision::F32, Precision::Bf16, Precision::Int8].map(|precision| {
@@ -245,10 +246,10 @@ fn narrow_weights_are_used_where_they_lie_and_come_back_as_they_were() {
         if precision == Precision::Int8 {
             assert_eq!(integers(&*loaded), integers(&model));
         }
-        // As numbers, they are the same by either way.
-        let numbers = opened.weights().expect("its weights");
+        // Converted to f32, both ways of loading give the same values.
+        let values_read = opened.weights().expect("its weights");
         for (name, _, values) in Weights::of(loaded.params()).iter() {
-            assert_eq!(numbers.get(name), Some(values), "{precision}: {name}");
+            assert_eq!(values_read.get(name), Some(values), "{precision}: {name}");
         }
         fs::metadata(path.join(MODEL)).expect("it is there").len()
     });

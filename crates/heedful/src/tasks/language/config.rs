@@ -10,14 +10,14 @@ use crate::recipe::Family;
 
 /// The configuration of a language model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "LanguageConfigFields", into = "LanguageConfigFields")]
 pub struct LanguageConfig {
     /// The stack and its vocabulary.
     pub stack: LanguageStack,
-    /// Whether it was trained on lines, which end with `<eos>`, or on running text.
+    /// The kind of training text: lines, which end with `<eos>`, or running text.
     pub text: TextShape,
-    /// The tokens of a block of running text, in training and where a text is measured, whose perplexity depends on it. Where nothing is
-    /// said, a block has `LanguageConfig::BLOCK` tokens.
+    /// Number of tokens in a block of running text, in training and in perplexity measurements, whose results
+    /// depend on it. The default is `LanguageConfig::BLOCK`.
     pub block: Option<usize>,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
@@ -25,7 +25,7 @@ pub struct LanguageConfig {
     pub output_bias: bool,
 }
 
-/// What a language model is made of.
+/// The decoder of a language model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LanguageStack {
     /// Causal self attention.
@@ -50,17 +50,17 @@ impl From<RecurrentDecoderConfig> for LanguageStack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TextShape {
-    /// Lines, each a text of its own.
+    /// Each line is a text.
     Lines,
-    /// One long text, line ends included, cut into blocks.
+    /// One long text including line ends, cut into blocks.
     Running,
 }
 
 impl LanguageConfig {
-    /// The tokens of a block where nothing else is said: the default of recipes.
+    /// The default number of tokens in a block.
     pub(crate) const BLOCK: usize = 256;
 
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built; the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         match &self.stack {
             LanguageStack::Transformer(stack) => stack.validate()?,
@@ -70,7 +70,7 @@ impl LanguageConfig {
         check::rates(&[("label_smoothing", self.label_smoothing)])
     }
 
-    /// The family of its stack.
+    /// The family of the stack.
     pub fn family(&self) -> Family {
         match &self.stack {
             LanguageStack::Transformer(_) => Family::Transformer,
@@ -86,7 +86,7 @@ impl LanguageConfig {
         }
     }
 
-    /// Its special tokens.
+    /// The special tokens.
     pub fn special_tokens(&self) -> SpecialTokens {
         match &self.stack {
             LanguageStack::Transformer(stack) => stack.special.clone(),
@@ -94,7 +94,7 @@ impl LanguageConfig {
         }
     }
 
-    /// The model in a few words.
+    /// A one-line description of the model.
     pub fn summary(&self) -> String {
         match &self.stack {
             LanguageStack::Transformer(stack) => format!("Language model of {}", stack.summary()),
@@ -103,10 +103,10 @@ impl LanguageConfig {
     }
 }
 
-/// The form in `config.json`: a Transformer's stack is `stack`, a recurrent one `recurrent`.
+/// The representation in `config.json`: `stack` for a Transformer, `recurrent` for a recurrent network.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct LanguageConfigFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stack: Option<StackConfig>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,27 +119,27 @@ struct Written {
     output_bias: bool,
 }
 
-impl From<LanguageConfig> for Written {
-    fn from(config: LanguageConfig) -> Written {
+impl From<LanguageConfig> for LanguageConfigFields {
+    fn from(config: LanguageConfig) -> LanguageConfigFields {
         let LanguageConfig { stack, text, block, label_smoothing, output_bias } = config;
         let (stack, recurrent) = match stack {
             LanguageStack::Transformer(stack) => (Some(stack), None),
             LanguageStack::Recurrent(stack) => (None, Some(stack)),
         };
-        Written { stack, recurrent, text, block, label_smoothing, output_bias }
+        LanguageConfigFields { stack, recurrent, text, block, label_smoothing, output_bias }
     }
 }
 
-impl TryFrom<Written> for LanguageConfig {
+impl TryFrom<LanguageConfigFields> for LanguageConfig {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<LanguageConfig, &'static str> {
-        let Written { stack, recurrent, text, block, label_smoothing, output_bias } = written;
+    fn try_from(fields: LanguageConfigFields) -> Result<LanguageConfig, &'static str> {
+        let LanguageConfigFields { stack, recurrent, text, block, label_smoothing, output_bias } = fields;
         let stack = match (stack, recurrent) {
             (Some(stack), None) => LanguageStack::Transformer(stack),
             (None, Some(stack)) => LanguageStack::Recurrent(stack),
             (None, None) => {
-                return Err("a language model has either `stack` or `recurrent`, and here is neither");
+                return Err("a language model has either `stack` or `recurrent`, and this one has neither");
             }
             (Some(_), Some(_)) => return Err("a language model has either `stack` or `recurrent`, not both"),
         };

@@ -1,12 +1,12 @@
-//! Decoding of a language model with a KV cache.
+//! Decoding of a Transformer language model with a KV cache.
 //!
 //! ```text
-//! source             <bos> p_1 … p_n      all but the last token are cached when the prompt is read
-//! first step         p_n                  the search's first token stands for the last one of the prompt
+//! source             <bos> p_1 … p_n      prefill caches all tokens except the last
+//! first step         p_n                  the first step of the search reads the last prompt token
 //! ```
 //!
-//! Prompts go through the same steps as generated tokens, so a text has the same probabilities whether it was given or
-//! generated. A few of these steps at a time: whoever already generates has a step in between.
+//! Prefill takes the same steps as generation, so a text has the same probabilities as a prompt and as
+//! output. Prefill is chunked: sentences that are already generating take a step between two chunks.
 
 use std::collections::BTreeMap;
 
@@ -16,43 +16,44 @@ use heedful_tensor::{Precision, Ragged, Tensor};
 use super::LanguageModel;
 use crate::layers::Pass;
 use crate::models::transformer::TextStack;
-use crate::models::transformer::block_cache::{BlockCache, StepPasts};
-use crate::models::transformer::slots::{Parent, Pasts, Slots};
+use crate::models::transformer::block_cache::{BlockCache, StepSlots};
+use crate::models::transformer::slots::{Parent, SlotAllocator, SlotTable};
 use crate::models::{Decoding, Row};
 
-/// The most tokens of a prompt that are read at a time.
-pub(super) const SLICE: usize = 16;
+/// Maximum number of prompt tokens in a prefill chunk.
+pub(super) const PREFILL_CHUNK: usize = 16;
 
 /// A language model's [`Decoding`].
 pub(super) struct PromptDecoding<'m> {
     model: &'m LanguageModel,
     decoder: &'m TextStack,
     pass: Pass,
-    prompts_read: usize,
-    /// Prompts that are being read; rows of `read_pasts`, from the first on, are those that have begun.
-    reading: Vec<Reading>,
-    read_pasts: Pasts,
-    /// Prompts that are read and have had no step yet.
-    prompts: BTreeMap<usize, Prompt>,
-    slots: Slots,
-    pasts: Pasts,
+    prompt_count: usize,
+    /// Prompts in prefill. The rows of `prefill_pasts` belong to the first of these: those that have taken a
+    /// step.
+    prefilling: Vec<Prefill>,
+    prefill_pasts: SlotTable,
+    /// Prefilled prompts that have not taken a step yet, by sentence.
+    prompts: BTreeMap<usize, PrefilledPrompt>,
+    slots: SlotAllocator,
+    pasts: SlotTable,
     /// One for each layer.
     stores: Vec<KeyValueStore>,
 }
 
-/// A prompt some of whose tokens are cached.
-struct Reading {
+/// A prompt in prefill.
+struct Prefill {
     sentence: usize,
     tokens: Vec<u32>,
-    /// How many of them are cached.
+    /// The number of cached tokens.
     read: usize,
-    /// Its row in the latest step of reading; none before its first.
+    /// Its row in the latest prefill step; `None` before the first.
     row: Option<usize>,
 }
 
-/// A prompt whose tokens are cached.
-struct Prompt {
-    /// The slots of all tokens but the last.
+/// A prompt after prefill.
+struct PrefilledPrompt {
+    /// The cache slots of all tokens except the last.
     slots: Vec<u32>,
     last: u32,
 }
@@ -69,101 +70,104 @@ impl<'m> PromptDecoding<'m> {
             model,
             decoder,
             pass: Pass::inference(compute),
-            prompts_read: 0,
-            reading: Vec::new(),
-            read_pasts: Pasts::default(),
+            prompt_count: 0,
+            prefilling: Vec::new(),
+            prefill_pasts: SlotTable::default(),
             prompts: BTreeMap::new(),
-            slots: Slots::on(model.params.device()),
-            pasts: Pasts::default(),
+            slots: SlotAllocator::new(model.params.device()),
+            pasts: SlotTable::default(),
             stores: (0..depth)
                 .map(|_| KeyValueStore::new(model.params.device(), compute.cached_dtype(), width))
                 .collect(),
         }
     }
 
-    /// Slots for the newest tokens of the rows of `active`; slots that are still in use are not taken.
-    fn take(&mut self, active: &Pasts, count: usize) -> Vec<u32> {
+    /// Allocates unused cache slots for the newest tokens of the rows of `active`.
+    fn allocate_slots(&mut self, active: &SlotTable, count: usize) -> Vec<u32> {
         let waiting = self.prompts.values().map(|prompt| prompt.slots.as_slice());
         let used: Vec<&[u32]> =
-            waiting.chain([self.pasts.all(), self.read_pasts.all(), active.all()]).collect();
-        let newest = self.slots.take(count, &used);
+            waiting.chain([self.pasts.all(), self.prefill_pasts.all(), active.all()]).collect();
+        let newest = self.slots.allocate(count, &used);
         for store in &mut self.stores {
             store.reserve(self.slots.capacity());
         }
         newest
     }
 
-    /// One more token of every prompt that is being read.
-    fn read_one_token(&mut self) {
-        let mut pasts = std::mem::take(&mut self.read_pasts);
-        pasts.follow(self.reading.iter().map(|reading| reading.row.map_or(Parent::NONE, Parent::Row)));
-        let newest = self.take(&pasts, self.reading.len());
-        pasts.append(&newest);
-        let ids: Vec<u32> = self.reading.iter().map(|reading| reading.tokens[reading.read]).collect();
-        for (row, reading) in self.reading.iter_mut().enumerate() {
-            reading.row = Some(row);
-            reading.read += 1;
+    /// Caches one more token of every prompt in prefill.
+    fn prefill_one_token(&mut self) {
+        let mut pasts = std::mem::take(&mut self.prefill_pasts);
+        pasts
+            .branch_from(self.prefilling.iter().map(|prefill| prefill.row.map_or(Parent::NONE, Parent::Row)));
+        let newest = self.allocate_slots(&pasts, self.prefilling.len());
+        pasts.set_newest(&newest);
+        let ids: Vec<u32> = self.prefilling.iter().map(|prefill| prefill.tokens[prefill.read]).collect();
+        for (row, prefill) in self.prefilling.iter_mut().enumerate() {
+            prefill.row = Some(row);
+            prefill.read += 1;
         }
-        self.read_pasts = pasts;
-        let PromptDecoding { decoder, pass, stores, read_pasts, .. } = self;
+        self.prefill_pasts = pasts;
+        let PromptDecoding { decoder, pass, stores, prefill_pasts, .. } = self;
         let device = decoder.table().device();
-        device.send_step(|| pass.within(|pass| advance(decoder, pass, stores, (read_pasts, &newest), ids)));
+        device
+            .send_step(|| pass.within(|pass| advance(decoder, pass, stores, (prefill_pasts, &newest), ids)));
     }
 
-    /// Prompts of which all but the last token are cached wait for their first step.
-    fn finish_reading(&mut self) {
-        let is_read = |reading: &mut Reading| reading.read + 1 >= reading.tokens.len();
-        for reading in self.reading.extract_if(.., is_read) {
-            let slots = reading.row.map_or_else(Vec::new, |row| self.read_pasts.of(row).to_vec());
-            let last = reading.tokens[reading.tokens.len() - 1];
-            self.prompts.insert(reading.sentence, Prompt { slots, last });
+    /// Moves prompts with all tokens except the last cached to `prompts`, where they wait for their first
+    /// step.
+    fn finish_prefill(&mut self) {
+        let is_read = |prefill: &mut Prefill| prefill.read + 1 >= prefill.tokens.len();
+        for prefill in self.prefilling.extract_if(.., is_read) {
+            let slots = prefill.row.map_or_else(Vec::new, |row| self.prefill_pasts.of(row).to_vec());
+            let last = prefill.tokens[prefill.tokens.len() - 1];
+            self.prompts.insert(prefill.sentence, PrefilledPrompt { slots, last });
         }
-        if self.reading.is_empty() {
-            self.read_pasts = Pasts::default();
+        if self.prefilling.is_empty() {
+            self.prefill_pasts = SlotTable::default();
         }
     }
 }
 
-/// One more token for every row: its vector, from which the next token is predicted.
+/// Decodes one token for every row; returns the hidden states.
 fn advance(
     decoder: &TextStack,
     pass: &mut Pass,
     stores: &mut [KeyValueStore],
-    (pasts, newest): (&Pasts, &[u32]),
+    (pasts, newest): (&SlotTable, &[u32]),
     ids: Vec<u32>,
 ) -> Tensor {
-    let rows = StepPasts::new(decoder.table().device(), pasts, newest, decoder.config().window);
+    let rows = StepSlots::new(decoder.table().device(), pasts, newest, decoder.config().window);
     let mut stores = stores.iter_mut();
     let cache = |_| BlockCache::new(stores.next().expect("one store for each layer"), &rows);
-    decoder.step(&rows.fill_up(ids), &rows.positions(), cache, pass)
+    decoder.step(&rows.pad_ids(ids), &rows.positions(), cache, pass)
 }
 
 impl Decoding for PromptDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         for range in sequences.ranges() {
-            let (sentence, tokens) = (self.prompts_read, source[range].to_vec());
-            self.reading.push(Reading { sentence, tokens, read: 0, row: None });
-            self.prompts_read += 1;
+            let (sentence, tokens) = (self.prompt_count, source[range].to_vec());
+            self.prefilling.push(Prefill { sentence, tokens, read: 0, row: None });
+            self.prompt_count += 1;
         }
-        self.finish_reading();
+        self.finish_prefill();
     }
 
     fn read_on(&mut self) {
-        for _ in 0..SLICE {
-            if self.reading.is_empty() {
+        for _ in 0..PREFILL_CHUNK {
+            if self.prefilling.is_empty() {
                 return;
             }
-            self.read_one_token();
-            self.finish_reading();
+            self.prefill_one_token();
+            self.finish_prefill();
         }
     }
 
     fn is_read(&self, sentence: usize) -> bool {
-        self.reading.iter().all(|reading| reading.sentence != sentence)
+        self.prefilling.iter().all(|prefill| prefill.sentence != sentence)
     }
 
     fn forget(&mut self, sentence: usize) {
-        self.reading.retain(|reading| reading.sentence != sentence);
+        self.prefilling.retain(|prefill| prefill.sentence != sentence);
         self.prompts.remove(&sentence);
     }
 
@@ -174,11 +178,11 @@ impl Decoding for PromptDecoding<'_> {
             None => Parent::Slots(&prompt(row).slots),
         });
         let mut pasts = std::mem::take(&mut self.pasts);
-        pasts.follow(parents);
+        pasts.branch_from(parents);
         let ids: Vec<u32> =
             rows.iter().map(|row| if row.parent.is_some() { row.token } else { prompt(row).last }).collect();
-        let newest = self.take(&pasts, rows.len());
-        pasts.append(&newest);
+        let newest = self.allocate_slots(&pasts, rows.len());
+        pasts.set_newest(&newest);
         for row in rows.iter().filter(|row| row.parent.is_none()) {
             self.prompts.remove(&row.sentence);
         }

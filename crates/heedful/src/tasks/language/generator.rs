@@ -24,7 +24,7 @@ use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::{DecodeError, Hypothesis, MaxLength, Scheduler, SearchOptions, SentenceId};
 use crate::layers::{AttentionMap, Pass};
 use crate::models::{Generate, Model, default_precision};
-use crate::tasks::open::{Opened, open};
+use crate::tasks::open::{OpenedModel, open};
 use crate::tasks::{OpenOptions, Task};
 use crate::{Error, Result};
 
@@ -37,13 +37,13 @@ pub struct Generator {
     compute: Option<Precision>,
 }
 
-/// Texts that are being generated: every [`Generation::step`] adds a token to each.
+/// A generation in progress: every [`Generation::step`] adds a token to each hypothesis.
 pub struct Generation<'g> {
     generator: &'g Generator,
     scheduler: Scheduler<'g>,
     id: SentenceId,
     prompt: Vec<u32>,
-    found: Option<Vec<Hypothesis>>,
+    hypotheses: Option<Vec<Hypothesis>>,
 }
 
 impl Generator {
@@ -55,28 +55,28 @@ impl Generator {
     /// As [`Generator::open`], with options.
     pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Generator> {
         let opened = open::<LanguageConfig>(folder.as_ref(), Task::Language, options)?;
-        let Opened { config, model, tokenizers, trained, .. } = opened;
-        // `<bos>` comes before a prompt, and a token after it.
+        let OpenedModel { config, model, tokenizers, trained, .. } = opened;
+        // Leaves positions for `<bos>` and for one generated token.
         let positions = model.longest_target().map(|longest| longest.saturating_sub(2));
         let limit =
             options.limit(TextLimit::new(&tokenizers.target, positions, trained.max(config.block)))?;
-        let compute = options.named_precision();
+        let compute = options.requested_precision();
         Ok(Generator { config, model, tokenizers, limit, compute })
     }
 
-    /// Sets the most tokens of a prompt.
+    /// Sets the maximum number of tokens of a prompt.
     #[doc(hidden)]
     pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
         Ok(())
     }
 
-    /// The type of its matrix products, unless the options of a search name another.
+    /// The type of the matrix products, unless the options of a search set another.
     pub fn compute(&self) -> Precision {
         self.compute.unwrap_or_else(|| default_precision([self.model.params()]))
     }
 
-    /// The most tokens of a prompt, `<bos>` not among them.
+    /// The maximum number of tokens of a prompt, without `<bos>`.
     #[doc(hidden)]
     pub fn limit(&self) -> TextLimit {
         self.limit
@@ -94,19 +94,19 @@ impl Generator {
         &self.tokenizers.target
     }
 
-    /// The options of a search for at most `tokens` tokens after a prompt of `prompt` tokens.
+    /// The search options to generate at most `tokens` tokens after a prompt of `prompt` tokens.
     #[doc(hidden)]
     pub fn options(&self, prompt: usize, tokens: usize, options: &SearchOptions) -> Result<SearchOptions> {
         // With `<bos>`.
-        let given = prompt + 1;
+        let prompt_tokens = prompt + 1;
         let tokens = match self.model.longest_target() {
-            Some(longest) if given >= longest => {
+            Some(longest) if prompt_tokens >= longest => {
                 return Err(Error::new(format!(
-                    "the prompt has {given} tokens, and the model has {longest} positions for prompt and continuation: give a \
+                    "the prompt has {prompt_tokens} tokens, and the model has {longest} positions for prompt and continuation: give a \
                      shorter prompt"
                 )));
             }
-            Some(longest) => tokens.min(longest - given),
+            Some(longest) => tokens.min(longest - prompt_tokens),
             None => tokens,
         };
         let compute = options.compute.or(Some(self.compute()));
@@ -115,7 +115,8 @@ impl Generator {
         Ok(options)
     }
 
-    /// Continues a prompt by at most `tokens` tokens: prompt and continuation, `n_best` of them, best first.
+    /// Continues a prompt by at most `tokens` tokens. Returns the `n_best` best texts including the prompt,
+    /// best first.
     pub fn generate(&self, prompt: &str, tokens: usize, options: &SearchOptions) -> Result<Vec<String>> {
         let prompt = self.encode(prompt);
         let options = self.options(prompt.len(), tokens, options)?;
@@ -124,60 +125,61 @@ impl Generator {
         Ok(generation.texts())
     }
 
-    /// Starts to continue a prompt from [`Generator::encode`], with options from [`Generator::options`].
+    /// Starts a generation for a prompt from [`Generator::encode`], with options from [`Generator::options`].
     #[doc(hidden)]
     pub fn begin(&self, prompt: Vec<u32>, options: &SearchOptions) -> Result<Generation<'_>> {
         let prompt = self.source(prompt);
         let mut scheduler = Scheduler::new(&self.model, options)?;
         let id = scheduler.push(prompt.clone());
-        Ok(Generation { generator: self, scheduler, id, prompt, found: None })
+        Ok(Generation { generator: self, scheduler, id, prompt, hypotheses: None })
     }
 
-    /// A prompt as tokens, however many.
+    /// The tokens of a prompt without a length limit.
     #[doc(hidden)]
     pub fn encode(&self, prompt: &str) -> Vec<u32> {
         let tokenizer = &self.tokenizers.target;
         match self.config.text {
             TextShape::Lines => tokenizer.encode(prompt),
-            TextShape::Running => tokenizer.encode_running(prompt),
+            TextShape::Running => tokenizer.encode_multiline(prompt),
         }
     }
 
-    /// What a search reads: `<bos>` and the prompt.
+    /// The source of a search: `<bos>` followed by the prompt.
     #[doc(hidden)]
     pub fn source(&self, prompt: Vec<u32>) -> Vec<u32> {
         [vec![self.model.special_tokens().bos], prompt].concat()
     }
 
-    /// Whether a text is followed by `<eos>`, which then is predicted too.
+    /// Whether texts end with a predicted `<eos>`.
     #[doc(hidden)]
     pub fn ends_texts(&self) -> bool {
         self.config.text == TextShape::Lines
     }
 
-    /// The log-probability of every token of one text from [`Generator::encode`], given all before it, and of `<eos>` where it
-    /// [ends texts](Generator::ends_texts), with what a pass records meanwhile. Rows of its attention are the predicted
-    /// tokens, columns `<bos>` and the tokens before the last row's.
+    /// The log-probability of every token of one text from [`Generator::encode`], given the tokens before it,
+    /// and of `<eos>` if it [ends texts](Generator::ends_texts); and the attention that the pass records.
+    /// Rows of the attention are the predicted tokens, columns are `<bos>` and all tokens except the last.
     #[doc(hidden)]
     pub fn attend_in(&self, pass: &mut Pass, tokens: &[u32]) -> Result<(Vec<f64>, Vec<AttentionMap>)> {
         let batch = self.batch(&[tokens])?;
         let device = self.model.params().device();
-        let losses = device.fitting(|| self.model.loss(&batch, pass).token_losses());
+        let losses = device.catch_oom(|| self.model.loss(&batch, pass).token_losses());
         let losses = losses.map_err(DecodeError::from)?;
         pass.check_masks()?;
         let maps = pass.take_attention()?;
         Ok((losses.into_iter().map(|loss| -f64::from(loss)).collect(), maps))
     }
 
-    /// The tokens of a block of running text: those of [`LanguageConfig::block`], as far as the model has positions.
+    /// The number of tokens in a block of running text: [`LanguageConfig::block`], limited by the number of
+    /// positions.
     #[doc(hidden)]
     pub fn block(&self) -> usize {
         let longest = self.model.longest_target().unwrap_or(usize::MAX);
         self.config.block.unwrap_or(LanguageConfig::BLOCK).min(longest).max(1)
     }
 
-    /// The tokens of a line, given with its tokens from [`Generator::encode`], that are predicted: with the end of the text or of the line.
-    /// Of a blank text none is.
+    /// The predicted tokens of a line, given its tokens from [`Generator::encode`]: with the end of the text
+    /// or line appended. Empty for a blank text that would end with `<eos>`.
     #[doc(hidden)]
     pub fn predicted(&self, line: &str, mut tokens: Vec<u32>) -> Vec<u32> {
         match self.ends_texts() {
@@ -190,11 +192,11 @@ impl Generator {
 
     /// The tokens that end a line of running text.
     fn line_end(&self) -> Vec<u32> {
-        // What a second, empty line adds to the first.
-        self.tokenizers.target.encode_running("\n")
+        // A second, empty line adds only the line break.
+        self.tokenizers.target.encode_multiline("\n")
     }
 
-    /// Texts as the model was trained on them, checked.
+    /// Makes a batch of texts with the layout of training, and checks it.
     pub(super) fn batch(&self, texts: &[&[u32]]) -> Result<Batch, DecodeError> {
         let layout = if self.ends_texts() { BatchLayout::Lines } else { BatchLayout::Blocks };
         let special = self.model.special_tokens();
@@ -210,40 +212,40 @@ impl Generator {
         let tokens = [prompt, generated].concat();
         match self.config.text {
             TextShape::Lines => self.tokenizers.target.decode(&tokens),
-            TextShape::Running => self.tokenizers.target.decode_running(&tokens),
+            TextShape::Running => self.tokenizers.target.decode_multiline(&tokens),
         }
     }
 }
 
 impl Generation<'_> {
-    /// One more token; false when all texts are complete.
+    /// Generates one more token; false when all texts are complete.
     pub fn step(&mut self) -> Result<bool> {
         self.scheduler.step().map_err(DecodeError::from)?;
-        if let Some((_, found)) = self.scheduler.poll() {
-            self.found = Some(found?);
+        if let Some((_, result)) = self.scheduler.poll() {
+            self.hypotheses = Some(result?);
         }
-        Ok(self.found.is_none())
+        Ok(self.hypotheses.is_none())
     }
 
-    /// The best text so far with its prompt; incomplete characters are shown as U+FFFD.
+    /// The best text so far, including the prompt; incomplete characters are shown as U+FFFD.
     pub fn so_far(&self) -> String {
-        let generated = match &self.found {
-            Some(found) => found.first().map_or_else(Vec::new, |best| best.tokens.clone()),
+        let generated = match &self.hypotheses {
+            Some(hypotheses) => hypotheses.first().map_or_else(Vec::new, |best| best.tokens.clone()),
             None => self.scheduler.so_far(self.id).unwrap_or_default(),
         };
         self.generator.decode(&self.prompt, &generated)
     }
 
-    /// The tokens of all texts, prompt and continuation, in the order of [`Generation::texts`].
+    /// The tokens of all texts including the prompt, in the order of [`Generation::texts`].
     pub fn tokens(&self) -> Vec<Vec<u32>> {
         // The prompt begins with `<bos>`.
         let prompt = &self.prompt[1..];
-        self.found.iter().flatten().map(|found| [prompt, &found.tokens].concat()).collect()
+        self.hypotheses.iter().flatten().map(|hypothesis| [prompt, &hypothesis.tokens].concat()).collect()
     }
 
-    /// All texts with their prompt, best first; none before they are complete.
+    /// All texts including the prompt, best first; empty before they are complete.
     pub fn texts(&self) -> Vec<String> {
-        let found = self.found.iter().flatten();
-        found.map(|found| self.generator.decode(&self.prompt, &found.tokens)).collect()
+        let hypotheses = self.hypotheses.iter().flatten();
+        hypotheses.map(|hypothesis| self.generator.decode(&self.prompt, &hypothesis.tokens)).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! A language model: a decoder that predicts the next token of a text, with causal self attention (Radford et al., 2018) or as
-//! a recurrent network (Mikolov et al., 2010).
+//! A language model: a decoder that predicts the next token of a text, either with causal self attention
+//! (Radford et al., 2018) or as a recurrent network (Mikolov et al., 2010).
 //!
 //! ```text
 //! states   = Decoder(√d E[<bos> y_1 … y_m] + PE)      causal self attention and feed-forward, no cross attention
@@ -7,7 +7,7 @@
 //! p(y_i+1) = softmax(states_i Eᵀ + b)                b only with an output bias
 //! ```
 //!
-//! To a search, the source is `<bos>` and the prompt.
+//! In a search, the source is `<bos>` followed by the prompt.
 
 mod config;
 
@@ -40,7 +40,8 @@ use crate::models::recurrent::RecurrentTextDecoder;
 use crate::models::transformer::{StackMask, TextStack};
 use crate::models::{Decoding, Generate, Model};
 
-/// A decoder-only model with its parameters `embedding.weight`, `position.weight` (if learned) and `decoder.…`.
+/// A decoder-only model with its parameters `embedding.weight`, `position.weight` (if learned) and
+/// `decoder.…`.
 pub struct LanguageModel {
     config: LanguageConfig,
     params: Params,
@@ -48,14 +49,14 @@ pub struct LanguageModel {
     output: OutputProjection,
 }
 
-#[allow(clippy::large_enum_variant, reason = "a model has one of them")]
+#[allow(clippy::large_enum_variant, reason = "a model has only one")]
 enum Decoder {
     Transformer(TextStack),
     Recurrent(RecurrentTextDecoder),
 }
 
 impl LanguageModel {
-    /// A new model; `seed` determines its initial parameters.
+    /// Builds a new model; `seed` determines its initial parameters.
     pub fn new(config: LanguageConfig, seed: u64) -> Result<LanguageModel, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
@@ -69,12 +70,12 @@ impl LanguageModel {
         Ok(LanguageModel { config, params, decoder, output })
     }
 
-    /// Its configuration.
+    /// The configuration.
     pub fn config(&self) -> &LanguageConfig {
         &self.config
     }
 
-    /// Logits of every token at every position of the batch's targets.
+    /// The logits of all tokens at every target position of the batch.
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let states = self.states(batch, pass);
@@ -92,7 +93,7 @@ impl LanguageModel {
 }
 
 impl Decoder {
-    /// The table of token vectors, which the output projection shares.
+    /// The embedding table, which is tied to the output projection.
     fn table(&self) -> &Param {
         match self {
             Decoder::Transformer(decoder) => decoder.table(),

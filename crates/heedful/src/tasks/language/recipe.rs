@@ -1,4 +1,4 @@
-//! Language models as recipes describe them.
+//! Recipes of language models.
 
 use std::sync::Arc;
 
@@ -128,9 +128,9 @@ impl TaskDefinition for Definition {
         plain_text::example_kind(data, BatchLayout::Lines, BatchLayout::Blocks)
     }
 
-    fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {
-        original.describe(recipe);
-        if let ModelConfig::Language(LanguageConfig { text: TextShape::Lines, .. }) = original {
+    fn inherit_architecture(&self, recipe: &mut Recipe, pretrained: &ModelConfig) {
+        pretrained.describe(recipe);
+        if let ModelConfig::Language(LanguageConfig { text: TextShape::Lines, .. }) = pretrained {
             recipe.data.block = None;
         }
         plain_text::fit_into_positions(recipe);

@@ -1,20 +1,20 @@
-//! Decoding of a recurrent language model: the past of a text is a few vectors, however long it is.
+//! Decoding of a recurrent language model: the recurrent state has a constant size.
 //!
 //! ```text
-//! source             <bos> p_1 … p_n      all but the last token are read into the past
-//! first step         p_n                  the search's first token stands for the last one of the prompt
+//! source             <bos> p_1 … p_n      prefill reads all tokens except the last
+//! first step         p_n                  the first step of the search reads the last prompt token
 //! ```
 //!
-//! Prompts go through the same steps as generated tokens, a few at a time, as those of a Transformer do.
+//! Prefill is chunked and takes the same steps as generation, as in a Transformer.
 
 use std::collections::BTreeMap;
 
 use heedful_tensor::{Precision, Ragged, Tensor, ops};
 
 use super::LanguageModel;
-use super::decoding::SLICE;
+use super::decoding::PREFILL_CHUNK;
 use crate::layers::Pass;
-use crate::models::recurrent::{RecurrentPast, RecurrentTextDecoder};
+use crate::models::recurrent::{RecurrentStates, RecurrentTextDecoder};
 use crate::models::{Decoding, Row};
 
 /// A recurrent language model's [`Decoding`].
@@ -22,26 +22,26 @@ pub(super) struct RecurrentPromptDecoding<'m> {
     model: &'m LanguageModel,
     decoder: &'m RecurrentTextDecoder,
     pass: Pass,
-    prompts_read: usize,
-    /// Prompts that are being read; their rows in `read_past` have the same order.
-    reading: Vec<Reading>,
-    read_past: RecurrentPast,
-    /// Prompts that are read and have had no step yet.
-    prompts: BTreeMap<usize, Prompt>,
-    /// The pasts of the previous step's rows.
-    past: RecurrentPast,
+    prompt_count: usize,
+    /// Prompts in prefill, in the order of their rows in `prefill_states`.
+    prefilling: Vec<Prefill>,
+    prefill_states: RecurrentStates,
+    /// Prefilled prompts that have not taken a step yet, by sentence.
+    prompts: BTreeMap<usize, PrefilledPrompt>,
+    /// The states of the previous step's rows.
+    state: RecurrentStates,
 }
 
-struct Reading {
+struct Prefill {
     sentence: usize,
     tokens: Vec<u32>,
-    /// How many of them are read.
+    /// The number of tokens read.
     read: usize,
 }
 
-struct Prompt {
-    /// One row: what is remembered of all tokens but the last.
-    past: RecurrentPast,
+struct PrefilledPrompt {
+    /// The state after all tokens except the last, as one row.
+    state: RecurrentStates,
     last: u32,
 }
 
@@ -55,44 +55,45 @@ impl<'m> RecurrentPromptDecoding<'m> {
             model,
             decoder,
             pass: Pass::inference(compute),
-            prompts_read: 0,
-            reading: Vec::new(),
-            read_past: decoder.start(0),
+            prompt_count: 0,
+            prefilling: Vec::new(),
+            prefill_states: decoder.start(0),
             prompts: BTreeMap::new(),
-            past: decoder.start(0),
+            state: decoder.start(0),
         }
     }
 
-    /// One more token of every prompt that is being read.
-    fn read_one_token(&mut self) {
-        let ids: Vec<u32> = self.reading.iter().map(|reading| reading.tokens[reading.read]).collect();
-        self.reading.iter_mut().for_each(|reading| reading.read += 1);
-        let RecurrentPromptDecoding { decoder, pass, read_past, .. } = self;
-        let (_, past) = pass.within(|pass| decoder.step(&ids, read_past, pass));
-        self.read_past = past;
+    /// Reads one more token of every prompt in prefill.
+    fn prefill_one_token(&mut self) {
+        let ids: Vec<u32> = self.prefilling.iter().map(|prefill| prefill.tokens[prefill.read]).collect();
+        self.prefilling.iter_mut().for_each(|prefill| prefill.read += 1);
+        let RecurrentPromptDecoding { decoder, pass, prefill_states, .. } = self;
+        let (_, state) = pass.within(|pass| decoder.step(&ids, prefill_states, pass));
+        self.prefill_states = state;
     }
 
-    /// Prompts of which all but the last token are read wait for their first step.
-    fn finish_reading(&mut self) {
-        for (row, reading) in self.reading.iter().enumerate().filter(|(_, reading)| reading.is_read()) {
-            let past = rows_of(&self.read_past, &[row]);
-            let last = reading.tokens[reading.tokens.len() - 1];
-            self.prompts.insert(reading.sentence, Prompt { past, last });
+    /// Moves prompts with all tokens except the last read to `prompts`, where they wait for their first step.
+    fn finish_prefill(&mut self) {
+        for (row, prefill) in self.prefilling.iter().enumerate().filter(|(_, prefill)| prefill.is_read()) {
+            let state = gather_states(&self.prefill_states, &[row]);
+            let last = prefill.tokens[prefill.tokens.len() - 1];
+            self.prompts.insert(prefill.sentence, PrefilledPrompt { state, last });
         }
-        self.keep_reading(|reading| !reading.is_read());
+        self.keep_prefilling(|prefill| !prefill.is_read());
     }
 
-    /// Stops reading all other prompts.
-    fn keep_reading(&mut self, is_kept: impl Fn(&Reading) -> bool) {
-        let rows: Vec<usize> = (0..self.reading.len()).filter(|&row| is_kept(&self.reading[row])).collect();
-        if rows.len() < self.reading.len() {
-            self.read_past = rows_of(&self.read_past, &rows);
-            self.reading.retain(is_kept);
+    /// Drops all prompts in prefill for which `is_kept` is false.
+    fn keep_prefilling(&mut self, is_kept: impl Fn(&Prefill) -> bool) {
+        let rows: Vec<usize> =
+            (0..self.prefilling.len()).filter(|&row| is_kept(&self.prefilling[row])).collect();
+        if rows.len() < self.prefilling.len() {
+            self.prefill_states = gather_states(&self.prefill_states, &rows);
+            self.prefilling.retain(is_kept);
         }
     }
 }
 
-impl Reading {
+impl Prefill {
     fn is_read(&self) -> bool {
         self.read + 1 >= self.tokens.len()
     }
@@ -101,37 +102,37 @@ impl Reading {
 impl Decoding for RecurrentPromptDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         let new = self.decoder.start(sequences.sequences());
-        self.read_past = one_below_the_other(&[&self.read_past, &new]);
+        self.prefill_states = concat_states(&[&self.prefill_states, &new]);
         for range in sequences.ranges() {
-            let (sentence, tokens) = (self.prompts_read, source[range].to_vec());
-            self.reading.push(Reading { sentence, tokens, read: 0 });
-            self.prompts_read += 1;
+            let (sentence, tokens) = (self.prompt_count, source[range].to_vec());
+            self.prefilling.push(Prefill { sentence, tokens, read: 0 });
+            self.prompt_count += 1;
         }
-        self.finish_reading();
+        self.finish_prefill();
     }
 
     fn read_on(&mut self) {
-        for _ in 0..SLICE {
-            if self.reading.is_empty() {
+        for _ in 0..PREFILL_CHUNK {
+            if self.prefilling.is_empty() {
                 return;
             }
-            self.read_one_token();
-            self.finish_reading();
+            self.prefill_one_token();
+            self.finish_prefill();
         }
     }
 
     fn is_read(&self, sentence: usize) -> bool {
-        self.reading.iter().all(|reading| reading.sentence != sentence)
+        self.prefilling.iter().all(|prefill| prefill.sentence != sentence)
     }
 
     fn forget(&mut self, sentence: usize) {
-        self.keep_reading(|reading| reading.sentence != sentence);
+        self.keep_prefilling(|prefill| prefill.sentence != sentence);
         self.prompts.remove(&sentence);
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
-        let before = self.past.first().map_or(0, Tensor::rows);
-        let mut pasts: Vec<&RecurrentPast> = vec![&self.past];
+        let before = self.state.first().map_or(0, Tensor::rows);
+        let mut sources: Vec<&RecurrentStates> = vec![&self.state];
         let (mut from, mut ids) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         for row in rows {
             match row.parent {
@@ -141,42 +142,42 @@ impl Decoding for RecurrentPromptDecoding<'_> {
                 }
                 None => {
                     let prompt = &self.prompts[&row.sentence];
-                    from.push(before + pasts.len() - 1);
-                    pasts.push(&prompt.past);
+                    from.push(before + sources.len() - 1);
+                    sources.push(&prompt.state);
                     ids.push(prompt.last);
                 }
             }
         }
-        let carried = rows_of(&one_below_the_other(&pasts), &from);
+        let carried = gather_states(&concat_states(&sources), &from);
         for row in rows.iter().filter(|row| row.parent.is_none()) {
             self.prompts.remove(&row.sentence);
         }
         let RecurrentPromptDecoding { model, decoder, pass, .. } = self;
-        let (scores, past) = pass.within(|pass| {
-            let (states, past) = decoder.step(&ids, &carried, pass);
-            (model.output.scores(&states, pass), past)
+        let (scores, state) = pass.within(|pass| {
+            let (states, state) = decoder.step(&ids, &carried, pass);
+            (model.output.scores(&states, pass), state)
         });
-        self.past = past;
+        self.state = state;
         scores
     }
 }
 
-/// Some rows of every vector.
-fn rows_of(past: &[Tensor], rows: &[usize]) -> RecurrentPast {
-    past.iter().map(|vector| ops::gather_rows(vector, rows)).collect()
+/// Selects rows of the states.
+fn gather_states(state: &[Tensor], rows: &[usize]) -> RecurrentStates {
+    state.iter().map(|vector| ops::gather_rows(vector, rows)).collect()
 }
 
-/// The rows of several pasts; those without a row are left out.
-fn one_below_the_other(pasts: &[&RecurrentPast]) -> RecurrentPast {
-    let vectors = pasts.first().map_or(0, |past| past.len());
-    let stacked = |number: usize| {
+/// Concatenates the rows of several states, skipping empty ones.
+fn concat_states(states: &[&RecurrentStates]) -> RecurrentStates {
+    let vectors = states.first().map_or(0, |state| state.len());
+    let concatenated = |number: usize| {
         let parts: Vec<&Tensor> =
-            pasts.iter().map(|past| &past[number]).filter(|vector| vector.rows() > 0).collect();
+            states.iter().map(|state| &state[number]).filter(|vector| vector.rows() > 0).collect();
         match parts.as_slice() {
-            [] => pasts[0][number].clone(),
+            [] => states[0][number].clone(),
             [one] => (*one).clone(),
             several => ops::concat_rows(several),
         }
     };
-    (0..vectors).map(stacked).collect()
+    (0..vectors).map(concatenated).collect()
 }

@@ -1,13 +1,13 @@
-//! How probable a language model finds a text, line by line.
+//! Scores text with a language model, line by line.
 //!
 //! ```text
-//! log p(line) = Σ log p(token | all before it)        of lines: each by itself, with its <eos>
-//!                                                     of running text: after <bos> and what stands before it in its block
-//! perplexity of units = e^(−log p(text) / units)      tokens, words (what white space separates), bytes (line ends included)
+//! log p(line) = Σ log p(token | context)              lines: the context is the line itself; <eos> is predicted
+//!                                                     running text: the context is <bos> and the block so far
+//! perplexity of units = e^(−log p(text) / units)      tokens, words (separated by white space), bytes (including line ends)
 //! ```
 //!
-//! Running text is cut into the blocks of the training, so that every token is predicted once. A model of lines was trained on no
-//! blank one: such a line has the log-probability 0 and does not count.
+//! Running text is cut into blocks as in training, so that every token is predicted once. Models of lines
+//! were not trained on blank lines: a blank line has log-probability 0 and is not counted.
 
 use super::Generator;
 use crate::Result;
@@ -16,19 +16,19 @@ use crate::decode::TargetScore;
 use crate::layers::Pass;
 use crate::models::{BrokenModel, Model};
 
-/// Tokens that are read at a time, but for a single line or block.
+/// Maximum number of tokens in a batch; a single longer line or block is still scored.
 const BATCH_TOKENS: usize = 4096;
 
-/// How well a model predicts a text.
+/// The perplexity of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TextPerplexity {
     /// `−log p(text)`.
     pub negative_log_likelihood: f64,
-    /// Predicted tokens, `<eos>` included where lines end with it.
+    /// Predicted tokens, including `<eos>` if lines end with it.
     pub tokens: u64,
-    /// What white space separates.
+    /// Words, separated by white space.
     pub words: u64,
-    /// UTF-8, line ends included.
+    /// Bytes of UTF-8, including line ends.
     pub bytes: u64,
 }
 
@@ -49,52 +49,54 @@ impl TextPerplexity {
     }
 }
 
-/// Scores the lines of a text as they come, in memory that does not grow with the text.
+/// Scores the lines of a text incrementally, in constant memory.
 pub struct TextScorer<'g> {
     generator: &'g Generator,
-    /// Tokens that have no score yet: of whole lines, or of what fills no block yet.
+    /// Texts without scores: whole lines, or blocks, of which the last may be incomplete.
     waiting: Vec<Vec<u32>>,
     tokens: usize,
-    /// The lines whose scores are not complete, with the tokens that each has, and the scores so far of the first.
-    open: std::collections::VecDeque<usize>,
+    /// The number of predicted tokens of each incomplete line, and the token scores from the first of these
+    /// on.
+    incomplete_lines: std::collections::VecDeque<usize>,
     scores: Vec<f64>,
     total: TextPerplexity,
 }
 
 impl<'g> TextScorer<'g> {
-    /// Of a text that has no line yet.
+    /// A scorer for an empty text.
     pub fn new(generator: &'g Generator) -> TextScorer<'g> {
         TextScorer {
             generator,
             waiting: Vec::new(),
             tokens: 0,
-            open: std::collections::VecDeque::new(),
+            incomplete_lines: std::collections::VecDeque::new(),
             scores: Vec::new(),
             total: TextPerplexity::default(),
         }
     }
 
-    /// One more line, given with its tokens from [`Generator::encode`]. Returns the scores of lines that are complete, in order.
+    /// Adds a line with its tokens from [`Generator::encode`]. Returns the scores of lines that are complete,
+    /// in order.
     pub fn push(&mut self, line: &str, tokens: Vec<u32>) -> Result<Vec<TargetScore>> {
         let ends = self.generator.ends_texts();
         let mut predicted = self.generator.predicted(line, tokens);
-        self.open.push_back(predicted.len());
+        self.incomplete_lines.push_back(predicted.len());
         self.tokens += predicted.len();
         if !ends || !predicted.is_empty() {
             self.count(line);
         }
         match ends {
             false => self.fill_blocks(predicted),
-            // The batch adds the end.
+            // The batch adds `<eos>`.
             true if predicted.pop().is_some() => self.waiting.push(predicted),
             true => {}
         }
-        if self.tokens >= BATCH_TOKENS { self.read(Rest::Kept) } else { Ok(self.complete()) }
+        if self.tokens >= BATCH_TOKENS { self.score_waiting(PartialBlock::Keep) } else { Ok(self.complete()) }
     }
 
-    /// The scores of the lines that are left.
+    /// The scores of the remaining lines, and the perplexity of the text.
     pub fn finish(mut self) -> Result<(Vec<TargetScore>, TextPerplexity)> {
-        let scores = self.read(Rest::Read)?;
+        let scores = self.score_waiting(PartialBlock::Score)?;
         Ok((scores, self.total))
     }
 
@@ -103,7 +105,7 @@ impl<'g> TextScorer<'g> {
         self.total.bytes += line.len() as u64 + 1;
     }
 
-    /// Adds running text: all blocks but the last are full.
+    /// Appends running text to the blocks; all except the last are full.
     fn fill_blocks(&mut self, tokens: Vec<u32>) {
         let block = self.generator.block();
         for token in tokens {
@@ -114,11 +116,12 @@ impl<'g> TextScorer<'g> {
         }
     }
 
-    /// Scores what waits: of running text all blocks that are full, and the rest if no more will come.
-    fn read(&mut self, rest: Rest) -> Result<Vec<TargetScore>> {
-        let is_open = |last: &Vec<u32>| last.len() < self.generator.block();
-        let keeps =
-            !self.generator.ends_texts() && rest == Rest::Kept && self.waiting.last().is_some_and(is_open);
+    /// Scores the waiting texts. An incomplete block is scored only with [`PartialBlock::Score`].
+    fn score_waiting(&mut self, partial_block: PartialBlock) -> Result<Vec<TargetScore>> {
+        let is_partial = |last: &Vec<u32>| last.len() < self.generator.block();
+        let keeps = !self.generator.ends_texts()
+            && partial_block == PartialBlock::Keep
+            && self.waiting.last().is_some_and(is_partial);
         let kept = if keeps { self.waiting.pop() } else { None };
         let texts = std::mem::take(&mut self.waiting);
         let mut start = 0;
@@ -130,7 +133,7 @@ impl<'g> TextScorer<'g> {
             };
             let count = texts[start..].iter().take_while(fits).count().max(1);
             let batch: Vec<&[u32]> = texts[start..start + count].iter().map(Vec::as_slice).collect();
-            self.read_batch(&batch)?;
+            self.score_batch(&batch)?;
             start += count;
         }
         self.tokens = kept.as_ref().map_or(0, Vec::len);
@@ -138,11 +141,11 @@ impl<'g> TextScorer<'g> {
         Ok(self.complete())
     }
 
-    fn read_batch(&mut self, texts: &[&[u32]]) -> Result<()> {
+    fn score_batch(&mut self, texts: &[&[u32]]) -> Result<()> {
         let batch = self.generator.batch(texts)?;
         let (model, compute) = (self.generator.model(), self.generator.compute());
         let loss = || model.loss(&batch, &mut Pass::inference(compute)).token_losses();
-        let losses = model.params().device().fitting(loss).map_err(DecodeError::from)?;
+        let losses = model.params().device().catch_oom(loss).map_err(DecodeError::from)?;
         if losses.iter().any(|loss| !loss.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }
@@ -152,13 +155,13 @@ impl<'g> TextScorer<'g> {
         Ok(())
     }
 
-    /// The lines all of whose tokens have scores.
+    /// Takes the lines whose tokens all have scores.
     fn complete(&mut self) -> Vec<TargetScore> {
         let (mut complete, mut taken) = (Vec::new(), 0);
-        while let Some(&length) = self.open.front()
+        while let Some(&length) = self.incomplete_lines.front()
             && self.scores.len() - taken >= length
         {
-            self.open.pop_front();
+            self.incomplete_lines.pop_front();
             let tokens = self.scores[taken..taken + length].to_vec();
             taken += length;
             let log_probability = tokens.iter().fold(0.0, |sum, token| sum + token);
@@ -169,9 +172,9 @@ impl<'g> TextScorer<'g> {
     }
 }
 
-/// Whether a block that is not full is scored.
+/// Whether an incomplete block is scored.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rest {
-    Kept,
-    Read,
+enum PartialBlock {
+    Keep,
+    Score,
 }

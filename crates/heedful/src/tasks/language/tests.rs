@@ -25,7 +25,7 @@ fn recurrent(cell: Cell) -> RecurrentDecoderConfig {
     RecurrentDecoderConfig { vocabulary: 30, cell, d_model, layers, norm_epsilon: None, dropout: 0.1 }
 }
 
-/// One of each kind, with an output bias for some.
+/// One model of each kind, some with an output bias.
 fn models() -> Vec<LanguageModel> {
     let mut models: Vec<LanguageModel> =
         [Cell::Simple, Cell::Gru, Cell::Lstm].map(|cell| with_stack(recurrent(cell), true)).into();
@@ -36,7 +36,7 @@ fn models() -> Vec<LanguageModel> {
 }
 
 #[test]
-fn no_token_sees_a_later_one() {
+fn no_token_attends_to_a_later_one() {
     models().iter().for_each(check_no_token_sees_a_later_one);
 }
 
@@ -51,7 +51,7 @@ fn check_no_token_sees_a_later_one(model: &LanguageModel) {
 }
 
 #[test]
-fn a_given_text_is_as_probable_as_the_loss_says() {
+fn scores_of_a_given_text_agree_with_the_loss() {
     check_given_text(&model(Positions::Learned { max_length: 12 }));
     models().iter().for_each(check_given_text);
 }
@@ -67,13 +67,13 @@ fn check_given_text(model: &LanguageModel) {
         "{} and {expected}",
         whole[0].log_probability
     );
-    // The same, half of it as a prompt.
+    // The same with half of the text as a prompt.
     let rest = score(model, &[(vec![1, 7, 9], vec![4, 20])], &options).expect("known tokens");
     assert_eq!(rest[0].tokens, whole[0].tokens[2..]);
 }
 
 #[test]
-fn what_follows_a_prompt_depends_on_no_other_prompt() {
+fn the_continuation_of_a_prompt_does_not_depend_on_other_prompts() {
     models().iter().for_each(check_prompts_alone_and_together);
 }
 
@@ -101,13 +101,13 @@ fn check_prompts_alone_and_together(model: &LanguageModel) {
     }
 }
 
-/// A prompt of so many tokens.
+/// A prompt of this length.
 fn prompt(length: u32) -> Vec<u32> {
     (0..length).map(|i| if i == 0 { 1 } else { 4 + (i * 7 + length) % 26 }).collect()
 }
 
 #[test]
-fn a_short_prompt_is_answered_while_a_long_one_is_read_and_both_as_if_alone() {
+fn a_short_prompt_generates_during_the_prefill_of_a_long_one_and_both_as_if_alone() {
     models().iter().for_each(check_long_prompts);
 }
 
@@ -120,7 +120,7 @@ fn check_long_prompts(model: &LanguageModel) {
     let alone = |prompt: &Vec<u32>| {
         search(model, std::slice::from_ref(prompt), &options).expect("known tokens").remove(0)
     };
-    // Around the slices in which prompts are read.
+    // Lengths around multiples of the prefill chunk.
     let prompts = [200, 3, 16, 17, 18, 33].map(prompt);
     let mut scheduler = Scheduler::new(model, &options).expect("good options");
     scheduler.push(prompts[0].clone());
@@ -147,7 +147,7 @@ fn all_found(scheduler: &mut Scheduler<'_>) -> Vec<(SentenceId, Result<Vec<Hypot
 }
 
 #[test]
-fn a_long_prompt_that_is_cancelled_while_it_is_read_leaves_no_trace() {
+fn a_prompt_cancelled_during_prefill_has_no_effect_on_others() {
     models().iter().for_each(check_cancelled_prompts);
 }
 
@@ -168,7 +168,7 @@ fn check_cancelled_prompts(model: &LanguageModel) {
 
 #[test]
 fn recurrent_language_models_learn_and_every_parameter_has_a_gradient() {
-    // Each text counts on from its first token.
+    // Each text counts up from its first token.
     let texts: Vec<(Vec<u32>, Vec<u32>)> = (4..12).map(|i| (vec![], (i..i + 6).collect())).collect();
     let batch = Batch::of(BatchLayout::Lines, &texts, [1, 2]).expect("a good batch");
     for cell in [Cell::Simple, Cell::Gru, Cell::Lstm] {
@@ -194,9 +194,9 @@ fn recurrent_language_models_learn_and_every_parameter_has_a_gradient() {
     }
 }
 
-/// What an LSTM of one layer computes, sentence by sentence and gate by gate in f64.
+/// A reference LSTM of one layer in f64.
 #[test]
-fn a_recurrent_language_model_is_its_formula() {
+fn a_recurrent_language_model_matches_its_formula() {
     let stack = RecurrentDecoderConfig { layers: 1, ..recurrent(Cell::Lstm) };
     let model = with_stack(stack, true);
     let values = |name: &str| -> Vec<f64> {
@@ -243,7 +243,7 @@ fn a_recurrent_language_model_is_its_formula() {
 }
 
 #[test]
-fn configurations_name_their_stack_and_those_of_before_still_load() {
+fn configurations_name_their_stack_and_older_ones_still_load() {
     let config = model(Positions::Sinusoidal).config().clone();
     let mut json = serde_json::to_value(&config).expect("JSON");
     let fields: Vec<&str> = json.as_object().expect("an object").keys().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Held-out text of a language model: perplexities by token, word and byte, and continuations of a few texts.
+//! Held-out text of a language model: perplexities by token, word and byte, and sample continuations.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::recipe::Recipe;
 use crate::tasks::plain_text::TextSet;
 use crate::tasks::validation::{SAMPLES, Sample, ValidationResult, ValidationSet, longest};
 
-/// Tokens of a sample text that are given as a prompt, and tokens that are generated after them.
-const GIVEN: usize = 16;
-const GENERATED: usize = 32;
+/// Number of prompt tokens and of generated tokens in a sample.
+const PROMPT_TOKENS: usize = 16;
+const GENERATED_TOKENS: usize = 32;
 
 /// Held-out text, and the model.
 pub(super) struct LanguageSet {
@@ -44,25 +44,25 @@ impl ValidationSet for LanguageSet {
 }
 
 impl LanguageSet {
-    /// The model's continuations of the beginnings of a few examples.
+    /// The model's continuations of the first tokens of a few examples.
     fn samples(&self, recipe: &Recipe) -> Result<Vec<Sample>> {
         let long_enough = self.texts.examples.iter().map(|(_, text)| text).filter(|text| text.len() > 1);
         let halves: Vec<(&[u32], &[u32])> =
-            long_enough.take(SAMPLES).map(|text| text.split_at(GIVEN.min(text.len() / 2))).collect();
+            long_enough.take(SAMPLES).map(|text| text.split_at(PROMPT_TOKENS.min(text.len() / 2))).collect();
         let bos = self.model.special_tokens().bos;
-        let prompts: Vec<Vec<u32>> = halves.iter().map(|(given, _)| [&[bos], *given].concat()).collect();
-        let left = longest(recipe).saturating_sub(GIVEN);
+        let prompts: Vec<Vec<u32>> = halves.iter().map(|(prompt, _)| [&[bos], *prompt].concat()).collect();
+        let left = longest(recipe).saturating_sub(PROMPT_TOKENS);
         let options = SearchOptions {
             beam: 1,
-            max_length: MaxLength::Absolute(GENERATED.min(left)),
+            max_length: MaxLength::Absolute(GENERATED_TOKENS.min(left)),
             compute: Some(recipe.training.compute.into()),
             ..SearchOptions::default()
         };
         let found = search(&*self.model, &prompts, &options)?;
-        let text = |tokens: &[u32]| self.texts.tokenizer.decode_running(tokens);
-        let sample = |((given, rest), found): (&(&[u32], &[u32]), &Vec<Hypothesis>)| Sample {
-            source: text(given),
-            reference: text(&rest[..rest.len().min(GENERATED)]),
+        let text = |tokens: &[u32]| self.texts.tokenizer.decode_multiline(tokens);
+        let sample = |((prompt, rest), found): (&(&[u32], &[u32]), &Vec<Hypothesis>)| Sample {
+            source: text(prompt),
+            reference: text(&rest[..rest.len().min(GENERATED_TOKENS)]),
             output: found.first().map_or_else(String::new, |best| text(&best.tokens)),
         };
         Ok(halves.iter().zip(&found).map(sample).collect())

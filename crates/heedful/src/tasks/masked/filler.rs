@@ -22,12 +22,12 @@ use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, MaskFault, Pass};
 use crate::models::{BrokenModel, Model, default_precision};
-use crate::tasks::open::{Opened, open};
+use crate::tasks::open::{OpenedModel, open};
 use crate::tasks::{OpenOptions, Task};
 use crate::{Error, Result};
 
-/// How a masked token is written in a text.
-const GAP: &str = "<mask>";
+/// The placeholder of a masked token in a text.
+const MASK: &str = "<mask>";
 
 /// A masked language model that takes and returns text.
 pub struct Filler {
@@ -40,9 +40,9 @@ pub struct Filler {
 /// A text whose masked tokens were predicted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filled {
-    /// With the best prediction for every masked token.
+    /// The text with the best prediction for every masked token.
     pub text: String,
-    /// For every masked token the most probable predictions, best first.
+    /// The most probable predictions for every masked token, best first.
     pub gaps: Vec<Vec<Guess>>,
 }
 
@@ -64,13 +64,13 @@ impl Filler {
     /// As [`Filler::open`], with options.
     pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Filler> {
         let opened = open::<MaskedConfig>(folder.as_ref(), Task::Masked, options)?;
-        let Opened { model, tokenizers, trained, .. } = opened;
+        let OpenedModel { model, tokenizers, trained, .. } = opened;
         let limit = options.limit(TextLimit::new(&tokenizers.source, model.longest_text(), trained))?;
-        let compute = options.named_precision();
+        let compute = options.requested_precision();
         Ok(Filler { model, tokenizers, limit, compute })
     }
 
-    /// Sets the most tokens of a text.
+    /// Sets the maximum number of tokens of a text.
     #[doc(hidden)]
     pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.limit = self.limit.with_tokens(tokens)?;
@@ -82,7 +82,7 @@ impl Filler {
         self.compute.unwrap_or_else(|| default_precision([self.model.params()]))
     }
 
-    /// The most tokens of a text.
+    /// The maximum number of tokens of a text.
     #[doc(hidden)]
     pub fn limit(&self) -> TextLimit {
         self.limit
@@ -94,14 +94,14 @@ impl Filler {
         &self.model
     }
 
-    /// The token that stands for `<mask>`.
+    /// The id of the `<mask>` token.
     #[doc(hidden)]
     pub fn mask(&self) -> u32 {
         self.model.config().stack.special.mask
     }
 
-    /// The `top` best predictions for every `<mask>` of a text. All are predicted at once, each from a text in which the
-    /// others are masked.
+    /// The `top` best predictions for every `<mask>` of a text. All are predicted in one pass: each from the
+    /// text in which the others are masked.
     pub fn fill(&self, text: &str, top: usize) -> Result<Filled> {
         self.fill_tokens(self.encode(text), top)
     }
@@ -110,13 +110,14 @@ impl Filler {
     #[doc(hidden)]
     pub fn fill_tokens(&self, tokens: Vec<u32>, top: usize) -> Result<Filled> {
         if !tokens.contains(&self.mask()) && top > 0 {
-            return Err(no_gap());
+            return Err(no_mask());
         }
         let (filled, _) = self.attend_in(&mut Pass::inference(self.compute()), tokens, top)?;
         Ok(filled)
     }
 
-    /// As [`Filler::fill_tokens`], with what a pass records meanwhile. Without a `<mask>` nothing is predicted.
+    /// As [`Filler::fill_tokens`], also returning the attention that the pass records. Without a `<mask>`
+    /// nothing is predicted.
     #[doc(hidden)]
     pub fn attend_in(
         &self,
@@ -130,36 +131,36 @@ impl Filler {
         let mask = self.mask();
         let rows: Vec<usize> = (0..tokens.len()).filter(|&row| tokens[row] == mask).collect();
         if tokens.is_empty() {
-            return Err(no_gap());
+            return Err(no_mask());
         }
         let sequences = Ragged::from_lengths([tokens.len()]);
         self.model.check_text(&tokens, &sequences)?;
-        // Scores of some row: the model reads the text in any case.
+        // Without a mask, any row will do: the pass still records the attention.
         let scored = if rows.is_empty() { &[0][..] } else { &rows };
         let mut best = TopK::default();
-        // Special tokens are no guesses; there may be better ones behind them.
+        // Special tokens are filtered out, so more candidates than `top` are needed.
         let not_text = self.model.config().stack.special.not_text();
         let find = || {
             let scores = self.model.token_scores(&tokens, &sequences, scored, pass);
             pass.check_masks()?;
-            let wanted = top.saturating_add(not_text.len()).min(scores.width());
-            best.find(&scores, wanted, pass.compute().precision.rounding());
+            let candidates = top.saturating_add(not_text.len()).min(scores.width());
+            best.find(&scores, candidates, pass.compute().precision.rounding());
             Ok::<_, MaskFault>(())
         };
-        self.model.params.device().fitting(find).map_err(DecodeError::from)??;
+        self.model.params.device().catch_oom(find).map_err(DecodeError::from)??;
         let mut gaps = Vec::new();
         for (gap, &row) in rows.iter().enumerate() {
             let normalizer = best.normalizer(gap);
             if !normalizer.is_finite() {
                 return Err(BrokenModel { sentence: 0 }.into());
             }
-            let is_text = |found: &&Scored| not_text.binary_search(&found.index).is_err();
-            let ordinary = best.best(gap).iter().filter(is_text);
-            let guesses: Vec<_> = ordinary.take(top).collect();
+            let is_text = |token: &&Scored| not_text.binary_search(&token.index).is_err();
+            let text_tokens = best.best(gap).iter().filter(is_text);
+            let guesses: Vec<_> = text_tokens.take(top).collect();
             tokens[row] = guesses.first().map_or(mask, |best| best.index);
-            let guess = |found: &&Scored| Guess {
-                piece: self.tokenizers.source.text_of(found.index),
-                probability: (f64::from(found.score) - normalizer).exp(),
+            let guess = |token: &&Scored| Guess {
+                piece: self.tokenizers.source.token_text(token.index),
+                probability: (f64::from(token.score) - normalizer).exp(),
             };
             gaps.push(guesses.iter().map(guess).collect());
         }
@@ -173,13 +174,13 @@ impl Filler {
         &self.tokenizers.source
     }
 
-    /// The tokens of a text, `<mask>` being one. The space before a `<mask>` belongs to the masked piece.
+    /// The tokens of a text; `<mask>` is one token. The space before a `<mask>` belongs to the masked piece.
     #[doc(hidden)]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let tokenizer = &self.tokenizers.source;
         let mut tokens = Vec::new();
-        let gaps = text.matches(GAP).count();
-        for (index, part) in text.split(GAP).enumerate() {
+        let gaps = text.matches(MASK).count();
+        for (index, part) in text.split(MASK).enumerate() {
             if index > 0 {
                 tokens.push(self.mask());
             }
@@ -195,6 +196,6 @@ impl Filler {
     }
 }
 
-fn no_gap() -> Error {
+fn no_mask() -> Error {
     Error::new("the text has no <mask>: write one for each token to predict")
 }

@@ -5,38 +5,38 @@
 //! of these    80 % become <mask>, 10 % a random token, 10 % stay unchanged
 //! ```
 //!
-//! Because a chosen token may be random or unchanged, the model cannot rely on the tokens that it reads.
+//! Because chosen tokens may be random or unchanged, the model cannot rely on the tokens of its input.
 
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::IGNORED;
 use heedful_tensor::random::Stream;
 
 use crate::data::SpecialTokens;
-use crate::data::filling::size_step;
+use crate::data::padding::bucket_step;
 
 const SHARE: f64 = 0.15;
 const MASKED: f32 = 0.8;
 const REPLACED: f32 = 0.1;
-/// Seed of the masks outside of training.
+/// Seed of the masks outside training.
 const EVALUATION: u64 = 15;
 
-/// Texts with masked tokens, laid end to end.
+/// Concatenated texts with masked tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaskedText {
-    /// The tokens that the model reads.
+    /// The input tokens.
     pub text: Vec<u32>,
     /// The positions of the tokens to predict.
     pub rows: Vec<usize>,
-    /// The original tokens there.
+    /// The original tokens at these positions.
     pub targets: Vec<u32>,
 }
 
-/// What tokens may become when they are chosen.
+/// The possible replacements of chosen tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Masking {
-    /// The token that masks another.
+    /// The mask token.
     mask: u32,
-    /// How many tokens stand for text, and those that do not, in ascending order.
+    /// The number of text tokens, and the ids of all other tokens in ascending order.
     texts: u32,
     not_text: Vec<u32>,
 }
@@ -47,14 +47,14 @@ pub(crate) fn masked_tokens(length: usize) -> usize {
 }
 
 impl Masking {
-    /// Of a vocabulary with these special tokens.
+    /// For a vocabulary with these special tokens.
     pub fn new(vocabulary: usize, special: &SpecialTokens) -> Masking {
         let mut not_text = special.not_text();
         not_text.retain(|&token| (token as usize) < vocabulary);
         Masking { mask: special.mask, texts: (vocabulary - not_text.len()) as u32, not_text }
     }
 
-    /// A random token that stands for text; the mask if there is none.
+    /// A random text token; the mask token if there are none.
     fn any_token(&self, draw: u32) -> u32 {
         if self.texts == 0 {
             return self.mask;
@@ -64,8 +64,8 @@ impl Masking {
 }
 
 impl MaskedText {
-    /// Masks tokens of texts, but not of those that only fill a batch up. In training the masks are drawn from the step's
-    /// stream; without one, the masks of a text depend on that text alone.
+    /// Masks tokens of all texts except padding. In training the masks are drawn from the random stream of
+    /// the step; without a stream, the masks of a text depend on that text only.
     pub fn draw(text: &[u32], sequences: &Ragged, masking: &Masking, stream: Option<Stream>) -> MaskedText {
         let mut masked = MaskedText { text: text.to_vec(), rows: Vec::new(), targets: Vec::new() };
         for range in sequences.ranges().take(sequences.real_sequences()) {
@@ -73,7 +73,8 @@ impl MaskedText {
                 Some(stream) => (stream, range.start),
                 None => (Stream::new(EVALUATION, fingerprint(&text[range.clone()]), 0), 0),
             };
-            // Three draws for each token: whether it is chosen, whether it is masked or replaced, and by which token.
+            // Three draws for each token: whether it is chosen, whether it is masked or replaced, and by
+            // which token.
             let draw = |row: usize, which: usize| (3 * (first + row - range.start) + which) as u32;
             let mut rows: Vec<usize> = range.clone().collect();
             rows.sort_by_key(|&row| (stream.bits(draw(row, 0)), row));
@@ -82,10 +83,10 @@ impl MaskedText {
             for row in rows {
                 masked.rows.push(row);
                 masked.targets.push(text[row]);
-                let fate = stream.uniform(draw(row, 1));
-                if fate < MASKED {
+                let choice = stream.uniform(draw(row, 1));
+                if choice < MASKED {
                     masked.text[row] = masking.mask;
-                } else if fate < MASKED + REPLACED {
+                } else if choice < MASKED + REPLACED {
                     masked.text[row] = masking.any_token(stream.bits(draw(row, 2)));
                 }
             }
@@ -93,10 +94,10 @@ impl MaskedText {
         masked
     }
 
-    /// The same with predictions at the end that do not count, so that texts of almost as many have as many: a GPU replays
-    /// what it has seen.
-    pub(super) fn filled_up(mut self) -> MaskedText {
-        let count = self.rows.len().next_multiple_of(size_step(self.rows.len()));
+    /// Pads with ignored predictions to a bucket size, so that batches of similar size have equal shapes: a
+    /// GPU replays steps of a known shape.
+    pub(super) fn padded(mut self) -> MaskedText {
+        let count = self.rows.len().next_multiple_of(bucket_step(self.rows.len()));
         let last = self.rows.last().copied().unwrap_or(0);
         self.rows.resize(count, last);
         self.targets.resize(count, IGNORED);

@@ -6,7 +6,7 @@
 //! p_i = softmax(Norm(gelu(h_i W + b)) Eᵀ + b_out)         at the masked positions only; b_out with an output bias
 //! ```
 //!
-//! A classifier may be initialized with its encoder.
+//! Classifiers can be initialized with its encoder.
 
 mod filler;
 mod masking;
@@ -58,7 +58,7 @@ pub struct MaskedModel {
 }
 
 impl MaskedConfig {
-    /// Whether a model can be built from this; if not, the error explains what to change.
+    /// Checks that a model can be built; the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.stack.validate()?;
         check::rates(&[("label_smoothing", self.label_smoothing)])
@@ -66,7 +66,7 @@ impl MaskedConfig {
 }
 
 impl MaskedModel {
-    /// A new model; `seed` determines its initial parameters.
+    /// Builds a new model; `seed` determines its initial parameters.
     pub fn new(config: MaskedConfig, seed: u64) -> Result<MaskedModel, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
@@ -83,7 +83,7 @@ impl MaskedModel {
         })
     }
 
-    /// Its configuration.
+    /// The configuration.
     pub fn config(&self) -> &MaskedConfig {
         &self.config
     }
@@ -94,7 +94,7 @@ impl MaskedModel {
         positions.longest().map(|longest| longest.saturating_sub(special.around_text()))
     }
 
-    /// Whether it can read these texts, which are laid end to end.
+    /// Checks that the model can read these concatenated texts.
     pub fn check_text(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
         let (text, sequences) = self.config.stack.special.surround(text, sequences);
         self.encoder.check(Side::Source, &text, &sequences)
@@ -109,7 +109,7 @@ impl MaskedModel {
         })
     }
 
-    /// Logits of every token at some rows of the texts, which are laid end to end: rows × vocabulary (f32).
+    /// The logits at some rows of the concatenated texts: rows × vocabulary (f32).
     pub fn token_scores(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let predicting = self.head_states(text, sequences, rows, pass);
@@ -117,14 +117,14 @@ impl MaskedModel {
         })
     }
 
-    /// The encoder's vectors: one for each token of the texts, which are laid end to end, and for the tokens that it reads around
-    /// each of them.
+    /// The encoder's hidden states: one vector for each token of the concatenated texts, including the
+    /// special tokens added around each text.
     pub fn states(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let (text, sequences) = self.config.stack.special.surround(text, sequences);
         pass.within(|pass| self.encoder.forward(&text, &sequences, pass))
     }
 
-    /// The vectors from which the tokens at `rows` are predicted.
+    /// The hidden states of the head, from which the tokens at `rows` are predicted.
     fn head_states(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
         let special = &self.config.stack.special;
         let rows = special.surrounded_rows(rows, sequences);
@@ -145,14 +145,16 @@ impl Model for MaskedModel {
         self.check_text(&batch.source, &batch.source_sequences)
     }
 
-    /// Masks tokens and predicts them. In training the masks are a function of seed and step, else of the text.
+    /// Masks tokens and predicts them. The masks are a function of seed and step in training, and of the text
+    /// otherwise.
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         let (text, sequences) = (&batch.source, &batch.source_sequences);
         let StackConfig { vocabulary, special, .. } = &self.config.stack;
         let masked = MaskedText::draw(text, sequences, &Masking::new(*vocabulary, special), pass.stream());
-        // As the texts are; those that are not, are of a model with batch norms, to which every row counts.
-        let is_filled_up = self.params.device().replays_steps() && !self.params.has_statistics();
-        let masked = if is_filled_up { masked.filled_up() } else { masked };
+        // Padded if the batch is. With batch norm neither is padded: padding rows would change the
+        // statistics.
+        let is_padded = self.params.device().replays_steps() && !self.params.has_statistics();
+        let masked = if is_padded { masked.padded() } else { masked };
         self.loss_of(&masked, sequences, pass)
     }
 

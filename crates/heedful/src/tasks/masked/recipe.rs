@@ -1,4 +1,4 @@
-//! Masked language models as recipes describe them.
+//! Recipes of masked language models.
 
 use std::sync::Arc;
 
@@ -117,8 +117,8 @@ impl TaskDefinition for Definition {
         plain_text::example_kind(data, BatchLayout::Texts, BatchLayout::Texts)
     }
 
-    fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {
-        original.describe(recipe);
+    fn inherit_architecture(&self, recipe: &mut Recipe, pretrained: &ModelConfig) {
+        pretrained.describe(recipe);
         plain_text::fit_into_positions(recipe);
     }
 

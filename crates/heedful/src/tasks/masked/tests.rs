@@ -17,7 +17,7 @@ fn texts(lengths: &[usize]) -> (Vec<u32>, Ragged) {
 }
 
 #[test]
-fn a_seventh_is_chosen_and_most_of_it_is_masked() {
+fn fifteen_percent_of_the_tokens_are_chosen_and_most_of_them_masked() {
     let (text, sequences) = texts(&[2000, 1, 3, 4000]);
     let stream = heedful_tensor::random::Stream::new(1, 2, 3);
     let masked = MaskedText::draw(&text, &sequences, &masking(), Some(stream));
@@ -40,7 +40,7 @@ fn a_seventh_is_chosen_and_most_of_it_is_masked() {
 }
 
 #[test]
-fn outside_of_training_the_masks_of_a_text_depend_on_that_text_alone() {
+fn outside_training_the_masks_of_a_text_depend_only_on_that_text() {
     let (text, sequences) = texts(&[9, 40, 3]);
     let together = MaskedText::draw(&text, &sequences, &masking(), None);
     let range = sequences.range(1);

@@ -1,4 +1,5 @@
-//! Held-out text of a masked language model. It predicts masked tokens only, so the text as a whole has no probability.
+//! Held-out text of a masked language model. Only masked tokens are predicted, so the text as a whole has no
+//! probability.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What language models, masked or not, share: they read plain text, in lines or as one running text.
+//! Shared by language models and masked language models: reading plain text, line by line or as running text.
 
 mod set;
 
@@ -11,14 +11,14 @@ use crate::recipe::{DataKeys, PositionKind, Recipe, RecipeError};
 /// The keys of plain text.
 pub(super) const KEYS: &[&str] = &["data.text", "data.valid_text", "data.block"];
 
-/// Lines in the form `lines`, or blocks in the form `blocks` if the recipe asks for blocks.
+/// Lines with the layout `lines`, or blocks with the layout `blocks` if the recipe sets `data.block`.
 pub(super) fn example_kind(data: &DataKeys, lines: BatchLayout, blocks: BatchLayout) -> ExampleKind<'static> {
     data.block.map_or(ExampleKind::Lines(lines), |length| ExampleKind::Blocks(blocks, length))
 }
 
-/// Shortens the blocks that a task chooses by itself to what the positions of the model that a run starts from hold.
+/// Limits the default block length of a task to the number of positions of the pretrained model.
 pub(super) fn fit_into_positions(recipe: &mut Recipe) {
-    let longest = recipe.model.max_positions.saturating_sub(around(recipe));
+    let longest = recipe.model.max_positions.saturating_sub(surrounding_tokens(recipe));
     if let Some(block) = &mut recipe.data.block
         && recipe.model.positions == PositionKind::Learned
     {
@@ -26,23 +26,24 @@ pub(super) fn fit_into_positions(recipe: &mut Recipe) {
     }
 }
 
-/// A masked model may read a token before each block and one after it.
-fn around(recipe: &Recipe) -> usize {
+/// The number of tokens that a masked model adds around each block.
+fn surrounding_tokens(recipe: &Recipe) -> usize {
     if recipe.model.surround_text { 2 } else { 0 }
 }
 
-/// Whether the recipe's model can read the recipe's text.
+/// Checks that the blocks of the text fit into the positions of the model.
 pub(super) fn check(recipe: &Recipe) -> Result<(), RecipeError> {
     let conflict = |message: String| Err(RecipeError::Conflict(message));
     let longest = recipe.model.max_positions;
-    let around = around(recipe);
+    let surrounding_tokens = surrounding_tokens(recipe);
     match recipe.data.block {
         Some(block)
-            if recipe.model.positions == PositionKind::Learned && block.saturating_add(around) > longest =>
+            if recipe.model.positions == PositionKind::Learned
+                && block.saturating_add(surrounding_tokens) > longest =>
         {
-            let read = block.saturating_add(around);
+            let length = block.saturating_add(surrounding_tokens);
             conflict(format!(
-                "blocks of {read} tokens are longer than the {longest} learned positions: raise model.max_positions, or lower \
+                "blocks of {length} tokens are longer than the {longest} learned positions: raise model.max_positions, or lower \
              data.block"
             ))
         }

@@ -1,11 +1,11 @@
-//! Held-out plain text, in memory as tokens.
+//! Held-out plain text, tokenized in memory.
 //!
 //! ```text
 //! perplexity of units = e^(−log p(text) / units)
 //! ```
 //!
-//! Tokens depend on the vocabulary; words (what white space separates) and bytes (line ends included) do not, so models
-//! with different vocabularies can be compared by them.
+//! Tokens depend on the vocabulary. Words (separated by white space) and bytes (including line ends) do not,
+//! so perplexities by word and by byte are comparable between models with different vocabularies.
 
 use std::sync::Arc;
 
@@ -24,24 +24,24 @@ use crate::recipe::Recipe;
 
 use crate::tasks::validation::{HeldOut, Unusable, held_out, longest};
 
-/// Maximum number of tokens whose attention is shown.
-const MOST_TOKENS: usize = 24;
+/// Maximum number of tokens in an attention map.
+const MAX_TOKENS: usize = 24;
 
 /// Held-out text.
 pub(in crate::tasks) struct TextSet {
     kind: ExampleKind<'static>,
     pub(in crate::tasks) examples: Vec<EncodedPair>,
     batches: Vec<ValidationBatch>,
-    /// Words and bytes of all examples.
+    /// Number of words and of bytes in all examples.
     pub(in crate::tasks) words: u64,
     pub(in crate::tasks) bytes: u64,
     pub(in crate::tasks) tokenizer: Arc<Tokenizer>,
-    /// Of the model that reads it.
+    /// The special tokens of the model.
     special: SpecialTokens,
 }
 
 impl TextSet {
-    /// Reads the set; none if the recipe names none.
+    /// Reads the set; `None` if the recipe names none.
     pub(in crate::tasks) fn read(
         recipe: &Recipe,
         kind: ExampleKind<'static>,
@@ -51,11 +51,11 @@ impl TextSet {
         if recipe.data.valid_text.is_empty() {
             return Ok(None);
         }
-        let fits = match kind {
+        let max_tokens = match kind {
             ExampleKind::Blocks(..) => usize::MAX,
             _ => longest(recipe),
         };
-        let filters = Filters { max_tokens: Some(fits), ..Filters::default() };
+        let filters = Filters { max_tokens: Some(max_tokens), ..Filters::default() };
         let mut filter = kind.filter(&filters);
         let mut encoders =
             [CachingTokenizer::new(&tokenizers.source), CachingTokenizer::new(&tokenizers.target)];
@@ -64,9 +64,9 @@ impl TextSet {
         for pair in CorpusFiles::plain(&Input::list(&recipe.data.valid_text))?.pairs() {
             let pair = pair?;
             let encoded = kind.encode(&pair, &mut encoders);
-            let kept_before = filter.report().filtered();
-            examples.append(&mut kind.keep(&pair, encoded, &mut rest, &mut filter));
-            if filter.report().filtered() == kept_before {
+            let filtered_before = filter.report().filtered();
+            examples.append(&mut kind.add(&pair, encoded, &mut rest, &mut filter));
+            if filter.report().filtered() == filtered_before {
                 words += pair.source.split_whitespace().count() as u64;
                 bytes += pair.source.len() as u64 + 1;
             }
@@ -83,12 +83,12 @@ impl TextSet {
         Ok(Some(TextSet { kind, examples, batches, words, bytes, tokenizer, special }))
     }
 
-    /// How many examples there are.
+    /// The number of examples.
     pub(in crate::tasks) fn len(&self) -> usize {
         self.examples.len()
     }
 
-    /// How well `model` predicts the text.
+    /// Evaluates `model` on the text.
     pub(in crate::tasks) fn held_out(
         &self,
         model: &dyn Model,
@@ -97,19 +97,19 @@ impl TextSet {
         held_out(model, self.batches.iter().map(|batch| &batch.batch), recipe.training.compute)
     }
 
-    /// The self attention in the beginning of the first example.
+    /// The self attention over the first tokens of the first example.
     pub(in crate::tasks) fn attention(
         &self,
         model: &dyn Model,
         recipe: &Recipe,
     ) -> Result<Vec<AttentionGrid>> {
         let (mut source, mut target) = self.examples[0].clone();
-        source.truncate(MOST_TOKENS);
-        target.truncate(MOST_TOKENS);
+        source.truncate(MAX_TOKENS);
+        target.truncate(MAX_TOKENS);
         let batch = Batch::for_model(self.kind.layout(), &[(source, target)], &self.special)?;
         let mut pass = Pass::inference(recipe.training.compute).recording();
         let device = model.params().device();
-        device.fitting(|| model.loss(&batch, &mut pass)).map_err(DecodeError::from)?;
+        device.catch_oom(|| model.loss(&batch, &mut pass)).map_err(DecodeError::from)?;
         let tokens = match batch.source.is_empty() {
             true => batch.target_in,
             false => self.special.surrounded(&batch.source),

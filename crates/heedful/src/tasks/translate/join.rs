@@ -1,4 +1,4 @@
-//! Translators that translate together.
+//! Ensembles of translators.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use crate::Result;
 use crate::data::TextLimit;
 use crate::data::batch::Side;
 
-/// Translators that cannot translate together.
+/// Why translators cannot form an ensemble.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
-    /// There is none.
+    /// There are no models.
     #[error("an ensemble needs a model: give at least one")]
     Empty,
-    /// They read or write other tokens.
+    /// Their vocabularies differ.
     #[error(
-        "model {number} of the ensemble has another {side} vocabulary than the first: use models that were trained with \
+        "model {number} of the ensemble has a different {side} vocabulary from the first: use models that were trained with \
          the same vocabulary"
     )]
     Vocabulary {
-        /// Which model, counted from 1.
+        /// The number of the model, counted from 1.
         number: usize,
         /// The side.
         side: Side,
@@ -29,9 +29,9 @@ pub enum JoinError {
 impl crate::error::Cause for JoinError {}
 
 impl Translator {
-    /// Translators that translate together, by the mean of their log-probabilities
-    /// ([`Ensemble`](crate::decode::Ensemble)). They have one source and one target vocabulary; attention weights and
-    /// alignments are those of the first.
+    /// Joins translators to an ensemble, which averages their log-probabilities
+    /// ([`Ensemble`](crate::decode::Ensemble)). They must have the same source and target vocabularies.
+    /// Attention weights and alignments are those of the first.
     ///
     /// ```no_run
     /// # fn main() -> heedful::Result<()> {

@@ -1,4 +1,4 @@
-//! Translation, by an encoder-decoder of any family ([`Config`]) or by several of them.
+//! Translation with an encoder-decoder of any family ([`Config`]) or an ensemble of them.
 
 mod translator;
 

@@ -1,4 +1,4 @@
-//! A translation that another thread makes: a future of any runtime, or a value to wait for.
+//! A translation computed by another thread: a future for any async runtime, or a value to wait for.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,13 +9,13 @@ use super::Translation;
 use crate::decode::DecodeError;
 use crate::{Error, Result};
 
-/// A translation that a thread of the translator makes, together with all others that were asked for: see
-/// [`Translator::submit`](super::Translator::submit). Dropped, it is cancelled.
+/// A translation submitted to the translator's thread: see [`Translator::submit`](super::Translator::submit).
+/// Dropping it cancels the translation.
 pub struct PendingTranslation {
     slot: Arc<Slot>,
 }
 
-/// Where the thread leaves the result. Dropped without a result, the thread has panicked.
+/// The thread's handle to set the result. If it is dropped without a result, the thread has panicked.
 pub(super) struct Promise {
     slot: Arc<Slot>,
 }
@@ -30,7 +30,7 @@ struct Slot {
 struct State {
     result: Option<Result<Translation, DecodeError>>,
     waker: Option<Waker>,
-    is_unwanted: bool,
+    is_cancelled: bool,
 }
 
 impl Slot {
@@ -45,12 +45,12 @@ pub(super) fn promise() -> (Promise, PendingTranslation) {
 }
 
 impl Promise {
-    /// Whether nobody waits for the result any more.
-    pub(super) fn is_unwanted(&self) -> bool {
-        self.slot.state().is_unwanted
+    /// Whether the future was dropped.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.slot.state().is_cancelled
     }
 
-    /// Leaves the result, if there is none yet.
+    /// Sets the result, unless it is already set.
     pub(super) fn fulfil(&self, result: Result<Translation, DecodeError>) {
         let waker = {
             let mut state = self.slot.state();
@@ -71,8 +71,8 @@ impl Drop for Promise {
 impl PendingTranslation {
     /// Waits for the result.
     pub fn wait(self) -> Result<Translation> {
-        let is_open = |state: &mut State| state.result.is_none();
-        let state = self.slot.is_done.wait_while(self.slot.state(), is_open);
+        let is_pending = |state: &mut State| state.result.is_none();
+        let state = self.slot.is_done.wait_while(self.slot.state(), is_pending);
         let result = state.unwrap_or_else(PoisonError::into_inner).result.take();
         Ok(result.unwrap_or(Err(DecodeError::Panicked))?)
     }
@@ -95,6 +95,6 @@ impl Future for PendingTranslation {
 
 impl Drop for PendingTranslation {
     fn drop(&mut self) {
-        self.slot.state().is_unwanted = true;
+        self.slot.state().is_cancelled = true;
     }
 }

@@ -1,4 +1,4 @@
-//! Texts in, translations out, in their order: many texts as fast as can be, in memory that does not grow with their number.
+//! Translates many texts in order, at full throughput and in constant memory.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,45 +7,46 @@ use heedful_tensor::OutOfMemory;
 use super::translated::{TranslatedPart, TranslatedText};
 use super::{Terms, Translator};
 use crate::Result;
-use crate::data::text_limit::{Part, TooLong};
+use crate::data::text_limit::{TextPart, TooLong};
 use crate::decode::{
     Constraints, DecodeError, Hypothesis, Scheduler, SearchInput, SearchOptions, SentenceId,
 };
 
-/// Source tokens that are added between two steps: of these, the longest sentences are decoded first, so that those that are
-/// decoded together end at about one time. More would delay the first text for longer.
-const TOKENS_OF_A_STEP: usize = 1 << 15;
+/// Maximum number of source tokens added between two steps. Of these, the longest sentences are decoded
+/// first, so that sentences decoded together end at about the same time. A larger number would delay the
+/// first text.
+const MAX_ADDED_TOKENS: usize = 1 << 15;
 
-/// What becomes of a text of more tokens than the model reads at a time.
+/// What to do with a text that exceeds the model's maximum input length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LongText {
-    /// It is an error.
+    /// Return an error.
     Refused,
-    /// Its first tokens are translated.
+    /// Translate its first tokens.
     Cut,
-    /// It is split at the ends of sentences, else at spaces, and the translations are joined.
+    /// Split it at sentence ends, else at spaces, and join the translations.
     #[default]
     Split,
 }
 
-/// Translates texts as they come, and gives the translations back in the order of the texts. Texts that are equal are decoded
-/// once, and of those that wait, long ones first. What a text gets depends on nothing but itself and the options.
+/// Translates a stream of texts and returns the translations in the order of the texts. Identical texts are
+/// decoded once, and long texts first. The translation of a text depends only on the text and the options.
 pub struct TranslationQueue<'t> {
     translator: &'t Translator,
     scheduler: Scheduler<'t>,
     /// Tokens that were added since the last step.
     added: usize,
-    /// The parts of the texts that were not given back.
-    texts: VecDeque<Vec<OpenPart>>,
-    /// How many texts were given back.
+    /// The parts of the texts that were not returned yet.
+    texts: VecDeque<Vec<PendingPart>>,
+    /// Number of texts returned so far.
     popped: usize,
-    found: BTreeMap<SentenceId, Vec<Hypothesis>>,
+    results: BTreeMap<SentenceId, Vec<Hypothesis>>,
 }
 
-/// A part of a text, which is a sentence of the scheduler.
-struct OpenPart {
+/// A part of a text: one sentence of the scheduler.
+struct PendingPart {
     id: SentenceId,
-    part: Part,
+    part: TextPart,
     constraints: Constraints,
 }
 
@@ -53,7 +54,7 @@ struct OpenPart {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("text {}: {error}", text + 1)]
 pub struct QueueError {
-    /// Which text, counted from 0 in the order in which they were added.
+    /// The index of the text, in the order in which texts were added.
     pub text: usize,
     /// Why.
     #[source]
@@ -63,59 +64,59 @@ pub struct QueueError {
 impl crate::error::Cause for QueueError {}
 
 impl<'t> TranslationQueue<'t> {
-    /// A queue without texts.
+    /// An empty queue.
     #[doc(hidden)]
     pub fn new(
         translator: &'t Translator,
         options: &SearchOptions,
     ) -> Result<TranslationQueue<'t>, DecodeError> {
         let scheduler = translator.scheduler(options)?;
-        let (texts, found) = (VecDeque::new(), BTreeMap::new());
-        Ok(TranslationQueue { translator, scheduler, added: 0, texts, popped: 0, found })
+        let (texts, results) = (VecDeque::new(), BTreeMap::new());
+        Ok(TranslationQueue { translator, scheduler, added: 0, texts, popped: 0, results })
     }
 
-    /// Whether another text would be of use: those that wait are few enough, or are still being gathered.
+    /// Whether to add another text: the scheduler has capacity, or the current group of texts is not full.
     pub fn wants_text(&self) -> bool {
-        self.added < TOKENS_OF_A_STEP && (self.added > 0 || self.scheduler.has_capacity())
+        self.added < MAX_ADDED_TOKENS && (self.added > 0 || self.scheduler.has_capacity())
     }
 
-    /// Adds a text in its parts, as of [`Translator::part_inputs`], and returns its number, counted from 0. One without a part
-    /// is done at once.
-    pub fn push(&mut self, parts: Vec<(Part, SearchInput)>) -> usize {
-        let push = |(part, input): (Part, SearchInput)| {
+    /// Adds a text in parts, as made by [`Translator::part_inputs`], and returns its index. A text without
+    /// parts is done immediately.
+    pub fn push(&mut self, parts: Vec<(TextPart, SearchInput)>) -> usize {
+        let push = |(part, input): (TextPart, SearchInput)| {
             self.added += input.source.len();
             let constraints = input.constraints.clone();
-            OpenPart { id: self.scheduler.push(input), part, constraints }
+            PendingPart { id: self.scheduler.push(input), part, constraints }
         };
         self.texts.push_back(parts.into_iter().map(push).collect());
         self.popped + self.texts.len() - 1
     }
 
-    /// Whether there is nothing to decode.
+    /// Whether there is nothing left to decode.
     pub fn is_idle(&self) -> bool {
         self.scheduler.is_idle()
     }
 
-    /// One step of the search: one more token for every text that is being decoded.
+    /// One decoding step: one token for every text in the batch.
     pub fn step(&mut self) -> Result<(), QueueError> {
         self.added = 0;
-        // The texts before the first that is still open are done.
+        // All texts before the first unfinished one are done.
         let error_of_step = |full: OutOfMemory| QueueError { text: self.popped, error: full.into() };
         self.scheduler.step().map_err(error_of_step)?;
-        while let Some((id, found)) = self.scheduler.poll() {
-            let found = found.map_err(|error| self.of_text(id, error))?;
-            self.found.insert(id, found);
+        while let Some((id, result)) = self.scheduler.poll() {
+            let hypotheses = result.map_err(|error| self.text_error(id, error))?;
+            self.results.insert(id, hypotheses);
         }
         Ok(())
     }
 
-    /// The next text in their order, with its number, if it is done.
+    /// The next text in order, with its index, if it is done.
     pub fn pop(&mut self) -> Option<(usize, TranslatedText)> {
-        if !self.texts.front()?.iter().all(|part| self.found.contains_key(&part.id)) {
+        if !self.texts.front()?.iter().all(|part| self.results.contains_key(&part.id)) {
             return None;
         }
-        let done = |OpenPart { id, part, constraints }| {
-            let outputs = self.translator.outputs(self.found.remove(&id)?);
+        let done = |PendingPart { id, part, constraints }| {
+            let outputs = self.translator.outputs(self.results.remove(&id)?);
             Some(TranslatedPart { part, constraints, outputs })
         };
         let parts = self.texts.pop_front()?.into_iter().filter_map(done).collect();
@@ -123,10 +124,11 @@ impl<'t> TranslationQueue<'t> {
         Some((self.popped - 1, TranslatedText { parts }))
     }
 
-    fn of_text(&self, id: SentenceId, error: DecodeError) -> QueueError {
-        let of_text = |parts: &Vec<OpenPart>| parts.iter().any(|part| part.id == id);
-        let place = self.texts.iter().position(of_text).expect("a text is open until all its parts are done");
-        QueueError { text: self.popped + place, error: error.of_sentence(0) }
+    fn text_error(&self, id: SentenceId, error: DecodeError) -> QueueError {
+        let contains_id = |parts: &Vec<PendingPart>| parts.iter().any(|part| part.id == id);
+        let index =
+            self.texts.iter().position(contains_id).expect("a text is pending until all its parts are done");
+        QueueError { text: self.popped + index, error: error.with_sentence(0) }
     }
 }
 
@@ -163,8 +165,8 @@ impl<I: Iterator<Item: AsRef<str>>> Iterator for Translations<'_, I> {
 }
 
 impl Translator {
-    /// Translates the texts of an iterator as they come, as fast as all at once and in memory that does not grow with their number.
-    /// Texts of more tokens than the model reads at a time are split at the ends of sentences, and their translations joined.
+    /// Translates the texts of an iterator lazily, with the throughput of one batch and in constant memory.
+    /// Texts that exceed the maximum input length are split at sentence ends, and their translations joined.
     ///
     /// ```no_run
     /// # fn main() -> heedful::Result<()> {
@@ -186,28 +188,33 @@ impl Translator {
         Ok(Translations { queue: TranslationQueue::new(self, options)?, texts: texts.into_iter() })
     }
 
-    /// The parts of a text: one unless it is split; none if it is blank.
+    /// Splits a text into parts: one unless it is too long; none if it is blank.
     #[doc(hidden)]
-    pub fn parts(&self, text: &str, long: LongText) -> Result<Vec<Part>, TooLong> {
+    pub fn parts(&self, text: &str, long: LongText) -> Result<Vec<TextPart>, TooLong> {
         let (limit, encode) = (self.source_limit, |text: &str| self.encode(text));
         let parts = match (limit.encode(text, encode), long) {
-            (Ok(tokens), _) => vec![Part { tokens, begins_word: true }],
+            (Ok(tokens), _) => vec![TextPart { tokens, begins_word: true }],
             (Err(error), LongText::Refused) => return Err(error),
             (Err(_), LongText::Cut) => {
-                vec![Part { tokens: limit.first(text, encode).tokens, begins_word: true }]
+                vec![TextPart { tokens: limit.first(text, encode).tokens, begins_word: true }]
             }
             (Err(_), LongText::Split) => limit.split(text, encode),
         };
-        // Of white space only, the first tokens are none.
+        // Cut white space has no tokens.
         Ok(parts.into_iter().filter(|part| !part.tokens.is_empty()).collect())
     }
 
-    /// What is searched for: each part with the terms that apply to it, and the first with the tokens that the translation
-    /// begins with.
+    /// The search inputs: each part with the terms found in it, and the first part with the prefix of the
+    /// translation.
     #[doc(hidden)]
-    pub fn part_inputs(&self, parts: Vec<Part>, prefix: Vec<u32>, terms: &Terms) -> Vec<(Part, SearchInput)> {
+    pub fn part_inputs(
+        &self,
+        parts: Vec<TextPart>,
+        prefix: Vec<u32>,
+        terms: &Terms,
+    ) -> Vec<(TextPart, SearchInput)> {
         let mut prefix = prefix;
-        let input = |part: Part| {
+        let input = |part: TextPart| {
             let mut constraints = Constraints { prefix: std::mem::take(&mut prefix), phrases: Vec::new() };
             if !terms.is_empty() {
                 let text = self.tokenizers.source.decode(&part.tokens);

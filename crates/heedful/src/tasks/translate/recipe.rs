@@ -1,4 +1,4 @@
-//! Translators as recipes describe them.
+//! Recipes of translators.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How probable given translations are.
+//! Scores of given translations.
 
 use super::{Translation, Translator};
 use crate::Result;
@@ -16,7 +16,7 @@ impl Translator {
         Ok(self.score_tokens(&[(source.to_vec(), target.to_vec())], options)?.swap_remove(0))
     }
 
-    /// A given output in the form of a search result: with its tokens, its log-probability and its score.
+    /// A given output as a search result, with its tokens, log-probability and score (forced decoding).
     pub fn force(&self, text: &str, target: &str, options: &SearchOptions) -> Result<Translation> {
         let (source, tokens) = (self.encode(text), self.encode_target(target));
         let log_probability = self.token_scores(&source, &tokens, options)?.log_probability;
@@ -25,7 +25,8 @@ impl Translator {
         Ok(Translation { source, outputs })
     }
 
-    /// The log-probability of each target, given its source. A pair with a blank source is an error that names it.
+    /// The log-probability of each target, given its source. A pair with a blank source is an error that
+    /// names it.
     pub fn score(
         &self,
         pairs: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
@@ -43,19 +44,19 @@ impl Translator {
         pairs: &[(Vec<u32>, Vec<u32>)],
         options: &SearchOptions,
     ) -> Result<Vec<TargetScore>, DecodeError> {
-        score_by(&self.ensemble(), pairs, &self.computing(options))
+        score_by(&self.ensemble(), pairs, &self.with_compute(options))
     }
 
-    /// As [`Translator::score_tokens`], where sources may be blank: a blank source has a blank translation, with certainty, and no
-    /// other has a probability.
+    /// As [`Translator::score_tokens`], but sources may be blank: the translation of a blank source is blank
+    /// with probability 1.
     #[doc(hidden)]
     pub fn score_tokens_or_blank(
         &self,
         pairs: &[(Vec<u32>, Vec<u32>)],
         options: &SearchOptions,
     ) -> Result<Vec<TargetScore>, DecodeError> {
-        let filled: Vec<_> = pairs.iter().filter(|(source, _)| !source.is_empty()).cloned().collect();
-        let mut found = self.score_tokens(&filled, options)?.into_iter();
+        let non_blank: Vec<_> = pairs.iter().filter(|(source, _)| !source.is_empty()).cloned().collect();
+        let mut found = self.score_tokens(&non_blank, options)?.into_iter();
         let of_blank = |target: &Vec<u32>| TargetScore {
             log_probability: if target.is_empty() { 0.0 } else { f64::NEG_INFINITY },
             tokens: Vec::new(),

@@ -1,19 +1,20 @@
-//! A translation, token by token.
+//! Streaming translation, token by token.
 
 use super::{Translation, Translator};
 use crate::Result;
 use crate::decode::{DecodeError, Limits, Scheduler, SearchOptions, SentenceId};
 
-/// A translation that is being made: an iterator over what happens, one step of the search for each item. Dropped, it ends.
+/// A translation in progress: an iterator over events, one decoding step per item. Dropping it ends the
+/// translation.
 ///
 /// ```no_run
 /// # fn main() -> heedful::Result<()> {
 /// use heedful::{Limits, SearchOptions, TranslationEvent, Translator};
 ///
 /// let translator = Translator::open("run")?;
-/// // A beam of one never takes a token back.
+/// // With a beam of 1, tokens are never revised.
 /// let options = SearchOptions { beam: 1, ..SearchOptions::default() };
-/// for event in translator.stream("A dog runs.", &options, Limits::of_tokens(100))? {
+/// for event in translator.stream("A dog runs.", &options, Limits::max_tokens(100))? {
 ///     match event? {
 ///         TranslationEvent::Partial { text, .. } => println!("{text} …"),
 ///         TranslationEvent::Done(translation) => println!("{}", translation.best()),
@@ -26,21 +27,21 @@ pub struct TranslationStream<'t> {
     translator: &'t Translator,
     source: Vec<u32>,
     limits: Limits,
-    /// None when there is nothing left to do; the id is that of a text that is not blank.
+    /// `None` when the translation has ended. The id is `None` for blank text.
     search: Option<(Scheduler<'t>, Option<SentenceId>)>,
 }
 
-/// What happens while a text is translated.
+/// An event of a translation in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TranslationEvent {
-    /// One more token. A beam wider than one may prefer another hypothesis than before, which then replaces it.
+    /// One more token. With a beam larger than 1, another hypothesis may replace the previous one.
     Partial {
         /// The best hypothesis so far.
         tokens: Vec<u32>,
         /// Its text, without the bytes of an incomplete character at its end.
         text: String,
     },
-    /// The end: what [`Translator::translate`] returns, to the bit.
+    /// The final translation, identical to that of [`Translator::translate`].
     Done(Translation),
 }
 

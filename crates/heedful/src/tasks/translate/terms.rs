@@ -1,7 +1,7 @@
-//! Terminology: how certain words of a source are to be translated.
+//! Terminology: prescribed translations of source terms.
 //!
 //! ```text
-//! Hund<TAB>dog            one pair in a line: what the source says, and what the translation must say
+//! Hund<TAB>dog            one pair per line: a source term and its required translation
 //! New York<TAB>Nueva York
 //! ```
 
@@ -12,21 +12,21 @@ use rustc_hash::FxHashMap;
 
 use crate::{Error, Result};
 
-/// Source terms, and the target term of each.
+/// Source terms and their target terms.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     terms: Vec<Term>,
     by_source: FxHashMap<String, usize>,
-    /// The lengths of source terms in bytes, from the largest to the smallest.
+    /// The distinct lengths of source terms in bytes, in descending order.
     lengths: Vec<usize>,
 }
 
 /// A term and its translation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// What the source says.
+    /// The source term.
     pub source: String,
-    /// What the translation must say.
+    /// The target term, which the translation must contain.
     pub target: String,
 }
 
@@ -41,7 +41,7 @@ impl Terms {
         }
     }
 
-    /// Reads the text of a file, which errors name.
+    /// Parses the text of a file; error messages name it as `file`.
     pub fn parse(file: &str, text: &str) -> Result<Terms> {
         let mut terms = Terms::default();
         for (number, line) in text.trim_start_matches('\u{FEFF}').lines().enumerate() {
@@ -66,7 +66,7 @@ impl Terms {
         Ok(terms)
     }
 
-    /// Adds a term; an error is another target that the source term has.
+    /// Adds a term; fails with the existing target if the source term has another one.
     fn add(&mut self, source: &str, target: &str) -> Result<(), String> {
         if let Some(&other) = self.by_source.get(source) {
             let other = &self.terms[other].target;
@@ -74,19 +74,19 @@ impl Terms {
         }
         self.by_source.insert(source.to_owned(), self.terms.len());
         self.terms.push(Term { source: source.to_owned(), target: target.to_owned() });
-        if let Err(place) = self.lengths.binary_search_by(|length| source.len().cmp(length)) {
-            self.lengths.insert(place, source.len());
+        if let Err(index) = self.lengths.binary_search_by(|length| source.len().cmp(length)) {
+            self.lengths.insert(index, source.len());
         }
         Ok(())
     }
 
-    /// Whether there are none.
+    /// Whether there are no terms.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// The terms that a text has as whole words, spelled as they are: from left to right the longest that begins there, each
-    /// once.
+    /// The terms that occur in a text as whole words, case-sensitively: from left to right, the longest match
+    /// at each position, each term once.
     pub fn found_in(&self, text: &str) -> Vec<&Term> {
         let mut found = Vec::new();
         let mut at = 0;
@@ -116,7 +116,7 @@ impl Terms {
     }
 }
 
-/// Whether a word may begin or end here.
+/// Whether a word can begin or end at this position.
 fn is_boundary(text: &str, at: usize) -> bool {
     match (text[..at].chars().next_back(), text[at..].chars().next()) {
         (Some(before), Some(after)) => !(is_letter_of_word(before) && is_letter_of_word(after)),
@@ -124,8 +124,8 @@ fn is_boundary(text: &str, at: usize) -> bool {
     }
 }
 
-/// Whether the character belongs to a script that separates words. Those without spaces (Thai to Burmese, Khmer, Chinese,
-/// Japanese) have a boundary at every character.
+/// Whether the character is alphanumeric in a script with spaces between words. Scripts without spaces (Thai
+/// to Burmese, Khmer, Chinese, Japanese) have a word boundary at every character.
 fn is_letter_of_word(character: char) -> bool {
     let is_unspaced = matches!(u32::from(character),
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3005..=0x3007 | 0x3040..=0x30FF | 0x31F0..=0x31FF
@@ -149,12 +149,12 @@ mod tests {
         assert_eq!(found(terms, "dogs in New York Times"), ["Nueva York"]);
         assert_eq!(found(terms, "York: (dog) C++"), ["York", "Hund", "C++"]);
         assert!(found(terms, "Dog").is_empty() && found(terms, "").is_empty());
-        // Where words are not separated, a term is found wherever it stands.
+        // In scripts without spaces, a term matches anywhere.
         assert_eq!(found("自动驾驶\tautonomous driving\n", "一套自动驾驶解决方案"), ["autonomous driving"]);
     }
 
     #[test]
-    fn lines_that_are_no_pairs_are_named() {
+    fn malformed_lines_are_named() {
         let error = |text| Terms::parse("t.tsv", text).expect_err("a bad file").to_string();
         let pair = "write a source term, a tab and its target term, and neither may be blank";
         for bad in ["a\tb\n\nc d\n", "a\tb\n\nc\t \n", "a\tb\n\n\tc\n", "a\tb\n\na\tb\tc\n"] {

@@ -1,47 +1,48 @@
-//! The translations of a text: of a long one, those of its parts joined.
+//! The translation of a text; the translations of the parts of a long text are joined.
 
 use super::{Output, Translation, Translator};
-use crate::data::text_limit::Part;
+use crate::data::text_limit::TextPart;
 use crate::decode::{Constraints, DecodeError, SearchOptions};
 
-/// A text that was translated in as many parts as it took.
+/// A translated text, in one or more parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TranslatedText {
-    /// One unless the text was split; none if it is blank.
+    /// One part unless the text was split; empty for blank text.
     pub parts: Vec<TranslatedPart>,
 }
 
 /// A part of a text, with its outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranslatedPart {
-    /// Its tokens.
-    pub part: Part,
-    /// What its outputs were to have.
+    /// The source part with its tokens.
+    pub part: TextPart,
+    /// The constraints on its outputs.
     pub constraints: Constraints,
     /// The outputs, best first.
     pub outputs: Vec<Output>,
 }
 
-/// One output for a text, in all its parts.
+/// One output for a text, joined from its parts.
 pub struct JoinedOutput<'a> {
-    /// The texts of the parts' outputs, with a space between them unless their script has none.
+    /// The joined texts, separated by spaces unless the script has no spaces.
     pub text: String,
-    /// The log-probability divided by the length penalty of all tokens.
+    /// The log-probability divided by the length penalty for the total number of tokens.
     pub score: f64,
     /// The sum of the parts' log-probabilities.
     pub log_probability: f64,
-    /// The parts with the outputs that it is made of.
-    pub parts: Vec<(&'a Part, &'a Output)>,
+    /// The parts and their outputs.
+    pub parts: Vec<(&'a TextPart, &'a Output)>,
 }
 
 impl TranslatedText {
-    /// The text as one translation, if it was not split; none if it is blank.
+    /// The translation, if the text was not split; `None` for blank text.
     pub fn whole(&self) -> Option<Translation> {
         let [TranslatedPart { part, outputs, .. }] = self.parts.as_slice() else { return None };
         Some(Translation { source: part.tokens.clone(), outputs: outputs.clone() })
     }
 
-    /// The outputs, best first: number n is made of number n of every part, or of its last if it has fewer.
+    /// The outputs, best first. Output n joins output n of every part, or the last output of parts with
+    /// fewer.
     #[doc(hidden)]
     pub fn outputs(&self, options: &SearchOptions) -> Vec<JoinedOutput<'_>> {
         let count = self.parts.iter().map(|part| part.outputs.len()).max().unwrap_or(0);
@@ -55,7 +56,7 @@ impl TranslatedText {
     }
 
     fn output(&self, rank: usize, options: &SearchOptions) -> JoinedOutput<'_> {
-        let parts: Vec<(&Part, &Output)> = self
+        let parts: Vec<(&TextPart, &Output)> = self
             .parts
             .iter()
             .filter_map(|part| Some((&part.part, part.outputs.get(rank).or(part.outputs.last())?)))
@@ -64,7 +65,7 @@ impl TranslatedText {
         let log_probability = parts.iter().map(|(_, output)| output.hypothesis.log_probability).sum();
         let score = match parts.as_slice() {
             [(_, only)] => only.hypothesis.score,
-            // As if all tokens were those of one hypothesis.
+            // As if all tokens belonged to one hypothesis.
             _ => {
                 let tokens = parts.iter().map(|(_, output)| output.hypothesis.tokens.len() + 1).sum();
                 log_probability / options.penalty(tokens)
@@ -75,7 +76,7 @@ impl TranslatedText {
 }
 
 impl JoinedOutput<'_> {
-    /// The word alignment; words count over the whole text.
+    /// The word alignment; words are numbered over the whole text.
     #[doc(hidden)]
     pub fn align(
         &self,
@@ -86,7 +87,7 @@ impl JoinedOutput<'_> {
         for (part, output) in &self.parts {
             let (source, target) = (&part.tokens, &output.hypothesis.tokens);
             let maps = translator.attend_to_source(source, target, options)?;
-            // Where a part continues a word, that word was counted before.
+            // A word continued from the part before was already counted.
             let first = if part.begins_word { words } else { words - usize::from(words > 0) };
             let joined = join(text.clone(), &output.text);
             let is_continued = !text.is_empty() && joined.len() == text.len() + output.text.len();
@@ -105,7 +106,7 @@ impl JoinedOutput<'_> {
     }
 }
 
-/// Two texts as one, with a space between them unless their script has none.
+/// Joins two texts with a space, unless their script has no spaces.
 fn join(text: String, more: &str) -> String {
     let is_unspaced = |c: Option<char>| {
         c.is_some_and(|c| {
@@ -132,7 +133,7 @@ mod tests {
     #[test]
     fn parts_are_joined_rank_by_rank() {
         let part = |outputs: Vec<Output>| TranslatedPart {
-            part: Part { tokens: vec![7], begins_word: true },
+            part: TextPart { tokens: vec![7], begins_word: true },
             constraints: Constraints::default(),
             outputs,
         };
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_space_comes_between_parts_of_scripts_that_have_spaces() {
+    fn parts_are_joined_by_spaces_except_in_scripts_without_spaces() {
         assert_eq!(join("one".to_owned(), "two"), "one two");
         assert_eq!(join("你好。".to_owned(), "再见"), "你好。再见");
         assert_eq!(

@@ -5,8 +5,8 @@
 //! use heedful::{SearchOptions, Translator};
 //!
 //! let translator = Translator::open("run")?;
-//! let found = translator.translate(["A dog runs."], &SearchOptions::default())?;
-//! println!("{}", found[0].best());
+//! let translations = translator.translate(["A dog runs."], &SearchOptions::default())?;
+//! println!("{}", translations[0].best());
 //! # Ok(())
 //! # }
 //! ```
@@ -14,12 +14,13 @@
 //! ```text
 //! translate, translate_inputs   texts in, translations out
 //! stream                        one text, token by token
-//! submit                        a future that a thread of the translator completes
+//! submit                        a future, completed by a thread of the translator
 //! TranslationQueue              any number of texts, in order
 //! ```
 //!
-//! All of them give a text the same translation, to the bit. A translator may be shared by threads, and a clone shares the
-//! model. [`Limits`] end a call early: by another thread, or when its tokens are spent.
+//! All of them return the same translation of a text, bit for bit. Threads can share a translator, and clones
+//! share the model. [`Limits`] end a call early: on cancellation by another thread, or after a number of
+//! tokens.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,10 +42,10 @@ use crate::decode::{
 };
 use crate::layers::AttentionMap;
 use crate::models::{Generate, default_precision};
-use crate::tasks::open::{Opened, open};
+use crate::tasks::open::{OpenedModel, open};
 use crate::tasks::{OpenOptions, Task};
 
-/// A translation model, or several that translate together, that takes and returns text. Clones share the models.
+/// A translation model, or an ensemble, that takes and returns text. Clones share the models.
 #[derive(Clone)]
 pub struct Translator {
     /// At least one.
@@ -53,18 +54,18 @@ pub struct Translator {
     special: Arc<SpecialTokens>,
     pub(super) source_limit: TextLimit,
     pub(super) target_limit: TextLimit,
-    /// Attention heads of all layers.
+    /// Number of attention heads in all layers.
     heads: usize,
     pub(super) shortlist: Option<Arc<Shortlist>>,
     pub(super) worker: Arc<Worker>,
-    /// The type of the matrix products that was named when it was opened.
+    /// The type of the matrix products that was set when opening.
     compute: Option<Precision>,
 }
 
 /// The translations of one text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Translation {
-    /// The text as tokens; empty for blank text.
+    /// The tokens of the text; empty for blank text.
     pub source: Vec<u32>,
     /// The outputs, best first; none for blank text.
     pub outputs: Vec<Output>,
@@ -90,32 +91,36 @@ impl Translator {
         Ok(Translator::open_with_config(folder.as_ref(), options)?.0)
     }
 
-    /// As [`Translator::open_with`], with the model's configuration.
+    /// As [`Translator::open_with`], also returning the model's configuration.
     pub(crate) fn open_with_config(folder: &Path, options: &OpenOptions) -> Result<(Translator, Config)> {
         let opened = open::<Config>(folder, Task::Translate, options)?;
-        let Opened { config, model, tokenizers, folder, trained } = opened;
-        let mut translator = Translator::trained_with(trained, model, tokenizers);
-        options.named_tokens().map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
+        let OpenedModel { config, model, tokenizers, folder, trained } = opened;
+        let mut translator = Translator::with_trained_length(trained, model, tokenizers);
+        options.requested_max_tokens().map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
         translator.shortlist = folder.shortlist(&translator.tokenizers)?.map(Arc::new);
-        translator.compute = options.named_precision();
+        translator.compute = options.requested_precision();
         Ok((translator, config))
     }
 
     /// A model and the vocabularies that it was trained with.
     #[doc(hidden)]
     pub fn new(model: Box<dyn Generate>, tokenizers: Tokenizers) -> Translator {
-        Translator::trained_with(None, model, tokenizers)
+        Translator::with_trained_length(None, model, tokenizers)
     }
 
-    fn trained_with(trained: Option<usize>, model: Box<dyn Generate>, tokenizers: Tokenizers) -> Translator {
+    fn with_trained_length(
+        trained: Option<usize>,
+        model: Box<dyn Generate>,
+        tokenizers: Tokenizers,
+    ) -> Translator {
         let (positions, special) = (model.longest_target(), model.special_tokens());
-        // A target has `<bos>` before it.
-        let of_target = positions.map(|longest| longest.saturating_sub(1));
+        // `<bos>` takes one position of the target.
+        let target_positions = positions.map(|longest| longest.saturating_sub(1));
         Translator {
             heads: model.heads().len().max(1),
             source_limit: TextLimit::new(&tokenizers.source, positions, trained)
                 .ending_with(special.source_eos),
-            target_limit: TextLimit::new(&tokenizers.target, of_target, trained),
+            target_limit: TextLimit::new(&tokenizers.target, target_positions, trained),
             special: Arc::new(special),
             models: vec![model.into()],
             tokenizers,
@@ -125,50 +130,51 @@ impl Translator {
         }
     }
 
-    /// The same models with no thread of their own.
+    /// The same models without a worker thread.
     pub(super) fn without_worker(&self) -> Translator {
         Translator { worker: Arc::default(), ..self.clone() }
     }
 
-    /// Sets the most tokens of a text, source or target.
+    /// Sets the maximum number of tokens of a source or target.
     #[doc(hidden)]
     pub fn set_max_tokens(&mut self, tokens: usize) -> Result<()> {
         self.source_limit = self.source_limit.with_tokens(tokens)?;
-        // The one position less of a learned table is no reason to refuse what a source may have.
+        // `<bos>` leaves the target one position less: this must not reject a maximum that is valid for the
+        // source.
         self.target_limit = self.target_limit.with_tokens(tokens.min(self.target_limit.tokens()))?;
         Ok(())
     }
 
-    /// The type of its matrix products, unless the options of a search name another.
+    /// The type of the matrix products, unless the options of a search set another.
     pub fn compute(&self) -> Precision {
         self.compute.unwrap_or_else(|| default_precision(self.models.iter().map(|model| model.params())))
     }
 
-    /// The same options with a type of the matrix products.
-    pub(super) fn computing(&self, options: &SearchOptions) -> SearchOptions {
+    /// The options with the type of the matrix products filled in.
+    pub(super) fn with_compute(&self, options: &SearchOptions) -> SearchOptions {
         SearchOptions { compute: options.compute.or(Some(self.compute())), ..options.clone() }
     }
 
-    /// The most tokens of a source.
+    /// The maximum length of a source.
     #[doc(hidden)]
     pub fn source_limit(&self) -> TextLimit {
         self.source_limit
     }
 
-    /// The most tokens of a given target.
+    /// The maximum length of a given target.
     #[doc(hidden)]
     pub fn target_limit(&self) -> TextLimit {
         self.target_limit
     }
 
-    /// At most so many attention weights are computed for a sentence pair of these lengths.
+    /// An upper bound of the number of attention weights for a sentence pair of these lengths.
     #[doc(hidden)]
     pub fn attention_weights(&self, source: usize, target: usize) -> usize {
         let longer = source.max(target) + 1;
         longer.saturating_mul(longer).saturating_mul(self.heads)
     }
 
-    /// The model; of several, the first.
+    /// The model; for an ensemble, the first.
     #[doc(hidden)]
     pub fn model(&self) -> &dyn Generate {
         &*self.models[0]
@@ -181,7 +187,7 @@ impl Translator {
         Ensemble::new(models).expect("at least one model, and vocabularies that were compared")
     }
 
-    /// The shortlist of the model's folder, for [`SearchOptions::shortlist`]; none for several models.
+    /// The shortlist in the model's folder, for [`SearchOptions::shortlist`]; `None` for an ensemble.
     ///
     /// ```no_run
     /// # fn main() -> heedful::Result<()> {
@@ -202,7 +208,8 @@ impl Translator {
         &self.tokenizers
     }
 
-    /// Translates texts. Blank ones have no output. What a text gets depends on nothing but itself and the options.
+    /// Translates texts. Blank texts have no output. The translation of a text depends only on the text and
+    /// the options.
     pub fn translate(
         &self,
         texts: impl IntoIterator<Item = impl AsRef<str>>,
@@ -220,10 +227,10 @@ impl Translator {
     /// # use heedful::{Limits, SearchOptions, Terms, Translator};
     /// # let translator = Translator::open("run")?;
     /// let terms = Terms::parse("terms", "dog\tHund")?;
-    /// // Begins with “Der”, and says “Hund” because the text says “dog”.
+    /// // Begins with “Der”, and contains “Hund” because the text contains “dog”.
     /// let input = translator.input("The dog runs.", "Der", &terms);
-    /// let found = translator.translate_inputs(vec![input], &SearchOptions::default(), &Limits::of_tokens(100))?;
-    /// println!("{}", found[0].best());
+    /// let translations = translator.translate_inputs(vec![input], &SearchOptions::default(), &Limits::max_tokens(100))?;
+    /// println!("{}", translations[0].best());
     /// # Ok(())
     /// # }
     /// ```
@@ -233,14 +240,14 @@ impl Translator {
         options: &SearchOptions,
         limits: &Limits,
     ) -> Result<Vec<Translation>> {
-        let (filled, wanted): (Vec<usize>, Vec<SearchInput>) =
+        let (non_blank, inputs_to_search): (Vec<usize>, Vec<SearchInput>) =
             inputs.iter().cloned().enumerate().filter(|(_, input)| !input.source.is_empty()).unzip();
-        let found = search_by(&self.ensemble(), &wanted, &self.computing(options), limits)?;
+        let results = search_by(&self.ensemble(), &inputs_to_search, &self.with_compute(options), limits)?;
         let mut translations: Vec<Translation> = inputs
             .into_iter()
             .map(|input| Translation { source: input.source, outputs: Vec::new() })
             .collect();
-        for (i, hypotheses) in filled.into_iter().zip(found) {
+        for (i, hypotheses) in non_blank.into_iter().zip(results) {
             translations[i].outputs = self.outputs(hypotheses);
         }
         Ok(translations)
@@ -256,9 +263,9 @@ impl Translator {
         TranslationStream::new(self, self.encode(text), options, limits)
     }
 
-    /// Hands a text to the translator's own thread, which translates all texts that were submitted to this translator and its
-    /// clones in one batch, without any effect on their translations. The result is a future of any runtime;
-    /// [`PendingTranslation::wait`] waits for it without one. Dropped, it is cancelled.
+    /// Submits a text to the translator's thread, which decodes all texts submitted to this translator and
+    /// its clones in one batch; batching does not change the translations. The result is a future for any
+    /// async runtime; [`PendingTranslation::wait`] blocks instead. Dropping it cancels the translation.
     ///
     /// ```no_run
     /// # async fn example() -> heedful::Result<()> {
@@ -274,12 +281,13 @@ impl Translator {
         self.worker.submit(self, input, options, limits)
     }
 
-    /// A text with the text that its translation begins with (none if it is blank), and the terms that apply to it.
+    /// The input of a search: a text, the prefix of its translation (none if blank), and the terms found in
+    /// the text.
     pub fn input(&self, text: &str, prefix: &str, terms: &Terms) -> SearchInput {
         SearchInput { source: self.encode(text), constraints: self.constraints(text, prefix, terms) }
     }
 
-    /// What the translations of a text must have.
+    /// The constraints on the translations of a text.
     #[doc(hidden)]
     pub fn constraints(&self, text: &str, prefix: &str, terms: &Terms) -> Constraints {
         let prefix = if prefix.trim().is_empty() { Vec::new() } else { self.encode_target(prefix) };
@@ -287,14 +295,14 @@ impl Translator {
         Constraints { prefix, phrases: found.iter().map(|term| self.encode_target(&term.target)).collect() }
     }
 
-    /// A scheduler for texts as they arrive; [`Translator::encode`] gives its sources, [`Translator::outputs`] decodes its
-    /// results.
+    /// A scheduler for continuous batching. [`Translator::encode`] makes its sources, [`Translator::outputs`]
+    /// decodes its results.
     #[doc(hidden)]
     pub fn scheduler(&self, options: &SearchOptions) -> Result<Scheduler<'_>, DecodeError> {
-        Scheduler::new(self.ensemble(), &self.computing(options))
+        Scheduler::new(self.ensemble(), &self.with_compute(options))
     }
 
-    /// A text as tokens, however many, as the model reads them; none if it is blank.
+    /// The source tokens of a text without a length limit; empty if the text is blank.
     #[doc(hidden)]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         if text.trim().is_empty() {
@@ -303,13 +311,13 @@ impl Translator {
         self.special.source(self.tokenizers.source.encode(text))
     }
 
-    /// A given target as tokens, however many.
+    /// The tokens of a given target without a length limit.
     #[doc(hidden)]
     pub fn encode_target(&self, text: &str) -> Vec<u32> {
         self.tokenizers.target.encode(text)
     }
 
-    /// Hypotheses of a search, decoded to text.
+    /// Decodes the hypotheses of a search to text.
     #[doc(hidden)]
     pub fn outputs(&self, hypotheses: Vec<Hypothesis>) -> Vec<Output> {
         let output = |hypothesis: Hypothesis| Output {
@@ -319,7 +327,7 @@ impl Translator {
         hypotheses.into_iter().map(output).collect()
     }
 
-    /// The text of an output that is not complete: bytes of an incomplete character at its end are left out.
+    /// The text of a partial output, without the bytes of an incomplete character at its end.
     pub(super) fn partial_text(&self, tokens: &[u32]) -> String {
         self.tokenizers.target.decode(tokens).trim_end_matches('\u{FFFD}').to_owned()
     }
@@ -332,10 +340,10 @@ impl Translator {
         target: &[u32],
         options: &SearchOptions,
     ) -> Result<Vec<AttentionMap>, DecodeError> {
-        attend(self.model(), source, target, &self.computing(options))
+        attend(self.model(), source, target, &self.with_compute(options))
     }
 
-    /// As [`Translator::attend`] for the cross attention alone, which is all that [`Translator::align`] needs.
+    /// As [`Translator::attend`] for cross attention only, which is sufficient for [`Translator::align`].
     #[doc(hidden)]
     pub fn attend_to_source(
         &self,
@@ -343,10 +351,10 @@ impl Translator {
         target: &[u32],
         options: &SearchOptions,
     ) -> Result<Vec<AttentionMap>, DecodeError> {
-        attend_to_source(self.model(), source, target, &self.computing(options))
+        attend_to_source(self.model(), source, target, &self.with_compute(options))
     }
 
-    /// The word alignment of an output, as (source word, target word).
+    /// The word alignment of an output as pairs (source word, target word).
     #[doc(hidden)]
     pub fn align(&self, maps: &[AttentionMap], source: &[u32], target: &[u32]) -> Vec<(usize, usize)> {
         let words = [self.tokenizers.source.words(source), self.tokenizers.target.words(target)];

@@ -1,4 +1,4 @@
-//! Held-out pairs: the loss of their targets, and BLEU of the translations of their sources.
+//! Held-out pairs: the loss of the targets, and BLEU of the translations of the sources.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) struct TranslationSet {
 }
 
 impl TranslationSet {
-    /// Reads the set; none if the recipe names none.
+    /// Reads the set; `None` if the recipe names none.
     pub(super) fn read(
         recipe: &Recipe,
         tokenizers: &Tokenizers,
@@ -111,12 +111,12 @@ impl ValidationSet for TranslationSet {
         let columns: Vec<String> = source.iter().map(|&id| self.tokenizers.source.piece(id)).collect();
         let mut rows: Vec<String> = target.iter().map(|&id| self.tokenizers.target.piece(id)).collect();
         rows.push(self.tokenizers.target.piece(special.eos));
-        let past: Vec<String> =
+        let decoder_inputs: Vec<String> =
             [self.tokenizers.target.piece(special.bos)].into_iter().chain(rows.iter().cloned()).collect();
         let grid = |map: &AttentionMap| {
             let [queries, keys] = match map.site.role {
                 AttentionRole::EncoderSelf => [&columns, &columns],
-                AttentionRole::DecoderSelf => [&rows, &past],
+                AttentionRole::DecoderSelf => [&rows, &decoder_inputs],
                 AttentionRole::Cross | AttentionRole::Pooling => [&rows, &columns],
             };
             AttentionGrid {

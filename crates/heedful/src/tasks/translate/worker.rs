@@ -1,4 +1,4 @@
-//! The thread of a translator: one search for all translations that were submitted (continuous batching).
+//! The thread of a translator: continuous batching of all submitted translations.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use super::pending::{PendingTranslation, Promise, promise};
 use super::{Translation, Translator};
 use crate::decode::{DecodeError, Hypothesis, Limits, Scheduler, SearchInput, SearchOptions, SentenceId};
 
-/// The thread, which starts with the first job and ends when there is no translator left to submit one.
+/// The thread. It starts with the first job and ends when all clones of the translator are dropped.
 #[derive(Default)]
 pub(super) struct Worker {
     jobs: OnceLock<Sender<Job>>,
@@ -23,12 +23,12 @@ struct Job {
     options: Arc<SearchOptions>,
     limits: Limits,
     promise: Promise,
-    /// Tokens that were generated for it.
+    /// Number of tokens generated so far.
     generated: usize,
 }
 
 impl Worker {
-    /// Hands a job to the thread of a translator and of its clones.
+    /// Submits a job to the thread that a translator shares with its clones.
     pub(super) fn submit(
         &self,
         translator: &Translator,
@@ -39,28 +39,29 @@ impl Worker {
         let (promise, pending) = promise();
         let job = Job { input, options: Arc::new(options.clone()), limits, promise, generated: 0 };
         let jobs = self.jobs.get_or_init(|| start(translator.without_worker()));
-        // The thread lives as long as somebody can send.
+        // The receiver lives as long as this sender: sending cannot fail.
         let _ = jobs.send(job);
         pending
     }
 }
 
-/// Starts the thread. The translator has not the worker that keeps the channel open: so the thread ends with the others.
+/// Starts the thread. Its translator does not own the sender, so that the channel closes when the other
+/// clones are dropped.
 fn start(translator: Translator) -> Sender<Job> {
     let (sender, jobs) = channel();
     thread::spawn(move || {
-        // After a panic, the jobs that were being decoded have an error, and those that wait are decoded.
+        // After a panic, the jobs in progress fail, and queued jobs are decoded.
         while catch_unwind(AssertUnwindSafe(|| run(&translator, &jobs))).is_err() {}
     });
     sender
 }
 
-/// Runs until no job can come any more.
+/// Runs until the channel is closed.
 fn run(translator: &Translator, jobs: &Receiver<Job>) {
     let mut searches: Vec<Search<'_>> = Vec::new();
     loop {
         loop {
-            let is_idle = searches.iter().all(|search| search.open.is_empty());
+            let is_idle = searches.iter().all(|search| search.jobs.is_empty());
             let job =
                 if is_idle { jobs.recv().map_err(|_| TryRecvError::Disconnected) } else { jobs.try_recv() };
             match job {
@@ -80,35 +81,36 @@ fn admit<'t>(translator: &'t Translator, job: Job, searches: &mut Vec<Search<'t>
     let fits = |search: &Search<'_>| {
         search.options.compute == job.options.compute && search.options.shortlist == job.options.shortlist
     };
-    let place = match searches.iter().position(fits) {
-        Some(place) => place,
+    let index = match searches.iter().position(fits) {
+        Some(index) => index,
         None => {
             let options = SearchOptions { without_heads: Vec::new(), ..(*job.options).clone() };
             match translator.scheduler(&options) {
-                Ok(scheduler) => searches.push(Search { options, scheduler, open: BTreeMap::new() }),
+                Ok(scheduler) => searches.push(Search { options, scheduler, jobs: BTreeMap::new() }),
                 Err(error) => return job.promise.fulfil(Err(error)),
             }
             searches.len() - 1
         }
     };
-    let Search { scheduler, open, .. } = &mut searches[place];
-    open.insert(scheduler.push_with(job.input.clone(), job.options.clone()), job);
+    let Search { scheduler, jobs, .. } = &mut searches[index];
+    jobs.insert(scheduler.push_with(job.input.clone(), job.options.clone()), job);
 }
 
-/// The jobs of one type of products and one shortlist, of which there are few.
+/// The jobs with the same type of matrix products and the same shortlist.
 struct Search<'t> {
     options: SearchOptions,
     scheduler: Scheduler<'t>,
-    open: BTreeMap<SentenceId, Job>,
+    jobs: BTreeMap<SentenceId, Job>,
 }
 
 impl Search<'_> {
-    /// Ends the jobs that are to end, and decodes one more token of the others. On an error all have it, and the search is over.
+    /// Ends cancelled jobs and those that reached their limits, and decodes one token of the others. An error
+    /// fails all jobs and ends the search.
     fn step(&mut self, translator: &Translator) -> Result<(), OutOfMemory> {
-        let Search { scheduler, open, .. } = self;
-        open.retain(|&id, job| {
+        let Search { scheduler, jobs, .. } = self;
+        jobs.retain(|&id, job| {
             let ended = match job.limits.check(job.generated) {
-                _ if job.promise.is_unwanted() => Some(DecodeError::Cancelled),
+                _ if job.promise.is_cancelled() => Some(DecodeError::Cancelled),
                 Err(error) => Some(error),
                 Ok(()) => None,
             };
@@ -118,15 +120,15 @@ impl Search<'_> {
             false
         });
         if let Err(full) = scheduler.step() {
-            std::mem::take(open).into_values().for_each(|job| job.promise.fulfil(Err(full.into())));
+            std::mem::take(jobs).into_values().for_each(|job| job.promise.fulfil(Err(full.into())));
             return Err(full);
         }
         while let Some((id, found)) = scheduler.poll() {
-            if let Some(job) = open.remove(&id) {
+            if let Some(job) = jobs.remove(&id) {
                 finish(translator, job, found);
             }
         }
-        for (&id, job) in open {
+        for (&id, job) in jobs {
             job.generated = scheduler.generated_for(id).unwrap_or(job.generated);
         }
         Ok(())
@@ -134,10 +136,10 @@ impl Search<'_> {
 }
 
 fn finish(translator: &Translator, job: Job, found: Result<Vec<Hypothesis>, DecodeError>) {
-    // The step that finished it is one more.
-    let within = job.limits.check(job.generated + 1);
+    // Plus the last step.
+    let limits = job.limits.check(job.generated + 1);
     let translation =
         |hypotheses| Translation { source: job.input.source, outputs: translator.outputs(hypotheses) };
-    let found = found.map_err(|error| error.of_sentence(0));
-    job.promise.fulfil(within.and(found).map(translation));
+    let found = found.map_err(|error| error.with_sentence(0));
+    job.promise.fulfil(limits.and(found).map(translation));
 }

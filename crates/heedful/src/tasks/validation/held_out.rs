@@ -14,9 +14,9 @@ use crate::models::Model;
 pub struct HeldOut {
     /// Sum of −log p(token) over all target tokens.
     pub negative_log_likelihood: f64,
-    /// Target tokens that are the model's most probable ones.
+    /// Target tokens for which the model's most probable token is correct.
     pub correct: usize,
-    /// Target tokens.
+    /// Number of target tokens.
     pub tokens: usize,
 }
 
@@ -31,7 +31,7 @@ impl HeldOut {
         self.loss().exp()
     }
 
-    /// The share of tokens that are predicted correctly, given all tokens before them.
+    /// The share of tokens that are predicted correctly, given all tokens before them (teacher forcing).
     pub fn accuracy(&self) -> f64 {
         self.correct as f64 / self.tokens as f64
     }
@@ -47,11 +47,11 @@ pub fn held_out<'a>(
     for batch in batches {
         model.check(batch)?;
         let device = model.params().device();
-        device.fitting(|| {
-            let found = device.send_step(|| model.loss(batch, &mut Pass::inference(compute)));
-            sum.negative_log_likelihood += found.negative_log_likelihood();
-            sum.correct += found.correct();
-            sum.tokens += found.tokens;
+        device.catch_oom(|| {
+            let loss = device.send_step(|| model.loss(batch, &mut Pass::inference(compute)));
+            sum.negative_log_likelihood += loss.negative_log_likelihood();
+            sum.correct += loss.correct();
+            sum.tokens += loss.tokens;
         })?;
     }
     if sum.tokens == 0 { Err(BatchError::Empty.into()) } else { Ok(sum) }

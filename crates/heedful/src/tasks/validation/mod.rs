@@ -1,4 +1,4 @@
-//! Validation: how well a model does its task on text that it was not trained on.
+//! Validation: evaluation of a model on held-out text.
 
 mod held_out;
 
@@ -13,10 +13,10 @@ use crate::{Error, Result};
 /// Number of examples whose outputs are logged.
 pub(crate) const SAMPLES: usize = 4;
 
-/// Held-out examples of a task, with the model that is validated on them. The trainer changes the model's parameters in
-/// place, so a validation always measures the current ones.
+/// Held-out examples of a task, with the model to validate. The trainer updates the parameters in place, so a
+/// validation always measures the current ones.
 pub(crate) trait ValidationSet: Send {
-    /// How many examples there are.
+    /// The number of examples.
     fn len(&self) -> usize;
 
     /// Validates the model.
@@ -29,7 +29,7 @@ pub(crate) trait ValidationSet: Send {
 /// The result of a validation.
 pub(crate) struct ValidationResult {
     pub held_out: HeldOut,
-    /// The task's own metrics.
+    /// The metrics of the task.
     pub(crate) measures: Vec<(Measure, f64)>,
     pub samples: Vec<Sample>,
     pub(crate) tables: Vec<Table>,
@@ -46,7 +46,7 @@ pub struct Sample {
     pub output: String,
 }
 
-/// How many examples were read, and how many of them cannot be used, by reason.
+/// The number of examples read, and the numbers of unusable ones by reason.
 #[derive(Default)]
 pub(crate) struct Unusable {
     pub read: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Unusable {
 }
 
 impl ValidationResult {
-    /// One of the task's own metrics.
+    /// One of the metrics of the task.
     pub(crate) fn value(&self, measure: Measure) -> Option<f64> {
         self.measures.iter().find(|(known, _)| *known == measure).map(|&(_, value)| value)
     }
@@ -70,12 +70,13 @@ impl From<Unusable> for Error {
     }
 }
 
-/// Maximum number of tokens of an example: the number of learned positions, without those for `<bos>` and for what surrounds it.
+/// Maximum number of tokens of an example: the number of learned positions minus those for added special
+/// tokens.
 pub(crate) fn longest(recipe: &Recipe) -> usize {
     match recipe.model.positions {
         PositionKind::Learned => {
-            let others = if recipe.model.surround_text { 2 } else { 1 };
-            recipe.model.max_positions.saturating_sub(others)
+            let added = if recipe.model.surround_text { 2 } else { 1 };
+            recipe.model.max_positions.saturating_sub(added)
         }
         _ => usize::MAX,
     }

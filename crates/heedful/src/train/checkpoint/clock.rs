@@ -1,7 +1,7 @@
-//! How long a run took until each checkpoint: `checkpoints/clock.json`.
+//! The elapsed time of a run at each checkpoint: `checkpoints/clock.json`.
 //!
-//! It is not in the checkpoints themselves, whose bytes are a function of the recipe and the text: two runs of one recipe can be
-//! compared by the checksums of their files.
+//! It is not part of the checkpoints, so that their bytes are a function of the recipe and the text: the
+//! files of two runs of one recipe can be compared by checksum.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::store::durable::{self, WriteError};
 
 const FILE: &str = "clock.json";
 
-/// By step.
+/// Times by step.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Clock(BTreeMap<u64, Times>);
 
@@ -25,13 +25,13 @@ struct Times {
 }
 
 impl Clock {
-    /// That of a folder; empty where there is none, for it decides about no weight.
+    /// Reads the times in a folder; empty if the file cannot be read, since they do not affect the weights.
     pub(super) fn read(folder: &Path) -> Clock {
         let text = fs::read(folder.join(FILE)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// Sets the times of a step and forgets those of steps that are gone.
+    /// Sets the times of a step and removes those of deleted checkpoints.
     pub(super) fn write(
         mut self,
         folder: &Path,
@@ -45,8 +45,8 @@ impl Clock {
         durable::write_bytes(&folder.join(FILE), &text)
     }
 
-    /// Fills in the times of a step; those of an old checkpoint are its own.
-    pub(super) fn tell(&self, step: u64, progress: &mut Progress) {
+    /// Fills in the times of a step. Old checkpoints contain their own times.
+    pub(super) fn fill_in(&self, step: u64, progress: &mut Progress) {
         if let Some(times) = self.0.get(&step) {
             (progress.seconds, progress.elapsed) = (times.seconds, times.elapsed);
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! parameters/NAME · adam.mean/NAME · adam.square/NAME · average/NAME (if there is one) · checksum
-//! metadata: format, state (JSON: step, norms, progress), kept (`weights`, where parameters and average are all that is left)
+//! metadata: format, state (JSON: step, norms, progress), kept (`weights` if only parameters and average are left)
 //! ```
 
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Checkpoint, CheckpointError, Progress};
 use crate::store::durable;
-use crate::store::weights::file::{Checksum, Contents, Opened, read_metadata};
+use crate::store::weights::file::{Checksum, Contents, WeightsFile, read_metadata};
 use crate::store::weights::{Metadata, Weights};
 use crate::train::TrainerState;
 
@@ -24,10 +24,10 @@ const PARAMETERS: &str = "parameters/";
 const MEAN: &str = "adam.mean/";
 const SQUARE: &str = "adam.square/";
 const AVERAGE: &str = "average/";
-/// The key of a file without the optimizer's state, and its value.
+/// The metadata key and value of a file without the optimizer state.
 const KEPT: (&str, &str) = ("kept", "weights");
 
-/// Everything but the matrices. Norms are written as f64, which JSON keeps exactly.
+/// The state except the tensors. Norms are written as f64, which JSON represents exactly.
 #[derive(Serialize, Deserialize)]
 struct State {
     step: u64,
@@ -50,15 +50,15 @@ pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), Checkpoi
     Ok(durable::write(path, contents.bytes(), |out| contents.write(out))?)
 }
 
-/// Leaves of a checkpoint what averages need: its parameters and their moving average. A damaged one stays as it is, to be found
-/// when it is read.
+/// Removes the optimizer state from a checkpoint: keeps the parameters and their moving average. A damaged
+/// file is left unchanged and reported when it is read.
 pub(super) fn keep_weights(path: &Path) -> Result<(), CheckpointError> {
     let failed = |cause| CheckpointError::Read { path: path.to_owned(), cause };
     if read_metadata(path).is_ok_and(|metadata| metadata.contains_key(KEPT.0)) {
         return Ok(());
     }
     let bytes = File::open(path).and_then(|file| MappedFile::open(&file)).map_err(failed)?;
-    let Ok(file) = Opened::new(&bytes, Checksum::Last) else { return Ok(()) };
+    let Ok(file) = WeightsFile::new(&bytes, Checksum::Last) else { return Ok(()) };
     let mut metadata = file.all_metadata();
     metadata.insert(KEPT.0.to_owned(), KEPT.1.to_owned());
     let is_kept = |name: &&str| [PARAMETERS, AVERAGE].iter().any(|set| name.starts_with(set));
@@ -72,29 +72,30 @@ pub(super) fn keep_weights(path: &Path) -> Result<(), CheckpointError> {
 pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
     open(path, |file, state| {
         if file.metadata(KEPT.0).is_some() {
-            return Err(CheckpointError::WeightsAlone { path: path.to_owned() });
+            return Err(CheckpointError::WeightsOnly { path: path.to_owned() });
         }
         let trainer = TrainerState {
             step: state.step,
             parameters: file.set(PARAMETERS)?,
             mean: file.set(MEAN)?,
             square: file.set(SQUARE)?,
-            average: file.set_if_there(AVERAGE)?,
+            average: file.optional_set(AVERAGE)?,
             norms: state.norms.iter().map(|&norm| norm as f32).collect(),
         };
         Ok(Checkpoint { trainer, progress: state.progress })
     })
 }
 
-/// The parameters of a checkpoint, whole or not, and their moving average, if the run kept one.
+/// The parameters of a checkpoint, with or without optimizer state, and their moving average, if the run kept
+/// one.
 pub(crate) fn read_weights(path: &Path) -> Result<(Weights, Option<Weights>), CheckpointError> {
-    open(path, |file, _| Ok((file.set(PARAMETERS)?, file.set_if_there(AVERAGE)?)))
+    open(path, |file, _| Ok((file.set(PARAMETERS)?, file.optional_set(AVERAGE)?)))
 }
 
-/// A checkpoint whose checksum was verified.
+/// A checkpoint file with a verified checksum.
 struct Verified<'a> {
     path: &'a Path,
-    file: Opened<'a>,
+    file: WeightsFile<'a>,
 }
 
 fn open<R>(
@@ -103,7 +104,7 @@ fn open<R>(
 ) -> Result<R, CheckpointError> {
     let bytes = fs::read(path).map_err(|cause| CheckpointError::Read { path: path.to_owned(), cause })?;
     let damaged = |damage| CheckpointError::Damaged { path: path.to_owned(), damage };
-    let file = Verified { path, file: Opened::new(&bytes, Checksum::Last).map_err(damaged)? };
+    let file = Verified { path, file: WeightsFile::new(&bytes, Checksum::Last).map_err(damaged)? };
     match file.metadata("format") {
         Some(VERSION) => {}
         Some(found) => {
@@ -127,16 +128,16 @@ impl Verified<'_> {
     }
 
     fn set(&self, prefix: &str) -> Result<Weights, CheckpointError> {
-        self.set_if_there(prefix)?.ok_or_else(|| self.foreign(&format!("it has no {prefix}…")))
+        self.optional_set(prefix)?.ok_or_else(|| self.foreign(&format!("it has no {prefix}…")))
     }
 
-    fn set_if_there(&self, prefix: &str) -> Result<Option<Weights>, CheckpointError> {
+    fn optional_set(&self, prefix: &str) -> Result<Option<Weights>, CheckpointError> {
         let damaged = |damage| CheckpointError::Damaged { path: self.path.to_owned(), damage };
         self.file.weights(prefix).map_err(damaged)
     }
 }
 
-/// The progress of a checkpoint, from the header of its file alone, without verifying the checksum.
+/// The progress of a checkpoint, read from the header of its file without verifying the checksum.
 pub(super) fn read_progress(path: &Path) -> io::Result<Progress> {
     let metadata = read_metadata(path)?;
     let state = metadata.get("state").ok_or(io::ErrorKind::InvalidData)?;

@@ -1,8 +1,9 @@
-//! Checkpoints: a run that was stopped at any moment continues as if it had not been.
+//! Checkpoints: a run that was stopped at any moment continues as if it had not been stopped.
 //!
-//! Each is one file, `checkpoints/step-00001000.safetensors`, written atomically ([`crate::store::durable`]) and ended by a
-//! checksum over all of it. A damaged one is set aside with a warning, and the one before it is used. Older ones are kept for
-//! averages, without the state of the optimizer ([`Keep`]).
+//! Each checkpoint is one file, `checkpoints/step-00001000.safetensors`, written atomically
+//! ([`crate::store::durable`]) and ended by a checksum of the file. A damaged checkpoint is renamed with a
+//! warning, and the one before it is used. Older checkpoints are kept for averaging, without the optimizer
+//! state ([`Keep`]).
 
 mod clock;
 mod format;
@@ -45,25 +46,26 @@ pub struct Progress {
     pub data: Value,
     /// The validation score of this step, if it was validated.
     pub score: Option<ValidationScore>,
-    /// The best validation so far, and how many validations ago it was.
+    /// The best validation so far, and the number of validations since.
     pub patience: Patience,
     /// The metrics of the run so far, for its report.
     pub metrics: Value,
     /// [`crate::recipe::Recipe::fingerprint`] of the run.
     pub recipe: String,
-    /// Seconds of training, over all sessions; kept beside the checkpoints (`clock.json`), in older ones in them.
+    /// Seconds of training over all sessions; stored in `clock.json`, in older versions in the checkpoint.
     #[serde(default, skip_serializing)]
     pub seconds: f64,
-    /// Floating point operations of training, over all sessions; 0 in older checkpoints.
+    /// Floating point operations of training over all sessions; 0 in older checkpoints.
     #[serde(default)]
     pub flops: f64,
-    /// Seconds of all sessions, with their preparations, likewise; unknown in older checkpoints.
+    /// Seconds of all sessions including preparation, stored likewise; unknown in older checkpoints.
     #[serde(default, skip_serializing)]
     pub elapsed: Option<f64>,
-    /// What the run chose to fit into its time, if it had only a time.
+    /// The time plan of a run with a time limit only.
     #[serde(default)]
     pub plan: Option<TimePlan>,
-    /// [`heedful_tensor::Device::fingerprint`] of what the latest steps were computed with; unknown in older checkpoints.
+    /// [`heedful_tensor::Device::fingerprint`] of the device of the latest steps; unknown in older
+    /// checkpoints.
     #[serde(default)]
     pub device: Option<String>,
     /// `ModelFolder::text_files` of the run; unknown in older checkpoints.
@@ -72,7 +74,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Checks that the vocabularies and labels of the run in `folder` are those that it was saved with at `step`.
+    /// Checks that the vocabularies and labels of the run in `folder` are those with which the checkpoint of
+    /// `step` was saved.
     pub fn check_text_files(&self, step: u64, folder: &ModelFolder) -> Result<(), CheckpointError> {
         let sealed = self.text_files.as_ref();
         match sealed.and_then(|sealed| sealed.difference(&folder.text_files())) {
@@ -106,11 +109,11 @@ pub enum CheckpointError {
         /// The damage.
         damage: WeightsFileError,
     },
-    /// A run cannot resume from a checkpoint that was kept for averages.
+    /// A run cannot resume from a checkpoint that was kept only for averaging.
     #[error(
         "{path} has the weights alone, without the state of the optimizer, which a run resumes from: checkpoint.keep_state = \"all\" keeps both"
     )]
-    WeightsAlone {
+    WeightsOnly {
         /// The file.
         path: PathBuf,
     },
@@ -135,10 +138,10 @@ pub enum CheckpointError {
     },
     /// Checkpoints exist, but none can be used.
     #[error("no checkpoint in {folder} can be used: {}; start a new run in another folder", reasons.join("; "))]
-    NoneGood {
+    NoneUsable {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong with each.
+        /// The error of each.
         reasons: Vec<String>,
     },
     /// Another process is training in the folder.
@@ -148,7 +151,7 @@ pub enum CheckpointError {
         folder: PathBuf,
     },
     /// There are fewer checkpoints than requested.
-    #[error("{folder} has {found} {what}, not {wanted}: request fewer")]
+    #[error("{folder} has {found} {what}, not {requested}: request fewer")]
     TooFew {
         /// The folder.
         folder: PathBuf,
@@ -157,7 +160,7 @@ pub enum CheckpointError {
         /// The kind of checkpoints.
         what: &'static str,
         /// The number requested.
-        wanted: usize,
+        requested: usize,
     },
     /// A vocabulary or the labels are not those of the run.
     #[error(
@@ -193,13 +196,13 @@ impl crate::error::Cause for CheckpointError {}
 #[derive(Debug)]
 pub struct Checkpoints {
     folder: PathBuf,
-    /// Held while training; the system releases it when the process ends, however it ends.
+    /// Held while training. The system releases the lock when the process ends for any reason.
     _lock: Option<File>,
 }
 
 impl Checkpoints {
-    /// Opens `folder` for training, creating it if needed. No other process may train there at the same time; half-written
-    /// files of a killed process are removed.
+    /// Opens `folder` for training, creating it if needed. No other process can train there at the same time;
+    /// partial files of a killed process are removed.
     pub fn open(folder: &Path) -> Result<Checkpoints, CheckpointError> {
         let failed = |cause| CheckpointError::Read { path: folder.to_owned(), cause };
         fs::create_dir_all(folder).map_err(|cause| WriteError::Failed { path: folder.to_owned(), cause })?;
@@ -218,12 +221,12 @@ impl Checkpoints {
         Checkpoints { folder: folder.to_owned(), _lock: None }
     }
 
-    /// The file of a step.
+    /// The path of the checkpoint of a step.
     pub fn path(&self, step: u64) -> PathBuf {
         self.folder.join(format!("step-{step:08}.safetensors"))
     }
 
-    /// The steps that have a file, the earliest first.
+    /// The steps that have a checkpoint, in ascending order.
     pub fn steps(&self) -> Result<Vec<u64>, CheckpointError> {
         let failed = |cause| CheckpointError::Read { path: self.folder.clone(), cause };
         let mut steps = Vec::new();
@@ -237,7 +240,7 @@ impl Checkpoints {
         Ok(steps)
     }
 
-    /// Writes a checkpoint and, when it is safe on the disk, removes those that `keep` does not include.
+    /// Writes a checkpoint; once it is durable, removes those that `keep` does not include.
     pub fn save(&self, checkpoint: &Checkpoint, keep: Keep) -> Result<(), CheckpointError> {
         let step = checkpoint.trainer.step;
         Clock::read(&self.folder).write(&self.folder, step, &checkpoint.progress, &self.steps()?)?;
@@ -245,34 +248,34 @@ impl Checkpoints {
         self.prune(step, keep)
     }
 
-    /// The newest intact checkpoint, and a warning for each damaged one; `None` if there is no checkpoint at all. Damaged
-    /// ones are renamed to `….damaged`, so that they neither count nor get lost.
+    /// The newest intact checkpoint, and a warning for each damaged one; `None` if there are no checkpoints.
+    /// Damaged checkpoints are renamed to `….damaged`: they are ignored but not lost.
     pub fn latest(&self) -> Result<(Option<Checkpoint>, Vec<String>), CheckpointError> {
         let (mut warnings, mut unusable) = (Vec::new(), Vec::new());
         for &step in self.steps()?.iter().rev() {
             let path = self.path(step);
             match read(&path) {
                 Ok(mut checkpoint) => {
-                    Clock::read(&self.folder).tell(step, &mut checkpoint.progress);
+                    Clock::read(&self.folder).fill_in(step, &mut checkpoint.progress);
                     return Ok((Some(checkpoint), warnings));
                 }
                 Err(error @ CheckpointError::Damaged { .. }) => {
-                    let aside = path.with_extension("safetensors.damaged");
-                    let outcome = match fs::rename(&path, &aside) {
-                        Ok(()) => format!("it was renamed to {}", aside.display()),
+                    let renamed = path.with_extension("safetensors.damaged");
+                    let outcome = match fs::rename(&path, &renamed) {
+                        Ok(()) => format!("it was renamed to {}", renamed.display()),
                         Err(error) => format!("it could not be renamed ({error})"),
                     };
                     unusable.push(format!("{error}; {outcome}"));
                     warnings.push(format!("{error}; {outcome}, and the one before it is used"));
                 }
-                Err(error @ CheckpointError::WeightsAlone { .. }) => unusable.push(error.to_string()),
+                Err(error @ CheckpointError::WeightsOnly { .. }) => unusable.push(error.to_string()),
                 Err(error) => return Err(error),
             }
         }
         if unusable.is_empty() {
             return Ok((None, warnings));
         }
-        Err(CheckpointError::NoneGood { folder: self.folder.clone(), reasons: unusable })
+        Err(CheckpointError::NoneUsable { folder: self.folder.clone(), reasons: unusable })
     }
 
     /// Checks that a checkpoint was saved with the vocabularies and labels of the run in `folder`.
@@ -285,14 +288,14 @@ impl Checkpoints {
     /// The last `count` steps.
     pub fn last(&self, count: usize) -> Result<Vec<u64>, CheckpointError> {
         let mut steps = self.steps()?;
-        self.enough(steps.len(), "checkpoints", count)?;
+        self.check_count(steps.len(), "checkpoints", count)?;
         Ok(steps.split_off(steps.len() - count))
     }
 
     /// The `count` steps with the best validation scores, the best first.
     pub fn best(&self, count: usize) -> Result<Vec<u64>, CheckpointError> {
         let mut scored = self.scored()?;
-        self.enough(scored.len(), "checkpoints that were validated", count)?;
+        self.check_count(scored.len(), "checkpoints that were validated", count)?;
         scored.truncate(count);
         Ok(scored)
     }
@@ -304,9 +307,9 @@ impl Checkpoints {
         Ok(scored)
     }
 
-    /// The steps that were validated, the best first; of equal scores, the later.
+    /// The steps that were validated, best first; in a tie, the later step first.
     fn scored(&self) -> Result<Vec<u64>, CheckpointError> {
-        // A file whose header cannot be read is damaged; `latest` reports it, here it has no score.
+        // A file with an unreadable header is damaged: it has no score here, and `latest` reports it.
         let score = |&step: &u64| format::read_progress(&self.path(step)).ok()?.score;
         let mut scored: Vec<(u64, ValidationScore)> =
             self.steps()?.iter().filter_map(|step| Some((*step, score(step)?))).collect();
@@ -314,11 +317,11 @@ impl Checkpoints {
         Ok(scored.into_iter().map(|(step, _)| step).collect())
     }
 
-    fn enough(&self, found: usize, what: &'static str, wanted: usize) -> Result<(), CheckpointError> {
-        if found >= wanted {
+    fn check_count(&self, found: usize, what: &'static str, requested: usize) -> Result<(), CheckpointError> {
+        if found >= requested {
             return Ok(());
         }
-        Err(CheckpointError::TooFew { folder: self.folder.clone(), found, what, wanted })
+        Err(CheckpointError::TooFew { folder: self.folder.clone(), found, what, requested })
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::recipe::BestBy;
 use crate::store::weights::Weights;
 
-const BOTH: Keep = Keep { last: 2, best: 1, whole: 2 };
+const BOTH: Keep = Keep { last: 2, best: 1, full: 2 };
 
 fn checkpoint(step: u64, bleu: Option<f64>) -> Checkpoint {
     let params = Params::new(step);
@@ -39,7 +39,7 @@ fn saved(steps: &[(u64, Option<f64>)], keep: Keep) -> (tempfile::TempDir, Checkp
 }
 
 #[test]
-fn a_checkpoint_comes_back_as_it_was() {
+fn a_checkpoint_round_trips() {
     let (_folder, checkpoints) = saved(&[(10, Some(20.125))], BOTH);
     let (found, warnings) = checkpoints.latest().expect("a good one");
     let found = found.expect("it was saved");
@@ -54,13 +54,13 @@ fn a_checkpoint_comes_back_as_it_was() {
 #[test]
 fn a_score_of_nan_does_not_spoil_the_checkpoint() {
     let (_folder, checkpoints) =
-        saved(&[(1, Some(f64::NAN)), (2, Some(3.0))], Keep { last: 2, best: 2, whole: 2 });
+        saved(&[(1, Some(f64::NAN)), (2, Some(3.0))], Keep { last: 2, best: 2, full: 2 });
     assert_eq!(checkpoints.best(2).expect("both were validated"), [2, 1]);
     assert!(read(&checkpoints.path(1)).is_ok());
 }
 
 #[test]
-fn a_file_cut_anywhere_is_refused_and_the_one_before_is_used() {
+fn a_truncated_file_is_rejected_and_the_one_before_is_used() {
     let (_folder, checkpoints) = saved(&[(10, None), (20, None)], BOTH);
     let path = checkpoints.path(20);
     let whole = fs::read(&path).expect("it was saved");
@@ -92,7 +92,7 @@ fn a_flipped_bit_anywhere_is_found() {
 }
 
 #[test]
-fn when_none_is_good_the_error_says_so_and_nothing_is_lost() {
+fn if_no_checkpoint_is_usable_the_error_names_all_and_no_file_is_lost() {
     let (folder, checkpoints) = saved(&[(10, None), (20, None)], BOTH);
     for step in [10, 20] {
         fs::write(checkpoints.path(step), "noise").expect("a writable disk");
@@ -109,7 +109,7 @@ fn when_none_is_good_the_error_says_so_and_nothing_is_lost() {
 #[test]
 fn the_last_and_the_best_are_kept() {
     let scores = [(1, Some(5.0)), (2, Some(9.0)), (3, Some(7.0)), (4, None), (5, Some(8.0)), (6, None)];
-    let (_folder, checkpoints) = saved(&scores, Keep { last: 2, best: 2, whole: 2 });
+    let (_folder, checkpoints) = saved(&scores, Keep { last: 2, best: 2, full: 2 });
     assert_eq!(checkpoints.steps().expect("a folder"), [2, 5, 6]);
     assert_eq!(checkpoints.best(2).expect("two were validated"), [2, 5]);
     assert_eq!(checkpoints.last(3).expect("three are left"), [2, 5, 6]);
@@ -118,8 +118,8 @@ fn the_last_and_the_best_are_kept() {
 }
 
 #[test]
-fn the_newest_stays_even_if_none_is_asked_for() {
-    let (_folder, checkpoints) = saved(&[(1, None), (2, None)], Keep { last: 0, best: 0, whole: 2 });
+fn the_newest_is_kept_in_any_case() {
+    let (_folder, checkpoints) = saved(&[(1, None), (2, None)], Keep { last: 0, best: 0, full: 2 });
     assert_eq!(checkpoints.steps().expect("a folder"), [2]);
 }
 
@@ -129,7 +129,7 @@ fn a_new_checkpoint_outlives_damaged_ones_of_later_steps() {
     fs::write(checkpoints.path(20), "noise").expect("a writable disk");
     let (found, _) = checkpoints.latest().expect("the one before is good");
     assert_eq!(found.expect("the one before").trainer.step, 10);
-    checkpoints.save(&checkpoint(15, None), Keep { last: 1, best: 0, whole: 2 }).expect("a writable disk");
+    checkpoints.save(&checkpoint(15, None), Keep { last: 1, best: 0, full: 2 }).expect("a writable disk");
     let (found, warnings) = checkpoints.latest().expect("the new one is good");
     assert_eq!((found.expect("the new one").trainer.step, warnings.len()), (15, 0));
 }
@@ -146,7 +146,7 @@ fn leftovers_of_a_kill_are_removed_at_the_next_start() {
 }
 
 #[test]
-fn two_runs_cannot_share_a_folder_but_anyone_may_read_it() {
+fn two_runs_cannot_share_a_folder_but_others_can_read_it() {
     let (folder, checkpoints) = saved(&[(10, None)], BOTH);
     assert!(matches!(Checkpoints::open(folder.path()), Err(CheckpointError::Busy { .. })));
     assert_eq!(Checkpoints::read_only(folder.path()).steps().expect("a folder"), [10]);
@@ -168,28 +168,28 @@ fn other_versions_and_other_files_are_distinguished_from_damage() {
             checksum: crate::store::weights::file::Checksum::Last,
         };
         crate::store::durable::write(&path, 0, |out| contents.write(out)).expect("a writable disk");
-        let message = checkpoints.latest().expect_err("this is no checkpoint of ours").to_string();
+        let message = checkpoints.latest().expect_err("not a checkpoint").to_string();
         assert!(message.contains(expected), "{message}");
     }
 }
 
 #[test]
-fn a_writer_in_the_background_ends_with_the_same_files() {
+fn the_background_writer_leaves_the_same_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoints = Checkpoints::open(folder.path()).expect("nobody else is here");
-    let mut writer = Writer::new(checkpoints, Keep { last: 2, best: 0, whole: 2 });
+    let mut writer = Writer::new(checkpoints, Keep { last: 2, best: 0, full: 2 });
     for step in 1..=5 {
         writer.save(checkpoint(step, None));
         writer.finish().expect("a writable disk");
     }
     assert_eq!(writer.checkpoints().steps().expect("a folder"), [4, 5]);
-    fs::remove_dir_all(folder.path()).expect("it is ours");
+    fs::remove_dir_all(folder.path()).expect("the test's folder");
     writer.save(checkpoint(6, None));
     assert!(writer.finish().is_err(), "the failure is reported");
 }
 
 #[test]
-fn the_mean_of_checkpoints_is_the_mean() {
+fn checkpoint_averaging_computes_the_mean() {
     let (_folder, checkpoints) = saved(&[(1, None), (2, None)], BOTH);
     let paths = [checkpoints.path(1), checkpoints.path(2)];
     let mean = crate::train::average(&paths, crate::train::Averaged::Parameters).expect("good checkpoints");
@@ -203,9 +203,9 @@ fn the_mean_of_checkpoints_is_the_mean() {
 }
 
 #[test]
-fn older_checkpoints_keep_what_averages_need_and_no_more() {
+fn older_checkpoints_keep_only_the_weights_for_averages() {
     let scores = [(1, Some(5.0)), (2, Some(9.0)), (3, None), (4, None)];
-    let (_folder, checkpoints) = saved(&scores, Keep { last: 2, best: 2, whole: 1 });
+    let (_folder, checkpoints) = saved(&scores, Keep { last: 2, best: 2, full: 1 });
     assert_eq!(checkpoints.steps().expect("a folder"), [1, 2, 3, 4]);
     let size = |step| fs::metadata(checkpoints.path(step)).expect("a file").len();
     for step in [1, 2, 3] {
@@ -217,7 +217,7 @@ fn older_checkpoints_keep_what_averages_need_and_no_more() {
     for what in [crate::train::Averaged::Parameters, crate::train::Averaged::MovingAverage] {
         let mean = crate::train::average(&[checkpoints.path(2)], what).expect("it has the weights");
         let expected = checkpoint(2, None).trainer.parameters;
-        // Both were saved with the same numbers.
+        // Both were saved with the same values.
         assert!(mean.iter().eq(expected.iter()), "{mean:?}");
     }
     let (found, _) = checkpoints.latest().expect("the newest is whole");

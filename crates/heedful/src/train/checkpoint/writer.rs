@@ -1,6 +1,7 @@
 //! Writes checkpoints in the background while training continues.
 //!
-//! A checkpoint is a copy, so the run may change its model at once. One is written at a time.
+//! A checkpoint is a copy, so the run can update its model immediately. Only one checkpoint is written at a
+//! time.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -16,7 +17,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Writes to `checkpoints`.
+    /// A writer to `checkpoints`.
     pub(crate) fn new(checkpoints: Checkpoints, keep: Keep) -> Writer {
         Writer { checkpoints: Arc::new(checkpoints), keep, pending: None }
     }
@@ -24,15 +25,15 @@ impl Writer {
     /// Starts to write a checkpoint.
     ///
     /// # Panics
-    /// If it was not waited for the one before: see [`Writer::finish`].
+    /// If the previous checkpoint was not awaited: see [`Writer::finish`].
     pub(crate) fn save(&mut self, checkpoint: Checkpoint) {
-        assert!(self.pending.is_none(), "Writer::save: a checkpoint is on its way");
+        assert!(self.pending.is_none(), "Writer::save: a checkpoint is being written");
         let (checkpoints, keep) = (self.checkpoints.clone(), self.keep);
         let write = move || checkpoints.save(&checkpoint, keep);
         self.pending = Some(thread::spawn(write));
     }
 
-    /// Waits until the checkpoint is safe on the disk.
+    /// Waits until the checkpoint is durable.
     pub(crate) fn finish(&mut self) -> Result<(), CheckpointError> {
         match self.pending.take().map(JoinHandle::join) {
             None => Ok(()),
@@ -41,15 +42,15 @@ impl Writer {
         }
     }
 
-    /// The checkpoints that are written to.
+    /// The checkpoints to which this writes.
     pub(crate) fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints
     }
 }
 
 impl Drop for Writer {
-    /// Even a run that ends with an error completes its last checkpoint. [`Writer::finish`] reports whether it was
-    /// written.
+    /// Completes the last checkpoint even if the run ends with an error. [`Writer::finish`] reports write
+    /// errors.
     fn drop(&mut self) {
         if let Some(pending) = self.pending.take() {
             let _ = pending.join();

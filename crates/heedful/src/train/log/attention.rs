@@ -1,14 +1,15 @@
-//! One line of `attention.jsonl`: the attention weights in one sentence, the same at every validation, so that the lines
-//! show how attention develops in training.
+//! One line of `attention.jsonl`: the attention weights for one sentence. The sentence is the same at every
+//! validation, so that the lines show how attention develops during training.
 //!
 //! ```text
 //! {"step":500,"layer":"decoder layer 2, …","rows":["▁an",…,"<eos>"],"columns":["一",…],"weights":[[0.912,…],…],
 //!  "layers":[{"layer":"encoder layer 0, …","rows":[…],"columns":[…],"heads":["AAD//w…",…]},…]}
 //! ```
 //!
-//! `weights` are those of the last layer, the mean of its heads; `rows` are the queries and `columns` the keys. `layers` has every
-//! head of every layer: base 64 of each weight as a 16-bit integer, low byte first, 65535 for 1, row after row. Of a long sentence
-//! or a large model the first tokens are shown: a line has at most 2^15 weights of heads, some 90 kB.
+//! `weights` are those of the last layer, averaged over its heads; `rows` are the queries and `columns` the
+//! keys. `layers` has every head of every layer: the weights in row-major order as 16-bit little-endian
+//! integers (65535 is 1), in base64. Long sentences and large models are truncated to the first tokens: a
+//! line has at most 2^15 weights of heads, about 90 kB.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,10 +17,10 @@ use super::StepLine;
 use crate::explain::packed_weights;
 use crate::plot::AttentionGrid;
 
-/// Further tokens are left out, to keep a line at some kilobytes.
-const MOST_TOKENS: usize = 48;
-/// The most weights of all heads in one line.
-const MOST_WEIGHTS: usize = 1 << 15;
+/// Maximum number of tokens, to limit a line to a few kilobytes.
+const MAX_TOKENS: usize = 48;
+/// Maximum number of weights of all heads in one line.
+const MAX_WEIGHTS: usize = 1 << 15;
 /// Weights are rounded to three decimals, enough for a picture.
 const ROUNDED: f32 = 1000.0;
 
@@ -36,7 +37,7 @@ pub struct AttentionRecord {
     pub columns: Vec<String>,
     /// One row of weights for each query, rounded.
     pub weights: Vec<Vec<f64>>,
-    /// Every head of every layer; files of earlier versions have none.
+    /// Every head of every layer; empty in files of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<LayerRecord>,
 }
@@ -67,14 +68,14 @@ impl AttentionRecord {
             // JSON has no NaN: the weights of a diverged model are written as 0.
             f64::from((sum / heads as f32 * ROUNDED).round().max(0.0)) / f64::from(ROUNDED)
         };
-        let (rows, columns) = (grid.rows.len().min(MOST_TOKENS), width.min(MOST_TOKENS));
+        let (rows, columns) = (grid.rows.len().min(MAX_TOKENS), width.min(MAX_TOKENS));
         Some(AttentionRecord {
             step,
             layer: grid.title.clone(),
             rows: grid.rows[..rows].to_vec(),
             columns: grid.columns[..columns].to_vec(),
             weights: (0..rows).map(|row| (0..columns).map(|column| weight(row, column)).collect()).collect(),
-            layers: AttentionGrid::bounded(grids, MOST_TOKENS, MOST_WEIGHTS).into_iter().map(layer).collect(),
+            layers: AttentionGrid::bounded(grids, MAX_TOKENS, MAX_WEIGHTS).into_iter().map(layer).collect(),
         })
     }
 }
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_layer_is_averaged_and_every_head_is_there() {
+    fn the_last_layer_is_averaged_and_every_head_is_included() {
         let last = grid(vec![vec![1.0, 0.0, 0.5, 0.5], vec![0.0, 1.0, 0.33333, 0.66667]]);
         let first = AttentionGrid { title: "encoder".to_owned(), ..grid(vec![vec![0.0, 1.0, 1.0, 0.0]]) };
         let record = AttentionRecord::of(7, &[first, last]).expect("there are heads");
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_of_another_shape_are_refused() {
+    fn weights_of_another_shape_are_rejected() {
         let line = r#"{"step":1,"layer":"","rows":["a"],"columns":["b"],"weights":[[1,2]]}"#;
         assert!(AttentionRecord::from_json(line).is_err());
     }

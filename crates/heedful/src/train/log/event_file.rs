@@ -13,7 +13,8 @@ use super::{LogError, Record, crc32c, event};
 use crate::system;
 use crate::tasks::validation::Sample;
 
-/// An open events file. TensorBoard reads all files of a folder in the order of their names, which is chronological.
+/// An open events file. TensorBoard reads the files of a folder in the order of their names, which is
+/// chronological.
 #[derive(Debug)]
 pub(crate) struct EventFile {
     file: File,
@@ -21,7 +22,7 @@ pub(crate) struct EventFile {
 }
 
 impl EventFile {
-    /// A file for what comes after `step`, which is 0 for a new run.
+    /// A file for the steps after `step`, which is 0 for a new run.
     pub(crate) fn open(folder: &Path, step: u64) -> Result<EventFile, LogError> {
         if step == 0 { EventFile::create(folder) } else { EventFile::resume(folder, step) }
     }
@@ -33,7 +34,7 @@ impl EventFile {
         Ok(file)
     }
 
-    /// Another file of a run that is resumed after `step`; later steps in older files are void.
+    /// A new file of a run resumed after `step`; later steps in older files are void.
     pub(crate) fn resume(folder: &Path, step: u64) -> Result<EventFile, LogError> {
         let mut file = EventFile::create(folder)?;
         file.append(&event::restart(now(), step + 1))?;
@@ -46,7 +47,7 @@ impl EventFile {
         &self.path
     }
 
-    /// Adds the numbers of a record as scalars and its samples as one text.
+    /// Adds the values of a record as scalars, and its samples as one text.
     pub(crate) fn write(&mut self, record: &Record) -> Result<(), LogError> {
         if !record.values.is_empty() {
             self.append(&event::scalars(now(), record.step, &record.values))?;
@@ -92,7 +93,7 @@ fn frame(message: &[u8]) -> Vec<u8> {
 }
 
 fn now() -> f64 {
-    // A clock before 1970 is no reason to stop training.
+    // A system clock before 1970 must not stop training.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 
@@ -104,7 +105,7 @@ fn host_name() -> String {
 }
 
 fn table(samples: &[Sample]) -> String {
-    // Backquoted so that sentences are not parsed as Markdown; a bar would end its cell.
+    // Backquoted so that sentences are not parsed as Markdown; a bar would end the cell.
     let cell =
         |text: &str| format!("`{}`", text.replace('`', "'").replace('|', "¦").replace(['\n', '\r'], " "));
     let mut table = "| source | reference | output |\n|---|---|---|\n".to_owned();
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
     use crate::metrics::Measure;
 
-    /// The messages of a file whose every checksum is right.
+    /// The messages of a file; checks all checksums.
     fn messages(bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut rest = bytes;
         let mut messages = Vec::new();
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_frame_byte_for_byte() {
-        // Both checksums come from a bitwise script outside of this crate.
+        // Both checksums were computed by an independent bitwise script.
         let expected = [
             &[9, 0, 0, 0, 0, 0, 0, 0][..],
             &0x3971_F937_u32.to_le_bytes(),
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_second_have_different_names_and_a_resumed_one_voids_what_follows() {
+    fn files_of_one_second_have_different_names_and_a_resumed_one_voids_later_steps() {
         let folder = tempfile::tempdir().expect("a folder");
         let first = EventFile::create(folder.path()).expect("a file");
         let mut second = EventFile::resume(folder.path(), 4).expect("another");

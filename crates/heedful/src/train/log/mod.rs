@@ -1,4 +1,5 @@
-//! The logs of a run: `metrics.jsonl` and `attention.jsonl` for programs and for the report, and TensorBoard events.
+//! The logs of a run: `metrics.jsonl` and `attention.jsonl`, for programs and the report, and TensorBoard
+//! events.
 
 mod attention;
 mod crc32c;
@@ -57,8 +58,8 @@ impl LogError {
     }
 }
 
-/// Adds bytes to a file that was opened for appending: all of them or, on a full disk, none. Half a record would spoil those that
-/// come after it.
+/// Appends bytes to a file: all of them or, on a full disk, none. A partial record would corrupt those after
+/// it.
 fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     let length = file.metadata()?.len();
     let written = file.write_all(bytes).and_then(|()| file.flush());

@@ -6,7 +6,8 @@
 //! {"step":800,"seconds":50.1,"ending":"all steps are done"}
 //! ```
 //!
-//! JSON has no NaN and no infinity: they are written as `null` and read as NaN, so that a diverged run keeps its record.
+//! JSON has no NaN and no infinity: they are written as `null` and read as NaN, so that the record of a
+//! diverged run is readable.
 
 use serde_json::{Map, Value};
 
@@ -23,13 +24,13 @@ pub const ENDING: &str = "ending";
 pub struct Record {
     /// Updates so far.
     pub step: u64,
-    /// Seconds of training so far, over all sessions.
+    /// Seconds of training so far over all sessions.
     pub seconds: f64,
     /// The values, in the order of writing.
     pub values: Vec<(Measure, f64)>,
     /// The model's outputs for a few sentences.
     pub samples: Vec<Sample>,
-    /// Why the run ended, if it did. A resumed run writes on after it.
+    /// Why the run ended, if it did. A resumed run continues the file after it.
     pub ending: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! JSON Lines files with one object per step, flushed after every line.
 //!
-//! A kill may leave half a line at the end; it is dropped. A resumed run repeats the steps after its checkpoint, so their
-//! records are cut off first: no step is in the file twice.
+//! If the process is killed, the file may end with a partial line, which is dropped. A resumed run repeats
+//! the steps after its checkpoint, so their records are removed first: no step occurs twice.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{AttentionRecord, LogError, Record, append};
 
-/// A line about one step.
+/// A record of one step.
 pub trait StepLine: Sized {
     /// Updates so far.
     fn step(&self) -> u64;
@@ -47,7 +47,7 @@ impl<L: StepLine> StepFile<L> {
         Ok(StepFile { file, path: path.to_owned(), lines: PhantomData })
     }
 
-    /// Continues after step `step`: later records are cut off, the others returned. A missing file is created.
+    /// Continues after step `step`: removes later records and returns the others. A missing file is created.
     pub fn resume(path: &Path, step: u64) -> Result<(StepFile<L>, Vec<L>), LogError> {
         let (records, ends) = parse(path, &bytes(path)?, L::from_json)?;
         let kept = records.iter().position(|record| record.step() > step).unwrap_or(records.len());
@@ -59,26 +59,26 @@ impl<L: StepLine> StepFile<L> {
         Ok((StepFile { file, path: path.to_owned(), lines: PhantomData }, records))
     }
 
-    /// Adds a line, and flushes it.
+    /// Appends a line and flushes it.
     pub fn write(&mut self, record: &L) -> Result<(), LogError> {
         let line = record.to_json() + "\n";
         append(&mut self.file, line.as_bytes()).map_err(LogError::io("write", &self.path))
     }
 }
 
-/// All records of a file. Half a line at the end, as a kill leaves it, is not an error.
+/// All records of a file. A partial last line is not an error: killing a run can leave one.
 pub fn read_metrics(path: &Path) -> Result<Vec<Record>, LogError> {
     let bytes = fs::read(path).map_err(LogError::io("read", path))?;
     Ok(parse(path, &bytes, Record::from_json)?.0)
 }
 
-/// As [`read_metrics`] for `attention.jsonl`; none if there is no such file.
+/// As [`read_metrics`] for `attention.jsonl`; empty if the file does not exist.
 pub fn read_attention(path: &Path) -> Result<Vec<AttentionRecord>, LogError> {
     Ok(parse(path, &bytes(path)?, AttentionRecord::from_json)?.0)
 }
 
-/// The records of `metrics.jsonl` or `attention.jsonl` after step `step`, as JSON, while a run writes them: an incomplete
-/// line is left for the next call, and a missing file has no records.
+/// The records of `metrics.jsonl` or `attention.jsonl` after step `step`, as JSON. A run may be writing the
+/// file: an incomplete line is left for the next call, and a missing file has no records.
 pub fn records_after(path: &Path, step: u64) -> Result<Vec<Value>, LogError> {
     let later = |line: &str| {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
@@ -89,7 +89,7 @@ pub fn records_after(path: &Path, step: u64) -> Result<Vec<Value>, LogError> {
     Ok(parse(path, &bytes(path)?, later)?.0.into_iter().flatten().collect())
 }
 
-/// The bytes of the file; none if it is missing.
+/// The bytes of the file; empty if it does not exist.
 fn bytes(path: &Path) -> Result<Vec<u8>, LogError> {
     match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -115,7 +115,7 @@ fn parse<R>(
                 records.push(record);
                 ends.push(start);
             }
-            // Torn, or without its newline: the run will write it anew.
+            // Partial, or without its newline: the run will write it again.
             _ if last => break,
             Ok(_) => unreachable!("only the last line can lack its newline"),
             Err(reason) => {

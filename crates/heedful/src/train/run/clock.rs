@@ -1,10 +1,10 @@
-//! The time, as a run sees it.
+//! The clock of a run.
 
 use std::time::{Duration, Instant};
 
 use crate::train::time_plan::closing_seconds;
 
-/// Tells a run the time. Only its limits by time depend on it, never a weight.
+/// A clock for the time limits of a run. The weights do not depend on it.
 pub trait Clock {
     /// The time since some fixed moment.
     fn now(&self) -> Duration;
@@ -28,14 +28,14 @@ impl Clock for SystemClock {
     }
 }
 
-/// How much of its time a run has used.
+/// Measures the time that a run has used.
 pub(super) struct Timing<'a> {
     clock: &'a dyn Clock,
-    /// When this session began, its preparation included.
+    /// The start of this session, including preparation.
     began: Duration,
     /// Seconds of earlier sessions.
     pub(super) before: f64,
-    /// Seconds that a validation takes; 0 without one.
+    /// Seconds per validation; 0 without a validation set.
     pub(super) validation: f64,
 }
 
@@ -50,14 +50,14 @@ impl<'a> Timing<'a> {
         self.before + self.clock.now().saturating_sub(self.began).as_secs_f64()
     }
 
-    /// Runs some work, and says how many seconds it took.
+    /// Runs `work` and measures its seconds.
     pub(super) fn measure<R>(&self, work: impl FnOnce() -> R) -> (R, f64) {
         let began = self.clock.now();
         let done = work();
         (done, self.clock.now().saturating_sub(began).as_secs_f64())
     }
 
-    /// Whether only as much of `limit` is left as the end of the run takes, which has this many validations.
+    /// Whether the remaining time before `limit` is needed to end the run with this many validations.
     pub(super) fn is_over(&self, limit: Duration, validations: u32) -> bool {
         let limit = limit.as_secs_f64();
         let closing = closing_seconds(limit, self.validation, validations);

@@ -1,4 +1,4 @@
-//! The final model: the average of several checkpoints, if that is no worse than the best of them.
+//! The final model: the average of several checkpoints, if it is not worse than the best model.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,18 +13,18 @@ use crate::store::weights::Weights;
 use crate::train::{Averaged, average};
 
 impl Session<'_> {
-    /// Writes the model as it is trained: none was validated.
-    pub(super) fn save_trained(&mut self) -> Result<()> {
+    /// Saves the current weights as the model of a run without validation.
+    pub(super) fn save_current(&mut self) -> Result<()> {
         let weights = self.trainer.with_gathered_average(|model| Weights::of(model.params()));
         let weights = weights.map_err(unreachable_ranks)?;
         self.save_model(&weights)
     }
 
-    /// Replaces the model in the folder of the run by the average of checkpoints, if it is to be, and keeps of these what a
-    /// finished run needs.
+    /// Replaces the model in the folder of the run by the average of checkpoints, if configured and not
+    /// worse, and prunes the checkpoints.
     pub(super) fn conclude(&mut self, ending: Ending) -> Result<FinalModel> {
         if ending == Ending::Interrupted {
-            // The best model so far, or the trained one, is already saved; a resumed run may improve on it.
+            // The best or current model is already saved; a resumed run may improve it.
             return Ok(self.saved_model());
         }
         let model = self.averaged()?;
@@ -43,7 +43,7 @@ impl Session<'_> {
         }
         let files: Vec<_> = steps.iter().map(|&step| self.writer.checkpoints().path(step)).collect();
         let weights = average(&files, Averaged::Validated)?;
-        if !self.is_no_worse_than_the_best(&weights)? {
+        if !self.is_not_worse_than_best(&weights)? {
             return Ok(None);
         }
         self.save_model(&weights)?;
@@ -61,7 +61,7 @@ impl Session<'_> {
         Ok(steps)
     }
 
-    fn is_no_worse_than_the_best(&mut self, weights: &Weights) -> Result<bool> {
+    fn is_not_worse_than_best(&mut self, weights: &Weights) -> Result<bool> {
         let (Some(set), Some(best)) = (&self.validation, self.patience.best) else { return Ok(true) };
         self.watcher.observe(&Event::Validating);
         let model = self.trainer.model();

@@ -1,10 +1,10 @@
-//! What a run trains on, and what it trained on before.
+//! The device of a run, and a warning if it changes.
 
 use crate::models::{ChosenDevice, DeviceChoice};
 use crate::{Error, Result};
 
 impl DeviceChoice {
-    /// What trains: known before anything is read or written.
+    /// Chooses the training device, before anything is read or written.
     pub fn for_training(self) -> Result<ChosenDevice> {
         let why =
             |error| Error::new(format!("cannot train on a GPU: {error}; --device cpu trains on the CPU"));
@@ -12,11 +12,11 @@ impl DeviceChoice {
     }
 }
 
-/// The warning of a run that goes on elsewhere than it was; `before` is unknown in old checkpoints.
+/// The warning for a run that resumes on another device; `before` is unknown in old checkpoints.
 pub(super) fn warning(before: Option<&str>, now: &str) -> Option<String> {
     let before = before.filter(|&before| before != now)?;
     Some(format!(
-        "the run goes on on another device or instruction set ({before} before, {now} now): its weights will differ in the last bits from those \
+        "the run resumes on another device or instruction set ({before} before, {now} now): its weights will differ in the last bits from those \
          of an uninterrupted run"
     ))
 }
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_device_is_warned_of_where_the_one_before_is_known() {
+    fn a_change_of_a_known_device_gives_a_warning() {
         assert_eq!(warning(None, "cpu (avx2)"), None);
         assert_eq!(warning(Some("cpu (avx2)"), "cpu (avx2)"), None);
         let text = warning(Some("cuda (NVIDIA H200)"), "cpu (avx2)").expect("a warning");

@@ -13,7 +13,7 @@ use crate::train::TrainError;
 #[derive(Debug, thiserror::Error)]
 #[error("{error}{}", kept_checkpoint(*kept))]
 pub(crate) struct Diverged {
-    /// At which step, and why.
+    /// The step and the reason.
     pub(super) error: TrainError,
     /// The last good checkpoint.
     pub(super) kept: Option<u64>,
@@ -21,7 +21,7 @@ pub(crate) struct Diverged {
 
 impl Cause for Diverged {}
 
-/// A batch does not fit on the GPU; all steps before it are kept.
+/// A batch does not fit on the GPU; the steps before it are kept.
 pub(super) fn does_not_fit(error: &TrainError, kept: Option<u64>) -> Error {
     Error::new(format!("{error}{}", kept_checkpoint(kept)))
 }
@@ -41,7 +41,7 @@ pub(crate) fn no_folder() -> Error {
 pub fn not_a_run(folder: &Path) -> Error {
     let folder = folder.display();
     Error::new(format!(
-        "{folder} is not the folder of a run, for it has no recipe.toml: start one with heedful train … --out {folder}"
+        "{folder} is not the folder of a run (it has no recipe.toml): start one with heedful train … --out {folder}"
     ))
 }
 
@@ -60,7 +60,7 @@ pub(super) fn unreachable_ranks(failure: Failure) -> Error {
     ))
 }
 
-/// The model with what its optimizer keeps does not fit on the GPU.
+/// The model with its optimizer state does not fit on the GPU.
 pub(super) fn large_for_gpu(why: OutOfMemory) -> Error {
     Error::new(format!(
         "the model with its optimizer does not fit into the memory of the GPU ({why}): choose a smaller model, or --device cpu"

@@ -1,4 +1,4 @@
-//! A rank that follows: it builds what the leader says and computes its part.
+//! A follower rank, which executes the leader's commands.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -10,11 +10,11 @@ use super::frozen::freeze;
 use crate::models::ConfigError;
 use crate::recipe::{Author, Overrides, RecipeError};
 use crate::tasks;
-use crate::train::team::{Order, Team};
+use crate::train::team::{Command, Team};
 use crate::train::{JoinError, StepTrainer};
 use crate::{Error, Result};
 
-/// Does what the leader says until there is nothing more to do.
+/// Executes the leader's commands until the run ends.
 pub fn follow(team: &Team) -> Result<()> {
     let unreachable = |failure: Failure| Error::new(format!("the other ranks cannot be reached: {failure}"));
     let other = |what: &str, why: &dyn Display| {
@@ -28,26 +28,26 @@ pub fn follow(team: &Team) -> Result<()> {
     };
     let mut trainer = None;
     loop {
-        match (team.next_order().map_err(unreachable)?, &mut trainer) {
-            (Order::End, _) => return Ok(()),
-            (Order::Begin(beginning), _) => {
+        match (team.next_command().map_err(unreachable)?, &mut trainer) {
+            (Command::End, _) => return Ok(()),
+            (Command::Begin(setup), _) => {
                 let mut overrides = Overrides::new();
                 overrides.written_by(Author::Program);
-                overrides.text(&beginning.recipe, Path::new("recipe.toml")).map_err(unreadable)?;
+                overrides.text(&setup.recipe, Path::new("recipe.toml")).map_err(unreadable)?;
                 let recipe = tasks::resolve(overrides).map_err(unreadable)?;
-                let model = beginning.config.build(recipe.training.seed).map_err(unbuildable)?;
+                let model = setup.config.build(recipe.training.seed).map_err(unbuildable)?;
                 freeze(&recipe, model.params());
                 let options = recipe.trainer_options();
-                let place = beginning.place;
-                let build = || StepTrainer::in_team(model, options, team.clone(), place);
-                let built = Device::from(place).fitting(build).map_err(JoinError::from).flatten();
+                let device = setup.device;
+                let build = || StepTrainer::in_team(model, options, team.clone(), device);
+                let built = Device::from(device).catch_oom(build).map_err(JoinError::from).flatten();
                 trainer = Some(built.map_err(|error| match error {
                     JoinError::Ranks(failure) => unreachable(failure),
                     JoinError::OutOfMemory(full) => large(full),
                 })?);
             }
-            (order, Some(trainer)) => trainer.obey(order).map_err(unreachable)?,
-            (order, None) => unreachable!("a trainer comes before {order:?}"),
+            (command, Some(trainer)) => trainer.execute(command).map_err(unreachable)?,
+            (command, None) => unreachable!("no trainer for {command:?}"),
         }
     }
 }

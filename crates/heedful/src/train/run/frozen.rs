@@ -1,4 +1,4 @@
-//! Parameters that keep their values (`training.freeze`).
+//! Frozen parameters (`training.freeze`).
 
 use heedful_tensor::Params;
 
@@ -7,18 +7,18 @@ use crate::models::Model;
 use crate::recipe::{NamePattern, Recipe};
 use crate::{Error, Result};
 
-/// How many names are shown where a pattern matches none.
+/// Number of names suggested for a pattern that matches none.
 const SHOWN: usize = 5;
 
-/// Refuses patterns that match no parameter, and those that leave nothing to train. Known before anything is written: names do
-/// not depend on the vocabulary or the labels.
+/// Rejects patterns that match no parameter, and patterns that freeze everything. Runs before anything is
+/// written: names do not depend on the vocabulary or the labels.
 pub(super) fn check(recipe: &Recipe) -> Result<()> {
     let patterns = &recipe.training.freeze;
     if patterns.is_empty() {
         return Ok(());
     }
     let config = recipe.model_config([NAMES.len(); 2], 2)?;
-    // Nothing is allocated before a parameter is used.
+    // Parameters are allocated on first use.
     let model = config.build(0)?;
     let shapes = model.params().shapes();
     let names: Vec<&str> = shapes.iter().map(|(name, _)| &**name).collect();
@@ -44,14 +44,14 @@ fn is_frozen(patterns: &[NamePattern], name: &str) -> bool {
     patterns.iter().any(|pattern| pattern.matches(name))
 }
 
-/// The names that are most like a pattern, without its wildcards.
+/// The names that are most similar to a pattern without its wildcards.
 fn near<'n>(pattern: &NamePattern, names: &[&'n str]) -> Vec<&'n str> {
-    let wanted: String = pattern.as_str().chars().filter(|c| !"*?".contains(*c)).collect();
+    let literal: String = pattern.as_str().chars().filter(|c| !"*?".contains(*c)).collect();
     let mut near = names.to_vec();
-    // A pattern is often the beginning of a name: what follows it counts little.
+    // A pattern is often the beginning of a name: characters after it have little weight.
     near.sort_by_key(|name| {
-        let begin: String = name.chars().take(wanted.chars().count()).collect();
-        (strsim::osa_distance(&wanted, &begin), strsim::osa_distance(&wanted, name))
+        let beginning: String = name.chars().take(literal.chars().count()).collect();
+        (strsim::osa_distance(&literal, &beginning), strsim::osa_distance(&literal, name))
     });
     near.truncate(SHOWN);
     near

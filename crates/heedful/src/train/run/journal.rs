@@ -1,15 +1,16 @@
-//! The files that a run writes as it trains: `metrics.jsonl`, `attention.jsonl`, TensorBoard events, `report.html`.
+//! The files that a run writes during training: `metrics.jsonl`, `attention.jsonl`, TensorBoard events,
+//! `report.html`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::page::{Page, Past, page};
+use super::page::{Page, RunLogs, page};
 use crate::Result;
 use crate::plot::Status;
 use crate::store::durable;
 use crate::train::log::{self, AttentionFile, AttentionRecord, EventFile, MetricsFile, Record};
 
-/// Minimum time between two writings of the report.
+/// Minimum time between two updates of the report.
 const PAGE_EVERY: Duration = Duration::from_secs(10);
 
 /// The open files of a run.
@@ -17,19 +18,20 @@ pub(super) struct Journal {
     metrics: MetricsFile,
     attention: AttentionFile,
     events: Option<EventFile>,
-    past: Past,
+    logs: RunLogs,
     page: Option<(PathBuf, Page)>,
     page_written: Option<Instant>,
 }
 
-/// Of a record what the report shows of the past: all heads of all validations would fill the memory.
+/// The part of a record that the report shows over time: all heads of all validations would take too much
+/// memory.
 fn without_layers(record: AttentionRecord) -> AttentionRecord {
     AttentionRecord { layers: Vec::new(), ..record }
 }
 
 impl Journal {
-    /// Opens the files after `step`, which is 0 for a new run. Without `events` TensorBoard gets nothing, without a page no
-    /// report is written.
+    /// Opens the files to continue after `step`, which is 0 for a new run. TensorBoard events are written
+    /// only with `events`, the report only with `page`.
     pub(super) fn open(
         folder: &Path,
         step: u64,
@@ -40,8 +42,8 @@ impl Journal {
         let (attention, attention_records) = AttentionFile::resume(&folder.join(log::ATTENTION), step)?;
         let page = page.map(|page| (folder.join("report.html"), page));
         let attention_records = attention_records.into_iter().map(without_layers).collect();
-        let past = Past { records, attention: attention_records };
-        Ok(Journal { metrics, attention, events, past, page, page_written: None })
+        let logs = RunLogs { records, attention: attention_records };
+        Ok(Journal { metrics, attention, events, logs, page, page_written: None })
     }
 
     /// Writes a record to all logs.
@@ -50,14 +52,14 @@ impl Journal {
         if let Some(events) = &mut self.events {
             events.write(&record)?;
         }
-        self.past.records.push(record);
+        self.logs.records.push(record);
         Ok(())
     }
 
-    /// Writes the current attention weights.
+    /// Writes the current attention weights to the log.
     pub(super) fn write_attention(&mut self, record: AttentionRecord) -> Result<()> {
         self.attention.write(&record)?;
-        self.past.attention.push(without_layers(record));
+        self.logs.attention.push(without_layers(record));
         Ok(())
     }
 
@@ -66,14 +68,14 @@ impl Journal {
         self.page.as_mut().map(|(_, page)| page)
     }
 
-    /// Writes the report, unless the run continues and the report was written recently.
+    /// Writes the report, unless the run is in progress and the report was written recently.
     pub(super) fn publish(&mut self, status: Status) -> Result<()> {
         let Some((path, contents)) = &self.page else { return Ok(()) };
         let is_running = matches!(status, Status::Running { .. });
         if is_running && self.page_written.is_some_and(|written| written.elapsed() < PAGE_EVERY) {
             return Ok(());
         }
-        durable::write_bytes(path, page(contents, &self.past, status).to_html().as_bytes())?;
+        durable::write_bytes(path, page(contents, &self.logs, status).to_html().as_bytes())?;
         self.page_written = Some(Instant::now());
         Ok(())
     }

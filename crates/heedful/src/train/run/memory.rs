@@ -1,30 +1,30 @@
-//! Whether a run can fit into the memory of the machine, known before any of it is taken.
+//! Checks, before allocating, whether a run can fit into the memory of the machine.
 //!
 //! ```text
-//! model   parameters × (value, mean and mean square of its gradient) × 4 bytes
-//! batch   tokens × d_model × layers × 2 bytes       what each layer reads, for its gradient
+//! model   parameters × (value, Adam's first and second moment) × 4 bytes
+//! batch   tokens × d_model × layers × 2 bytes       the input of each layer, saved for backward
 //! ```
 //!
-//! A run takes more than this: what is refused here would never have fitted.
+//! These are lower bounds: a rejected run could not have fitted.
 
 use crate::models::Model;
 use crate::recipe::Recipe;
 use crate::system;
 use crate::{Error, Result};
 
-/// Where the system does not tell its memory: more than machines have.
+/// Assumed if the system does not report its memory: more than any machine has.
 const UNKNOWN_MEMORY: u64 = 1 << 44;
 
-/// Refuses a recipe whose model, for vocabularies of these sizes and this number of labels, cannot fit.
+/// Rejects a recipe whose model, with these vocabulary sizes and this number of labels, cannot fit.
 pub(super) fn check(recipe: &Recipe, vocabularies: [usize; 2], labels: usize) -> Result<()> {
     check_within(system::memory().unwrap_or(UNKNOWN_MEMORY), recipe, vocabularies, labels)
 }
 
 fn check_within(memory: u64, recipe: &Recipe, vocabularies: [usize; 2], labels: usize) -> Result<()> {
     let config = recipe.model_config(vocabularies, labels)?;
-    // Nothing is allocated before a parameter is used.
+    // Parameters are allocated on first use.
     let model = config.build(0)?;
-    let parameters = model.params().announced() as u64;
+    let parameters = model.params().registered_elements() as u64;
     let bytes = parameters.saturating_mul(3 * 4);
     if bytes > memory {
         let (bytes, memory) = (gigabytes(bytes), gigabytes(memory));
@@ -33,9 +33,9 @@ fn check_within(memory: u64, recipe: &Recipe, vocabularies: [usize; 2], labels: 
         )));
     }
     let layers = recipe.model.encoder_layers.max(recipe.model.decoder_layers);
-    let of_token = (2 * recipe.model.d_model as u64).saturating_mul(layers as u64);
+    let bytes_per_token = (2 * recipe.model.d_model as u64).saturating_mul(layers as u64);
     let tokens = recipe.training.batch_tokens;
-    let bytes = of_token.saturating_mul(tokens as u64);
+    let bytes = bytes_per_token.saturating_mul(tokens as u64);
     if bytes > memory {
         let (bytes, memory) = (gigabytes(bytes), gigabytes(memory));
         return Err(Error::new(format!(
@@ -46,7 +46,7 @@ fn check_within(memory: u64, recipe: &Recipe, vocabularies: [usize; 2], labels: 
     Ok(())
 }
 
-/// A size for people.
+/// Formats a size in GB.
 fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / 1e9)
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_fit_is_refused_before_it_is_allocated() {
+    fn runs_that_cannot_fit_are_rejected_before_allocation() {
         let mut recipe = Recipe::default();
         let check = |recipe: &Recipe| {
             check_within(16_000_000_000, recipe, [8000; 2], 2).map_err(|error| error.to_string())

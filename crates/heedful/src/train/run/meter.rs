@@ -1,4 +1,4 @@
-//! Means over the steps since the last line of the log, and training time.
+//! Means since the last line of the log, and training time.
 
 use std::time::{Duration, Instant};
 
@@ -15,14 +15,14 @@ pub(super) struct Meter {
     began: Instant,
     /// When the last line was written.
     since: Instant,
-    /// Time since the last line that was not spent on steps: validation.
+    /// Time since the last line that was spent on validation.
     paused: Duration,
     steps: u64,
     loss: f64,
-    /// Predictions, and the correct ones among them.
+    /// Number of predictions, and of correct ones.
     predictions: usize,
     correct: usize,
-    /// Tokens, for the speed.
+    /// Number of tokens, for the speed.
     tokens: usize,
     last: Option<StepReport>,
 }
@@ -51,7 +51,7 @@ impl Meter {
         self.before + self.began.elapsed().as_secs_f64()
     }
 
-    /// Adds a step over this many tokens.
+    /// Adds a step with this many tokens.
     pub(super) fn add(&mut self, report: StepReport, tokens: usize) {
         self.steps += 1;
         self.loss += f64::from(report.loss) * report.tokens as f64;
@@ -61,7 +61,7 @@ impl Meter {
         self.last = Some(report);
     }
 
-    /// Runs work that is not training: its time does not count for the speed.
+    /// Runs work that is excluded from the speed.
     pub(super) fn pause<R>(&mut self, work: impl FnOnce() -> R) -> R {
         let began = Instant::now();
         let done = work();
@@ -69,7 +69,7 @@ impl Meter {
         done
     }
 
-    /// The current speed and progress; `elapsed` are the seconds of the run, its preparation included.
+    /// The current speed and progress; `elapsed` is the run's time in seconds, including preparation.
     pub(super) fn pace(&self, training: &TrainingKeys, elapsed: f64) -> Pace {
         let step = self.last.map_or(0, |last| last.update.step);
         let seconds = self.seconds();

@@ -3,16 +3,15 @@
 //! ```text
 //! RUN/recipe.toml             every key of the recipe
 //! RUN/config.json             ┐
-//! RUN/model.safetensors       ├ the best model so far: a run's folder is a model's folder
+//! RUN/model.safetensors       ├ the best model so far: the folder of a run is a model folder
 //! RUN/tokenizer.json          ┘
-//! RUN/corpus.bin              the training text as tokens
-//! RUN/checkpoints/            the state that a stopped run resumes from
+//! RUN/corpus.bin              the tokenized training text
+//! RUN/checkpoints/            the states from which a stopped run resumes
 //! RUN/metrics.jsonl  attention.jsonl  events.out.tfevents.…  report.html
 //! ```
-//!
-//! Everything that determines the weights (the order of the data, dropout, Adam, the moving average) is a function of the
-//! recipe and the step, or is in the checkpoint. So a run that was killed at any moment and resumed ends with the same
-//! weights, to the bit, as one that never stopped.
+//! All state that determines the weights (data order, dropout, Adam, the moving average) is a function of the
+//! recipe and the step, or is in the checkpoint. So a run that was killed at any moment and resumed ends with
+//! bit-identical weights to an uninterrupted run.
 
 mod device;
 mod error;
@@ -21,7 +20,7 @@ mod watcher;
 mod clock;
 mod frozen;
 mod memory;
-mod started;
+mod starting_point;
 
 mod prepare;
 
@@ -35,8 +34,8 @@ mod conclude;
 mod resume;
 mod review;
 mod session;
-mod tolerance;
 mod validated;
+mod write_failures;
 
 mod trial;
 
@@ -60,7 +59,7 @@ use self::error::{large_for_gpu, unreachable_ranks};
 use crate::models::{ChosenDevice, DeviceChoice};
 use crate::recipe::Recipe;
 use crate::system::is_same_file;
-use crate::tasks::original::Original;
+use crate::tasks::pretrained::Pretrained;
 use crate::train::team::Team;
 use crate::train::{JoinError, StepTrainer};
 use crate::{Error, Result};
@@ -68,20 +67,21 @@ use crate::{Error, Result};
 /// Whether a run is new or resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// In a folder that holds no run and no model yet.
+    /// In a folder without a run or a model.
     Fresh,
-    /// In a folder whose model and files of a run may be replaced. Its checkpoints may not.
+    /// In a folder whose model and run files may be replaced, but not its checkpoints.
     Replace,
-    /// From the newest intact checkpoint in the folder; from the beginning if there is none.
+    /// From the newest intact checkpoint in the folder, or from scratch if there is none.
     Resume,
 }
 
-/// Trains by the recipe, in the folder that it names, until its limits are reached or the watcher stops it.
+/// Trains with the recipe, in its output folder, until the limits of the recipe are reached or the watcher
+/// stops the run.
 pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome> {
     train_on(DeviceChoice::Cpu, recipe, start, watcher)
 }
 
-/// As [`train`] on another device. Checkpoints move freely between devices. Validation runs on the CPU.
+/// As [`train`], on another device. Checkpoints can be resumed on any device.
 pub fn train_on(
     device: DeviceChoice,
     recipe: &Recipe,
@@ -91,8 +91,8 @@ pub fn train_on(
     train_by(&SystemClock::default(), device, recipe, start, watcher)
 }
 
-/// As [`train_on`] with the ranks of a team, as its leader; the others `follow`. The weights have the same bits on any number of
-/// ranks.
+/// As [`train_on`], on the leader of a team; the other ranks call `follow`. The weights are bit-identical for
+/// any number of ranks.
 pub fn train_with(
     team: &Team,
     device: DeviceChoice,
@@ -103,7 +103,7 @@ pub fn train_with(
     run(&SystemClock::default(), device, Some(team), recipe, start, watcher)
 }
 
-/// As [`train_on`] with another clock, which limits the run where the recipe has a time.
+/// As [`train_on`], with another clock for the time limit of the recipe.
 pub fn train_by(
     clock: &dyn Clock,
     device: DeviceChoice,
@@ -125,7 +125,7 @@ fn run(
     team.map_or(Ok(()), |team| team.check(recipe.training.accumulate))?;
     let timing = Timing::begin(clock);
     let mut recipe = recipe.clone();
-    // The recipe of a resumed run has the other model's architecture already.
+    // The recipe of a resumed run already has the architecture of the pretrained model.
     if start != Start::Resume
         && let Some(folder) = &recipe.model.init_from
     {
@@ -135,18 +135,18 @@ fn run(
                 "the run would replace the model in {folder} that it starts from: choose another folder (--out)"
             )));
         }
-        let original = Original::open(folder, recipe.data.task)?;
-        // What is wrong with them is told before anything is written.
-        original.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
-        original.adopt(&mut recipe);
+        let pretrained = Pretrained::open(folder, recipe.data.task)?;
+        // Reports errors in the added tokens before anything is written.
+        pretrained.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
+        pretrained.inherit_architecture(&mut recipe);
     }
     let ChosenDevice { device, why_not_gpu } = device.for_training()?;
     if let Some(why) = &why_not_gpu {
         watcher.observe(&Event::NotOnGpu { why });
     }
-    if !recipe.fits_time() {
-        // What follows the number of steps is settled, and the folder's recipe says it.
-        recipe.open.clear();
+    if !recipe.has_only_time_limit() {
+        // The automatic keys are chosen; they are written to the folder's recipe as explicit values.
+        recipe.automatic.clear();
     }
     let prepared = prepare::prepare(&recipe, start, watcher)?;
     let trainer = |recipe: &Recipe| -> Result<StepTrainer> {
@@ -158,14 +158,14 @@ fn run(
             model.params().move_to(device)?;
             Ok(StepTrainer::new(model, recipe.trainer_options()))
         };
-        let built = device.fitting(build).map_err(JoinError::from).flatten();
+        let built = device.catch_oom(build).map_err(JoinError::from).flatten();
         built.map_err(|error| match error {
             JoinError::Ranks(failure) => unreachable_ranks(failure),
             JoinError::OutOfMemory(full) => large_for_gpu(full),
         })
     };
     let mut plan = None;
-    if recipe.fits_time() && prepared.checkpoints.steps()?.is_empty() {
+    if recipe.has_only_time_limit() && prepared.checkpoints.steps()?.is_empty() {
         plan = trial::plan(&recipe, &prepared, &mut trainer(&recipe)?, &timing, watcher)?;
         if let Some(plan) = &plan {
             plan.apply(&mut recipe);
@@ -173,7 +173,7 @@ fn run(
         }
     }
     let steps = recipe.training.steps.or(plan.as_ref().map(|plan| plan.steps));
-    if let Some(warning) = steps.and_then(|steps| recipe.endless_warmup(steps)) {
+    if let Some(warning) = steps.and_then(|steps| recipe.unfinished_warmup_warning(steps)) {
         watcher.observe(&Event::Warning(&warning));
     }
     let trainer = trainer(&recipe)?;

@@ -8,16 +8,16 @@ use super::watcher::flops_text;
 use crate::data::CorpusReport;
 use crate::metrics::Measure;
 use crate::plot::{
-    AttentionGrid, Fact, HeatMapOptions, LineChart, Mark, Picture, PictureGroup, Report, Scale, Series,
+    AttentionGrid, Fact, HeatMapOptions, Highlight, LineChart, Picture, PictureGroup, Report, Scale, Series,
     SettingsGroup, Status, Table, heat_map_svg,
 };
 use crate::recipe::{Literal, Recipe, SECTIONS, find_key};
 use crate::train::TimePlan;
 use crate::train::log::{AttentionRecord, Record, sample_histories, series};
 
-/// The most tokens of an attention map, and the most cells of all maps together: some 3 MB of pictures.
-const MOST_TOKENS: usize = 48;
-const MOST_CELLS: usize = 1 << 15;
+/// Maximum number of tokens in an attention map, and of cells in all maps: about 3 MB of pictures.
+const MAX_TOKENS: usize = 48;
+const MAX_CELLS: usize = 1 << 15;
 
 /// Maximum number of pictures of attention over time.
 const MOMENTS: usize = 6;
@@ -27,7 +27,7 @@ pub(super) struct Page {
     pub(super) title: String,
     pub(super) subtitle: String,
     pub(super) recipe: Recipe,
-    /// What the run chose to fit into its time.
+    /// The plan of a run with a time limit only.
     pub(super) plan: Option<TimePlan>,
     pub(super) corpus: CorpusReport,
     pub(super) attention: Vec<AttentionGrid>,
@@ -37,22 +37,22 @@ pub(super) struct Page {
 
 /// The logs of a run so far.
 #[derive(Default)]
-pub(super) struct Past {
+pub(super) struct RunLogs {
     pub(super) records: Vec<Record>,
     pub(super) attention: Vec<AttentionRecord>,
 }
 
-/// What is shown of the attention of all layers and heads: the first tokens of a long sentence.
+/// Truncates the attention maps of all layers and heads to the first tokens.
 pub(super) fn shown(attention: &[AttentionGrid]) -> Vec<AttentionGrid> {
-    AttentionGrid::bounded(attention, MOST_TOKENS, MOST_CELLS)
+    AttentionGrid::bounded(attention, MAX_TOKENS, MAX_CELLS)
 }
 
-/// What is counted.
+/// The explanation of the FLOPs in the report.
 const FLOPS: &str = "three times the products of the forward passes";
 
 /// The whole report.
-pub(super) fn page(page: &Page, past: &Past, status: Status) -> Report {
-    let records = &past.records;
+pub(super) fn page(page: &Page, logs: &RunLogs, status: Status) -> Report {
+    let records = &logs.records;
     Report {
         title: page.title.clone(),
         subtitle: page.subtitle.clone(),
@@ -61,18 +61,18 @@ pub(super) fn page(page: &Page, past: &Past, status: Status) -> Report {
         curves: curves(records),
         samples: sample_histories(records),
         attention: page.attention.clone(),
-        pictures: over_time(&past.attention).into_iter().collect(),
+        pictures: over_time(&logs.attention).into_iter().collect(),
         tables: [page.tables.clone(), vec![corpus_table(&page.corpus)]].concat(),
         settings: settings(&page.recipe),
         environment: [environment(&page.recipe), plan_facts(page)].concat(),
     }
 }
 
-/// The time of a run, and what it chose to fit into it.
+/// The time limit of a run and its plan.
 fn plan_facts(page: &Page) -> Vec<Fact> {
     let time = find_key("training.time").expect("a key").value(&page.recipe);
     let fact =
-        |plan: &TimePlan| Fact::new("time", time.to_string().trim_matches('"')).noted(plan.to_string());
+        |plan: &TimePlan| Fact::new("time", time.to_string().trim_matches('"')).with_note(plan.to_string());
     page.plan.iter().map(fact).collect()
 }
 
@@ -103,14 +103,14 @@ fn results(records: &[Record]) -> Vec<Fact> {
         found.reduce(|best, point| if better(point.1, best.1) { point } else { best })
     };
     let fact = |name: &str, (step, value): (f64, f64)| {
-        Fact::new(name, format!("{value:.2}")).noted(format!("at step {step}"))
+        Fact::new(name, format!("{value:.2}")).with_note(format!("at step {step}"))
     };
     let mut facts = Vec::new();
     // Only classifiers have a macro F1.
     let macro_f1 = best(Measure::ValidMacroF1, |a, b| a > b);
     let accuracy = if macro_f1.is_some() { "best accuracy" } else { "best token accuracy" };
     let percent = |name: &str, (step, share): (f64, f64)| {
-        Fact::new(name, format!("{:.2} %", 100.0 * share)).noted(format!("at step {step}"))
+        Fact::new(name, format!("{:.2} %", 100.0 * share)).with_note(format!("at step {step}"))
     };
     facts.extend(macro_f1.map(|point| percent("best macro F1", point)));
     facts.extend(best(Measure::ValidBleu, |a, b| a > b).map(|point| fact("best validation BLEU", point)));
@@ -130,18 +130,18 @@ fn results(records: &[Record]) -> Vec<Fact> {
             90.0..5400.0 => format!("{:.1} min", last.seconds / 60.0),
             _ => format!("{:.1} h", last.seconds / 3600.0),
         };
-        facts.push(Fact::new("training time", time).noted(format!("{} steps", last.step)));
+        facts.push(Fact::new("training time", time).with_note(format!("{} steps", last.step)));
         let flops = records.iter().rev().find_map(|record| record.value(Measure::Flops));
-        facts.extend(flops.map(|flops| Fact::new("training FLOPs", flops_text(flops)).noted(FLOPS)));
+        facts.extend(flops.map(|flops| Fact::new("training FLOPs", flops_text(flops)).with_note(FLOPS)));
     }
     facts
 }
 
 fn curves(records: &[Record]) -> Vec<LineChart> {
-    let line = |name: &str, measure: Measure, mark| Series {
+    let line = |name: &str, measure: Measure, highlight| Series {
         name: name.to_owned(),
         points: series(records, measure),
-        mark,
+        highlight,
     };
     let chart = |title: &str, scale, series: Vec<Series>| LineChart {
         title: title.to_owned(),
@@ -155,24 +155,32 @@ fn curves(records: &[Record]) -> Vec<LineChart> {
             "Loss",
             Scale::Linear,
             vec![
-                line("training", Measure::Loss, Mark::Nothing),
-                line("validation", Measure::ValidLoss, Mark::Lowest),
+                line("training", Measure::Loss, Highlight::None),
+                line("validation", Measure::ValidLoss, Highlight::Lowest),
             ],
         ),
-        chart("BLEU", Scale::Linear, vec![line("validation", Measure::ValidBleu, Mark::Highest)]),
-        chart("Macro F1", Scale::Linear, vec![line("validation", Measure::ValidMacroF1, Mark::Highest)]),
-        chart("Perplexity", Scale::Log, vec![line("validation", Measure::ValidPerplexity, Mark::Lowest)]),
+        chart("BLEU", Scale::Linear, vec![line("validation", Measure::ValidBleu, Highlight::Highest)]),
+        chart("Macro F1", Scale::Linear, vec![line("validation", Measure::ValidMacroF1, Highlight::Highest)]),
+        chart(
+            "Perplexity",
+            Scale::Log,
+            vec![line("validation", Measure::ValidPerplexity, Highlight::Lowest)],
+        ),
         chart(
             "Accuracy",
             Scale::Linear,
             vec![
-                line("training", Measure::Accuracy, Mark::Nothing),
-                line("validation", Measure::ValidAccuracy, Mark::Highest),
+                line("training", Measure::Accuracy, Highlight::None),
+                line("validation", Measure::ValidAccuracy, Highlight::Highest),
             ],
         ),
-        chart("Learning rate", Scale::Linear, vec![line("rate", Measure::LearningRate, Mark::Peak)]),
-        chart("Gradient norm", Scale::Log, vec![line("norm", Measure::GradientNorm, Mark::Nothing)]),
-        chart("Speed", Scale::Linear, vec![line("tokens a second", Measure::TokensPerSecond, Mark::Nothing)]),
+        chart("Learning rate", Scale::Linear, vec![line("rate", Measure::LearningRate, Highlight::Peak)]),
+        chart("Gradient norm", Scale::Log, vec![line("norm", Measure::GradientNorm, Highlight::None)]),
+        chart(
+            "Speed",
+            Scale::Linear,
+            vec![line("tokens a second", Measure::TokensPerSecond, Highlight::None)],
+        ),
     ];
     charts.into_iter().filter(|chart| !chart.series.is_empty()).collect()
 }
@@ -189,18 +197,18 @@ fn corpus_table(corpus: &CorpusReport) -> Table {
     }
 }
 
-/// Every key that a run by this recipe reads, with its value.
+/// Every key that a run with this recipe uses, with its value.
 pub(crate) fn settings(recipe: &Recipe) -> Vec<SettingsGroup> {
     let group = |section: &'static crate::recipe::Section| {
-        let read = section.keys.iter().filter(|key| recipe.why_unread(key).is_none());
-        let values = read.map(|key| (key.name.to_owned(), shown_value(key.value(recipe))));
+        let used = section.keys.iter().filter(|key| recipe.why_unused(key).is_none());
+        let values = used.map(|key| (key.name.to_owned(), shown_value(key.value(recipe))));
         let values = values.filter(|(_, value)| !value.is_empty()).collect();
         SettingsGroup { name: section.name.to_owned(), values }
     };
     SECTIONS.iter().map(group).filter(|group| !group.values.is_empty()).collect()
 }
 
-/// A value as a reader expects it: texts without quotes, files one after the other.
+/// Formats a value for the report: strings without quotes, lists separated by commas.
 fn shown_value(value: Literal) -> String {
     match value {
         Literal::Text(text) => text,
@@ -209,7 +217,7 @@ fn shown_value(value: Literal) -> String {
     }
 }
 
-/// The environment that the model was trained in.
+/// The environment of the training.
 pub(crate) fn environment(recipe: &Recipe) -> Vec<Fact> {
     vec![
         Fact::new("heedful", env!("CARGO_PKG_VERSION")),

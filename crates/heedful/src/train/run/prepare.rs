@@ -1,4 +1,4 @@
-//! Prepares a run from its recipe: folder, vocabularies, encoded training text, validation set, model.
+//! Prepares a run: folder, vocabularies, encoded training text, validation set, model.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::{no_folder, not_a_run, occupied};
-use super::started::Started;
+use super::starting_point::StartingPoint;
 use super::{Event, Start, Watcher, frozen, memory};
 use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
@@ -21,7 +21,7 @@ use crate::recipe::{DataKeys, Recipe, VocabularyKeys};
 use crate::store::durable::{self, WriteError};
 use crate::store::output;
 use crate::tasks::folder::{MODEL, MODEL_FILES, ModelFolder, TokenizerFiles};
-use crate::tasks::original::AddedPieces;
+use crate::tasks::pretrained::AddedPieces;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{Assembled, Materials};
 use crate::train::checkpoint::Checkpoints;
@@ -31,7 +31,7 @@ const RECIPE: &str = "recipe.toml";
 const CORPUS: &str = "corpus.bin";
 const CHECKPOINTS: &str = "checkpoints";
 
-/// What a run needs before its first step.
+/// The inputs of a training session.
 pub(super) struct Prepared {
     pub(super) folder: ModelFolder,
     pub(super) checkpoints: Checkpoints,
@@ -42,57 +42,57 @@ pub(super) struct Prepared {
     pub(super) model: Arc<dyn Model>,
 }
 
-/// Prepares a run in the recipe's folder. Vocabularies and encoded text are kept there.
+/// Prepares a run in its output folder, where vocabularies and encoded text are saved.
 pub(super) fn prepare(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Prepared> {
     let path = recipe.output.out.clone().ok_or_else(no_folder)?;
-    // Whatever the vocabulary will be beside its special tokens; before anything is written.
+    // With the smallest possible vocabularies, before anything is written.
     memory::check(recipe, [NAMES.len(); 2], 2)?;
     frozen::check(recipe)?;
     let task = recipe.data.task.definition();
     let files = training_files(recipe, &path, start)?;
     let checkpoints = claim(&path, start)?;
-    let files = if files.reads_standard_input() { files.keep_in(&kept_text(&path))? } else { files };
+    let files = if files.reads_standard_input() { files.copy_into(&saved_text(&path))? } else { files };
     write_recipe(recipe, &path)?;
-    let started = Started::of(recipe, &path, &checkpoints, watcher)?;
-    let (tokenizers, pieces) = vocabularies(recipe, &files, &path, &started, start, watcher)?;
+    let starting_point = StartingPoint::of(recipe, &path, &checkpoints, watcher)?;
+    let (tokenizers, pieces) = vocabularies(recipe, &files, &path, &starting_point, start, watcher)?;
     let labels = labels(recipe, &files, &path, start)?;
     let sizes = [tokenizers.source.size(), tokenizers.target.size()];
     memory::check(recipe, sizes, labels.as_ref().map_or(2, Labels::count))?;
     let kind = task.example_kind(&recipe.data, labels.as_ref());
     let examples = Examples { files: &files, tokenizers: &tokenizers, kind };
     let corpus = encode(recipe, &examples, &path, start, watcher)?;
-    let special = started.special_tokens();
+    let special = starting_point.special_tokens();
     let materials = Materials { recipe, tokenizers: &tokenizers, labels: labels.as_ref(), special };
     let Assembled { config, model, validation } = task.assemble(materials)?;
-    if let Started::From(original) = &started {
-        original.install(&*model, recipe.data.task, labels.as_ref(), &pieces)?;
-        copy_origin(original.path(), &path)?;
+    if let StartingPoint::Pretrained(pretrained) = &starting_point {
+        pretrained.install(&*model, recipe.data.task, labels.as_ref(), &pieces)?;
+        copy_origin(pretrained.path(), &path)?;
     }
     frozen::freeze(recipe, model.params());
     let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?, labels.as_ref())?;
-    // The best model so far stays usable if the recipe has changed its configuration.
+    // Keeps the saved model usable if the recipe has changed the configuration.
     folder.renew_seal()?;
     let layout = kind.layout();
     Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), layout, validation, model })
 }
 
-/// Keeps the recipe in the folder of its run.
+/// Saves the recipe in the folder of the run.
 pub(super) fn write_recipe(recipe: &Recipe, folder: &Path) -> Result<(), WriteError> {
     durable::write_bytes(&folder.join(RECIPE), with_absolute_paths(recipe).to_toml().as_bytes())
 }
 
-/// Where text from standard input is kept, so that it can be read more than once.
-fn kept_text(folder: &Path) -> PathBuf {
+/// The folder where text from standard input is saved, so that it can be read more than once.
+fn saved_text(folder: &Path) -> PathBuf {
     folder.join("text")
 }
 
 fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<CorpusFiles> {
     let files = recipe.data.task.definition().training_files(&recipe.data)?;
-    let kept = kept_text(folder);
+    let kept = saved_text(folder);
     if start == Start::Resume && files.reads_standard_input() && kept.is_dir() {
-        return Ok(files.kept_in(&kept));
+        return Ok(files.copies_in(&kept));
     }
-    // A missing file is reported here, not after minutes of preparation.
+    // Reports a missing file before minutes of preparation.
     for input in files.inputs().filter(|input| **input != Input::Standard) {
         input.open_raw()?;
     }
@@ -114,14 +114,15 @@ fn claim(folder: &Path, start: Start) -> Result<Checkpoints> {
         (Start::Fresh | Start::Replace, Some(&step)) => {
             return Err(occupied(folder, step));
         }
-        // Nothing of the new run belongs to these weights.
+        // The weights do not belong to the new run.
         (Start::Replace, None) => remove_if_there(&folder.join(MODEL))?,
         _ => {}
     }
     Ok(checkpoints)
 }
 
-/// A new run replaces nothing but what an earlier one left that was stopped before its first checkpoint.
+/// Checks that a new run replaces no files, except those of a run that was stopped before its first
+/// checkpoint.
 fn check_free(folder: &Path) -> Result<()> {
     let checkpoints = folder.join(CHECKPOINTS);
     if checkpoints.is_dir()
@@ -129,12 +130,12 @@ fn check_free(folder: &Path) -> Result<()> {
     {
         return Err(occupied(folder, step));
     }
-    let of_a_run = [RECIPE, CORPUS, "metrics.jsonl", "attention.jsonl", "report.html"];
+    let run_files = [RECIPE, CORPUS, "metrics.jsonl", "attention.jsonl", "report.html"];
     let names =
-        if checkpoints.join("lock").exists() { vec![MODEL] } else { [&MODEL_FILES[..], &of_a_run].concat() };
+        if checkpoints.join("lock").exists() { vec![MODEL] } else { [&MODEL_FILES[..], &run_files].concat() };
     match names.iter().map(|name| folder.join(name)).find(|file| file.exists()) {
         Some(file) => Err(Error::new(format!(
-            "{} would be overwritten: it is not of a run that can be resumed; choose another folder, or add --force to replace it",
+            "{} would be overwritten: it does not belong to a run that can be resumed; choose another folder, or add --force to replace it",
             file.display()
         ))),
         None => Ok(()),
@@ -150,25 +151,25 @@ fn remove_if_there(path: &Path) -> Result<(), WriteError> {
     }
 }
 
-/// The vocabularies, and what the tokens were that a run adds to them.
+/// The vocabularies, and the pieces of the tokens that the run adds to them.
 fn vocabularies(
     recipe: &Recipe,
     files: &CorpusFiles,
     folder: &Path,
-    started: &Started,
+    starting_point: &StartingPoint,
     start: Start,
     watcher: &mut dyn Watcher,
 ) -> Result<(Tokenizers, AddedPieces)> {
-    let comes_with_a_model = matches!(started, Started::From(_));
-    if start == Start::Resume && !comes_with_a_model && TokenizerFiles::find(folder).is_ok() {
+    let has_pretrained_vocabulary = matches!(starting_point, StartingPoint::Pretrained(_));
+    if start == Start::Resume && !has_pretrained_vocabulary && TokenizerFiles::find(folder).is_ok() {
         ModelFolder::check_text_files(folder)?;
         return Ok((Tokenizers::load(folder)?, AddedPieces::default()));
     }
     let mut pieces = AddedPieces::default();
     let VocabularyKeys { file, source_file, target_file, .. } = &recipe.vocabulary;
-    let tokenizers = match (started, file, source_file, target_file) {
-        (Started::From(original), ..) => {
-            let grown = original.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
+    let tokenizers = match (starting_point, file, source_file, target_file) {
+        (StartingPoint::Pretrained(pretrained), ..) => {
+            let grown = pretrained.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
             if recipe.vocabulary.add_tokens.is_some() {
                 let added = grown.pieces[0].len();
                 watcher.observe(&Event::AddedTokens { added, known: grown.known });
@@ -176,9 +177,9 @@ fn vocabularies(
             pieces = grown.pieces;
             grown.tokenizers
         }
-        (_, Some(file), ..) => Tokenizers::joint(Tokenizer::load_own(file)?),
+        (_, Some(file), ..) => Tokenizers::joint(Tokenizer::load_native(file)?),
         (_, None, Some(source), Some(target)) => {
-            Tokenizers::separate(Tokenizer::load_own(source)?, Tokenizer::load_own(target)?)
+            Tokenizers::separate(Tokenizer::load_native(source)?, Tokenizer::load_native(target)?)
         }
         (_, None, None, None) => {
             let mut progress = |pairs| watcher.observe(&Event::LearningVocabulary { pairs });
@@ -232,7 +233,7 @@ fn encode(
     Ok(corpus)
 }
 
-/// The recipe with absolute paths, so that it names the same files wherever the run is resumed.
+/// The recipe with absolute paths, which name the same files from any working directory.
 pub(crate) fn with_absolute_paths(recipe: &Recipe) -> Recipe {
     let mut recipe = recipe.clone();
     let DataKeys {
@@ -263,7 +264,7 @@ pub(crate) fn with_absolute_paths(recipe: &Recipe) -> Recipe {
     recipe
 }
 
-/// Whether `folder` is the folder of a run.
+/// Whether `folder` is the folder of a training run.
 pub fn is_run(folder: &Path) -> bool {
     fs::exists(folder.join(RECIPE)).unwrap_or(false)
 }

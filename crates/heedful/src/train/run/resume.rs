@@ -1,4 +1,4 @@
-//! How a run goes on from its newest checkpoint.
+//! Resumes a run from its newest checkpoint.
 
 use super::prepare::with_absolute_paths;
 use super::{Event, Watcher, device};
@@ -37,7 +37,7 @@ pub(super) fn restore(
     Ok(Some((step, progress)))
 }
 
-/// The fingerprint of the recipe, with absolute paths: the same wherever a run is resumed.
+/// The fingerprint of the recipe with absolute paths, which is independent of the working directory.
 pub(super) fn fingerprint(recipe: &Recipe) -> String {
     with_absolute_paths(recipe).fingerprint()
 }

@@ -1,8 +1,8 @@
-//! The report of a finished run, for programs that add to it.
+//! The report of a finished run, for programs that extend it.
 
 use super::Outcome;
 use super::error::no_folder;
-use super::page::{Page, Past, page, title};
+use super::page::{Page, RunLogs, page, title};
 use crate::Result;
 use crate::data::encoded::EncodedCorpus;
 use crate::plot::{Report, Status};
@@ -23,9 +23,9 @@ pub fn report(recipe: &Recipe, outcome: &Outcome) -> Result<Report> {
         tables: Vec::new(),
     };
     let status = Status::Finished { step: outcome.step, reason: outcome.ending.to_string() };
-    let past = Past {
+    let logs = RunLogs {
         records: read_metrics(&folder.join(log::METRICS))?,
         attention: read_attention(&folder.join(log::ATTENTION))?,
     };
-    Ok(page(&contents, &past, status))
+    Ok(page(&contents, &logs, status))
 }

@@ -22,7 +22,7 @@ use crate::metrics::Measure;
 use crate::plot::Status;
 use crate::recipe::{Recipe, TrainingKeys};
 use crate::store::reserve::Reserve;
-use crate::store::weights::{Weights, room};
+use crate::store::weights::{Weights, max_file_size};
 use crate::tasks::ModelConfig;
 use crate::tasks::folder::{MODEL, ModelFolder};
 use crate::tasks::validation::ValidationSet;
@@ -48,24 +48,24 @@ pub(super) struct Session<'a> {
     pub(super) patience: Patience,
     /// The latest step.
     pub(super) step: u64,
-    /// Tokens of the steps whose reports have not arrived, the oldest first.
-    on_their_way: VecDeque<usize>,
+    /// Tokens of the steps without reports yet, oldest first.
+    tokens_in_flight: VecDeque<usize>,
     pub(super) saved_step: Option<u64>,
     saved_at: Instant,
     validated_step: Option<u64>,
     validated_at: Instant,
     timing: Timing<'a>,
     plan: Option<TimePlan>,
-    /// Floating point operations of training, over all sessions.
+    /// Floating point operations of training over all sessions.
     flops: f64,
-    /// Room for the model, whatever else fills the disk.
+    /// Reserved disk space for the model.
     pub(super) reserve: Option<Reserve>,
-    /// Whether it was said that the logs cannot be written.
+    /// Whether the user was warned that the logs cannot be written.
     pub(super) has_log_gap: bool,
 }
 
 impl<'a> Session<'a> {
-    /// Begins a run that is prepared, and restores its latest checkpoint.
+    /// Begins a prepared run and restores its latest checkpoint.
     pub(super) fn begin(
         recipe: &'a Recipe,
         prepared: Prepared,
@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
         let batches =
             Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout, special), position)?);
         let now = Instant::now();
-        let reserve = Reserve::beside(&folder.path.join(MODEL), room(trainer.model().params())).ok();
+        let reserve = Reserve::beside(&folder.path.join(MODEL), max_file_size(trainer.model().params())).ok();
         Ok(Session {
             recipe,
             watcher,
@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
             validated_step: progress.score.is_some().then_some(step),
             patience: progress.patience,
             step,
-            on_their_way: VecDeque::new(),
+            tokens_in_flight: VecDeque::new(),
             saved_step: (step > 0).then_some(step),
             saved_at: now,
             validated_at: now,
@@ -173,9 +173,9 @@ impl<'a> Session<'a> {
         if ending != Ending::Interrupted && self.validated_step != Some(self.step) {
             self.validate()?;
         }
-        // The model before the checkpoint, which is larger: it is what the run was for.
+        // The model before the checkpoint, which is larger: if the disk is full, the model matters more.
         if self.patience.best.is_none() {
-            self.save_trained()?;
+            self.save_current()?;
         }
         if self.saved_step != Some(self.step) {
             self.save(None)?;
@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
         let training = &self.recipe.training;
         if training.steps.is_some_and(|steps| self.step >= steps) {
             Some(Ending::AllSteps)
-        } else if training.time.is_some_and(|time| self.is_out_of(time)) {
+        } else if training.time.is_some_and(|time| self.is_over(time)) {
             Some(Ending::AllTime)
         } else if self.watcher.should_stop() {
             Some(Ending::Interrupted)
@@ -206,8 +206,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether what is left of the time is needed to end the run. However short it is, one step is made.
-    fn is_out_of(&self, time: Duration) -> bool {
+    /// Whether the remaining time is needed to end the run. At least one step is made.
+    fn is_over(&self, time: Duration) -> bool {
         let is_validated = self.validated_step == Some(self.step);
         self.step > 0 && self.timing.is_over(time, closing_validations(self.recipe, is_validated))
     }
@@ -217,38 +217,38 @@ impl<'a> Session<'a> {
         let mut batches: Vec<Batch> = Vec::with_capacity(self.recipe.training.accumulate);
         let mut position = self.position;
         while batches.len() < self.recipe.training.accumulate {
-            let placed = self.batches.next().expect("the stream of batches ends by an error only")?;
+            let placed = self.batches.next().expect("the stream of batches is infinite")?;
             batches.push(placed.batch);
             position = placed.next;
         }
         let (reports, operations) = flops::counted(|| self.trainer.submit(&batches));
-        let reports = reports.map_err(|error| self.ended_by(error))?;
+        let reports = reports.map_err(|error| self.stop_with(error))?;
         self.flops += flops::of_training(operations);
         self.position = position;
         self.step += 1;
-        self.on_their_way.push_back(batches.iter().map(|batch| self.layout.tokens(batch)).sum());
-        self.take_in(&reports);
+        self.tokens_in_flight.push_back(batches.iter().map(|batch| self.layout.tokens(batch)).sum());
+        self.record_reports(&reports);
         Ok(())
     }
 
-    /// Waits for the reports of all steps: a GPU's arrive late.
-    fn settle(&mut self) -> Result<()> {
-        let reports = self.trainer.drain().map_err(|error| self.ended_by(error))?;
-        self.take_in(&reports);
+    /// Waits for the reports of all steps, which arrive late from a GPU.
+    fn drain_reports(&mut self) -> Result<()> {
+        let reports = self.trainer.drain().map_err(|error| self.stop_with(error))?;
+        self.record_reports(&reports);
         Ok(())
     }
 
-    fn take_in(&mut self, reports: &[StepReport]) {
+    fn record_reports(&mut self, reports: &[StepReport]) {
         for &report in reports {
-            let tokens = self.on_their_way.pop_front().expect("a report for each step");
+            let tokens = self.tokens_in_flight.pop_front().expect("a report for each step");
             self.meter.add(report, tokens);
             let pace = self.meter.pace(&self.recipe.training, self.timing.elapsed());
             self.watcher.observe(&Event::Step(&pace));
         }
     }
 
-    /// The error of a run that cannot go on. It takes precedence over failures to write checkpoint or report.
-    fn ended_by(&mut self, error: TrainError) -> Error {
+    /// Ends a run that cannot continue. Its error takes precedence over failures to write the checkpoint or the report.
+    fn stop_with(&mut self, error: TrainError) -> Error {
         let reason = error.to_string();
         match error {
             TrainError::Batch(error) => error.into(),
@@ -278,7 +278,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The last line of the log, and the report.
+    /// Writes the last line of the log, and the report.
     fn publish_end(&mut self, status: Status) {
         if let Status::Finished { reason, .. }
         | Status::Stopped { reason, .. }
@@ -291,7 +291,7 @@ impl<'a> Session<'a> {
     }
 
     fn log(&mut self) -> Result<()> {
-        self.settle()?;
+        self.drain_reports()?;
         let Some(record) = self.meter.take() else { return Ok(()) };
         let record = record.with(Measure::Flops, self.flops);
         self.watcher.observe(&Event::Logged(&record));
@@ -317,9 +317,9 @@ impl<'a> Session<'a> {
                 || checkpoint.every_time.is_some_and(|time| self.saved_at.elapsed() >= time))
     }
 
-    /// Validates the model, saves it if it is the best, and saves a checkpoint with its score.
+    /// Validates the model, saves it if it is the best, and saves a checkpoint with the score.
     fn validate(&mut self) -> Result<Option<Verdict>> {
-        self.settle()?;
+        self.drain_reports()?;
         let Some(set) = &self.validation else { return Ok(None) };
         let (recipe, trainer, watcher) = (self.recipe, &mut self.trainer, &mut *self.watcher);
         let validate = || {
@@ -337,7 +337,7 @@ impl<'a> Session<'a> {
         self.timing.validation = seconds;
         if let Some(record) = AttentionRecord::of(self.step, &attention) {
             let written = self.journal.write_attention(record);
-            self.keep_going(written);
+            self.warn_once_about_logs(written);
         }
         if let Some(page) = self.journal.page() {
             page.attention = shown(&attention);
@@ -358,7 +358,7 @@ impl<'a> Session<'a> {
     }
 
     fn save(&mut self, score: Option<ValidationScore>) -> Result<()> {
-        self.settle()?;
+        self.drain_reports()?;
         let progress = Progress {
             data: json!(self.position),
             score,

@@ -1,12 +1,12 @@
-//! Whether what a run writes fits on the disk of its folder, known before the first step.
+//! Checks before the first step whether the files of a run fit on the disk.
 //!
 //! ```text
-//! model        parameters × 4 bytes, twice: a new one is whole before the old one goes
-//! checkpoint   parameters × (value, mean and mean square of its gradient, moving average if there is one) × 4 bytes
-//! for averages parameters × (value, moving average) × 4 bytes
+//! model          parameters × 4 bytes, twice: the old file is deleted after the new one is complete
+//! checkpoint     parameters × (value, Adam's first and second moment, moving average if there is one) × 4 bytes
+//! weights only   parameters × (value, moving average if there is one) × 4 bytes
 //! ```
 //!
-//! Logs and the report are small beside these. What the folder has already is room too.
+//! Logs and the report are negligible. The space of existing files in the folder counts as available.
 
 use std::fs;
 use std::path::Path;
@@ -18,34 +18,38 @@ use crate::tasks::folder::MODEL;
 use crate::train::checkpoint::{CheckpointError, Checkpoints};
 use crate::{Error, Result};
 
-/// Refuses a run that its disk cannot hold. Where the system does not tell what is free, no run is refused.
+/// Rejects a run that does not fit on its disk. If the system does not report the free space, no run is
+/// rejected.
 pub(super) fn check(recipe: &Recipe, prepared: &Prepared) -> Result<()> {
     let Ok(free) = fs4::available_space(&prepared.folder.path) else { return Ok(()) };
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let checkpoints = &prepared.checkpoints;
-    let there = size(&prepared.folder.path.join(MODEL)) + total(checkpoints, size)?;
-    let wanted =
-        Wanted::of(recipe, prepared.model.params().announced() as u64, prepared.validation.is_some());
-    wanted.check(free + there, &prepared.folder.path)
+    let existing = size(&prepared.folder.path.join(MODEL)) + total(checkpoints, size)?;
+    let disk_use = DiskUse::of(
+        recipe,
+        prepared.model.params().registered_elements() as u64,
+        prepared.validation.is_some(),
+    );
+    disk_use.check(free + existing, &prepared.folder.path)
 }
 
 fn total(checkpoints: &Checkpoints, size: impl Fn(&Path) -> u64) -> Result<u64, CheckpointError> {
     Ok(checkpoints.steps()?.into_iter().map(|step| size(&checkpoints.path(step))).sum())
 }
 
-/// What a run writes, in bytes.
+/// The disk use of a run in bytes.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+struct DiskUse {
     model: u64,
     checkpoint: u64,
-    /// At the moment when it is most.
+    /// Maximum total.
     most: u64,
-    /// The same with the fewest checkpoints.
+    /// Maximum total with the fewest checkpoints.
     least: u64,
 }
 
-impl Wanted {
-    fn of(recipe: &Recipe, parameters: u64, is_validated: bool) -> Wanted {
+impl DiskUse {
+    fn of(recipe: &Recipe, parameters: u64, is_validated: bool) -> DiskUse {
         let keep = recipe.keep();
         let model = parameters.saturating_mul(4);
         let averages = u64::from(recipe.training.ema.is_some());
@@ -57,27 +61,27 @@ impl Wanted {
             None => steps / recipe.validation.every + 1,
         };
         let kept = (keep.last.max(1) as u64).saturating_add((keep.best as u64).min(validations)).min(steps);
-        let whole = kept.min(keep.whole as u64);
-        // One more is whole before the oldest goes.
-        let coming = u64::from(kept < steps);
-        let checkpoints = checkpoint.saturating_mul(whole + coming);
+        let full = kept.min(keep.full as u64);
+        // The oldest is deleted after the newest is complete.
+        let in_progress = u64::from(kept < steps);
+        let checkpoints = checkpoint.saturating_mul(full + in_progress);
         let sum = |parts: [u64; 3]| parts.into_iter().fold(0, u64::saturating_add);
-        Wanted {
+        DiskUse {
             model,
             checkpoint,
-            most: sum([2 * model, checkpoints, weights.saturating_mul(kept - whole)]),
+            most: sum([2 * model, checkpoints, weights.saturating_mul(kept - full)]),
             least: sum([2 * model, checkpoint, if steps > 1 { checkpoint } else { 0 }]),
         }
     }
 
-    fn check(&self, room: u64, folder: &Path) -> Result<()> {
-        if self.most <= room {
+    fn check(&self, available: u64, folder: &Path) -> Result<()> {
+        if self.most <= available {
             return Ok(());
         }
-        let [needed, room, model, checkpoint, least] =
-            [self.most, room, self.model, self.checkpoint, self.least].map(Bytes);
+        let [needed, available, model, checkpoint, least] =
+            [self.most, available, self.model, self.checkpoint, self.least].map(Bytes);
         Err(Error::new(format!(
-            "the run needs {needed} on the disk of {}, where {room} are free for it: a model of {model}, and checkpoints of \
+            "the run needs {needed} on the disk of {}, where {available} are available: a model of {model}, and checkpoints of \
              {checkpoint} each. Free some space, or name a folder on another disk (--out); with the fewest checkpoints \
              (checkpoint.keep_last = 1, checkpoint.keep_best = 0) it needs {least}",
             folder.display()
@@ -90,11 +94,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_its_disk_cannot_hold_is_refused_with_its_sizes() {
+    fn a_run_that_does_not_fit_on_its_disk_is_rejected_with_its_sizes() {
         let mut recipe = Recipe::default();
         let most =
-            |recipe: &Recipe, is_validated| Wanted::of(recipe, 1_000_000, is_validated).most / 4_000_000;
-        // The model twice, two whole checkpoints and one that comes, the weights of five.
+            |recipe: &Recipe, is_validated| DiskUse::of(recipe, 1_000_000, is_validated).most / 4_000_000;
+        // Twice the model, two full checkpoints and one in progress, the weights of five.
         assert_eq!(most(&recipe, true), 2 + 3 * 3 + 5);
         assert_eq!(most(&recipe, false), 2 + 3 * 3);
         recipe.training.ema = Some(0.99);
@@ -105,12 +109,12 @@ mod tests {
         (recipe.checkpoint.keep_last, recipe.training.steps) = (1, Some(1000));
         assert_eq!(most(&recipe, false), 2 + 2 * 3);
         recipe.checkpoint.keep_best = 0;
-        let wanted = Wanted::of(&recipe, 7_500_000, false);
-        assert_eq!(wanted.least, wanted.most);
+        let disk_use = DiskUse::of(&recipe, 7_500_000, false);
+        assert_eq!(disk_use.least, disk_use.most);
         recipe.checkpoint.keep_last = 9;
-        assert_eq!(Wanted::of(&recipe, 7_500_000, true).least, wanted.most);
-        assert!(wanted.check(240_000_000, Path::new("run")).is_ok());
-        let error = wanted.check(62_000_000, Path::new("run")).expect_err("a small disk").to_string();
+        assert_eq!(DiskUse::of(&recipe, 7_500_000, true).least, disk_use.most);
+        assert!(disk_use.check(240_000_000, Path::new("run")).is_ok());
+        let error = disk_use.check(62_000_000, Path::new("run")).expect_err("a small disk").to_string();
         for part in [
             "run",
             "240.0 MB",

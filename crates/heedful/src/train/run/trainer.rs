@@ -1,4 +1,4 @@
-//! A run in a few lines.
+//! The API to start a training run.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::Result;
 use crate::models::DeviceChoice;
 use crate::recipe::Recipe;
 
-/// Trains a model by a recipe: the run that `heedful train` makes, with the same weights.
+/// Trains a model with a recipe, like `heedful train` and with the same weights.
 ///
 /// ```no_run
 /// # fn main() -> heedful::Result<()> {
@@ -31,24 +31,24 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// A trainer for a new run, on the CPU, in the folder that the recipe names.
+    /// A trainer for a new run on the CPU, in the output folder of the recipe.
     pub fn new(recipe: Recipe) -> Trainer {
         Trainer { recipe, device: DeviceChoice::default(), start: Start::Fresh }
     }
 
-    /// Sets the folder of the run. The best model so far lies there at every moment.
+    /// Sets the folder of the run. It contains the best model so far at any time.
     pub fn out(mut self, folder: impl Into<PathBuf>) -> Trainer {
         self.recipe.output.out = Some(folder.into());
         self
     }
 
-    /// Sets what trains. Checkpoints move freely between devices.
+    /// Sets the device. Checkpoints can be resumed on any device.
     pub fn device(mut self, device: DeviceChoice) -> Trainer {
         self.device = device;
         self
     }
 
-    /// Sets whether the run is new or goes on from its newest checkpoint.
+    /// Sets whether the run is new or resumes from its newest checkpoint.
     pub fn start(mut self, start: Start) -> Trainer {
         self.start = start;
         self
@@ -59,12 +59,12 @@ impl Trainer {
         self.watch(|_| ())
     }
 
-    /// As [`Trainer::run`]; every event of the run is observed.
+    /// As [`Trainer::run`], calling `observe` for every event.
     pub fn watch(&self, observe: impl FnMut(&Event<'_>)) -> Result<Outcome> {
         self.run_with(&mut Observer(observe))
     }
 
-    /// As [`Trainer::run`], with a watcher that may also stop the run.
+    /// As [`Trainer::run`], with a watcher, which can also stop the run.
     pub(crate) fn run_with(&self, watcher: &mut dyn Watcher) -> Result<Outcome> {
         train_on(self.device, &self.recipe, self.start, watcher)
     }

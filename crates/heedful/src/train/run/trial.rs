@@ -1,4 +1,5 @@
-//! Measures what steps and validations cost, before a run that has only a time begins. The steps are thrown away.
+//! Measures the duration of steps and validations before a run with a time limit only. The trial steps are
+//! discarded.
 
 use std::sync::Arc;
 
@@ -14,19 +15,18 @@ use crate::recipe::{Recipe, Task};
 use crate::train::time_plan::Costs;
 use crate::train::{StepTrainer, TimePlan};
 
-/// A run needs this many steps of its own at least, after a first one that is not measured: memory is taken and code is read
-/// for the first time there.
-const FEWEST: u32 = 3;
-const MOST: u32 = 50;
-/// Part of the time that is measured, and its bounds in seconds.
+/// Minimum and maximum number of measured steps, after one warmup step (first allocations, cold caches).
+const MIN_STEPS: u32 = 3;
+const MAX_STEPS: u32 = 50;
+/// The share of the time limit used for measurements, and its bounds in seconds.
 const SHARE: f64 = 0.01;
-const SHORTEST: f64 = 0.5;
-const LONGEST: f64 = 10.0;
-/// Pairs that are translated to estimate what a validation takes.
+const MIN_SECONDS: f64 = 0.5;
+const MAX_SECONDS: f64 = 10.0;
+/// Number of pairs to translate to estimate the duration of a validation.
 const PAIRS: usize = 16;
 
-/// The plan that fits into the time of a recipe. `None` if not even a few steps can be made: the run itself will say why. The
-/// trainer's model is as it was.
+/// The plan for the time limit of a recipe; `None` if the trial steps fail: the run itself will report why.
+/// The trainer is restored.
 pub(super) fn plan(
     recipe: &Recipe,
     prepared: &Prepared,
@@ -38,18 +38,24 @@ pub(super) fn plan(
     watcher.observe(&Event::Measuring { steps: 0 });
     let validation = validation_seconds(recipe, prepared, timing, watcher)?;
     let untrained = trainer.gathered_state().map_err(unreachable_ranks)?.expect("a run is the leader's");
-    let step =
-        step_seconds(recipe, prepared, trainer, (SHARE * limit).clamp(SHORTEST, LONGEST), timing, watcher)?;
+    let step = step_seconds(
+        recipe,
+        prepared,
+        trainer,
+        (SHARE * limit).clamp(MIN_SECONDS, MAX_SECONDS),
+        timing,
+        watcher,
+    )?;
     trainer.restore(&untrained).expect("these were its weights a moment ago");
     Ok(step.map(|step| TimePlan::new(recipe, Costs { step, validation }, limit - timing.elapsed())))
 }
 
-/// Seconds of an update.
+/// Measures the seconds per update.
 fn step_seconds(
     recipe: &Recipe,
     prepared: &Prepared,
     trainer: &mut StepTrainer,
-    enough: f64,
+    min_duration: f64,
     timing: &Timing<'_>,
     watcher: &mut dyn Watcher,
 ) -> Result<Option<f64>> {
@@ -59,7 +65,7 @@ fn step_seconds(
     let mut update = |trainer: &mut StepTrainer| -> Result<bool> {
         let mut batches: Vec<Batch> = Vec::new();
         for _ in 0..recipe.training.accumulate {
-            batches.push(stream.next().expect("the stream of batches ends by an error only")?.batch);
+            batches.push(stream.next().expect("the stream of batches is infinite")?.batch);
         }
         Ok(trainer.submit(&batches).is_ok() && trainer.drain().is_ok())
     };
@@ -67,20 +73,20 @@ fn step_seconds(
         return Ok(None);
     }
     let began = timing.elapsed();
-    for steps in 1..=MOST {
+    for steps in 1..=MAX_STEPS {
         if !update(trainer)? {
             return Ok(None);
         }
         watcher.observe(&Event::Measuring { steps });
         let seconds = timing.elapsed() - began;
-        if steps == MOST || watcher.should_stop() || (steps >= FEWEST && seconds >= enough) {
+        if steps == MAX_STEPS || watcher.should_stop() || (steps >= MIN_STEPS && seconds >= min_duration) {
             return Ok(Some((seconds / f64::from(steps)).max(1e-6)));
         }
     }
     unreachable!("the last step returns")
 }
 
-/// Seconds of a validation, from above: a model that has learned nothing translates until the longest length.
+/// An upper estimate of the seconds per validation: an untrained model translates up to the maximum length.
 fn validation_seconds(
     recipe: &Recipe,
     prepared: &Prepared,
@@ -95,15 +101,15 @@ fn validation_seconds(
         });
         validated.0.map(|()| validated.1)
     };
-    let mut few = recipe.clone();
-    few.validation.bleu = false;
-    let without = seconds(&few)?;
+    let mut reduced = recipe.clone();
+    reduced.validation.bleu = false;
+    let without = seconds(&reduced)?;
     let counted = recipe.validation.bleu_pairs.unwrap_or(usize::MAX).min(set.len());
     if !recipe.validation.bleu || recipe.data.task != Task::Translate {
         return Ok(without);
     }
-    few.validation.bleu = true;
-    few.validation.bleu_pairs = Some(PAIRS.min(counted));
-    let with = seconds(&few)?;
+    reduced.validation.bleu = true;
+    reduced.validation.bleu_pairs = Some(PAIRS.min(counted));
+    let with = seconds(&reduced)?;
     Ok(without + (with - without).max(0.0) * (counted as f64 / PAIRS.min(counted).max(1) as f64))
 }

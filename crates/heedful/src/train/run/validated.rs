@@ -1,4 +1,4 @@
-//! A validation as a score and as a line of the log.
+//! Converts a validation result to a score and to a line of the log.
 
 use crate::metrics::Measure;
 use crate::recipe::BestBy;
@@ -6,7 +6,7 @@ use crate::tasks::validation::ValidationResult;
 use crate::train::ValidationScore;
 use crate::train::log::Record;
 
-/// The score of a validation. Without BLEU, its loss is used instead.
+/// The score of a validation. If BLEU was not computed, the loss is used instead.
 pub(super) fn score(result: &ValidationResult, metric: BestBy) -> ValidationScore {
     match (metric, result.value(Measure::ValidBleu)) {
         (BestBy::Bleu, Some(value)) => ValidationScore { metric, value },

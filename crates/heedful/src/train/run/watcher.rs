@@ -7,12 +7,12 @@ use crate::tasks::Task;
 use crate::train::log::Record;
 use crate::train::{TimePlan, ValidationScore};
 
-/// Receives the events of a run, and may stop it.
+/// Receives the events of a run and can stop it.
 pub trait Watcher {
     /// Called for every event.
     fn observe(&mut self, event: &Event<'_>);
 
-    /// Whether the run should save and end. Called after every step.
+    /// Whether the run should save its state and end. Called after every step.
     fn should_stop(&self) -> bool {
         false
     }
@@ -21,7 +21,7 @@ pub trait Watcher {
 /// An event of a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The device was left to the program, and it is not the GPU.
+    /// The automatically chosen device is not the GPU.
     NotOnGpu {
         /// The reason.
         why: &'a str,
@@ -33,9 +33,9 @@ pub enum Event<'a> {
     },
     /// Tokens were added to the vocabulary of the model that the run starts from.
     AddedTokens {
-        /// How many.
+        /// Number of added tokens.
         added: usize,
-        /// How many were tokens already.
+        /// Number of tokens that already existed.
         known: usize,
     },
     /// The training text is being encoded.
@@ -45,18 +45,18 @@ pub enum Event<'a> {
     },
     /// The training text is encoded.
     Corpus(&'a CorpusReport),
-    /// What steps and validations take is being measured, for a run that has only a time.
+    /// The duration of steps and validations is being measured, for a run with a time limit only.
     Measuring {
-        /// Steps so far, which are thrown away.
+        /// Trial steps so far, which are discarded.
         steps: u32,
     },
     /// The run is ready to train.
     Ready(&'a Ready),
-    /// What the run chose to fit into its time.
+    /// The plan of a run with a time limit only.
     Planned(&'a TimePlan),
     /// An update was made.
     Step(&'a Pace),
-    /// A line of the log: means over the last steps.
+    /// A line of the log: means since the last line.
     Logged(&'a Record),
     /// A validation begins.
     Validating,
@@ -81,11 +81,11 @@ pub enum Event<'a> {
 pub struct Ready {
     /// The task.
     pub task: Task,
-    /// What it trains on.
+    /// The device.
     pub device: Device,
     /// Number of parameters.
     pub parameters: usize,
-    /// Number of those that are trained: all but the frozen ones.
+    /// Number of trainable parameters: all except frozen ones.
     pub trained: usize,
     /// Sizes of the source and of the target vocabulary.
     pub vocabularies: [usize; 2],
@@ -100,7 +100,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// What the examples are called.
+    /// The name of the examples: `pairs`, `texts`.
     pub fn unit(&self) -> &'static str {
         self.task.examples()
     }
@@ -137,27 +137,28 @@ pub struct Outcome {
     /// Floating point operations of training, over all sessions: three times those of the forward passes
     /// ([`heedful_tensor::flops`]). Validation is not counted.
     pub flops: f64,
-    /// What it chose to fit into its time, if it had only a time.
+    /// The plan of a run with a time limit only.
     pub plan: Option<TimePlan>,
 }
 
 impl Outcome {
-    /// Its operations as in the paper's table 2: `2.3·10¹⁹`.
+    /// The floating point operations as in table 2 of the paper: `2.3·10¹⁹`.
     pub fn flops_text(&self) -> String {
         flops_text(self.flops)
     }
 }
 
-/// A number of operations as a power of ten.
+/// Formats a number of operations in scientific notation.
 pub(super) fn flops_text(flops: f64) -> String {
     if flops < 1.0 {
         return "0".to_owned();
     }
     let shown = format!("{flops:.1e}");
-    let (digits, power) = shown.split_once('e').unwrap_or((&shown, "0"));
-    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let power = power.chars().filter_map(|digit| digit.to_digit(10)).map(|digit| RAISED[digit as usize]);
-    format!("{digits}·10{}", power.collect::<String>())
+    let (digits, exponent) = shown.split_once('e').unwrap_or((&shown, "0"));
+    const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let exponent =
+        exponent.chars().filter_map(|digit| digit.to_digit(10)).map(|digit| SUPERSCRIPTS[digit as usize]);
+    format!("{digits}·10{}", exponent.collect::<String>())
 }
 
 /// Why a run ended.
@@ -169,11 +170,11 @@ pub enum Ending {
     AllTime,
     /// Early stopping: no validation improved for too long.
     OutOfPatience,
-    /// The watcher stopped it. It can be resumed.
+    /// The watcher stopped the run. It can be resumed.
     Interrupted,
 }
 
-/// Where the model in the run's folder comes from.
+/// The origin of the model in the folder of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FinalModel {
     /// The weights of one step.
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_are_powers_of_ten() {
+    fn operations_are_printed_in_scientific_notation() {
         for (flops, text) in [(2.3e19, "2.3·10¹⁹"), (0.0, "0"), (9.96e4, "1.0·10⁵"), (7.0, "7.0·10⁰")]
         {
             assert_eq!(flops_text(flops), text);

@@ -1,4 +1,4 @@
-//! What the batches of all ranks came to, known to all of them.
+//! Exchanges losses, batch norm statistics and step results between all ranks.
 
 use heedful_tensor::collective::{Failure, Group};
 use heedful_tensor::flops;
@@ -7,8 +7,8 @@ use heedful_tensor::ops::{BatchLoss, Divergence, StepResult};
 use super::wire::{Reader, Writer};
 use crate::layers::BatchStatistics;
 
-/// The losses and the statistics of all batches, in their order, given those of this rank. What the others have counted of
-/// operations counts here too.
+/// Gathers the losses and statistics of all batches, in order. The operation counts of the other ranks are
+/// added to this rank's.
 pub(in crate::train) fn gather_losses(
     group: &Group,
     losses: &[BatchLoss],
@@ -20,7 +20,7 @@ pub(in crate::train) fn gather_losses(
         let out = out.f32s(&[batch.share, batch.loss]);
         out.f64(batch.negative_log_likelihood).u64(batch.correct as u64)
     });
-    let numbers: Vec<f32> = statistics.iter().flat_map(BatchStatistics::numbers).collect();
+    let numbers: Vec<f32> = statistics.iter().flat_map(BatchStatistics::values).collect();
     let all = group.all_gather(out.f32s(&numbers).finish())?;
     let (mut all_losses, mut all_statistics) = (Vec::new(), Vec::new());
     for (rank, bytes) in all.iter().enumerate() {
@@ -38,32 +38,32 @@ pub(in crate::train) fn gather_losses(
                 correct: input.u64() as usize,
             });
         }
-        // Every batch has passed the same norms, so those of other ranks look like this one's.
+        // All ranks have the same norms, so their statistics have the same shapes.
         let mut numbers = &input.f32s()[..];
-        all_statistics.extend(statistics.iter().map(|like| like.with_numbers(&mut numbers)));
+        all_statistics.extend(statistics.iter().map(|like| like.with_values(&mut numbers)));
     }
     Ok((all_losses, all_statistics))
 }
 
-/// What a step of several GPUs came to, given what it came to on this rank's: each has the losses of its own batches, and all
-/// have decided by the same gradient whether to make it.
+/// Combines the results of a step on several GPUs: each has the losses of its own batches, and all have
+/// accepted or rejected the step by the same gradient.
 pub(in crate::train) fn add_results(
     group: &Group,
     result: Result<StepResult, Divergence>,
 ) -> Result<Result<StepResult, Divergence>, Failure> {
-    let (is_made, own) = match result {
+    let (is_accepted, own) = match result {
         Ok(result) => (1, result),
         Err(_) => (0, StepResult { norm: 0.0, loss: 0.0, negative_log_likelihood: 0.0, correct: 0 }),
     };
-    let out = Writer::default().byte(is_made).f32s(&[own.loss]);
+    let out = Writer::default().byte(is_accepted).f32s(&[own.loss]);
     let all = group.all_gather(out.f64(own.negative_log_likelihood).u64(own.correct as u64).finish())?;
-    if all.iter().any(|bytes| Reader(bytes).byte() != is_made) {
-        let error = "some ranks have rejected a step that others have made".to_owned();
+    if all.iter().any(|bytes| Reader(bytes).byte() != is_accepted) {
+        let error = "some ranks rejected a step that others accepted".to_owned();
         return Err(Failure { call: "step", error });
     }
-    let nothing = StepResult { loss: 0.0, negative_log_likelihood: 0.0, correct: 0, ..own };
+    let zero = StepResult { loss: 0.0, negative_log_likelihood: 0.0, correct: 0, ..own };
     Ok(result.map(|_| {
-        all.iter().fold(nothing, |sum, bytes| {
+        all.iter().fold(zero, |sum, bytes| {
             let mut input = Reader(&bytes[1..]);
             StepResult {
                 loss: sum.loss + input.f32s()[0],

@@ -1,16 +1,16 @@
-//! The ranks of a run that several processes compute: one leads, the others follow.
+//! Distributed training: the ranks of a run. One rank is the leader, the others are followers.
 //!
 //! ```text
-//! leader      reads, writes, validates, decides;  before it computes something with the others it says what    `Order`
-//! followers   have no files and decide nothing: they do what they are told                                     `run::follow`
+//! leader      reads, writes, validates, decides; broadcasts a command before each joint computation    `Command`
+//! followers   have no files and make no decisions; they execute commands                               `run::follow`
 //! ```
 //!
-//! So a run needs no file system that all machines share, and everything that decides about weights is decided in one place. A
-//! step's batches travel with its order: they are small beside the gradients that come back.
+//! So a run needs no shared file system, and all decisions that affect the weights are made in one process.
+//! The batches of a step are sent with its command: they are small compared to the gradients.
 
 mod wire;
 
-mod order;
+mod command;
 
 mod losses;
 
@@ -24,24 +24,25 @@ use heedful_tensor::cuda::Gpus;
 
 use crate::system::{allowed_cores, host_name};
 
+pub(crate) use command::{Command, RankDevice, TrainerSetup};
 pub(super) use losses::{add_results, gather_losses};
-pub(crate) use order::{Beginning, Order, Place};
 
-/// The ranks of a run, as one of them sees them. Cloning shares it; when the leader's last clone is gone, the followers end.
+/// A rank's handle to the ranks of a run. Clones share it; when the leader's last clone is dropped, the
+/// followers end.
 #[derive(Clone)]
 pub struct Team {
     group: Group,
-    /// The GPUs of all ranks, once they are used.
+    /// The GPUs of all ranks, once joined.
     gpus: Arc<OnceLock<Gpus>>,
     _end: Arc<End>,
 }
 
-/// Lets the followers end with the leader.
+/// Ends the followers when the leader's last clone is dropped.
 struct End {
     group: Group,
 }
 
-/// Batches cannot be divided among the ranks.
+/// The batches of a step cannot be divided among the ranks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{batches} {} cannot be divided among {ranks} ranks: the number of ranks must be a power of two that divides \
@@ -68,17 +69,17 @@ fn remedy(batches: usize) -> String {
 }
 
 impl Team {
-    /// The processes that an MPI launcher has started.
+    /// Joins the processes started by an MPI launcher.
     pub fn join_mpi() -> Result<Team, mpi::Unavailable> {
         mpi::join().map(Team::new)
     }
 
-    /// The processes of a group.
+    /// A team of the processes of a group.
     pub fn new(group: Group) -> Team {
         Team { _end: Arc::new(End { group: group.clone() }), gpus: Arc::default(), group }
     }
 
-    /// The GPUs of all ranks, which all of them join at the first call.
+    /// The GPUs of all ranks. The first call is collective: all ranks join.
     pub(super) fn join_gpus(&self) -> Result<&Gpus, Failure> {
         if self.gpus.get().is_none() {
             let joined = Gpus::join(&self.group)?;
@@ -87,7 +88,7 @@ impl Team {
         Ok(self.gpus.get().expect("they were just joined"))
     }
 
-    /// The GPUs of all ranks, if they are used.
+    /// The GPUs of all ranks, if joined.
     pub(super) fn gpus(&self) -> Option<&Gpus> {
         self.gpus.get()
     }
@@ -98,28 +99,29 @@ impl Team {
         self.group.rank() * each..(self.group.rank() + 1) * each
     }
 
-    /// Whether this is the one that leads.
+    /// Whether this rank is the leader.
     pub fn is_leader(&self) -> bool {
         self.group.is_first()
     }
 
-    /// How many there are.
+    /// The number of ranks.
     pub fn size(&self) -> usize {
         self.group.size()
     }
 
-    /// The processes.
+    /// The group of processes.
     pub fn group(&self) -> &Group {
         &self.group
     }
 
-    /// Computes with this rank's share of the machine from here on: the cores that it may use, divided by the ranks that may use
-    /// the same ones. Returns what all ranks do, in words.
+    /// Sets the number of threads to this rank's share of the machine: its allowed cores, divided by the
+    /// number of ranks with the same host and cores. Returns a description of all ranks.
     pub fn divide_cores(&self) -> Result<String, Failure> {
         let cores = threads::available_cores();
-        let place = format!("{} {}", host_name().unwrap_or_default(), allowed_cores().unwrap_or_default());
-        let places = self.group.all_gather(place.clone().into_bytes())?;
-        let sharing = places.iter().filter(|other| **other == place.as_bytes()).count();
+        let host_and_cores =
+            format!("{} {}", host_name().unwrap_or_default(), allowed_cores().unwrap_or_default());
+        let places = self.group.all_gather(host_and_cores.clone().into_bytes())?;
+        let sharing = places.iter().filter(|other| **other == host_and_cores.as_bytes()).count();
         let own = (cores / sharing.max(1)).max(1);
         threads::set_thread_count(own);
         let all = self.group.all_gather((own as u64).to_ne_bytes().to_vec())?;
@@ -136,21 +138,21 @@ impl Team {
         Ok(format!("{each} each, on {machines}"))
     }
 
-    /// Whether steps of so many batches can be divided.
+    /// Checks that steps of this many batches can be divided among the ranks.
     pub fn check(&self, batches: usize) -> Result<(), NotDivisible> {
         let ranks = self.size();
         if is_divisible(batches, ranks) { Ok(()) } else { Err(NotDivisible { batches, ranks }) }
     }
 
-    /// What the leader does next.
-    pub(crate) fn next_order(&self) -> Result<Order<'static>, Failure> {
-        Ok(Order::from_bytes(&self.group.broadcast(Vec::new())?))
+    /// Receives the leader's next command.
+    pub(crate) fn next_command(&self) -> Result<Command<'static>, Failure> {
+        Ok(Command::from_bytes(&self.group.broadcast(Vec::new())?))
     }
 
-    /// Tells the followers what the leader does next; said by a follower it has no effect.
-    pub(crate) fn announce(&self, order: &Order<'_>) -> Result<(), Failure> {
+    /// Broadcasts a command from the leader to the followers; does nothing on a follower.
+    pub(crate) fn announce(&self, command: &Command<'_>) -> Result<(), Failure> {
         if self.is_leader() && self.size() > 1 {
-            self.group.broadcast(order.to_bytes())?;
+            self.group.broadcast(command.to_bytes())?;
         }
         Ok(())
     }
@@ -161,8 +163,8 @@ impl Drop for End {
         if std::thread::panicking() {
             self.group.abort();
         } else if self.group.is_first() && self.group.size() > 1 {
-            // Whoever is gone by now needs no end.
-            let _ = self.group.broadcast(Order::End.to_bytes());
+            // Followers that have already exited do not matter.
+            let _ = self.group.broadcast(Command::End.to_bytes());
         }
     }
 }

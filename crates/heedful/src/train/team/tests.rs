@@ -23,7 +23,7 @@ fn recipe(change: impl FnOnce(&mut Recipe)) -> Recipe {
 }
 
 fn trainer(model: Box<dyn Model>, team: Team) -> StepTrainer<Box<dyn Model>> {
-    StepTrainer::in_team(model, options(), team, Place::Cpu).expect("threads")
+    StepTrainer::in_team(model, options(), team, RankDevice::Cpu).expect("threads")
 }
 
 fn options() -> TrainerOptions {
@@ -43,7 +43,7 @@ fn batches(step: u64) -> Vec<Batch> {
     (0..BATCHES as u64).map(batch).collect()
 }
 
-/// Trains `steps` with so many ranks, from a state or from the beginning: the state, and the losses.
+/// Trains `steps` with this many ranks, from a state or from scratch; returns the state and the losses.
 fn train(
     recipe: &Recipe,
     ranks: usize,
@@ -53,11 +53,11 @@ fn train(
     let config = recipe.model_config([50; 2], 2).expect("a model");
     let found = in_threads(ranks, |group| {
         let team = Team::new(group);
-        // What differs from the leader's is replaced by its parameters.
+        // Followers start with other parameters, which the leader's replace.
         let model = config.build(1 + team.group().rank() as u64).expect("a model");
         if !team.is_leader() {
             let mut trainer = trainer(model, team.clone());
-            while obey(&mut trainer, &team).is_continue() {}
+            while execute(&mut trainer, &team).is_continue() {}
             return None;
         }
         let mut trainer = trainer(model, team);
@@ -69,17 +69,17 @@ fn train(
     found.into_iter().flatten().next().expect("the leader's")
 }
 
-fn obey(trainer: &mut StepTrainer<Box<dyn Model>>, team: &Team) -> ControlFlow<()> {
-    match team.next_order().expect("threads") {
-        Order::End => ControlFlow::Break(()),
-        order => {
-            trainer.obey(order).expect("threads");
+fn execute(trainer: &mut StepTrainer<Box<dyn Model>>, team: &Team) -> ControlFlow<()> {
+    match team.next_command().expect("threads") {
+        Command::End => ControlFlow::Break(()),
+        command => {
+            trainer.execute(command).expect("threads");
             ControlFlow::Continue(())
         }
     }
 }
 
-fn alone(recipe: &Recipe, steps: Range<u64>) -> (TrainerState, Vec<f32>) {
+fn in_one_process(recipe: &Recipe, steps: Range<u64>) -> (TrainerState, Vec<f32>) {
     let model = recipe.model_config([50; 2], 2).expect("a model").build(1).expect("a model");
     let mut trainer = StepTrainer::new(model, options());
     let losses = steps.map(|step| trainer.step_over(&batches(step)).expect("a good step").loss).collect();
@@ -91,7 +91,7 @@ fn weights_and_losses_have_the_same_bits_on_any_number_of_ranks() {
     let changes: [fn(&mut Recipe); 2] = [|_| {}, |recipe| recipe.model.norm_kind = NormKind::Batch];
     for change in changes {
         let recipe = recipe(change);
-        let expected = alone(&recipe, 0..6);
+        let expected = in_one_process(&recipe, 0..6);
         for ranks in [1, 2, 4, 8] {
             let found = train(&recipe, ranks, None, 0..6);
             assert!(found == expected, "{ranks} ranks");
@@ -100,9 +100,9 @@ fn weights_and_losses_have_the_same_bits_on_any_number_of_ranks() {
 }
 
 #[test]
-fn a_run_goes_on_with_another_number_of_ranks() {
+fn a_run_continues_with_another_number_of_ranks() {
     let recipe = recipe(|_| {});
-    let expected = alone(&recipe, 0..6);
+    let expected = in_one_process(&recipe, 0..6);
     let (middle, _) = train(&recipe, 4, None, 0..3);
     let found = train(&recipe, 2, Some(&middle), 3..6);
     assert!(found.0 == expected.0);
@@ -113,18 +113,18 @@ fn a_run_goes_on_with_another_number_of_ranks() {
 fn a_rejected_step_leaves_all_ranks_as_they_were() {
     let recipe = recipe(|_| {});
     let config = recipe.model_config([50; 2], 2).expect("a model");
-    let (before, _) = alone(&recipe, 0..3);
+    let (before, _) = in_one_process(&recipe, 0..3);
     let mut broken = before.clone();
     broken.parameters = crate::store::weights::Weights::from_matrices(
         before.parameters.iter().map(|(name, shape, _)| (name.to_owned(), shape)),
-        before.parameters.iter().flat_map(|(.., numbers)| numbers.iter().map(|_| f32::NAN)).collect(),
+        before.parameters.iter().flat_map(|(.., values)| values.iter().map(|_| f32::NAN)).collect(),
     );
     let states = in_threads(2, |group| {
         let team = Team::new(group);
         let model = config.build(1).expect("a model");
         let mut trainer = trainer(model, team.clone());
         if !team.is_leader() {
-            while obey(&mut trainer, &team).is_continue() {}
+            while execute(&mut trainer, &team).is_continue() {}
             return None;
         }
         trainer.restore(&broken).expect("the same shapes");
@@ -137,7 +137,7 @@ fn a_rejected_step_leaves_all_ranks_as_they_were() {
 }
 
 #[test]
-fn numbers_of_ranks_that_would_change_the_order_are_refused_with_those_that_would_not() {
+fn rank_counts_that_would_change_the_summation_order_are_rejected_with_valid_ones() {
     let refusal = |batches, ranks| NotDivisible { batches, ranks }.to_string();
     assert!(refusal(8, 3).ends_with("start 1 or 2 or 4 or 8 of them, or choose another --accumulate"));
     assert!(refusal(6, 4).contains("start 1 or 2 of them"), "{}", refusal(6, 4));

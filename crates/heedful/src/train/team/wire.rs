@@ -1,6 +1,6 @@
-//! Numbers as bytes: what ranks tell each other in every step. Ranks have one byte order.
+//! Binary encoding of the messages between ranks. All ranks have the same byte order.
 
-/// Writes numbers one after the other.
+/// Writes values one after the other.
 #[derive(Default)]
 pub(super) struct Writer(Vec<u8>);
 
@@ -45,7 +45,7 @@ impl Writer {
 /// Reads them in the same order.
 ///
 /// # Panics
-/// Every function, if the bytes are not those of a [`Writer`]: both are this program.
+/// Every function, if the bytes were not written by a [`Writer`]: both sides run the same program.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -1,30 +1,31 @@
 //! One step: `loss → backward → Adam`.
 //!
-//! Gradient accumulation: several batches may make one update. Each loss is a mean over its own tokens; weighted by the
-//! batch's share of all tokens, the gradients sum to that of one large batch:
+//! Gradient accumulation: one update from several batches. Each loss is a mean over the tokens of its batch;
+//! weighted by the batch's share of all tokens, the gradients sum to that of one large batch:
 //!
 //! ```text
 //! g = Σ_b (T_b / T) ∇ loss_b
 //! ```
 //!
-//! Every batch has random streams of its own, and the sum has one order, a tree: so the batches of a step may be divided among
-//! the ranks of a [`Team`], and the weights have the same bits on any number of them.
+//! Every batch has its own random streams, and the sum has a fixed tree order. So the batches of a step can
+//! be distributed over the ranks of a [`Team`], and the weights are bit-identical for any number of ranks.
 //!
-//! R-Drop (Liang et al., 2021): every batch is doubled, dropout differs between a sentence and its copy, and the loss asks both
-//! to predict the same:
+//! R-Drop (Liang et al., 2021): every batch is doubled, with different dropout masks for a sentence and its
+//! copy, and the loss includes the divergence of their predictions:
 //!
 //! ```text
 //! loss = ½ (cross entropy of the sentences + that of the copies + α ½ (KL(p‖p') + KL(p'‖p)))        means over the target tokens
 //! ```
 //!
-//! It is half the paper's loss, which changes no update of Adam. A step computes twice as much as one without.
+//! This is half the paper's loss, which does not change the updates of Adam. A step costs twice as much as
+//! without R-Drop.
 
 mod gpu;
 mod state;
 
-mod divided;
+mod sharded;
 
-pub(crate) use divided::JoinError;
+pub(crate) use sharded::JoinError;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -37,7 +38,7 @@ use heedful_tensor::ops::{
 };
 use heedful_tensor::{Array, BatchSums, DType, Device, Peers, StepGradients, cuda, tape};
 
-use super::team::{Order, Team, add_results, gather_losses};
+use super::team::{Command, Team, add_results, gather_losses};
 use super::{Optimizer, Schedule, Update};
 use crate::data::batch::{Batch, BatchError};
 use crate::layers::{BatchStatistics, Pass};
@@ -52,30 +53,30 @@ pub struct StepTrainer<M = Arc<dyn Model>> {
     compute: DType,
     seed: u64,
     r_drop: Option<f32>,
-    /// Steps whose reports have not arrived, the oldest first.
+    /// Steps without reports yet, oldest first.
     pending: VecDeque<Pending>,
-    /// The ranks that compute each step together; `None` for one process alone.
+    /// The ranks that compute each step together; `None` for a single process.
     team: Option<Team>,
 }
 
-/// A step that was given to a GPU, or one that is done.
+/// A submitted step, in progress on a GPU or finished.
 struct Pending {
-    ticket: Option<cuda::Ticket>,
+    handle: Option<cuda::SubmittedStep>,
     step: u64,
     tokens: usize,
     learning_rate: f32,
     result: PendingStep,
-    /// What batch norms take over once the update is made.
+    /// Batch norm statistics to apply when the update succeeds.
     statistics: Vec<BatchStatistics>,
 }
 
 impl Pending {
     fn is_done(&self) -> bool {
-        self.ticket.as_ref().is_none_or(cuda::Ticket::is_done)
+        self.handle.as_ref().is_none_or(cuda::SubmittedStep::is_done)
     }
 
     fn wait(&self) {
-        self.ticket.iter().for_each(cuda::Ticket::wait);
+        self.handle.iter().for_each(cuda::SubmittedStep::wait);
     }
 }
 
@@ -86,8 +87,9 @@ pub struct TrainerOptions {
     pub compute: DType,
     /// Seed of dropout.
     pub seed: u64,
-    /// R-Drop: α, the weight of the divergence between two passes with other dropout masks; `None` for one pass. The model must
-    /// predict the same tokens in both, so a masked language model, which draws them, panics.
+    /// R-Drop: the weight α of the divergence between two passes with different dropout masks; `None` to
+    /// disable. Both passes must predict the same tokens: a masked language model, which draws them at
+    /// random, panics.
     pub r_drop: Option<f32>,
     /// The learning rate schedule.
     pub schedule: Schedule,
@@ -95,27 +97,28 @@ pub struct TrainerOptions {
     pub adam: AdamOptions,
     /// Decay of the moving average of the parameters; `None` for no average.
     pub average_decay: Option<f32>,
-    /// Reject an update whose gradient norm is this many times its recent median; a norm that is not finite is always
-    /// rejected.
-    pub explosion_factor: Option<f32>,
+    /// Rejects updates whose gradient norm exceeds its recent median by this factor. Norms that are not
+    /// finite are always rejected.
+    pub max_grad_norm_ratio: Option<f32>,
 }
 
 /// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReport {
-    /// Mean loss over the target tokens, with label smoothing and with the divergence of R-Drop, before the update.
+    /// Mean loss over the target tokens, with label smoothing and with the divergence of R-Drop, before the
+    /// update.
     pub loss: f32,
     /// Sum of −log p(token) over the target tokens, without smoothing.
     pub negative_log_likelihood: f64,
-    /// Target tokens that were the model's most probable ones.
+    /// Target tokens for which the model's most probable token was correct.
     pub correct: usize,
-    /// Target tokens; with R-Drop, those of both passes.
+    /// Number of target tokens; with R-Drop, of both passes.
     pub tokens: usize,
     /// The update.
     pub update: Update,
 }
 
-/// Why a step was not made. The model is unchanged.
+/// Why a step failed. The model is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TrainError {
     /// A batch does not fit the model.
@@ -144,11 +147,11 @@ pub enum TrainError {
         )
     )]
     DoesNotFit {
-        /// The update that was not made.
+        /// The step that failed.
         step: u64,
-        /// Tokens of the batch, on the side that has more.
+        /// Tokens of the batch, on its larger side.
         tokens: usize,
-        /// The most tokens of a batch that would fit; `None` if no sentence of this one does.
+        /// The largest number of batch tokens that would fit; `None` if not even one sentence fits.
         largest: Option<usize>,
     },
 }
@@ -156,7 +159,7 @@ pub enum TrainError {
 impl crate::error::Cause for TrainError {}
 
 impl TrainerOptions {
-    /// The paper's Adam under `schedule`.
+    /// The paper's Adam with `schedule`.
     pub fn new(compute: DType, seed: u64, schedule: Schedule) -> TrainerOptions {
         let adam = Optimizer::PAPER;
         TrainerOptions {
@@ -166,7 +169,7 @@ impl TrainerOptions {
             schedule,
             adam,
             average_decay: None,
-            explosion_factor: None,
+            max_grad_norm_ratio: None,
         }
     }
 }
@@ -176,7 +179,7 @@ impl<M: Model> StepTrainer<M> {
     pub fn new(model: M, options: TrainerOptions) -> StepTrainer<M> {
         let optimizer = Optimizer::new(model.params(), options.adam, options.schedule);
         let average = options.average_decay.map(|decay| MovingAverage::new(model.params(), decay));
-        let guard = Guard::new(options.explosion_factor);
+        let guard = Guard::new(options.max_grad_norm_ratio);
         let TrainerOptions { compute, seed, r_drop, .. } = options;
         StepTrainer {
             model,
@@ -193,49 +196,49 @@ impl<M: Model> StepTrainer<M> {
 
     /// One update from one batch. On an error the model is unchanged.
     pub fn step(&mut self, batch: &Batch) -> Result<StepReport, TrainError> {
-        self.learn(slice::from_ref(batch), &mut self.pass())
+        self.step_and_wait(slice::from_ref(batch), &mut self.pass())
     }
 
     /// One update from several batches, as if they were one (gradient accumulation).
     pub fn step_over(&mut self, batches: &[Batch]) -> Result<StepReport, TrainError> {
-        self.learn(batches, &mut self.pass())
+        self.step_and_wait(batches, &mut self.pass())
     }
 
-    /// As [`StepTrainer::step`] in a given pass; to record the attention weights, give [`StepTrainer::pass`] with
-    /// [`Pass::recording`].
+    /// As [`StepTrainer::step`] in a given pass; to record the attention weights, give [`StepTrainer::pass`]
+    /// with [`Pass::recording`].
     pub fn step_in(&mut self, batch: &Batch, pass: &mut Pass) -> Result<StepReport, TrainError> {
-        self.learn(slice::from_ref(batch), pass)
+        self.step_and_wait(slice::from_ref(batch), pass)
     }
 
-    /// As [`StepTrainer::step_over`] without waiting: a GPU goes on with the steps that it was given, and its reports arrive
-    /// some steps later. Returns those that have arrived. After an error, which may be an earlier step's, the model is as it
-    /// was before the step that was rejected.
+    /// As [`StepTrainer::step_over`], but asynchronous: a GPU continues with the submitted steps, and reports
+    /// arrive some steps later. Returns the reports that have arrived. After an error, which may be that of
+    /// an earlier step, the model is in the state before the rejected step.
     pub fn submit(&mut self, batches: &[Batch]) -> Result<Vec<StepReport>, TrainError> {
-        self.send(batches, &mut self.pass())?;
-        // Ranks tell each other what steps came to, so all of them must take in the same ones.
+        self.launch(batches, &mut self.pass())?;
+        // Ranks exchange the results of steps, so all of them must collect the same steps.
         if self.team.is_some() {
             return self.drain();
         }
-        self.arrived(|pending| pending.is_done())
+        self.collect_reports(|pending| pending.is_done())
     }
 
-    /// Waits for all reports that have not arrived yet.
+    /// Waits for all pending reports.
     pub fn drain(&mut self) -> Result<Vec<StepReport>, TrainError> {
-        self.arrived(|pending| {
+        self.collect_reports(|pending| {
             pending.wait();
             true
         })
     }
 
-    fn learn(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<StepReport, TrainError> {
-        self.send(batches, pass)?;
-        Ok(*self.drain()?.last().expect("the report of the step that was just sent"))
+    fn step_and_wait(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<StepReport, TrainError> {
+        self.launch(batches, pass)?;
+        Ok(*self.drain()?.last().expect("the report of the submitted step"))
     }
 
-    /// Computes the step, or gives it to the GPU.
-    fn send(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<(), TrainError> {
+    /// Computes the step on the CPU, or submits it to the GPU.
+    fn launch(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<(), TrainError> {
         batches.iter().try_for_each(|batch| self.model.check(batch))?;
-        let given = batches;
+        let original_batches = batches;
         let doubled: Option<Vec<Batch>> = pass.r_drop().map(|_| batches.iter().map(Batch::doubled).collect());
         let batches = doubled.as_deref().unwrap_or(batches);
         let tokens: usize = batches.iter().map(|batch| self.model.predictions(batch)).sum();
@@ -243,22 +246,22 @@ impl<M: Model> StepTrainer<M> {
             return Err(BatchError::Empty.into());
         }
         if let Some(team) = &self.team {
-            team.announce(&Order::Step(given.into()))?;
+            team.announce(&Command::Step(original_batches.into()))?;
         }
-        let (ticket, (learning_rate, result)) = match self.model.params().device() {
+        let (handle, (learning_rate, result)) = match self.model.params().device() {
             Device::Cuda => {
-                let filled: Option<Vec<Batch>> =
-                    self.fills_up(pass).then(|| batches.iter().map(Batch::filled_up).collect());
-                let batches = filled.as_deref().unwrap_or(batches);
-                let sent = self.send_to_gpu(batches, tokens, pass);
-                let (submitted, ticket) = sent.map_err(|_| self.does_not_fit(given, pass))?;
-                (Some(ticket), submitted)
+                let padded: Option<Vec<Batch>> =
+                    self.pads_batches(pass).then(|| batches.iter().map(Batch::padded).collect());
+                let batches = padded.as_deref().unwrap_or(batches);
+                let launched = self.launch_on_gpu(batches, tokens, pass);
+                let (submitted, handle) = launched.map_err(|_| self.does_not_fit(original_batches, pass))?;
+                (Some(handle), submitted)
             }
             Device::Cpu => (None, self.compute_step(batches, tokens, pass)?),
         };
         let step = self.optimizer.steps();
         let statistics = pass.take_statistics();
-        self.pending.push_back(Pending { ticket, step, tokens, learning_rate, result, statistics });
+        self.pending.push_back(Pending { handle, step, tokens, learning_rate, result, statistics });
         Ok(())
     }
 
@@ -269,27 +272,32 @@ impl<M: Model> StepTrainer<M> {
         pass: &mut Pass,
     ) -> Result<(f32, PendingStep), Failure> {
         match self.team.clone() {
-            Some(team) => self.compute_divided(&team, batches, tokens, pass),
-            None => Ok(self.compute_alone(batches, tokens, pass)),
+            Some(team) => self.compute_sharded(&team, batches, tokens, pass),
+            None => Ok(self.compute_replicated(batches, tokens, pass)),
         }
     }
 
-    /// The step of a process that has all of the optimizer's state: alone, or with other GPUs.
-    fn compute_alone(&mut self, batches: &[Batch], tokens: usize, pass: &mut Pass) -> (f32, PendingStep) {
+    /// A step with a complete copy of the optimizer state: in a single process, or replicated on each GPU.
+    fn compute_replicated(
+        &mut self,
+        batches: &[Batch],
+        tokens: usize,
+        pass: &mut Pass,
+    ) -> (f32, PendingStep) {
         let own = self.team.as_ref().map_or(0..batches.len(), |team| team.own(batches.len()));
         let computed = self.gradients(batches, own, tokens, pass);
-        let (losses, _) = computed.expect("what others do is only sent to the GPU");
-        let losses: Vec<_> = losses.iter().map(|(found, share)| (found, *share)).collect();
+        let (losses, _) = computed.expect("communication between GPUs is asynchronous");
+        let losses: Vec<_> = losses.iter().map(|(loss, share)| (loss, *share)).collect();
         let (params, average) = (self.model.params(), self.average.as_mut());
         let submitted = self.optimizer.submit(params, &mut self.guard, &losses, average);
-        // Of several GPUs each has seen other batches: their statistics are gathered when the step is done.
+        // With several GPUs, statistics are gathered when the step is done: each GPU has different batches.
         if self.model.params().device().is_asynchronous() && self.team.is_none() {
             pass.take_statistics().iter().for_each(|statistics| statistics.apply_on_gpu(&self.guard));
         }
         submitted
     }
 
-    /// The losses of some of the batches with their shares, and the gradients of the step.
+    /// The losses of this rank's batches with their shares of the tokens, and the gradients of the step.
     fn gradients(
         &self,
         batches: &[Batch],
@@ -297,31 +305,31 @@ impl<M: Model> StepTrainer<M> {
         tokens: usize,
         pass: &mut Pass,
     ) -> Result<(Vec<(CrossEntropy, f32)>, StepGradients), Failure> {
-        let others = match &self.team {
+        let peers = match &self.team {
             None => Peers::None,
             Some(team) => team.gpus().map_or(Peers::Cpus(team.group()), Peers::Gpus),
         };
-        let mut sums = BatchSums::new(self.model.params(), own.len(), others);
+        let mut sums = BatchSums::new(self.model.params(), own.len(), peers);
         let mut losses = Vec::with_capacity(own.len());
         for index in own {
             pass.begin_batch(index);
-            let found = self.model.loss(&batches[index], pass);
-            let share = found.tokens as f32 / tokens as f32;
-            let gradient = Array::from_f32_on(found.loss.device(), 1, 1, &[share]);
-            sums.add(|| drop(tape::backward_from(&found.loss, gradient)));
-            losses.push((found, share));
+            let loss = self.model.loss(&batches[index], pass);
+            let share = loss.tokens as f32 / tokens as f32;
+            let gradient = Array::from_f32_on(loss.loss.device(), 1, 1, &[share]);
+            sums.add(|| drop(tape::backward_from(&loss.loss, gradient)));
+            losses.push((loss, share));
         }
         Ok((losses, sums.finish()?))
     }
 
-    /// The reports of the oldest pending steps, as long as they are done.
-    fn arrived(&mut self, is_done: impl Fn(&Pending) -> bool) -> Result<Vec<StepReport>, TrainError> {
+    /// Takes the reports of the oldest pending steps that are done.
+    fn collect_reports(&mut self, is_done: impl Fn(&Pending) -> bool) -> Result<Vec<StepReport>, TrainError> {
         let mut reports = Vec::new();
         while self.pending.front().is_some_and(&is_done) {
             let pending = self.pending.pop_front().expect("it is the front");
             let Pending { step, tokens, learning_rate, result, mut statistics, .. } = pending;
             let mut result =
-                result.read(&mut self.guard).expect("only steps after a rejected one are not made");
+                result.read(&mut self.guard).expect("only steps after a rejected one are skipped");
             if let Some(team) = self.team.as_ref().filter(|team| team.gpus().is_some()) {
                 result = add_results(team.group(), result)?;
                 if self.model.params().has_statistics() {
@@ -337,7 +345,7 @@ impl<M: Model> StepTrainer<M> {
         Ok(reports)
     }
 
-    /// Goes back to before a step that was rejected. The GPU has not made those after it either.
+    /// Returns to the state before a rejected step. The GPU has skipped the steps after it.
     fn rewind(&mut self, step: u64, why: Divergence) -> TrainError {
         self.pending.drain(..).for_each(|pending| pending.wait());
         self.optimizer.rewind(step - 1);

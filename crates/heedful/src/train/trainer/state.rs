@@ -1,8 +1,8 @@
-//! The complete state of a trainer: copied, and restored.
+//! Saves and restores the complete state of a trainer.
 
 use heedful_tensor::collective::Failure;
 
-use super::{Order, StepTrainer};
+use super::{Command, StepTrainer};
 use crate::models::Model;
 use crate::store::weights::Weights;
 use crate::train::team::Team;
@@ -12,34 +12,34 @@ impl<M: Model> StepTrainer<M> {
     /// A copy of the complete state.
     ///
     /// # Panics
-    /// If reports of submitted steps have not arrived: see [`StepTrainer::drain`]. If several ranks compute the steps: see
-    /// [`StepTrainer::gathered_state`].
+    /// If reports of submitted steps are pending: see [`StepTrainer::drain`]. If the state is sharded over
+    /// ranks: see [`StepTrainer::gathered_state`].
     pub fn state(&self) -> TrainerState {
-        assert!(self.divided().is_none(), "StepTrainer::state: other ranks have a part of it");
+        assert!(self.sharding_team().is_none(), "StepTrainer::state: the state is sharded");
         let (mean, square) = self.optimizer.moments_to_vec();
         let average = self.average.as_ref().map(|average| average.to_vec());
         self.state_with([mean, square], average)
     }
 
-    /// A copy of the complete state, to which every rank gives its part; only the leader gets it.
+    /// Gathers a copy of the complete state from all ranks; only the leader receives it.
     ///
     /// # Panics
-    /// If reports of submitted steps have not arrived: see [`StepTrainer::drain`].
+    /// If reports of submitted steps are pending: see [`StepTrainer::drain`].
     pub(crate) fn gathered_state(&self) -> Result<Option<TrainerState>, Failure> {
-        let Some(team) = self.divided() else { return Ok(Some(self.state())) };
-        team.announce(&Order::State)?;
+        let Some(team) = self.sharding_team() else { return Ok(Some(self.state())) };
+        team.announce(&Command::State)?;
         let moments = self.optimizer.gathered_moments(team.group())?;
         let average = self.average.as_ref().map(|average| average.gathered(team.group())).transpose()?;
         Ok(moments.map(|moments| self.state_with(moments, average.flatten())))
     }
 
-    /// The team, if each of its ranks has a part of the state.
-    fn divided(&self) -> Option<&Team> {
+    /// The team, if the state is sharded over its ranks (not replicated on GPUs).
+    fn sharding_team(&self) -> Option<&Team> {
         self.team.as_ref().filter(|team| team.gpus().is_none())
     }
 
     fn state_with(&self, [mean, square]: [Vec<f32>; 2], average: Option<Vec<f32>>) -> TrainerState {
-        assert!(self.pending.is_empty(), "StepTrainer::state: steps are on their way; drain them first");
+        assert!(self.pending.is_empty(), "StepTrainer::state: steps are pending; drain them first");
         let params = self.model.params();
         TrainerState {
             step: self.optimizer.steps(),
@@ -51,8 +51,8 @@ impl<M: Model> StepTrainer<M> {
         }
     }
 
-    /// Restores `state`; training continues bit for bit as in the trainer that it was taken from. On an error nothing has
-    /// changed.
+    /// Restores `state`: training continues bit for bit as in the original trainer. On an error nothing
+    /// changes.
     pub fn restore(&mut self, state: &TrainerState) -> Result<(), StateError> {
         let params = self.model.params();
         let flat = |weights: &Weights| weights.flat(params).map_err(StateError::Model);
@@ -67,8 +67,8 @@ impl<M: Model> StepTrainer<M> {
         self.pending.drain(..).for_each(|pending| pending.wait());
         params.set(&parameters);
         if self.team.is_some() {
-            let parts = Parts { moments: [&mean, &square], average: average.as_deref() };
-            return Ok(self.restore_divided(state.step, &state.norms, Some(parts))?);
+            let optimizer_state = OptimizerState { moments: [&mean, &square], average: average.as_deref() };
+            return Ok(self.restore_sharded(state.step, &state.norms, Some(optimizer_state))?);
         }
         params.clear_gradients();
         if let (Some(ours), Some(theirs)) = (&mut self.average, &average) {
@@ -79,20 +79,21 @@ impl<M: Model> StepTrainer<M> {
         Ok(())
     }
 
-    /// Every rank takes its part of what the leader has, beside the parameters.
-    pub(super) fn restore_divided(
+    /// Distributes the leader's state over the ranks: parameters to all, the rest sharded or, on GPUs,
+    /// replicated.
+    pub(super) fn restore_sharded(
         &mut self,
         step: u64,
         norms: &[f32],
-        parts: Option<Parts<'_>>,
+        optimizer_state: Option<OptimizerState<'_>>,
     ) -> Result<(), Failure> {
-        let team = self.team.clone().expect("a divided state belongs to a team");
-        team.announce(&Order::Restore { step, norms: norms.to_vec() })?;
+        let team = self.team.clone().expect("a sharded state belongs to a team");
+        team.announce(&Command::Restore { step, norms: norms.to_vec() })?;
         let (group, params) = (team.group(), self.model.params());
         params.set_from_first(group)?;
         params.clear_gradients();
-        let moments = parts.as_ref().map(|parts| parts.moments);
-        let average = parts.and_then(|parts| parts.average);
+        let moments = optimizer_state.as_ref().map(|optimizer_state| optimizer_state.moments);
+        let average = optimizer_state.and_then(|optimizer_state| optimizer_state.average);
         if team.gpus().is_some() {
             let [mean, square] =
                 [0, 1].map(|moment| group.broadcast_numbers(moments.map(|both| both[moment])));
@@ -101,21 +102,21 @@ impl<M: Model> StepTrainer<M> {
                 ours.restore(step, &group.broadcast_numbers(average)?);
             }
         } else {
-            self.optimizer.restore_divided(step, group, moments)?;
+            self.optimizer.restore_sharded(step, group, moments)?;
             if let Some(ours) = &mut self.average {
-                ours.restore_divided(step, group, average)?;
+                ours.restore_sharded(step, group, average)?;
             }
         }
         self.guard.restore(norms);
         Ok(())
     }
 
-    /// Runs `work` on the model with its averaged parameters, if there is an average.
+    /// Runs `work` on the model with the averaged parameters, if there is a moving average.
     ///
     /// # Panics
-    /// If several ranks compute the steps: see [`StepTrainer::with_gathered_average`].
+    /// If the state is sharded over ranks: see [`StepTrainer::with_gathered_average`].
     pub fn with_average<R>(&mut self, work: impl FnOnce(&M) -> R) -> R {
-        assert!(self.divided().is_none(), "StepTrainer::with_average: other ranks have a part of it");
+        assert!(self.sharding_team().is_none(), "StepTrainer::with_average: the state is sharded");
         let Some(average) = &mut self.average else { return work(&self.model) };
         average.swap(self.model.params());
         let result = work(&self.model);
@@ -123,9 +124,9 @@ impl<M: Model> StepTrainer<M> {
         result
     }
 
-    /// As [`StepTrainer::with_average`] at the leader, to which every rank gives its part.
+    /// As [`StepTrainer::with_average`], on the leader, gathering the average from all ranks.
     pub(crate) fn with_gathered_average<R>(&mut self, work: impl FnOnce(&M) -> R) -> Result<R, Failure> {
-        if self.divided().is_none() {
+        if self.sharding_team().is_none() {
             return Ok(self.with_average(work));
         }
         let Some(average) = self.gathered_average()? else { return Ok(work(&self.model)) };
@@ -137,16 +138,16 @@ impl<M: Model> StepTrainer<M> {
         Ok(result)
     }
 
-    /// The moving average at the leader of a team, if there is one.
+    /// Gathers the sharded moving average on the leader of a team, if there is one.
     pub(super) fn gathered_average(&self) -> Result<Option<Vec<f32>>, Failure> {
-        let (Some(team), Some(average)) = (self.divided(), &self.average) else { return Ok(None) };
-        team.announce(&Order::Average)?;
+        let (Some(team), Some(average)) = (self.sharding_team(), &self.average) else { return Ok(None) };
+        team.announce(&Command::Average)?;
         average.gathered(team.group())
     }
 }
 
-/// What the leader has of a state, beside the parameters: the means of gradients and of their squares, and the moving average.
-pub(super) struct Parts<'a> {
+/// The optimizer state on the leader, besides the parameters: Adam's moments and the moving average.
+pub(super) struct OptimizerState<'a> {
     moments: [&'a [f32]; 2],
     average: Option<&'a [f32]>,
 }

@@ -1,7 +1,7 @@
-"""Writes the golden files of models for other tasks than translation: what torch.nn modules compute for a language model, a
-masked language model and a classifier with attention pooling.
+"""Writes the golden files of models for tasks other than translation: the results of torch.nn modules for a language model,
+a masked language model and a classifier with attention pooling.
 
-Run it with `cargo xtask golden`. Parameters are not stored: both sides make them from their names.
+Run it with `cargo xtask golden`. Parameters are not stored: both sides generate them from their names.
 """
 
 import json
@@ -26,7 +26,7 @@ LENGTHS = [1, 9, 20, 5]
 
 
 class Stack(nn.Module):
-    """Embedding and layers; `sight` is what a token sees: everything or the past."""
+    """Embedding and layers; `sight` is the range of the attention: everything or the past."""
 
     def __init__(self, norm_place, sight):
         super().__init__()
@@ -38,7 +38,7 @@ class Stack(nn.Module):
         self.norm = nn.LayerNorm(WIDTH, eps=1e-5) if norm_place == "pre" else nn.Identity()
 
     def forward(self, sequences):
-        """The vectors of all tokens end to end."""
+        """The concatenated states of all tokens."""
         tokens, padding = padded(sequences)
         x = self.embedding(tokens) * math.sqrt(WIDTH) + sinusoids(tokens.shape[1])
         future = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).triu(1)
@@ -91,7 +91,7 @@ def masked():
 
 def classifier():
     stack, key = Stack("post", "everything"), nn.Linear(WIDTH, WIDTH)
-    # Kept as [d, n], because `Parameter` turns what is no embedding.
+    # Stored as [d, n], because `Parameter` transposes everything but embeddings.
     query, labels = nn.Parameter(torch.zeros(WIDTH, 1)), nn.Parameter(torch.zeros(WIDTH, LABELS))
     texts = [words(3 + n, length) for n, length in enumerate(LENGTHS)]
 

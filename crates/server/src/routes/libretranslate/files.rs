@@ -24,17 +24,17 @@ use crate::keys::Cost;
 use crate::routes::target::{Languages, by_languages};
 use crate::text::Format;
 use crate::wire::{
-    API_KEY, Json, ModelErrors, RequestErrors, Texts, admitted, all_spelled, read, read_fields, with_type,
+    API_KEY, Json, ModelErrors, RequestErrors, Texts, admitted, all_as_text, read, read_fields, with_type,
 };
 
-/// Endings of the files that can be translated.
+/// Supported file extensions.
 pub(super) const ENDINGS: [&str; 3] = [".txt", ".html", ".htm"];
 
 /// A file to translate: text or HTML, in UTF-8.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes a form; its file is read apart from its fields")]
+#[expect(dead_code, reason = "it describes a form; the file is read separately from the fields")]
 pub(crate) struct TranslateFileRequest {
-    /// The file; the ending of its name decides how it is read, and one without an ending is text.
+    /// The file; its extension selects the format, and a file without an extension is text.
     #[schema(content_media_type = "text/plain")]
     file: String,
     /// The code of the source language, or auto to detect it.
@@ -43,7 +43,7 @@ pub(crate) struct TranslateFileRequest {
     target: String,
 }
 
-/// The fields beside the file.
+/// The fields besides the file.
 #[derive(Deserialize)]
 struct FileFields {
     source: String,
@@ -53,7 +53,7 @@ struct FileFields {
 /// A file with its fields.
 pub(crate) struct Upload {
     fields: FileFields,
-    /// Without folders; empty if it has none.
+    /// The file name without folders; may be empty.
     name: String,
     format: Format,
     text: Texts,
@@ -79,11 +79,11 @@ impl FromRequest<Arc<AppState>> for Upload {
         let key = fields.remove(API_KEY);
         admitted(state, &parts, key, || {
             let missing = || ApiError::bad_request("`file` is missing; /openapi.json describes the fields");
-            let (fields, spelled) = all_spelled(fields);
-            let (file, fields) = (file.ok_or_else(missing)?, read_fields(fields, &spelled)?);
+            let (fields, textual) = all_as_text(fields);
+            let (file, fields) = (file.ok_or_else(missing)?, read_fields(fields, &textual)?);
             let (name, format) = (file.file_name.clone(), format(&file.file_name)?);
             let text = file.text()?;
-            // An editor's sign that this is UTF-8 is no text.
+            // A byte order mark is not part of the text.
             let text = Texts::One(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned());
             let cost = Cost::text(text.characters());
             Ok((Upload { fields, name, format, text }, cost))
@@ -91,11 +91,11 @@ impl FromRequest<Arc<AppState>> for Upload {
     }
 }
 
-/// Where the translation is.
+/// The location of the translation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TranslateFileResponse {
-    /// An address of this server, for ten minutes.
+    /// A URL of this server, valid for ten minutes.
     translated_file_url: String,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct TranslateFileResponse {
     post, path = "/translate_file", tag = "LibreTranslate",
     request_body(content = TranslateFileRequest, content_type = "multipart/form-data"),
     responses(
-        (status = 200, description = "Where the translation is", body = TranslateFileResponse),
+        (status = 200, description = "The location of the translation", body = TranslateFileResponse),
         RequestErrors,
         ModelErrors,
     )
@@ -134,7 +134,7 @@ pub(crate) async fn translate_file(
     params(("name" = String, Path, description = "The end of a translatedFileUrl")),
     responses(
         (status = 200, description = "The translation", content((String = "text/plain"), (String = "text/html"))),
-        (status = 404, description = "There is no such file, or it was too long ago", body = ErrorBody),
+        (status = 404, description = "There is no such file, or it has expired", body = ErrorBody),
     )
 )]
 pub(crate) async fn download_file(
@@ -146,7 +146,7 @@ pub(crate) async fn download_file(
         || ApiError::not_found("there is no such file: files are kept for ten minutes, translate it again");
     let download = found.ok_or_else(missing)?;
     let mut response = with_type(ResponseBody::from(download.bytes), download.kind);
-    // Never shown as a page of this server: what is in it may be anybody's.
+    // Never shown as a page of this server, because the content is untrusted.
     let headers = response.headers_mut();
     if let Ok(disposition) = HeaderValue::from_str(&attachment(&download.name)) {
         headers.insert(header::CONTENT_DISPOSITION, disposition);
@@ -155,7 +155,7 @@ pub(crate) async fn download_file(
     Ok(response)
 }
 
-/// The line between the parts.
+/// The boundary between the parts.
 fn boundary(headers: &HeaderMap) -> Option<String> {
     let boundary = multer::parse_boundary(headers.get(header::CONTENT_TYPE)?.to_str().ok()?);
     boundary.ok().filter(|boundary| !boundary.is_empty())
@@ -164,7 +164,7 @@ fn boundary(headers: &HeaderMap) -> Option<String> {
 /// A part of a form.
 struct Part {
     name: String,
-    /// Without folders.
+    /// The file name without folders.
     file_name: String,
     bytes: Bytes,
 }
@@ -177,16 +177,17 @@ impl Part {
     }
 }
 
-/// The parts of a body that was read within its limits.
+/// The parts of a complete body.
 async fn split(body: Bytes, boundary: &str) -> Result<Vec<Part>, ApiError> {
-    let odd = |why: &dyn Display| ApiError::bad_request(format!("the body is no multipart/form-data: {why}"));
+    let invalid =
+        |why: &dyn Display| ApiError::bad_request(format!("the body is not multipart/form-data: {why}"));
     let mut form = Multipart::new(stream::iter([Ok::<_, Infallible>(body)]), boundary);
     let mut parts = Vec::new();
-    while let Some(field) = form.next_field().await.map_err(|error| odd(&error))? {
-        let name = field.name().ok_or_else(|| odd(&"a part has no name"))?.to_owned();
+    while let Some(field) = form.next_field().await.map_err(|error| invalid(&error))? {
+        let name = field.name().ok_or_else(|| invalid(&"a part has no name"))?.to_owned();
         let file_name = field.file_name().unwrap_or_default().rsplit(['/', '\\']).next();
         let file_name = file_name.unwrap_or_default().to_owned();
-        parts.push(Part { name, file_name, bytes: field.bytes().await.map_err(|error| odd(&error))? });
+        parts.push(Part { name, file_name, bytes: field.bytes().await.map_err(|error| invalid(&error))? });
     }
     Ok(parts)
 }
@@ -204,7 +205,8 @@ fn format(name: &str) -> Result<Format, ApiError> {
     }
 }
 
-/// A `Content-Disposition` (RFC 6266): a name of more than ASCII also as RFC 5987 encodes it, which browsers prefer.
+/// A `Content-Disposition` (RFC 6266): a non-ASCII name is also sent in the RFC 5987 encoding, which browsers
+/// prefer.
 fn attachment(name: &str) -> String {
     let mut ascii: String = name.chars().filter(char::is_ascii).collect();
     if ascii == name {
@@ -223,17 +225,18 @@ fn attachment(name: &str) -> String {
     format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{encoded}")
 }
 
-/// `letter.txt` becomes `letter_de.txt`. Only characters that no file system minds: of ASCII letters, digits and `-_ `, of the rest
-/// all but signs that control or turn text.
+/// `letter.txt` becomes `letter_de.txt`. Keeps only characters that are valid in every file system: ASCII
+/// letters, digits and `-_ `, and all non-ASCII characters except control and bidirectional formatting
+/// characters.
 fn name_of(name: &str, target: &str) -> String {
-    let is_harmless = |c: &char| match c {
+    let is_allowed = |c: &char| match c {
         '-' | '_' | ' ' => true,
         c if c.is_ascii() => c.is_ascii_alphanumeric(),
         c => {
             !c.is_control() && !matches!(c, '\u{61c}' | '\u{2000}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..)
         }
     };
-    let clean = |text: &str| -> String { text.chars().filter(is_harmless).take(80).collect() };
+    let clean = |text: &str| -> String { text.chars().filter(is_allowed).take(80).collect() };
     let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "txt"));
     let stem = Some(clean(stem)).filter(|stem| !stem.is_empty()).unwrap_or_else(|| "translation".to_owned());
     format!("{stem}_{}.{}", clean(target), clean(ending))
@@ -246,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_translations_are_harmless() {
+    fn file_names_of_translations_are_safe() {
         for (name, expected) in [
             ("letter.txt", "letter_de.txt"),
             ("a \"b\"\r\nX: y.html", "a bX y_de.html"),
@@ -260,24 +263,24 @@ mod tests {
 
     fn parts(body: &[u8], boundary: &str) -> Result<Vec<Part>, ApiError> {
         let body = Bytes::copy_from_slice(body);
-        // The whole body is there: nothing is waited for.
-        split(body, boundary).now_or_never().expect("no wait")
+        // The whole body is in memory, so the future is ready at once.
+        split(body, boundary).now_or_never().expect("a ready future")
     }
 
     #[test]
-    fn a_form_is_cut_into_its_parts() {
+    fn a_form_is_split_into_its_parts() {
         let body = "--X\r\nContent-Disposition: form-data; name=\"source\"\r\n\r\nen\r\n--X\r\n\
                     content-disposition: form-data; name=\"file\"; filename=\"C:\\dir\\a.txt\"\r\nContent-Type: text/plain\r\n\r\n\
                     one\r\n--Y\r\n\r\ntwo\r\n--X--\r\n";
-        let cut = parts(body.as_bytes(), "X").expect("a form");
+        let split = parts(body.as_bytes(), "X").expect("a form");
         let found: Vec<_> =
-            cut.iter().map(|part| (part.name.as_str(), part.file_name.as_str(), &part.bytes[..])).collect();
+            split.iter().map(|part| (part.name.as_str(), part.file_name.as_str(), &part.bytes[..])).collect();
         assert_eq!(found, [("source", "", &b"en"[..]), ("file", "a.txt", &b"one\r\n--Y\r\n\r\ntwo"[..])]);
         assert_eq!(parts(b"--X--", "X").expect("nothing").len(), 0);
     }
 
     #[test]
-    fn names_of_files_have_any_characters() {
+    fn file_names_may_contain_any_characters() {
         for (written, expected) in [
             ("\"Report;v2.html\"", "Report;v2.html"),
             ("\"a=b; name=c.txt\"", "a=b; name=c.txt"),
@@ -294,19 +297,20 @@ mod tests {
     }
 
     #[test]
-    fn every_beginning_of_a_form_is_an_error_and_no_panic() {
+    fn every_truncated_form_is_an_error_without_panic() {
         let body = "--X\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nen\r\n--X--";
         for end in 0..body.len() {
             assert!(parts(&body.as_bytes()[..end], "X").is_err(), "{end}");
         }
-        for odd in ["", "x", "--X\r\n\r\n\r\n--X--", "--X\r\nContent-Disposition: form-data\r\n\r\n\r\n--X--"]
+        for invalid in
+            ["", "x", "--X\r\n\r\n\r\n--X--", "--X\r\nContent-Disposition: form-data\r\n\r\n\r\n--X--"]
         {
-            assert!(parts(odd.as_bytes(), "X").is_err(), "{odd}");
+            assert!(parts(invalid.as_bytes(), "X").is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn the_boundary_is_in_the_header() {
+    fn the_boundary_is_read_from_the_header() {
         for (kind, expected) in [
             ("multipart/form-data; boundary=abc", Some("abc")),
             ("Multipart/Form-Data; charset=utf-8; boundary=\"a b\"", Some("a b")),
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn names_keep_letters_that_are_not_ascii() {
+    fn file_names_keep_non_ascii_letters() {
         for (name, expected) in [
             ("letter.txt", r#"attachment; filename="letter_de.txt""#),
             (

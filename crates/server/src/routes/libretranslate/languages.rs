@@ -14,7 +14,7 @@ use crate::keys::Cost;
 use crate::languages;
 use crate::wire::{Body, Fields, Json, RequestErrors, Texts};
 
-/// A language and what it can be translated into.
+/// A language and its target languages.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Language {
     /// Its code.
@@ -41,7 +41,7 @@ pub(crate) async fn get_languages(State(state): State<Arc<AppState>>) -> Json<Ve
     };
     let sources = sorted(specs.iter().map(|spec| spec.source.clone()).collect());
     let all_targets = sorted(specs.iter().map(|spec| spec.target.clone()).collect());
-    // Clients search the names of targets here too.
+    // Clients look up the names of target languages here too.
     let only_targets: Vec<String> = all_targets.into_iter().filter(|code| !sources.contains(code)).collect();
     let language = |code: String| {
         let of_source = specs.iter().filter(|spec| spec.source == code);
@@ -63,7 +63,7 @@ pub(crate) async fn post_languages(state: State<Arc<AppState>>) -> Json<Vec<Lang
 /// Texts in an unknown language.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct DetectRequest {
-    /// One text, or an array of texts, which are taken together.
+    /// One text, or an array of texts, which are joined.
     q: Texts,
 }
 
@@ -90,7 +90,7 @@ impl Fields for DetectRequest {
     }
 }
 
-/// What LibreTranslate's own page needs to know.
+/// The settings of LibreTranslate's own web page.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FrontendSettings {
@@ -100,9 +100,9 @@ pub(crate) struct FrontendSettings {
     key_required: bool,
     /// The most characters of a request.
     char_limit: usize,
-    /// Files are translated.
+    /// Whether files are translated: always.
     files_translation: bool,
-    /// The endings of their names.
+    /// The supported file extensions.
     supported_files_format: Vec<String>,
     /// Whether translations can be suggested: never.
     suggestions: bool,

@@ -1,4 +1,4 @@
-//! The interface of LibreTranslate, so that its clients work with another base address.
+//! The API of LibreTranslate, so that its clients work with only the base URL changed.
 
 pub(crate) mod translation;
 

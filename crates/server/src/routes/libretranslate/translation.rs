@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use heedful::decode::SearchOptions;
-use heedful::explain::{ExplainedOutput, ScoresKept, WeightForm};
+use heedful::explain::{ExplainedOutput, RawScores, WeightForm};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -31,7 +31,7 @@ pub(crate) struct LibreTranslateRequest {
     #[serde(default)]
     #[schema(default = "text")]
     format: Format,
-    /// How many more translations of each text.
+    /// The number of additional translations of each text.
     #[serde(default)]
     #[schema(default = 0)]
     alternatives: usize,
@@ -43,7 +43,7 @@ pub(crate) struct LibreTranslateRequest {
 pub(crate) struct LibreTranslateResponse {
     /// The translation of each text.
     translated_text: OneOrMany<String>,
-    /// If asked for: a list for each text.
+    /// A list for each text, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     alternatives: Option<OneOrMany<Vec<String>>>,
@@ -100,7 +100,7 @@ pub(super) async fn translations(
     n_best: usize,
 ) -> Result<Vec<Vec<String>>, ApiError> {
     let (layouts, inputs) = target.sentences(texts, format).await?;
-    // Only sentences with tags in them are aligned, which takes the model another pass.
+    // Only sentences with tags are aligned, because alignment takes another forward pass.
     let has_tags: Vec<bool> = layouts.iter().flat_map(Layout::has_tags).collect();
     let (mut tagged, mut plain) = (Vec::new(), Vec::new());
     for (input, &has_tags) in inputs.into_iter().zip(&has_tags) {
@@ -112,8 +112,9 @@ pub(super) async fn translations(
         let is_empty = inputs.is_empty();
         (!is_empty).then(|| target.submit(inputs, options, (detail, Delivery::Complete))).transpose()
     };
-    // Both wait in the queue before either is waited for.
-    let aligned = Detail::Explained { weights: WeightForm::None, scores: ScoresKept::No, alternatives: None };
+    // Both jobs are submitted before either is awaited.
+    let aligned =
+        Detail::Explained { weights: WeightForm::None, scores: RawScores::Omit, alternatives: None };
     let (tagged, plain) = (submit(tagged, aligned)?, submit(plain, Detail::Text)?);
     let (mut plain, mut tagged) = (outcomes(plain).await?.into_iter(), outcomes(tagged).await?.into_iter());
     let outcome = |has_tags: bool| if has_tags { tagged.next() } else { plain.next() };
@@ -126,7 +127,7 @@ pub(super) async fn translations(
 /// One output for a sentence.
 struct SentenceOutput {
     text: String,
-    /// Only for sentences with tags in them.
+    /// Only for sentences with tags.
     links: Option<WordLinks>,
 }
 
@@ -142,7 +143,7 @@ fn outputs(outcome: Outcome) -> Vec<SentenceOutput> {
         Outcome::Generated(outputs) => {
             outputs.into_iter().map(|output| SentenceOutput { text: output.text, links: None }).collect()
         }
-        // A sentence without tokens stays as it is.
+        // A sentence without tokens is returned unchanged.
         Outcome::Explained(explanation) if explanation.outputs.is_empty() => {
             vec![SentenceOutput { text: explanation.source.text, links: None }]
         }
@@ -154,11 +155,11 @@ fn outputs(outcome: Outcome) -> Vec<SentenceOutput> {
             };
             explanation.outputs.iter().map(output).collect()
         }
-        Outcome::Written(_) | Outcome::Classified(..) | Outcome::Filled(..) => Vec::new(),
+        Outcome::Detailed(_) | Outcome::Classified(..) | Outcome::Filled(..) => Vec::new(),
     }
 }
 
-/// For each text the texts of each rank; a sentence with fewer outputs has its last.
+/// For each text its translation of each rank; a sentence with fewer outputs repeats its last one.
 fn joined<'o>(layouts: &[Layout], outputs: &'o [Vec<SentenceOutput>], n_best: usize) -> Vec<Vec<String>> {
     let mut rest = outputs;
     let mut texts = Vec::with_capacity(layouts.len());
@@ -168,9 +169,9 @@ fn joined<'o>(layouts: &[Layout], outputs: &'o [Vec<SentenceOutput>], n_best: us
         let of_rank = |rank: usize| {
             let chosen = sentences.iter().map(|outputs| outputs.get(rank).or(outputs.last()));
             let output = |output: &'o SentenceOutput| (output.text.as_str(), output.links.clone());
-            let (said, links): (Vec<&str>, Vec<_>) =
+            let (outputs, links): (Vec<&str>, Vec<_>) =
                 chosen.map(|chosen| chosen.map(output).unwrap_or_default()).unzip();
-            layout.join(&said, &links)
+            layout.join(&outputs, &links)
         };
         texts.push((0..n_best).map(of_rank).collect());
     }

@@ -1,4 +1,4 @@
-//! The response to `/v1/translate`: sentences, which finish in any order, become texts.
+//! The response to `/v1/translate`: assembles sentences, which finish in any order, into texts.
 
 use heedful::explain::Explanation;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub(crate) struct TranslateResponse<'a> {
     model: &'a str,
     /// One for each text.
     results: Vec<TranslatedText<'a>>,
-    /// Where the time went.
+    /// The time spent in each stage.
     timings: Timings,
 }
 
@@ -29,7 +29,7 @@ struct TranslatedText<'a> {
     /// The best outputs of its sentences, with the gaps between them as in the source.
     #[schema(example = "Ein Hund läuft.")]
     text: String,
-    /// The source language, if it was to be detected.
+    /// The source language, if it was detected.
     #[schema(required)]
     detected: Option<&'a Detected>,
     /// Its sentences, in order.
@@ -82,8 +82,8 @@ pub(super) struct Assembly {
     model: String,
     layouts: Vec<Layout>,
     detected: Option<Detected>,
-    /// For each input the index of its text and of the sentence in it.
-    places: Vec<(usize, usize)>,
+    /// For each input the index of its text and of its sentence within the text.
+    positions: Vec<(usize, usize)>,
     explanations: Vec<Option<Explanation>>,
 }
 
@@ -92,9 +92,9 @@ impl Assembly {
         let sentences = |(text, layout): (usize, &Layout)| {
             (0..layout.sentences.len()).map(move |sentence| (text, sentence)).collect::<Vec<_>>()
         };
-        let places: Vec<(usize, usize)> = layouts.iter().enumerate().flat_map(sentences).collect();
-        let explanations = places.iter().map(|_| None).collect();
-        Assembly { model, layouts, detected, places, explanations }
+        let positions: Vec<(usize, usize)> = layouts.iter().enumerate().flat_map(sentences).collect();
+        let explanations = positions.iter().map(|_| None).collect();
+        Assembly { model, layouts, detected, positions, explanations }
     }
 
     pub(super) fn put(&mut self, input: usize, outcome: Outcome) {
@@ -104,12 +104,12 @@ impl Assembly {
     }
 
     pub(super) fn partial(&self, input: usize, text: String) -> TranslateEvent<'_> {
-        let (result, sentence) = self.places[input];
+        let (result, sentence) = self.positions[input];
         TranslateEvent::Partial { result, sentence, text }
     }
 
     pub(super) fn sentence(&self, input: usize) -> TranslateEvent<'_> {
-        let (result, sentence) = self.places[input];
+        let (result, sentence) = self.positions[input];
         let (_, outputs) = self.outputs(result);
         TranslateEvent::Sentence { result, sentence, translated: self.translated(input, &outputs) }
     }
@@ -132,7 +132,7 @@ impl Assembly {
     }
 
     fn translated(&self, input: usize, outputs: &[&str]) -> TranslatedSentence<'_> {
-        let (text, sentence) = self.places[input];
+        let (text, sentence) = self.positions[input];
         let layout = &self.layouts[text];
         let is_last = sentence + 1 == layout.sentences.len();
         TranslatedSentence {
@@ -144,14 +144,14 @@ impl Assembly {
 
     /// The first input of a text, and the best outputs of all its sentences.
     fn outputs(&self, text: usize) -> (usize, Vec<&str>) {
-        let first = self.places.partition_point(|place| place.0 < text);
+        let first = self.positions.partition_point(|place| place.0 < text);
         let count = self.layouts[text].sentences.len();
         (first, (first..first + count).map(|input| self.best(input)).collect())
     }
 
-    /// The best output for an input; a sentence that has none stays as it is.
+    /// The best output for an input; a sentence without output is returned unchanged.
     fn best(&self, input: usize) -> &str {
-        let (text, sentence) = self.places[input];
+        let (text, sentence) = self.positions[input];
         let explanation = self.explanations[input].as_ref();
         let best = explanation.and_then(|explanation| explanation.outputs.first());
         best.map_or(&self.layouts[text].sentences[sentence], |output| &output.text)

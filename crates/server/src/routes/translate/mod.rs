@@ -1,4 +1,5 @@
-//! `POST /v1/translate`: translations with scores, alignments and attention weights, at once or as a stream.
+//! `POST /v1/translate`: translations with scores, alignments and attention weights, as one response or as a
+//! stream.
 
 mod assembly;
 mod prefix;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use heedful::decode::SearchOptions;
-use heedful::explain::ScoresKept;
+use heedful::explain::RawScores;
 use heedful::models::{HeadError, HeadName};
 use heedful::tasks::Task;
 use serde::Deserialize;
@@ -21,7 +22,7 @@ use super::target::{Languages, Source, Target, by_languages, by_name};
 use crate::app::AppState;
 use crate::detect::{Detected, detect_among};
 use crate::error::ApiError;
-use crate::inference::{Delivery, Detail, Input, MOST_WEIGHTS};
+use crate::inference::{Delivery, Detail, Input, MAX_WEIGHTS};
 use crate::keys::Cost;
 use crate::models::Engine;
 use crate::text::Format;
@@ -44,11 +45,12 @@ pub(crate) struct TranslateRequest {
     n_best: Option<usize>,
     /// Hypotheses of the beam search; that of the server by default, and at least n_best.
     beam: Option<usize>,
-    /// What translations begin with: one text, or an array with one for each text.
+    /// A forced prefix of the translations: one text, or an array with one for each text.
     prefix: Option<Texts>,
-    /// Heads whose output is set to zero, to see what they are for: one name such as decoder.0.cross.3, or an array of names.
+    /// Heads whose output is set to zero, to study their effect: one name such as decoder.0.cross.3, or an
+    /// array of names.
     without_heads: Option<Texts>,
-    /// For each token of an output so many tokens that were most probable in its place.
+    /// For each token of an output, this many of the most probable tokens at its position.
     #[serde(default)]
     #[schema(default = 0)]
     alternatives: usize,
@@ -84,7 +86,7 @@ pub(crate) async fn translate(
     Body(fields): Body<TranslateRequest>,
 ) -> Result<Response, ApiError> {
     let mut options = search_options(&state, &fields)?;
-    let alternatives = Some(at_most("alternatives", fields.alternatives, most_alternatives(&state))?);
+    let alternatives = Some(at_most("alternatives", fields.alternatives, max_alternatives(&state))?);
     let scores = fields.attention.scores_kept(fields.raw_scores)?;
     let (target, detected) = select(&state, &fields)?;
     let (layouts, mut inputs) = target.sentences(&fields.text, Format::Text).await?;
@@ -93,8 +95,8 @@ pub(crate) async fn translate(
         prefix::add(engine, prefixes, (&layouts, &mut inputs))?;
     }
     if fields.attention != AttentionForm::None {
-        // Scores are as many numbers again.
-        let kinds = if scores == ScoresKept::Yes { 2 } else { 1 };
+        // Scores double the number of values.
+        let kinds = if scores == RawScores::Include { 2 } else { 1 };
         check_weights(engine, &inputs, kinds * options.n_best)?;
     }
     if let Some(names) = &fields.without_heads {
@@ -117,21 +119,22 @@ impl Fields for TranslateRequest {
     }
 }
 
-/// The most alternatives to a token, or to an output.
-pub(crate) fn most_alternatives(state: &AppState) -> usize {
+/// The maximum number of alternatives to a token or to an output.
+pub(crate) fn max_alternatives(state: &AppState) -> usize {
     state.limits.beam.saturating_sub(1)
 }
 
-/// Refuses texts whose response would have too many attention weights, which grow with the square of a sentence's length.
+/// Refuses texts whose response would have too many attention weights, which grow with the square of a
+/// sentence's length.
 fn check_weights(engine: &Engine, inputs: &[Input], times: usize) -> Result<(), ApiError> {
     let Engine::Translator(translator) = engine else { return Ok(()) };
-    // A translation is seldom more than half as long again as its source.
+    // A translation is rarely more than 1.5 times as long as its source.
     let of_sentence = |source: usize| translator.attention_weights(source, source + source / 2 + 10);
     let weights = inputs.iter().map(|input| of_sentence(input.tokens.len()).saturating_mul(times));
     let weights = weights.fold(0_usize, usize::saturating_add);
-    if weights > MOST_WEIGHTS {
+    if weights > MAX_WEIGHTS {
         return Err(ApiError::too_large(format!(
-            "the response would have about {weights} attention weights and scores, and {MOST_WEIGHTS} are allowed: send less at a time, or ask \
+            "the response would have about {weights} attention weights and scores, and {MAX_WEIGHTS} are allowed: send less at a time, or ask \
              for `attention` none"
         )));
     }
@@ -148,7 +151,7 @@ fn search_options(state: &AppState, fields: &TranslateRequest) -> Result<SearchO
     Ok(options)
 }
 
-/// The heads to remove, which the model has; none twice.
+/// The heads to remove: they must exist in the model, and each is listed once.
 fn without_heads(engine: &Engine, names: &Texts) -> Result<Vec<HeadName>, ApiError> {
     let Engine::Translator(translator) = engine else { return Ok(Vec::new()) };
     let refuse = |error: HeadError| ApiError::bad_request(format!("`without_heads`: {error}"));

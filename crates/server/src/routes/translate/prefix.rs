@@ -1,4 +1,4 @@
-//! What translations begin with.
+//! Forced prefixes of translations.
 
 use crate::error::ApiError;
 use crate::inference::Input;
@@ -15,7 +15,7 @@ pub(super) fn add(
 ) -> Result<(), ApiError> {
     let Engine::Translator(translator) = engine else { return Ok(()) };
     let (given, texts) = (prefixes.all().len(), layouts.len());
-    // No prefix at all is none for any number of texts.
+    // An empty array means no prefixes for any number of texts.
     if given == 0 {
         return Ok(());
     }

@@ -1,6 +1,6 @@
-//! Character references: decoded for models, encoded again for browsers.
+//! Character references: decoded for models, encoded for browsers.
 
-/// Names of consecutive characters, from the first one on; `-` stands for a character without a name.
+/// Names of consecutive characters, with the code of the first one; `-` is a character without a name.
 const CONSECUTIVE: [(u32, &str); 4] = [
     (
         0xa0,
@@ -28,13 +28,13 @@ const NAMED: &str = "\
     ensp \u{2002} emsp \u{2003} thinsp \u{2009} zwnj \u{200c} zwj \u{200d} minus − ne ≠ le ≤ ge ≥ \
     asymp ≈ infin ∞ sum ∑ radic √ hearts ♥";
 
-/// Names that browsers know without a semicolon.
+/// Names that browsers accept without a semicolon.
 const WITHOUT_SEMICOLON: [&str; 5] = ["amp", "lt", "gt", "quot", "nbsp"];
-/// No name or number that is known is longer.
-const LONGEST: usize = 12;
+/// The maximum length of a known name or number.
+const MAX_LENGTH: usize = 12;
 
-/// Appends a text with its references decoded; unknown ones stay as they are. `found` is called with each reference and the
-/// place of its character.
+/// Appends a text with its references decoded; unknown references stay unchanged. `found` is called with each
+/// reference and the position of its character.
 pub(super) fn decode<'a>(text: &'a str, decoded: &mut String, mut found: impl FnMut(usize, &'a str)) {
     let mut rest = text;
     while let Some(at) = rest.find('&') {
@@ -50,7 +50,7 @@ pub(super) fn decode<'a>(text: &'a str, decoded: &mut String, mut found: impl Fn
     decoded.push_str(rest);
 }
 
-/// Escapes text, so that no browser takes it for markup.
+/// Escapes text, so that browsers do not parse it as markup.
 pub(super) fn encode(text: &str, html: &mut String) {
     for c in text.chars() {
         match c {
@@ -66,7 +66,7 @@ pub(super) fn encode(text: &str, html: &mut String) {
 /// The character of the reference that a text begins with, and its length.
 fn reference(text: &str) -> Option<(char, usize)> {
     let name_end =
-        text.bytes().skip(1).take(LONGEST).position(|c| !c.is_ascii_alphanumeric() && c != b'#')? + 1;
+        text.bytes().skip(1).take(MAX_LENGTH).position(|c| !c.is_ascii_alphanumeric() && c != b'#')? + 1;
     let name = text.get(1..name_end)?;
     if text.as_bytes()[name_end] == b';' {
         return Some((character(name)?, name_end + 1));
@@ -80,7 +80,7 @@ fn character(name: &str) -> Option<char> {
             Some(hex) => u32::from_str_radix(hex, 16).ok()?,
             None => number.parse().ok()?,
         };
-        // As in browsers, no page contains a NUL.
+        // As in browsers, NUL becomes a replacement character.
         return char::from_u32(number).map(|c| if c == '\0' { char::REPLACEMENT_CHARACTER } else { c });
     }
     let mut named = NAMED.split_ascii_whitespace();
@@ -88,8 +88,8 @@ fn character(name: &str) -> Option<char> {
         return named.next()?.chars().next();
     }
     CONSECUTIVE.iter().find_map(|(first, names)| {
-        let place = names.split_ascii_whitespace().position(|known| known == name)?;
-        char::from_u32(first + u32::try_from(place).ok()?)
+        let position = names.split_ascii_whitespace().position(|known| known == name)?;
+        char::from_u32(first + u32::try_from(position).ok()?)
     })
 }
 

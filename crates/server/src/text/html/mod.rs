@@ -1,26 +1,27 @@
-//! HTML keeps its sentences: inline tags do not cut a sentence, and stand around the same words in its translation.
+//! HTML is translated by sentence: inline tags do not split a sentence, and enclose the same words in its
+//! translation.
 //!
 //! ```text
-//! scan         a page as text, tags, and what stays as it is (comments, scripts, `translate="no"`)
-//! entities     `&amp;` and the like, which models do not know
-//! paragraphs   the text between two block tags, with its inline tags as marks; cut into sentences
-//! marks        the marks inside one sentence, and what encloses what
-//! placement    where they stand in the translation, by the alignment of words
+//! scan         splits a page into text, tags, and untranslated parts (comments, scripts, `translate="no"`)
+//! entities     decodes `&amp;` and the like for models
+//! paragraphs   the text between two block tags, with its inline tags; split into sentences
+//! inline_tags  the inline tags of one sentence, and their nesting
+//! placement    places them in the translation, by word alignment
 //! ```
 //!
-//! No tag is lost or doubled, whatever the alignment is, and what was well nested stays so: an element is put around one
-//! stretch of words, elements beside each other get stretches that do not meet, and what begins or ends in another
-//! sentence keeps its order.
+//! No tag is lost or duplicated, whatever the alignment, and well-nested markup stays well nested: an element
+//! encloses one range of words, sibling elements get disjoint ranges, and tags whose partner is in another
+//! sentence keep their order.
 
 mod scan;
 
 mod entities;
 mod paragraphs;
 
-mod marks;
+mod inline_tags;
 mod placement;
 
-pub(super) use self::marks::Marks;
+pub(super) use self::inline_tags::InlineTags;
 pub(super) use self::paragraphs::paragraphs;
 pub(super) use self::placement::render;
 

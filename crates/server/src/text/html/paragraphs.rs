@@ -1,17 +1,17 @@
-//! The text between two block tags, with its inline tags, as sentences and the gaps between them.
+//! Splits the text between two block tags, with its inline tags, into sentences and gaps.
 
 use std::ops::Range;
 
 use super::entities;
-use super::marks::{Mark, Marks, Spaces, pairs};
-use super::scan::{Kind, Piece, pieces};
-use crate::text::layout::{Gap, is_seam};
+use super::inline_tags::{InlineTag, InlineTags, Spaces, pairs};
+use super::scan::{Piece, TagKind, pieces};
+use crate::text::layout::{Gap, is_joint};
 use crate::text::sentences::sentences;
 
-/// A sentence without its tags, and the tags.
+/// A sentence without its inline tags, and the tags.
 pub(in crate::text) struct Sentence {
     pub(in crate::text) text: String,
-    pub(in crate::text) marks: Marks,
+    pub(in crate::text) tags: InlineTags,
 }
 
 /// The sentences of a page and the gaps around them, one more than sentences.
@@ -21,8 +21,8 @@ pub(in crate::text) fn paragraphs(html: &str) -> (Vec<Sentence>, Vec<Gap>) {
     for piece in pieces(html) {
         match piece {
             Piece::Text(text) => paragraph.add(text),
-            Piece::Mark { html, kind, name } => {
-                paragraph.marks.push((paragraph.plain.len(), html, kind, name));
+            Piece::Inline { html, kind, name } => {
+                paragraph.tags.push((paragraph.plain.len(), html, kind, name));
             }
             Piece::Block(html) => {
                 std::mem::take(&mut paragraph).split(&mut page);
@@ -49,12 +49,12 @@ impl Page {
 
 #[derive(Default)]
 struct Paragraph<'a> {
-    /// Without tags, with characters in place of references.
+    /// The text without tags, with decoded references.
     plain: String,
-    /// The references that were decoded, by their place in `plain`.
+    /// The decoded references with their positions in `plain`.
     references: Vec<(usize, &'a str)>,
-    /// Each tag: its place in `plain`, its text, and the name of its element.
-    marks: Vec<(usize, &'a str, Kind, &'a str)>,
+    /// Each tag: its position in `plain`, its text, its kind, and the name of its element.
+    tags: Vec<(usize, &'a str, TagKind, &'a str)>,
 }
 
 impl<'a> Paragraph<'a> {
@@ -64,54 +64,54 @@ impl<'a> Paragraph<'a> {
     }
 
     fn split(self, page: &mut Page) {
-        // To a browser, a line break is a space.
+        // In HTML, a line break is a space.
         let flat = self.plain.replace(['\t', '\n', '\x0c', '\r'], " ");
-        let partners = pairs(self.marks.iter().map(|&(_, _, kind, name)| (kind, name)));
+        let partners = pairs(self.tags.iter().map(|&(_, _, kind, name)| (kind, name)));
         let (mut from, mut next) = (0, 0);
         for (number, range) in sentences(&flat).into_iter().enumerate() {
             let inside = self.inside(&range, next, &partners);
             self.keep(from..range.start, next..inside.start, page);
             if number > 0
                 && from == range.start
-                && is_seam(&flat, from)
+                && is_joint(&flat, from)
                 && let Some(gap) = page.gaps.last_mut()
             {
-                // Nothing separates the two sentences, as in Chinese; a space would stand after the tags that end.
-                let ending = self.marks[next..inside.start].iter();
-                let ending = ending.take_while(|(_, _, kind, _)| *kind == Kind::Close);
-                gap.seam = Some(ending.map(|(_, html, ..)| html.len()).sum());
+                // Nothing separates the two sentences, as in Chinese; a space would go after the end tags.
+                let ending = self.tags[next..inside.start].iter();
+                let ending = ending.take_while(|(_, _, kind, _)| *kind == TagKind::Close);
+                gap.joint = Some(ending.map(|(_, html, ..)| html.len()).sum());
             }
             page.sentences.push(self.sentence(&flat, &range, inside.clone(), &partners));
             page.gaps.push(Gap::default());
             (from, next) = (range.end, inside.end);
         }
-        self.keep(from..self.plain.len(), next..self.marks.len(), page);
+        self.keep(from..self.plain.len(), next..self.tags.len(), page);
     }
 
-    /// The marks that stand inside of a sentence; those at its edges only if they enclose a part of it.
+    /// The tags inside a sentence; a tag at its edge only if its element encloses a part of the sentence.
     fn inside(&self, range: &Range<usize>, next: usize, partners: &[Option<usize>]) -> Range<usize> {
-        let at = |mark: usize| self.marks[mark].0;
-        let encloses_a_part = |mark: usize| {
-            let end = partners[mark].filter(|&end| end > mark).map(at);
+        let at = |tag: usize| self.tags[tag].0;
+        let encloses_a_part = |tag: usize| {
+            let end = partners[tag].filter(|&end| end > tag).map(at);
             end.is_some_and(|end| range.start < end && end < range.end)
         };
         let is_before =
-            |&mark: &usize| at(mark) < range.start || at(mark) == range.start && !encloses_a_part(mark);
-        let all = self.marks.len();
+            |&tag: &usize| at(tag) < range.start || at(tag) == range.start && !encloses_a_part(tag);
+        let all = self.tags.len();
         let begin = next + (next..all).take_while(is_before).count();
-        let mut end = begin + (begin..all).take_while(|&mark| at(mark) < range.end).count();
-        for mark in (end..all).take_while(|&mark| at(mark) == range.end) {
-            if partners[mark].is_some_and(|open| begin <= open && open < end) {
-                end = mark + 1;
+        let mut end = begin + (begin..all).take_while(|&tag| at(tag) < range.end).count();
+        for tag in (end..all).take_while(|&tag| at(tag) == range.end) {
+            if partners[tag].is_some_and(|open| begin <= open && open < end) {
+                end = tag + 1;
             }
         }
         begin..end
     }
 
-    /// A gap: white space as it stands in the page, with the tags in it.
-    fn keep(&self, range: Range<usize>, marks: Range<usize>, page: &mut Page) {
+    /// Appends a gap: the white space of the page, with the tags in it.
+    fn keep(&self, range: Range<usize>, tags: Range<usize>, page: &mut Page) {
         let mut from = range.start;
-        for &(at, html, ..) in &self.marks[marks] {
+        for &(at, html, ..) in &self.tags[tags] {
             self.keep_text(from..at.clamp(from, range.end), page);
             page.keep(html);
             from = at.clamp(from, range.end);
@@ -142,29 +142,27 @@ impl<'a> Paragraph<'a> {
         inside: Range<usize>,
         partners: &[Option<usize>],
     ) -> Sentence {
-        let (mut text, mut marks) = (String::new(), Vec::new());
+        let (mut text, mut tags) = (String::new(), Vec::new());
         let mut from = range.start;
-        for mark in inside.clone() {
-            let (at, html, kind, _) = self.marks[mark];
+        for tag in inside.clone() {
+            let (at, html, kind, _) = self.tags[tag];
             let at = at.clamp(from, range.end);
             collapse(&flat[from..at], &mut text);
             from = at;
-            marks.push(Mark {
+            tags.push(InlineTag {
                 at: text.len(),
                 html: html.to_owned(),
                 kind,
-                partner: partners[mark]
-                    .filter(|partner| inside.contains(partner))
-                    .map(|at| at - inside.start),
+                partner: partners[tag].filter(|partner| inside.contains(partner)).map(|at| at - inside.start),
                 spaces: Spaces { before: flat[..at].ends_with(' '), after: flat[at..].starts_with(' ') },
             });
         }
         collapse(&flat[from..range.end], &mut text);
-        Sentence { text, marks: Marks(marks) }
+        Sentence { text, tags: InlineTags(tags) }
     }
 }
 
-/// Appends a text with one space for several.
+/// Appends a text with runs of spaces collapsed.
 fn collapse(text: &str, collapsed: &mut String) {
     for c in text.chars() {
         if c != ' ' || !collapsed.ends_with(' ') {

@@ -1,32 +1,32 @@
-//! Where the tags of a sentence stand in its translation.
+//! Places the inline tags of a sentence in its translation.
 //!
 //! ```text
-//! atoms      words, and the punctuation before and after them, of both sentences
-//! links      the atom of the source that each atom of the translation comes from
-//! element    goes around the stretch of atoms with the most that come from inside of it, and the fewest that do not
-//! cut        goes where the most atoms come from the right side of it
-//! point      goes to the neighbour that it had
+//! atoms         words, and the punctuation before and after them, of both sentences
+//! links         for each atom of the translation the aligned atom of the source
+//! element       encloses the range of atoms with the best score: linked atoms inside count for it, others against it
+//! unpaired tag  goes where most atoms are on the correct side of it
+//! placeholder   stays next to its neighbour in the source
 //! ```
 
 use std::ops::Range;
 
 use super::entities::encode;
-use super::marks::{Element, Item, Mark, Marks};
-use super::scan::{Kind, Sight};
+use super::inline_tags::{Element, InlineTag, InlineTags, Item};
+use super::scan::{PlaceholderKind, TagKind};
 use crate::text::layout::is_unspaced;
 use crate::text::words::WordLinks;
 
-/// A translation as HTML, with the marks of its source.
-pub(in crate::text) fn render(source: &str, marks: &Marks, output: &str, links: &WordLinks) -> String {
+/// A translation as HTML, with the inline tags of its source.
+pub(in crate::text) fn render(source: &str, tags: &InlineTags, output: &str, links: &WordLinks) -> String {
     let mut html = String::with_capacity(output.len());
-    if marks.is_empty() {
+    if tags.is_empty() {
         encode(output, &mut html);
         return html;
     }
     let (source, target) = (atoms(source, &links.source), atoms(output, &links.target));
     let links = link(&source, &target, &links.pairs);
-    let placement = Placement { source, target, links, marks: &marks.0, output };
-    placement.write(&marks.tree(), 0..placement.target.len(), 0..output.len(), &mut html);
+    let placement = Placement { source, target, links, tags: &tags.0, output };
+    placement.write(&tags.tree(), 0..placement.target.len(), 0..output.len(), &mut html);
     html
 }
 
@@ -36,34 +36,34 @@ struct Atom {
     range: Range<usize>,
     /// The index of the word.
     word: usize,
-    part: Part,
+    kind: AtomKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Before,
+enum AtomKind {
+    LeadingPunctuation,
     Word,
-    After,
+    TrailingPunctuation,
 }
 
 fn atoms(text: &str, words: &[Range<usize>]) -> Vec<Atom> {
     let mut atoms = Vec::with_capacity(words.len());
-    let mut push = |range: Range<usize>, word, part| {
+    let mut push = |range: Range<usize>, word, kind| {
         if !range.is_empty() {
-            atoms.push(Atom { range, word, part });
+            atoms.push(Atom { range, word, kind });
         }
     };
     for (word, Range { start, end }) in words.iter().cloned().enumerate() {
         let core = text[start..end].trim_matches(|c: char| !c.is_alphanumeric());
         if core.is_empty() {
-            push(start..end, word, Part::Word);
+            push(start..end, word, AtomKind::Word);
             continue;
         }
         let whole = &text[start..end];
         let core_start = start + whole.len() - whole.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
-        push(start..core_start, word, Part::Before);
-        push(core_start..core_start + core.len(), word, Part::Word);
-        push(core_start + core.len()..end, word, Part::After);
+        push(start..core_start, word, AtomKind::LeadingPunctuation);
+        push(core_start..core_start + core.len(), word, AtomKind::Word);
+        push(core_start + core.len()..end, word, AtomKind::TrailingPunctuation);
     }
     atoms
 }
@@ -76,9 +76,10 @@ fn link(source: &[Atom], target: &[Atom], pairs: &[(usize, usize)]) -> Vec<Optio
             .collect();
     }
     let partner = |(index, atom): (usize, &Atom)| {
-        // Full stop to full stop, whatever words they stand after.
-        let is_end =
-            |atoms: &[Atom], index: usize| index + 1 == atoms.len() && atoms[index].part == Part::After;
+        // The final punctuation is linked to the final punctuation, whatever the words before it.
+        let is_end = |atoms: &[Atom], index: usize| {
+            index + 1 == atoms.len() && atoms[index].kind == AtomKind::TrailingPunctuation
+        };
         if is_end(target, index) && !source.is_empty() && is_end(source, source.len() - 1) {
             return Some(source.len() - 1);
         }
@@ -86,8 +87,8 @@ fn link(source: &[Atom], target: &[Atom], pairs: &[(usize, usize)]) -> Vec<Optio
         let &(word, _) = of_word.filter(|(_, target)| *target == atom.word)?;
         let first = source.partition_point(|known| known.word < word);
         let atoms = source[first..].iter().take_while(|known| known.word == word);
-        let of_part = |part| atoms.clone().position(|known| known.part == part).map(|place| first + place);
-        of_part(atom.part).or_else(|| of_part(Part::Word))
+        let of_kind = |kind| atoms.clone().position(|known| known.kind == kind).map(|at| first + at);
+        of_kind(atom.kind).or_else(|| of_kind(AtomKind::Word))
     };
     target.iter().enumerate().map(partner).collect()
 }
@@ -96,20 +97,21 @@ struct Placement<'a> {
     source: Vec<Atom>,
     target: Vec<Atom>,
     links: Vec<Option<usize>>,
-    marks: &'a [Mark],
+    tags: &'a [InlineTag],
     output: &'a str,
 }
 
-/// What an atom inside and one outside of an element count for its stretch: a single stranger between two is tolerated.
-const INSIDE: i64 = 5;
-const OUTSIDE: i64 = -3;
+/// The scores of a linked and of another atom in the range of an element: one other atom between two linked
+/// ones is tolerated.
+const LINKED_SCORE: i64 = 5;
+const OTHER_SCORE: i64 = -3;
 
 impl Placement<'_> {
-    /// Writes the items of one level, which have the atoms of `region` and the bytes of `text`.
+    /// Writes the items of one nesting level, which cover the atoms of `region` and the bytes of `text`.
     fn write(&self, items: &[Item], region: Range<usize>, text: Range<usize>, html: &mut String) {
         let places = self.places(items, &region);
         let mut order: Vec<usize> = (0..items.len()).collect();
-        // At one place, what has no words comes first. The sort keeps the order of the rest.
+        // At the same position, items without words come first. The stable sort keeps the order of the rest.
         order.sort_by_key(|&item| (places[item].start, !places[item].is_empty()));
         let mut at = text.start;
         let write_up_to = |end: usize, at: &mut usize, html: &mut String| {
@@ -135,16 +137,16 @@ impl Placement<'_> {
                     write_up_to(right, &mut at, html);
                     self.write_element(element, place, at..at, html);
                 }
-                Item::Cut(mark) => {
-                    let is_end = self.marks[*mark].kind == Kind::Close;
+                Item::Unpaired(tag) => {
+                    let is_end = self.tags[*tag].kind == TagKind::Close;
                     write_up_to(if is_end { left } else { right }, &mut at, html);
-                    html.push_str(&self.marks[*mark].html);
+                    html.push_str(&self.tags[*tag].html);
                 }
-                Item::Point(mark) => {
-                    let mark = &self.marks[*mark];
-                    let is_at_left = mark.clings_to_the_left();
+                Item::Placeholder(tag) => {
+                    let tag = &self.tags[*tag];
+                    let is_at_left = tag.is_attached_to_the_left();
                     write_up_to(if is_at_left { left } else { right }, &mut at, html);
-                    self.write_point(mark, at, html);
+                    self.write_placeholder(tag, at, html);
                 }
             }
         }
@@ -152,31 +154,31 @@ impl Placement<'_> {
     }
 
     fn write_element(&self, element: &Element, region: Range<usize>, text: Range<usize>, html: &mut String) {
-        html.push_str(&self.marks[element.open].html);
+        html.push_str(&self.tags[element.open].html);
         self.write(&element.items, region, text, html);
-        html.push_str(&self.marks[element.close].html);
+        html.push_str(&self.tags[element.close].html);
     }
 
-    /// Writes a point with the spaces that it had; what reads as a word is never joined to one.
-    fn write_point(&self, mark: &Mark, at: usize, html: &mut String) {
-        let is_word = mark.kind == Kind::Point(Sight::Word);
+    /// Writes a placeholder with its spaces; one that reads as a word is never joined to another word.
+    fn write_placeholder(&self, tag: &InlineTag, at: usize, html: &mut String) {
+        let is_word = tag.kind == TagKind::Placeholder(PlaceholderKind::Word);
         let joins = |neighbour: Option<char>| {
             neighbour.is_some_and(|c| is_word && c.is_alphanumeric() && !is_unspaced(c))
         };
         let before = html.chars().next_back();
-        let is_apart = before.is_none_or(char::is_whitespace) || at == 0;
-        if !is_apart && (mark.spaces.before || joins(self.output[..at].chars().next_back())) {
+        let is_separated = before.is_none_or(char::is_whitespace) || at == 0;
+        if !is_separated && (tag.spaces.before || joins(self.output[..at].chars().next_back())) {
             html.push(' ');
         }
-        html.push_str(&mark.html);
+        html.push_str(&tag.html);
         let next = self.output[at..].chars().next();
-        if next.is_some_and(|c| !c.is_whitespace()) && (mark.spaces.after || joins(next)) {
+        if next.is_some_and(|c| !c.is_whitespace()) && (tag.spaces.after || joins(next)) {
             html.push(' ');
         }
     }
 
-    /// The stretch of atoms of each item, within a region. Those of elements do not overlap; nothing else stands inside of
-    /// one.
+    /// The range of atoms of each item, within a region. The ranges of elements do not overlap, and other
+    /// items stay outside of them.
     fn places(&self, items: &[Item], region: &Range<usize>) -> Vec<Range<usize>> {
         let mut places = vec![region.start..region.start; items.len()];
         let mut free = vec![true; region.len()];
@@ -186,25 +188,25 @@ impl Placement<'_> {
                 elements.push((index, element, self.atoms_of(element)));
             }
         }
-        // The largest first: it has the most to lose.
+        // The largest first, because a conflict would cost it the most atoms.
         elements.sort_by_key(|(_, _, atoms)| std::cmp::Reverse(atoms.len()));
         let mut without_words = Vec::new();
         for (index, element, atoms) in elements {
-            match self.best_stretch(&atoms, region, &free) {
-                Some(stretch) => {
-                    free[stretch.start - region.start..stretch.end - region.start].fill(false);
-                    places[index] = stretch;
+            match self.best_range(&atoms, region, &free) {
+                Some(range) => {
+                    free[range.start - region.start..range.end - region.start].fill(false);
+                    places[index] = range;
                 }
                 None => without_words.push((index, element, atoms)),
             }
         }
         for (index, element, atoms) in without_words {
-            let at = self.neighbour(&self.marks[element.open], region);
+            let at = self.neighbour(&self.tags[element.open], region);
             let is_free = |atom: &usize| {
-                let is_word = self.target.get(*atom).is_some_and(|found| found.part == Part::Word);
+                let is_word = self.target.get(*atom).is_some_and(|found| found.kind == AtomKind::Word);
                 region.contains(atom) && free[atom - region.start] && is_word
             };
-            // The source had words here, and none was found in the translation: the nearest serves.
+            // The element has words in the source, but none are linked: it takes the nearest atom.
             let nearest = [Some(at), at.checked_sub(1)].into_iter().flatten().find(is_free);
             places[index] = match nearest.filter(|_| !atoms.is_empty()) {
                 Some(atom) => {
@@ -214,48 +216,50 @@ impl Placement<'_> {
                 None => at..at,
             };
         }
-        let outside = Outside::new(region, &places);
+        let outside = OutsideElements::new(region, &places);
         for place in places.iter_mut().filter(|place| place.start == place.end) {
             let at = outside.nearest(place.start);
             *place = at..at;
         }
-        self.place_points_and_cuts(items, region, &outside, &mut places);
+        self.place_single_tags(items, region, &outside, &mut places);
         places
     }
 
-    fn place_points_and_cuts(
+    fn place_single_tags(
         &self,
         items: &[Item],
         region: &Range<usize>,
-        outside: &Outside,
+        outside: &OutsideElements,
         places: &mut [Range<usize>],
     ) {
-        // Thousands of marks may stand at few places.
-        let mut cuts: Vec<Option<usize>> = vec![None; self.source.len() + 1];
-        let mut points: Vec<[Option<usize>; 2]> = vec![[None; 2]; self.source.len() + 1];
+        // Cached, because thousands of tags may share few positions.
+        let mut unpaired: Vec<Option<usize>> = vec![None; self.source.len() + 1];
+        let mut placeholders: Vec<[Option<usize>; 2]> = vec![[None; 2]; self.source.len() + 1];
         let mut last = region.start;
         for (index, item) in items.iter().enumerate() {
             let at = match item {
                 Item::Element(_) => continue,
-                Item::Cut(mark) => {
-                    let known = self.atoms_before(&self.marks[*mark]);
-                    let at = *cuts[known].get_or_insert_with(|| self.best_cut(known, region, outside));
+                Item::Unpaired(tag) => {
+                    let known = self.atoms_before(&self.tags[*tag]);
+                    let at =
+                        *unpaired[known].get_or_insert_with(|| self.best_boundary(known, region, outside));
                     last = last.max(at);
                     last
                 }
-                Item::Point(mark) => {
-                    let mark = &self.marks[*mark];
-                    let known = &mut points[self.atoms_before(mark)][usize::from(mark.clings_to_the_left())];
-                    *known.get_or_insert_with(|| outside.nearest(self.neighbour(mark, region)))
+                Item::Placeholder(tag) => {
+                    let tag = &self.tags[*tag];
+                    let known =
+                        &mut placeholders[self.atoms_before(tag)][usize::from(tag.is_attached_to_the_left())];
+                    *known.get_or_insert_with(|| outside.nearest(self.neighbour(tag, region)))
                 }
             };
             places[index] = at..at;
         }
     }
 
-    /// The atoms of the source that are inside of an element, by more than half.
+    /// The atoms of the source of which more than half is inside an element.
     fn atoms_of(&self, element: &Element) -> Range<usize> {
-        let (start, end) = (self.marks[element.open].at, self.marks[element.close].at);
+        let (start, end) = (self.tags[element.open].at, self.tags[element.close].at);
         let is_inside = |atom: &Atom| {
             let shared = atom.range.end.min(end).saturating_sub(atom.range.start.max(start));
             2 * shared > atom.range.len()
@@ -266,13 +270,9 @@ impl Placement<'_> {
         first..first + self.source[first..].iter().take_while(|atom| is_inside(atom)).count()
     }
 
-    /// The stretch of free atoms with the best sum; of several, the first and shortest. `None` if no atom comes from inside.
-    fn best_stretch(
-        &self,
-        atoms: &Range<usize>,
-        region: &Range<usize>,
-        free: &[bool],
-    ) -> Option<Range<usize>> {
+    /// The range of free atoms with the best score; the first and shortest of equals. `None` if no atom is
+    /// linked.
+    fn best_range(&self, atoms: &Range<usize>, region: &Range<usize>, free: &[bool]) -> Option<Range<usize>> {
         let mut best: Option<(i64, Range<usize>)> = None;
         let (mut sum, mut start) = (0, region.start);
         for atom in region.clone() {
@@ -281,25 +281,25 @@ impl Placement<'_> {
                 continue;
             }
             let is_inside = self.links[atom].is_some_and(|source| atoms.contains(&source));
-            sum += if is_inside { INSIDE } else { OUTSIDE };
+            sum += if is_inside { LINKED_SCORE } else { OTHER_SCORE };
             if sum <= 0 {
                 (sum, start) = (0, atom + 1);
             } else if best.as_ref().is_none_or(|(most, _)| sum > *most) {
                 best = Some((sum, start..atom + 1));
             }
         }
-        best.map(|(_, stretch)| stretch)
+        best.map(|(_, range)| range)
     }
 
-    /// How many atoms of the source begin before a mark.
-    fn atoms_before(&self, mark: &Mark) -> usize {
-        self.source.partition_point(|atom| atom.range.start < mark.at)
+    /// The number of source atoms that begin before a tag.
+    fn atoms_before(&self, tag: &InlineTag) -> usize {
+        self.source.partition_point(|atom| atom.range.start < tag.at)
     }
 
-    /// The place in the translation next to what the mark is next to in the source.
-    fn neighbour(&self, mark: &Mark, region: &Range<usize>) -> usize {
-        let next = self.atoms_before(mark);
-        // Distance in the source, and place in the translation: of several at one distance, the outermost.
+    /// The position in the translation next to the atoms linked to the tag's neighbours in the source.
+    fn neighbour(&self, tag: &InlineTag, region: &Range<usize>) -> usize {
+        let next = self.atoms_before(tag);
+        // Distance in the source, and position in the translation; of equal distances, the outermost.
         let linked = || region.clone().filter_map(|atom| Some((self.links[atom]?, atom)));
         let after =
             linked().filter(|&(source, _)| source >= next).map(|(source, atom)| (source - next, atom));
@@ -309,7 +309,7 @@ impl Placement<'_> {
         let before = before.min_by_key(|&(distance, at)| (distance, std::cmp::Reverse(at)));
         match (before, after) {
             (Some((left, before)), Some((right, after))) => {
-                let is_left = left < right || left == right && mark.clings_to_the_left();
+                let is_left = left < right || left == right && tag.is_attached_to_the_left();
                 if is_left { before } else { after }
             }
             (Some((_, at)), None) | (None, Some((_, at))) => at,
@@ -317,8 +317,9 @@ impl Placement<'_> {
         }
     }
 
-    /// Where most atoms have the right side of a cut that stands after so many atoms of the source.
-    fn best_cut(&self, atoms_before: usize, region: &Range<usize>, outside: &Outside) -> usize {
+    /// The position with most atoms on the correct side of an unpaired tag that follows `atoms_before` source
+    /// atoms.
+    fn best_boundary(&self, atoms_before: usize, region: &Range<usize>, outside: &OutsideElements) -> usize {
         let comes_before = |atom: usize| self.links[atom].is_some_and(|source| source < atoms_before);
         let (mut best, mut at, mut sum) = (0_i64, region.start, 0_i64);
         for atom in region.clone() {
@@ -331,26 +332,26 @@ impl Placement<'_> {
     }
 }
 
-impl Mark {
+impl InlineTag {
     /// `word<img> word`
-    fn clings_to_the_left(&self) -> bool {
+    fn is_attached_to_the_left(&self) -> bool {
         !self.spaces.before && self.spaces.after
     }
 }
 
-/// The places between atoms that are not inside of an element.
-struct Outside {
+/// The positions between atoms that are not inside an element.
+struct OutsideElements {
     first: usize,
     is_outside: Vec<bool>,
 }
 
-impl Outside {
-    fn new(region: &Range<usize>, places: &[Range<usize>]) -> Outside {
+impl OutsideElements {
+    fn new(region: &Range<usize>, places: &[Range<usize>]) -> OutsideElements {
         let mut is_outside = vec![true; region.len() + 1];
         for place in places.iter().filter(|place| place.len() > 1) {
             is_outside[place.start + 1 - region.start..place.end - region.start].fill(false);
         }
-        Outside { first: region.start, is_outside }
+        OutsideElements { first: region.start, is_outside }
     }
 
     fn has(&self, at: usize) -> bool {

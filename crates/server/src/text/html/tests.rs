@@ -1,4 +1,4 @@
-//! Pages whose sentences are replaced by others: every tag is there once, around the right words.
+//! Pages with translated sentences: every tag occurs once, around the right words.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proptest::sample::select;
 use super::scan::{Piece, pieces};
 use crate::text::{Format, Layout, WordLinks};
 
-/// Words between spaces, aligned by pairs of source and target.
+/// Words separated by spaces, aligned by pairs of source and target.
 fn links(source: &str, target: &str, pairs: &[(usize, usize)]) -> WordLinks {
     WordLinks { pairs: pairs.to_vec(), ..WordLinks::in_order(source, target) }
 }
@@ -22,7 +22,7 @@ fn translated(page: &str, output: &str, pairs: &[(usize, usize)]) -> String {
 }
 
 #[test]
-fn tags_stand_around_the_words_that_they_stood_around() {
+fn tags_enclose_the_translations_of_their_words() {
     let in_order = [(0, 0), (1, 1), (2, 2), (3, 3)];
     for (page, output, pairs, expected) in [
         (
@@ -38,21 +38,21 @@ fn tags_stand_around_the_words_that_they_stood_around() {
             [(0, 0), (3, 1), (1, 2), (2, 3)],
             "<p>Es läuft <b>brauner Hund</b>.</p>",
         ),
-        // Words of the element that were torn apart.
+        // Words of the element that are separated in the output.
         (
             "A <b>brown dog</b> runs.",
             "Brauner läuft Hund ein.",
             [(1, 0), (3, 1), (2, 2), (0, 3)],
             "<b>Brauner läuft Hund</b> ein.",
         ),
-        // Elements that change places, and one in another.
+        // Elements that change their order, and nested elements.
         (
             "<i>A <u>brown</u></i> <b>dog</b> runs.",
             "Hund braun ein läuft.",
             [(2, 0), (1, 1), (0, 2), (3, 3)],
             "<b>Hund</b> <i><u>braun</u> ein</i> läuft.",
         ),
-        // Punctuation that is outside stays outside, and what is inside stays inside.
+        // Punctuation stays outside or inside of the element.
         (
             "A brown <a href='x'>dog runs</a>.",
             "Ein brauner Hund läuft.",
@@ -71,16 +71,16 @@ fn tags_stand_around_the_words_that_they_stood_around() {
             in_order,
             "Ein (<b>brauner</b>) Hund läuft.",
         ),
-        // A part of a word is the word.
+        // An element around a part of a word encloses the whole word.
         ("A <b>bro</b>wn dog runs.", "Ein brauner Hund läuft.", in_order, "Ein <b>brauner</b> Hund läuft."),
-        // All of a sentence.
+        // An element around the whole sentence.
         (
             "<b><i>A brown dog runs.</i></b>",
             "Ein brauner Hund läuft.",
             in_order,
             "<b><i>Ein brauner Hund läuft.</i></b>",
         ),
-        // What nobody aligned to takes its nearest neighbour.
+        // An element without aligned words takes its nearest neighbour.
         (
             "A <b>brown</b> dog runs.",
             "Ein Hund da läuft.",
@@ -94,7 +94,7 @@ fn tags_stand_around_the_words_that_they_stood_around() {
             in_order,
             "<p>\n  Ein <b>brauner Hund</b> läuft.\n</p>",
         ),
-        // Points: next to their neighbours, with the spaces that they had.
+        // Placeholders stay next to their neighbours, with their spaces.
         (
             "A brown<img src=x> dog runs.",
             "Ein brauner Hund läuft.",
@@ -138,7 +138,7 @@ fn tags_stand_around_the_words_that_they_stood_around() {
 }
 
 #[test]
-fn elements_over_several_sentences_keep_their_ends() {
+fn elements_across_sentences_keep_their_tags() {
     let layout = Layout::new("<p>One <b>two. Three</b> four. <i>Five.</i></p>", Format::Html);
     assert_eq!(layout.sentences, ["One two.", "Three four.", "Five."]);
     assert_eq!(
@@ -155,7 +155,7 @@ fn elements_over_several_sentences_keep_their_ends() {
 }
 
 #[test]
-fn sentences_without_spaces_between_them_get_one_outside_of_ending_tags() {
+fn a_space_between_sentences_is_added_after_end_tags() {
     let layout = Layout::new("<p>你好。<b>再见。</b></p><p><i>你好。</i>好。</p>", Format::Html);
     assert_eq!(
         layout.join(&["Hello.", "Bye.", "Hello.", "Good."], &[]),
@@ -168,7 +168,7 @@ fn sentences_without_spaces_between_them_get_one_outside_of_ending_tags() {
 }
 
 #[test]
-fn what_is_no_sentence_comes_out_byte_for_byte() {
+fn everything_but_sentences_is_kept_byte_for_byte() {
     let page = "<!doctype html>\n<html><head><title>A dog.</title><style>b{}</style></head>\r\n<body>&#160;<p>&nbsp; One.&#x20;\n\
                 <br>Two.<pre>a\n b</pre></p>\t<p translate=\"no\">Three.</p><ul><li><b> </b></li></ul></body></html>\n";
     let layout = Layout::new(page, Format::Html);
@@ -178,7 +178,7 @@ fn what_is_no_sentence_comes_out_byte_for_byte() {
 }
 
 #[test]
-fn pages_of_nothing_but_tags_are_no_burden() {
+fn pages_that_consist_of_tags_take_linear_time() {
     for page in [
         "<b>".repeat(100_000) + "a b" + &"</b>".repeat(100_000),
         format!("a {} b.", "<i></i>".repeat(50_000)),
@@ -206,7 +206,8 @@ fn counts<'p>(markup: &[&'p str]) -> BTreeMap<&'p str, usize> {
     counts
 }
 
-/// Whether every tag of the generated pages, where elements that stay as they are have no tags, ends what was begun last.
+/// Whether every end tag of a generated page closes the last open element. Untranslated elements contain no
+/// tags there.
 fn is_well_nested(page: &str) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for tag in structure(page) {
@@ -247,7 +248,7 @@ fn text() -> impl Strategy<Value = String> {
     vec(select(words.to_vec()), 1..5).prop_map(|words| words.join(" "))
 }
 
-/// Pages in which every element is closed. Begin tags have numbers, so that a doubled one is seen.
+/// Pages in which every element is closed. Begin tags are numbered, so that duplicates are detected.
 fn page() -> impl Strategy<Value = String> {
     let kept = [
         "<br>",
@@ -276,8 +277,8 @@ fn page() -> impl Strategy<Value = String> {
     })
 }
 
-/// Pieces of pages in any order.
-fn rubble() -> impl Strategy<Value = String> {
+/// Fragments of markup in random order.
+fn malformed() -> impl Strategy<Value = String> {
     let pieces = [
         "<b>",
         "</b>",
@@ -326,10 +327,10 @@ fn rubble() -> impl Strategy<Value = String> {
 }
 
 /// An output and an alignment.
-type Said = (String, Option<Vec<(usize, usize)>>);
+type TranslatedSentence = (String, Option<Vec<(usize, usize)>>);
 
-/// Outputs and alignments that have nothing to do with the page.
-fn nonsense() -> impl Strategy<Value = Vec<Said>> {
+/// Random outputs and alignments, unrelated to the page.
+fn random_outputs() -> impl Strategy<Value = Vec<TranslatedSentence>> {
     let output = vec(select(vec!["ein", "Hund", "läuft.", "<b>", "&", "好", "。", ""]), 0..9)
         .prop_map(|words| words.join(" "));
     let pairs = proptest::option::of(vec((0..12_usize, 0..12_usize), 0..12).prop_map(|mut pairs| {
@@ -339,13 +340,13 @@ fn nonsense() -> impl Strategy<Value = Vec<Said>> {
     vec((output, pairs), 1..12)
 }
 
-fn replaced(page: &str, nonsense: &[Said]) -> String {
+fn replaced(page: &str, random_outputs: &[TranslatedSentence]) -> String {
     let layout = Layout::new(page, Format::Html);
     let count = layout.sentences.len();
-    let said: Vec<_> = nonsense.iter().cycle().take(count).collect();
-    let outputs: Vec<&str> = said.iter().map(|(output, _)| output.as_str()).collect();
+    let translated: Vec<_> = random_outputs.iter().cycle().take(count).collect();
+    let outputs: Vec<&str> = translated.iter().map(|(output, _)| output.as_str()).collect();
     let linked: Vec<Option<WordLinks>> = (0..count)
-        .map(|at| said[at].1.as_ref().map(|pairs| links(&layout.sentences[at], outputs[at], pairs)))
+        .map(|at| translated[at].1.as_ref().map(|pairs| links(&layout.sentences[at], outputs[at], pairs)))
         .collect();
     layout.join(&outputs, &linked)
 }
@@ -354,16 +355,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_tag_is_lost_or_doubled_and_all_stay_well_nested(page in page(), nonsense in nonsense()) {
+    fn no_tag_is_lost_or_duplicated_and_nesting_is_kept(page in page(), random_outputs in random_outputs()) {
         prop_assume!(is_well_nested(&page));
-        let translated = replaced(&page, &nonsense);
+        let translated = replaced(&page, &random_outputs);
         prop_assert_eq!(counts(&structure(&translated)), counts(&structure(&page)), "{} became {}", page, translated);
         prop_assert!(is_well_nested(&translated), "{} became {}", page, translated);
     }
 
     #[test]
-    fn rubble_keeps_all_its_tags(page in rubble(), nonsense in nonsense()) {
-        let translated = replaced(&page, &nonsense);
+    fn malformed_markup_keeps_all_its_tags(page in malformed(), random_outputs in random_outputs()) {
+        let translated = replaced(&page, &random_outputs);
         prop_assert_eq!(counts(&structure(&translated)), counts(&structure(&page)), "{:?} became {:?}", page, translated);
     }
 }

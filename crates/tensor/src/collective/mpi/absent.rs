@@ -1,14 +1,14 @@
-//! No MPI.
+//! Replaces `loaded` in a build without MPI.
 
 use super::Unavailable;
 use crate::collective::Group;
 
-/// Says that there is none.
+/// Always an error.
 pub fn join() -> Result<Group, Unavailable> {
     Err(Unavailable::NotBuilt)
 }
 
-/// Says that there is none.
+/// Always an error.
 pub fn library() -> Result<String, Unavailable> {
     Err(Unavailable::NotBuilt)
 }

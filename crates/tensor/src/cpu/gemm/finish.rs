@@ -1,5 +1,5 @@
-//! What happens to a block of sums before it is stored: bias, rectifier, dropout, rounding. Done while the block
-//! is still in the innermost cache, so these cost no pass over memory of their own.
+//! The epilogue of a GEMM: bias, ReLU, dropout, rounding. It runs while a block of sums is still in the L1
+//! cache, so it needs no pass over memory of its own.
 
 use half::bf16;
 
@@ -9,7 +9,7 @@ use crate::cpu::threads::SharedMut;
 use crate::random::Dropout;
 use crate::{Array, DType};
 
-/// What a product may do to its result on the way out.
+/// The activation in an epilogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rectifier {
     /// Nothing.
@@ -19,7 +19,7 @@ pub enum Rectifier {
     Relu,
 }
 
-/// The steps between a sum and its place in memory: `dropout(rectifier(sum + bias))`.
+/// The epilogue: `dropout(rectifier(sum + bias))`.
 #[derive(Clone, Copy)]
 pub struct Finish<'a> {
     /// Added to every row.
@@ -31,12 +31,12 @@ pub struct Finish<'a> {
 }
 
 impl Finish<'_> {
-    /// The bare sums.
+    /// No epilogue.
     pub const NONE: Finish<'static> =
         Finish { bias: None, rectifier: Rectifier::Identity, dropout: Dropout::NONE };
 }
 
-/// Where a product goes: a row-major matrix as wide as the product.
+/// The output of a product: a row-major matrix as wide as the product.
 pub enum Output<'a> {
     /// Overwritten.
     F32(&'a mut [f32]),
@@ -63,14 +63,14 @@ impl<'a> Output<'a> {
     }
 }
 
-/// An [`Output`] that tasks write side by side.
+/// An [`Output`] that tasks write concurrently, with the epilogue.
 pub(crate) struct Destination<'a> {
-    pub(super) place: Place,
+    pub(super) target: SharedOutput,
     pub(super) columns: usize,
     pub(super) finish: Finish<'a>,
 }
 
-pub(super) enum Place {
+pub(super) enum SharedOutput {
     F32(SharedMut<f32>),
     AddF32(SharedMut<f32>),
     Bf16(SharedMut<bf16>),
@@ -78,31 +78,31 @@ pub(super) enum Place {
 
 impl<'a> Destination<'a> {
     pub(crate) fn new(output: Output<'_>, columns: usize, finish: Finish<'a>) -> Destination<'a> {
-        let place = match output {
-            Output::F32(values) => Place::F32(SharedMut::new(values)),
-            Output::AddF32(values) => Place::AddF32(SharedMut::new(values)),
-            Output::Bf16(values) => Place::Bf16(SharedMut::new(values)),
+        let target = match output {
+            Output::F32(values) => SharedOutput::F32(SharedMut::new(values)),
+            Output::AddF32(values) => SharedOutput::AddF32(SharedMut::new(values)),
+            Output::Bf16(values) => SharedOutput::Bf16(SharedMut::new(values)),
         };
-        Destination { place, columns, finish }
+        Destination { target, columns, finish }
     }
 
-    /// Where element `(row, column)` goes and the bias from there on, if a whole panel of as many rows is overwritten in f32 and
-    /// nothing is dropped.
+    /// The address of element `(row, column)` and the bias from there on, if a whole panel of `rows` rows is
+    /// overwritten in f32 without dropout.
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn plain(
+    pub(super) fn direct_f32(
         &self,
         (row, column): (usize, usize),
         rows: usize,
     ) -> Option<(*mut f32, Option<&[f32]>)> {
-        let Place::F32(values) = &self.place else { return None };
+        let SharedOutput::F32(values) = &self.target else { return None };
         let whole = column + PANEL <= self.columns && self.finish.dropout.is_none();
         assert!((row + rows) * self.columns <= values.len(), "rows {row} + {rows} of an output");
         let bias = self.finish.bias.map(|bias| &bias[column..]);
         whole.then(|| (values.address(row * self.columns + column).cast_mut(), bias))
     }
 
-    /// Stores a block of sums (`rows` rows of up to [`PANEL`] columns, at a stride of [`PANEL`]) whose upper left
-    /// corner is element `(row, column)`.
+    /// Stores a block of sums (`rows` rows of up to [`PANEL`] columns, at a stride of [`PANEL`]) whose upper
+    /// left corner is element `(row, column)`.
     ///
     /// # Safety
     /// No other thread may store any of these elements at the same time.
@@ -115,20 +115,20 @@ impl<'a> Destination<'a> {
             let start = (row + r) * self.columns + column;
             let range = start..start + columns;
             let Finish { rectifier, dropout, .. } = self.finish;
-            match &self.place {
-                Place::F32(values) => {
+            match &self.target {
+                SharedOutput::F32(values) => {
                     // SAFETY: the caller's promise, here and below.
                     let out = unsafe { values.slice(range) };
                     finished(sums, bias, rectifier, dropout, start, out, |x| x);
                 }
-                Place::AddF32(values) => {
+                SharedOutput::AddF32(values) => {
                     // SAFETY: as above.
                     let out = unsafe { values.slice(range) };
                     for (out, &sum) in out.iter_mut().zip(sums) {
                         *out += sum;
                     }
                 }
-                Place::Bf16(values) => {
+                SharedOutput::Bf16(values) => {
                     // SAFETY: as above.
                     let out = unsafe { values.slice(range) };
                     let round = |x| bf16::from_bits(to_bf16_bits(x));
@@ -139,8 +139,8 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// The whole chain for one row. The full-width case is a loop of known length, which the compiler unrolls into a
-/// handful of vector instructions.
+/// The whole epilogue for one row. The full-width case is a loop of constant length, which the compiler
+/// unrolls into a few vector instructions.
 #[inline(always)]
 fn finished<T>(
     sums: &[f32],

@@ -1,21 +1,21 @@
-//! A borrowed matrix with strides: how operands reach the packing and the kernels.
+//! A borrowed strided matrix, the input of packing and kernels.
 
 use half::bf16;
 
 use crate::cpu::number::Numbers;
 use crate::{Array, DType};
 
-/// The numbers of a [`Matrix`].
+/// The elements of a [`Matrix`].
 #[derive(Clone, Copy)]
 pub enum Elements<'a> {
-    /// Singles.
+    /// f32.
     F32(&'a [f32]),
-    /// Upper halves of singles.
+    /// bf16.
     Bf16(&'a [bf16]),
 }
 
-/// `rows × columns` numbers; element `(r, c)` is at `r · row_stride + c · column_stride`. One of the two strides
-/// is 1.
+/// `rows × columns` elements; element `(r, c)` is at `r · row_stride + c · column_stride`. One of the two
+/// strides is 1.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a> {
     pub(crate) elements: Elements<'a>,
@@ -26,7 +26,7 @@ pub struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// A row-major matrix of singles.
+    /// A row-major matrix of f32.
     pub fn f32(values: &'a [f32], rows: usize, columns: usize) -> Matrix<'a> {
         assert_eq!(values.len(), rows * columns, "Matrix: {} values for {rows}×{columns}", values.len());
         Matrix { elements: Elements::F32(values), rows, columns, row_stride: columns, column_stride: 1 }
@@ -68,7 +68,7 @@ impl<'a> Matrix<'a> {
         Matrix { elements, columns: range.len(), ..self }
     }
 
-    /// The same numbers with rows and columns exchanged.
+    /// The transpose, without a copy.
     pub fn transposed(self) -> Matrix<'a> {
         Matrix {
             elements: self.elements,
@@ -79,7 +79,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// The elements as they lie in memory.
+    /// The elements in memory order.
     pub(crate) fn numbers(self) -> Numbers<'a> {
         match self.elements {
             Elements::F32(values) => Numbers::F32(values),

@@ -1,12 +1,13 @@
-//! Matrix products `A B`, with `B` packed beforehand (weights: once per update).
+//! GEMM: matrix products `A B` with `B` packed in advance (weights: once per update).
 //!
-//! Every output element is one sum over `k` from first to last, whatever the number of rows, threads or neighbours: the
-//! same row times the same matrix has the same bits alone and in any batch. Where a long sum is walked
-//! in chunks of 512, it waits in memory between two of them, unrounded: the bits are those of an undivided sum. Two kernels exist:
+//! Every output element is one sum over `k` from first to last, whatever the number of rows, threads or
+//! neighbours: the same row times the same matrix has the same bits alone and in any batch. Where a long sum
+//! is split into chunks of 512, the partial sum is stored unrounded between two of them: the bits are those
+//! of an undivided sum. There are two kernels:
 //!
-//! - `panels`: f32 fused multiply-add (AVX-512, AVX2) or plain Rust. A bf16 product is the same kernel over
-//!   operands rounded to bf16, so that a bf16 model means the same on every machine.
-//! - `tiles`: AMX, bf16 operands with f32 sums; for many rows also singles, each cut into three bf16.
+//! - `panels`: f32 fused multiply-add (AVX-512, AVX2, NEON) or plain Rust. A bf16 product runs the same
+//! kernel on operands rounded to bf16, so that a bf16 model gives the same results on every machine.
+//! - `tiles`: AMX, bf16 operands with f32 accumulation; with many rows also f32, each split into three bf16.
 
 mod finish;
 pub(crate) mod int8;
@@ -30,7 +31,7 @@ pub use product::{multiply, multiply_transposed};
 /// Columns of one packed strip of `B`, in every layout.
 pub(crate) const PANEL: usize = 32;
 
-/// True when the CPU has AMX for bf16 and the kernel lets us use it.
+/// Whether the CPU has AMX for bf16 and the operating system permits its use.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn amx_is_permitted() -> bool {
     tiles::is_permitted()

@@ -1,4 +1,4 @@
-//! Operands in the order in which a kernel reads them.
+//! Packed operands, in the order in which a kernel reads them.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::gemm::tiles;
@@ -8,7 +8,7 @@ use crate::cpu::isa;
 use crate::cpu::isa::Isa;
 use crate::{Array, DType, Rows};
 
-/// The right-hand matrix of a product (`k × n`), packed for one type and the instruction set of the moment.
+/// The right operand of a product (`k × n`), packed for one type and the current instruction set.
 pub struct Packed {
     pub(crate) k: usize,
     pub(crate) n: usize,
@@ -17,7 +17,7 @@ pub struct Packed {
     pub(crate) data: Array,
 }
 
-/// How packed numbers are arranged.
+/// The layout of packed elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// f32 strips of [`PANEL`] columns: `[strip][k][PANEL]`.
@@ -27,21 +27,22 @@ pub(crate) enum Layout {
     Tiles(Parts),
 }
 
-/// How many bf16 a number is made of in tiles.
+/// How many bf16 represent an element in tiles.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parts {
-    /// It is rounded.
+    /// One: rounded to bf16.
     One = 1,
-    /// A single cut into three, which lose nothing: 8 + 8 + 8 bits of its mantissa.
+    /// Three (bf16x3): an f32 split without loss, 8 + 8 + 8 bits of its mantissa.
     Three = 3,
 }
 
-/// How many places [`Layout::index`] names.
+/// Number of values of [`Layout::index`].
 pub(crate) const LAYOUTS: usize = 2;
 
 impl Layout {
-    /// Panels or tiles. Tiles of one part and of three serve different types, and nothing computes in both for long.
+    /// Panels or tiles. Tiles of one part and of three serve different types, and no model uses both for
+    /// long.
     pub(crate) fn index(self) -> usize {
         match self {
             Layout::Panels => 0,
@@ -59,7 +60,7 @@ impl Layout {
         }
     }
 
-    /// Memory for a packed side: `extent` rows or columns in strips of `strip`, sums of length `k`.
+    /// Memory for a packed operand: `extent` rows or columns in strips of `strip`, sums of length `k`.
     fn scratch(self, k: usize, extent: usize, strip: usize) -> Array {
         let strips = extent.div_ceil(strip);
         match self {
@@ -71,17 +72,17 @@ impl Layout {
         }
     }
 
-    /// Strips of a task at most, for sums of length `k`.
+    /// Maximum strips of a task, for sums of length `k`.
     #[cfg_attr(
         not(target_arch = "x86_64"),
         expect(unused_variables, reason = "panels are as long as they are")
     )]
     pub(super) fn strips(self, k: usize) -> usize {
         match self {
-            // Divided sums wait in the second cache.
+            // Partial sums are kept in the L2 cache.
             #[cfg(target_arch = "x86_64")]
             Layout::Tiles(Parts::Three) if tiles::steps(k) > tiles::CHUNK => 16,
-            // Each task cuts its rows into parts for itself.
+            // Each task splits its rows into parts for itself.
             #[cfg(target_arch = "x86_64")]
             Layout::Tiles(Parts::Three) => 64,
             _ => 32,
@@ -94,7 +95,8 @@ pub(crate) fn layout_for(dtype: DType, rows: Rows) -> Layout {
     match (dtype, isa::current(), rows) {
         #[cfg(target_arch = "x86_64")]
         (DType::Bf16, Isa::Amx, _) => Layout::Tiles(Parts::One),
-        // Three parts are half as much more to read, which is what few rows wait for.
+        // Three bf16 are half again as many bytes as f32, and products of few rows are limited by memory
+        // bandwidth.
         #[cfg(target_arch = "x86_64")]
         (DType::F32, Isa::Amx, Rows::Many) => Layout::Tiles(Parts::Three),
         _ => Layout::Panels,
@@ -102,7 +104,7 @@ pub(crate) fn layout_for(dtype: DType, rows: Rows) -> Layout {
 }
 
 impl Packed {
-    /// Packs `matrix` for products in `dtype` (its numbers are rounded to bf16 if that is the type).
+    /// Packs `matrix` for products in `dtype` (rounding to bf16 if that is the type).
     pub fn new(matrix: Matrix<'_>, dtype: DType, rows: Rows) -> Packed {
         let mut packed = Packed::scratch(matrix.rows, matrix.columns, layout_for(dtype, rows), dtype);
         packed.fill(matrix);
@@ -133,23 +135,24 @@ impl Packed {
     }
 }
 
-/// A part of a sum over tokens: some rows of two matrices, whose product `leftᵀ · right` is one addend of a weight's
-/// gradient. The loss packs its pieces where their rows are still in a near cache, and sums when all are there.
+/// A part of a sum over tokens: some rows of two matrices, whose product `leftᵀ · right` is one addend of a
+/// weight's gradient. The loss packs its pieces while their rows are in a near cache, and sums when all are
+/// packed.
 pub(crate) struct Piece {
     pub(crate) left: PackedRows,
     pub(crate) right: Packed,
 }
 
 impl Piece {
-    /// Packs row-major matrices of as many rows for a product in `dtype`.
+    /// Packs row-major matrices with the same number of rows for a product in `dtype`.
     pub(crate) fn new(left: Matrix<'_>, right: Matrix<'_>, dtype: DType) -> Piece {
         let mut piece = Piece::scratch(left.rows, left.columns, right.columns, dtype);
         piece.fill(left, right);
         piece
     }
 
-    /// Memory for matrices of `rows × m` and `rows × n`. A piece that outlives the task that fills it has to have it
-    /// before: what tasks take for themselves depends on how they overlap.
+    /// Memory for matrices of `rows × m` and `rows × n`. A piece that outlives the task that fills it must be
+    /// allocated before the task: allocations of tasks depend on how tasks overlap.
     pub(crate) fn scratch(rows: usize, m: usize, n: usize, dtype: DType) -> Piece {
         let layout = layout_for(dtype, Rows::Many);
         Piece {
@@ -166,7 +169,7 @@ impl Piece {
     }
 }
 
-/// The left-hand matrix of a product (`m × k`), packed because it is transposed in memory.
+/// The left operand of a product (`m × k`), packed because it is transposed in memory.
 pub(crate) struct PackedRows {
     pub(crate) m: usize,
     pub(crate) k: usize,

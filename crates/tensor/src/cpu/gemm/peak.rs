@@ -1,4 +1,4 @@
-//! How fast this chip multiplies when nothing has to be loaded or stored, and how fast it reads: the measures for every product.
+//! Measured peak throughput and memory bandwidth of this machine, the upper bounds of every product.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -11,17 +11,18 @@ use crate::cpu::simd::LANES;
 use crate::cpu::threads::{parallel, thread_count};
 use crate::{DType, Precision, Rows};
 
-/// Tries of each measurement; the best one counts.
-const TRIES: usize = 5;
+/// Repetitions of each measurement; the best one counts.
+const REPETITIONS: usize = 5;
 
-/// Operations per second of all threads together, operands in registers or the first cache: an upper bound that depends on the
-/// machine's mood, so measure it next to what it is held against. Singles are measured as products of many rows multiply them.
+/// Operations per second of all threads together with operands in registers or L1: an upper bound that varies
+/// with the state of the machine, so measure it next to the number that it is compared with. f32 is measured
+/// as in products of many rows.
 pub fn measured_peak(precision: Precision) -> f64 {
     const ROUNDS: usize = 4_000;
     let work = |rounds| match precision {
         Precision::Int8 => super::int8::peak_work(rounds),
-        Precision::Bf16 => numbers(DType::Bf16, rounds),
-        Precision::F32 => numbers(DType::F32, rounds),
+        Precision::Bf16 => float_operations(DType::Bf16, rounds),
+        Precision::F32 => float_operations(DType::F32, rounds),
     };
     work(1);
     let rate = || {
@@ -33,21 +34,22 @@ pub fn measured_peak(precision: Precision) -> f64 {
         });
         done.into_inner().expect("peak lock") / start.elapsed().as_secs_f64()
     };
-    (0..TRIES).map(|_| rate()).fold(0.0, f64::max)
+    (0..REPETITIONS).map(|_| rate()).fold(0.0, f64::max)
 }
 
-fn numbers(dtype: DType, rounds: usize) -> f64 {
+fn float_operations(dtype: DType, rounds: usize) -> f64 {
     match layout_for(dtype, Rows::Many) {
         #[cfg(target_arch = "x86_64")]
         Layout::Tiles(Parts::One) => super::tiles::peak_work(rounds),
-        // A product of singles is six of their parts.
+        // An f32 product is six bf16 products.
         #[cfg(target_arch = "x86_64")]
         Layout::Tiles(Parts::Three) => super::tiles::peak_work(rounds) / 6.0,
         Layout::Panels => super::panels::peak_work(rounds),
     }
 }
 
-/// Bytes per second that all threads together read of so many, over and over: from the caches, as far as they hold them.
+/// Read bandwidth of all threads together, in bytes per second, over and over the same `bytes`: from the
+/// caches as far as these hold them.
 pub fn measured_bandwidth(bytes: usize) -> f64 {
     let words = vec![1_u32; bytes.div_ceil(4).max(1)];
     let threads = thread_count();
@@ -61,11 +63,11 @@ pub fn measured_bandwidth(bytes: usize) -> f64 {
         start.elapsed().as_secs_f64()
     };
     read();
-    4.0 * words.len() as f64 / (0..TRIES).map(|_| read()).fold(f64::INFINITY, f64::min)
+    4.0 * words.len() as f64 / (0..REPETITIONS).map(|_| read()).fold(f64::INFINITY, f64::min)
 }
 
 kernel! {
-    /// The sum of all words, in as many chains as some vectors have lanes: it is to wait for memory, not for additions.
+    /// The sum of all words, in enough independent chains that it is limited by memory, not by additions.
     fn sum(words: &[u32]) -> u32 {
         const CHAINS: usize = 8 * LANES;
         let mut sums = [0_u32; CHAINS];

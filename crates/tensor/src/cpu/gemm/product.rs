@@ -1,4 +1,4 @@
-//! The two products: shapes checked, work cut into tasks, each task handed to its kernel.
+//! The two products: check shapes, split the work into tasks, call the kernels.
 
 use std::ops::Range;
 
@@ -34,8 +34,8 @@ pub fn multiply(lhs: Matrix<'_>, rhs: &Packed, out: Output<'_>, finish: Finish<'
     }
 }
 
-/// `out = lhsᵀ · rhs` for row-major `lhs` (`t × m`) and `rhs` (`t × n`): the gradient of a weight. What `rhs` has in its
-/// columns is added to `sums`, if they are wanted: the gradient of a bias.
+/// `out = lhsᵀ · rhs` for row-major `lhs` (`t × m`) and `rhs` (`t × n`): the gradient of a weight. The column
+/// sums of `rhs`, the gradient of a bias, are added to `sums` if given.
 pub fn multiply_transposed(
     lhs: Matrix<'_>,
     rhs: Matrix<'_>,
@@ -82,19 +82,19 @@ pub(crate) fn multiply_pieces(pieces: &[&Piece], out: Output<'_>) {
     }
 }
 
-/// The output cut into rectangles of about the same size: a small one at the end would leave a thread without work. Which
-/// rectangle an element falls into has no influence on its value.
+/// The output split into rectangles of about the same size: a small one at the end would leave a thread idle.
+/// The rectangle of an element has no influence on its value.
 struct Grid {
     rows: usize,
-    /// Rows of a kernel's block: rectangles are made of these.
+    /// Rows of a kernel's block; rectangles consist of whole blocks.
     height: usize,
     strips: usize,
-    /// Rectangles from top to bottom, and side by side.
+    /// Number of rectangles vertically and horizontally.
     down: usize,
     across: usize,
 }
 
-/// Rows of a task at most: so few that its operands stay in the second cache.
+/// Maximum rows of a task, so that its operands stay in the L2 cache.
 pub(crate) const ROW_BLOCK: usize = 256;
 
 impl Grid {
@@ -106,7 +106,7 @@ impl Grid {
         if down > threads {
             down = down.next_multiple_of(threads);
         }
-        // Enough tasks that threads finish together, but no thinner than a strip.
+        // Enough tasks that threads finish together, but none narrower than a strip.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(down.max(1)) };
         let across = wanted.max(strips.div_ceil(layout.strips(k))).min(strips);
         Grid { rows, height: layout.height(), strips, down, across }
@@ -124,9 +124,9 @@ impl Grid {
     }
 }
 
-/// A task as (first row, group of strips), in an order that reuses both sides: as many strips as fit a part of the
-/// second cache, at most `most`, and for those the rows from top to bottom, so that neighbouring strips write
-/// neighbouring memory one after the other.
+/// A task as (first row, group of strips), in an order that reuses both sides: as many strips as fit a part
+/// of the L2 cache, at most `most`, and for those the rows from top to bottom, so that neighbouring strips
+/// write neighbouring memory one after the other.
 pub(super) fn groups(
     rows: Range<usize>,
     strips: Range<usize>,

@@ -1,9 +1,9 @@
-//! The buffer pool: memory is reused, not asked for, so a training step at steady state asks the system for nothing.
+//! The buffer pool: memory is reused, so a training step at steady state allocates nothing.
 //!
-//! Large buffers lie side by side in `regions`. Small ones, and those of tasks, whose order is chance, are whole blocks
-//! that wait on `shelves` for a request of their size.
+//! Large buffers are allocated in `regions`. Small ones, and those of tasks, which come in random order, are
+//! whole blocks in `free_lists` by size class.
 
-mod shelves;
+mod free_lists;
 mod system;
 
 use std::convert::Infallible;
@@ -14,32 +14,32 @@ use std::sync::{Mutex, OnceLock};
 use memmap2::MmapMut;
 
 use crate::cpu::threads;
-use crate::regions::{Growth, Place, Regions};
-use shelves::{SMALLEST, Shelves};
+use crate::regions::{Allocation, Growth, Regions};
+use free_lists::{FreeLists, SMALLEST};
 pub use system::bytes_from_system;
 use system::{Block, HUGE_PAGE};
 
-/// From here on a buffer is large.
+/// Buffers of at least this size are large.
 const LARGE: usize = 64 << 10;
 
 /// Regions of large buffers.
-const GROWTH: Growth = Growth { page: 4096, smallest: HUGE_PAGE, fair: 16 << 20 };
+const GROWTH: Growth = Growth { alignment: 4096, min_region: HUGE_PAGE, quarter_cap: 16 << 20 };
 
-/// A piece of pooled, 64-byte aligned memory. Fresh memory is zeroed, reused memory holds what it held: it is
-/// always initialised, so reading it is never undefined.
+/// A buffer of pooled, 64-byte aligned memory. New memory is zeroed, reused memory keeps its old contents: it
+/// is always initialised, so reading it is never undefined behaviour.
 pub(crate) struct Buffer {
     start: NonNull<u8>,
     capacity: usize,
-    /// Always there, until it is dropped.
-    home: Option<Home>,
+    /// Always `Some` until it is dropped.
+    backing: Option<Backing>,
 }
 
-/// Where a buffer goes when it is dropped.
-enum Home {
-    Shelf(Block),
-    Region(Place),
-    /// Back to the system.
-    Reserved(#[allow(dead_code, reason = "it is the memory")] MmapMut),
+/// The origin of a buffer's memory, to which it returns.
+enum Backing {
+    FreeList(Block),
+    Region(Allocation),
+    /// Unmapped on drop.
+    Lazy(#[allow(dead_code, reason = "it is the memory")] MmapMut),
 }
 
 // SAFETY: a Buffer owns its memory exclusively; it is plain bytes with no tie to a thread.
@@ -50,43 +50,43 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
         let mut pool = pool().lock().expect("pool lock");
-        if bytes < LARGE || threads::is_inside_part() {
-            return Buffer::on_shelf(pool.shelves.take(bytes));
+        if bytes < LARGE || threads::is_inside_operation() {
+            return Buffer::from_free_list(pool.free_lists.take(bytes));
         }
-        let Ok(place) = pool.regions.take(bytes, |capacity| Ok::<_, Infallible>(Block::new(capacity)));
-        // SAFETY: a place lies inside its block.
-        let start = unsafe { pool.regions.block(&place).start.add(place.offset) };
-        Buffer::at(start, place.len, Home::Region(place))
+        let Ok(allocation) = pool.regions.take(bytes, |capacity| Ok::<_, Infallible>(Block::new(capacity)));
+        // SAFETY: an allocation lies inside its block.
+        let start = unsafe { pool.regions.block(&allocation).start.add(allocation.offset) };
+        Buffer::at(start, allocation.len, Backing::Region(allocation))
     }
 
-    /// For what is taken once and stays: nobody else will look for its size class, so nothing is added to it, and it does
-    /// not stand between buffers that come and go.
-    pub(crate) fn lasting(bytes: usize) -> Buffer {
+    /// A buffer that is allocated once and stays: its size is not rounded up to a size class, and it does not
+    /// fragment the regions.
+    pub(crate) fn permanent(bytes: usize) -> Buffer {
         let capacity = bytes.next_multiple_of(SMALLEST).max(SMALLEST);
-        let idle = pool().lock().expect("pool lock").shelves.take_idle(capacity);
-        Buffer::on_shelf(idle.unwrap_or_else(|| Block::new(capacity)))
+        let free = pool().lock().expect("pool lock").free_lists.take_free(capacity);
+        Buffer::from_free_list(free.unwrap_or_else(|| Block::new(capacity)))
     }
 
-    /// Zeros that take no memory until they are written: for numbers that may never be asked for.
-    pub(crate) fn reserved(bytes: usize) -> Buffer {
+    /// Zeros whose pages are allocated when they are written: for values that may never be needed.
+    pub(crate) fn lazy(bytes: usize) -> Buffer {
         match MmapMut::map_anon(bytes.max(1)) {
             Ok(mut memory) => {
                 let start = NonNull::new(memory.as_mut_ptr()).expect("mapped memory is somewhere");
-                Buffer::at(start, memory.len(), Home::Reserved(memory))
+                Buffer::at(start, memory.len(), Backing::Lazy(memory))
             }
-            // A system without such memory gives what it has.
-            Err(_) => Buffer::lasting(bytes),
+            // A system without mmap uses ordinary memory.
+            Err(_) => Buffer::permanent(bytes),
         }
     }
 
-    fn on_shelf(block: Block) -> Buffer {
-        Buffer::at(block.start, block.capacity, Home::Shelf(block))
+    fn from_free_list(block: Block) -> Buffer {
+        Buffer::at(block.start, block.capacity, Backing::FreeList(block))
     }
 
-    fn at(start: NonNull<u8>, capacity: usize, home: Home) -> Buffer {
-        let held = HELD.fetch_add(capacity, Ordering::Relaxed) + capacity;
-        MOST_HELD.fetch_max(held, Ordering::Relaxed);
-        Buffer { start, capacity, home: Some(home) }
+    fn at(start: NonNull<u8>, capacity: usize, backing: Backing) -> Buffer {
+        let held = IN_USE.fetch_add(capacity, Ordering::Relaxed) + capacity;
+        PEAK_IN_USE.fetch_max(held, Ordering::Relaxed);
+        Buffer { start, capacity, backing: Some(backing) }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -102,48 +102,48 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.capacity, Ordering::Relaxed);
+        IN_USE.fetch_sub(self.capacity, Ordering::Relaxed);
         let mut pool = pool().lock().expect("pool lock");
-        match self.home.take().expect("a buffer is dropped once") {
-            Home::Shelf(block) => pool.shelves.put(block),
-            Home::Region(place) => pool.regions.give_back(&place),
-            Home::Reserved(memory) => drop(memory),
+        match self.backing.take().expect("a buffer is dropped once") {
+            Backing::FreeList(block) => pool.free_lists.put(block),
+            Backing::Region(allocation) => pool.regions.free(&allocation),
+            Backing::Lazy(memory) => drop(memory),
         }
     }
 }
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST_HELD: AtomicUsize = AtomicUsize::new(0);
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK_IN_USE: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes of all buffers in use.
-pub fn bytes_held() -> usize {
-    HELD.load(Ordering::Relaxed)
+pub fn bytes_in_use() -> usize {
+    IN_USE.load(Ordering::Relaxed)
 }
 
-/// The most bytes that are in use at a time while `work` runs, beyond those that are in use before. Counts for the whole
-/// process, one such count at a time.
-pub fn most_bytes_held(work: impl FnOnce()) -> usize {
-    let before = bytes_held();
-    MOST_HELD.store(before, Ordering::Relaxed);
+/// Peak of the bytes in use while `work` runs, beyond those in use before. Counts for the whole process, one
+/// measurement at a time.
+pub fn peak_bytes_in_use(work: impl FnOnce()) -> usize {
+    let before = bytes_in_use();
+    PEAK_IN_USE.store(before, Ordering::Relaxed);
     work();
-    MOST_HELD.load(Ordering::Relaxed).saturating_sub(before)
+    PEAK_IN_USE.load(Ordering::Relaxed).saturating_sub(before)
 }
 
-/// Gives all memory that nobody uses back to the system, for instance after a change of model or batch size.
+/// Returns all unused memory to the system, for instance after a change of model or batch size.
 pub fn trim() {
     let mut pool = pool().lock().expect("pool lock");
-    pool.shelves = Shelves::default();
+    pool.free_lists = FreeLists::default();
     pool.regions.trim();
 }
 
 struct Pool {
-    shelves: Shelves,
+    free_lists: FreeLists,
     regions: Regions<Block>,
 }
 
 fn pool() -> &'static Mutex<Pool> {
     static POOL: OnceLock<Mutex<Pool>> = OnceLock::new();
-    POOL.get_or_init(|| Mutex::new(Pool { shelves: Shelves::default(), regions: Regions::new(GROWTH) }))
+    POOL.get_or_init(|| Mutex::new(Pool { free_lists: FreeLists::default(), regions: Regions::new(GROWTH) }))
 }
 
 #[cfg(test)]
@@ -151,14 +151,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lasts_wastes_less_than_a_cache_line() {
-        assert_eq!(Buffer::lasting(0).capacity, SMALLEST);
-        assert_eq!(Buffer::lasting(1_234_567).capacity, 1_234_624);
+    fn permanent_buffers_waste_less_than_a_cache_line() {
+        assert_eq!(Buffer::permanent(0).capacity, SMALLEST);
+        assert_eq!(Buffer::permanent(1_234_567).capacity, 1_234_624);
     }
 
     #[test]
     fn a_dropped_buffer_is_used_again() {
-        // Of a size that no other test has, and small: large ones have their own tests.
+        // A size that no other test uses, and a small one: large buffers have their own tests.
         let bytes = 54_321;
         let first = Buffer::new(bytes);
         let address = first.start;

@@ -1,4 +1,4 @@
-//! Blocks from the system: aligned, zeroed, counted.
+//! Blocks allocated from the system: aligned, zeroed, counted.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -9,17 +9,17 @@ use crate::regions;
 
 /// Cache line and AVX-512 / AMX row width: no vector ever straddles two lines.
 const ALIGNMENT: usize = 64;
-/// Larger blocks begin where a page of this size may begin.
+/// Larger blocks are aligned to huge pages.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
 
 static FROM_SYSTEM: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes that the pool has taken from the system so far and not given back.
+/// Bytes that the pool holds from the system.
 pub fn bytes_from_system() -> usize {
     FROM_SYSTEM.load(Ordering::Relaxed)
 }
 
-/// Memory of the system's, given back when it is dropped.
+/// Memory from the system, freed on drop.
 pub(super) struct Block {
     pub(super) start: NonNull<u8>,
     pub(super) capacity: usize,
@@ -62,8 +62,9 @@ fn layout(capacity: usize) -> Layout {
     Layout::from_size_align(capacity, alignment).expect("a tensor larger than the address space")
 }
 
-/// Asks for pages of 2 MiB, before the first touch. Products and the optimizer walk through hundreds of MiB with large
-/// strides; in pages of 4 KiB, and twice so in a virtual machine, looking up addresses costs a twentieth of a step.
+/// Requests pages of 2 MiB, before the first touch. Products and the optimizer walk through hundreds of MiB
+/// with large strides; with pages of 4 KiB, and twice so in a virtual machine, TLB misses cost a twentieth of
+/// a step.
 fn ask_for_huge_pages(start: NonNull<u8>, capacity: usize) {
     if capacity >= HUGE_PAGE {
         system::advise_huge_pages(start, capacity);

@@ -1,107 +1,111 @@
-//! A small pool of threads that share out numbered tasks.
+//! A small thread pool for numbered tasks.
 //!
-//! [`parallel`] calls a function once for every task number. Each thread begins with its own share of consecutive
-//! numbers and, when that is done, helps the others with theirs. Operations number their tasks from the first rows to
-//! the last, so a thread mostly meets the rows again that it has just written: they are still in its caches.
+//! [`parallel`] calls a function once for every task number. Each thread begins with its own share of
+//! consecutive numbers and then steals from the others. Operations number their tasks from the first rows to
+//! the last, so a thread mostly gets the rows that it has just written and that are still in its caches.
 //!
-//! Which thread takes which task is left to chance in the end, so a task must write only what no other task writes,
-//! and must not depend on how many threads there are: then results have the same bits for any number of threads.
+//! Scheduling is not deterministic, so a task must write only memory that no other task writes, and must not
+//! depend on the number of threads: then results have the same bits for any number of threads.
 //!
-//! How workers wait, and who wakes them, is told in `pool`.
+//! `pool` describes how workers wait and are woken.
 //!
-//! A server computes for several clients at once, on a thread for each kind of work; `turns` says who goes first.
+//! A server computes for several clients at once, on one thread per class of requests; `priority` decides
+//! which of them may use the cores.
 
 mod pool;
+mod priority;
 mod shared;
-mod turns;
 
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pool::{Region, Task, pool};
+use priority::{AfterYield, is_reserved, yield_to_urgent};
+pub use priority::{PRIORITIES, with_priority};
 pub(crate) use shared::SharedMut;
-pub use turns::{RANKS, ranked};
-use turns::{Way, give_way, is_left_free};
 
-/// Calls `task(0) … task(count - 1)`, spread over the pool, and returns when all are done. Inside a task, and
-/// while another thread is using the pool, the tasks run one after the other on the calling thread. If its work has a
-/// [rank](ranked), it gives way between tasks.
+/// Calls `task(0) … task(count - 1)` on the pool and returns when all are done. Inside a task, and while
+/// another thread uses the pool, the tasks run one after the other on the calling thread. Work with a
+/// [priority](with_priority) yields between tasks.
 ///
 /// # Panics
 /// If a task panics: the panic reaches the caller after the other tasks have finished.
 pub fn parallel(count: usize, task: impl Fn(usize) + Sync) {
-    if is_inside_task() || !spread(count, &task, Size::Part) {
+    if is_inside_task() || !spread(count, &task, TaskKind::OperationPart) {
         (0..count).for_each(task);
     }
 }
 
-/// What a task is.
+/// The kind of a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Size {
-    /// A part of an operation.
-    Part,
-    /// A computation of many operations: worth waking a thread.
-    Whole,
+enum TaskKind {
+    /// A part of one operation.
+    OperationPart,
+    /// A computation of many operations, always worth waking a thread.
+    Computation,
 }
 
-/// As [`parallel`] for tasks that are whole computations, as many at once as there are threads: what they would spread they do
-/// one after the other. They take and keep memory as if they were no tasks.
+/// As [`parallel`] for tasks that are whole computations, as many at once as there are threads: nested
+/// parallel operations run sequentially. They allocate memory as if they were not inside a task.
 ///
 /// # Panics
 /// As [`parallel`].
 pub fn side_by_side(count: usize, computation: impl Fn(usize) + Sync) {
-    struct Whole(bool);
-    impl Drop for Whole {
+    struct Restore(bool);
+    impl Drop for Restore {
         fn drop(&mut self) {
-            IS_WHOLE.set(self.0);
+            IN_COMPUTATION.set(self.0);
         }
     }
     let task = |number| {
-        let _whole = Whole(IS_WHOLE.replace(true));
+        let _restore = Restore(IN_COMPUTATION.replace(true));
         computation(number);
     };
-    if is_inside_task() || !spread(count, &task, Size::Whole) {
+    if is_inside_task() || !spread(count, &task, TaskKind::Computation) {
         (0..count).for_each(task);
     }
 }
 
-/// How many computations [`side_by_side`] does at once for this thread: one inside a task, and while its work has a
-/// [rank](ranked) that gives way, since it does so between tasks.
+/// How many computations [`side_by_side`] runs at once for this thread: one inside a task, and one for work
+/// with a [priority](with_priority) that yields, since it yields between tasks.
 pub fn computations_at_once() -> usize {
-    if is_inside_task() || turns::rank().is_some() { 1 } else { thread_count() }
+    if is_inside_task() || priority::priority().is_some() { 1 } else { thread_count() }
 }
 
-/// Does the tasks of [`parallel`] outside of a task, unless they are to be done one after the other. (Apart from it, since
-/// the compiler makes a copy of that for every operation.)
-fn spread(count: usize, task: &Task<'_>, size: Size) -> bool {
-    if let Some(rank) = turns::rank() {
-        giving_way(rank, count, task);
+/// Runs the tasks of [`parallel`] outside of a task; false if they must run sequentially. (A separate
+/// function, because the compiler instantiates `parallel` for every operation.)
+fn spread(count: usize, task: &Task<'_>, kind: TaskKind) -> bool {
+    if let Some(priority) = priority::priority() {
+        spread_yielding(priority, count, task);
         return true;
     }
     if count <= 1 || thread_count() == 1 {
         return false;
     }
-    let Some(turn) = pool().try_turn() else { return false };
-    let region = Region { task, count, threads: thread_count().min(count), rank: None, size };
-    pool().run(&turn, &region, &|thread| region.share(thread).start);
+    let Some(lock) = pool().try_lock_pool() else { return false };
+    let region = Region { task, count, threads: thread_count().min(count), priority: None, kind };
+    pool().run(&lock, &region, &|thread| region.share(thread).start);
     true
 }
 
-/// [`parallel`] for work that gives way: whenever it must, it leaves the pool to others with some of its tasks undone.
-fn giving_way(rank: usize, count: usize, task: &Task<'_>) {
+/// [`parallel`] for work that yields: whenever it must, it leaves the pool to others with some of its tasks
+/// undone, and continues later.
+fn spread_yielding(priority: usize, count: usize, task: &Task<'_>) {
     let threads = thread_count().min(count);
-    let region = Region { task, count, threads, rank: Some(rank), size: Size::Part };
+    let region = Region { task, count, threads, priority: Some(priority), kind: TaskKind::OperationPart };
     let mut undone: Vec<Range<usize>> = (0..threads).map(|thread| region.share(thread)).collect();
     while undone.iter().any(|share| !share.is_empty()) {
-        let turn = match give_way(rank) {
-            Way::Clear if threads > 1 && !is_left_free(rank, 1, thread_count()) => pool().try_turn(),
-            Way::Clear | Way::Insist => None,
+        let lock = match yield_to_urgent(priority) {
+            AfterYield::AllThreads if threads > 1 && !is_reserved(priority, 1, thread_count()) => {
+                pool().try_lock_pool()
+            }
+            AfterYield::AllThreads | AfterYield::Alone => None,
         };
-        if let Some(turn) = turn {
-            pool().run(&turn, &region, &|thread| undone[thread].start);
+        if let Some(lock) = lock {
+            pool().run(&lock, &region, &|thread| undone[thread].start);
             for (thread, share) in undone.iter_mut().enumerate() {
-                share.start = pool().next_of(thread).min(share.end);
+                share.start = pool().next_task(thread).min(share.end);
             }
         } else if let Some(number) = undone.iter_mut().find_map(Iterator::next) {
             task(number);
@@ -109,7 +113,7 @@ fn giving_way(rank: usize, count: usize, task: &Task<'_>) {
     }
 }
 
-/// Threads that [`parallel`] uses, the caller included: the machine's cores, or `HEEDFUL_THREADS`, or
+/// Number of threads of [`parallel`], including the caller: the machine's cores, or `HEEDFUL_THREADS`, or
 /// [`set_thread_count`].
 pub fn thread_count() -> usize {
     match THREADS.load(Ordering::Relaxed) {
@@ -117,9 +121,9 @@ pub fn thread_count() -> usize {
             let cores = available_cores();
             let count = match std::env::var("HEEDFUL_THREADS") {
                 Ok(wish) => {
-                    wish.parse().ok().filter(|n| (1..=MOST_THREADS).contains(n)).unwrap_or_else(|| {
+                    wish.parse().ok().filter(|n| (1..=MAX_THREADS).contains(n)).unwrap_or_else(|| {
                         eprintln!(
-                            "HEEDFUL_THREADS={wish}: not a number from 1 to {MOST_THREADS}; using {cores}"
+                            "HEEDFUL_THREADS={wish}: not a number from 1 to {MAX_THREADS}; using {cores}"
                         );
                         cores
                     })
@@ -133,29 +137,29 @@ pub fn thread_count() -> usize {
     }
 }
 
-/// Cores that this process may use, as its affinity and the limits of its control group say.
+/// Cores that this process may use, by affinity and control group.
 pub fn available_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS)
+    std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
 }
 
-/// True inside a task of [`parallel`].
+/// Whether this is inside a task of [`parallel`].
 pub(crate) fn is_inside_task() -> bool {
     INSIDE_TASK.get().is_some()
 }
 
-/// True inside a task of [`parallel`] that is a part of an operation.
-pub(crate) fn is_inside_part() -> bool {
-    is_inside_task() && !IS_WHOLE.get()
+/// Whether this is inside a task of [`parallel`] that is a part of an operation.
+pub(crate) fn is_inside_operation() -> bool {
+    is_inside_task() && !IN_COMPUTATION.get()
 }
 
-/// Changes on this thread with every task that it begins.
+/// Incremented on this thread with every task.
 pub(crate) fn task_serial() -> u64 {
     TASK_SERIAL.get()
 }
 
 /// Uses `count` threads from now on. Results do not depend on it.
 pub fn set_thread_count(count: usize) {
-    THREADS.store(count.clamp(1, MOST_THREADS), Ordering::Relaxed);
+    THREADS.store(count.clamp(1, MAX_THREADS), Ordering::Relaxed);
 }
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -163,19 +167,19 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     static INSIDE_TASK: Cell<Option<usize>> = const { Cell::new(None) };
     /// Whether the task is one of [`side_by_side`].
-    static IS_WHOLE: Cell<bool> = const { Cell::new(false) };
+    static IN_COMPUTATION: Cell<bool> = const { Cell::new(false) };
     static TASK_SERIAL: Cell<u64> = const { Cell::new(0) };
 }
 
-/// More threads than this are not used.
-pub const MOST_THREADS: usize = 256;
+/// Maximum number of threads.
+pub const MAX_THREADS: usize = 256;
 
 #[cfg(test)]
 mod tests {
     use std::sync::{Mutex, MutexGuard};
     use std::time::{Duration, Instant};
 
-    use super::turns::must_give_way;
+    use super::priority::must_yield;
     use super::*;
 
     #[test]
@@ -194,11 +198,11 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
+    fn a_panic_reaches_the_caller_and_the_pool_still_works() {
         let failed = std::panic::catch_unwind(|| parallel(64, |i| assert!(i != 40, "on purpose")));
         assert!(failed.is_err());
-        // Still on several threads: the first two tasks meet. Not if the tests beside this one have the pool, or have changed
-        // the number of threads, or if the other thread sleeps on: then it tries again.
+        // Still on several threads: the first two tasks meet. They may not if concurrent tests use the pool
+        // or change the number of threads, or if the other thread is still asleep: then try again.
         let have_met = || {
             let (arrived, since) = (AtomicUsize::new(0), Instant::now());
             set_thread_count(2);
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn every_task_of_many_small_regions_runs_once_whoever_sleeps() {
+    fn every_task_of_many_small_regions_runs_once_with_sleeping_workers() {
         let (stream, done) = (crate::random::Stream::new(5, 6, 7), AtomicUsize::new(0));
         let mut expected = 0;
         for region in 0..3000_u32 {
@@ -230,13 +234,13 @@ mod tests {
             expected += count;
             assert_eq!(done.load(Ordering::Relaxed), expected, "region {region}");
             if (bits / 1024).is_multiple_of(16) {
-                // Long enough for everybody to fall asleep.
+                // Long enough for all workers to fall asleep.
                 std::thread::sleep(Duration::from_micros(300));
             }
         }
     }
 
-    /// Waits until another thread has said so.
+    /// Blocks until another thread opens it.
     #[derive(Default)]
     struct Gate(std::sync::atomic::AtomicBool);
 
@@ -252,26 +256,26 @@ mod tests {
         }
     }
 
-    /// The ranks are the process's: one test of them at a time.
+    /// Priorities are global to the process: one such test at a time.
     fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     #[test]
-    fn long_work_gives_way_between_its_tasks_and_does_the_rest_afterwards() {
+    fn low_priority_work_yields_between_tasks_and_finishes_afterwards() {
         let _alone = alone();
         for threads in [1, 2, 3] {
             set_thread_count(threads);
             let (began, announced) = (Gate::default(), Gate::default());
             let (ended, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let counts: Vec<AtomicUsize> = (0..100).map(|_| AtomicUsize::new(0)).collect();
-            // Tasks that begin while the urgent work is being done, beyond those that had begun before.
+            // Tasks that begin during the urgent work, beyond those that had begun before.
             let early = AtomicUsize::new(0);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    turns::set_patience(Duration::MAX);
-                    ranked(1, || {
+                    priority::set_max_wait(Duration::MAX);
+                    with_priority(1, || {
                         parallel(counts.len(), |i| {
                             let was_announced = announced.0.load(Ordering::Acquire);
                             began.open();
@@ -286,7 +290,7 @@ mod tests {
                 });
                 scope.spawn(|| {
                     began.pass();
-                    ranked(0, || {
+                    with_priority(0, || {
                         announced.open();
                         // Urgent work never waits for the pool.
                         let sum = AtomicUsize::new(0);
@@ -300,21 +304,21 @@ mod tests {
             });
             assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1));
             assert_eq!(done.into_inner(), 2, "the long work ends after the urgent");
-            // Each thread may have looked just before the announcement.
+            // Each thread may have checked just before the announcement.
             assert!(early.into_inner() <= 3, "with {threads} threads");
         }
     }
 
     #[test]
-    fn long_work_does_not_wait_for_ever() {
+    fn low_priority_work_is_not_starved() {
         let _alone = alone();
         set_thread_count(2);
         let sum = AtomicUsize::new(0);
-        ranked(0, || {
+        with_priority(0, || {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    turns::set_patience(Duration::from_micros(1));
-                    ranked(1, || parallel(100, |i| _ = sum.fetch_add(i, Ordering::Relaxed)));
+                    priority::set_max_wait(Duration::from_micros(1));
+                    with_priority(1, || parallel(100, |i| _ = sum.fetch_add(i, Ordering::Relaxed)));
                 });
             });
         });
@@ -322,12 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_long_work_ends_its_announcement() {
+    fn a_panic_unregisters_the_priority_of_its_work() {
         let _alone = alone();
-        let failed = std::panic::catch_unwind(|| ranked(0, || parallel(4, |_| panic!("on purpose"))));
+        let failed = std::panic::catch_unwind(|| with_priority(0, || parallel(4, |_| panic!("on purpose"))));
         assert!(failed.is_err());
-        assert!(!must_give_way(1));
-        assert_eq!(ranked(2, || ranked(1, turns::rank)), Some(1));
-        assert_eq!(turns::rank(), None);
+        assert!(!must_yield(1));
+        assert_eq!(with_priority(2, || with_priority(1, priority::priority)), Some(1));
+        assert_eq!(priority::priority(), None);
     }
 }

@@ -1,20 +1,21 @@
-//! The threads that wait for numbered tasks.
+//! The worker threads of the pool.
 //!
-//! A training step has hundreds of parallel regions with microseconds between them, and a step of decoding as many that
-//! take only microseconds themselves. To wake a thread costs more than that, so workers that were needed a moment ago spin;
-//! but a spinning thread slows its neighbours and takes time from other programs, so it does not for long:
+//! A training step has hundreds of parallel regions microseconds apart, and a decoding step as many that take
+//! only microseconds themselves. Waking a thread costs more than that, so idle workers spin; but a spinning
+//! thread slows its neighbours and takes time from other programs, so it spins only briefly:
 //!
 //! ```text
-//! spin      SPIN      looks for work all the time
-//! yield     PATIENCE  looks whenever nobody else wants the core
-//! sleep               until somebody wakes it
+//! spin      SPIN   polls without pause
+//! yield     AWAKE  polls whenever no other thread needs the core
+//! sleep            until woken
 //! ```
 //!
-//! Those who spin join at once when there are tasks. Those who sleep are woken; but if they came too late for that the last
-//! time, the tasks were not worth it, and for some regions nobody is woken before the first of them is done and those that are
-//! left would take longer than waking. A region asks for as many threads as it has tasks: the others go to sleep meanwhile.
+//! Spinning workers join at once when there are tasks. Sleeping workers are woken; but if they came too late
+//! last time, waking is deferred for some regions (exponential backoff): then they are woken only when the
+//! first task is done and the remaining tasks would take longer than waking. A region uses as many threads as
+//! it has tasks; the others go to sleep.
 //!
-//! A thread that the system has stopped holds nobody up unless it is inside a task: the others take the rest of its share.
+//! A preempted thread delays the others only if it is inside a task: they take the rest of its share.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -22,19 +23,19 @@ use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use super::turns::{is_left_free, must_give_way};
-use super::{INSIDE_TASK, MOST_THREADS, Size, TASK_SERIAL, thread_count};
+use super::priority::{is_reserved, must_yield};
+use super::{INSIDE_TASK, MAX_THREADS, TASK_SERIAL, TaskKind, thread_count};
 
-/// How long a thread spins for what it waits for.
+/// How long a thread spins.
 const SPIN: Duration = Duration::from_micros(30);
-/// How long a worker without work stays awake.
-const PATIENCE: Duration = Duration::from_micros(150);
-/// Work that is worth waking threads for.
-const WORTH_WAKING: Duration = Duration::from_micros(30);
-/// Regions that wake nobody at once, after threads have come too late for so many one after the other.
-const MOST_RELUCTANT: u32 = 64;
-/// Looks between two looks at the clock.
-const LOOKS: u32 = 32;
+/// How long an idle worker stays awake.
+const AWAKE: Duration = Duration::from_micros(150);
+/// Remaining work that is worth waking threads for.
+const MIN_WORK_TO_WAKE: Duration = Duration::from_micros(30);
+/// Maximum number of regions for which waking is deferred.
+const MAX_BACKOFF: u32 = 64;
+/// Polls between two readings of the clock.
+const POLLS_PER_CLOCK: u32 = 32;
 
 pub(super) type Task<'a> = dyn Fn(usize) + Sync + 'a;
 
@@ -43,27 +44,27 @@ pub(super) type Task<'a> = dyn Fn(usize) + Sync + 'a;
 pub(super) struct Region<'a> {
     pub(super) task: &'a Task<'a>,
     pub(super) count: usize,
-    /// Threads that take part, the caller included.
+    /// Number of threads, including the caller.
     pub(super) threads: usize,
-    /// If it gives way.
-    pub(super) rank: Option<usize>,
-    pub(super) size: Size,
+    /// The priority of work that yields.
+    pub(super) priority: Option<usize>,
+    pub(super) kind: TaskKind,
 }
 
 impl Region<'_> {
-    /// The tasks that `thread` begins with.
+    /// The initial share of `thread`.
     pub(super) fn share(&self, thread: usize) -> Range<usize> {
         let first = |thread: usize| thread * self.count / self.threads;
         first(thread)..first(thread + 1)
     }
 }
 
-/// Something that has its cache lines for itself, so that threads do not slow each other down by writing side by side.
+/// Padded to cache lines of its own, against false sharing.
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
 struct Worker {
-    /// Whether it may be inside the current region.
+    /// Whether it may be using the current region.
     is_busy: AtomicBool,
     is_asleep: AtomicBool,
     thread: OnceLock<Thread>,
@@ -75,84 +76,88 @@ impl Worker {
     }
 }
 
-/// What is called out to the workers.
-struct Post {
-    /// What they look at: changes with every region, and its lower bits say how many threads that asks for.
-    call: AtomicU64,
-    /// The current region, or null. Whoever wants to use it says that it is busy first: the caller, which takes the region
-    /// away and then waits until nobody is busy, sees one or the other.
+/// The broadcast to the workers.
+struct Broadcast {
+    /// The word that workers poll: it changes with every region, and its lower bits are the number of threads
+    /// that the region uses.
+    epoch: AtomicU64,
+    /// The current region, or null. A worker sets `is_busy` before it reads this pointer; the caller clears
+    /// the pointer and then waits until no worker is busy, so one of them sees the other.
     job: AtomicPtr<Region<'static>>,
 }
 
 pub(super) struct Pool {
     /// Held by the thread whose tasks are running.
-    turn: Mutex<()>,
-    post: Apart<Post>,
+    lock: Mutex<()>,
+    broadcast: CachePadded<Broadcast>,
     /// The next task of every thread's share.
-    next: [Apart<AtomicUsize>; MOST_THREADS],
+    next: [CachePadded<AtomicUsize>; MAX_THREADS],
     panicked: AtomicUsize,
     asleep: AtomicUsize,
-    /// Regions that are still reluctant to wake anybody, and how many there were of them the last time.
-    reluctant: AtomicU32,
-    reluctance: AtomicU32,
-    hired: AtomicUsize,
-    workers: [Apart<Worker>; MOST_THREADS],
+    /// Regions for which waking is still deferred, and their number at the last backoff.
+    deferred_regions: AtomicU32,
+    backoff: AtomicU32,
+    spawned: AtomicUsize,
+    workers: [CachePadded<Worker>; MAX_THREADS],
 }
 
-/// Bits of [`Post::call`] for the number of threads.
+/// Bits of [`Broadcast::epoch`] for the number of threads.
 const THREAD_BITS: u32 = 16;
-const _: () = assert!(MOST_THREADS < 1 << THREAD_BITS);
+const _: () = assert!(MAX_THREADS < 1 << THREAD_BITS);
 
 pub(super) fn pool() -> &'static Pool {
     static POOL: Pool = Pool {
-        turn: Mutex::new(()),
-        post: Apart(Post { call: AtomicU64::new(0), job: AtomicPtr::new(std::ptr::null_mut()) }),
-        next: [const { Apart(AtomicUsize::new(0)) }; MOST_THREADS],
+        lock: Mutex::new(()),
+        broadcast: CachePadded(Broadcast {
+            epoch: AtomicU64::new(0),
+            job: AtomicPtr::new(std::ptr::null_mut()),
+        }),
+        next: [const { CachePadded(AtomicUsize::new(0)) }; MAX_THREADS],
         panicked: AtomicUsize::new(0),
         asleep: AtomicUsize::new(0),
-        reluctant: AtomicU32::new(0),
-        reluctance: AtomicU32::new(0),
-        hired: AtomicUsize::new(0),
-        workers: [const { Apart(Worker::new()) }; MOST_THREADS],
+        deferred_regions: AtomicU32::new(0),
+        backoff: AtomicU32::new(0),
+        spawned: AtomicUsize::new(0),
+        workers: [const { CachePadded(Worker::new()) }; MAX_THREADS],
     };
     &POOL
 }
 
 impl Pool {
-    /// The right to use the pool, unless another thread has it.
-    pub(super) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.turn.try_lock() {
-            Ok(turn) => Some(turn),
-            // A task of an earlier call panicked; that call has cleaned up, the pool is whole.
-            Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
+    /// Locks the pool, unless another thread uses it.
+    pub(super) fn try_lock_pool(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.lock.try_lock() {
+            Ok(lock) => Some(lock),
+            // A task of an earlier region panicked; its caller has cleaned up, so the pool is consistent.
+            Err(TryLockError::Poisoned(lock)) => Some(lock.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// Does the region's tasks, those of each thread's share from `start(thread)` on. If the region has to give way, it
-    /// leaves some undone: see [`Pool::next_of`].
+    /// Runs the region's tasks, each thread's share from `start(thread)` on. A region that yields may leave
+    /// some undone: see [`Pool::next_task`].
     pub(super) fn run(
         &'static self,
-        _turn: &MutexGuard<'_, ()>,
+        _lock: &MutexGuard<'_, ()>,
         region: &Region<'_>,
         start: &dyn Fn(usize) -> usize,
     ) {
-        self.hire(region.threads - 1);
+        self.spawn_workers(region.threads - 1);
         for (thread, share) in self.next.iter().enumerate().take(region.threads) {
             share.0.store(start(thread), Ordering::Relaxed);
         }
         self.panicked.store(0, Ordering::Relaxed);
-        // Only the lifetime is lost. `run` does not return before the region is withdrawn and nobody is busy, so no
-        // worker touches it after it is gone.
-        let Apart(Post { call, job }) = &self.post;
+        // Only the lifetime is erased. `run` does not return before the region is withdrawn and no worker is
+        // busy, so no worker uses it after its lifetime.
+        let CachePadded(Broadcast { epoch, job }) = &self.broadcast;
         job.store((&raw const *region).cast_mut().cast(), Ordering::SeqCst);
-        let serial = (call.load(Ordering::Relaxed) >> THREAD_BITS) + 1;
-        call.store(serial << THREAD_BITS | region.threads as u64, Ordering::SeqCst);
+        let serial = (epoch.load(Ordering::Relaxed) >> THREAD_BITS) + 1;
+        epoch.store(serial << THREAD_BITS | region.threads as u64, Ordering::SeqCst);
 
         let own = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.take_tasks(region, 0)));
 
         job.store(std::ptr::null_mut(), Ordering::SeqCst);
-        self.await_busy(region.rank.is_some());
+        self.await_busy(region.priority.is_some());
         if let Err(panic) = own {
             std::panic::resume_unwind(panic);
         }
@@ -163,17 +168,18 @@ impl Pool {
         );
     }
 
-    /// Waits until no worker is busy. All are looked at: one that came for an earlier region may have found this one.
-    fn await_busy(&self, is_polite: bool) {
-        let (mut looks, mut since) = (0_u32, None);
-        for Apart(worker) in &self.workers[1..=self.hired.load(Ordering::Relaxed)] {
+    /// Waits until no worker is busy. All workers are checked: one that woke up for an earlier region may
+    /// have read this one.
+    fn await_busy(&self, yields: bool) {
+        let (mut polls, mut since) = (0_u32, None);
+        for CachePadded(worker) in &self.workers[1..=self.spawned.load(Ordering::Relaxed)] {
             while worker.is_busy.load(Ordering::SeqCst) {
-                looks += 1;
-                // A worker that the system has stopped inside its task may need this very core; and who gives way has
-                // lost it to somebody else already.
-                let is_long =
-                    looks.is_multiple_of(LOOKS) && since.get_or_insert_with(Instant::now).elapsed() > SPIN;
-                if is_polite || is_long {
+                polls += 1;
+                // A worker preempted inside its task may need this very core; and a thread of low priority
+                // has lost its core to others already.
+                let is_long = polls.is_multiple_of(POLLS_PER_CLOCK)
+                    && since.get_or_insert_with(Instant::now).elapsed() > SPIN;
+                if yields || is_long {
                     std::thread::yield_now();
                 } else {
                     std::hint::spin_loop();
@@ -182,12 +188,13 @@ impl Pool {
         }
     }
 
-    /// The first task of a share that the last region has left undone, or its end or more. For the holder of the turn.
-    pub(super) fn next_of(&self, thread: usize) -> usize {
+    /// The first undone task of a share after the last region, or at least its end. For the holder of the
+    /// lock.
+    pub(super) fn next_task(&self, thread: usize) -> usize {
         self.next[thread].0.load(Ordering::Relaxed)
     }
 
-    /// Does tasks until none is left; returns how many.
+    /// Runs tasks until none is left; returns their number.
     fn take_tasks(&self, region: &Region<'_>, thread: usize) -> usize {
         struct Inside;
         impl Drop for Inside {
@@ -198,18 +205,17 @@ impl Pool {
         INSIDE_TASK.set(Some(thread));
         let _inside = Inside;
         let mut done = 0;
-        let mut alarm = if thread == 0 { self.alarm(region) } else { None };
+        let mut deferred_wake = if thread == 0 { self.wake_or_defer(region) } else { None };
         for share in (0..region.threads).map(|i| (thread + i) % region.threads) {
             let end = region.share(share).end;
             loop {
-                if region
-                    .rank
-                    .is_some_and(|rank| must_give_way(rank) || is_left_free(rank, thread, thread_count()))
-                {
+                if region.priority.is_some_and(|priority| {
+                    must_yield(priority) || is_reserved(priority, thread, thread_count())
+                }) {
                     return done;
                 }
                 let next = &self.next[share].0;
-                // Reading is cheaper where others read as well.
+                // A load is cheaper than an increment where other threads poll as well.
                 if share != thread && next.load(Ordering::Relaxed) >= end {
                     break;
                 }
@@ -220,22 +226,22 @@ impl Pool {
                 TASK_SERIAL.set(TASK_SERIAL.get() + 1);
                 (region.task)(number);
                 done += 1;
-                if alarm.as_mut().is_some_and(Alarm::is_due) {
+                if deferred_wake.as_mut().is_some_and(DeferredWake::is_due) {
                     self.wake(region.threads);
-                    alarm = None;
+                    deferred_wake = None;
                 }
             }
         }
         done
     }
 
-    /// Has at least so many workers. For the holder of the turn.
-    fn hire(&'static self, wanted: usize) {
-        for number in self.hired.load(Ordering::Relaxed) + 1..=wanted {
+    /// Spawns workers up to `wanted`. For the holder of the lock.
+    fn spawn_workers(&'static self, wanted: usize) {
+        for number in self.spawned.load(Ordering::Relaxed) + 1..=wanted {
             let name = format!("heedful-{number}");
-            let hired = std::thread::Builder::new().name(name).spawn(move || self.work(number));
-            hired.expect("a worker thread");
-            self.hired.store(number, Ordering::Relaxed);
+            let spawned = std::thread::Builder::new().name(name).spawn(move || self.work(number));
+            spawned.expect("a worker thread");
+            self.spawned.store(number, Ordering::Relaxed);
         }
     }
 
@@ -244,14 +250,14 @@ impl Pool {
         let (is_busy, mut seen) = (&self.workers[thread].0.is_busy, 0);
         loop {
             let was_woken;
-            (seen, was_woken) = self.await_call(thread, seen);
+            (seen, was_woken) = self.await_epoch(thread, seen);
             is_busy.store(true, Ordering::SeqCst);
-            let job = self.post.0.job.load(Ordering::SeqCst);
+            let job = self.broadcast.0.job.load(Ordering::SeqCst);
             let mut done = 0;
             if !job.is_null() {
-                // SAFETY: we are busy, and were so before the region was withdrawn: `run` waits for us.
+                // SAFETY: this worker has been busy since before the region was withdrawn, and `run` waits for it.
                 let region = unsafe { &*job };
-                // It may be a later one than that which called.
+                // It may be a later region than the one polled.
                 if thread < region.threads {
                     let tasks = std::panic::AssertUnwindSafe(|| self.take_tasks(region, thread));
                     done = std::panic::catch_unwind(tasks).unwrap_or_else(|_| {
@@ -262,51 +268,51 @@ impl Pool {
             }
             is_busy.store(false, Ordering::Release);
             if was_woken {
-                self.learn(done > 0);
+                self.update_backoff(done > 0);
             }
         }
     }
 
-    /// Notes whether a thread that was woken found something to do.
-    fn learn(&self, was_worth_it: bool) {
-        let reluctance = match was_worth_it {
+    /// Updates the backoff: whether a woken thread found work.
+    fn update_backoff(&self, was_worth_it: bool) {
+        let backoff = match was_worth_it {
             true => 0,
-            false => (2 * self.reluctance.load(Ordering::Relaxed)).clamp(1, MOST_RELUCTANT),
+            false => (2 * self.backoff.load(Ordering::Relaxed)).clamp(1, MAX_BACKOFF),
         };
-        self.reluctance.store(reluctance, Ordering::Relaxed);
-        self.reluctant.store(reluctance, Ordering::Relaxed);
+        self.backoff.store(backoff, Ordering::Relaxed);
+        self.deferred_regions.store(backoff, Ordering::Relaxed);
     }
 
-    /// Wakes who sleeps, or returns what says when.
-    fn alarm(&self, region: &Region<'_>) -> Option<Alarm> {
+    /// Wakes the sleeping workers, or returns a deferred wake.
+    fn wake_or_defer(&self, region: &Region<'_>) -> Option<DeferredWake> {
         if self.asleep.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        let reluctant = self.reluctant.load(Ordering::Relaxed);
-        if reluctant > 0 && region.size == Size::Part {
-            self.reluctant.store(reluctant - 1, Ordering::Relaxed);
-            return Some(Alarm::new(region));
+        let deferred_regions = self.deferred_regions.load(Ordering::Relaxed);
+        if deferred_regions > 0 && region.kind == TaskKind::OperationPart {
+            self.deferred_regions.store(deferred_regions - 1, Ordering::Relaxed);
+            return Some(DeferredWake::new(region));
         }
         self.wake(region.threads);
         None
     }
 
-    /// Waits for a call after `seen` that asks for this thread; says also whether it was woken for it.
-    fn await_call(&self, thread: usize, mut seen: u64) -> (u64, bool) {
-        let is_meant = |call: u64| thread < (call & ((1 << THREAD_BITS) - 1)) as usize;
+    /// Waits for an epoch after `seen` that uses this thread; returns also whether it was woken for it.
+    fn await_epoch(&self, thread: usize, mut seen: u64) -> (u64, bool) {
+        let uses_this_thread = |epoch: u64| thread < (epoch & ((1 << THREAD_BITS) - 1)) as usize;
         let mut was_woken = false;
         loop {
-            let (mut looks, since) = (0_u32, Instant::now());
+            let (mut polls, since) = (0_u32, Instant::now());
             loop {
-                let call = self.post.0.call.load(Ordering::SeqCst);
-                if call != seen && is_meant(call) {
-                    return (call, was_woken);
+                let epoch = self.broadcast.0.epoch.load(Ordering::SeqCst);
+                if epoch != seen && uses_this_thread(epoch) {
+                    return (epoch, was_woken);
                 }
-                seen = call;
-                looks += 1;
-                if looks % LOOKS == 0 {
+                seen = epoch;
+                polls += 1;
+                if polls % POLLS_PER_CLOCK == 0 {
                     let waited = since.elapsed();
-                    if waited > PATIENCE {
+                    if waited > AWAKE {
                         break;
                     }
                     if waited > SPIN {
@@ -319,25 +325,27 @@ impl Pool {
         }
     }
 
-    /// Sleeps until woken, unless there is a call after `seen`. Returns whether somebody has.
+    /// Sleeps until woken, unless there is an epoch after `seen`. Returns whether another thread has woken
+    /// it.
     fn sleep(&self, thread: usize, seen: u64) -> bool {
         let is_asleep = &self.workers[thread].0.is_asleep;
         is_asleep.store(true, Ordering::SeqCst);
         self.asleep.fetch_add(1, Ordering::SeqCst);
-        // Who calls looks for sleepers afterwards: it sees us, or we see the call.
-        if self.post.0.call.load(Ordering::SeqCst) == seen {
+        // The caller checks for sleepers after it has changed the epoch: it sees this worker asleep, or this
+        // worker sees the epoch.
+        if self.broadcast.0.epoch.load(Ordering::SeqCst) == seen {
             std::thread::park();
         }
-        let by_itself = is_asleep.swap(false, Ordering::SeqCst);
-        if by_itself {
+        let woke_by_itself = is_asleep.swap(false, Ordering::SeqCst);
+        if woke_by_itself {
             self.asleep.fetch_sub(1, Ordering::SeqCst);
         }
-        !by_itself
+        !woke_by_itself
     }
 
-    /// Wakes those below `threads` that sleep.
+    /// Wakes the sleeping workers below `threads`.
     fn wake(&self, threads: usize) {
-        for Apart(worker) in &self.workers[1..threads] {
+        for CachePadded(worker) in &self.workers[1..threads] {
             if worker.is_asleep.swap(false, Ordering::SeqCst) {
                 self.asleep.fetch_sub(1, Ordering::SeqCst);
                 if let Some(thread) = worker.thread.get() {
@@ -348,22 +356,22 @@ impl Pool {
     }
 }
 
-/// Says when the tasks that are left are worth waking the others.
-struct Alarm {
+/// Decides when the remaining tasks are worth waking the others.
+struct DeferredWake {
     since: Instant,
     count: usize,
     done: usize,
 }
 
-impl Alarm {
-    fn new(region: &Region<'_>) -> Alarm {
-        Alarm { since: Instant::now(), count: region.count, done: 0 }
+impl DeferredWake {
+    fn new(region: &Region<'_>) -> DeferredWake {
+        DeferredWake { since: Instant::now(), count: region.count, done: 0 }
     }
 
-    /// To be asked after every task.
+    /// To be called after every task.
     fn is_due(&mut self) -> bool {
         self.done += 1;
         let left = self.count.saturating_sub(self.done);
-        self.since.elapsed().as_nanos() * left as u128 >= WORTH_WAKING.as_nanos() * self.done as u128
+        self.since.elapsed().as_nanos() * left as u128 >= MIN_WORK_TO_WAKE.as_nanos() * self.done as u128
     }
 }

@@ -1,14 +1,14 @@
-//! What tasks that run at the same time write to.
+//! A slice that concurrent tasks write.
 
 use std::ops::Range;
 
-/// A slice that several tasks write at once, each its own part.
+/// A slice that several tasks write concurrently, each its own range.
 pub(crate) struct SharedMut<T> {
     start: *mut T,
     len: usize,
 }
 
-// SAFETY: it is a `&mut [T]` whose parts are handed to threads; `slice` demands that the parts are disjoint.
+// SAFETY: it is a `&mut [T]` whose parts go to different threads; `slice` requires that the parts are disjoint.
 unsafe impl<T: Send> Sync for SharedMut<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for SharedMut<T> {}
@@ -30,12 +30,12 @@ impl<T> SharedMut<T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
 
-    /// How many elements it has.
+    /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Where element `index` lies.
+    /// The address of element `index`.
     #[inline(always)]
     pub(crate) fn address(&self, index: usize) -> *const T {
         self.start.wrapping_add(index)

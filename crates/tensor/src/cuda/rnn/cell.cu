@@ -1,4 +1,5 @@
-// The three cells for one unit of one row, as in cpu/cell.rs: what happens between the products of a step.
+// The three cells for one unit of one row, as in cpu/cell.rs: the elementwise part of a step, between its
+// matrix products.
 
 enum Cell { SIMPLE, GRU, LSTM };
 
@@ -7,16 +8,16 @@ template <int CELL> struct Shape {
     static constexpr int kept = CELL == SIMPLE ? 0 : 4;
 };
 
-// To the last bits of single precision.
+// Full f32 precision.
 struct Exact {
     static __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
     static __device__ __forceinline__ float tanh(float x) { return tanhf(x); }
 };
-// To about seven digits of what is near one: far more than bf16 has.
+// Absolute error about 1e-7: far below bf16 precision.
 struct Quick {
     static __device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
     static __device__ __forceinline__ float tanh(float x) {
-        x = fminf(fmaxf(x, -15.0f), 15.0f) + (x - x);     // what is no number stays so
+        x = fminf(fmaxf(x, -15.0f), 15.0f) + (x - x);     // NaN stays NaN
         return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x));
     }
 };
@@ -41,8 +42,8 @@ __device__ __forceinline__ void cell_forward(const float (&x)[4], const float (&
     }
 }
 
-// `dh` is the whole gradient of h at first, then that part of the one before that comes past the gates; `dc` is the gradient
-// of c through the steps after this one, then that of the one before.
+// On entry `dh` is the whole gradient of h, on return the part of the previous state's gradient that bypasses
+// the gates; on entry `dc` is the gradient of c from later steps, on return that of the previous c.
 template <int CELL, class F>
 __device__ __forceinline__ void cell_backward(const float (&kept)[4], float h_before, float h, float c_before, float c, float& dh,
                                               float& dc, float (&dx)[4], float (&da)[4]) {

@@ -1,20 +1,21 @@
-// Products whose right side stays in registers over all steps: of a block's eight warps each has a part of the sum's terms
-// and all columns; the parts are added in shared memory.
+// Matrix products whose right operand stays in registers over all steps: each of a block's eight warps has a
+// slice of k and all columns; the partial sums are added in shared memory.
 //
-// The tensor cores take 16 terms at a time, in pairs that lie apart. Terms may come in any order, so each lane has eight
-// neighbours of 32: one load of 16 bytes, which is two times what a tile of 16 x 16 wants of it.
+// Tensor cores take 16 values of k at a time, in pairs that are not adjacent. The order of k does not matter,
+// so each lane has eight neighbours of 32: one 16-byte load, which covers its share of two 16 x 16 tiles.
 
 static constexpr u32 WARPS = 8, ROWS = 16;
 
-// BLOCKS times 32 terms, COLUMNS times 8 columns.
+// BLOCKS x 32 values of k, COLUMNS x 8 columns.
 template <int BLOCKS, int COLUMNS> struct Held {
     u32 right[BLOCKS][2][COLUMNS][2];
 };
 
-// The term that the warp's first block begins with.
+// The first k of the warp.
 template <int BLOCKS> __device__ __forceinline__ u32 first_term() { return threadIdx.x / 32 * (32 * BLOCKS); }
 
-// `pair(term, column)` is two neighbouring terms of a column, the first in the low half.
+// Loads the right operand. `pair(term, column)` returns two neighbouring k of a column, the first in the low
+// half.
 template <int BLOCKS, int COLUMNS, class P> __device__ __forceinline__ void hold(Held<BLOCKS, COLUMNS>& held, const P& pair) {
     u32 lane = threadIdx.x % 32, first = first_term<BLOCKS>() + 8 * (lane % 4);
 #pragma unroll
@@ -28,9 +29,10 @@ template <int BLOCKS, int COLUMNS, class P> __device__ __forceinline__ void hold
                     held.right[block][half][n][i] = pair(first + 32 * block + 4 * half + 2 * i, 8 * n + lane / 4);
 }
 
-// The lane's numbers of its two rows, which are handed over as pairs; null for a row that has no part in this. Waits for them.
+// Loads the lane's values of its two rows, which other blocks publish as pairs, and waits for them; null for
+// a row that has no such step.
 template <int BLOCKS>
-__device__ __forceinline__ void take_rows(u32 (&left)[BLOCKS][2][4], const bf16* low, const bf16* high, u32 first, u32 width) {
+__device__ __forceinline__ void await_rows(u32 (&left)[BLOCKS][2][4], const bf16* low, const bf16* high, u32 first, u32 width) {
     u32 at = first + 8 * (threadIdx.x % 4);
     bool is_incomplete;
     do {
@@ -47,14 +49,14 @@ __device__ __forceinline__ void take_rows(u32 (&left)[BLOCKS][2][4], const bf16*
             is_incomplete |= low && is_there && is_missing(left[block][0]);
             is_incomplete |= high && is_there && is_missing(left[block][1]);
         }
-        // Until the first piece is there the others are not looked at again: that would keep the L2 cache busy, through which all
-        // of them have to come.
+        // Polls only the first piece until it is there: polling all would load the L2 cache, through which
+        // they arrive.
         while (low && at < width && is_missing(left[0][0])) look16(left[0][0], low + at, true);
     } while (is_incomplete);
     __syncwarp();
 }
 
-// The same of rows of singles that are there already.
+// The same for f32 rows that exist already, rounded to bf16.
 template <int BLOCKS>
 __device__ __forceinline__ void round_rows(u32 (&left)[BLOCKS][2][4], const float* low, const float* high, u32 first, u32 width) {
     u32 at = first + 8 * (threadIdx.x % 4);
@@ -73,7 +75,7 @@ __device__ __forceinline__ void round_rows(u32 (&left)[BLOCKS][2][4], const floa
     __syncwarp();
 }
 
-// The two rows of this lane in an array by token; null for rows that have no such step.
+// The two rows of this lane in an array indexed by token; null for rows without such a step.
 __device__ __forceinline__ void lane_rows(const bf16*& low, const bf16*& high, const bf16* from, u32 width, Rows rows, u32 first,
                                           u32 count, u32 step, u32 at, u32 is_reversed) {
     u32 r = first + threadIdx.x % 32 / 4;
@@ -84,11 +86,11 @@ __device__ __forceinline__ void lane_rows(const bf16*& low, const bf16*& high, c
 
 // The states before a step.
 template <int WIDE>
-__device__ __forceinline__ void take_states(u32 (&left)[WIDE][2][4], const Layer& a, Rows rows, u32 first, u32 count, u32 step, u32 d) {
+__device__ __forceinline__ void await_states(u32 (&left)[WIDE][2][4], const Layer& a, Rows rows, u32 first, u32 count, u32 step, u32 d) {
     if (step > 0) {
         const bf16 *low, *high;
         lane_rows(low, high, a.narrow, d, rows, first, count, step, step - 1, a.is_reversed);
-        take_rows<WIDE>(left, low, high, first_term<WIDE>(), d);
+        await_rows<WIDE>(left, low, high, first_term<WIDE>(), d);
     } else {
         u32 r = first + threadIdx.x % 32 / 4;
         uint4 one = rows[min(r, count - 1)], other = rows[min(r + 8, count - 1)];
@@ -103,18 +105,18 @@ template <int COLUMNS> __device__ __forceinline__ void clear_sums(float (&sums)[
     for (int n = 0; n < COLUMNS; n++) sums[n][0] = sums[n][1] = sums[n][2] = sums[n][3] = 0.0f;
 }
 
-// Columns of a matrix terms x columns as pairs of terms, for `hold`.
+// Pairs of k from a k x columns matrix, for `hold`.
 __device__ __forceinline__ u32 column_pair(const void* weight, u32 terms, u32 stride, u32 term, u32 column, bool is_there) {
     if (term >= terms || !is_there) return 0;
     const bf16* at = (const bf16*)weight + (u64)term * stride + column;
     return (u32)at[0].bits | (u32)at[stride].bits << 16;
 }
-// The same with the weight's rows as columns.
+// The same for the transposed weight.
 __device__ __forceinline__ u32 row_pair(const void* weight, u32 rows, u32 terms, u32 term, u32 row) {
     return term < terms && row < rows ? *(const u32*)((const bf16*)weight + (u64)row * terms + term) : 0;
 }
 
-// sums += left . right, from the left side's block FIRST of those that are held on.
+// sums += left . right, with the register blocks from FIRST on.
 template <int FIRST, int PART, int BLOCKS, int COLUMNS>
 __device__ __forceinline__ void multiply_held(float (&sums)[COLUMNS][4], const u32 (&left)[PART][2][4],
                                               const Held<BLOCKS, COLUMNS>& held) {
@@ -133,7 +135,7 @@ __device__ __forceinline__ void multiply_held(float (&sums)[COLUMNS][4], const u
         }
 }
 
-// Numbers from one row of a warp's sums to the next: so many that neither writers nor readers get into each other's way.
+// Row stride of a warp's sums, padded to avoid bank conflicts of writers and readers.
 __device__ constexpr u32 sums_stride(u32 columns, u32 units) {
     return units == 16 ? columns + (columns % 32 == 16 ? 0 : 16) : columns + (columns % 16 == 8 ? 0 : 8);
 }
@@ -155,7 +157,8 @@ __device__ __forceinline__ float shared_sum(const float* sums, u32 row, u32 colu
     return sum;
 }
 
-// Which of a launch's blocks this is: of which layer, with which units, and which 16 rows of every `groups` times 16.
+// The index of this block in the launch: which layer, which slice of units, and which 16 rows of every
+// `groups` times 16.
 struct Place {
     u32 slice, group, groups;
     bool is_first;

@@ -1,14 +1,15 @@
-// Products of 16 rows with 16 columns of up to four matrices that lie side by side, of any width, without tensor cores.
+// Matrix products of 16 rows with 16 columns of up to four matrices side by side, of any width, without
+// tensor cores.
 
-static constexpr u32 TILE = 16, DEPTH = 128, ROOM = DEPTH + 4;
+static constexpr u32 TILE = 16, DEPTH = 128, PADDED_DEPTH = DEPTH + 4;
 
-// What a block shares: a tile of the left side, one of the weight with its columns as rows.
+// Shared memory of a block: a tile of the left operand and a transposed tile of the weight.
 template <int N> struct Tiles {
-    float left[TILE][ROOM];
-    float right[N * TILE][ROOM];
+    float left[TILE][PADDED_DEPTH];
+    float right[N * TILE][PADDED_DEPTH];
 };
 
-// sums[n] += left row . right row (n), over `depth` numbers, which are followed by zeros up to a multiple of four.
+// sums[n] += left row . right row (n), over `depth` values, zero-padded to a multiple of four.
 template <int N> __device__ __forceinline__ void add_tile(float (&sums)[4], const Tiles<N>& tiles, u32 depth) {
     u32 row = threadIdx.x / TILE, unit = threadIdx.x % TILE;
 #pragma unroll 4
@@ -24,8 +25,8 @@ template <int N> __device__ __forceinline__ void add_tile(float (&sums)[4], cons
     }
 }
 
-// Adds to the sums of this thread's row and column, of each of the N matrices. `left(row, term)` is a number of the left side.
-// The weight is terms x (N matrices of `columns` columns).
+// Accumulates this thread's element of each of the N products. `left(row, term)` is an element of the left
+// operand. The weight is terms x (N matrices of `columns` columns).
 template <int N, class T, class L>
 __device__ __forceinline__ void tile_product(float (&sums)[4], char* shared, u32 terms, const L& left, const T* weight, u32 columns,
                                              u32 first) {
@@ -45,9 +46,9 @@ __device__ __forceinline__ void tile_product(float (&sums)[4], char* shared, u32
     }
 }
 
-// The same with the weight's rows as columns: it is rows x terms.
+// The same for the transposed weight (NT), which is rows x terms.
 template <class T, class L>
-__device__ __forceinline__ float turned_product(char* shared, u32 terms, const L& left, const T* weight, u32 rows, u32 first) {
+__device__ __forceinline__ float tile_product_nt(char* shared, u32 terms, const L& left, const T* weight, u32 rows, u32 first) {
     Tiles<1>& tiles = *(Tiles<1>*)shared;
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     for (u32 k = 0; k < terms; k += DEPTH) {
@@ -64,25 +65,25 @@ __device__ __forceinline__ float turned_product(char* shared, u32 terms, const L
     return sums[0];
 }
 
-// What is handed over forward: states in the type of products.
+// The states published in the forward pass, in the type of the products.
 template <class T> struct Exchange;
 template <> struct Exchange<float> { static __device__ __forceinline__ float* of(const Layer& a) { return a.outputs; } };
 template <> struct Exchange<bf16> { static __device__ __forceinline__ bf16* of(const Layer& a) { return a.narrow; } };
 
-// A number of the state before a step, rounded, for row `r` if that has such a step.
+// An element of the state before a step, rounded; 0 if row `r` has no such step.
 template <class T>
 __device__ __forceinline__ float state_before(const Layer& a, Rows rows, u32 r, u32 count, u32 step, u32 unit, u32 d) {
     if (r >= count) return 0.0f;
     uint4 row = rows[r];
     if (row.y <= step) return 0.0f;
-    if (step > 0) return take(Exchange<T>::of(a) + (u64)token_of(row, step - 1, a.is_reversed) * d + unit);
+    if (step > 0) return await_value(Exchange<T>::of(a) + (u64)token_of(row, step - 1, a.is_reversed) * d + unit);
     return a.initial_h ? widen(narrow<T>(a.initial_h[(u64)row.z * d + unit])) : 0.0f;
 }
 
-// A number that was handed over by token, for row `r` if that has such a step.
+// An element published by token; 0 if row `r` has no such step.
 template <class T>
-__device__ __forceinline__ float handed_at(const T* from, u32 width, Rows rows, u32 r, u32 count, u32 step, u32 is_reversed, u32 i) {
+__device__ __forceinline__ float await_at(const T* from, u32 width, Rows rows, u32 r, u32 count, u32 step, u32 is_reversed, u32 i) {
     if (r >= count) return 0.0f;
     uint4 row = rows[r];
-    return row.y > step ? take(from + (u64)token_of(row, step, is_reversed) * width + i) : 0.0f;
+    return row.y > step ? await_value(from + (u64)token_of(row, step, is_reversed) * width + i) : 0.0f;
 }

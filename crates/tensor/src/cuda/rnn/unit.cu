@@ -1,5 +1,5 @@
-// One unit of one row: what its thread reads before the product of a step, and what it does with the sums afterwards. What a
-// thread has written at the step before it reads back itself, so no block has to wait for that.
+// One unit of one row: the values that its thread reads before the product of a step, and writes afterwards.
+// A thread reads back only its own values of the previous step, so no block waits for these.
 
 template <int CELL> struct Forward {
     float x[4];
@@ -25,7 +25,7 @@ __device__ __forceinline__ void read_forward(Forward<CELL>& s, const Layer& a, u
     }
 }
 
-// All but what is handed over: that goes first.
+// Writes everything that is not published to other blocks; published values go first.
 template <int CELL, class T>
 __device__ __forceinline__ void write_forward(const Forward<CELL>& s, const float (&kept)[4], const Layer& a, uint4 row, u32 step,
                                               u32 unit, u32 d) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ void write_forward(const Forward<CELL>& s, const floa
     }
 }
 
-// A sequence without tokens ends as it began.
+// The last state of an empty sequence is its initial state.
 template <int CELL> __device__ __forceinline__ void keep_state(const Layer& a, uint4 row, u32 unit, u32 d) {
     u64 at = (u64)row.z * d + unit;
     a.last_h[at] = a.initial_h ? a.initial_h[at] : 0.0f;
@@ -55,7 +55,7 @@ template <int CELL> struct Backward {
     u64 token;
 };
 
-// `dh` is that part of the gradient which is there before the product.
+// Sets `dh` to the part of the gradient known before the product.
 template <int CELL, class T>
 __device__ __forceinline__ void read_backward(Backward<CELL>& s, const Layer& a, uint4 row, u32 step, u32 unit, u32 d) {
     constexpr int K = Shape<CELL>::kept;
@@ -85,7 +85,7 @@ __device__ __forceinline__ void read_backward(Backward<CELL>& s, const Layer& a,
     }
 }
 
-// All but what is handed over.
+// Writes everything that is not published to other blocks.
 template <int CELL, class T>
 __device__ __forceinline__ void write_backward(const Backward<CELL>& s, const float (&dx)[4], const Layer& a, uint4 row, u32 unit,
                                                u32 d) {

@@ -14,7 +14,7 @@ use crate::{Array, DType};
 pub(super) enum Gradients<'a> {
     /// All of them.
     Whole(&'a FlatGradients),
-    /// Those that this rank owns.
+    /// The gradients that this rank owns.
     Owned(&'a Reduced),
 }
 
@@ -27,7 +27,8 @@ impl Gradients<'_> {
     }
 }
 
-/// Updates the chunks that this process owns, and returns for each the sum of its squared gradients. What is spared does not decay.
+/// Updates the chunks that this process owns, and returns the sum of squared gradients of each. The ranges in
+/// `no_decay` do not decay.
 pub(super) fn apply(
     update: Update,
     gradient_scale: f32,
@@ -35,38 +36,38 @@ pub(super) fn apply(
     chunks: &[OwnedChunk],
     values: &mut Array,
     [mean, square]: [&mut Array; 2],
-    spared: &[Range<usize>],
+    no_decay: &[Range<usize>],
 ) -> Array {
     let [values, mean, square] = [values, mean, square].map(|array| SharedMut::new(array.f32_mut()));
     by_chunks(chunks, |chunk| {
         let OwnedChunk { range, packed, .. } = chunk;
         let packed = *packed..packed + range.len();
-        // SAFETY: chunks are disjoint, in the vector and among what is owned.
+        // SAFETY: chunks are disjoint, in the flat vector and in the owned shard.
         let (values, mean, square) =
             unsafe { (values.slice(range.clone()), mean.slice(packed.clone()), square.slice(packed)) };
         gradients.with_chunk(chunk, |gradients| {
-            if spared.is_empty() {
+            if no_decay.is_empty() {
                 return update_chunk(update, gradient_scale, gradients, values, mean, square);
             }
-            for (part, decay) in parts(range.clone(), spared, update.decay) {
+            for (part, decay) in split_by_decay(range.clone(), no_decay, update.decay) {
                 let part = part.start - range.start..part.end - range.start;
                 let (values, mean) = (&mut values[part.clone()], &mut mean[part.clone()]);
                 let (gradients, square) = (&gradients[part.clone()], &mut square[part]);
                 update_chunk(Update { decay, ..update }, gradient_scale, gradients, values, mean, square);
             }
-            // In the order of a chunk that is updated as a whole.
+            // In the same order as for a chunk that is updated in one piece.
             square_sum(gradients)
         })
     })
 }
 
-/// A range in parts that decay alike, given those that are spared.
-fn parts(range: Range<usize>, spared: &[Range<usize>], decay: f32) -> Vec<(Range<usize>, f32)> {
+/// Splits a range into parts of equal decay, given the ranges without decay.
+fn split_by_decay(range: Range<usize>, no_decay: &[Range<usize>], decay: f32) -> Vec<(Range<usize>, f32)> {
     let mut parts = Vec::new();
     let mut from = range.start;
-    let first = spared.partition_point(|spared| spared.end <= range.start);
-    for spared in spared[first..].iter().take_while(|spared| spared.start < range.end) {
-        let (start, end) = (spared.start.max(from), spared.end.min(range.end));
+    let first = no_decay.partition_point(|exempt| exempt.end <= range.start);
+    for exempt in no_decay[first..].iter().take_while(|exempt| exempt.start < range.end) {
+        let (start, end) = (exempt.start.max(from), exempt.end.min(range.end));
         parts.extend([(from..start, decay), (start..end, 1.0)]);
         from = end;
     }

@@ -1,29 +1,29 @@
-// The norm of the gradients by chunks in order, the decision whether they are good, and one pass over values, gradients and
-// moments that follows it.
+// The norm of the gradients (chunks are added in order), the guard's decision, and the update in one pass
+// over values, gradients and moments.
 
-// The numbers of one update that are the same for every element.
+// The constants of one update.
 struct Update {
     float beta1, beta2, epsilon, decay, rate, root_correction;
     float gain;         // of the moving average
     u32 unused;
 };
 
-// What is done with the gradients.
+// The guard's decision.
 struct Decision {
     float scale;        // clipping
-    u32 is_refused;
+    u32 is_rejected;
 };
 
-// values = values · decay − rate · m / (√v · root_correction + ε); the bf16 copy and the average follow. Sixteen numbers whose
-// flag is set do not decay.
-extern "C" __global__ void update(const Update* numbers, const Decision* decision, const float* gradients, float* values,
-                                  float* mean, float* square, const float* spared, bf16* narrow, float* average, u64 n) {
+// values = values · decay − rate · m / (√v · root_correction + ε); the bf16 copy and the average follow. 16
+// elements whose `no_decay` flag is set do not decay.
+extern "C" __global__ void update(const Update* constants, const Decision* decision, const float* gradients, float* values,
+                                  float* mean, float* square, const float* no_decay, bf16* narrow, float* average, u64 n) {
     u64 i = 4 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
-    if (i >= n || decision->is_refused) return;
-    Update u = *numbers;
+    if (i >= n || decision->is_rejected) return;
+    Update u = *constants;
     float scale = decision->scale;
-    float decay = spared && spared[i / 16] != 0.0f ? 1.0f : u.decay;
-    // The flat vector is a multiple of sixteen numbers long, but for its last parameter.
+    float decay = no_decay && no_decay[i / 16] != 0.0f ? 1.0f : u.decay;
+    // Parameters begin at multiples of 16 elements; only the last one may end elsewhere.
     u32 count = (u32)min((u64)4, n - i);
     float g[4], m[4], v[4], x[4], a[4];
     if (count == 4) {
@@ -62,7 +62,7 @@ __device__ __forceinline__ double block_sum(double x) {
     return all[0];
 }
 
-// Sum of squares of 16,384 numbers for each block.
+// Sum of squares of 16,384 elements for each block.
 extern "C" __global__ void squares(const float* gradients, double* sums, u64 n) {
     u64 first = (u64)blockIdx.x * 16384, end = min(first + 16384, n);
     double sum = 0.0;
@@ -77,23 +77,23 @@ extern "C" __global__ void squares(const float* gradients, double* sums, u64 n) 
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// All sums of a block's share, which has 256 threads.
+// Square root of the sum of `sums`, by a block of 256 threads.
 __device__ __forceinline__ float root_of(const double* sums, u32 count) {
     double sum = 0.0;
     for (u32 i = threadIdx.x; i < count; i += 256) sum += sums[i];
     return (float)sqrt(block_sum(sum));
 }
 
-// One block: the root of all sums.
+// One block: the norm from all sums.
 extern "C" __global__ void root(const double* sums, float* norm, u32 count) {
     float found = root_of(sums, count);
     if (threadIdx.x == 0) norm[0] = found;
 }
 
-// What guard.rs keeps, on the GPU.
+// The state of guard.rs on the GPU.
 struct Guard {
-    u32 is_refused;     // an update was refused: so are all after it
-    u32 count, next;    // norms that are known, and where the next one goes
+    u32 is_rejected;    // an update was rejected: all later ones are skipped
+    u32 count, next;    // number of recorded norms, and the slot of the next one
     u32 unused;
     float norms[128];
 };
@@ -105,40 +105,40 @@ struct Loss {
     u32 tokens;
 };
 
-// What the host is told about a step.
+// The report of a step to the host.
 struct Report {
     u32 verdict;                // see guard.rs
-    float norm, usual, loss;
+    float norm, median, loss;
     double negative_log_likelihood, correct;
 };
 
-struct Judged {
+struct GuardArgs {
     const double* sums;
     Guard* guard;
     Decision* decision;
     const Loss* losses;
-    Report* reports;            // in the host's memory
-    const u32* slot;            // which of them is this step's
+    Report* reports;            // in pinned host memory
+    const u32* slot;            // this step's slot among them
     u32 parts, batches;         // of sums, of losses
-    float factor, clip_norm;    // no limit: 0, infinity
+    float factor, clip_norm;    // 0 and infinity for no limit
 };
 
 __device__ __forceinline__ bool is_finite(float x) { return fabsf(x) <= 3.402823466e38f; }
 
-// One block: whether the gradients are good. The same rules in the same arithmetic as guard.rs has.
-extern "C" __global__ void judge(Judged a) {
+// One block: decides whether the update is rejected, by the same rules in the same arithmetic as guard.rs.
+extern "C" __global__ void guard(GuardArgs a) {
     float norm = root_of(a.sums, a.parts);
-    __shared__ float usual;
+    __shared__ float median;
     u32 known = a.guard->count, me = threadIdx.x;
     if (me < known) {
-        // The median is the number that half of them stand before.
+        // The median is the norm that has half of the norms before it in sorted order.
         float mine = a.guard->norms[me];
         u32 before = 0;
         for (u32 i = 0; i < known; i++) {
             float other = a.guard->norms[i];
             before += other < mine || (other == mine && i < me);
         }
-        if (before == known / 2) usual = mine;
+        if (before == known / 2) median = mine;
     }
     __syncthreads();
     if (me) return;
@@ -155,12 +155,12 @@ extern "C" __global__ void judge(Judged a) {
     }
     bool has_limit = a.factor > 0.0f && known >= 32;
     u32 verdict = 0;
-    if (a.guard->is_refused) verdict = 4;
+    if (a.guard->is_rejected) verdict = 4;
     else if (is_bad) verdict = 1, loss = bad_loss;
     else if (!is_finite(norm)) verdict = 2;
-    else if (has_limit && norm > a.factor * usual) verdict = 3;
+    else if (has_limit && norm > a.factor * median) verdict = 3;
     if (verdict) {
-        a.guard->is_refused = 1;
+        a.guard->is_rejected = 1;
     } else {
         u32 next = a.guard->next;
         a.guard->norms[next] = norm;
@@ -168,7 +168,7 @@ extern "C" __global__ void judge(Judged a) {
         a.guard->count = min(known + 1, 128u);
     }
     a.decision->scale = norm > a.clip_norm ? a.clip_norm / norm : 1.0f;
-    a.decision->is_refused = verdict != 0;
-    Report report = {verdict, norm, has_limit ? usual : 0.0f, loss, negative_log_likelihood, correct};
+    a.decision->is_rejected = verdict != 0;
+    Report report = {verdict, norm, has_limit ? median : 0.0f, loss, negative_log_likelihood, correct};
     a.reports[*a.slot] = report;
 }

@@ -1,5 +1,5 @@
-//! The update on the GPU: one pass over everything, which also writes the bf16 copy that the next products read and the
-//! moving average. Whether the gradients are good is decided there, and told to the host later.
+//! The update on the GPU: one pass over everything, which also writes the bf16 copy for the next GEMMs and
+//! the moving average. The GPU decides whether to reject the gradients and reports it to the host later.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ pub(crate) static MODULE: Module = Module::new("adam", include_str!("cuda.cu"));
 
 /// Elements of one partial sum of the norm.
 const CHUNK: usize = 16 * 1024;
-/// Steps whose reports may wait to be read. More than may be on their way.
+/// Slots for the reports of steps. More than the number of steps in flight.
 const REPORTS: u64 = 16;
 
-/// What an update changes.
+/// The arrays of an update.
 pub(super) struct Arrays<'a> {
     pub(super) gradients: &'a Array,
     pub(super) values: &'a mut Array,
     pub(super) mean: &'a mut Array,
     pub(super) square: &'a mut Array,
-    /// Flags of what does not decay, one for every sixteen numbers; null if all do.
-    pub(super) spared: Pointer,
+    /// Flags of the elements that do not decay, one for every 16 elements; null if all decay.
+    pub(super) no_decay: Pointer,
     pub(super) narrow: Pointer,
     pub(super) average: Pointer,
 }
@@ -42,7 +42,7 @@ struct Loss {
 /// As in the kernels' source.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
-struct Judged {
+struct GuardArgs {
     sums: Pointer,
     guard: Pointer,
     decision: Pointer,
@@ -61,7 +61,7 @@ struct Judged {
 struct Report {
     verdict: u32,
     norm: f32,
-    usual: f32,
+    median: f32,
     loss: f32,
     negative_log_likelihood: f64,
     correct: f64,
@@ -69,13 +69,13 @@ struct Report {
 
 /// The guard on the GPU.
 pub(super) struct GpuGuard {
-    /// A flag, the number of norms, the place of the next one, a word that is not used; the norms; the latest decision.
+    /// As `Guard` in the kernels' source, followed by the latest decision.
     state: Array,
     reports: Arc<Pinned>,
     next: u64,
 }
 
-/// Where the report of a step will be once the step is done.
+/// The slot of a step's report, readable once the step is done.
 pub(super) struct PendingReport {
     reports: Arc<Pinned>,
     slot: u64,
@@ -83,18 +83,18 @@ pub(super) struct PendingReport {
 
 /// Updates everything with gradients multiplied by `scale`.
 pub(super) fn apply(update: Update, scale: f32, arrays: Arrays<'_>) {
-    let (decision, numbers) = (upload(&[scale.to_bits(), 0]), upload(&[update]));
-    apply_decided(numbers.pointer(), decision.pointer(), arrays);
+    let (decision, constants) = (upload(&[scale.to_bits(), 0]), upload(&[update]));
+    apply_decided(constants.pointer(), decision.pointer(), arrays);
 }
 
-/// Takes no memory: where there is none left, an update is made as a whole or not at all.
-fn apply_decided(numbers: Pointer, decision: Pointer, arrays: Arrays<'_>) {
-    let Arrays { gradients, values, mean, square, spared, narrow, average } = arrays;
+/// Allocates no memory, so that an update cannot fail halfway when memory runs out.
+fn apply_decided(constants: Pointer, decision: Pointer, arrays: Arrays<'_>) {
+    let Arrays { gradients, values, mean, square, no_decay, narrow, average } = arrays;
     let [values, mean, square] = [values, mean, square].map(|array| array.pointer());
     let (function, n) = (MODULE.function("update"), gradients.len());
     let (blocks, gradients) = (Blocks::for_each(n.div_ceil(4)), gradients.pointer());
     launch!(
-        function, blocks, numbers, decision, gradients, values, mean, square, spared, narrow, average,
+        function, blocks, constants, decision, gradients, values, mean, square, no_decay, narrow, average,
         n as u64
     );
 }
@@ -113,13 +113,13 @@ pub(super) fn apply_guarded(
     gpu.next += 1;
     let of_batch = |&(found, share): &(&CrossEntropy, f32)| match found.totals() {
         Totals::OnGpu(totals) => Loss { totals: totals.pointer(), share, tokens: found.tokens as u32 },
-        Totals::Known(_) => unreachable!("losses of parameters on the GPU are there"),
+        Totals::Known(_) => unreachable!("the losses of parameters on the GPU are on the GPU"),
     };
     let losses = upload(&losses.iter().map(of_batch).collect::<Vec<_>>());
     let (sums, slot_word) = (squares(arrays.gradients), upload(&[(slot % REPORTS) as u32]));
-    let numbers = upload(&[update]);
+    let constants = upload(&[update]);
     let decision = gpu.decision();
-    let job = Judged {
+    let args = GuardArgs {
         sums: sums.pointer(),
         guard: gpu.state.pointer(),
         decision,
@@ -131,8 +131,8 @@ pub(super) fn apply_guarded(
         factor,
         clip_norm,
     };
-    launch!(MODULE.function("judge"), Blocks::of(1, 256), job);
-    apply_decided(numbers.pointer(), decision, arrays);
+    launch!(MODULE.function("guard"), Blocks::of(1, 256), args);
+    apply_decided(constants.pointer(), decision, arrays);
     PendingReport { reports: gpu.reports.clone(), slot: slot % REPORTS }
 }
 
@@ -150,34 +150,34 @@ impl GpuGuard {
         }
     }
 
-    /// A scale and whether the latest update was refused.
+    /// The address of the latest decision.
     fn decision(&self) -> Pointer {
         self.state.pointer().offset(4 * (4 + WINDOW))
     }
 
-    /// See [`Guard`].
-    pub(super) fn refusal(&self) -> Pointer {
+    /// See [`Guard::rejected_flag`].
+    pub(super) fn rejected_flag(&self) -> Pointer {
         self.decision().offset(4)
     }
 }
 
 impl PendingReport {
-    /// The report of a step that is done; `None` if it was not made because one before it was rejected.
+    /// The report of a finished step; `None` if the step was skipped because an earlier one was rejected.
     pub(super) fn read(&self) -> Option<Result<StepResult, Divergence>> {
         let mut report = Report::zeroed();
         self.reports.read(self.slot as usize * size_of::<Report>(), bytemuck::bytes_of_mut(&mut report));
-        let Report { verdict, norm, usual, loss, negative_log_likelihood, correct } = report;
+        let Report { verdict, norm, median, loss, negative_log_likelihood, correct } = report;
         Some(match verdict {
             0 => Ok(StepResult { norm, loss, negative_log_likelihood, correct: correct as usize }),
             1 => Err(Divergence::Loss(loss)),
             2 => Err(Divergence::Gradient(norm)),
-            3 => Err(Divergence::Explosion { norm, usual }),
+            3 => Err(Divergence::Explosion { norm, median }),
             _ => return None,
         })
     }
 }
 
-/// `√Σ g²`. Waits for it.
+/// `√Σ g²`. Waits for the GPU.
 pub(super) fn norm_of(gradients: &Array) -> f32 {
     let sums = squares(gradients);
     let norm = Array::scratch_on(Device::Cuda, DType::F32, 1, 1);

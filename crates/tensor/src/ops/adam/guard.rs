@@ -12,7 +12,7 @@ use crate::cuda::Pointer;
 /// Number of gradient norms that the median is taken over.
 pub(super) const WINDOW: usize = 128;
 /// Minimum number of norms for a median: the first gradients are often the largest.
-const ENOUGH: usize = 32;
+const MIN_NORMS: usize = 32;
 
 /// Why an update was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
@@ -23,13 +23,13 @@ pub enum Divergence {
     /// The gradient is not finite.
     #[error("the gradient's norm is {0}")]
     Gradient(f32),
-    /// The gradient is far larger than usual.
-    #[error("the gradient's norm is {norm}, {:.0} times its usual {usual}", norm / usual)]
+    /// The gradient is far larger than the recent ones.
+    #[error("the gradient's norm is {norm}, {:.0} times the recent median of {median}", norm / median)]
     Explosion {
         /// Its norm.
         norm: f32,
         /// The median of the recent norms.
-        usual: f32,
+        median: f32,
     },
 }
 
@@ -38,22 +38,22 @@ pub struct Guard {
     /// The maximum ratio of a norm to the median; `None` for no limit.
     pub(super) factor: Option<f32>,
     norms: VecDeque<f32>,
-    /// The same on the GPU, which decides by itself and tells later.
+    /// The same state on the GPU, which decides by itself and reports later.
     pub(super) gpu: Option<GpuGuard>,
 }
 
 impl Guard {
-    /// Without norms yet.
+    /// A guard without recorded norms.
     pub fn new(factor: Option<f32>) -> Guard {
         Guard { factor, norms: VecDeque::with_capacity(WINDOW), gpu: None }
     }
 
-    /// Where the GPU says whether the latest update was refused: a word that is not 0 then.
+    /// The address of a u32 on the GPU that is not 0 if the latest update was rejected.
     ///
     /// # Panics
     /// If no update was submitted to a GPU.
-    pub(in crate::ops) fn refusal(&self) -> Pointer {
-        self.gpu.as_ref().expect("an update was submitted to the GPU").refusal()
+    pub(in crate::ops) fn rejected_flag(&self) -> Pointer {
+        self.gpu.as_ref().expect("an update was submitted to the GPU").rejected_flag()
     }
 
     /// Rejects a loss that is not finite.
@@ -66,10 +66,10 @@ impl Guard {
         if !norm.is_finite() {
             return Err(Divergence::Gradient(norm));
         }
-        if let (Some(factor), Some(usual)) = (self.factor, self.usual())
-            && norm > factor * usual
+        if let (Some(factor), Some(median)) = (self.factor, self.median())
+            && norm > factor * median
         {
-            return Err(Divergence::Explosion { norm, usual });
+            return Err(Divergence::Explosion { norm, median });
         }
         self.record(norm);
         Ok(())
@@ -88,14 +88,14 @@ impl Guard {
         self.norms.iter().copied().collect()
     }
 
-    /// Goes on from these norms; a refusal is forgotten.
+    /// Continues from these norms; an earlier rejection is cleared.
     pub fn restore(&mut self, norms: &[f32]) {
         self.norms = norms.iter().copied().collect();
         self.gpu = None;
     }
 
-    fn usual(&self) -> Option<f32> {
-        if self.norms.len() < ENOUGH {
+    fn median(&self) -> Option<f32> {
+        if self.norms.len() < MIN_NORMS {
             return None;
         }
         let mut sorted = [0.0; WINDOW];
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_finite_is_rejected_at_once() {
+    fn values_that_are_not_finite_are_rejected_at_once() {
         let mut guard = Guard::new(None);
         assert_eq!(guard.admit(f32::INFINITY), Err(Divergence::Gradient(f32::INFINITY)));
         assert!(matches!(guard.admit(f32::NAN), Err(Divergence::Gradient(norm)) if norm.is_nan()));
@@ -125,9 +125,9 @@ mod tests {
         for step in 0..200 {
             assert_eq!(guard.admit(1.0 + (step % 3) as f32), Ok(()), "at {step}");
         }
-        let explosion = Divergence::Explosion { norm: 21.0, usual: 2.0 };
+        let explosion = Divergence::Explosion { norm: 21.0, median: 2.0 };
         assert_eq!(guard.admit(21.0), Err(explosion));
-        assert_eq!(explosion.to_string(), "the gradient's norm is 21, 10 times its usual 2");
+        assert_eq!(explosion.to_string(), "the gradient's norm is 21, 10 times the recent median of 2");
         assert_eq!(guard.admit(20.0), Ok(()));
         assert_eq!(guard.norms().len(), WINDOW);
     }

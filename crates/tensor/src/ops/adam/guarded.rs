@@ -1,5 +1,5 @@
-//! An update that is made only if loss and gradients are good. Whoever has the parameters decides: a GPU does so by itself,
-//! and the host learns of it when the step is done.
+//! An update that is skipped if the guard rejects the loss or the gradients. The device of the parameters
+//! decides: a GPU decides by itself, and the host reads the result when the step is done.
 
 use super::cuda::{Arrays, PendingReport, apply_guarded};
 use super::{Adam, Divergence, Guard, gradient_norm};
@@ -7,7 +7,7 @@ use crate::cuda::Pointer;
 use crate::ops::{CrossEntropy, MovingAverage};
 use crate::{Device, Params};
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepResult {
     /// Norm of the whole gradient before clipping.
@@ -16,25 +16,25 @@ pub struct StepResult {
     pub loss: f32,
     /// Sum over the tokens of −log p(label), without smoothing.
     pub negative_log_likelihood: f64,
-    /// Tokens whose label no other class beats.
+    /// Tokens whose label has the highest probability.
     pub correct: usize,
 }
 
-/// What a batch came to.
+/// The result of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchLoss {
-    /// Its part of the tokens of all batches.
+    /// Its share of the tokens of all batches.
     pub share: f32,
     /// Mean loss over its tokens.
     pub loss: f32,
     /// Sum over its tokens of −log p(label), without smoothing.
     pub negative_log_likelihood: f64,
-    /// Tokens whose label no other class beats.
+    /// Tokens whose label has the highest probability.
     pub correct: usize,
 }
 
 impl BatchLoss {
-    /// That of a batch with this share.
+    /// The result of a batch with this share.
     pub fn of(found: &CrossEntropy, share: f32) -> BatchLoss {
         BatchLoss {
             share,
@@ -46,7 +46,7 @@ impl BatchLoss {
 }
 
 impl StepResult {
-    /// What a step with these batches came to, before its norm is known.
+    /// The result of a step with these batches, before its norm is known.
     pub(super) fn of(losses: &[BatchLoss]) -> Result<StepResult, Divergence> {
         let mut result = StepResult { norm: 0.0, loss: 0.0, negative_log_likelihood: 0.0, correct: 0 };
         for batch in losses {
@@ -60,17 +60,17 @@ impl StepResult {
 }
 
 /// A step whose result may not be known yet.
-pub struct PendingStep(Kind);
+pub struct PendingStep(State);
 
-enum Kind {
+enum State {
     Done(Result<StepResult, Divergence>),
     OnGpu(PendingReport),
 }
 
 impl Adam {
-    /// One update with the gradients at hand, which are forgotten afterwards, unless the guard rejects them or a loss: then
-    /// no parameter changes. After it the average, if there is one, takes in the parameters. The losses are those that the
-    /// gradients came from, with their shares.
+    /// One update with the accumulated gradients, which are cleared afterwards. If the guard rejects them or
+    /// a loss, no parameter changes. After the update the moving average, if there is one, is updated.
+    /// `losses` are the losses behind the gradients, with their shares.
     pub fn submit(
         &mut self,
         params: &Params,
@@ -86,9 +86,9 @@ impl Adam {
                     average.update(params);
                 }
                 params.clear_gradients();
-                Kind::Done(result)
+                State::Done(result)
             }
-            Device::Cuda => Kind::OnGpu(self.submit_to_gpu(params, learning_rate, guard, losses, average)),
+            Device::Cuda => State::OnGpu(self.submit_to_gpu(params, learning_rate, guard, losses, average)),
         })
     }
 
@@ -104,7 +104,7 @@ impl Adam {
         let mut result = StepResult::of(&losses)?;
         result.norm = gradient_norm(params);
         guard.admit(result.norm)?;
-        self.update(params, learning_rate, self.scale_at(result.norm));
+        self.update(params, learning_rate, self.clip_scale(result.norm));
         Ok(result)
     }
 
@@ -122,19 +122,19 @@ impl Adam {
             average.values().pointer()
         });
         let mut values = params.values_mut();
-        let (spared, clip_norm) = (self.spared.flags(), self.options.clip_norm);
+        let (no_decay, clip_norm) = (self.no_decay.flags(), self.options.clip_norm);
         let (mean, square) = (&mut self.mean, &mut self.square);
         let pending = params.with_gradients(|gradients| {
-            let narrow = params.narrow_to_write(&values);
+            let narrow = params.bf16_to_write(&values);
             let (gradients, values) = (gradients.on_gpu(), &mut *values);
-            let arrays = Arrays { gradients, values, mean, square, spared, narrow, average };
+            let arrays = Arrays { gradients, values, mean, square, no_decay, narrow, average };
             apply_guarded(update, clip_norm, guard, losses, arrays)
         });
         params.clear_gradients();
         pending
     }
 
-    /// Goes back to an earlier number of updates: the later ones were rejected.
+    /// Resets the number of updates: the later ones were rejected.
     pub fn rewind(&mut self, steps: u64) {
         self.steps = steps;
     }
@@ -143,15 +143,15 @@ impl Adam {
 impl PendingStep {
     /// A step that is done.
     pub(super) fn done(result: Result<StepResult, Divergence>) -> PendingStep {
-        PendingStep(Kind::Done(result))
+        PendingStep(State::Done(result))
     }
 
-    /// The result of a step that is done (see [`crate::cuda::Ticket`]); `None` if it was not made because one before it
-    /// was rejected. To be called once for each step, in order.
+    /// The result of a finished step (see [`crate::cuda::SubmittedStep`]); `None` if the step was skipped because an
+    /// earlier one was rejected. Must be called once for each step, in order.
     pub fn read(self, guard: &mut Guard) -> Option<Result<StepResult, Divergence>> {
         match self.0 {
-            Kind::Done(result) => Some(result),
-            Kind::OnGpu(report) => {
+            State::Done(result) => Some(result),
+            State::OnGpu(report) => {
                 let result = report.read()?;
                 if let Ok(StepResult { norm, .. }) = result {
                     guard.record(norm);

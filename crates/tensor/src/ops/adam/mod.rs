@@ -1,27 +1,27 @@
 //! Adam and AdamW over the flat parameter vector, in one pass.
 //!
-//! With gradient `g` (scaled down first if its global norm exceeds the limit), step `t` and rate `η`:
+//! With gradient `g` (clipped first by its global norm), step `t` and learning rate `η`:
 //!
 //! `m = β₁ m + (1 − β₁) g`, `v = β₂ v + (1 − β₂) g²`,
 //! `θ = θ (1 − η λ) − η m̂ / (√v̂ + ε)` with `m̂ = m / (1 − β₁ᵗ)`, `v̂ = v / (1 − β₂ᵗ)`.
 //!
-//! Norms and biases do not decay (`λ = 0` for them) unless [`Decayed`] says so.
+//! Norms and biases do not decay (`λ = 0` for them) unless [`WeightDecayScope`] includes them.
 //!
-//! Without a limit the norm is still wanted (it tells a diverging run), and falls out of the same pass; a caller that
-//! refuses a bad gradient asks for it before.
+//! Without clipping the norm is still needed (it reveals a diverging run) and is computed in the same pass; a
+//! caller that rejects bad gradients computes it before.
 
 mod cpu;
 pub(crate) mod cuda;
 mod guard;
 mod guarded;
 
-mod divided;
+mod sharded;
 
 use std::ops::Range;
 
 use bytemuck::NoUninit;
 
-use crate::collective::{Division, Group, OwnedChunk};
+use crate::collective::{Group, OwnedChunk, Sharding};
 use crate::cuda::Pointer;
 use crate::params::ALIGNMENT;
 use crate::{Array, Device, Params};
@@ -40,16 +40,16 @@ pub struct AdamOptions {
     pub epsilon: f32,
     /// Decoupled weight decay (AdamW); 0 for none.
     pub weight_decay: f32,
-    /// What decays.
-    pub decayed: Decayed,
+    /// The parameters that decay.
+    pub decayed: WeightDecayScope,
     /// Gradients are scaled down to this global norm; infinity for none.
     pub clip_norm: f32,
 }
 
-/// What weight decay applies to.
+/// The parameters that weight decay applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Decayed {
-    /// Matrices and embeddings: norms and biases have no size that a decay could keep in bounds.
+pub enum WeightDecayScope {
+    /// Weight matrices and embeddings, not norms and biases.
     #[default]
     Matrices,
     /// Every parameter.
@@ -57,13 +57,13 @@ pub enum Decayed {
 }
 
 impl AdamOptions {
-    /// The paper's: β₁ 0.9, β₂ 0.98, ε 1e-9, no decay, no clipping.
+    /// The paper's options: β₁ 0.9, β₂ 0.98, ε 1e-9, no decay, no clipping.
     pub const PAPER: AdamOptions = AdamOptions {
         beta1: 0.9,
         beta2: 0.98,
         epsilon: 1e-9,
         weight_decay: 0.0,
-        decayed: Decayed::Matrices,
+        decayed: WeightDecayScope::Matrices,
         clip_norm: f32::INFINITY,
     };
 }
@@ -74,69 +74,70 @@ impl Default for AdamOptions {
     }
 }
 
-/// Adam's memory of one flat parameter vector.
+/// Adam's state for one flat parameter vector.
 pub struct Adam {
     options: AdamOptions,
     steps: u64,
-    /// The moments of what this process owns, packed.
+    /// The moments of the parameters that this process owns, packed.
     mean: Array,
     square: Array,
-    spared: Spared,
-    division: Division,
+    no_decay: NoDecay,
+    division: Sharding,
     chunks: Vec<OwnedChunk>,
 }
 
 /// The parameters that do not decay while others do.
-enum Spared {
-    /// Their places in the flat vector, in order.
+enum NoDecay {
+    /// Their ranges in the flat vector, sorted.
     Ranges(Vec<Range<usize>>),
-    /// On the GPU: 1 for every sixteen numbers that are theirs, else 0; none if there are none.
+    /// On the GPU: one flag for every 16 elements, 1 without decay, else 0; `None` if everything decays.
     Flags(Option<Array>),
 }
 
 impl Adam {
     /// Fresh moments for `params`.
     pub fn new(params: &Params, options: AdamOptions) -> Adam {
-        Adam::over(params, options, Division::whole(params.flat_len()))
+        Adam::over(params, options, Sharding::whole(params.flat_len()))
     }
 
-    /// Fresh moments for the part of `params` that this rank owns.
+    /// Fresh moments for the shard of `params` that this rank owns.
     ///
     /// # Panics
     /// If the parameters are on a GPU.
-    pub fn divided(params: &Params, options: AdamOptions, group: &Group) -> Adam {
-        assert_eq!(params.device(), Device::Cpu, "Adam::divided: ranks divide a CPU's work");
-        Adam::over(params, options, Division::new(params.flat_len(), group.size(), group.rank()))
+    pub fn sharded(params: &Params, options: AdamOptions, group: &Group) -> Adam {
+        assert_eq!(params.device(), Device::Cpu, "Adam::sharded: parameters must be on the CPU");
+        Adam::over(params, options, Sharding::new(params.flat_len(), group.size(), group.rank()))
     }
 
-    fn over(params: &Params, options: AdamOptions, division: Division) -> Adam {
-        let zeros = || Array::lasting_zeros_on(params.device(), division.owned());
-        let spared = Spared::new(params, options);
+    fn over(params: &Params, options: AdamOptions, division: Sharding) -> Adam {
+        let zeros = || Array::permanent_zeros_on(params.device(), division.owned());
+        let no_decay = NoDecay::new(params, options);
         Adam {
             options,
             steps: 0,
             mean: zeros(),
             square: zeros(),
-            spared,
+            no_decay,
             division,
             chunks: division.own_chunks(),
         }
     }
 
-    /// Updates done so far.
+    /// The number of updates so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Copies of the running means of gradients and of their squares, for a checkpoint: of what this process owns.
+    /// Copies of the running means of gradients and of squared gradients that this process owns, for a
+    /// checkpoint.
     pub fn moments_to_vec(&self) -> (Vec<f32>, Vec<f32>) {
         (self.mean.to_vec(), self.square.to_vec())
     }
 
-    /// Goes on from a checkpoint.
+    /// Restores a checkpoint.
     ///
     /// # Panics
-    /// If the moments have another length than the parameters.
+    /// If the moments and the parameters differ in length.
     pub fn restore(&mut self, steps: u64, mean: &[f32], square: &[f32]) {
         let len = self.mean.len();
         assert!(
@@ -150,39 +151,46 @@ impl Adam {
         self.square.copy_from(square);
     }
 
-    /// One update with the gradients at hand, which are forgotten afterwards. Returns their global norm, as it was
+    /// One update with the accumulated gradients, which are cleared afterwards. Returns their global norm
     /// before clipping.
     pub fn step(&mut self, params: &Params, learning_rate: f32) -> f32 {
-        // The CPU's pass over everything finds the norm on the way; the GPU's does not.
+        // On the CPU the update also computes the norm; on the GPU it does not.
         let is_needed = self.options.clip_norm.is_finite() || params.device() != Device::Cpu;
         let known = is_needed.then(|| gradient_norm(params));
-        let updated = self.update(params, learning_rate, known.map_or(1.0, |norm| self.scale_at(norm)));
-        known.or(updated).expect("a norm is asked for, or found")
+        let updated = self.update(params, learning_rate, known.map_or(1.0, |norm| self.clip_scale(norm)));
+        known.or(updated).expect("the norm is computed before or during the update")
     }
 
-    /// What clipping multiplies gradients of this norm by.
-    fn scale_at(&self, norm: f32) -> f32 {
+    /// The factor by which clipping scales gradients of this norm.
+    fn clip_scale(&self, norm: f32) -> f32 {
         if norm > self.options.clip_norm { self.options.clip_norm / norm } else { 1.0 }
     }
 
     fn update(&mut self, params: &Params, learning_rate: f32, gradient_scale: f32) -> Option<f32> {
         let update = self.next_update(learning_rate);
         let mut values = params.values_mut();
-        let (mean, square, spared) = (&mut self.mean, &mut self.square, &self.spared);
+        let (mean, square, no_decay) = (&mut self.mean, &mut self.square, &self.no_decay);
         let norm = params.with_gradients(|gradients| match values.device() {
             Device::Cpu => {
                 let (gradients, moments) = (cpu::Gradients::Whole(gradients), [mean, square]);
-                let spared = spared.ranges();
-                let sums =
-                    cpu::apply(update, gradient_scale, gradients, &self.chunks, &mut values, moments, spared);
+                let no_decay = no_decay.ranges();
+                let sums = cpu::apply(
+                    update,
+                    gradient_scale,
+                    gradients,
+                    &self.chunks,
+                    &mut values,
+                    moments,
+                    no_decay,
+                );
                 Some(cpu::norm(sums.f32()))
             }
             Device::Cuda => {
-                let (narrow, average) = (params.narrow_to_write(&values), Pointer::NULL);
+                let (narrow, average) = (params.bf16_to_write(&values), Pointer::NULL);
                 let values = &mut values;
                 let gradients = gradients.on_gpu();
-                let spared = spared.flags();
-                let arrays = cuda::Arrays { gradients, values, mean, square, spared, narrow, average };
+                let no_decay = no_decay.flags();
+                let arrays = cuda::Arrays { gradients, values, mean, square, no_decay, narrow, average };
                 cuda::apply(update, gradient_scale, arrays);
                 None
             }
@@ -208,57 +216,57 @@ impl Adam {
     }
 }
 
-impl Spared {
-    fn new(params: &Params, options: AdamOptions) -> Spared {
+impl NoDecay {
+    fn new(params: &Params, options: AdamOptions) -> NoDecay {
         let mut ranges = match options.decayed {
             _ if options.weight_decay == 0.0 => Vec::new(),
-            Decayed::Matrices => [params.norms_and_biases(), params.frozen()].concat(),
-            Decayed::All => [params.statistics(), params.frozen()].concat(),
+            WeightDecayScope::Matrices => [params.norms_and_biases(), params.frozen()].concat(),
+            WeightDecayScope::All => [params.statistics(), params.frozen()].concat(),
         };
         ranges.sort_by_key(|range| range.start);
         ranges.dedup();
         match params.device() {
-            Device::Cpu => Spared::Ranges(ranges),
-            Device::Cuda if ranges.is_empty() => Spared::Flags(None),
+            Device::Cpu => NoDecay::Ranges(ranges),
+            Device::Cuda if ranges.is_empty() => NoDecay::Flags(None),
             Device::Cuda => {
                 let mut flags = vec![0.0; params.flat_len().div_ceil(ALIGNMENT)];
                 for range in ranges {
                     flags[range.start / ALIGNMENT..range.end.div_ceil(ALIGNMENT)].fill(1.0);
                 }
-                Spared::Flags(Some(Array::from_f32_on(Device::Cuda, 1, flags.len(), &flags)))
+                NoDecay::Flags(Some(Array::from_f32_on(Device::Cuda, 1, flags.len(), &flags)))
             }
         }
     }
 
     fn ranges(&self) -> &[Range<usize>] {
         match self {
-            Spared::Ranges(ranges) => ranges,
-            Spared::Flags(_) => unreachable!("the moments are in the host's memory"),
+            NoDecay::Ranges(ranges) => ranges,
+            NoDecay::Flags(_) => unreachable!("the moments are on the CPU"),
         }
     }
 
     fn flags(&self) -> Pointer {
         match self {
-            Spared::Flags(flags) => flags.as_ref().map_or(Pointer::NULL, Array::pointer),
-            Spared::Ranges(_) => unreachable!("the moments are on the GPU"),
+            NoDecay::Flags(flags) => flags.as_ref().map_or(Pointer::NULL, Array::pointer),
+            NoDecay::Ranges(_) => unreachable!("the moments are on the GPU"),
         }
     }
 }
 
-/// Length of the whole gradient at hand, the same bits that [`Adam::step`] returns.
+/// Global norm of the accumulated gradient, with the same bits that [`Adam::step`] returns.
 pub fn gradient_norm(params: &Params) -> f32 {
-    // Asked for first: an update locks the values before the gradients.
+    // Read first: an update locks the values before the gradients.
     let device = params.device();
     params.with_gradients(|gradients| match device {
         Device::Cpu => {
-            let chunks = Division::whole(gradients.len()).own_chunks();
+            let chunks = Sharding::whole(gradients.len()).own_chunks();
             cpu::norm(cpu::square_sums(cpu::Gradients::Whole(gradients), &chunks).f32())
         }
         Device::Cuda => cuda::norm_of(gradients.on_gpu()),
     })
 }
 
-/// The numbers of one update that are the same for every element, as in the GPU's kernels.
+/// The constants of one update, as in the GPU's kernels.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct Update {
@@ -268,7 +276,7 @@ struct Update {
     decay: f32,
     rate: f32,
     root_correction: f32,
-    /// Of the moving average, where the update makes it along the way.
+    /// Gain of the moving average, if the update maintains it.
     average_gain: f32,
     unused: u32,
 }
@@ -288,7 +296,8 @@ mod tests {
     fn steps_follow_the_formula() {
         let params = Params::new(0);
         let weight = params.add("w", 1, 3, Init::Constant(1.0));
-        let options = AdamOptions { weight_decay: 0.1, decayed: Decayed::All, ..AdamOptions::default() };
+        let options =
+            AdamOptions { weight_decay: 0.1, decayed: WeightDecayScope::All, ..AdamOptions::default() };
         let mut adam = Adam::new(&params, options);
         let (mut theta, mut m, mut v) = ([1.0_f64; 3], [0.0_f64; 3], [0.0_f64; 3]);
         for step in 1..=5 {
@@ -309,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn norms_and_biases_decay_only_if_all_do() {
+    fn norms_and_biases_decay_only_with_scope_all() {
         // Large enough for several chunks, with parameters that begin in the middle of one.
         let shapes = [("weight", 100, 201, Init::Normal(1.0)), ("bias", 1, 7, Init::Constant(1.0))];
         let after = |weight_decay, decayed| {
@@ -335,9 +344,9 @@ mod tests {
             };
             (norm, of_kind("weight"), of_kind("bias"))
         };
-        let none = after(0.0, Decayed::Matrices);
-        let (matrices, all) = (after(0.1, Decayed::Matrices), after(0.1, Decayed::All));
-        assert_eq!(none, after(0.0, Decayed::All));
+        let none = after(0.0, WeightDecayScope::Matrices);
+        let (matrices, all) = (after(0.1, WeightDecayScope::Matrices), after(0.1, WeightDecayScope::All));
+        assert_eq!(none, after(0.0, WeightDecayScope::All));
         assert_eq!((matrices.0, all.0), (none.0, none.0));
         assert_eq!(matrices.1, all.1);
         assert_eq!(matrices.2, none.2);
@@ -345,12 +354,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_learned_stays_as_it_is() {
+    fn statistics_are_not_updated() {
         let params = Params::new(0);
         params.add("weight", 1, 3, Init::Constant(1.0));
         let mean = params.add_statistic("mean", 3, Init::Constant(0.7));
         assert_eq!(params.count(), 3);
-        for decayed in [Decayed::Matrices, Decayed::All] {
+        for decayed in [WeightDecayScope::Matrices, WeightDecayScope::All] {
             let options = AdamOptions { weight_decay: 0.1, decayed, ..AdamOptions::default() };
             let mut adam = Adam::new(&params, options);
             with_gradient(&params, &[0.5, -2.0, 1.0]);
@@ -360,8 +369,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_frozen_keeps_its_bits_and_the_others_step_as_if_it_had_no_gradient() {
-        for (weight_decay, decayed) in [(0.0, Decayed::All), (0.1, Decayed::Matrices), (0.1, Decayed::All)] {
+    fn frozen_parameters_keep_their_bits_and_do_not_affect_the_others() {
+        for (weight_decay, decayed) in
+            [(0.0, WeightDecayScope::All), (0.1, WeightDecayScope::Matrices), (0.1, WeightDecayScope::All)]
+        {
             let [frozen, alone] = [true, false].map(|is_frozen| {
                 let params = Params::new(0);
                 let kept = params.add("kept", 100, 201, Init::Normal(1.0));
@@ -395,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guarded_step_is_the_same_step() {
+    fn a_guarded_step_equals_an_unguarded_one() {
         for clip_norm in [f32::INFINITY, 1.0, 100.0] {
             let moved = [false, true].map(|is_guarded| {
                 let params = Params::new(0);
@@ -417,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn clipping_scales_to_the_limit_and_reports_the_norm_before() {
+    fn clipping_scales_to_the_limit_and_returns_the_norm_before_clipping() {
         let params = Params::new(0);
         params.add("w", 1, 2, Init::Constant(0.0));
         let mut adam = Adam::new(&params, AdamOptions { clip_norm: 1.0, ..AdamOptions::default() });

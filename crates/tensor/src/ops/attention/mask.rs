@@ -1,14 +1,15 @@
-//! Which keys a query may see, and the promise that it sees at least one.
+//! Attention masks: which keys a query may see, and the check that it sees at least one.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Ragged;
 
-/// Which keys a query may see. Rules combine: a key is seen when all of them allow it.
+/// Which keys a query may see. Rules combine: a key is visible if all of them allow it.
 ///
-/// Positions are counted from the end: the last query stands at the last key. For equal lengths that is the usual
-/// triangle and band; with cached keys it is what the newest queries of the full sequence would see.
+/// Positions are aligned at the end: the last query is at the position of the last key. For equal lengths
+/// that is the usual triangle and band; with cached keys it is what the newest queries of the full sequence
+/// would see.
 #[derive(Clone, Debug, Default)]
 pub struct Mask {
     causal: bool,
@@ -16,7 +17,7 @@ pub struct Mask {
     allowed: Vec<BoolMask>,
 }
 
-/// An arbitrary mask: for every sequence, queries × keys booleans (true = may be seen), laid end to end.
+/// An arbitrary mask: for every sequence, queries × keys booleans (true = visible), row-major.
 #[derive(Clone, Debug)]
 pub struct BoolMask {
     table: Arc<Table>,
@@ -26,7 +27,7 @@ pub struct BoolMask {
 struct Table {
     queries: Ragged,
     keys: Ragged,
-    /// Where each sequence's booleans begin.
+    /// The index of each sequence's first boolean.
     starts: Vec<usize>,
     allowed: Vec<bool>,
 }
@@ -63,7 +64,7 @@ impl Mask {
         self
     }
 
-    /// Whether every query sees a key. [`super::attention`] asks this first and panics on an error.
+    /// Checks that every query sees a key. [`super::attention`] calls this first and panics on an error.
     ///
     /// # Panics
     /// If a boolean mask was made for other sequences.
@@ -73,14 +74,14 @@ impl Mask {
         }
         for (sequence, (n_queries, n_keys)) in queries.lengths().zip(keys.lengths()).enumerate() {
             let sees = |query: usize| {
-                let mut seen = self.seen(query, n_queries, n_keys);
+                let mut seen = self.visible_keys(query, n_queries, n_keys);
                 if self.allowed.is_empty() {
                     !seen.is_empty()
                 } else {
                     seen.any(|key| self.allows(sequence, query, key))
                 }
             };
-            // Without booleans the first query stands farthest from the keys: if it sees one, so do the others.
+            // Without booleans the first query is farthest from the keys: if it sees one, so do the others.
             let suspects = if self.allowed.is_empty() { n_queries.min(1) } else { n_queries };
             if let Some(query) = (0..suspects).find(|&query| !sees(query)) {
                 return Err(MaskError { sequence, query });
@@ -89,8 +90,8 @@ impl Mask {
         Ok(())
     }
 
-    /// The keys that `query` may see as far as position alone says.
-    pub(super) fn seen(&self, query: usize, n_queries: usize, n_keys: usize) -> Range<usize> {
+    /// The keys that `query` may see by position alone (causality and window).
+    pub(super) fn visible_keys(&self, query: usize, n_queries: usize, n_keys: usize) -> Range<usize> {
         let n_keys = n_keys as i64;
         let position = query as i64 + n_keys - n_queries as i64;
         let reach = self.within.map_or(i64::MAX / 4, |r| r.min(i64::MAX as usize / 4) as i64);
@@ -100,19 +101,19 @@ impl Mask {
         start as usize..end as usize
     }
 
-    /// How many pairs of query and key are seen as far as position alone says.
+    /// The number of pairs of query and key that are visible by position alone.
     pub(super) fn pairs(&self, queries: &Ragged, keys: &Ragged) -> u64 {
         let of_sequence = |(n_queries, n_keys): (usize, usize)| -> u64 {
             if !self.causal && self.within.is_none() {
                 return n_queries as u64 * n_keys as u64;
             }
-            (0..n_queries).map(|query| self.seen(query, n_queries, n_keys).len() as u64).sum()
+            (0..n_queries).map(|query| self.visible_keys(query, n_queries, n_keys).len() as u64).sum()
         };
         queries.lengths().zip(keys.lengths()).map(of_sequence).sum()
     }
 
-    /// The most keys that any of `n` neighbouring queries sees, of `n_keys`.
-    pub(super) fn widest(&self, n: usize, n_keys: usize) -> usize {
+    /// The largest number of keys, out of `n_keys`, that any `n` neighbouring queries see together.
+    pub(super) fn max_visible_keys(&self, n: usize, n_keys: usize) -> usize {
         self.within.map_or(n_keys, |r| n_keys.min(n.saturating_add(r.saturating_mul(2))))
     }
 
@@ -121,12 +122,13 @@ impl Mask {
         self.causal
     }
 
-    /// The largest distance that is seen.
+    /// The largest visible distance.
     pub(super) fn window(&self) -> Option<usize> {
         self.within
     }
 
-    /// For every sequence queries × keys bytes, 1 where all boolean masks allow; and where each sequence begins.
+    /// For every sequence queries × keys bytes, 1 where all boolean masks allow; and the index of each
+    /// sequence's first byte.
     pub(in crate::ops) fn booleans(&self, queries: &Ragged, keys: &Ragged) -> (Vec<u8>, Vec<u64>) {
         let (mut allowed, mut starts) = (Vec::new(), Vec::new());
         for (sequence, (n_queries, n_keys)) in queries.lengths().zip(keys.lengths()).enumerate() {
@@ -138,12 +140,12 @@ impl Mask {
         (allowed, starts)
     }
 
-    /// True when there is more than position to ask.
+    /// Whether there are boolean masks.
     pub(in crate::ops) fn has_booleans(&self) -> bool {
         !self.allowed.is_empty()
     }
 
-    /// What to add to the scores of `query` from key `first` on: 0 where the booleans allow, else −∞.
+    /// The bias on the scores of `query` from key `first` on: 0 where the booleans allow, else −∞.
     pub(super) fn bias(&self, sequence: usize, query: usize, first: usize, out: &mut [f32]) {
         let n_keys = self.allowed.first().map_or(0, |mask| mask.table.keys.length(sequence));
         for (key, out) in (first..).zip(out) {
@@ -152,12 +154,13 @@ impl Mask {
         }
     }
 
-    /// The boolean masks for one query of the only sequence, as the masks of a sequence that has no other query.
+    /// One query's row of the boolean masks of a single sequence, as the mask of a sequence with that query
+    /// alone.
     ///
     /// # Panics
-    /// If there are several sequences, or positions count.
+    /// If there are several sequences, or the mask is causal or has a window.
     pub fn of_query(&self, query: usize, keys: &Ragged) -> Mask {
-        assert!(!self.causal && self.within.is_none(), "Mask::of_query: {self:?} counts positions");
+        assert!(!self.causal && self.within.is_none(), "Mask::of_query: {self:?} is causal or has a window");
         let one = Ragged::from_lengths([1]);
         let row = |mask: &BoolMask| {
             let row = BoolMask::new(&one, keys, mask.row(0, query).to_vec());
@@ -166,16 +169,19 @@ impl Mask {
         Mask { allowed: self.allowed.iter().map(row).collect(), ..Mask::full() }
     }
 
-    /// Boolean masks alone: those of operations in which positions do not count.
+    /// For operations that support boolean masks only.
     ///
     /// # Panics
-    /// If positions count, or if a mask was made for other sequences.
+    /// If the mask is causal or has a window, or if a boolean mask was made for other sequences.
     pub(in crate::ops) fn expect_booleans(&self, op: &str, queries: &Ragged, keys: &Ragged) {
-        assert!(!self.causal && self.within.is_none(), "{op}: {self:?} counts positions");
+        assert!(
+            !self.causal && self.within.is_none(),
+            "{op}: {self:?} is causal or has a window; only boolean masks are supported"
+        );
         self.allowed.iter().for_each(|mask| mask.expect_sequences(queries, keys));
     }
 
-    /// Sets the scores to −∞ that the booleans do not allow.
+    /// Sets the scores that the booleans hide to −∞.
     #[inline]
     pub(in crate::ops) fn hide(&self, sequence: usize, query: usize, scores: &mut [f32]) {
         for mask in &self.allowed {
@@ -196,7 +202,7 @@ impl BoolMask {
     /// For every sequence, queries × keys booleans, row after row, sequence after sequence.
     ///
     /// # Panics
-    /// If there are not as many booleans as that.
+    /// If the number of booleans is another one.
     pub fn new(queries: &Ragged, keys: &Ragged, allowed: Vec<bool>) -> Result<BoolMask, MaskError> {
         let (a, b) = (queries.sequences(), keys.sequences());
         assert_eq!(a, b, "BoolMask: {a} sequences of queries and {b} of keys");

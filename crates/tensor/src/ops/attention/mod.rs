@@ -17,14 +17,15 @@
 //! dQ = scale · dS K       dK = scale · dSᵀ Q
 //! ```
 //!
-//! Scores and weights exist for 32 queries of one head at a time and in f32, whatever the tensors are (on AMX the
-//! factors of the next product, `W` and `dS`, are rounded to bf16: see `cpu::tiles`). Kept for
-//! backward are the inputs and, for every row and head, the largest score and the sum of exponentials; the weights
-//! are recomputed. Every sum has one order that depends on its sequence alone, so results have the same bits
-//! in any batch and for any number of threads. Windows bound the keys that a block touches: `O(r·n·d)`.
+//! Scores and weights are computed in f32 for 32 queries of one head at a time, whatever the tensors' type
+//! (on AMX the factors of the next product, `W` and `dS`, are rounded to bf16: see `cpu::tiles`). Saved for
+//! backward: the inputs and, for every row and head, the largest score and the sum of exponentials; the
+//! weights are recomputed. Each sum runs in one order that depends on its sequence alone, so results have the
+//! same bits in any batch and for any number of threads. Windows bound the keys that a block reads:
+//! `O(r·n·d)`.
 //!
-//! Why the scale is `1/√d_k`: if the parts of `q` and `k` have variance 1, `q · k` has variance `d_k`; such scores
-//! drive softmax to where one weight is 1 and the gradient is 0.
+//! Why the scale is `1/√d_k`: if the elements of `q` and `k` have variance 1, `q · k` has variance `d_k`;
+//! such scores saturate softmax: one weight goes to 1 and the gradient to 0.
 
 use std::ops::Range;
 
@@ -39,74 +40,76 @@ mod mask;
 
 pub use mask::{BoolMask, Mask, MaskError};
 
-/// Some columns of a tensor: queries, keys and values may be parts of one product.
+/// A view of some columns of a tensor: queries, keys and values may be columns of one fused projection.
 #[derive(Clone)]
-pub struct Part {
-    /// The whole.
+pub struct ColumnView {
+    /// The whole tensor.
     pub tensor: Tensor,
-    /// Its columns.
+    /// The columns of the view.
     pub columns: Range<usize>,
 }
 
-/// The choices of [`attention`].
+/// The options of [`attention`].
 #[derive(Clone)]
 pub struct AttentionOptions {
     /// Number of heads; divides the widths of queries, keys and values.
     pub heads: usize,
     /// Scores are multiplied by this: 1/√d_k, or 1 for the plain dot product.
     pub scale: f32,
-    /// Which keys are seen.
+    /// Which keys a query may attend to.
     pub mask: Mask,
-    /// On the weights.
+    /// Dropout on the weights.
     pub dropout: Dropout,
-    /// Whether the weights come out too.
-    pub weights: Weights,
+    /// Which attention weights are returned.
+    pub weights: ReturnWeights,
     /// How sums are rounded.
     pub rounding: Rounding,
 }
 
-/// Whether attention hands out its weights.
+/// Which attention weights are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weights {
-    /// No: they never exist all at once.
+pub enum ReturnWeights {
+    /// None: they never exist all at once.
     #[default]
-    Discard,
-    /// Those of the first query of every sequence, which is what a classifier shows: they grow with the keys alone.
-    First,
-    /// Yes, every head's.
-    Keep,
-    /// As [`Weights::Keep`], and the scores that they were made of.
-    Scored,
+    None,
+    /// The weights of the first query of every sequence, which a classifier shows: they grow with the keys
+    /// alone.
+    FirstQuery,
+    /// All weights of every head.
+    All,
+    /// All weights, and the scores they are the softmax of.
+    WithScores,
 }
 
-impl Weights {
-    /// How many of a sequence's queries have their weights handed out.
+impl ReturnWeights {
+    /// The number of a sequence's queries whose weights are returned.
     fn rows(self, queries: usize) -> usize {
         match self {
-            Weights::Discard => 0,
-            Weights::First => queries.min(1),
-            Weights::Keep | Weights::Scored => queries,
+            ReturnWeights::None => 0,
+            ReturnWeights::FirstQuery => queries.min(1),
+            ReturnWeights::All | ReturnWeights::WithScores => queries,
         }
     }
 }
 
-/// What [`attention`] returns.
-pub struct Attended {
-    /// `tokens × value width`, heads side by side.
+/// The result of [`attention`].
+pub struct AttentionOutput {
+    /// `tokens × value width`, heads concatenated.
     pub context: Tensor,
-    /// Per sequence, then head: queries × keys weights, laid end to end (before dropout), if asked for. Of
-    /// [`Weights::First`] the first row.
+    /// Per sequence, then head: queries × keys weights (before dropout), row-major, if requested. With
+    /// [`ReturnWeights::FirstQuery`] only the first row.
     pub weights: Option<Vec<Vec<Vec<f32>>>>,
-    /// `S` in the shape of the weights, −∞ where the mask hides a key, if asked for ([`Weights::Scored`]).
+    /// `S` in the shape of the weights, −∞ where the mask hides a key, if requested
+    /// ([`ReturnWeights::WithScores`]).
     pub scores: Option<Vec<Vec<Vec<f32>>>>,
 }
 
-impl Part {
+impl ColumnView {
     /// All columns of a tensor.
     #[inline]
-    pub fn whole(tensor: Tensor) -> Part {
+    pub fn whole(tensor: Tensor) -> ColumnView {
         let columns = 0..tensor.width();
-        Part { tensor, columns }
+        ColumnView { tensor, columns }
     }
 
     fn width(&self) -> usize {
@@ -114,44 +117,44 @@ impl Part {
     }
 }
 
-/// Multi-head scaled dot product attention over ragged batches: sequence `i` of the queries sees sequence `i` of the
-/// keys and values. The context has the type of the inputs.
+/// Multi-head scaled dot product attention over ragged batches: sequence `i` of the queries attends to
+/// sequence `i` of the keys and values. The context has the type of the inputs.
 ///
 /// # Panics
-/// If shapes, types or sequences do not fit together, or if a query sees no key (see [`Mask::check`]).
+/// If shapes, types or sequences do not match, or if a query sees no key (see [`Mask::check`]).
 pub fn attention(
-    queries: Part,
-    keys: Part,
-    values: Part,
+    queries: ColumnView,
+    keys: ColumnView,
+    values: ColumnView,
     query_sequences: &Ragged,
     key_sequences: &Ragged,
     options: &AttentionOptions,
-) -> Attended {
-    attend([queries, keys, values], [query_sequences, key_sequences], Queries::Any, options)
+) -> AttentionOutput {
+    attend([queries, keys, values], [query_sequences, key_sequences], QueryCount::Any, options)
 }
 
-/// As [`attention`] where every sequence has one query, which is what pooling is. A GPU has kernels for it, which sum in
-/// another order.
+/// [`attention`] with one query per sequence, as in attention pooling. The GPU has kernels of its own for it,
+/// which sum in another order.
 ///
 /// # Panics
 /// As [`attention`].
 pub fn single_query_attention(
-    queries: Part,
-    keys: Part,
-    values: Part,
+    queries: ColumnView,
+    keys: ColumnView,
+    values: ColumnView,
     key_sequences: &Ragged,
     options: &AttentionOptions,
-) -> Attended {
+) -> AttentionOutput {
     let one_each = key_sequences.with_lengths(|_| 1);
-    attend([queries, keys, values], [&one_each, key_sequences], Queries::One, options)
+    attend([queries, keys, values], [&one_each, key_sequences], QueryCount::One, options)
 }
 
 fn attend(
-    parts: [Part; 3],
+    parts: [ColumnView; 3],
     [query_sequences, key_sequences]: [&Ragged; 2],
-    queries: Queries,
+    queries: QueryCount,
     options: &AttentionOptions,
-) -> Attended {
+) -> AttentionOutput {
     check_shapes(&parts, query_sequences, key_sequences, options.heads);
     if let Err(error) = options.mask.check(query_sequences, key_sequences) {
         panic!("attention: {error}");
@@ -171,12 +174,12 @@ fn attend(
     };
     let pairs = options.mask.pairs(query_sequences, key_sequences);
     flops::add(2 * pairs * (parts[0].width() + parts[2].width()) as u64);
-    let Forward { context, peaks, weights, scores } = match problem.inputs[0].0.device() {
+    let Forward { context, stats, weights, scores } = match problem.inputs[0].0.device() {
         Device::Cpu => cpu::forward(&problem, options.weights),
         Device::Cuda => cuda::forward(&problem, options.weights),
     };
     let weights = weights.map(|mut weights| {
-        // The GPU's kernels hand out all or nothing.
+        // The GPU kernels return all weights or none.
         for (number, weights) in weights.iter_mut().enumerate() {
             let sequence = number / options.heads;
             let rows = options.weights.rows(query_sequences.length(sequence));
@@ -186,28 +189,28 @@ fn attend(
     });
     let scores = scores.map(|scores| by_sequence(scores, options.heads));
 
-    let places = parts.each_ref().map(|part| Place {
+    let input_edges = parts.each_ref().map(|part| InputEdge {
         edge: part.tensor.edge(),
         shape: part.tensor.shape(),
         columns: part.columns.clone(),
     });
     let inputs = parts.each_ref().map(|part| &part.tensor);
     let context = Tensor::from_inputs(context, &inputs, move |gradient, gradients| {
-        backward(&problem, &peaks, &gradient, &places, gradients);
+        backward(&problem, &stats, &gradient, &input_edges, gradients);
     });
-    Attended { context, weights, scores }
+    AttentionOutput { context, weights, scores }
 }
 
-/// Matrices of sequences and heads, laid end to end, by sequence.
+/// Groups matrices, ordered by sequence and head, by sequence.
 fn by_sequence(matrices: Vec<Vec<f32>>, heads: usize) -> Vec<Vec<Vec<f32>>> {
     let sequences = matrices.len() / heads;
     let mut matrices = matrices.into_iter();
     (0..sequences).map(|_| matrices.by_ref().take(heads).collect()).collect()
 }
 
-/// Everything about one call of attention, as forward and backward both need it.
+/// Everything about one call of attention that forward and backward both need.
 struct Problem {
-    /// Queries, keys and values (cut off from the tape) and their first columns.
+    /// Queries, keys and values (detached from the tape) and their first columns.
     inputs: [(Tensor, usize); 3],
     query_sequences: Ragged,
     key_sequences: Ragged,
@@ -219,98 +222,102 @@ struct Problem {
     mask: Mask,
     dropout: Dropout,
     rounding: Rounding,
-    queries: Queries,
+    queries: QueryCount,
 }
 
-/// How many queries the sequences have, as the caller knows whatever the batch. Kernels are chosen by it and not by lengths: a
-/// sentence of one token would else have other bits alone than beside a longer one.
+/// The number of queries per sequence that the caller promises for every batch. Kernels are chosen by it and
+/// not by the lengths: otherwise a sentence of one token would have other bits alone than batched with a
+/// longer one.
 #[derive(Clone, Copy, PartialEq)]
-enum Queries {
+enum QueryCount {
     Any,
     One,
 }
 
-/// What the forward pass computes.
+/// The results of the forward pass.
 struct Forward {
     context: Array,
-    /// For every head and row, what its softmax needs to be recomputed: the largest score and the sum of exponentials.
-    peaks: Array,
+    /// For every head and row, the statistics to recompute its softmax: the largest score and the sum of
+    /// exponentials.
+    stats: Array,
     /// For every sequence and head.
     weights: Option<Vec<Vec<f32>>>,
-    /// As the weights.
+    /// In the layout of the weights.
     scores: Option<Vec<Vec<f32>>>,
 }
 
-/// Where the gradient of an input goes.
-struct Place {
+/// The destination of an input's gradient.
+struct InputEdge {
     edge: Edge,
     shape: [usize; 2],
     columns: Range<usize>,
 }
 
-/// The gradient of one tensor, and which of its columns are taken.
+/// The gradient buffer of one tensor, and which of its columns have a writer.
 struct Sink<'a> {
     edge: &'a Edge,
     array: Array,
-    taken: Vec<Range<usize>>,
+    written: Vec<Range<usize>>,
 }
 
-/// Gives parts of one tensor one gradient array: it is written once, not summed from three.
+/// Views of one tensor share one gradient array: it is written once, not summed from three.
 fn backward(
     problem: &Problem,
-    peaks: &Array,
+    stats: &Array,
     gradient: &Array,
-    places: &[Place; 3],
+    input_edges: &[InputEdge; 3],
     gradients: &mut Gradients,
 ) {
     let mut sinks: Vec<Sink<'_>> = Vec::with_capacity(3);
-    let chosen = places.each_ref().map(|place| {
-        place.edge.is_wanted().then(|| {
-            // Parts that overlap (keys that are also the values) are summed by the tape.
+    let chosen = input_edges.each_ref().map(|input| {
+        input.edge.requires_grad().then(|| {
+            // Views that overlap (keys that are also the values) are summed by the tape.
             let fits = |sink: &Sink<'_>| {
-                sink.edge.same(&place.edge) && sink.taken.iter().all(|taken| apart(taken, &place.columns))
+                sink.edge.same(&input.edge)
+                    && sink.written.iter().all(|written| are_disjoint(written, &input.columns))
             };
             let at = sinks.iter().position(fits).unwrap_or(sinks.len());
             if at == sinks.len() {
                 let array =
-                    Array::scratch_on(gradient.device(), gradient.dtype(), place.shape[0], place.shape[1]);
-                sinks.push(Sink { edge: &place.edge, array, taken: Vec::with_capacity(3) });
+                    Array::scratch_on(gradient.device(), gradient.dtype(), input.shape[0], input.shape[1]);
+                sinks.push(Sink { edge: &input.edge, array, written: Vec::with_capacity(3) });
             }
-            sinks[at].taken.push(place.columns.clone());
+            sinks[at].written.push(input.columns.clone());
             at
         })
     });
     for sink in &mut sinks {
-        let taken: usize = sink.taken.iter().map(Range::len).sum();
-        if taken < sink.array.width() {
+        let written: usize = sink.written.iter().map(Range::len).sum();
+        if written < sink.array.width() {
             let (rows, width) = (sink.array.rows(), sink.array.width());
             sink.array = Array::zeros_on(gradient.device(), gradient.dtype(), rows, width);
         }
     }
-    let target =
-        |part: usize| chosen[part].map(|sink: usize| Target { sink, column: places[part].columns.start });
+    let target = |part: usize| {
+        chosen[part].map(|sink: usize| Target { sink, column: input_edges[part].columns.start })
+    };
     let targets = [target(0), target(1), target(2)];
     match gradient.device() {
-        Device::Cpu => cpu::backward(problem, peaks, gradient, &mut sinks, targets),
-        Device::Cuda => cuda::backward(problem, peaks, gradient, &mut sinks, targets),
+        Device::Cpu => cpu::backward(problem, stats, gradient, &mut sinks, targets),
+        Device::Cuda => cuda::backward(problem, stats, gradient, &mut sinks, targets),
     }
     for sink in sinks {
         gradients.add(sink.edge, sink.array);
     }
 }
 
-/// Where the gradient of queries, keys or values goes: some columns, from the given one on, of a sink.
+/// The destination of the gradient of queries, keys or values: columns of a sink, from the given one on.
 #[derive(Clone, Copy)]
 struct Target {
     sink: usize,
     column: usize,
 }
 
-fn apart(a: &Range<usize>, b: &Range<usize>) -> bool {
+fn are_disjoint(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.end <= b.start || b.end <= a.start
 }
 
-fn check_shapes(parts: &[Part; 3], query_sequences: &Ragged, key_sequences: &Ragged, heads: usize) {
+fn check_shapes(parts: &[ColumnView; 3], query_sequences: &Ragged, key_sequences: &Ragged, heads: usize) {
     let [queries, keys, values] = parts;
     let (a, b) = (query_sequences.sequences(), key_sequences.sequences());
     assert_eq!(a, b, "attention: {a} sequences of queries and {b} of keys");
@@ -319,7 +326,7 @@ fn check_shapes(parts: &[Part; 3], query_sequences: &Ragged, key_sequences: &Rag
         ("keys", keys, key_sequences),
         ("values", values, key_sequences),
     ] {
-        let Part { tensor, columns } = part;
+        let ColumnView { tensor, columns } = part;
         let (rows, tokens, width) = (tensor.rows(), sequences.tokens(), columns.len());
         assert!(columns.end <= tensor.width(), "attention: {name} are columns {columns:?} of {tensor:?}");
         assert_eq!(rows, tokens, "attention: {name} are {tensor:?}, their sequences have {tokens} tokens");

@@ -1,22 +1,22 @@
-//! What the tape keeps of a decoder, and the gradients that it makes of it.
+//! The decoder's node on the tape, and its gradients.
 
 use std::sync::{Arc, Mutex};
 
-use super::{AttentionRnnWeights, Decoder, DecoderGradients, Remembered, ResultGradients, cpu, cuda};
+use super::{AttentionRnnWeights, Decoder, DecoderGradients, ResultGradients, SavedForBackward, cpu, cuda};
 use crate::ops::recurrent::{self, state, states_before};
 use crate::ops::{AttentionScore, linear};
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Device, Param, Ragged};
 
-/// Gradients of the other results, which arrive before that of the states.
+/// Gradients of the other outputs, which arrive before that of the states.
 #[derive(Default)]
-pub(super) struct Late {
+pub(super) struct LateGradients {
     pub(super) contexts: Option<Array>,
     pub(super) choices: Option<Array>,
 }
 
-/// The weights, to keep.
-pub(super) struct KeptWeights {
+/// The parameters, owned by the tape.
+pub(super) struct Parameters {
     pub(super) hidden: Param,
     pub(super) bias: Option<Param>,
     pub(super) context: Param,
@@ -25,9 +25,9 @@ pub(super) struct KeptWeights {
     pub(super) score_weight: Option<Param>,
 }
 
-impl KeptWeights {
-    pub(super) fn of(weights: AttentionRnnWeights<'_>) -> KeptWeights {
-        KeptWeights {
+impl Parameters {
+    pub(super) fn of(weights: AttentionRnnWeights<'_>) -> Parameters {
+        Parameters {
             hidden: weights.hidden.clone(),
             bias: weights.bias.cloned(),
             context: weights.context.clone(),
@@ -38,7 +38,7 @@ impl KeptWeights {
     }
 }
 
-/// What the tape keeps.
+/// The decoder's node on the tape.
 pub(super) struct Backward {
     pub(super) decoder: Decoder,
     pub(super) x: (Edge, DType),
@@ -46,25 +46,25 @@ pub(super) struct Backward {
     pub(super) values: (Edge, DType),
     pub(super) initial: Vec<(Edge, DType)>,
     pub(super) targets: Ragged,
-    pub(super) remembered: Remembered,
+    pub(super) saved: SavedForBackward,
     /// In the compute type.
     pub(super) contexts: Arc<Array>,
-    pub(super) late: Arc<Mutex<Late>>,
+    pub(super) late: Arc<Mutex<LateGradients>>,
 }
 
 impl Backward {
     pub(super) fn run(self, d_states: &Array, gradients: &mut Gradients) {
-        let Late { contexts, choices } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
-        let (decoder, remembered) = (&self.decoder, &self.remembered);
+        let LateGradients { contexts, choices } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
+        let (decoder, saved) = (&self.decoder, &self.saved);
         let Decoder { weights, schedule, dtype, .. } = decoder;
-        let given =
+        let outputs =
             ResultGradients { states: d_states, contexts: contexts.as_ref(), choices: choices.as_ref() };
         let DecoderGradients { dx, da, dq, dk, dv, d_score_weight, dh, dc } = match d_states.device() {
-            Device::Cpu => cpu::backward(decoder, remembered, &given),
-            Device::Cuda => cuda::backward(decoder, &self.targets, remembered, &given),
+            Device::Cpu => cpu::backward(decoder, saved, &outputs),
+            Device::Cuda => cuda::backward(decoder, &self.targets, saved, &outputs),
         };
         // hidden side = h_{t−1} W_h + b,   q = h_{t−1} W_q,   input side = x + context W_c
-        let Remembered { h, states, .. } = remembered;
+        let SavedForBackward { h, states, .. } = saved;
         let before = match d_states.device() {
             Device::Cpu => states_before(schedule, h, states, *dtype),
             Device::Cuda => {
@@ -85,7 +85,7 @@ impl Backward {
             Device::Cuda => state,
         };
         let mut give = |edge: &Edge, dtype: DType, gradient: Array| {
-            if edge.is_wanted() {
+            if edge.requires_grad() {
                 gradients.add(edge, gradient.into_dtype(dtype));
             }
         };

@@ -1,4 +1,4 @@
-//! A recurrent decoder with attention: it attends to the source before every step (Bahdanau et al., 2015).
+//! A recurrent decoder with attention, which attends to the source before every step (Bahdanau et al., 2015).
 //!
 //! ```text
 //! q_t = h_{t−1} W_q      e_tj = score(q_t, k_j)      α_t = softmax(e_t)      context_t = Σ_j α_tj v_j      see `cpu::attend`
@@ -14,13 +14,15 @@
 //! | `W_q` | d × key width; without it the state itself is the query, and the widths are equal |
 //! | states, contexts | tokens × d, tokens × value width, f32 |
 //!
-//! What a step attends to depends on the step before, so steps cannot be made one product as in a Transformer: that is
-//! the price of recurrence. Within a step all sentences are; weights' gradients are one product at the end.
+//! A step's attention depends on the state before it, so the steps cannot be one product as in a Transformer:
+//! that is the price of recurrence. Within a step all sentences are batched; the weights' gradients are one
+//! product at the end.
 //!
-//! Backward, from the last step to the first: `δ(input side)` and `δ(hidden side)` from the cell, `δcontext_t` from the
-//! former, `δq_t`, `δk`, `δv` from that, and `δh_{t−1}` from `δ(hidden side)` and `δq_t`. Kept: gates, states, queries,
-//! and the weights if they are few. Many are computed again from queries and keys, step by step: of long sequences, target
-//! tokens × source tokens of them never exist at once, unless somebody wants to see them.
+//! Backward, from the last step to the first: `δ(input side)` and `δ(hidden side)` from the cell,
+//! `δcontext_t` from the former, `δq_t`, `δk`, `δv` from that, and `δh_{t−1}` from `δ(hidden side)` and
+//! `δq_t`. Saved: gates, states, queries, and the attention weights if they are few. Otherwise they are
+//! recomputed from queries and keys, step by step: for long sequences, the target tokens × source tokens
+//! weights never exist at once, unless they are requested.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -31,36 +33,36 @@ mod tokens;
 
 use std::sync::{Arc, Mutex};
 
-use self::gradient::{Backward, KeptWeights, Late};
+use self::gradient::{Backward, LateGradients, Parameters};
 pub use self::rows::{SourceRows, attend_rows};
 pub use self::selection::{Estimator, Selection};
 pub use self::tokens::{AttendInputs, AttendOptions, AttendedTokens, attend_tokens};
 use super::recurrent::schedule::Schedule;
-use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
-use super::{AttentionScore, Mask, ScoreForm, Weights};
+use super::recurrent::{Cell, Direction, RecurrentState, secondary_output, state};
+use super::{AttentionScore, Mask, ReturnWeights, ScoreForm};
 use crate::flops;
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
-/// What [`attention_rnn()`] reads.
+/// The inputs of [`attention_rnn()`].
 #[derive(Clone, Copy)]
 pub struct AttentionRnnInputs<'a> {
     /// tokens × gates·d: the input side of every step, made by one [`super::linear()`].
     pub x_gates: &'a Tensor,
-    /// Where each target begins and ends.
+    /// The target sequences.
     pub targets: &'a Ragged,
-    /// The state that each target begins with.
+    /// The initial state of each target.
     pub initial: &'a RecurrentState,
     /// source tokens × key width.
     pub keys: &'a Tensor,
     /// source tokens × value width.
     pub values: &'a Tensor,
-    /// Where each source begins and ends; as many as there are targets, and none is empty.
+    /// The source sequences: one for each target, and none is empty.
     pub sources: &'a Ragged,
-    /// Which keys every token may see: boolean masks alone, in which positions do not count.
+    /// Which keys every token may see: boolean masks only, neither causal nor windowed.
     pub mask: &'a Mask,
 }
 
-/// What [`attention_rnn()`] learns.
+/// The parameters of [`attention_rnn()`].
 #[derive(Clone, Copy)]
 pub struct AttentionRnnWeights<'a> {
     /// `W_h`.
@@ -71,59 +73,61 @@ pub struct AttentionRnnWeights<'a> {
     pub context: &'a Param,
     /// `W_q`.
     pub query: Option<&'a Param>,
-    /// How a query is compared with a key when both have gone through their matrices.
+    /// The score of a query and a key, after both projections.
     pub score: AttentionScore,
     /// `w` of the additive score, 1 × key width.
     pub score_weight: Option<&'a Param>,
 }
 
-/// The choices of [`attention_rnn()`].
+/// The options of [`attention_rnn()`].
 #[derive(Clone, Copy, Debug)]
 pub struct AttentionRnnOptions {
-    /// Which network.
+    /// Which recurrent cell.
     pub cell: Cell,
-    /// What becomes of attention weights.
+    /// Soft or hard attention.
     pub selection: Selection,
     /// Type of the gates and of the products' operands.
     pub compute: Compute,
-    /// Whether all weights come out ([`Weights::Keep`]), and all scores ([`Weights::Scored`]).
-    pub weights: Weights,
+    /// Whether all weights are returned ([`ReturnWeights::All`]), and all scores
+    /// ([`ReturnWeights::WithScores`]).
+    pub weights: ReturnWeights,
 }
 
-/// What somebody wants to see.
+/// Which outputs the caller requests.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct RequestedOutputs {
     weights: bool,
     scores: bool,
 }
 
-impl Wanted {
-    fn of(weights: Weights) -> Wanted {
-        Wanted {
-            weights: matches!(weights, Weights::Keep | Weights::Scored),
-            scores: weights == Weights::Scored,
+impl RequestedOutputs {
+    fn of(weights: ReturnWeights) -> RequestedOutputs {
+        RequestedOutputs {
+            weights: matches!(weights, ReturnWeights::All | ReturnWeights::WithScores),
+            scores: weights == ReturnWeights::WithScores,
         }
     }
 }
 
-/// So many weights are kept for the backward pass on the CPU, 16 MiB: computing them again would take longer than the memory is worth.
-const KEPT_WEIGHTS: usize = 4 << 20;
+/// At most this many weights are saved for the backward pass on the CPU, 16 MiB: recomputing more is cheaper
+/// than the memory.
+const MAX_SAVED_WEIGHTS: usize = 4 << 20;
 
-/// What [`attention_rnn()`] gives.
+/// The result of [`attention_rnn()`].
 pub struct AttentionRnn {
     /// tokens × d.
     pub states: Tensor,
     /// tokens × value width.
     pub contexts: Tensor,
-    /// tokens × 2 for hard attention: the logarithm of the weight that was taken, and the entropy of all weights. Their
-    /// gradients are how a score-function estimator teaches the weights.
+    /// tokens × 2 for hard attention: the logarithm of the selected weight, and the entropy of all weights.
+    /// Their gradients train the weights by a score-function estimator (REINFORCE).
     pub choices: Tensor,
-    /// The position that each token took in its source; none where it was the weighted sum. On a GPU they are known only if
-    /// weights were asked for: looking takes time.
+    /// The position that each token selected in its source; `None` where it used the weighted sum. On a GPU
+    /// the positions are returned only if weights are requested, because reading them back takes time.
     pub taken: Arc<[Option<usize>]>,
-    /// What every token attended to, if that was asked for or takes little memory.
+    /// The attention weights of every token, if they were requested or take little memory.
     pub attention: Option<StepWeights>,
-    /// The scores `e` of every token, if they were asked for.
+    /// The scores `e` of every token, if they were requested.
     pub scores: Option<StepWeights>,
 }
 
@@ -141,10 +145,11 @@ impl StepWeights {
     }
 }
 
-/// Decodes targets that are given, each token after attention to its source.
+/// Decodes given targets (teacher forcing); each token attends to its source first.
 ///
 /// # Panics
-/// If shapes do not fit, a source is empty, bf16 numbers meet f32 products, or positions count in the mask.
+/// If shapes do not match, a source is empty, bf16 inputs meet f32 products, or the mask is causal or has a
+/// window.
 pub fn attention_rnn(
     inputs: AttentionRnnInputs<'_>,
     weights: AttentionRnnWeights<'_>,
@@ -152,7 +157,7 @@ pub fn attention_rnn(
 ) -> AttentionRnn {
     check(&inputs, &weights, options.cell);
     let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources, mask } = inputs;
-    let AttentionRnnOptions { cell, selection, compute, weights: wanted } = options;
+    let AttentionRnnOptions { cell, selection, compute, weights: requested } = options;
     let dtype = compute.dtype();
     let device = x_gates.device();
     let schedule = Schedule::new(targets, Direction::Forward);
@@ -162,7 +167,7 @@ pub fn attention_rnn(
             state::gather(initial.h.array(), schedule.order()),
             state::gather_or_zeros(c, schedule.order(), 0, device),
         ],
-        // Its kernels know the order.
+        // The GPU kernels apply the order themselves.
         Device::Cuda => {
             let none = || Array::zeros_on(device, DType::F32, targets.sequences(), 0);
             [initial.h.array().to(DType::F32), c.map_or_else(none, |c| c.to(DType::F32))]
@@ -170,9 +175,10 @@ pub fn attention_rnn(
     };
     let starts = weight_starts(targets, sources);
     count(&inputs, &weights, starts[targets.sequences()]);
-    let wanted = Wanted::of(wanted);
-    let is_kept = device == Device::Cuda || wanted.weights || starts[targets.sequences()] <= KEPT_WEIGHTS;
-    let starts = is_kept.then_some(starts);
+    let requested = RequestedOutputs::of(requested);
+    let is_saved =
+        device == Device::Cuda || requested.weights || starts[targets.sequences()] <= MAX_SAVED_WEIGHTS;
+    let starts = is_saved.then_some(starts);
     let decoder = Decoder {
         cell,
         selection,
@@ -183,20 +189,20 @@ pub fn attention_rnn(
         weight_starts: starts.clone(),
         keys: keys.array_as(dtype).clone(),
         values: values.array_as(dtype).clone(),
-        weights: KeptWeights::of(weights),
+        weights: Parameters::of(weights),
     };
-    let found = match device {
+    let output = match device {
         Device::Cpu => {
-            cpu::forward(&decoder, x_gates, [h.clone(), c.clone()], wanted.scores.then_some(targets))
+            cpu::forward(&decoder, x_gates, [h.clone(), c.clone()], requested.scores.then_some(targets))
         }
-        Device::Cuda => cuda::forward(&decoder, targets, x_gates, [&h, &c], wanted),
+        Device::Cuda => cuda::forward(&decoder, targets, x_gates, [&h, &c], requested),
     };
-    let scores = found.scores;
-    let attention = starts.as_ref().map(|_| Arc::new(found.weights));
-    let taken: Arc<[Option<usize>]> = found.taken.into();
-    let states = Arc::new(found.states);
-    let late = Arc::new(Mutex::new(Late::default()));
-    let contexts = Tensor::new(found.contexts).with_narrow(found.contexts_narrow);
+    let scores = output.scores;
+    let attention = starts.as_ref().map(|_| Arc::new(output.weights));
+    let taken: Arc<[Option<usize>]> = output.taken.into();
+    let states = Arc::new(output.states);
+    let late = Arc::new(Mutex::new(LateGradients::default()));
+    let contexts = Tensor::new(output.contexts).with_bf16(output.contexts_narrow);
     let backward = Backward {
         decoder,
         x: (x_gates.edge(), x_gates.dtype()),
@@ -204,24 +210,24 @@ pub fn attention_rnn(
         values: (values.edge(), values.dtype()),
         initial: initial.edges(),
         targets: targets.clone(),
-        remembered: Remembered {
+        saved: SavedForBackward {
             h,
             c,
             states: states.clone(),
             attention: attention.clone(),
             taken: taken.clone(),
-            kept: found.kept,
+            activations: output.activations,
         },
         contexts: contexts.array_as(dtype).clone(),
         late: late.clone(),
     };
     let states = Tensor::from_shared(states, move |gradient, gradients| backward.run(&gradient, gradients))
-        .with_narrow(found.states_narrow);
+        .with_bf16(output.states_narrow);
     let (to_contexts, to_choices) = (late.clone(), late);
-    let contexts = also_given(contexts, &states, move |gradient| {
+    let contexts = secondary_output(contexts, &states, move |gradient| {
         to_contexts.lock().expect("tape lock").contexts = Some(gradient);
     });
-    let choices = also_given(Tensor::new(found.choices), &states, move |gradient| {
+    let choices = secondary_output(Tensor::new(output.choices), &states, move |gradient| {
         to_choices.lock().expect("tape lock").choices = Some(gradient);
     });
     let scores = scores.map(Arc::new).zip(starts.clone());
@@ -230,25 +236,25 @@ pub fn attention_rnn(
     AttentionRnn { states, contexts, choices, taken, attention, scores }
 }
 
-/// A decoder and its steps over one batch, as forward and backward both need it.
+/// A decoder and its steps over one batch: what forward and backward both need.
 struct Decoder {
     cell: Cell,
     selection: Selection,
     /// Type of the gates and of the products' operands.
     dtype: DType,
     schedule: Schedule,
-    /// Where the sources lie among keys and values.
+    /// The rows of each source in keys and values.
     sources: Ragged,
     mask: Mask,
-    /// Where the attention weights of each sequence begin, if they are kept.
+    /// The offset of each sequence's attention weights, if they are saved.
     weight_starts: Option<Arc<[usize]>>,
     /// source tokens × their widths, in the compute type.
     keys: Arc<Array>,
     values: Arc<Array>,
-    weights: KeptWeights,
+    weights: Parameters,
 }
 
-/// What the forward pass computes: by token, but for the weights.
+/// The results of the forward pass: by token, except for the weights.
 struct Forward {
     states: Array,
     states_narrow: Option<Array>,
@@ -256,61 +262,64 @@ struct Forward {
     contexts_narrow: Option<Array>,
     /// All attention weights, or those of the last step; see [`Decoder::weight_starts`].
     weights: Array,
-    /// tokens × 2: logarithm of the taken weight, entropy.
+    /// tokens × 2: logarithm of the selected weight, entropy.
     choices: Array,
-    /// The positions that hard attention took.
+    /// The positions that hard attention selected.
     taken: Vec<Option<usize>>,
-    /// If they are wanted.
+    /// If requested.
     scores: Option<Array>,
-    kept: Kept,
+    activations: SavedActivations,
 }
 
-/// What else the backward pass needs, by token.
-struct Kept {
+/// Activations saved for the backward pass, by token.
+struct SavedActivations {
     gates: Array,
     c: Array,
     queries: Array,
-    /// On a GPU: the positions that hard attention took, −1 where it took none.
+    /// On a GPU: the positions that hard attention selected, −1 where it selected none.
     taken: Option<Array>,
 }
 
-/// All that the backward pass needs of the forward pass.
-struct Remembered {
-    /// The initial states, in the schedule's order (on a GPU: by sequence); `c` has no width for a cell without memory.
+/// Everything from the forward pass that the backward pass needs.
+struct SavedForBackward {
+    /// The initial states, in the schedule's order (on a GPU: by sequence); `c` has width 0 for a cell
+    /// without memory.
     h: Array,
     c: Array,
     states: Arc<Array>,
     attention: Option<Arc<Array>>,
     taken: Arc<[Option<usize>]>,
-    kept: Kept,
+    activations: SavedActivations,
 }
 
-/// Gradients of what the decoder gave; the latter two may not have been used.
+/// Gradients of the decoder's outputs; the latter two may not have been used.
 struct ResultGradients<'a> {
     states: &'a Array,
     contexts: Option<&'a Array>,
     choices: Option<&'a Array>,
 }
 
-/// What the backward pass computes.
+/// The results of the backward pass.
 struct DecoderGradients {
     /// tokens × gates·d, in the compute type.
     dx: Array,
-    /// The hidden side's, where it is another one: the GRU's.
+    /// The gradient of the hidden side, where it differs: in the GRU.
     da: Option<Array>,
     /// tokens × key width, in the compute type.
     dq: Array,
     /// source tokens × widths, f32.
     dk: Array,
     dv: Array,
-    /// sequences × key width (on a GPU: source tokens): each one's part of the additive score's gradient.
+    /// sequences × key width (on a GPU: source tokens × key width): partial sums of the additive score
+    /// weight's gradient.
     d_score_weight: Array,
-    /// Of the initial states, in the schedule's order (on a GPU: by sequence).
+    /// The gradients of the initial states, in the schedule's order (on a GPU: by sequence).
     dh: Array,
     dc: Array,
 }
 
-/// Counts the products: of the state, of the context and of the query in every step, and of queries and values with `pairs` keys.
+/// Counts the flops: the products of state, context and query in every step, and of queries and values with
+/// `pairs` keys.
 fn count(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, pairs: usize) {
     let tokens = inputs.x_gates.rows();
     for weight in [Some(weights.hidden), Some(weights.context), weights.query].into_iter().flatten() {
@@ -320,7 +329,7 @@ fn count(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, pai
     flops::add_product(pairs, 1, inputs.keys.width() + inputs.values.width());
 }
 
-/// Where the weights of each sequence begin, and where the last end.
+/// The offset of each sequence's weights, and the end of the last.
 fn weight_starts(targets: &Ragged, sources: &Ragged) -> Arc<[usize]> {
     let sizes = targets.lengths().zip(sources.lengths()).map(|(target, source)| target * source);
     let mut starts = vec![0];
@@ -334,8 +343,8 @@ fn weight_starts(targets: &Ragged, sources: &Ragged) -> Arc<[usize]> {
 fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cell: Cell) {
     let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources, mask } = *inputs;
     let [d, gates] = weights.hidden.shape();
-    let fit = |what: &str, found: [usize; 2], wanted: [usize; 2]| {
-        assert_eq!(found, wanted, "attention_rnn: {what} is {found:?}, not {wanted:?}");
+    let fit = |what: &str, actual: [usize; 2], expected: [usize; 2]| {
+        assert_eq!(actual, expected, "attention_rnn: {what} is {actual:?}, not {expected:?}");
     };
     fit("W_h", weights.hidden.shape(), [d, cell.gates() * d]);
     fit("x", x_gates.shape(), [targets.tokens(), gates]);
@@ -354,14 +363,14 @@ fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cel
     assert_eq!(targets, sources_count, "attention_rnn: {targets} targets for {sources_count} sources");
     assert!(
         sources.lengths().all(|length| length > 0),
-        "attention_rnn: a source is empty, nothing to attend to"
+        "attention_rnn: a source is empty, there is nothing to attend to"
     );
     initial.check(targets, d, cell);
 }
 
-/// The additive score has a weight of one row as wide as the keys, the others have none.
+/// Checks that the additive score has a weight of one row as wide as the keys, and the others have none.
 fn check_score(op: &str, score: AttentionScore, weight: Option<&Param>, key_width: usize) {
     let (is_additive, shape) = (score.form() == ScoreForm::Additive, weight.map(Param::shape));
-    let wanted = is_additive.then_some([1, key_width]);
-    assert_eq!(shape, wanted, "{op}: a {score:?} score with a weight of {shape:?}, not {wanted:?}");
+    let expected = is_additive.then_some([1, key_width]);
+    assert_eq!(shape, expected, "{op}: a {score:?} score with a weight of {shape:?}, not {expected:?}");
 }

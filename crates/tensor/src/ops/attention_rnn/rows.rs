@@ -1,4 +1,4 @@
-//! Attention of independent rows, for decoding: each row names its source. No gradient flows back.
+//! Attention of independent rows, for decoding: each row has its own source. No gradient flows back.
 
 use std::ops::Range;
 
@@ -6,18 +6,18 @@ use super::{Selection, cpu, cuda};
 use crate::ops::AttentionScore;
 use crate::{Array, DType, Device, Param, Tensor};
 
-/// The source of one row: some rows of the keys and values of several sentences.
+/// The source of one row: a range of rows of the keys and values of several sentences.
 #[derive(Clone)]
 pub struct SourceRows<'a> {
     /// In the compute type, as the values.
     pub keys: &'a Array,
     /// As many rows as there are keys.
     pub values: &'a Array,
-    /// Which of them.
+    /// The rows of this source.
     pub rows: Range<usize>,
 }
 
-/// rows × value width (f32): the context of each query in its source. Queries and keys have gone through their matrices;
+/// The context of each query in its source: rows × value width, f32. Queries and keys are projected already;
 /// `score_weight` is 1 × key width for the additive score.
 ///
 /// # Panics
@@ -54,7 +54,7 @@ pub fn attend_rows(
             "attend_rows: values of {} and {value_width}",
             values.width()
         );
-        assert!(!rows.is_empty(), "attend_rows: a source is empty, nothing to attend to");
+        assert!(!rows.is_empty(), "attend_rows: a source is empty, there is nothing to attend to");
     }
     super::check_score("attend_rows", score, score_weight, key_width);
     Tensor::new(match queries.device() {

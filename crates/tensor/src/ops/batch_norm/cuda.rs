@@ -1,10 +1,10 @@
-//! Sums over columns in chunks of rows, then every element on its own.
+//! Column sums in chunks of rows, then elementwise work.
 
 use std::sync::Arc;
 
 use super::Forward;
 use crate::array::Write;
-use crate::array::cuda::{Sums, join};
+use crate::array::cuda::{PartialSums, reduce_partial_sums};
 use crate::cuda::{Blocks, Module, Pointer};
 use crate::{Array, DType, Device, Param};
 
@@ -18,16 +18,16 @@ pub(super) fn forward(x: &Array, gamma: &Param, beta: &Param, epsilon: f32) -> F
     let share = 1.0 / rows as f32;
     let scratch = |rows| Array::scratch_on(Device::Cuda, DType::F32, rows, width);
     let (sums, squares) = (scratch(1), scratch(1));
-    let (partial, blocks, [count, columns, part]) = parts(x, 1);
+    let (partial, blocks, [count, columns, part]) = partial_sums(x, 1);
     let function = MODULE.function("batch_sums");
     launch!(function, blocks, x.pointer(), partial.pointer(), count, columns, part);
-    join(&[whole(Arc::new(partial), 0, &sums)]);
-    let (partial, blocks, [count, columns, part]) = parts(x, 1);
+    reduce_partial_sums(&[reduction(Arc::new(partial), 0, &sums)]);
+    let (partial, blocks, [count, columns, part]) = partial_sums(x, 1);
     let (function, from) = (MODULE.function("batch_squares"), x.pointer());
     launch!(function, blocks, from, sums.pointer(), partial.pointer(), count, columns, part, share);
-    join(&[whole(Arc::new(partial), 0, &squares)]);
+    reduce_partial_sums(&[reduction(Arc::new(partial), 0, &squares)]);
 
-    let (mean, variance, inverse_deviation) = (scratch(1), scratch(1), scratch(1));
+    let (mean, variance, rstd) = (scratch(1), scratch(1), scratch(1));
     let function = MODULE.function("batch_statistics");
     launch!(
         function,
@@ -36,12 +36,12 @@ pub(super) fn forward(x: &Array, gamma: &Param, beta: &Param, epsilon: f32) -> F
         squares.pointer(),
         mean.pointer(),
         variance.pointer(),
-        inverse_deviation.pointer(),
+        rstd.pointer(),
         columns,
         share,
         epsilon
     );
-    let (standard, y) = (scratch(rows), scratch(rows));
+    let (x_hat, y) = (scratch(rows), scratch(rows));
     let [gamma, beta] = [gamma, beta].map(pointer);
     let function = MODULE.function("batch_normalize");
     launch!(
@@ -49,45 +49,42 @@ pub(super) fn forward(x: &Array, gamma: &Param, beta: &Param, epsilon: f32) -> F
         Blocks::for_each(x.len()),
         x.pointer(),
         mean.pointer(),
-        inverse_deviation.pointer(),
+        rstd.pointer(),
         gamma,
         beta,
-        standard.pointer(),
+        x_hat.pointer(),
         y.pointer(),
         columns,
         n
     );
-    Forward { y, standard, inverse_deviation, mean, variance }
+    Forward { y, x_hat, rstd, mean, variance }
 }
 
-/// `dx`; the gradients of γ and β go to their places.
-pub(super) fn backward(
-    standard: &Array,
-    inverse_deviation: &Array,
-    mut g: Array,
-    gamma: &Param,
-    beta: &Param,
-) -> Array {
-    g.forget_sums();
+/// Returns `dx`; adds the gradients of γ and β to their slots.
+pub(super) fn backward(x_hat: &Array, rstd: &Array, mut g: Array, gamma: &Param, beta: &Param) -> Array {
+    g.clear_partial_column_sums();
     let (rows, width, n) = (g.rows(), g.width(), g.len() as u64);
-    let (partial, blocks, [count, columns, part]) = parts(&g, 2);
+    let (partial, blocks, [count, columns, part]) = partial_sums(&g, 2);
     let function = MODULE.function("batch_products");
-    launch!(function, blocks, g.pointer(), standard.pointer(), partial.pointer(), count, columns, part);
+    launch!(function, blocks, g.pointer(), x_hat.pointer(), partial.pointer(), count, columns, part);
     let [d_gamma, d_beta] = [0, 1].map(|_| Array::scratch_on(Device::Cuda, DType::F32, 1, width));
     let partial = Arc::new(partial);
-    join(&[whole(partial.clone(), 0, &d_gamma), whole(partial.clone(), width, &d_beta)]);
-    gamma.gradient_slot().sum_later(partial.clone(), 0);
-    beta.gradient_slot().sum_later(partial, width);
+    reduce_partial_sums(&[
+        reduction(partial.clone(), 0, &d_gamma),
+        reduction(partial.clone(), width, &d_beta),
+    ]);
+    gamma.gradient_slot().defer_column_sum(partial.clone(), 0);
+    beta.gradient_slot().defer_column_sum(partial, width);
     let function = MODULE.function("batch_slopes");
     launch!(
         function,
         Blocks::for_each(g.len()),
         g.pointer(),
-        standard.pointer(),
+        x_hat.pointer(),
         d_gamma.pointer(),
         d_beta.pointer(),
         pointer(gamma),
-        inverse_deviation.pointer(),
+        rstd.pointer(),
         columns,
         1.0 / rows as f32,
         n
@@ -96,7 +93,7 @@ pub(super) fn backward(
 }
 
 /// With given statistics.
-pub(super) fn by(
+pub(super) fn with_statistics(
     x: &Array,
     [mean, variance]: [&Param; 2],
     [gamma, beta]: [&Param; 2],
@@ -104,24 +101,24 @@ pub(super) fn by(
 ) -> Array {
     let y = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), x.width());
     let [mean, variance, gamma, beta] = [mean, variance, gamma, beta].map(pointer);
-    let (function, blocks) = (MODULE.function("batch_norm_by"), Blocks::for_each(x.len()));
+    let (function, blocks) = (MODULE.function("batch_norm_with_statistics"), Blocks::for_each(x.len()));
     let (width, n) = (x.width() as u32, x.len() as u64);
     launch!(function, blocks, x.pointer(), mean, variance, gamma, beta, y.pointer(), width, epsilon, n);
     y
 }
 
-/// `running += share (batch − running)`, unless the word at `is_refused` is set.
-pub(super) fn follow(running: &Param, batch: &Array, share: f32, is_refused: Pointer) {
-    let (function, n) = (MODULE.function("batch_follow"), batch.len());
-    launch!(function, Blocks::for_each(n), pointer(running), batch.pointer(), is_refused, share, n as u32);
+/// `running += share (batch − running)`, unless the word at `is_rejected` is set.
+pub(super) fn update_running(running: &Param, batch: &Array, share: f32, is_rejected: Pointer) {
+    let (function, n) = (MODULE.function("batch_update_running"), batch.len());
+    launch!(function, Blocks::for_each(n), pointer(running), batch.pointer(), is_rejected, share, n as u32);
 }
 
 fn pointer(param: &Param) -> Pointer {
     param.operand(DType::F32).pointer
 }
 
-/// Room for partial sums of so many kinds over the rows, the launch that makes them, and its sizes.
-fn parts(x: &Array, kinds: usize) -> (Array, Blocks, [u32; 3]) {
+/// A buffer for so many kinds of partial column sums, the launch that computes them, and its sizes.
+fn partial_sums(x: &Array, kinds: usize) -> (Array, Blocks, [u32; 3]) {
     let (rows, width) = (x.rows(), x.width());
     let parts = rows.div_ceil(ROWS);
     let partial = Array::scratch_on(Device::Cuda, DType::F32, parts, kinds * width);
@@ -129,7 +126,7 @@ fn parts(x: &Array, kinds: usize) -> (Array, Blocks, [u32; 3]) {
     (partial, blocks, [rows, width, ROWS].map(|size| size as u32))
 }
 
-/// All of the partial sums from a column on, joined.
-fn whole(partial: Arc<Array>, column: usize, sums: &Array) -> Sums {
-    Sums { partial, column, width: sums.width(), out: sums.pointer(), write: Write::Over }
+/// The reduction of the partial sums from a column on.
+fn reduction(partial: Arc<Array>, column: usize, sums: &Array) -> PartialSums {
+    PartialSums { partial, column, width: sums.width(), out: sums.pointer(), write: Write::Over }
 }

@@ -15,9 +15,10 @@
 //! dx = γ (g − dβ / T − x̂ dγ / T) / √(σ² + ε)
 //! ```
 //!
-//! Shapes: x and y are `rows × d`, f32; γ, β, μ and σ² are `1 × d`. Kept for backward: x̂ and one `1 / √(σ² + ε)` for each column. Sums
-//! over rows are made for every 128 rows and joined in order. A row's result depends on the other rows of its batch: that is what
-//! [`batch_norm_by`] is without, which takes μ and σ² as they are given and has no gradient.
+//! Shapes: x and y are `rows × d`, f32; γ, β, μ and σ² are `1 × d`. Saved for backward: x̂ and one `1 / √(σ²
+//! + ε)` for each column. Sums over rows are computed for every 128 rows and added in order. A row's result
+//! depends on the other rows of its batch, except in
+//! [`batch_norm_with_statistics`], which takes μ and σ² as inputs and has no gradient.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -25,8 +26,8 @@ pub(crate) mod cuda;
 use super::Guard;
 use crate::{Array, DType, Device, Param, Tensor};
 
-/// What [`batch_norm`] returns.
-pub struct BatchNormed {
+/// The result of [`batch_norm`].
+pub struct BatchNormOutput {
     /// The normalized rows.
     pub y: Tensor,
     /// μ, one for each column, without gradient.
@@ -38,11 +39,11 @@ pub struct BatchNormed {
 /// `y = γ (x − μ) / √(σ² + ε) + β` with the mean and the variance of each column of x.
 ///
 /// # Panics
-/// If γ or β is not one row as wide as x, x is not f32, or it has no row.
-pub fn batch_norm(x: &Tensor, gamma: &Param, beta: &Param, epsilon: f32) -> BatchNormed {
+/// If γ or β is not one row as wide as x, x is not f32, or x has no rows.
+pub fn batch_norm(x: &Tensor, gamma: &Param, beta: &Param, epsilon: f32) -> BatchNormOutput {
     check("batch_norm", x, &[("gamma", gamma), ("beta", beta)]);
-    assert!(x.rows() > 0, "batch_norm: x is {:?}, no row to take a mean of", x.shape());
-    let Forward { y, standard, inverse_deviation, mean, variance } = match x.device() {
+    assert!(x.rows() > 0, "batch_norm: x is {:?}, which has no rows to average", x.shape());
+    let Forward { y, x_hat, rstd, mean, variance } = match x.device() {
         Device::Cpu => cpu::forward(x.array(), gamma, beta, epsilon),
         Device::Cuda => cuda::forward(x.array(), gamma, beta, epsilon),
     };
@@ -50,49 +51,50 @@ pub fn batch_norm(x: &Tensor, gamma: &Param, beta: &Param, epsilon: f32) -> Batc
     let y = Tensor::from_parameters(y, move |g, gradients| {
         // y = γ x̂ + β
         let dx = match g.device() {
-            Device::Cpu => cpu::backward(&standard, &inverse_deviation, g, &gamma, &beta),
-            Device::Cuda => cuda::backward(&standard, &inverse_deviation, g, &gamma, &beta),
+            Device::Cpu => cpu::backward(&x_hat, &rstd, g, &gamma, &beta),
+            Device::Cuda => cuda::backward(&x_hat, &rstd, g, &gamma, &beta),
         };
         gradients.add(&edge, dx);
     });
-    BatchNormed { y, mean: Tensor::new(mean), variance: Tensor::new(variance) }
+    BatchNormOutput { y, mean: Tensor::new(mean), variance: Tensor::new(variance) }
 }
 
 /// `y = γ (x − μ) / √(σ² + ε) + β` with given mean and variance, row by row; for inference.
 ///
 /// # Panics
 /// If a parameter is not one row as wide as x, or x is not f32.
-pub fn batch_norm_by(
+pub fn batch_norm_with_statistics(
     x: &Tensor,
     [mean, variance]: [&Param; 2],
     [gamma, beta]: [&Param; 2],
     epsilon: f32,
 ) -> Tensor {
     let params = [("mean", mean), ("variance", variance), ("gamma", gamma), ("beta", beta)];
-    check("batch_norm_by", x, &params);
+    check("batch_norm_with_statistics", x, &params);
     Tensor::new(match x.device() {
-        Device::Cpu => cpu::by(x.array(), [mean, variance], [gamma, beta], epsilon),
-        Device::Cuda => cuda::by(x.array(), [mean, variance], [gamma, beta], epsilon),
+        Device::Cpu => cpu::with_statistics(x.array(), [mean, variance], [gamma, beta], epsilon),
+        Device::Cuda => cuda::with_statistics(x.array(), [mean, variance], [gamma, beta], epsilon),
     })
 }
 
-/// `running += share (batch − running)` on the GPU, in the step whose update the guard has just decided on: where it was
-/// refused, nothing changes. The bf16 copy of the parameters does not follow; no product reads a statistic.
+/// `running += share (batch − running)` on the GPU, in the step whose update the guard has just decided on:
+/// if the update was rejected, nothing changes. The bf16 copy of the parameters is not updated: no GEMM reads
+/// a statistic.
 ///
 /// # Panics
 /// If the shapes differ, or the guard has not decided on a GPU.
-pub fn follow_statistic(running: &Param, batch: &Tensor, share: f32, guard: &Guard) {
-    assert_eq!(running.shape(), batch.shape(), "follow_statistic: {} and {batch:?}", running.name());
-    cuda::follow(running, batch.array(), share, guard.refusal());
+pub fn update_running_statistic(running: &Param, batch: &Tensor, share: f32, guard: &Guard) {
+    assert_eq!(running.shape(), batch.shape(), "update_running_statistic: {} and {batch:?}", running.name());
+    cuda::update_running(running, batch.array(), share, guard.rejected_flag());
 }
 
-/// What the forward pass computes.
+/// The results of the forward pass.
 struct Forward {
     y: Array,
     /// x̂
-    standard: Array,
+    x_hat: Array,
     /// `1 / √(σ² + ε)`
-    inverse_deviation: Array,
+    rstd: Array,
     mean: Array,
     variance: Array,
 }
@@ -142,7 +144,7 @@ mod tests {
         gamma.set(&[2.0, 1.0]);
         beta.set(&[0.5, 7.0]);
         let x = Tensor::from_f32(2, 2, &[5.0, -2.0, 1.0, 0.0]);
-        let y = batch_norm_by(&x, [&mean, &variance], [&gamma, &beta], 1.0);
+        let y = batch_norm_with_statistics(&x, [&mean, &variance], [&gamma, &beta], 1.0);
         assert_eq!(y.to_vec(), [4.5, 7.0, 0.5, 9.0]);
     }
 

@@ -1,70 +1,71 @@
-//! Attention to stored rows on the GPU. What queries see is given to the GPU once a step, for all layers.
+//! Attention to cached rows on the GPU. The index lists are uploaded once a step, for all layers.
 
 use std::ops::Range;
 
 use bytemuck::NoUninit;
 
 use super::CachedAttentionOptions;
-use crate::cuda::{Blocks, Buffer, Module, Pointer, copy, upload_doubled, upload_list};
-use crate::ops::Part;
+use crate::cuda::{Blocks, Buffer, Module, Pointer, copy, upload_bucketed, upload_pow2};
+use crate::ops::ColumnView;
 use crate::{Array, DType, Device, Tensor};
 
-pub(crate) static MODULE: Module = Module::early(
+pub(crate) static MODULE: Module = Module::with_pdl(
     "cached_attention",
     concat!(include_str!("../../cuda/mma.cu"), include_str!("cuda.cu"), include_str!("fast.cu")),
 );
 
-/// As in the kernels' source: warps of a block, queries that share a product, numbers of a head's key or value, and the same for
-/// wide heads.
+/// As in the kernels' source: warps of a block, queries that share a product, the largest width of a head's
+/// key or value, and the same for the wide kernel.
 const WARPS: usize = 4;
-const TOGETHER: usize = 8;
-const MOST: usize = 256;
-const MOST_WIDE: usize = 1024;
+const QUERIES_PER_WARP: usize = 8;
+const MAX_WIDTH: usize = 256;
+const MAX_WIDTH_WIDE: usize = 1024;
 
-/// For each query of a step the stored rows that it sees, in the GPU's memory until the step ends.
-pub struct KeyLists {
+/// For each query of a step the cached rows that it sees, in GPU memory until the step ends.
+pub struct KvIndices {
     queries: usize,
     spans: Buffer,
     slots: Option<Buffer>,
     /// One past the largest row.
     end: usize,
-    sees_nothing: bool,
-    /// How many neighbours see the same rows, at most.
-    most_alike: usize,
+    is_empty: bool,
+    /// The largest number of neighbouring queries that see the same rows.
+    max_sharing: usize,
 }
 
-impl KeyLists {
-    /// Rows anywhere, in the order of their positions: the pasts of hypotheses, each a range of `slots`. The query's own row is the
-    /// last of its range.
-    pub fn of_slots(slots: &[u32], ranges: impl IntoIterator<Item = Range<usize>>) -> KeyLists {
-        let lists = KeyLists::of_ranges(ranges);
-        assert!(lists.end <= slots.len(), "cached attention: slot {} of {}", lists.end, slots.len());
-        // There are hundreds of thousands: as plain numbers they are compared many at a time.
+impl KvIndices {
+    /// Any rows, in the order of their positions: the prefixes of hypotheses, each a range of `slots`. The
+    /// query's own row is the last of its range.
+    pub fn from_slots(slots: &[u32], ranges: impl IntoIterator<Item = Range<usize>>) -> KvIndices {
+        let indices = KvIndices::from_ranges(ranges);
+        assert!(indices.end <= slots.len(), "cached attention: slot {} of {}", indices.end, slots.len());
+        // There are hundreds of thousands: over plain integers this loop is vectorized.
         let end = slots.iter().copied().fold(0, u32::max) as usize + usize::from(!slots.is_empty());
-        // They grow with every step: twice the room, so that most steps find all else where it was.
-        KeyLists { slots: Some(upload_doubled(slots)), end, ..lists }
+        // The list grows with every step: it is uploaded to a buffer of twice the size, so that most steps
+        // find everything else at the same address.
+        KvIndices { slots: Some(upload_pow2(slots)), end, ..indices }
     }
 
-    /// Consecutive rows: the memories of sentences.
-    pub fn of_ranges(ranges: impl IntoIterator<Item = Range<usize>>) -> KeyLists {
+    /// Consecutive rows: the encoder outputs of sentences.
+    pub fn from_ranges(ranges: impl IntoIterator<Item = Range<usize>>) -> KvIndices {
         let (mut spans, mut end) = (Vec::new(), 0);
         for rows in ranges {
             spans.push([rows.start as u32, rows.len() as u32]);
             end = end.max(rows.end);
         }
-        KeyLists { end, ..KeyLists::new(&spans) }
+        KvIndices { end, ..KvIndices::new(&spans) }
     }
 
-    fn new(spans: &[[u32; 2]]) -> KeyLists {
+    fn new(spans: &[[u32; 2]]) -> KvIndices {
         let runs = spans.chunk_by(|a, b| a == b).filter(|run| run[0][1] > 0);
-        let most_alike = runs.map(<[_]>::len).max();
-        KeyLists {
+        let max_sharing = runs.map(<[_]>::len).max();
+        KvIndices {
             queries: spans.len(),
-            spans: upload_list(spans),
+            spans: upload_bucketed(spans),
             slots: None,
             end: 0,
-            sees_nothing: most_alike.is_none(),
-            most_alike: most_alike.unwrap_or(1),
+            is_empty: max_sharing.is_none(),
+            max_sharing: max_sharing.unwrap_or(1),
         }
     }
 }
@@ -91,12 +92,12 @@ struct Job {
     unused: u32,
 }
 
-/// Panics with a sentence if queries and lists do not fit together.
-pub(super) fn check(queries: &Part, stored: &Array, lists: &KeyLists) {
+/// Panics if queries and indices do not match.
+pub(super) fn check(queries: &ColumnView, stored: &Array, indices: &KvIndices) {
     let (rows, tensor) = (queries.tensor.rows(), &queries.tensor);
-    assert_eq!(rows, lists.queries, "cached attention: {tensor:?} and {} lists of keys", lists.queries);
-    assert!(!lists.sees_nothing, "cached attention: no query of {tensor:?} sees a key");
-    let (end, dtype) = (lists.end, tensor.dtype());
+    assert_eq!(rows, indices.queries, "cached attention: {tensor:?} and {} lists of keys", indices.queries);
+    assert!(!indices.is_empty, "cached attention: no query of {tensor:?} sees a key");
+    let (end, dtype) = (indices.end, tensor.dtype());
     assert!(
         end <= stored.rows(),
         "cached attention: a query of {tensor:?} sees row {} of {stored:?}",
@@ -105,21 +106,21 @@ pub(super) fn check(queries: &Part, stored: &Array, lists: &KeyLists) {
     assert!(stored.dtype() == dtype, "cached attention: queries of {dtype} and {stored:?} on a GPU");
 }
 
-fn start_of(part: &Part) -> Pointer {
+fn start_of(part: &ColumnView) -> Pointer {
     part.tensor.array().pointer().offset(part.columns.start * part.tensor.dtype().bytes())
 }
 
-/// Whether every eight numbers of a row lie at a multiple of 16 bytes.
-fn is_aligned(part: &Part) -> bool {
+/// Whether all groups of eight elements of a row begin at a multiple of 16 bytes.
+fn is_aligned(part: &ColumnView) -> bool {
     part.tensor.width().is_multiple_of(8) && part.columns.start.is_multiple_of(8)
 }
 
-/// With `newest`, the last row that each query sees is stored on the way.
+/// With `newest`, also stores the last row that each query sees.
 pub(super) fn attend(
-    queries: &Part,
+    queries: &ColumnView,
     stored: &Array,
-    lists: &KeyLists,
-    newest: Option<&Part>,
+    indices: &KvIndices,
+    newest: Option<&ColumnView>,
     options: CachedAttentionOptions,
     value_width: usize,
 ) -> Array {
@@ -127,27 +128,30 @@ pub(super) fn attend(
     let (rows, heads) = (tensor.rows(), options.heads);
     let (d_k, d_v) = (options.key_width / heads, value_width / heads);
     let widest = d_k.max(d_v);
-    assert!(widest <= MOST_WIDE, "cached attention: heads of {widest} numbers on a GPU, at most {MOST_WIDE}");
+    assert!(
+        widest <= MAX_WIDTH_WIDE,
+        "cached attention: heads of width {widest} on a GPU, at most {MAX_WIDTH_WIDE}"
+    );
     let fits = d_k == d_v && matches!(d_k, 32 | 64 | 128) && is_aligned(queries);
     let is_fast = fits && tensor.dtype() == DType::Bf16;
-    // The fast kernels store what is new themselves, where lists say to which slots.
-    let is_taken = |part: &&Part| {
-        is_fast && part.tensor.dtype() == DType::Bf16 && is_aligned(part) && lists.slots.is_some()
+    // The fast kernels store the newest rows themselves, if the indices have slots.
+    let is_fusible = |part: &&ColumnView| {
+        is_fast && part.tensor.dtype() == DType::Bf16 && is_aligned(part) && indices.slots.is_some()
     };
-    let taken = newest.filter(is_taken);
-    if let (Some(part), None) = (newest, taken) {
-        keep(&part.tensor, &part.columns, stored, lists);
+    let fused = newest.filter(is_fusible);
+    if let (Some(part), None) = (newest, fused) {
+        store_newest(&part.tensor, &part.columns, stored, indices);
     }
     let out = Array::scratch_on(Device::Cuda, tensor.dtype(), rows, value_width);
-    // As many queries as its warps can have at once.
-    let tile = WARPS * lists.most_alike.min(TOGETHER);
+    // As many queries as the warps of a block process at once.
+    let tile = WARPS * indices.max_sharing.min(QUERIES_PER_WARP);
     let job = Job {
         queries: start_of(queries),
         stored: stored.pointer(),
         out: out.pointer(),
-        spans: lists.spans.pointer(),
-        slots: lists.slots.as_ref().map_or(Pointer::NULL, Buffer::pointer),
-        newest: taken.map_or(Pointer::NULL, start_of),
+        spans: indices.spans.pointer(),
+        slots: indices.slots.as_ref().map_or(Pointer::NULL, Buffer::pointer),
+        newest: fused.map_or(Pointer::NULL, start_of),
         rows: rows as u32,
         heads: heads as u32,
         query_stride: tensor.width() as u32,
@@ -155,13 +159,13 @@ pub(super) fn attend(
         d_k: d_k as u32,
         d_v: d_v as u32,
         scale: options.scale,
-        newest_stride: taken.map_or(0, |part| part.tensor.width() as u32),
+        newest_stride: fused.map_or(0, |part| part.tensor.width() as u32),
         tile: tile as u32,
         unused: 0,
     };
     if is_fast {
-        // Hypotheses of a sentence see the same source, each of them a past of its own.
-        let (kind, blocks) = match lists.slots {
+        // The hypotheses of a sentence see the same source rows, but each has its own prefix.
+        let (kind, blocks) = match indices.slots {
             Some(_) => ("bf16", (rows * heads).div_ceil(WARPS)),
             None => ("tiled", rows.div_ceil(tile) * heads),
         };
@@ -170,7 +174,7 @@ pub(super) fn attend(
     }
     let is_even = [d_k, d_v, stored.width()].iter().all(|width| width.is_multiple_of(8));
     let kind = match is_even {
-        _ if widest > MOST => "wide_",
+        _ if widest > MAX_WIDTH => "wide_",
         true => "",
         false => "uneven_",
     };
@@ -186,20 +190,21 @@ pub(super) fn grown(array: &Array, rows: usize) -> Array {
     more
 }
 
-/// Writes columns of each row to the last of the rows that its query sees; nothing of rows that see none.
-pub(super) fn keep(from: &Tensor, columns: &Range<usize>, stored: &Array, lists: &KeyLists) {
-    let slots = lists.slots.as_ref().expect("lists of slots");
-    assert!(lists.end <= stored.rows(), "key value store: row {} of {stored:?}", lists.end - 1);
-    let name = format!("keep_{}", stored.dtype());
+/// Writes columns of each row to the last of the rows that its query sees; rows of queries that see none are
+/// skipped.
+pub(super) fn store_newest(from: &Tensor, columns: &Range<usize>, stored: &Array, indices: &KvIndices) {
+    let slots = indices.slots.as_ref().expect("indices with slots");
+    assert!(indices.end <= stored.rows(), "key value store: row {} of {stored:?}", indices.end - 1);
+    let name = format!("store_newest_{}", stored.dtype());
     let [stride, column, width] = [from.width(), columns.start, columns.len()].map(|size| size as u32);
     let (from, to) = (from.array_as(stored.dtype()).pointer(), stored.pointer());
-    let blocks = Blocks::of(lists.queries, 128);
+    let blocks = Blocks::of(indices.queries, 128);
     launch!(
         MODULE.function(name),
         blocks,
         from,
         to,
-        lists.spans.pointer(),
+        indices.spans.pointer(),
         slots.pointer(),
         stride,
         column,

@@ -1,24 +1,25 @@
-// Attention of single queries to stored rows by tensor cores: bf16, heads of D = 32, 64 or 128 numbers.
+// Attention of single queries to cached rows on tensor cores: bf16, heads of width D = 32, 64 or 128.
 //
-// A warp has one head of up to eight neighbouring queries that see the same rows, as the hypotheses of one sentence do: their keys and
-// values are read once for all of them, in chunks that lie in shared memory. Columns of a product do not know each other, so the bits
-// of a result depend on the query and what it sees, in its order, and on nothing else.
+// A warp has one head of up to eight neighbouring queries that see the same rows, as the hypotheses of one sentence do: their
+// keys and values are read once for all of them, in chunks in shared memory. The columns of a product are independent, so the
+// bits of a result depend on the query and its rows, in their order, and on nothing else.
 
-const u32 TOGETHER = 8;             // queries that share a product
+const u32 QUERIES_PER_WARP = 8;             // queries that share a product
 
 template <u32 D> struct Chunk {
     static const u32 KEYS = 2048 / D;           // of a chunk: a multiple of 16
     static const u32 PIECES = D / 8;            // of 16 bytes, of a row
     static const u32 BYTES = KEYS * D * 2;      // of its keys, and as many of its values
 
-    // Where a piece of a row lies: eight rows' pieces of one number are in different banks.
-    static __device__ __forceinline__ u32 place(u32 row, u32 piece) {
-        u32 turn = PIECES >= 8 ? row & 7 : row / 2 & 3;
-        return row * D * 2 + (piece ^ turn) * 16;
+    // Offset of a piece of a row, swizzled: eight rows' pieces of one column are in different banks.
+    static __device__ __forceinline__ u32 swizzle(u32 row, u32 piece) {
+        u32 bits = PIECES >= 8 ? row & 7 : row / 2 & 3;
+        return row * D * 2 + (piece ^ bits) * 16;
     }
 
-    // Sends for the keys, and then for the values, of the rows of a chunk that are `left`; up to a multiple of 16 the others are zero.
-    // The last of all may come otherwise. Lanes read the list of rows at once, and tell each other.
+    // Starts asynchronous copies of the keys, then of the values, of a chunk's remaining `left` rows; padding rows up to a
+    // multiple of 16 become zero. With `newest` the last row is left to the caller. Lanes read the list of rows together and
+    // shuffle it.
     static __device__ __forceinline__ void fetch(const Job& job, u32 to, u32 head, u32 lane, u32 first, u32 left) {
         u32 listed[(KEYS + 31) / 32];
         #pragma unroll
@@ -34,7 +35,7 @@ template <u32 D> struct Chunk {
                 u32 row = i * (32 / PIECES) + lane / PIECES, piece = lane % PIECES;
                 if (i * (32 / PIECES) / 16 * 16 >= left) break;
                 u32 at = __shfl_sync(0xffffffffu, listed[i / PIECES], row % 32);
-                if (!job.newest || row + 1 != left) copy16(to + place(row, piece), from + (u64)at * job.stored_width + piece * 8, row < left);
+                if (!job.newest || row + 1 != left) copy16(to + swizzle(row, piece), from + (u64)at * job.stored_width + piece * 8, row < left);
             }
             end_copies();
             to += BYTES;
@@ -43,19 +44,19 @@ template <u32 D> struct Chunk {
     }
 };
 
-// An 8 x 8 block of bf16 the other way round: row g, columns 2 t and 2 t + 1 of it are lane 4 g + t's before and after.
-__device__ __forceinline__ u32 turned(u32 block) {
+// Transposes an 8 x 8 block of bf16: lane 4 g + t has row g, columns 2 t and 2 t + 1, before and after.
+__device__ __forceinline__ u32 transposed_block(u32 block) {
     u32 other;
     asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(other) : "r"(block));
     return other;
 }
 
-// `count` queries from `row` on, which all see `span`. `memory` is the warp's own. In all products queries are columns: a lane has
-// two of them, 2 t and 2 t + 1.
-template <u32 D> __device__ __forceinline__ void attend_together(const Job& job, u8* memory, u32 head, u32 row, u32 count, uint2 span) {
+// `count` queries from `row` on, which all see `span`. `memory` is the warp's own. Queries are the columns of all products: a
+// lane has two of them, 2 t and 2 t + 1.
+template <u32 D> __device__ __forceinline__ void attend_shared(const Job& job, u8* memory, u32 head, u32 row, u32 count, uint2 span) {
     typedef Chunk<D> Chunk;
-    u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, place = shared_address(memory);
-    // A row that is not stored yet is read where it is, and stored for the steps to come: a lane has a piece of its key or value.
+    u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, base = shared_address(memory);
+    // A row that is not stored yet is read from `newest`, and stored for later steps: a lane has a piece of its key or value.
     bool has_piece = job.newest && span.y > 0 && lane < 2 * Chunk::PIECES;
     uint4 newest;
     if (has_piece) {
@@ -70,9 +71,9 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
     float sums[D / 16][4] = {}, tops[2] = { MINUS_INFINITY, MINUS_INFINITY }, totals[2] = {};
     for (u32 start = 0; start < span.y; start += Chunk::KEYS) {
         u32 left = span.y - start;
-        Chunk::fetch(job, place, head, lane, span.x + start, left);
+        Chunk::fetch(job, base, head, lane, span.x + start, left);
         if (has_piece && left <= Chunk::KEYS)
-            *(uint4*)(memory + lane / Chunk::PIECES * Chunk::BYTES + Chunk::place(left - 1, lane % Chunk::PIECES)) = newest;
+            *(uint4*)(memory + lane / Chunk::PIECES * Chunk::BYTES + Chunk::swizzle(left - 1, lane % Chunk::PIECES)) = newest;
 
         // Rows are keys.
         float scores[Chunk::KEYS / 16][4] = {}, highest[2] = { tops[0], tops[1] };
@@ -84,7 +85,7 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
                 #pragma unroll
                 for (u32 k = 0; k < D / 16; k++) {
                     u32 block[4];
-                    load_blocks(block, place + Chunk::place(n * 16 + lane % 16, 2 * k + lane / 16));
+                    load_blocks(block, base + Chunk::swizzle(n * 16 + lane % 16, 2 * k + lane / 16));
                     multiply(scores[n], block, queries[k][0], queries[k][1]);
                 }
             }
@@ -98,7 +99,7 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
         for (u32 i = 0; i < 2; i++) {
             #pragma unroll
             for (u32 step = 4; step < 32; step *= 2) highest[i] = fmaxf(highest[i], __shfl_xor_sync(0xffffffffu, highest[i], step));
-            // The first time exp(-inf) = 0 meets sums that are 0.
+            // In the first chunk exp(-inf) = 0 scales sums that are 0.
             float factor = expf(tops[i] - highest[i]);
             tops[i] = highest[i];
             totals[i] *= factor;
@@ -106,7 +107,7 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
             for (u32 m = 0; m < D / 16; m++) sums[m][i] *= factor, sums[m][i + 2] *= factor;
         }
 
-        // Rows are numbers of the values.
+        // Rows are columns of the values.
         wait_for_copies();
         __syncwarp();
         #pragma unroll
@@ -118,66 +119,66 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
                 weights[i] = expf(scores[k][i] - highest[i % 2]);
                 totals[i % 2] += weights[i];
             }
-            u32 low = turned(pack_bf16(weights[0], weights[1])), high = turned(pack_bf16(weights[2], weights[3]));
+            u32 low = transposed_block(pack_bf16(weights[0], weights[1])), high = transposed_block(pack_bf16(weights[2], weights[3]));
             #pragma unroll
             for (u32 m = 0; m < D / 16; m++) {
                 u32 block[4];
-                load_turned_blocks(block, place + Chunk::BYTES + Chunk::place(k * 16 + lane / 16 * 8 + lane % 8, 2 * m + lane / 8 % 2));
+                load_blocks_transposed(block, base + Chunk::BYTES + Chunk::swizzle(k * 16 + lane / 16 * 8 + lane % 8, 2 * m + lane / 8 % 2));
                 multiply(sums[m], block, low, high);
             }
         }
-        // The next chunk comes to the same place.
+        // The next chunk overwrites this one.
         __syncwarp();
     }
     #pragma unroll
     for (u32 i = 0; i < 2; i++) {
         #pragma unroll
         for (u32 step = 4; step < 32; step *= 2) totals[i] += __shfl_xor_sync(0xffffffffu, totals[i], step);
-        // A row that sees nothing only fills a batch up.
+        // A query without rows is padding.
         totals[i] = span.y > 0 ? 1.0f / totals[i] : 0.0f;
     }
     u32* out = (u32*)((bf16*)job.out + ((u64)(row + g) * job.heads + head) * D) + t;
     #pragma unroll
     for (u32 i = 0; i < D / 8; i++) {
         const float* pair = sums[i / 2] + i % 2 * 2;
-        u32 both = turned(pack_bf16(pair[0] * totals[0], pair[1] * totals[1]));
+        u32 both = transposed_block(pack_bf16(pair[0] * totals[0], pair[1] * totals[1]));
         if (g < count) out[i * 4] = both;
     }
 }
 
-// Queries with lists of their own: a warp has one head of one of them.
-template <u32 D> __device__ __forceinline__ void attend_alone(const Job& job) {
+// Queries with their own lists of rows: a warp has one head of one of them.
+template <u32 D> __device__ __forceinline__ void attend_single(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     u32 warp = threadIdx.x / 32, number = blockIdx.x * WARPS + warp, row = number / job.heads;
     if (row >= job.rows) return;
-    attend_together<D>(job, memory[warp], number % job.heads, row, 1, job.spans[row]);
+    attend_shared<D>(job, memory[warp], number % job.heads, row, 1, job.spans[row]);
 }
 
-// Queries of which neighbours see the same rows: a block has one head of a tile of them, of 32 at most, and its warps take turns at
-// those that belong together.
+// Neighbouring queries see the same rows: a block has one head of a tile of at most 32 queries, and distributes the groups that
+// share rows over its warps.
 template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = blockIdx.x / job.heads * job.tile;
     u32 rows = min(job.tile, job.rows - first);
     uint2 span = job.spans[first + min(lane, rows - 1)];
     u32 before_x = __shfl_up_sync(0xffffffffu, span.x, 1), before_y = __shfl_up_sync(0xffffffffu, span.y, 1);
     u32 changes = __ballot_sync(0xffffffffu, lane == 0 || span.x != before_x || span.y != before_y);
-    u32 of_same = lane - (31 - __clz(changes & (0xffffffffu >> (31 - lane))));
-    u32 beginnings = __ballot_sync(0xffffffffu, lane < rows && of_same % TOGETHER == 0);
-    for (u32 number = 0; beginnings; number++) {
-        u32 row = __ffs(beginnings) - 1;
-        beginnings &= beginnings - 1;
+    u32 in_group = lane - (31 - __clz(changes & (0xffffffffu >> (31 - lane))));
+    u32 group_starts = __ballot_sync(0xffffffffu, lane < rows && in_group % QUERIES_PER_WARP == 0);
+    for (u32 number = 0; group_starts; number++) {
+        u32 row = __ffs(group_starts) - 1;
+        group_starts &= group_starts - 1;
         if (number % WARPS != warp) continue;
-        u32 end = beginnings ? __ffs(beginnings) - 1 : rows;
+        u32 end = group_starts ? __ffs(group_starts) - 1 : rows;
         uint2 common = { __shfl_sync(0xffffffffu, span.x, row), __shfl_sync(0xffffffffu, span.y, row) };
-        attend_together<D>(job, memory[warp], blockIdx.x % job.heads, first + row, end - row, common);
+        attend_shared<D>(job, memory[warp], blockIdx.x % job.heads, first + row, end - row, common);
     }
 }
 
 #define ATTEND_FAST(D, RESIDENT)                                                                                                \
-    extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_bf16(Job job) { attend_alone<D>(job); }            \
+    extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_bf16(Job job) { attend_single<D>(job); }           \
     extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_tiled(Job job) { attend_in_tiles<D>(job); }
 ATTEND_FAST(32, 5)
 ATTEND_FAST(64, 5)

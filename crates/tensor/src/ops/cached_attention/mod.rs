@@ -1,6 +1,7 @@
-//! Attention of single queries to keys and values that are already there: one step of decoding.
+//! Attention of single queries to a KV cache: one step of decoding.
 //!
-//! For every query row and head, with the stored keys `K (n × d_k)` and values `V (n × d_v)` that this row sees:
+//! For every query row and head, with the cached keys `K (n × d_k)` and values `V (n × d_v)` that this row
+//! sees:
 //!
 //! ```text
 //! o = softmax(scale · q Kᵀ) V
@@ -9,15 +10,17 @@
 //! | | shape |
 //! |---|---|
 //! | queries | rows × h·d_k |
-//! | a stored row | h·d_k numbers of the key, then h·d_v of the value |
+//! | a cached row | h·d_k elements of the key, then h·d_v of the value |
 //! | result | rows × h·d_v, in the queries' type |
 //!
-//! A row names the stored rows that it sees, so nothing moves when hypotheses change places: those with a common past
-//! name the same rows, and all hypotheses of a sentence name one and the same memory. There is no gradient.
+//! Each query row lists the cached rows that it sees, so nothing moves when hypotheses are reordered: those
+//! with a common prefix list the same rows, and all hypotheses of a sentence list the same encoder output.
+//! There is no gradient.
 //!
-//! Arithmetic is f32 whatever is stored, and rows may be stored in fewer bits than the queries have. A row's sums run over its own numbers in one order, so its bits depend on
-//! nothing else in the batch. They differ in the last digits from [`super::attention()`], which multiplies in blocks
-//! and, on AMX, rounds weights to bf16.
+//! Arithmetic is f32 whatever the cache's type, which may be narrower than the queries'. The sums of a row
+//! run over its own elements in one order, so its bits depend on nothing else in the batch. They differ in
+//! the last digits from [`super::attention()`], which multiplies in blocks and, on AMX, rounds weights to
+//! bf16.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -25,18 +28,18 @@ mod store;
 
 use std::ops::Range;
 
-pub use cuda::KeyLists;
+pub use cuda::KvIndices;
 pub use store::KeyValueStore;
 
-use super::Part;
+use super::ColumnView;
 use crate::{Array, Device, Rounding, Tensor};
 
-/// The choices of [`cached_attention`].
+/// The options of [`cached_attention`].
 #[derive(Clone, Copy, Debug)]
 pub struct CachedAttentionOptions {
     /// Number of heads; divides the widths of keys and values.
     pub heads: usize,
-    /// Columns of a stored row that are its key; the rest is its value.
+    /// Columns of a cached row that are its key; the rest is its value.
     pub key_width: usize,
     /// Scores are multiplied by this.
     pub scale: f32,
@@ -44,12 +47,12 @@ pub struct CachedAttentionOptions {
     pub rounding: Rounding,
 }
 
-/// What one query sees.
+/// The cached rows that one query sees.
 #[derive(Clone)]
 pub enum KeyValueRows<'a> {
-    /// Consecutive rows of an array: the memory of a sentence.
+    /// Consecutive rows of an array: the encoder output of a sentence.
     Range(&'a Array, Range<usize>),
-    /// Rows anywhere in an array, in the order of their positions: the past of a hypothesis.
+    /// Any rows of an array, in the order of their positions: the prefix of a hypothesis.
     Listed(&'a Array, &'a [u32]),
 }
 
@@ -60,7 +63,7 @@ impl<'a> KeyValueRows<'a> {
         }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     fn len(&self) -> usize {
         match self {
             KeyValueRows::Range(_, rows) => rows.len(),
@@ -85,47 +88,48 @@ impl<'a> KeyValueRows<'a> {
     }
 }
 
-/// What the queries of a step see.
-pub enum Seen<'a> {
-    /// Each its own rows, in the host's memory.
-    Each(Vec<KeyValueRows<'a>>),
-    /// Rows of one array on the GPU.
-    Listed(&'a Array, &'a KeyLists),
-    /// The same, where the last row that each query sees is not stored yet: it is a row of the part, and is stored on the way.
-    WithNewest(&'a KeyValueStore, &'a KeyLists, &'a Part),
+/// The cached keys and values that the queries of a step see.
+pub enum KvView<'a> {
+    /// The rows of each query, in host memory.
+    PerQuery(Vec<KeyValueRows<'a>>),
+    /// Rows of one array on the GPU, selected by index lists.
+    Indexed(&'a Array, &'a KvIndices),
+    /// The same, but each query's last row is not in the store yet: it is a row of the view, and the kernel
+    /// stores it.
+    IndexedWithNewest(&'a KeyValueStore, &'a KvIndices, &'a ColumnView),
 }
 
-/// `o = softmax(scale · q Kᵀ) V` for each query with what it sees.
+/// `o = softmax(scale · q Kᵀ) V` for each query over the rows it sees.
 ///
 /// # Panics
-/// If shapes or types do not fit together, a query sees nothing, or what it sees lies on another device.
-pub fn cached_attention(queries: &Part, seen: &Seen<'_>, options: CachedAttentionOptions) -> Tensor {
+/// If shapes or types do not match, a query sees no row, or the cache is on another device.
+pub fn cached_attention(queries: &ColumnView, seen: &KvView<'_>, options: CachedAttentionOptions) -> Tensor {
     Tensor::new(match (queries.tensor.device(), seen) {
-        (Device::Cpu, Seen::Each(seen)) => {
+        (Device::Cpu, KvView::PerQuery(seen)) => {
             let value_width = check(queries, seen, options);
             cpu::attend(queries, seen, options, value_width)
         }
-        (Device::Cuda, Seen::Listed(stored, lists)) => {
+        (Device::Cuda, KvView::Indexed(stored, indices)) => {
             let value_width = check_widths(queries, stored.width(), options);
-            cuda::check(queries, stored, lists);
-            cuda::attend(queries, stored, lists, None, options, value_width)
+            cuda::check(queries, stored, indices);
+            cuda::attend(queries, stored, indices, None, options, value_width)
         }
-        (Device::Cuda, Seen::WithNewest(store, lists, newest)) => {
+        (Device::Cuda, KvView::IndexedWithNewest(store, indices, newest)) => {
             let stored = store.array();
             let value_width = check_widths(queries, stored.width(), options);
-            cuda::check(queries, stored, lists);
+            cuda::check(queries, stored, indices);
             store.check(&newest.tensor, &newest.columns, queries.tensor.rows());
-            cuda::attend(queries, stored, lists, Some(newest), options, value_width)
+            cuda::attend(queries, stored, indices, Some(newest), options, value_width)
         }
-        (device @ Device::Cpu, Seen::Listed(..) | Seen::WithNewest(..))
-        | (device @ Device::Cuda, Seen::Each(_)) => {
-            panic!("cached attention: queries on {device} and keys elsewhere")
+        (device @ Device::Cpu, KvView::Indexed(..) | KvView::IndexedWithNewest(..))
+        | (device @ Device::Cuda, KvView::PerQuery(_)) => {
+            panic!("cached attention: queries on {device}, keys on another device")
         }
     })
 }
 
-/// The width of the values.
-fn check(queries: &Part, seen: &[KeyValueRows<'_>], options: CachedAttentionOptions) -> usize {
+/// Checks the shapes and returns the width of the values.
+fn check(queries: &ColumnView, seen: &[KeyValueRows<'_>], options: CachedAttentionOptions) -> usize {
     let tensor = &queries.tensor;
     assert_eq!(tensor.rows(), seen.len(), "cached attention: {tensor:?} and {} lists of keys", seen.len());
     assert!(!seen.is_empty(), "cached attention: no query");
@@ -142,8 +146,8 @@ fn check(queries: &Part, seen: &[KeyValueRows<'_>], options: CachedAttentionOpti
     check_widths(queries, stored, options)
 }
 
-/// The width of the values in stored rows of this width.
-fn check_widths(queries: &Part, stored: usize, options: CachedAttentionOptions) -> usize {
+/// Checks the widths and returns the width of the values in cached rows of width `stored`.
+fn check_widths(queries: &ColumnView, stored: usize, options: CachedAttentionOptions) -> usize {
     let CachedAttentionOptions { heads, key_width, .. } = options;
     let (tensor, columns) = (&queries.tensor, &queries.columns);
     assert!(columns.end <= tensor.width(), "cached attention: queries are columns {columns:?} of {tensor:?}");

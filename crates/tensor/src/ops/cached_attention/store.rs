@@ -1,23 +1,24 @@
-//! Rows of keys and values that come one by one and are overwritten when nobody needs them any more.
+//! The KV cache: rows of keys and values that are appended one by one and reused when no hypothesis needs
+//! them.
 
 use std::ops::Range;
 
-use super::{KeyLists, cpu, cuda};
+use super::{KvIndices, cpu, cuda};
 use crate::ops::elementwise::gathered_rows;
 use crate::{Array, DType, Device, Tensor};
 
-/// Keys and values in numbered rows. Which rows are in use is the caller's business.
+/// Keys and values in numbered rows (slots). The caller keeps track of the rows in use.
 pub struct KeyValueStore {
     array: Array,
 }
 
 impl KeyValueStore {
-    /// An empty store for rows of `width` numbers.
+    /// An empty store for rows of `width` elements.
     pub fn new(device: Device, dtype: DType, width: usize) -> KeyValueStore {
         KeyValueStore { array: Array::scratch_on(device, dtype, 0, width) }
     }
 
-    /// Grows to at least `rows` rows; what is stored stays.
+    /// Grows to at least `rows` rows and keeps their contents.
     pub fn reserve(&mut self, rows: usize) {
         if rows <= self.array.rows() {
             return;
@@ -28,22 +29,23 @@ impl KeyValueStore {
         };
     }
 
-    /// Writes `columns` of each row of `from` to the store's row of the same place in `rows`, in the host's memory.
+    /// Writes `columns` of row `i` of `from` to row `rows[i]` of the store, in host memory.
     ///
     /// # Panics
-    /// If the shapes or types do not fit, or a row is beyond what was reserved.
+    /// If the shapes or types do not match, or a row is past the reserved ones.
     pub fn write(&mut self, from: &Tensor, columns: Range<usize>, rows: &[u32]) {
         self.check(from, &columns, rows.len());
         cpu::write_rows(from.array(), columns, &mut self.array, rows);
     }
 
-    /// As [`KeyValueStore::write`] on a GPU, to the last of the rows that each row sees; a row that sees none is left out.
-    pub fn write_newest(&mut self, from: &Tensor, columns: Range<usize>, seen: &KeyLists) {
+    /// [`KeyValueStore::write`] on a GPU, to the last of the rows that each query sees; queries without rows
+    /// are skipped.
+    pub fn write_newest(&mut self, from: &Tensor, columns: Range<usize>, indices: &KvIndices) {
         self.check(from, &columns, from.rows());
-        cuda::keep(from, &columns, &self.array, seen);
+        cuda::store_newest(from, &columns, &self.array, indices);
     }
 
-    /// Writes rows to the consecutive ones from `first` on, on a GPU.
+    /// Writes rows to consecutive rows from `first` on, on a GPU.
     ///
     /// # Panics
     /// As [`KeyValueStore::write`].
@@ -57,7 +59,7 @@ impl KeyValueStore {
     /// A copy of some rows.
     ///
     /// # Panics
-    /// If one of them is beyond what was reserved.
+    /// If one of them is past the reserved ones.
     pub fn copied(&self, rows: &[usize]) -> Tensor {
         let height = self.array.rows();
         if let Some(row) = rows.iter().find(|&&row| row >= height) {
@@ -74,7 +76,7 @@ impl KeyValueStore {
         );
     }
 
-    /// The rows.
+    /// All rows.
     #[inline]
     pub fn array(&self) -> &Array {
         &self.array

@@ -1,17 +1,19 @@
-//! Causal windows token by token: each holds what its own step needs and what the next ones keep of it.
+//! Causal windows for incremental decoding: each holds what its own step needs and what later steps need of
+//! it.
 
 use super::{cpu, cuda};
 use crate::{Device, Tensor};
 
-/// The newest `slots` tokens of each row, the newest last: rows × slots·in, with zeros where there are not so many. Row i
-/// goes on from row `parents[i]` of the windows of the step `before`, which may have had another number of slots; without a
-/// parent a sequence begins. There is no gradient.
+/// Shifts the windows by one token: the newest `slots` tokens of each row, the newest last, zero-padded: rows
+/// × slots·in. Row i continues row `parents[i]` of the previous step's windows (`before`), which may have had
+/// another number of slots; a row without a parent begins a sequence. There is no gradient.
 ///
-/// With as many slots as a causal [`convolution`](super::convolution()) has taps and no dilation these are its windows, for
-/// [`linear`](crate::ops::linear()) to multiply; with a dilation [`tapped_windows`] picks them out.
+/// With as many slots as the kernel size of a causal [`convolution`](super::convolution()) without dilation,
+/// these are its windows, for [`linear`](crate::ops::linear()) to multiply; with dilation,
+/// [`dilated_windows`] selects them.
 ///
 /// # Panics
-/// If shapes or types do not fit together, or a parent is not there.
+/// If shapes or types do not match, or a parent does not exist.
 pub fn slide_windows(
     before: Option<&Tensor>,
     parents: &[Option<usize>],
@@ -27,8 +29,8 @@ pub fn slide_windows(
             "slide_windows: {newest:?} cannot follow {before:?}"
         );
     }
-    let there = before.map_or(0, Tensor::rows);
-    if let Some(parent) = parents.iter().flatten().find(|&&parent| parent >= there) {
+    let rows_before = before.map_or(0, Tensor::rows);
+    if let Some(parent) = parents.iter().flatten().find(|&&parent| parent >= rows_before) {
         panic!("slide_windows: row {parent} of {before:?}");
     }
     let windows = match newest.device() {
@@ -38,17 +40,17 @@ pub fn slide_windows(
     Tensor::new(windows)
 }
 
-/// The windows of a causal convolution of `taps` with a dilation, picked out of the newest tokens of each row
-/// ([`slide_windows`]; each `width` wide): rows × taps·width. What lies further back than they reach is 0. There is no gradient.
+/// The windows of a dilated causal convolution of kernel size `taps`, selected from the newest tokens of each
+/// row ([`slide_windows`]; each `width` wide): rows × taps·width, zero-padded. There is no gradient.
 ///
 /// # Panics
-/// If the slots are not `width` wide, or there is no tap or no dilation.
-pub fn tapped_windows(slots: &Tensor, width: usize, taps: usize, dilation: usize) -> Tensor {
+/// If the slots are not `width` wide, or the kernel size or the dilation is 0.
+pub fn dilated_windows(slots: &Tensor, width: usize, taps: usize, dilation: usize) -> Tensor {
     let fits = width > 0 && slots.width().is_multiple_of(width) && taps > 0 && dilation > 0;
-    assert!(fits, "tapped_windows: {taps} taps of width {width} with dilation {dilation} in {slots:?}");
+    assert!(fits, "dilated_windows: {taps} taps of width {width} with dilation {dilation} in {slots:?}");
     Tensor::new(match slots.device() {
-        Device::Cpu => cpu::tapped(slots.array(), width, taps, dilation),
-        Device::Cuda => cuda::tapped(slots.array(), width, taps, dilation),
+        Device::Cpu => cpu::dilated(slots.array(), width, taps, dilation),
+        Device::Cuda => cuda::dilated(slots.array(), width, taps, dilation),
     })
 }
 
@@ -58,7 +60,7 @@ mod tests {
     use crate::{Array, DType};
 
     #[test]
-    fn rows_go_on_from_their_parents_and_new_ones_begin_with_zeros() {
+    fn rows_continue_their_parents_and_new_rows_begin_with_zeros() {
         for dtype in [DType::F32, DType::Bf16] {
             let newest = |values: &[f32]| Tensor::new(Array::from_f32(values.len(), 1, values).to(dtype));
             let first = slide_windows(None, &[None, None], &newest(&[1.0, 2.0]), 3);
@@ -71,17 +73,17 @@ mod tests {
     }
 
     #[test]
-    fn slots_grow_with_a_sequence_and_taps_are_picked_out_of_them() {
+    fn slots_grow_with_a_sequence_and_dilated_windows_select_from_them() {
         let newest = |values: &[f32]| Tensor::from_f32(values.len(), 1, values);
         let first = slide_windows(None, &[None], &newest(&[1.0]), 1);
         let second = slide_windows(Some(&first), &[Some(0), None], &newest(&[2.0, 7.0]), 2);
         assert_eq!(second.to_vec(), [1.0, 2.0, 0.0, 7.0]);
         let third = slide_windows(Some(&second), &[Some(0), Some(1)], &newest(&[3.0, 8.0]), 3);
         assert_eq!(third.to_vec(), [1.0, 2.0, 3.0, 0.0, 7.0, 8.0]);
-        assert_eq!(tapped_windows(&third, 1, 2, 2).to_vec(), [1.0, 3.0, 0.0, 8.0]);
-        assert_eq!(tapped_windows(&third, 1, 3, 2).to_vec(), [0.0, 1.0, 3.0, 0.0, 0.0, 8.0]);
+        assert_eq!(dilated_windows(&third, 1, 2, 2).to_vec(), [1.0, 3.0, 0.0, 8.0]);
+        assert_eq!(dilated_windows(&third, 1, 3, 2).to_vec(), [0.0, 1.0, 3.0, 0.0, 0.0, 8.0]);
         assert_eq!(
-            tapped_windows(&third, 3, 2, usize::MAX).to_vec(),
+            dilated_windows(&third, 3, 2, usize::MAX).to_vec(),
             [0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0, 7.0, 8.0]
         );
         let fewer = slide_windows(Some(&third), &[Some(1)], &newest(&[9.0]), 2);
@@ -90,7 +92,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "slide_windows: row 2 of Some(Tensor(f32 2×3))")]
-    fn a_parent_that_is_not_there_is_refused() {
+    fn a_missing_parent_is_rejected() {
         let before = Tensor::from_f32(2, 3, &[0.0; 6]);
         slide_windows(Some(&before), &[Some(2)], &Tensor::from_f32(1, 1, &[1.0]), 3);
     }

@@ -1,12 +1,13 @@
-// A block for each token: its logits are read once for the sums and once more to become slopes, from a near cache.
+// One block for each token: its logits are read once for the sums, and again, from cache, to be replaced by
+// gradients.
 
 struct Losses {
-    void* logits;               // become slopes where gradients are wanted
+    void* logits;               // replaced by gradients if `keep`
     const u32* labels;
-    float* by_token;            // three rows of `tokens`: loss, -log p(label), 1 where the label is right
-    const u32* counted;         // how many labels are not IGNORED
+    float* by_token;            // three rows of `tokens`: loss, -log p(label), 1 where the label has the highest probability
+    const u32* counted;         // number of labels that are not IGNORED
     u32 first, rows, classes, tokens;
-    float on, off;              // q of the label, q elsewhere
+    float q_label, q_other;     // target probability of the label, and of the other classes
     u32 keep, unused;
 };
 
@@ -14,7 +15,7 @@ const u32 IGNORED = 0xffffffffu;
 
 struct Sums { float top, exponentials, sum; };
 
-__device__ __forceinline__ Sums joined(const Sums& a, const Sums& b) {
+__device__ __forceinline__ Sums combined(const Sums& a, const Sums& b) {
     float top = fmaxf(a.top, b.top);
     Sums both = {top, a.exponentials * expf(a.top - top) + b.exponentials * expf(b.top - top), a.sum + b.sum};
     return both;
@@ -25,17 +26,17 @@ __device__ __forceinline__ Sums block_sums(Sums mine) {
     for (int step = 16; step > 0; step >>= 1) {
         Sums other = {__shfl_xor_sync(0xffffffffu, mine.top, step), __shfl_xor_sync(0xffffffffu, mine.exponentials, step),
                       __shfl_xor_sync(0xffffffffu, mine.sum, step)};
-        mine = joined(mine, other);
+        mine = combined(mine, other);
     }
     __shared__ Sums warps[8];
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = mine;
     __syncthreads();
     Sums all = warps[0];
-    for (int i = 1; i < 8; i++) all = joined(all, warps[i]);
+    for (int i = 1; i < 8; i++) all = combined(all, warps[i]);
     return all;
 }
 
-__device__ __forceinline__ void take(Sums& mine, float x) {
+__device__ __forceinline__ void accumulate(Sums& mine, float x) {
     if (x > mine.top) {
         mine.exponentials = mine.exponentials * __expf(mine.top - x) + 1.0f;
         mine.top = x;
@@ -57,7 +58,7 @@ template <class T> __device__ __forceinline__ void losses(const Losses& a) {
     }
     float label_logit = widen(z[label]);
     Sums mine = {-3.402823466e38f, 0.0f, 0.0f};
-    // Rows begin at multiples of four numbers only if there are so many classes.
+    // Rows are aligned for vector loads only if the number of classes is a multiple of four.
     u32 whole = a.classes % 4 == 0 ? a.classes : 0;
 #pragma unroll 4
     for (u32 i = 4 * threadIdx.x; i < whole; i += 1024) {
@@ -70,32 +71,32 @@ template <class T> __device__ __forceinline__ void losses(const Losses& a) {
         }
         for (int j = 0; j < 4; j++) mine.exponentials += __expf(x[j] - mine.top), mine.sum += x[j];
     }
-    for (u32 i = whole + threadIdx.x; i < a.classes; i += 256) take(mine, widen(z[i]));
+    for (u32 i = whole + threadIdx.x; i < a.classes; i += 256) accumulate(mine, widen(z[i]));
     Sums all = block_sums(mine);
     float log_sum = all.top + logf(all.exponentials);
     if (threadIdx.x == 0) {
-        float others = a.off == 0.0f ? 0.0f : a.off * (all.sum - label_logit);
-        a.by_token[token] = log_sum - a.on * label_logit - others;
+        float others = a.q_other == 0.0f ? 0.0f : a.q_other * (all.sum - label_logit);
+        a.by_token[token] = log_sum - a.q_label * label_logit - others;
         a.by_token[a.tokens + token] = log_sum - label_logit;
         a.by_token[2 * a.tokens + token] = label_logit >= all.top ? 1.0f : 0.0f;
     }
     if (!a.keep) return;
-    float share = 1.0f / (float)*a.counted, on = a.on * share, off = a.off * share, scale = share / all.exponentials;
+    float share = 1.0f / (float)*a.counted, q_label = a.q_label * share, q_other = a.q_other * share, scale = share / all.exponentials;
 #pragma unroll 4
     for (u32 i = 4 * threadIdx.x; i < whole; i += 1024) {
         float x[4];
         load4(z + i, x);
-        for (u32 j = 0; j < 4; j++) x[j] = __expf(x[j] - all.top) * scale - (i + j == label ? on : off);
+        for (u32 j = 0; j < 4; j++) x[j] = __expf(x[j] - all.top) * scale - (i + j == label ? q_label : q_other);
         store4(z + i, x);
     }
     for (u32 i = whole + threadIdx.x; i < a.classes; i += 256)
-        z[i] = narrow<T>(__expf(widen(z[i]) - all.top) * scale - (i == label ? on : off));
+        z[i] = narrow<T>(__expf(widen(z[i]) - all.top) * scale - (i == label ? q_label : q_other));
 }
 
 extern "C" __global__ void __launch_bounds__(256) losses_f32(Losses a) { losses<float>(a); }
 extern "C" __global__ void __launch_bounds__(256) losses_bf16(Losses a) { losses<bf16>(a); }
 
-// A block for each of the three totals, in double precision and in one order; the first also leaves the mean loss.
+// One block for each of the three totals, in f64 and in one order; the first also writes the mean loss.
 extern "C" __global__ void totals(const float* by_token, double* totals, float* loss, const u32* counted, u32 tokens) {
     __shared__ double sums[1024];
     u32 kind = blockIdx.x;
@@ -112,7 +113,7 @@ extern "C" __global__ void totals(const float* by_token, double* totals, float* 
     if (kind == 0) loss[0] = (float)(sums[0] / *counted);
 }
 
-// A factor is nearly always 1: few blocks look, and go.
+// The factor is nearly always 1: launch few blocks, which return at once.
 template <class T> __device__ __forceinline__ void scale(T* x, const float* by, u64 n) {
     float factor = by[0];
     if (factor == 1.0f) return;

@@ -1,4 +1,4 @@
-//! Chunks of rows: logits, losses and slopes in one buffer, and their products.
+//! Chunks of rows: logits, losses and gradients share one buffer; the GEMMs around them.
 
 pub(super) mod pairs;
 
@@ -8,7 +8,7 @@ use bytemuck::NoUninit;
 
 use super::{Forward, Keep, MeanGradients, Projection, Target, Totals};
 use crate::array::Write;
-use crate::array::cuda::{Sums, join};
+use crate::array::cuda::{PartialSums, reduce_partial_sums};
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply, upload};
 use crate::ops::elementwise::cuda::copy;
 use crate::ops::linear::cuda::column_sums_of;
@@ -32,21 +32,21 @@ struct Losses {
     rows: u32,
     classes: u32,
     tokens: u32,
-    on: f32,
-    off: f32,
+    q_label: f32,
+    q_other: f32,
     keep: u32,
     unused: u32,
 }
 
 /// A copy of one row of an f32 array as a column.
-pub(super) fn turned_row(array: &Array, row: usize) -> Array {
+pub(super) fn row_as_column(array: &Array, row: usize) -> Array {
     let width = array.width();
     let mut column = Array::scratch_on(Device::Cuda, DType::F32, 1, width);
     copy(array, [row, 0], &mut column, [0, 0], [1, width]);
     column.reshaped(width, 1)
 }
 
-/// Losses of all tokens and, if they are to be kept, the gradients of their mean.
+/// Losses of all tokens and, with [`Keep::Gradients`], the gradients of their mean.
 pub(super) fn forward(
     x: &Tensor,
     projection: Projection<'_>,
@@ -58,7 +58,7 @@ pub(super) fn forward(
     let Target { classes, tokens, counted, smoothing, .. } = target;
     let counted = upload(&[counted as u32]);
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
-    let gradients = (keep == Keep::Gradients).then(|| room_for_gradients(x, projection));
+    let gradients = (keep == Keep::Gradients).then(|| scratch_gradients(x, projection));
     let (labels, x) = (upload(labels), x.array_as(dtype).operand());
     let (weight, epilogue) = operands(projection, dtype);
     let by_token = scratch(DType::F32, 3, tokens);
@@ -68,7 +68,7 @@ pub(super) fn forward(
         let (x, slopes) = (rows_of(x, first, rows), rows_of(logits.operand(), 0, rows));
         let plain = |left, right, out, add| Product { left, right, out, add, epilogue: Epilogue::None };
         multiply(&Product { epilogue, ..plain(x, weight.transposed(), slopes, false) });
-        let job = Losses {
+        let args = Losses {
             logits: logits.pointer(),
             labels: labels.pointer(),
             by_token: by_token.pointer(),
@@ -77,12 +77,12 @@ pub(super) fn forward(
             rows: rows as u32,
             classes: classes as u32,
             tokens: tokens as u32,
-            on: 1.0 - smoothing,
-            off: if smoothing == 0.0 { 0.0 } else { smoothing / (classes - 1) as f32 },
+            q_label: 1.0 - smoothing,
+            q_other: if smoothing == 0.0 { 0.0 } else { smoothing / (classes - 1) as f32 },
             keep: u32::from(keep == Keep::Gradients),
             unused: 0,
         };
-        launch!(MODULE.function(format!("losses_{dtype}")), Blocks::of(rows, 256), job);
+        launch!(MODULE.function(format!("losses_{dtype}")), Blocks::of(rows, 256), args);
         if let Some(MeanGradients { dx, dw, db }) = &gradients {
             // dx = dz W,   dW = dzᵀ x,   db = Σ dz
             multiply(&plain(slopes, weight, rows_of(dx.operand(), first, rows), false));
@@ -94,13 +94,13 @@ pub(super) fn forward(
     Forward { by_token, loss, totals, gradients }
 }
 
-/// The matrix that is multiplied by, and what is done to its products.
+/// The weight matrix, and the GEMM's epilogue.
 fn operands(Projection { weight, bias }: Projection<'_>, dtype: DType) -> (Operand, Epilogue) {
     let bias = bias.map(|bias| bias.operand(dtype).pointer);
     (weight.operand(dtype), bias.map_or(Epilogue::None, Epilogue::Bias))
 }
 
-fn room_for_gradients(x: &Tensor, Projection { weight, bias }: Projection<'_>) -> MeanGradients {
+fn scratch_gradients(x: &Tensor, Projection { weight, bias }: Projection<'_>) -> MeanGradients {
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let [classes, width] = weight.shape();
     MeanGradients {
@@ -110,14 +110,15 @@ fn room_for_gradients(x: &Tensor, Projection { weight, bias }: Projection<'_>) -
     }
 }
 
-/// `db += Σ dz` over the rows of a chunk; the first chunk's sums are all there is.
+/// `db += Σ dz` over the rows of a chunk; the first chunk overwrites `db`.
 fn add_bias_gradient(slopes: Operand, db: &Array, is_first: bool) {
     let (partial, width, out) = (Arc::new(column_sums_of(slopes)), db.width(), db.pointer());
     let write = if is_first { Write::Over } else { Write::Add };
-    join(&[Sums { partial, column: 0, width, out, write }]);
+    reduce_partial_sums(&[PartialSums { partial, column: 0, width, out, write }]);
 }
 
-/// The mean loss of the tokens that count, of which there are as many as `counted` points to, and the sums of the three rows.
+/// The mean loss of the tokens that are not ignored (`counted` points to their number), and the sums of the
+/// three rows.
 fn totals_of(by_token: &Array, counted: Pointer) -> (Array, Totals) {
     let scratch = |rows, width| Array::scratch_on(Device::Cuda, DType::F32, rows, width);
     // Three f64 totals.

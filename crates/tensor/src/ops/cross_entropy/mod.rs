@@ -6,14 +6,19 @@
 //! `loss = 1/T Σ_t (log Σ_j e^{z_j} − Σ_j q_j z_j)`, `dz = (p − q) / T`, `dx = dz W`, `dW = dzᵀ x`,
 //! `db = Σ_t dz_t`.
 //!
-//! R-Drop (Liang et al., 2021) has every token twice, in two passes with other dropout masks, and asks them to agree. Rows `t` and
-//! `t + T/2` are the passes `p` and `p'` of one token, `α` is the paper's weight, and to the mean above it adds
+//! R-Drop (Liang et al., 2021) runs every token twice, with different dropout masks, and penalizes the
+//! divergence of the two distributions. Rows `t` and `t + T/2` are the passes `p` and `p'` of one token, `α`
+//! is the paper's weight, and the loss gains
 //!
 //! `α · 1/T Σ_{t ≤ T/2} J_t`, `J = ½ (KL(p‖p') + KL(p'‖p)) = ½ Σ_j (p_j − p'_j)(z_j − z'_j)`.
 //!
-//! With `m = Σ_j p_j (z_j − z'_j)`, the slope of `1/T J` at `z_j` is `½ (p_j (z_j − z'_j − m) + p_j − p'_j) / T`, and at `z'_j` the same
-//! with the passes exchanged: both have a gradient. The paper and its code *add* the two cross entropies of a token where this
-//! takes their mean: their loss is twice this one, which changes no update of Adam.
+//! With `m = Σ_j p_j (z_j − z'_j)`, the gradient of `1/T J` at `z_j` is
+//!
+//! `½ (p_j (z_j − z'_j − m) + p_j − p'_j) / T`,
+//!
+//! and at `z'_j` the same with the passes exchanged. The paper and its code *add* the two cross
+//! entropies of a token; here their mean is taken: their loss is twice this one, which changes no update of
+//! Adam.
 //!
 //! | | shape |
 //! |---|---|
@@ -22,9 +27,9 @@
 //! | `b` | 1 × V, if there is one |
 //! | `loss` | 1 × 1 |
 //!
-//! The tokens × V logits never exist at once: a few hundred rows are projected, changed to `dz` in place and
-//! multiplied to `dx` while they are warm, then packed as an addend of `dW`. So the gradient is computed in the forward pass (only when the
-//! tape records); backward scales it. Kept: `dx`, `dW`, `db`.
+//! The tokens × V logits never exist at once: a few hundred rows are projected, replaced by `dz` in place,
+//! multiplied to `dx` while they are in cache, and accumulated into `dW`. So the gradient is computed in the
+//! forward pass (only if the tape records); backward scales it. Saved: `dx`, `dW`, `db`.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -39,26 +44,27 @@ use crate::{Array, Compute, Device, Tensor};
 pub struct CrossEntropyOptions {
     /// Label smoothing ε: this share of the mass is spread over the other classes.
     pub smoothing: f32,
-    /// R-Drop: `α`, the weight of the divergence between two passes over the same tokens, the second below the first. `None`
-    /// if the rows are of one pass.
+    /// R-Drop: `α`, the weight of the divergence between two passes over the same tokens; the rows of the
+    /// second pass follow those of the first. `None` for a single pass.
     pub r_drop: Option<f32>,
-    /// How the products are computed.
+    /// The compute type of the GEMMs.
     pub compute: Compute,
 }
 
-/// What [`cross_entropy`] returns.
+/// The result of [`cross_entropy`].
 pub struct CrossEntropy {
-    /// Mean smoothed loss over the tokens, with the weighted divergence of R-Drop: one number, with gradient.
+    /// Mean smoothed loss over the tokens, with the weighted divergence of R-Drop: a scalar, with gradient.
     pub loss: Tensor,
-    /// Number of tokens that count: whose label is not [`IGNORED`]; those of both passes with R-Drop.
+    /// Number of tokens whose label is not [`IGNORED`]; with R-Drop, of both passes.
     pub tokens: usize,
-    /// Three rows: loss, −log p(label), and 1 where the label is right, of every token.
+    /// Three rows with one column for each token: loss, −log p(label), and 1 where the label has the highest
+    /// probability.
     by_token: Array,
     /// The sums of its rows.
     totals: Totals,
 }
 
-/// The label of a token that does not count: its loss and its gradient are 0.
+/// The label of a token that is ignored: its loss and its gradient are 0.
 pub const IGNORED: u32 = u32::MAX;
 
 impl CrossEntropy {
@@ -68,25 +74,26 @@ impl CrossEntropy {
         self.by_token.part_to_vec(tokens..2 * tokens)
     }
 
-    /// tokens × 1: the same where it was computed, without a wait. No gradient flows back.
+    /// As [`CrossEntropy::token_losses`], as a tokens × 1 tensor on the same device, without synchronization.
+    /// No gradient flows back.
     pub fn token_loss_column(&self) -> Tensor {
         match self.by_token.device() {
             Device::Cpu => Tensor::from_f32(self.by_token.width(), 1, &self.token_losses()),
-            Device::Cuda => Tensor::new(cuda::turned_row(&self.by_token, 1)),
+            Device::Cuda => Tensor::new(cuda::row_as_column(&self.by_token, 1)),
         }
     }
 
-    /// Sum over the tokens of −log p(label), without smoothing. On a GPU all queued work is waited for.
+    /// Sum over the tokens of −log p(label), without smoothing. On a GPU this waits for all submitted work.
     pub fn negative_log_likelihood(&self) -> f64 {
         self.totals.read()[1]
     }
 
-    /// Tokens whose label no other class beats. On a GPU all queued work is waited for.
+    /// Tokens whose label has the highest probability. On a GPU this waits for all submitted work.
     pub fn correct(&self) -> usize {
         self.totals.read()[2] as usize
     }
 
-    /// The sums over all tokens of the smoothed loss, of −log p(label), and of the tokens whose label no other class beats.
+    /// The sums over all tokens.
     pub(crate) fn totals(&self) -> &Totals {
         &self.totals
     }
@@ -95,8 +102,9 @@ impl CrossEntropy {
 /// Cross entropy of `softmax(x Wᵀ + b)` against `labels`, one for each row of `x`; `W` is `[classes, d]`.
 ///
 /// # Panics
-/// If shapes do not fit, a label is neither a class nor [`IGNORED`], no token counts, the smoothing is not in `[0, 1)`, or
-/// R-Drop has a weight that is not positive or rows that are not two passes over the same labels, which all count.
+/// If shapes do not fit, a label is neither a class nor [`IGNORED`], all tokens are ignored, the smoothing is
+/// not in `[0, 1)`, or R-Drop has a weight that is not positive, an ignored label, or rows that are not two
+/// passes over the same labels.
 pub fn cross_entropy<'a>(
     x: &Tensor,
     projection: impl Into<Projection<'a>>,
@@ -117,17 +125,20 @@ pub fn cross_entropy<'a>(
         panic!("cross_entropy: label {label} with W of {:?}", projection.weight.shape());
     }
     if let Some(alpha) = r_drop {
-        assert!(alpha > 0.0 && alpha.is_finite(), "cross_entropy: {alpha} is no weight for R-Drop");
+        assert!(
+            alpha > 0.0 && alpha.is_finite(),
+            "cross_entropy: the R-Drop weight must be positive, not {alpha}"
+        );
         let (first, second) = labels.split_at(tokens / 2);
         assert!(counted == tokens, "cross_entropy: {} labels are ignored with R-Drop", tokens - counted);
         assert!(
             first == second,
-            "cross_entropy: {tokens} labels are not two passes over the same for R-Drop"
+            "cross_entropy: for R-Drop the {tokens} labels must be those of one pass twice"
         );
     }
 
     flops::add_product(tokens, x.width(), classes);
-    // The kernels add the mean of J over the pairs, of which there are T/2.
+    // The kernels add the mean of J over the T/2 pairs.
     let target = Target { smoothing, classes, tokens, counted, divergence: r_drop.map(|alpha| 0.5 * alpha) };
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
     let Forward { by_token, loss, totals, gradients } = match x.device() {
@@ -142,7 +153,7 @@ pub fn cross_entropy<'a>(
         None => Tensor::new(loss),
         Some(MeanGradients { mut dx, dw, db }) => {
             Tensor::from_parameters(loss, move |gradient, gradients| {
-                if edge.is_wanted() {
+                if edge.requires_grad() {
                     match gradient.device() {
                         Device::Cpu => cpu::scale(&mut dx, &gradient),
                         Device::Cuda => cuda::scale(&mut dx, &gradient),
@@ -165,20 +176,20 @@ pub fn cross_entropy<'a>(
     CrossEntropy { loss, tokens: counted, by_token, totals }
 }
 
-/// What the probabilities are held against.
+/// The target distribution, and the weights of the loss.
 #[derive(Clone, Copy)]
 struct Target {
     smoothing: f32,
     classes: usize,
-    /// Rows, and those of them that count.
+    /// The number of rows, and of rows that are not ignored.
     tokens: usize,
     counted: usize,
-    /// R-Drop: weight of the mean divergence of the pairs.
+    /// R-Drop: the weight of the mean divergence of the pairs.
     divergence: Option<f32>,
 }
 
 impl Target {
-    /// How often every token is among the rows.
+    /// The number of rows of each token.
     fn passes(self) -> usize {
         if self.divergence.is_some() { 2 } else { 1 }
     }
@@ -191,7 +202,7 @@ enum Keep {
     Nothing,
 }
 
-/// What the forward pass computes.
+/// The results of the forward pass.
 struct Forward {
     /// See [`CrossEntropy`].
     by_token: Array,
@@ -201,10 +212,11 @@ struct Forward {
     gradients: Option<MeanGradients>,
 }
 
-/// The sums over all tokens of the smoothed loss, of −log p(label), and of the tokens whose label no other class beats.
+/// The sums over all tokens of the smoothed loss and of −log p(label), and the number of tokens whose label
+/// has the highest probability.
 pub(crate) enum Totals {
     Known([f64; 3]),
-    /// Three f64 numbers.
+    /// Three f64 values.
     OnGpu(Array),
 }
 

@@ -1,6 +1,6 @@
-//! Sums, differences, products, changes of type.
+//! Addition, subtraction, multiplication, scaling, dropout and casts.
 
-use super::blocks::{Step, binary, unary};
+use super::blocks::{ElementOp, binary, unary};
 use super::check_same;
 use crate::random::Dropout;
 use crate::{DType, Tensor};
@@ -8,11 +8,11 @@ use crate::{DType, Tensor};
 /// `a + b`, same shapes.
 pub fn add(a: &Tensor, b: &Tensor) -> Tensor {
     check_same("add", a, b);
-    let y = binary(Step::Add, a.array(), b.array(), joint(a, b));
+    let y = binary(ElementOp::Add, a.array(), b.array(), promoted(a, b));
     let edges = [(a.edge(), a.dtype()), (b.edge(), b.dtype())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
         let [(a_edge, a_type), (b_edge, b_type)] = edges;
-        if a_edge.is_wanted() {
+        if a_edge.requires_grad() {
             gradients.add(&a_edge, g.to(a_type));
         }
         gradients.add(&b_edge, g.into_dtype(b_type));
@@ -22,12 +22,12 @@ pub fn add(a: &Tensor, b: &Tensor) -> Tensor {
 /// `a − b`, same shapes.
 pub fn subtract(a: &Tensor, b: &Tensor) -> Tensor {
     check_same("subtract", a, b);
-    let y = binary(Step::Subtract, a.array(), b.array(), joint(a, b));
+    let y = binary(ElementOp::Subtract, a.array(), b.array(), promoted(a, b));
     let edges = [(a.edge(), a.dtype()), (b.edge(), b.dtype())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
         let [(a_edge, a_type), (b_edge, b_type)] = edges;
-        if b_edge.is_wanted() {
-            gradients.add(&b_edge, unary(Step::Scale(-1.0), &g, b_type));
+        if b_edge.requires_grad() {
+            gradients.add(&b_edge, unary(ElementOp::Scale(-1.0), &g, b_type));
         }
         gradients.add(&a_edge, g.into_dtype(a_type));
     })
@@ -36,15 +36,15 @@ pub fn subtract(a: &Tensor, b: &Tensor) -> Tensor {
 /// `a · b` element by element, same shapes.
 pub fn multiply(a: &Tensor, b: &Tensor) -> Tensor {
     check_same("multiply", a, b);
-    let y = binary(Step::Multiply, a.array(), b.array(), joint(a, b));
+    let y = binary(ElementOp::Multiply, a.array(), b.array(), promoted(a, b));
     let kept = [(a.edge(), a.detached()), (b.edge(), b.detached())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
         let [(a_edge, a), (b_edge, b)] = kept;
-        if a_edge.is_wanted() {
-            gradients.add(&a_edge, binary(Step::Multiply, &g, b.array(), a.dtype()));
+        if a_edge.requires_grad() {
+            gradients.add(&a_edge, binary(ElementOp::Multiply, &g, b.array(), a.dtype()));
         }
-        if b_edge.is_wanted() {
-            gradients.add(&b_edge, binary(Step::Multiply, &g, a.array(), b.dtype()));
+        if b_edge.requires_grad() {
+            gradients.add(&b_edge, binary(ElementOp::Multiply, &g, a.array(), b.dtype()));
         }
     })
 }
@@ -52,8 +52,8 @@ pub fn multiply(a: &Tensor, b: &Tensor) -> Tensor {
 /// `factor · x`.
 pub fn scale(x: &Tensor, factor: f32) -> Tensor {
     let (edge, dtype) = (x.edge(), x.dtype());
-    Tensor::from_inputs(unary(Step::Scale(factor), x.array(), dtype), &[x], move |g, gradients| {
-        gradients.add(&edge, unary(Step::Scale(factor), &g, dtype));
+    Tensor::from_inputs(unary(ElementOp::Scale(factor), x.array(), dtype), &[x], move |g, gradients| {
+        gradients.add(&edge, unary(ElementOp::Scale(factor), &g, dtype));
     })
 }
 
@@ -63,12 +63,12 @@ pub fn dropout(x: &Tensor, dropout: Dropout) -> Tensor {
         return x.clone();
     }
     let (edge, dtype) = (x.edge(), x.dtype());
-    Tensor::from_inputs(unary(Step::Dropout(dropout), x.array(), dtype), &[x], move |g, gradients| {
-        gradients.add(&edge, unary(Step::Dropout(dropout), &g, dtype));
+    Tensor::from_inputs(unary(ElementOp::Dropout(dropout), x.array(), dtype), &[x], move |g, gradients| {
+        gradients.add(&edge, unary(ElementOp::Dropout(dropout), &g, dtype));
     })
 }
 
-/// The same numbers stored as `dtype`, rounded if need be.
+/// The same values stored as `dtype`, rounded if necessary.
 pub fn cast(x: &Tensor, dtype: DType) -> Tensor {
     if x.dtype() == dtype {
         return x.clone();
@@ -79,8 +79,8 @@ pub fn cast(x: &Tensor, dtype: DType) -> Tensor {
     })
 }
 
-/// The type of a result of two inputs: bf16 only if both are.
-fn joint(a: &Tensor, b: &Tensor) -> DType {
+/// The result type of two inputs: bf16 only if both are.
+fn promoted(a: &Tensor, b: &Tensor) -> DType {
     if a.dtype() == DType::Bf16 && b.dtype() == DType::Bf16 { DType::Bf16 } else { DType::F32 }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn types_join_and_gradients_keep_their_own() {
+    fn types_are_promoted_and_gradients_keep_their_input_types() {
         let narrow = Tensor::variable(Array::from_f32(1, 2, &[1.0, 2.0]).to(DType::Bf16));
         let wide = Tensor::variable(Array::from_f32(1, 2, &[0.5, 0.25]));
         assert_eq!(add(&narrow, &narrow).dtype(), DType::Bf16);

@@ -1,12 +1,13 @@
-//! What is done element by element: a step over one array, or over two.
+//! Elementwise operations on one array or on two.
 
 use super::{cpu, cuda};
 use crate::random::Dropout;
 use crate::{Array, DType, Device};
 
-/// What becomes of `a`, or of `a` and `b`. Slopes multiply a gradient `a` by the derivative at the input `b`.
+/// The operation on `a`, or on `a` and `b`. `…Slope` multiplies a gradient `a` by the derivative at the input
+/// `b`.
 #[derive(Clone, Copy)]
-pub(super) enum Step {
+pub(super) enum ElementOp {
     Add,
     Subtract,
     Multiply,
@@ -18,15 +19,15 @@ pub(super) enum Step {
     ReluSlope,
 }
 
-/// `step(a)` in `dtype`.
-pub(super) fn unary(step: Step, a: &Array, dtype: DType) -> Array {
-    binary(step, a, a, dtype)
+/// `op(a)` in `dtype`.
+pub(super) fn unary(op: ElementOp, a: &Array, dtype: DType) -> Array {
+    binary(op, a, a, dtype)
 }
 
-/// `step(a, b)` in `dtype`, element by element.
-pub(super) fn binary(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
+/// `op(a, b)` in `dtype`, element by element.
+pub(super) fn binary(op: ElementOp, a: &Array, b: &Array, dtype: DType) -> Array {
     match a.device() {
-        Device::Cpu => cpu::binary(step, a, b, dtype),
-        Device::Cuda => cuda::binary(step, a, b, dtype),
+        Device::Cpu => cpu::binary(op, a, b, dtype),
+        Device::Cuda => cuda::binary(op, a, b, dtype),
     }
 }

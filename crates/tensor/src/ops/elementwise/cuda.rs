@@ -1,4 +1,4 @@
-//! The kernels of the neighbouring files, each under its file's name.
+//! The kernels, in files of the same names as the operations'.
 
 mod blocks;
 mod product;
@@ -13,7 +13,7 @@ pub(super) use shape::{gathered_rows, scattered_rows};
 
 use crate::cuda::Module;
 
-pub(crate) static MODULE: Module = Module::early(
+pub(crate) static MODULE: Module = Module::with_pdl(
     "elementwise",
     concat!(
         include_str!("cuda/blocks.cu"),

@@ -1,19 +1,19 @@
-//! Functions of one number. Each keeps its input, which is there anyway, and computes the slope from it.
+//! Unary functions. The backward pass computes the derivative from the input, which the tape holds anyway.
 
-use super::blocks::{Step, binary, unary};
+use super::blocks::{ElementOp, binary, unary};
 use crate::Tensor;
 
 /// `tanh x`.
 pub fn tanh(x: &Tensor) -> Tensor {
-    function(x, Step::Tanh, Step::TanhSlope)
+    function(x, ElementOp::Tanh, ElementOp::TanhSlope)
 }
 
 /// `max(0, x)`.
 pub fn relu(x: &Tensor) -> Tensor {
-    function(x, Step::Relu, Step::ReluSlope)
+    function(x, ElementOp::Relu, ElementOp::ReluSlope)
 }
 
-fn function(x: &Tensor, value: Step, slope: Step) -> Tensor {
+fn function(x: &Tensor, value: ElementOp, slope: ElementOp) -> Tensor {
     let (edge, kept) = (x.edge(), x.detached());
     Tensor::from_inputs(unary(value, x.array(), x.dtype()), &[x], move |g, gradients| {
         gradients.add(&edge, binary(slope, &g, kept.array(), kept.dtype()));
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn relu_has_no_slope_at_zero() {
+    fn relu_has_derivative_zero_at_zero() {
         let x = Tensor::variable(Array::from_f32(1, 3, &[-1.0, 0.0, 2.0]));
         let gradients = backward_from(&relu(&x), Array::from_f32(1, 3, &[5.0; 3]));
         assert_eq!(gradients.of(&x).expect("gradient").f32(), [0.0, 0.0, 5.0]);

@@ -1,9 +1,8 @@
-//! The basics that models are glued together with: arithmetic, functions of one number, reductions, changes of
-//! shape, a plain matrix product.
+//! Building blocks: arithmetic, unary functions, reductions, changes of shape, a plain matrix product.
 //!
-//! Inputs are f32 or bf16; arithmetic is done in f32 and rounded once, on the way out. The result of two inputs is
-//! bf16 only if both are; reductions give f32. A gradient has the type of the tensor that it belongs to. For the
-//! hot paths of a model there are fused operations in the neighbouring folders.
+//! Inputs are f32 or bf16; arithmetic is done in f32, and the result is rounded once. The result of two
+//! inputs is bf16 only if both are; reductions give f32. A gradient has the type of its tensor. The hot paths
+//! of a model use the fused operations in the neighbouring folders.
 
 mod arithmetic;
 mod blocks;

@@ -3,9 +3,10 @@
 use super::{cpu, cuda};
 use crate::{Compute, DType, Device, Rows, Tensor};
 
-/// `A B` for as many `rows` of A. bf16 if either is bf16 (operands rounded, f32 sums), else f32.
+/// `A B`; `rows` says whether A has few rows or many. bf16 if either is bf16 (operands rounded, f32 sums),
+/// else f32.
 ///
-/// Gradient: `dA = dY Bᵀ`, `dB = Aᵀ dY`. Kept for backward: A and B.
+/// Gradient: `dA = dY Bᵀ`, `dB = Aᵀ dY`. Saved for backward: A and B.
 ///
 /// # Panics
 /// If A is not as wide as B is high.
@@ -20,14 +21,14 @@ pub fn matmul(a: &Tensor, b: &Tensor, rows: Rows) -> Tensor {
     let kept = [(a.edge(), a.detached()), (b.edge(), b.detached())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
         let [(a_edge, a), (b_edge, b)] = kept;
-        if a_edge.is_wanted() {
+        if a_edge.requires_grad() {
             let da = match g.device() {
                 Device::Cpu => cpu::left_gradient(&g, b.array(), dtype, a.dtype()),
                 Device::Cuda => cuda::left_gradient(&g, b.array(), dtype, a.dtype()),
             };
             gradients.add(&a_edge, da);
         }
-        if b_edge.is_wanted() {
+        if b_edge.requires_grad() {
             let db = match g.device() {
                 Device::Cpu => cpu::right_gradient(a.array(), &g, dtype, b.dtype()),
                 Device::Cuda => cuda::right_gradient(a.array(), &g, dtype, b.dtype()),

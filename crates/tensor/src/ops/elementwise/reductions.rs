@@ -1,4 +1,4 @@
-//! Sums over everything, f32, in one fixed order, and a column that is repeated.
+//! Sums over all elements, f32, in one fixed order, and the repetition of a column.
 
 use super::{cpu, cuda};
 use crate::{DType, Device, Tensor};
@@ -19,13 +19,13 @@ pub fn sum(x: &Tensor) -> Tensor {
     })
 }
 
-/// The one column of x, `width` times side by side.
+/// The single column of x, repeated `width` times.
 ///
 /// # Panics
 /// If x is not an f32 column.
 pub fn repeat_column(x: &Tensor, width: usize) -> Tensor {
     let fits = x.width() == 1 && x.dtype() == DType::F32;
-    assert!(fits, "repeat_column: {x:?} is no f32 column");
+    assert!(fits, "repeat_column: {x:?} is not an f32 column");
     let y = match x.device() {
         Device::Cpu => cpu::repeated_column(x.array(), width),
         Device::Cuda => cuda::repeated_column(x.array(), width),

@@ -1,20 +1,20 @@
-//! Parts and wholes: tensors side by side, one below the other, some columns, some rows.
+//! Concatenation of columns and rows, slices of columns, gathered rows.
 
 use std::ops::Range;
 
 use super::{cpu, cuda};
 use crate::{Array, Device, Tensor};
 
-/// `[a ; b ; …]`: tensors of equal height and type side by side.
+/// `[a ; b ; …]`: concatenates tensors of equal height and type along the columns.
 ///
 /// # Panics
-/// If there is none, or heights or types differ.
+/// If `parts` is empty, or heights or types differ.
 pub fn concat_columns(parts: &[&Tensor]) -> Tensor {
-    let first = parts.first().expect("concat_columns: of no tensors");
+    let first = parts.first().expect("concat_columns: no tensors");
     for part in parts {
         assert!(
             part.rows() == first.rows() && part.dtype() == first.dtype(),
-            "concat_columns: {first:?} {:?} beside {part:?} {:?}",
+            "concat_columns: {first:?} {:?} and {part:?} {:?}",
             first.shape(),
             part.shape()
         );
@@ -22,16 +22,16 @@ pub fn concat_columns(parts: &[&Tensor]) -> Tensor {
     let rows = first.rows();
     let mut y =
         Array::scratch_on(first.device(), first.dtype(), rows, parts.iter().map(|part| part.width()).sum());
-    let mut places = Vec::with_capacity(parts.len());
+    let mut slices = Vec::with_capacity(parts.len());
     let mut column = 0;
     for part in parts {
         copy(part.array(), [0, 0], &mut y, [0, column], [rows, part.width()]);
-        places.push((part.edge(), column, part.width()));
+        slices.push((part.edge(), column, part.width()));
         column += part.width();
     }
     Tensor::from_inputs(y, parts, move |g, gradients| {
-        for (edge, column, width) in places {
-            if edge.is_wanted() {
+        for (edge, column, width) in slices {
+            if edge.requires_grad() {
                 let mut part = Array::scratch_on(g.device(), g.dtype(), rows, width);
                 copy(&g, [0, column], &mut part, [0, 0], [rows, width]);
                 gradients.add(&edge, part);
@@ -40,10 +40,10 @@ pub fn concat_columns(parts: &[&Tensor]) -> Tensor {
     })
 }
 
-/// Some columns of x.
+/// The columns of x in a range.
 ///
 /// # Panics
-/// If x does not have them.
+/// If the range is out of bounds.
 pub fn columns(x: &Tensor, range: Range<usize>) -> Tensor {
     assert!(
         range.start <= range.end && range.end <= x.width(),
@@ -61,10 +61,10 @@ pub fn columns(x: &Tensor, range: Range<usize>) -> Tensor {
     })
 }
 
-/// x with zeros in these columns, which may overlap. The gradient has zeros there too.
+/// x with zeros in these ranges of columns, which may overlap. The gradient is zero there too.
 ///
 /// # Panics
-/// If x does not have them.
+/// If a range is out of bounds.
 pub fn zero_columns(x: &Tensor, columns: &[Range<usize>]) -> Tensor {
     let mut is_kept = vec![true; x.width()];
     for range in columns {
@@ -85,7 +85,7 @@ pub fn zero_columns(x: &Tensor, columns: &[Range<usize>]) -> Tensor {
     Tensor::from_inputs(y, &[x], move |g, gradients| gradients.add(&edge, only_columns(&g, &kept)))
 }
 
-/// Zeros but for these columns.
+/// A copy of these columns; the others are zero.
 fn only_columns(x: &Array, columns: &[Range<usize>]) -> Array {
     let mut y = Array::zeros_on(x.device(), x.dtype(), x.rows(), x.width());
     for range in columns {
@@ -94,16 +94,16 @@ fn only_columns(x: &Array, columns: &[Range<usize>]) -> Array {
     y
 }
 
-/// Tensors of equal width and type, one below the other.
+/// Concatenates tensors of equal width and type along the rows.
 ///
 /// # Panics
-/// If there is none, or widths or types differ.
+/// If `parts` is empty, or widths or types differ.
 pub fn concat_rows(parts: &[&Tensor]) -> Tensor {
-    let first = parts.first().expect("concat_rows: of no tensors");
+    let first = parts.first().expect("concat_rows: no tensors");
     for part in parts {
         assert!(
             part.width() == first.width() && part.dtype() == first.dtype(),
-            "concat_rows: {first:?} {:?} above {part:?} {:?}",
+            "concat_rows: {first:?} {:?} and {part:?} {:?}",
             first.shape(),
             part.shape()
         );
@@ -111,16 +111,16 @@ pub fn concat_rows(parts: &[&Tensor]) -> Tensor {
     let width = first.width();
     let mut y =
         Array::scratch_on(first.device(), first.dtype(), parts.iter().map(|part| part.rows()).sum(), width);
-    let mut places = Vec::with_capacity(parts.len());
+    let mut slices = Vec::with_capacity(parts.len());
     let mut row = 0;
     for part in parts {
         copy(part.array(), [0, 0], &mut y, [row, 0], [part.rows(), width]);
-        places.push((part.edge(), row, part.rows()));
+        slices.push((part.edge(), row, part.rows()));
         row += part.rows();
     }
     Tensor::from_inputs(y, parts, move |g, gradients| {
-        for (edge, row, rows) in places {
-            if edge.is_wanted() {
+        for (edge, row, rows) in slices {
+            if edge.requires_grad() {
                 let mut part = Array::scratch_on(g.device(), g.dtype(), rows, width);
                 copy(&g, [row, 0], &mut part, [0, 0], [rows, width]);
                 gradients.add(&edge, part);
@@ -129,10 +129,10 @@ pub fn concat_rows(parts: &[&Tensor]) -> Tensor {
     })
 }
 
-/// Row `rows[i]` of x as row i; a row may come several times, and its gradients are added in that order.
+/// Row `rows[i]` of x as row i. A row may occur several times; its gradients are added in that order.
 ///
 /// # Panics
-/// If x does not have one of them.
+/// If a row is out of bounds.
 pub fn gather_rows(x: &Tensor, rows: &[usize]) -> Tensor {
     let height = x.rows();
     if let Some(row) = rows.iter().find(|&&row| row >= height) {
@@ -149,7 +149,7 @@ pub fn gather_rows(x: &Tensor, rows: &[usize]) -> Tensor {
     })
 }
 
-/// Row `rows[i]` of x, which has it, as row i.
+/// Row `rows[i]` of x as row i, without a bounds check.
 pub(crate) fn gathered_rows(x: &Array, rows: &[usize]) -> Array {
     match x.device() {
         Device::Cpu => cpu::gathered_rows(x, rows),
@@ -172,15 +172,15 @@ mod tests {
     use crate::tape::backward_from;
 
     #[test]
-    fn parts_come_back_out_of_the_whole() {
+    fn slices_of_a_concatenation_are_its_parts() {
         let a = Tensor::from_f32(2, 1, &[1.0, 2.0]);
         let b = Tensor::from_f32(2, 2, &[3.0, 4.0, 5.0, 6.0]);
-        let beside = concat_columns(&[&a, &b]);
-        assert_eq!(beside.to_vec(), [1.0, 3.0, 4.0, 2.0, 5.0, 6.0]);
-        assert_eq!(columns(&beside, 1..3).to_vec(), b.to_vec());
-        let below = concat_rows(&[&b, &b]);
+        let joined = concat_columns(&[&a, &b]);
+        assert_eq!(joined.to_vec(), [1.0, 3.0, 4.0, 2.0, 5.0, 6.0]);
+        assert_eq!(columns(&joined, 1..3).to_vec(), b.to_vec());
+        let stacked = concat_rows(&[&b, &b]);
         assert_eq!(
-            (below.shape(), gather_rows(&below, &[3, 0]).to_vec()),
+            (stacked.shape(), gather_rows(&stacked, &[3, 0]).to_vec()),
             ([4, 2], vec![5.0, 6.0, 3.0, 4.0])
         );
     }

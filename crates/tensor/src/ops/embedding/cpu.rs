@@ -1,4 +1,4 @@
-//! Rows gathered from a table, and gradients scattered back into it.
+//! Gathers rows of a table, and scatters gradients back into it.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ const TOKENS: usize = 64;
 /// Columns of one backward task: whole cache lines.
 const COLUMNS: usize = 64;
 
-/// The vectors of all tokens, and their rounded form if products want it.
+/// The embeddings of all tokens, and their bf16 copy if the compute type is bf16.
 pub(super) fn forward(
     ids: &[u32],
     positions: &[usize],
@@ -30,18 +30,18 @@ pub(super) fn forward(
     let mut y = Array::scratch(DType::F32, tokens, width);
     let bf16 = options.compute.dtype() == DType::Bf16;
     let mut narrow = bf16.then(|| Array::scratch(DType::Bf16, tokens, width));
-    let (numbers, integers) = match options.compute.precision {
+    let (values, quantized) = match options.compute.precision {
         Precision::F32 | Precision::Bf16 => (Some(table.values()), None),
         Precision::Int8 => (None, Some(table.quantized(Orientation::Transposed))),
     };
-    let lookup = match (&numbers, &integers) {
-        (Some(numbers), _) => Table::Numbers(numbers),
-        (None, Some(integers)) => Table::Integers(integers),
-        (None, None) => unreachable!("one of them is there"),
+    let lookup = match (&values, &quantized) {
+        (Some(values), _) => Table::F32(values),
+        (None, Some(quantized)) => Table::Int8(quantized),
+        (None, None) => unreachable!("the table is either f32 or int8"),
     };
-    let waves = match options.positions {
-        Positions::Sinusoidal(waves) => {
-            Some(sinusoid::table(waves, width, positions.iter().max().map_or(0, |last| last + 1)))
+    let sinusoids = match options.positions {
+        Positions::Sinusoidal(layout) => {
+            Some(sinusoid::table(layout, width, positions.iter().max().map_or(0, |last| last + 1)))
         }
         _ => None,
     };
@@ -55,7 +55,7 @@ pub(super) fn forward(
         table: &lookup,
         scale: options.scale,
         positions,
-        added: waves.as_deref().or(learned.as_deref()),
+        added: sinusoids.as_deref().or(learned.as_deref()),
         dropout: options.dropout,
         y: SharedMut::new(y.f32_mut()),
         narrow: narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
@@ -74,9 +74,9 @@ pub(super) fn scatter(g: &Array, rows: &[usize], scale: f32, dropout: Dropout, p
     let shared = SharedMut::new(gradient);
     if write == Write::Over {
         parallel(height.div_ceil(TOKENS), |task| {
-            let part = task * TOKENS * width..((task + 1) * TOKENS).min(height) * width;
+            let range = task * TOKENS * width..((task + 1) * TOKENS).min(height) * width;
             // SAFETY: tasks have disjoint rows.
-            unsafe { shared.slice(part) }.fill(0.0);
+            unsafe { shared.slice(range) }.fill(0.0);
         });
     }
     parallel(width.div_ceil(COLUMNS), |task| {
@@ -98,12 +98,12 @@ struct Forward<'a> {
     narrow: Option<SharedMut<bf16>>,
 }
 
-/// Where vectors are looked up.
+/// The embedding table.
 enum Table<'a> {
-    /// Row after row.
-    Numbers(&'a [f32]),
-    /// The output projection's integers, whose columns are the table's rows.
-    Integers(&'a Int8Matrix),
+    /// Row-major.
+    F32(&'a [f32]),
+    /// The quantized output projection, whose columns are the table's rows.
+    Int8(&'a Int8Matrix),
 }
 
 struct Scatter<'a> {
@@ -117,7 +117,7 @@ struct Scatter<'a> {
 }
 
 kernel! {
-    /// The vectors of `tokens`.
+    /// The embeddings of `tokens`.
     fn forward_tokens(job: &Forward<'_>, tokens: Range<usize>) {
         let width = job.width;
         for token in tokens {
@@ -127,12 +127,12 @@ kernel! {
             let id = job.ids[token] as usize;
             match job.table {
                 _ if job.ids[token] == NO_TOKEN => y.fill(0.0),
-                Table::Numbers(table) => {
+                Table::F32(table) => {
                     for (y, x) in y.iter_mut().zip(&table[id * width..(id + 1) * width]) {
                         *y = job.scale * x;
                     }
                 }
-                Table::Integers(table) => table.column(id, job.scale, y),
+                Table::Int8(table) => table.column(id, job.scale, y),
             }
             if let Some(added) = job.added {
                 let position = job.positions[token];
@@ -150,7 +150,8 @@ kernel! {
 }
 
 kernel! {
-    /// Adds the `columns` (at most [`COLUMNS`]) of every row of `g`, in order, to where they came from.
+    /// Adds the `columns` (at most [`COLUMNS`]) of every row of `g`, in order, to the row of the table that
+    /// it came from.
     fn scatter_columns(job: &Scatter<'_>, columns: Range<usize>) {
         let mut factors = [0.0; COLUMNS];
         for (token, &row) in job.rows.iter().enumerate().filter(|(_, row)| **row != NO_TOKEN as usize) {

@@ -1,6 +1,6 @@
-// Rows of a table, scaled, with positions and dropout; and gradients summed back into the table.
+// Embeddings: rows of a table, scaled, with positions and dropout; and gradients summed back into the table.
 
-// The id of a token without a row: its vector is 0.
+// The id of a token without a row: its embedding is 0.
 const u32 NO_TOKEN = 0xffffffffu;
 
 struct Gather {
@@ -24,7 +24,7 @@ __device__ __forceinline__ void drop(const Dropout& d, u64 first, u32 count, flo
     for (u32 j = 0; j < count; j++) x[j] *= f[j];
 }
 
-// Up to four neighbouring numbers; four at once where rows begin at multiples of four.
+// Up to four neighbouring elements, as one vector if rows are aligned.
 __device__ __forceinline__ void read(const float* from, u32 count, bool is_whole, float* x) {
     if (is_whole) load4(from, x);
     else for (u32 j = 0; j < count; j++) x[j] = from[j];
@@ -58,16 +58,17 @@ extern "C" __global__ void gather(Gather a) {
     }
 }
 
-// Tokens of one row of the table lie together in `tokens`, in their order. A group is at most 32 of them: its sum goes to the
-// row itself if the group is all there is, else to its own row of `partial`.
+// `tokens` is sorted by row of the table and keeps the order of tokens of one row. A group is at most 32
+// tokens of one row: its sum is added to the row itself if it is the only group of the row, else written to
+// its own row of `partial`.
 struct Scatter {
     const float* g;
     const u32* tokens;
-    const u32* groups;          // per group: first, end in `tokens`, row of the table, row of `partial` + 1 or 0
+    const u32* groups;          // for each group: first, end in `tokens`, row of the table, row of `partial` + 1 or 0
     float* out;
     float* partial;
     const Dropout* dropout;
-    const u32* counts;          // how many groups there are, and how many rows with several of them
+    const u32* counts;          // number of groups, and of rows with several groups
     u32 width;
     float scale;
 };
@@ -92,8 +93,8 @@ extern "C" __global__ void scatter(Scatter a) {
     for (u32 j = 0; j < count; j++) out[j] = (g[3] ? 0.0f : out[j]) + sum[j];
 }
 
-// Rows with several groups: their sums in order.
-extern "C" __global__ void collect(const float* partial, const u32* rows, float* out, const u32* counts, u32 width) {
+// Adds the partial sums of rows with several groups, in order.
+extern "C" __global__ void add_partials(const float* partial, const u32* rows, float* out, const u32* counts, u32 width) {
     u32 row = blockIdx.x, column = 4 * (blockIdx.y * blockDim.x + threadIdx.x);
     if (row >= counts[1] || column >= width) return;
     const u32* r = rows + 3 * row;          // first, end in `partial`, row of the table

@@ -1,14 +1,15 @@
-//! Rows gathered from a table on the GPU, and gradients summed back into it.
+//! Gathers rows of a table on the GPU, and sums gradients back into it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::NoUninit;
 
-use super::{EmbeddingOptions, Positions, Waves, sinusoid};
+use super::{EmbeddingOptions, Positions, SinusoidLayout, sinusoid};
 use crate::array::Write;
 use crate::cuda::{
-    Blocks, Buffer, DropoutArgument, Module, Pointer, ahead, aside, roomy, upload, upload_list,
+    Blocks, Buffer, DropoutArgument, Module, Pointer, on_side_stream, round_up_to_bucket, submit_before_step,
+    upload, upload_bucketed,
 };
 use crate::ops::elementwise::cuda::by_target;
 use crate::random::Dropout;
@@ -16,7 +17,7 @@ use crate::{Array, DType, Device, Param};
 
 pub(crate) static MODULE: Module = Module::new("embedding", include_str!("cuda.cu"));
 
-/// Tokens that are summed one after the other: a frequent token has many groups of so many.
+/// Tokens that one block sums; a frequent token has several such groups.
 const GROUP: usize = 32;
 
 /// As in the kernels' source.
@@ -51,7 +52,7 @@ struct Scatter {
     scale: f32,
 }
 
-/// The vectors of all tokens, and their rounded form if products want it.
+/// The embeddings of all tokens, and their bf16 copy if the compute type is bf16.
 pub(super) fn forward(
     ids: &[u32],
     positions: &[usize],
@@ -63,13 +64,13 @@ pub(super) fn forward(
     let bf16 = options.compute.dtype() == DType::Bf16;
     let narrow = bf16.then(|| Array::scratch_on(Device::Cuda, DType::Bf16, tokens, width));
     let end = positions.iter().max().map_or(0, |last| last + 1);
-    let waves = match options.positions {
-        Positions::Sinusoidal(kind) => Some(waves(kind, width, end)),
+    let sinusoids = match options.positions {
+        Positions::Sinusoidal(layout) => Some(cached_sinusoids(layout, width, end)),
         _ => None,
     };
     let added = match options.positions {
         Positions::Learned(param) => param.operand(DType::F32).pointer,
-        _ => waves.as_ref().map_or(Pointer::NULL, |waves| waves.pointer()),
+        _ => sinusoids.as_ref().map_or(Pointer::NULL, |table| table.pointer()),
     };
     let positions: Vec<u32> = positions.iter().map(|&position| position as u32).collect();
     let (ids, positions) = (upload(ids), upload(&positions));
@@ -91,53 +92,66 @@ pub(super) fn forward(
     (y, narrow)
 }
 
-/// The sinusoidal encodings of the first positions, on the GPU. They are kept: every step asks for them.
-fn waves(kind: Waves, width: usize, positions: usize) -> Arc<Buffer> {
-    /// By kind and width: how many positions there are, and their encodings.
-    type Kept = HashMap<(Waves, usize), (usize, Arc<Buffer>)>;
-    static WAVES: Mutex<Option<Kept>> = Mutex::new(None);
-    // Where there is no memory for more of them, those that are there are as good as they were.
-    let kept = || WAVES.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = |kept: &Option<Kept>| {
-        let (longest, waves) = kept.as_ref()?.get(&(kind, width))?;
-        (*longest >= positions).then(|| waves.clone())
+/// The sinusoidal encodings of the first positions, on the GPU. They are cached for the following steps.
+fn cached_sinusoids(layout: SinusoidLayout, width: usize, positions: usize) -> Arc<Buffer> {
+    /// By layout and width: the number of positions, and their encodings.
+    type Cache = HashMap<(SinusoidLayout, usize), (usize, Arc<Buffer>)>;
+    static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+    // If a thread panicked because memory ran out, the cached tables are still valid.
+    let lock = || CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let cached = |cache: &Option<Cache>| {
+        let (longest, table) = cache.as_ref()?.get(&(layout, width))?;
+        (*longest >= positions).then(|| table.clone())
     };
-    if let Some(waves) = known(&kept()) {
-        return waves;
+    if let Some(table) = cached(&lock()) {
+        return table;
     }
     let longest = positions.next_power_of_two().max(256);
-    let table = sinusoid::table(kind, width, longest);
-    // Not under the lock: to take memory is to wait for another thread's step, which may want them too.
-    let waves = ahead(|| {
-        let mut waves = Buffer::new(4 * table.len());
-        waves.write(bytemuck::cast_slice(&table));
-        Arc::new(waves)
+    let values = sinusoid::table(layout, width, longest);
+    // Not under the lock: allocating may wait for another thread's step, which may need this lock.
+    let table = submit_before_step(|| {
+        let mut buffer = Buffer::new(4 * values.len());
+        buffer.write(bytemuck::cast_slice(&values));
+        Arc::new(buffer)
     });
-    let mut kept = kept();
-    known(&kept).unwrap_or_else(|| {
-        kept.get_or_insert_default().insert((kind, width), (longest, waves.clone()));
-        waves
+    let mut cache = lock();
+    cached(&cache).unwrap_or_else(|| {
+        cache.get_or_insert_default().insert((layout, width), (longest, table.clone()));
+        table
     })
 }
 
-/// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient, which nobody reads before the end of the
-/// step.
+/// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient, on a side stream: the
+/// gradient is not read before the end of the step.
 pub(super) fn scatter(g: &Arc<Array>, rows: &[usize], scale: f32, dropout: Dropout, param: &Param) {
-    let order = Order::of(rows, param.shape()[0]);
-    let partial = Array::scratch_on(Device::Cuda, DType::F32, roomy(order.partials), param.shape()[1]);
-    aside((g.clone(), partial), |(g, partial)| scatter_in_order(g, partial, &order, scale, dropout, param));
+    let groups = TokenGroups::of(rows, param.shape()[0]);
+    let partial =
+        Array::scratch_on(Device::Cuda, DType::F32, round_up_to_bucket(groups.partials), param.shape()[1]);
+    on_side_stream((g.clone(), partial), |(g, partial)| {
+        scatter_groups(g, partial, &groups, scale, dropout, param)
+    });
 }
 
-fn scatter_in_order(g: &Array, partial: &Array, order: &Order, scale: f32, dropout: Dropout, param: &Param) {
+fn scatter_groups(
+    g: &Array,
+    partial: &Array,
+    token_groups: &TokenGroups,
+    scale: f32,
+    dropout: Dropout,
+    param: &Param,
+) {
     let [height, width] = param.shape();
     let mut slot = param.gradient_slot();
     let (out, write) = slot.on_gpu();
     if write == Write::Over {
         crate::cuda::clear(out, height * width * 4);
     }
-    let (tokens, groups, long) =
-        (upload(&order.tokens), upload_list(&order.groups), upload_list(&order.long));
-    let counts = upload(&[order.groups.len() as u32, order.long.len() as u32]);
+    let (tokens, groups, long) = (
+        upload(&token_groups.tokens),
+        upload_bucketed(&token_groups.groups),
+        upload_bucketed(&token_groups.long),
+    );
+    let counts = upload(&[token_groups.groups.len() as u32, token_groups.long.len() as u32]);
     let dropout = DropoutArgument::of(dropout);
     let job = Scatter {
         g: g.pointer(),
@@ -153,25 +167,26 @@ fn scatter_in_order(g: &Array, partial: &Array, order: &Order, scale: f32, dropo
     // Four columns for each thread.
     let threads = width.div_ceil(4).next_multiple_of(32).min(128);
     let blocks = |count: usize| Blocks { grid: [count, width.div_ceil(4 * threads), 1], threads, shared: 0 };
-    launch!(MODULE.function("scatter"), blocks(roomy(order.groups.len())), job);
-    let (function, blocks) = (MODULE.function("collect"), blocks(roomy(order.long.len())));
+    launch!(MODULE.function("scatter"), blocks(round_up_to_bucket(token_groups.groups.len())), job);
+    let (function, blocks) =
+        (MODULE.function("add_partials"), blocks(round_up_to_bucket(token_groups.long.len())));
     launch!(function, blocks, partial.pointer(), long.pointer(), out, counts.pointer(), width as u32);
 }
 
-/// Tokens sorted by the row that they belong to.
-struct Order {
+/// Tokens sorted by their row of the table, in groups of at most [`GROUP`].
+struct TokenGroups {
     tokens: Vec<u32>,
-    /// Begin and end among the tokens, row, place of the partial sum counted from 1 or 0 for none.
+    /// Begin and end among the tokens, row, index of the partial sum counted from 1, or 0 for none.
     groups: Vec<[u32; 4]>,
     /// Rows with several groups: begin and end of their partial sums, row.
     long: Vec<[u32; 3]>,
     partials: usize,
 }
 
-impl Order {
-    /// Tokens of one row keep their order. Those without a row ([`super::NO_TOKEN`]) are left out, and only leave their
-    /// room in the list.
-    fn of(rows: &[usize], height: usize) -> Order {
+impl TokenGroups {
+    /// Tokens of one row keep their order. Tokens without a row ([`super::NO_TOKEN`]) are left out; the list
+    /// keeps its length.
+    fn of(rows: &[usize], height: usize) -> TokenGroups {
         let (starts, mut tokens) = by_target(rows, height);
         tokens.resize(rows.len(), 0);
         let (mut groups, mut long, mut partials) = (Vec::new(), Vec::new(), 0);
@@ -181,14 +196,14 @@ impl Order {
             let first_partial = partials;
             for start in (start..end).step_by(GROUP) {
                 partials += u32::from(is_long);
-                let place = if is_long { partials } else { 0 };
-                groups.push([start, (start + GROUP as u32).min(end), row as u32, place]);
+                let partial = if is_long { partials } else { 0 };
+                groups.push([start, (start + GROUP as u32).min(end), row as u32, partial]);
             }
             if is_long {
                 long.push([first_partial, partials, row as u32]);
             }
         }
-        Order { tokens, groups, long, partials: partials as usize }
+        TokenGroups { tokens, groups, long, partials: partials as usize }
     }
 }
 
@@ -199,18 +214,18 @@ mod tests {
     #[test]
     fn every_token_is_in_one_group_of_its_row() {
         let rows: Vec<usize> = (0..200).map(|i| if i % 3 == 0 { 4 } else { i * 7 % 11 }).collect();
-        let order = Order::of(&rows, 12);
+        let all = TokenGroups::of(&rows, 12);
         let mut seen = vec![0; rows.len()];
-        for &[start, end, row, place] in &order.groups {
-            let tokens = &order.tokens[start as usize..end as usize];
+        for &[start, end, row, partial] in &all.groups {
+            let tokens = &all.tokens[start as usize..end as usize];
             assert!(tokens.len() <= GROUP && tokens.is_sorted());
             tokens.iter().for_each(|&token| {
                 seen[token as usize] += 1;
                 assert_eq!(rows[token as usize], row as usize);
             });
-            assert_eq!(place > 0, order.long.iter().any(|long| long[2] == row));
+            assert_eq!(partial > 0, all.long.iter().any(|long| long[2] == row));
         }
         assert!(seen.iter().all(|&times| times == 1));
-        assert_eq!(order.long, [[0, order.partials as u32, 4]]);
+        assert_eq!(all.long, [[0, all.partials as u32, 4]]);
     }
 }

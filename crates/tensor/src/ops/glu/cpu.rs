@@ -1,4 +1,4 @@
-//! Gates of some rows in a task.
+//! The gates, some rows for each task.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::cpu::math::exp;
 use crate::cpu::number::Number;
 use crate::cpu::threads::{SharedMut, parallel};
 
-/// Elements of one task, about.
+/// Approximate number of elements of one task.
 const CHUNK: usize = 16 * 1024;
 
 /// `y = a ∘ σ(b)`.
@@ -37,11 +37,11 @@ pub(super) fn backward(x: &Array, g: &Array) -> Array {
     dx
 }
 
-/// Calls `work` with the elements of some rows, and of as many of half the width.
+/// Calls `work` with the ranges of elements of some rows, at full width and at half the width.
 fn in_rows(rows: usize, width: usize, work: impl Fn(Range<usize>, Range<usize>) + Sync) {
-    let together = (CHUNK / width.max(1)).max(1);
-    parallel(rows.div_ceil(together), |task| {
-        let rows = task * together..((task + 1) * together).min(rows);
+    let task_rows = (CHUNK / width.max(1)).max(1);
+    parallel(rows.div_ceil(task_rows), |task| {
+        let rows = task * task_rows..((task + 1) * task_rows).min(rows);
         work(rows.start * width..rows.end * width, rows.start * width / 2..rows.end * width / 2);
     });
 }
@@ -51,7 +51,7 @@ kernel! {
         for (x, y) in x.chunks_exact((2 * d).max(1)).zip(y.chunks_exact_mut(d.max(1))) {
             let (a, b) = x.split_at(d);
             for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
-                *y = T::nearest(a.wide() * gate(b.wide()));
+                *y = T::nearest(a.wide() * sigmoid(b.wide()));
             }
         }
     }
@@ -64,15 +64,15 @@ kernel! {
             let ((a, b), (da, db)) = (x.split_at(d), dx.split_at_mut(d));
             for (((da, db), g), (a, b)) in da.iter_mut().zip(db).zip(g).zip(a.iter().zip(b)) {
                 // y = a ∘ σ(b)
-                let open = gate(b.wide());
-                *da = T::nearest(g.wide() * open);
-                *db = T::nearest(g.wide() * a.wide() * (open * (1.0 - open)));
+                let gate = sigmoid(b.wide());
+                *da = T::nearest(g.wide() * gate);
+                *db = T::nearest(g.wide() * a.wide() * (gate * (1.0 - gate)));
             }
         }
     }
 }
 
 #[inline(always)]
-fn gate(b: f32) -> f32 {
+fn sigmoid(b: f32) -> f32 {
     1.0 / (1.0 + exp(-b))
 }

@@ -1,25 +1,25 @@
-// A thread for each number that passes a gate. x = [a | b] by rows.
+// One thread for each element of y. The rows of x are [a | b].
 
-__device__ __forceinline__ float gate(float b) { return 1.0f / (1.0f + expf(-b)); }
+__device__ __forceinline__ float sigmoid(float b) { return 1.0f / (1.0f + expf(-b)); }
 
-// Where a and b of number i lie; width is that of one half.
-__device__ __forceinline__ u64 place_of(u64 i, u32 width) { return i + quotient(i, width) * width; }
+// The index of a for element i of y; b is `width` elements behind it. `width` is that of one half.
+__device__ __forceinline__ u64 index_of_a(u64 i, u32 width) { return i + quotient(i, width) * width; }
 
 template <class T> __device__ __forceinline__ void glu(const T* x, T* y, u32 width, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    u64 at = place_of(i, width);
-    y[i] = narrow<T>(widen(x[at]) * gate(widen(x[at + width])));
+    u64 at = index_of_a(i, width);
+    y[i] = narrow<T>(widen(x[at]) * sigmoid(widen(x[at + width])));
 }
 
 template <class T> __device__ __forceinline__ void glu_backward(const T* x, const T* g, T* dx, u32 width, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    u64 at = place_of(i, width);
+    u64 at = index_of_a(i, width);
     // y = a σ(b)
-    float dy = widen(g[i]), open = gate(widen(x[at + width]));
-    dx[at] = narrow<T>(dy * open);
-    dx[at + width] = narrow<T>(dy * widen(x[at]) * (open * (1.0f - open)));
+    float dy = widen(g[i]), gate = sigmoid(widen(x[at + width]));
+    dx[at] = narrow<T>(dy * gate);
+    dx[at + width] = narrow<T>(dy * widen(x[at]) * (gate * (1.0f - gate)));
 }
 
 extern "C" __global__ void glu_f32(const float* x, float* y, u32 width, u64 n) { glu(x, y, width, n); }

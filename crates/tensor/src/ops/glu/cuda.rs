@@ -1,4 +1,4 @@
-//! Gates, one for each thread.
+//! The gates, one thread for each element of y.
 
 use crate::cuda::{Blocks, Module};
 use crate::{Array, Device};

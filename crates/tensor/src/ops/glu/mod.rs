@@ -1,11 +1,12 @@
-//! The gated linear unit (Dauphin et al. 2017): one half of the features says how much of the other passes.
+//! The gated linear unit (Dauphin et al. 2017): one half of the features gates the other.
 //!
 //! ```text
 //! x = [a | b]        y = a ∘ σ(b)        σ(b) = 1 / (1 + e^{−b})
 //! da = dy ∘ σ(b)     db = dy ∘ a ∘ σ(b) ∘ (1 − σ(b))
 //! ```
 //!
-//! Shapes: x is `rows × 2d`, y is `rows × d`, both of one type, f32 or bf16. Kept for backward: x, which is there anyway.
+//! Shapes: x is `rows × 2d`, y is `rows × d`, both of one type, f32 or bf16. Saved for backward: x, which the
+//! tape holds anyway.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -17,7 +18,7 @@ use crate::{Device, Tensor};
 /// # Panics
 /// If the width of x is odd.
 pub fn glu(x: &Tensor) -> Tensor {
-    assert!(x.width().is_multiple_of(2), "glu: x is {:?}, which has no two halves", x.shape());
+    assert!(x.width().is_multiple_of(2), "glu: x is {:?}, whose width is odd", x.shape());
     let y = match x.device() {
         Device::Cpu => cpu::forward(x.array()),
         Device::Cuda => cuda::forward(x.array()),
@@ -38,14 +39,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gate_is_closed_half_open_or_open() {
+    fn gates_range_from_closed_to_open() {
         let x = Tensor::from_f32(1, 6, &[3.0, 4.0, 5.0, -1e4, 0.0, 1e4]);
         assert_eq!(glu(&x).to_vec(), [0.0, 2.0, 5.0]);
     }
 
     #[test]
-    #[should_panic(expected = "glu: x is [1, 3], which has no two halves")]
-    fn three_columns_have_no_halves() {
+    #[should_panic(expected = "glu: x is [1, 3], whose width is odd")]
+    fn an_odd_width_is_refused() {
         glu(&Tensor::from_f32(1, 3, &[0.0; 3]));
     }
 }

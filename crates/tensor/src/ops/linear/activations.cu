@@ -1,4 +1,5 @@
-// The smooth activations and their slopes. The error function is the library's, to the last bits of single precision.
+// The smooth activations and their slopes. The error function is CUDA's erff, accurate to the last bits of
+// f32.
 
 struct Gelu {
     static __device__ __forceinline__ float value(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f)); }
@@ -13,7 +14,7 @@ struct GeluTanh {
         return tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x));
     }
     static __device__ __forceinline__ float value(float x) { return 0.5f * x * (1.0f + inner(x)); }
-    // Far out 1 - t*t is 0 while the square has no end: their product must not become infinity times 0.
+    // For large |x|, 1 - t*t is 0 while x*x overflows to infinity: 0 times infinity would be NaN.
     static __device__ __forceinline__ float slope(float x) {
         float t = inner(x), near = x * x < 100.0f ? x : 0.0f;
         return 0.5f * (1.0f + t) + 0.5f * near * (1.0f - t * t) * 0.79788456080286536f * (1.0f + 0.134145f * near * near);

@@ -1,4 +1,4 @@
-//! The products of a linear map, and what happens around them element by element.
+//! The GEMMs of a linear layer, and the elementwise loops around them.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const CHUNK: usize = 16 * 1024;
 /// `dropout(f(x W + b))`.
 pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearOptions) -> Forward {
     let LinearOptions { activation, dropout, compute } = options;
-    let inside = match activation {
+    let fused = match activation {
         Activation::Relu => Finish { rectifier: Rectifier::Relu, dropout, bias: None },
         Activation::Identity => Finish { dropout, ..Finish::NONE },
         Activation::Gelu | Activation::GeluTanh | Activation::Silu => Finish::NONE,
@@ -32,11 +32,11 @@ pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options:
     let product = Arc::new(match compute.precision {
         Precision::Int8 => {
             let matrix = weight.quantized(Orientation::AsIs);
-            int8_product(x, &matrix, Finish { bias: bias.map(Param::values).as_deref(), ..inside })
+            int8_product(x, &matrix, Finish { bias: bias.map(Param::values).as_deref(), ..fused })
         }
         Precision::F32 | Precision::Bf16 => {
             let packed = weight.packed(Orientation::AsIs, compute);
-            product(x, &packed, compute, Finish { bias: bias.map(Param::values).as_deref(), ..inside })
+            product(x, &packed, compute, Finish { bias: bias.map(Param::values).as_deref(), ..fused })
         }
     });
     let output = match activation {
@@ -45,17 +45,17 @@ pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options:
         Activation::Silu => Arc::new(smooth(&product, dropout, math::silu)),
         Activation::Identity | Activation::Relu => product.clone(),
     };
-    Forward { output, passed: (activation != Activation::Identity).then_some(product) }
+    Forward { output, saved_for_activation: (activation != Activation::Identity).then_some(product) }
 }
 
 /// `dz` from `dy`, in place.
 pub(super) fn activation_backward(
     gradient: &mut Array,
     activation: Activation,
-    passed: Option<&Array>,
+    saved_for_activation: Option<&Array>,
     dropout: Dropout,
 ) {
-    match (activation, passed) {
+    match (activation, saved_for_activation) {
         (Activation::Relu, Some(y)) => relu_backward(gradient, y, dropout),
         (Activation::Gelu, Some(z)) => smooth_backward(gradient, z, dropout, math::gelu_slope),
         (Activation::GeluTanh, Some(z)) => smooth_backward(gradient, z, dropout, math::gelu_tanh_slope),
@@ -78,7 +78,7 @@ pub(super) fn project(x: &Tensor, Projection { weight, bias }: Projection<'_>, c
 }
 
 /// A product for few rows with f32 results.
-pub(super) fn wide(
+pub(super) fn f32_out(
     x: &Tensor,
     Projection { weight, bias }: Projection<'_>,
     orientation: Orientation,
@@ -101,7 +101,7 @@ fn product(x: &Tensor, packed: &Packed, compute: Compute, finish: Finish<'_>) ->
     output
 }
 
-/// A product of integers: rows are rounded as they come, weights were rounded once.
+/// An int8 product: rows are quantized on the fly, weights were quantized once.
 fn int8_product(x: &Tensor, matrix: &Int8Matrix, finish: Finish<'_>) -> Array {
     let rows = Int8Rows::new(x.array_as(DType::F32).f32(), x.width());
     let mut output = Array::scratch(DType::F32, x.rows(), matrix.n());
@@ -109,17 +109,17 @@ fn int8_product(x: &Tensor, matrix: &Int8Matrix, finish: Finish<'_>) -> Array {
     output
 }
 
-/// `gradient · W` (or `· Wᵀ`), added to the f32 gradient that has `arrived`, if one has.
+/// `gradient · W` (or `· Wᵀ`), added to the f32 gradient `accumulated` so far, if there is one.
 pub(super) fn input_gradient(
     gradient: &Array,
     weight: &Param,
     orientation: Orientation,
     dtype: DType,
-    arrived: Option<Array>,
+    accumulated: Option<Array>,
 ) -> Array {
     let packed = weight.packed(orientation, Compute::training(gradient.dtype()));
     let rows = Matrix::of(gradient);
-    match arrived {
+    match accumulated {
         Some(mut sum) => {
             multiply(rows, &packed, Output::AddF32(sum.f32_mut()), Finish::NONE);
             sum
@@ -139,7 +139,7 @@ pub(super) fn weight_gradient(left: &Array, right: &Array, weight: &Param) {
     multiply_transposed(Matrix::of(left), Matrix::of(right), left.dtype(), out, None);
 }
 
-/// [`weight_gradient`] and [`bias_gradient`]: packing `right` for the product sums it on the way.
+/// [`weight_gradient`] and [`bias_gradient`]: packing `right` for the GEMM also sums it.
 pub(super) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: &Param) {
     let mut sums = Array::zeros(DType::F32, 1, right.width());
     {
@@ -151,7 +151,7 @@ pub(super) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: &P
     bias_gradient(&sums, bias);
 }
 
-/// Where a product writes a parameter's gradient, or adds to it.
+/// The GEMM output that writes a parameter's gradient, or adds to it.
 fn gradient_output<'a>(slot: &'a mut GradientSlot<'_>) -> Output<'a> {
     match slot.write() {
         (values, Write::Add) => Output::AddF32(values),
@@ -171,7 +171,7 @@ fn smooth(z: &Array, dropout: Dropout, f: impl Fn(f32) -> f32 + Sync + Copy) -> 
     y
 }
 
-/// `dz = dy · factor · [y > 0]`: what was dropped is 0 in y as well.
+/// `dz = dy · factor · [y > 0]`. Dropped elements are 0 in y as well.
 fn relu_backward(gradient: &mut Array, y: &Array, dropout: Dropout) {
     let scale = dropout.scale();
     each(gradient, Some(y), Dropout::NONE, move |dy, y, _| if y > 0.0 { dy * scale } else { 0.0 });
@@ -241,16 +241,16 @@ kernel! {
 
 kernel! {
     fn chunk_bf16<F: Fn(f32, f32, f32) -> f32>(x: &mut [bf16], other: Option<&[bf16]>, start: usize, dropout: Dropout, f: F) {
-        let wide = |x: bf16| from_bf16_bits(x.to_bits());
+        let widen = |x: bf16| from_bf16_bits(x.to_bits());
         match other {
             Some(other) => {
                 for (i, (x, &other)) in x.iter_mut().zip(other).enumerate() {
-                    *x = bf16::from_bits(to_bf16_bits(f(wide(*x), wide(other), dropout.factor(start + i))));
+                    *x = bf16::from_bits(to_bf16_bits(f(widen(*x), widen(other), dropout.factor(start + i))));
                 }
             }
             None => {
                 for (i, x) in x.iter_mut().enumerate() {
-                    *x = bf16::from_bits(to_bf16_bits(f(wide(*x), 0.0, dropout.factor(start + i))));
+                    *x = bf16::from_bits(to_bf16_bits(f(widen(*x), 0.0, dropout.factor(start + i))));
                 }
             }
         }

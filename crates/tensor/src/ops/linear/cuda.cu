@@ -1,16 +1,16 @@
-// What happens around the products of a linear map, element by element.
+// The elementwise kernels of a linear layer: activations, dropout and their gradients.
 
 // y = dropout(f(z))
 template <class F, class T> __device__ __forceinline__ void smooth(const T* z, T* y, const Dropout* given, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     Dropout dropout = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = narrow<T>(F::value(widen(z[i])) * factor(dropout, i));
 }
 
-// x = dropout(x), four neighbours a thread; the last ones one by one.
+// x = dropout(x), four neighbouring elements for each thread; the last ones one by one.
 template <class T> __device__ __forceinline__ void drop(T* x, const Dropout* given, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     Dropout dropout = dropout_of(given);
     u64 i = 4 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (i + 4 <= n) {
@@ -27,7 +27,7 @@ template <class T> __device__ __forceinline__ void drop(T* x, const Dropout* giv
 // dz = dy · factor · f'(z)
 template <class F, class T>
 __device__ __forceinline__ void smooth_backward(T* gradient, const T* z, const Dropout* given, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     Dropout dropout = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) gradient[i] = narrow<T>(widen(gradient[i]) * factor(dropout, i) * F::slope(widen(z[i])));

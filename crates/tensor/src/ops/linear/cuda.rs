@@ -1,27 +1,27 @@
-//! The products of a linear map on the GPU, and what happens around them element by element.
+//! The GEMMs of a linear layer on the GPU, and the elementwise kernels around them.
 
 use std::sync::Arc;
 
-use super::{Activation, Forward, LinearOptions, Projection, few};
+use super::{Activation, Forward, LinearOptions, Projection, gemm_decode};
 use crate::array::Write;
 use crate::cuda::{Blocks, DropoutArgument, Epilogue, Gpu, Module, Operand, Product, gpu, multiply};
 use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::{Array, Compute, DType, Device, Param, Tensor};
 
-pub(crate) static MODULE: Module = Module::early(
+pub(crate) static MODULE: Module = Module::with_pdl(
     "linear",
-    concat!(include_str!("activations.cu"), include_str!("cuda.cu"), include_str!("sums.cu")),
+    concat!(include_str!("activations.cu"), include_str!("cuda.cu"), include_str!("column_sums.cu")),
 );
 
 /// `dropout(f(x W + b))`.
 pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearOptions) -> Forward {
     let LinearOptions { activation, dropout, compute } = options;
-    if few::is_wanted(compute) && dropout.is_none() {
+    if gemm_decode::needs_batch_invariance(compute) && dropout.is_none() {
         let dtype = compute.dtype();
         let map = Projection { weight, bias };
-        let output = few::product(x, map, Orientation::AsIs, activation, [dtype; 2]);
-        return Forward { output: Arc::new(output), passed: None };
+        let output = gemm_decode::linear(x, map, Orientation::AsIs, activation, [dtype; 2]);
+        return Forward { output: Arc::new(output), saved_for_activation: None };
     }
     let bias = bias.map(|bias| bias.operand(compute.dtype()).pointer);
     let epilogue = match (activation, bias) {
@@ -34,16 +34,16 @@ pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options:
     match activation {
         Activation::Gelu | Activation::GeluTanh | Activation::Silu => {
             let y = smooth(&product, activation, dropout);
-            Forward { output: Arc::new(y), passed: Some(Arc::new(product)) }
+            Forward { output: Arc::new(y), saved_for_activation: Some(Arc::new(product)) }
         }
         Activation::Relu => {
             drop_in_place(&mut product, dropout);
             let product = Arc::new(product);
-            Forward { output: product.clone(), passed: Some(product) }
+            Forward { output: product.clone(), saved_for_activation: Some(product) }
         }
         Activation::Identity => {
             drop_in_place(&mut product, dropout);
-            Forward { output: Arc::new(product), passed: None }
+            Forward { output: Arc::new(product), saved_for_activation: None }
         }
     }
 }
@@ -52,23 +52,24 @@ pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options:
 pub(super) fn activation_backward(
     gradient: &mut Array,
     activation: Activation,
-    passed: Option<&Array>,
+    saved_for_activation: Option<&Array>,
     dropout: Dropout,
 ) {
     let (n, blocks) = (gradient.len() as u64, Blocks::for_each(gradient.len()));
-    match (activation, passed) {
+    match (activation, saved_for_activation) {
         (Activation::Relu, Some(y)) => {
             let function = MODULE.function(format!("relu_backward_{}", gradient.dtype()));
-            let Parts { partial, blocks, sizes: [rows, width, part] } = Parts::of(gradient);
+            let ColumnSums { partial, blocks, sizes: [rows, width, part] } = ColumnSums::of(gradient);
             let (g, sums, scale) = (gradient.pointer(), partial.pointer(), dropout.scale());
             launch!(function, blocks, g, y.pointer(), sums, rows, width, part, scale);
-            gradient.know_sums(Arc::new(partial), 0);
+            gradient.set_partial_column_sums(Arc::new(partial), 0);
         }
         (Activation::Gelu | Activation::GeluTanh | Activation::Silu, Some(z)) => {
-            let function = MODULE.function(format!("{}_backward_{}", name_of(activation), gradient.dtype()));
+            let function =
+                MODULE.function(format!("{}_backward_{}", kernel_name(activation), gradient.dtype()));
             let dropout = DropoutArgument::of(dropout);
             launch!(function, blocks, gradient.pointer(), z.pointer(), dropout.pointer(), n);
-            gradient.forget_sums();
+            gradient.clear_partial_column_sums();
         }
         _ => drop_in_place(gradient, dropout),
     }
@@ -76,9 +77,9 @@ pub(super) fn activation_backward(
 
 /// `x Wᵀ + b`.
 pub(super) fn project(x: &Tensor, map: Projection<'_>, compute: Compute) -> Array {
-    if few::is_wanted(compute) {
+    if gemm_decode::needs_batch_invariance(compute) {
         let dtypes = [compute.dtype(); 2];
-        return few::product(x, map, Orientation::Transposed, Activation::Identity, dtypes);
+        return gemm_decode::linear(x, map, Orientation::Transposed, Activation::Identity, dtypes);
     }
     let Projection { weight, bias } = map;
     let bias = bias.map(|bias| bias.operand(compute.dtype()).pointer);
@@ -86,8 +87,8 @@ pub(super) fn project(x: &Tensor, map: Projection<'_>, compute: Compute) -> Arra
 }
 
 /// A product with f32 results.
-pub(super) fn wide(x: &Tensor, map: Projection<'_>, orientation: Orientation, dtype: DType) -> Array {
-    few::product(x, map, orientation, Activation::Identity, [dtype, DType::F32])
+pub(super) fn f32_out(x: &Tensor, map: Projection<'_>, orientation: Orientation, dtype: DType) -> Array {
+    gemm_decode::linear(x, map, orientation, Activation::Identity, [dtype, DType::F32])
 }
 
 fn product(
@@ -111,19 +112,19 @@ fn oriented(weight: &Param, orientation: Orientation, dtype: DType) -> Operand {
     }
 }
 
-/// `gradient · W` (or `· Wᵀ`), added to the f32 gradient that has `arrived`, if one has.
+/// `gradient · W` (or `· Wᵀ`), added to the f32 gradient `accumulated` so far, if there is one.
 pub(super) fn input_gradient(
     gradient: &Array,
     weight: &Param,
     orientation: Orientation,
     dtype: DType,
-    arrived: Option<Array>,
+    accumulated: Option<Array>,
 ) -> Array {
     let right = oriented(weight, orientation, gradient.dtype());
-    let add = arrived.is_some();
-    let mut sum = arrived
+    let add = accumulated.is_some();
+    let mut sum = accumulated
         .unwrap_or_else(|| Array::scratch_on(gradient.device(), dtype, gradient.rows(), right.columns()));
-    sum.forget_sums();
+    sum.clear_partial_column_sums();
     let left = gradient.operand();
     multiply(&Product { left, right, out: sum.operand(), add, epilogue: Epilogue::None });
     sum
@@ -147,32 +148,33 @@ pub(super) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: &P
 
 /// `Σ gradient` over rows into the gradient of `bias`.
 pub(super) fn bias_gradient(gradient: &Array, bias: &Param) {
-    // Whoever made the gradient may have summed it along the way.
-    let (partial, column) = gradient.known_sums().unwrap_or_else(|| (Arc::new(column_sums(gradient)), 0));
-    bias.gradient_slot().sum_later(partial, column);
+    // The kernel that computed the gradient may have summed it already.
+    let (partial, column) =
+        gradient.partial_column_sums().unwrap_or_else(|| (Arc::new(column_sums(gradient)), 0));
+    bias.gradient_slot().defer_column_sum(partial, column);
 }
 
-/// The partial sums of something over its rows, and the launch that makes them.
-struct Parts {
+/// The buffer of partial column sums, and the launch that computes them.
+struct ColumnSums {
     partial: Array,
     blocks: Blocks,
-    /// Rows, width, rows of one partial sum: as many as leave every multiprocessor two blocks.
+    /// Rows, width, rows of one partial sum (so many that every multiprocessor gets two blocks).
     sizes: [u32; 3],
 }
 
-impl Parts {
-    fn of(x: &Array) -> Parts {
-        Parts::of_shape(x.rows(), x.width())
+impl ColumnSums {
+    fn of(x: &Array) -> ColumnSums {
+        ColumnSums::of_shape(x.rows(), x.width())
     }
 
-    fn of_shape(rows: usize, width: usize) -> Parts {
-        let beside = width.div_ceil(256);
-        let blocks = (2 * gpu().map_or(1, Gpu::processors)).div_ceil(beside);
+    fn of_shape(rows: usize, width: usize) -> ColumnSums {
+        let column_blocks = width.div_ceil(256);
+        let blocks = (2 * gpu().map_or(1, Gpu::multiprocessors)).div_ceil(column_blocks);
         let part = rows.div_ceil(blocks).next_multiple_of(8).clamp(16, 512);
         let parts = rows.div_ceil(part);
-        Parts {
+        ColumnSums {
             partial: Array::scratch_on(Device::Cuda, DType::F32, parts, width),
-            blocks: Blocks { grid: [beside, parts, 1], threads: 256, shared: 0 },
+            blocks: Blocks { grid: [column_blocks, parts, 1], threads: 256, shared: 0 },
             sizes: [rows, width, part].map(|size| size as u32),
         }
     }
@@ -183,11 +185,11 @@ pub(in crate::ops) fn column_sums(x: &Array) -> Array {
     column_sums_of(x.operand())
 }
 
-/// As [`column_sums`] for rows that are part of something and follow each other without gaps.
+/// As [`column_sums`] for contiguous rows of a larger matrix.
 pub(in crate::ops) fn column_sums_of(x: Operand) -> Array {
-    debug_assert!(x.stride == x.width && !x.transposed, "{x:?} has gaps");
+    debug_assert!(x.stride == x.width && !x.transposed, "{x:?} is not contiguous");
     let function = MODULE.function(format!("column_sums_{}", x.dtype));
-    let Parts { partial, blocks, sizes: [rows, width, part] } = Parts::of_shape(x.rows, x.width);
+    let ColumnSums { partial, blocks, sizes: [rows, width, part] } = ColumnSums::of_shape(x.rows, x.width);
     launch!(function, blocks, x.pointer, partial.pointer(), rows, width, part);
     partial
 }
@@ -195,15 +197,15 @@ pub(in crate::ops) fn column_sums_of(x: Operand) -> Array {
 /// `dropout(f(z))` in z's type.
 fn smooth(z: &Array, activation: Activation, dropout: Dropout) -> Array {
     let y = Array::scratch_on(z.device(), z.dtype(), z.rows(), z.width());
-    let function = MODULE.function(format!("{}_{}", name_of(activation), z.dtype()));
+    let function = MODULE.function(format!("{}_{}", kernel_name(activation), z.dtype()));
     let blocks = Blocks::for_each(z.len());
     let dropout = DropoutArgument::of(dropout);
     launch!(function, blocks, z.pointer(), y.pointer(), dropout.pointer(), z.len() as u64);
     y
 }
 
-/// As in the kernels' source.
-fn name_of(smooth: Activation) -> &'static str {
+/// The activation's name in the kernels' source.
+fn kernel_name(smooth: Activation) -> &'static str {
     match smooth {
         Activation::GeluTanh => "gelu_tanh",
         Activation::Silu => "silu",
@@ -219,5 +221,5 @@ fn drop_in_place(x: &mut Array, dropout: Dropout) {
     let blocks = Blocks::for_each(x.len().div_ceil(4));
     let dropout = DropoutArgument::of(dropout);
     launch!(function, blocks, x.pointer(), dropout.pointer(), x.len() as u64);
-    x.forget_sums();
+    x.clear_partial_column_sums();
 }

@@ -10,14 +10,14 @@
 //! With `z = x W + b` and `dz = dy · factor · f′(z)`:
 //! `dx = dz Wᵀ`, `dW = xᵀ dz`, `db = Σ_t dz_t`.
 //!
-//! Kept for backward: `x` in the compute type, or a way to recompute it; `y` for ReLU (`y > 0` says where it passed), `z` for the
-//! smooth activations. Bias,
-//! ReLU, dropout and rounding happen inside the product, on sums that are still in the innermost cache.
+//! Saved for backward: `x` in the compute type, or a way to recompute it; `y` for ReLU (`y > 0` where the
+//! gradient passes), `z` for the smooth activations. Bias, ReLU, dropout and rounding are fused into the
+//! GEMM, on sums that are still in the L1 cache.
 
 mod cpu;
 pub(crate) mod cuda;
-pub(crate) mod few;
-pub(crate) mod hopper;
+pub(crate) mod gemm_decode;
+pub(crate) mod gemm_sm90;
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Precision, Tensor};
 
-/// What a linear layer does to its sums.
+/// The activation function of a linear layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activation {
-    /// Nothing.
+    /// `x`.
     #[default]
     Identity,
     /// `max(0, x)`.
@@ -43,14 +43,14 @@ pub enum Activation {
     Silu,
 }
 
-/// The choices of [`linear`].
+/// The options of [`linear`].
 #[derive(Clone, Copy)]
 pub struct LinearOptions {
     /// Applied to `x W + b`.
     pub activation: Activation,
     /// Applied after the activation.
     pub dropout: Dropout,
-    /// Type of the product and of the result, and for how many rows.
+    /// Type of the GEMM and of the result, and whether for few rows or many.
     pub compute: Compute,
 }
 
@@ -65,18 +65,22 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         assert_eq!(bias.shape(), [1, outputs], "linear: W is {:?}, b is {:?}", weight.shape(), bias.shape());
     }
     flops::add_product(x.rows(), x.width(), weight.shape()[1]);
-    let Forward { output, passed } = match x.device() {
+    let Forward { output, saved_for_activation } = match x.device() {
         Device::Cpu => cpu::forward(x, weight, bias, options),
         Device::Cuda => cuda::forward(x, weight, bias, options),
     };
     let LinearOptions { activation, dropout, compute } = options;
-    let saved = x.kept_as(compute.dtype());
+    let saved = x.saved_as(compute.dtype());
     let (edge, dtype, weight, bias) = (x.edge(), x.dtype(), weight.clone(), bias.cloned());
     Tensor::from_shared(output, move |mut gradient, gradients| {
         // y = dropout(f(z))
         match gradient.device() {
-            Device::Cpu => cpu::activation_backward(&mut gradient, activation, passed.as_deref(), dropout),
-            Device::Cuda => cuda::activation_backward(&mut gradient, activation, passed.as_deref(), dropout),
+            Device::Cpu => {
+                cpu::activation_backward(&mut gradient, activation, saved_for_activation.as_deref(), dropout)
+            }
+            Device::Cuda => {
+                cuda::activation_backward(&mut gradient, activation, saved_for_activation.as_deref(), dropout)
+            }
         }
         // dx = dz Wᵀ
         add_input_gradient(&gradient, (&weight, Orientation::Transposed), (&edge, dtype), gradients);
@@ -84,23 +88,23 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         let saved = saved.into_array();
         match gradient.device() {
             Device::Cpu => map_gradient(&saved, &gradient, &weight, bias.as_ref()),
-            // Nobody reads it before the end of the step.
-            Device::Cuda => crate::cuda::aside((saved, gradient), |(saved, gradient)| {
+            // The weight gradient is not read before the end of the step: a side stream computes it.
+            Device::Cuda => crate::cuda::on_side_stream((saved, gradient), |(saved, gradient)| {
                 map_gradient(saved, gradient, &weight, bias.as_ref());
             }),
         }
     })
 }
 
-/// What the forward pass of [`linear`] computes.
+/// The results of the forward pass of [`linear`].
 struct Forward {
     output: Arc<Array>,
-    /// What f′ needs: y for ReLU, z for the smooth activations, nothing for a plain map.
-    passed: Option<Arc<Array>>,
+    /// The input of f′: y for ReLU, z for the smooth activations, nothing for the identity.
+    saved_for_activation: Option<Arc<Array>>,
 }
 
-/// `x Wᵀ + b` with `W` of `[out, in]`: an output projection, which may share its matrix with an embedding. A matrix alone
-/// is one without bias.
+/// `x Wᵀ + b` with `W` of `[out, in]`: an output projection, which may share its matrix with an embedding. A
+/// `&Param` converts into a projection without bias.
 #[derive(Clone, Copy)]
 pub struct Projection<'a> {
     /// `W`
@@ -141,7 +145,7 @@ pub fn project<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compute: C
         Device::Cpu => cpu::project(x, projection, compute),
         Device::Cuda => cuda::project(x, projection, compute),
     };
-    let saved = x.kept_as(compute.dtype());
+    let saved = x.saved_as(compute.dtype());
     let (edge, dtype) = (x.edge(), x.dtype());
     let (weight, bias) = (projection.weight.clone(), projection.bias.cloned());
     Tensor::from_parameters(output, move |gradient, gradients| {
@@ -155,52 +159,60 @@ pub fn project<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compute: C
     })
 }
 
-/// [`project`] for inference, with f32 results whatever the products' type: bf16 has three digits, which would make
-/// ties of tokens that a search must tell apart. The product is that for few rows in any pass. No gradient flows back.
-pub fn project_wide<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compute: Compute) -> Tensor {
+/// [`project`] for inference, with f32 results whatever the compute type: bf16 logits have three digits, which would create
+/// ties between tokens that beam search must rank. Always uses the kernels for few rows. No gradient flows
+/// back.
+pub fn project_f32_out<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compute: Compute) -> Tensor {
     let projection = projection.into();
     projection.check("project", x);
-    wide(x, projection, Orientation::Transposed, compute.precision)
+    f32_out(x, projection, Orientation::Transposed, compute.precision)
 }
 
-/// As [`project_wide`] on a GPU, with the marks of the scores where they are made on the way.
-pub(super) fn project_marked(
+/// As [`project_f32_out`] on a GPU, with the block statistics of the logits if the GEMM kernel also writes
+/// them.
+pub(super) fn project_with_block_stats(
     x: &Tensor,
     projection: Projection<'_>,
     compute: Compute,
 ) -> (Array, Option<Array>) {
     projection.check("project", x);
-    few::scores(x, projection, compute.dtype())
+    gemm_decode::logits(x, projection, compute.dtype())
 }
 
-/// `x W` for inference with `W` of `[in, out]`, as [`project_wide`].
-pub fn times(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
-    assert_eq!(x.width(), weight.shape()[0], "times: x is {:?}, W is {:?}", x.shape(), weight.shape());
-    wide(x, weight.into(), Orientation::AsIs, compute.precision)
+/// `x W` for inference with `W` of `[in, out]` and f32 results, as [`project_f32_out`].
+pub fn matmul_f32_out(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
+    assert_eq!(
+        x.width(),
+        weight.shape()[0],
+        "matmul_f32_out: x is {:?}, W is {:?}",
+        x.shape(),
+        weight.shape()
+    );
+    f32_out(x, weight.into(), Orientation::AsIs, compute.precision)
 }
 
-fn wide(x: &Tensor, map: Projection<'_>, orientation: Orientation, precision: Precision) -> Tensor {
+fn f32_out(x: &Tensor, map: Projection<'_>, orientation: Orientation, precision: Precision) -> Tensor {
     Tensor::new(match x.device() {
-        Device::Cpu => cpu::wide(x, map, orientation, precision),
-        Device::Cuda => cuda::wide(x, map, orientation, precision.dtype()),
+        Device::Cpu => cpu::f32_out(x, map, orientation, precision),
+        Device::Cuda => cuda::f32_out(x, map, orientation, precision.dtype()),
     })
 }
 
-/// Adds `gradient · W` (or `· Wᵀ`) to the gradient at an edge to a tensor of this type, inside the product where the type
-/// allows it.
+/// Adds `gradient · W` (or `· Wᵀ`) to the gradient at an edge to a tensor of this type. An f32 gradient is
+/// accumulated inside the GEMM.
 fn add_input_gradient(
     gradient: &Array,
     (weight, orientation): (&Param, Orientation),
     (edge, dtype): (&Edge, DType),
     gradients: &mut Gradients,
 ) {
-    if !edge.is_wanted() {
+    if !edge.requires_grad() {
         return;
     }
-    let arrived = if dtype == DType::F32 { gradients.take(edge) } else { None };
+    let accumulated = if dtype == DType::F32 { gradients.take(edge) } else { None };
     let sum = match gradient.device() {
-        Device::Cpu => cpu::input_gradient(gradient, weight, orientation, dtype, arrived),
-        Device::Cuda => cuda::input_gradient(gradient, weight, orientation, dtype, arrived),
+        Device::Cpu => cpu::input_gradient(gradient, weight, orientation, dtype, accumulated),
+        Device::Cuda => cuda::input_gradient(gradient, weight, orientation, dtype, accumulated),
     };
     gradients.add(edge, sum);
 }

@@ -1,33 +1,35 @@
-// Products by the warpgroups of Hopper (four warps each): both operands lie in shared memory, the sums in registers, and the warps
-// go on while they are computed.
+// Hopper's warpgroup MMA (wgmma; four warps): both operands are in shared memory, the sums in registers, and
+// the MMAs run asynchronously.
 //
-// An operand lies in slabs: rows of 64 numbers (128 bytes) end to end, from an address that is a multiple of 1024 on. The hardware
-// looks for piece p (16 bytes) of row r at piece p ^ (r mod 8) of that row, so that a column of pieces lies in different banks.
-// Either the numbers of a row are neighbours in k, or they are those of one k, neighbours in the other direction (ACROSS).
+// An operand consists of slabs: contiguous rows of 64 elements (128 bytes), at an address that is a multiple
+// of 1024. With the 128-byte swizzle, chunk p (16 bytes) of row r is stored at chunk p ^ (r mod 8) of that
+// row, so that a column of chunks lies in different banks. A row has either consecutive elements along k
+// (K-major) or consecutive elements of one k (MN_MAJOR).
 //
-// Lane 4 g + t of warp w has of 64 x N sums, for each of N / 8 blocks of columns,
+// Of 64 x N sums, lane 4 g + t of warp w has, for each of the N / 8 blocks of columns,
 //   [0], [1]: row 16 w + g, columns 2 t and 2 t + 1      [2], [3]: row 16 w + g + 8, the same columns.
 
-// How the hardware is told where an operand begins. Eight rows of a slab are 1024 bytes; the distance between slabs (here 1) is not
-// used, because no operand is more than a slab wide.
+// The matrix descriptor of an operand. The stride of eight rows is 1024 bytes; the offset between slabs (here
+// 1) is not used, because no operand is wider than a slab.
 __device__ __forceinline__ u64 operand(u32 address) {
     return (u64)(address >> 4 & 0x3fff) | (u64)1 << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
 }
 
-// What the thread has written to shared memory can be read by products after the next barrier.
-__device__ __forceinline__ void show_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// Makes the thread's writes to shared memory visible to MMAs after the next barrier.
+__device__ __forceinline__ void make_visible_to_mma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// Before the first product, and whenever sums were changed by anything else.
-__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-// Ends a batch of products, so that it can be waited for while those of the next one are under way.
-__device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Waits for all but the last PENDING batches.
-template <int PENDING> __device__ __forceinline__ void wait_for_products_but() {
+// Required before the first MMA, and after other instructions have written the sums.
+__device__ __forceinline__ void begin_mma() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+// Commits the MMAs issued so far as one group, which can be waited for while the next group runs.
+__device__ __forceinline__ void commit_mma() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// Waits for all but the last PENDING groups.
+template <int PENDING> __device__ __forceinline__ void wait_for_mma_but() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// Keeps the compiler from moving what it does with the sums across this line: it does not know that products end later.
-template <u32 COUNT> __device__ __forceinline__ void hold(float (&sums)[COUNT]) {
+// Keeps the compiler from moving accesses to the sums across this line: it does not know that MMAs write them
+// asynchronously.
+template <u32 COUNT> __device__ __forceinline__ void pin_registers(float (&sums)[COUNT]) {
     #pragma unroll
     for (u32 i = 0; i < COUNT; i++) asm volatile("" : "+f"(sums[i])::"memory");
 }
@@ -45,18 +47,19 @@ template <u32 COUNT> __device__ __forceinline__ void hold(float (&sums)[COUNT]) 
 #define SUMS_32(i) SUMS_16(i), SUMS_16(i + 16)
 #define SUMS_64(i) SUMS_32(i), SUMS_32(i + 32)
 
-// sums (64 x COLUMNS) += left (64 x 16) right (16 x COLUMNS). Numbers of the operands in the text: sums come first.
-#define PRODUCT_OF_WARPGROUP(COLUMNS, COUNT, LEFT, RIGHT, LIES_ACROSS)                                                       \
-    template <bool ACROSS> __device__ __forceinline__ void multiply(float (&sums)[COUNT], u64 left, u64 right) {             \
-        asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, 1, 0;\n"                                                       \
+// sums (64 x COLUMNS) += left (64 x 16) right (16 x COLUMNS). LEFT, RIGHT and LAYOUT are operand indices in
+// the asm text, which begins with the sums.
+#define WGMMA(COLUMNS, COUNT, LEFT, RIGHT, LAYOUT)                                                                           \
+    template <bool MN_MAJOR> __device__ __forceinline__ void multiply(float (&sums)[COUNT], u64 left, u64 right) {           \
+        asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, 1, 0;\n"                                                        \
                      "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32.bf16.bf16 {" NAMES_##COUNT "}, "                  \
-                     "%" #LEFT ", %" #RIGHT ", adds, 1, 1, %" #LIES_ACROSS ", 0;\n}"                                         \
+                     "%" #LEFT ", %" #RIGHT ", adds, 1, 1, %" #LAYOUT ", 0;\n}"                                              \
                      : SUMS_##COUNT(0)                                                                                       \
-                     : "l"(left), "l"(right), "n"(ACROSS ? 1 : 0)                                                            \
+                     : "l"(left), "l"(right), "n"(MN_MAJOR ? 1 : 0)                                                          \
                      : "memory");                                                                                            \
     }
-PRODUCT_OF_WARPGROUP(8, 4, 4, 5, 6)
-PRODUCT_OF_WARPGROUP(16, 8, 8, 9, 10)
-PRODUCT_OF_WARPGROUP(32, 16, 16, 17, 18)
-PRODUCT_OF_WARPGROUP(64, 32, 32, 33, 34)
-PRODUCT_OF_WARPGROUP(128, 64, 64, 65, 66)
+WGMMA(8, 4, 4, 5, 6)
+WGMMA(16, 8, 8, 9, 10)
+WGMMA(32, 16, 16, 17, 18)
+WGMMA(64, 32, 32, 33, 34)
+WGMMA(128, 64, 64, 65, 66)

@@ -7,8 +7,8 @@ use crate::cuda::{Blocks, Module};
 pub(crate) static MODULE: Module = Module::new("moving_average", include_str!("cuda.cu"));
 
 /// `values += gain (params − values)`.
-pub(super) fn approach(values: &mut Array, params: &Array, gain: f32) {
-    let (function, n) = (MODULE.function("approach"), params.len());
+pub(super) fn update(values: &mut Array, params: &Array, gain: f32) {
+    let (function, n) = (MODULE.function("update_average"), params.len());
     launch!(function, Blocks::for_each(n), values.pointer(), params.pointer(), gain, n as u64);
 }
 

@@ -4,51 +4,51 @@
 //!
 //! `a = a + (1 − β_t) (θ − a)` with `β_t = min(β, (1 + t) / (10 + t))`.
 //!
-//! The smaller decay of the first updates lets the average forget the random values that it started from.
+//! The smaller decay of the first updates lets the average forget its random initial values.
 
 mod cpu;
 pub(crate) mod cuda;
 
-use crate::collective::{Division, Failure, Group, OwnedChunk, gathered, spread_owned};
+use crate::collective::{Failure, Group, OwnedChunk, Sharding, gather_to_first, scatter_owned};
 use crate::{Array, Device, Params};
 
 /// The average of one flat parameter vector over time.
 pub struct MovingAverage {
     decay: f32,
     steps: u64,
-    /// The average of what this process owns, packed.
+    /// The average of the parameters that this process owns, packed.
     values: Array,
-    division: Division,
+    division: Sharding,
     chunks: Vec<OwnedChunk>,
 }
 
 impl MovingAverage {
-    /// Starts at the parameters as they are.
+    /// Starts with the current parameters.
     ///
     /// # Panics
     /// If the decay is not in `[0, 1)`.
     pub fn new(params: &Params, decay: f32) -> MovingAverage {
         assert!((0.0..1.0).contains(&decay), "moving_average: a decay of {decay} is not in [0, 1)");
         let params = params.values();
-        let mut values = Array::lasting_zeros_on(params.device(), params.len());
+        let mut values = Array::permanent_zeros_on(params.device(), params.len());
         match params.device() {
             Device::Cpu => cpu::copy(&params, &mut values),
             Device::Cuda => cuda::copy(&params, &mut values),
         }
-        let division = Division::whole(params.len());
+        let division = Sharding::whole(params.len());
         MovingAverage { decay, steps: 0, values, division, chunks: division.own_chunks() }
     }
 
-    /// That of the part that this rank owns.
+    /// The average of the shard that this rank owns.
     ///
     /// # Panics
     /// As [`MovingAverage::new`], and if the parameters are on a GPU.
-    pub fn divided(params: &Params, decay: f32, group: &Group) -> MovingAverage {
-        assert_eq!(params.device(), Device::Cpu, "MovingAverage: ranks divide a CPU's work");
-        let division = Division::new(params.flat_len(), group.size(), group.rank());
+    pub fn sharded(params: &Params, decay: f32, group: &Group) -> MovingAverage {
+        assert_eq!(params.device(), Device::Cpu, "MovingAverage::sharded: parameters must be on the CPU");
+        let division = Sharding::new(params.flat_len(), group.size(), group.rank());
         let mut average = MovingAverage::new(params, decay);
         let chunks = division.own_chunks();
-        let mut values = Array::lasting_zeros_on(Device::Cpu, division.owned());
+        let mut values = Array::permanent_zeros_on(Device::Cpu, division.owned());
         for OwnedChunk { range, packed, .. } in &chunks {
             values.f32_mut()[*packed..packed + range.len()]
                 .copy_from_slice(&average.values.f32()[range.clone()]);
@@ -57,71 +57,71 @@ impl MovingAverage {
         average
     }
 
-    /// Takes in the parameters after an update.
+    /// Updates the average after an update of the parameters.
     pub fn update(&mut self, params: &Params) {
         let gain = self.next_gain();
         let params = params.values();
         match params.device() {
-            Device::Cpu => cpu::approach(&mut self.values, &params, &self.chunks, gain),
-            Device::Cuda => cuda::approach(&mut self.values, &params, gain),
+            Device::Cpu => cpu::update(&mut self.values, &params, &self.chunks, gain),
+            Device::Cuda => cuda::update(&mut self.values, &params, gain),
         }
     }
 
-    /// The gain of the next update, which counts as made.
+    /// Counts the next update and returns its gain `1 − β_t`.
     pub(crate) fn next_gain(&mut self) -> f32 {
         self.steps += 1;
         let steps = self.steps as f64;
         1.0 - f64::from(self.decay).min((1.0 + steps) / (10.0 + steps)) as f32
     }
 
-    /// The numbers themselves.
+    /// The values of the average.
     pub(crate) fn values(&self) -> &Array {
         &self.values
     }
 
-    /// Goes back to an earlier number of updates: the later ones were not made.
+    /// Resets the number of updates: the later ones were skipped.
     pub fn rewind(&mut self, steps: u64) {
         self.steps = steps;
     }
 
-    /// All of it, at rank 0.
+    /// Gathers the whole average at rank 0.
     pub fn gathered(&self, group: &Group) -> Result<Option<Vec<f32>>, Failure> {
-        gathered(group, &self.division, self.values.f32())
+        gather_to_first(group, &self.division, self.values.f32())
     }
 
-    /// Goes on from a checkpoint whose average rank 0 has.
-    pub fn restore_divided(
+    /// Restores a checkpoint whose average is at rank 0.
+    pub fn restore_sharded(
         &mut self,
         steps: u64,
         group: &Group,
         values: Option<&[f32]>,
     ) -> Result<(), Failure> {
         self.steps = steps;
-        spread_owned(group, &self.division, values, self.values.f32_mut())
+        scatter_owned(group, &self.division, values, self.values.f32_mut())
     }
 
-    /// Exchanges the average and the parameters; a second call brings both back, bit for bit.
+    /// Swaps the average and the parameters; a second call restores both, bit for bit.
     ///
     /// # Panics
-    /// If the average is divided.
+    /// If the average is sharded.
     pub fn swap(&mut self, params: &Params) {
         let mut params = params.values_mut();
-        assert_eq!(self.values.len(), params.len(), "moving_average: a part cannot be exchanged");
+        assert_eq!(self.values.len(), params.len(), "moving_average: a shard cannot be swapped");
         match params.device() {
             Device::Cpu => cpu::swap(&mut self.values, &mut params),
             Device::Cuda => cuda::swap(&mut self.values, &mut params),
         }
     }
 
-    /// A copy of the average, laid out as the parameters are, for a checkpoint.
+    /// A copy of the average in the layout of the parameters, for a checkpoint.
     pub fn to_vec(&self) -> Vec<f32> {
         self.values.to_vec()
     }
 
-    /// Goes on from a checkpoint.
+    /// Restores a checkpoint.
     ///
     /// # Panics
-    /// If the average has another length than the parameters.
+    /// If the average and the parameters differ in length.
     pub fn restore(&mut self, steps: u64, values: &[f32]) {
         let len = self.values.len();
         assert_eq!(values.len(), len, "moving_average: {} values for {len}", values.len());

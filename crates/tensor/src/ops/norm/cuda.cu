@@ -1,7 +1,7 @@
-// Residual, dropout and layer norm: a warp has a row, and keeps it in registers while its sums are made.
+// Residual, dropout and layer norm: a warp processes a row, which stays in registers during its reductions.
 
-// A lane has four neighbouring columns of every 128: they are read at once, and two of them share a draw. Rows whose width is
-// no multiple of four are read number by number.
+// A lane has four neighbouring columns of every 128: they are loaded as one vector, and two of them share a
+// random draw. Rows whose width is not a multiple of four are read element by element.
 template <int QUADS> struct Row { float at[QUADS][4]; };
 
 template <class T> __device__ __forceinline__ void read(const T* from, u32 column, u32 width, float* x) {
@@ -37,17 +37,17 @@ struct NormForward {
     const float* beta;
     float* y;
     bf16* narrow;               // null in f32
-    void* standard;             // null where nothing is kept
-    float* inverse_deviation;
+    void* x_hat;                // null without a backward pass
+    float* rstd;
     const Dropout* dropout;
     u32 rows, width;
     float epsilon;
     u32 unused;
 };
 
-// S is the sublayer's type, T that of what is kept.
+// S is the sublayer's type, T the type of x_hat.
 template <class S, class T, int QUADS> __device__ __forceinline__ void forward(const NormForward& a) {
-    await_earlier_and_let_come();
+    launch_dependents_and_wait();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= a.rows) return;
     u64 start = (u64)row * a.width;
@@ -75,8 +75,8 @@ template <class S, class T, int QUADS> __device__ __forceinline__ void forward(c
             z.at[i][j] = d;
             squares += d * d;
         }
-    float inverse = 1.0f / sqrtf(warp_sum(squares) / a.width + a.epsilon);
-    if (lane == 0) a.inverse_deviation[row] = inverse;
+    float rstd = 1.0f / sqrtf(warp_sum(squares) / a.width + a.epsilon);
+    if (lane == 0) a.rstd[row] = rstd;
 #pragma unroll
     for (int i = 0; i < QUADS; i++) {
         u32 column = 128 * i + 4 * lane;
@@ -84,27 +84,27 @@ template <class S, class T, int QUADS> __device__ __forceinline__ void forward(c
         read(a.gamma, column, a.width, gamma);
         read(a.beta, column, a.width, beta);
         for (int j = 0; j < 4; j++) {
-            z.at[i][j] *= inverse;
+            z.at[i][j] *= rstd;
             y[j] = gamma[j] * z.at[i][j] + beta[j];
         }
         write(a.y + start, column, a.width, y);
         if (a.narrow) write(a.narrow + start, column, a.width, y);
-        if (a.standard) write((T*)a.standard + start, column, a.width, z.at[i]);
+        if (a.x_hat) write((T*)a.x_hat + start, column, a.width, z.at[i]);
     }
 }
 
 struct NormBackward {
-    const void* standard;
-    const float* inverse_deviation;
+    const void* x_hat;
+    const float* rstd;
     const float* gamma;
     float* gradient;            // dy, then dx
-    void* d_sublayer;           // null where it is not wanted
+    void* d_sublayer;           // null if not requested
     float* partial;             // for every `part` rows: dγ, dβ, the sum of d_sublayer
     const Dropout* dropout;
     u32 rows, width, part, unused;
 };
 
-// Four neighbouring numbers as they lie in memory: a row that is read ahead takes no more registers than bytes.
+// Four neighbouring elements in their memory format: a prefetched bf16 row takes half the registers.
 template <class T> struct Four;
 template <> struct Four<float> { float4 raw; };
 template <> struct Four<bf16> { uint2 raw; };
@@ -116,7 +116,7 @@ __device__ __forceinline__ void widen4(const Four<bf16>& v, float* x) {
 __device__ __forceinline__ void pack4(const float* x, Four<float>& v) { v.raw = make_float4(x[0], x[1], x[2], x[3]); }
 __device__ __forceinline__ void pack4(const float* x, Four<bf16>& v) { v.raw = make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3])); }
 
-template <class T> __device__ __forceinline__ void read_ahead(const T* from, u32 column, u32 width, Four<T>& v) {
+template <class T> __device__ __forceinline__ void prefetch(const T* from, u32 column, u32 width, Four<T>& v) {
     if (width % 4 == 0 && column < width) {
         v = *(const Four<T>*)(from + column);
     } else {
@@ -126,9 +126,9 @@ template <class T> __device__ __forceinline__ void read_ahead(const T* from, u32
     }
 }
 
-// Warps that have a row together. There are eight in a block.
+// A team of warps processes one row together. A block has eight warps.
 template <int WARPS> struct Team {
-    u32 number, warp, lane;     // among the teams, within the team, within the warp
+    u32 number, warp, lane;     // index of the team, of the warp in the team, of the lane in the warp
     enum : u32 { COUNT = 8 / WARPS };
 
     __device__ __forceinline__ Team() {
@@ -136,27 +136,28 @@ template <int WARPS> struct Team {
         warp = threadIdx.x / 32 % WARPS;
         number = threadIdx.x / (32 * WARPS);
     }
-    // A thread's columns: four of every 128 of its warp's share.
+    // A thread's columns: four of every 128 columns of its warp.
     template <int QUADS> __device__ __forceinline__ u32 column(int i) const { return 128 * (QUADS * warp + i) + 4 * lane; }
 
-    // Adds two numbers over the team, in one order. `turn` is another one at every call.
-    __device__ __forceinline__ void add(float& x, float& y, u32 turn) const {
+    // Sums x and y over the team, in one order. `iteration` must change with every call: it selects one of
+    // two buffers.
+    __device__ __forceinline__ void add(float& x, float& y, u32 iteration) const {
         x = warp_sum(x);
         y = warp_sum(y);
         if (WARPS == 1) return;
         __shared__ float2 sums[2][COUNT][WARPS];
-        if (lane == 0) sums[turn % 2][number][warp] = make_float2(x, y);
+        if (lane == 0) sums[iteration % 2][number][warp] = make_float2(x, y);
         asm volatile("bar.sync %0, %1;" :: "r"(1 + number), "r"(32 * WARPS) : "memory");
         x = y = 0.0f;
         for (u32 i = 0; i < WARPS; i++) {
-            float2 part = sums[turn % 2][number][i];
+            float2 part = sums[iteration % 2][number][i];
             x += part.x;
             y += part.y;
         }
     }
 };
 
-// The sums of a block's teams, halved until one is left.
+// Reduces the sums of a block's teams as a tree.
 template <int QUADS, int WARPS>
 __device__ __forceinline__ void add_teams(Team<WARPS> team, Row<QUADS> (&sums)[3], u32 width, float* partial) {
     extern __shared__ float memory[];       // three rows for every second team
@@ -187,9 +188,9 @@ __device__ __forceinline__ void add_teams(Team<WARPS> team, Row<QUADS> (&sums)[3
             for (int i = 0; i < QUADS; i++) write(partial + kind * width, team.template column<QUADS>(i), width, sums[kind].at[i]);
 }
 
-// A block has `part` rows, a team every so many of them; the next row is on its way while one is computed.
+// A block has `part` rows, which its teams process in turn; the next row is prefetched while one is computed.
 template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ void backward(const NormBackward& a) {
-    await_earlier();
+    grid_dependency_wait();
     Team<WARPS> team;
     u32 first = blockIdx.x * a.part, end = min(first + a.part, a.rows);
     Row<QUADS> sums[3];         // of dγ, dβ and d_sublayer
@@ -200,22 +201,22 @@ template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ voi
         for (int j = 0; j < 4; j++) sums[0].at[i][j] = sums[1].at[i][j] = sums[2].at[i][j] = 0.0f;
         u64 start = (u64)min(first + team.number, a.rows - 1) * a.width;
         u32 column = team.template column<QUADS>(i);
-        read_ahead((const float*)a.gradient + start, column, a.width, next_g[i]);
-        read_ahead((const T*)a.standard + start, column, a.width, next_s[i]);
+        prefetch((const float*)a.gradient + start, column, a.width, next_g[i]);
+        prefetch((const T*)a.x_hat + start, column, a.width, next_s[i]);
     }
-    u32 turn = 0;
-    for (u32 row = first + team.number; row < end; row += team.COUNT, turn++) {
+    u32 iteration = 0;
+    for (u32 row = first + team.number; row < end; row += team.COUNT, iteration++) {
         u64 start = (u64)row * a.width, later = start + team.COUNT * (u64)a.width;
-        Row<QUADS> h, standard;
+        Row<QUADS> h, x_hat;
         float sum = 0.0f, product = 0.0f;
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {
             u32 column = team.template column<QUADS>(i);
             widen4(next_g[i], h.at[i]);
-            widen4(next_s[i], standard.at[i]);
+            widen4(next_s[i], x_hat.at[i]);
             if (row + team.COUNT < end) {
-                read_ahead((const float*)a.gradient + later, column, a.width, next_g[i]);
-                read_ahead((const T*)a.standard + later, column, a.width, next_s[i]);
+                prefetch((const float*)a.gradient + later, column, a.width, next_g[i]);
+                prefetch((const T*)a.x_hat + later, column, a.width, next_s[i]);
             }
         }
 #pragma unroll
@@ -223,7 +224,7 @@ template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ voi
             float gamma[4];
             read(a.gamma, team.template column<QUADS>(i), a.width, gamma);
             for (int j = 0; j < 4; j++) {
-                float g = h.at[i][j], s = standard.at[i][j];
+                float g = h.at[i][j], s = x_hat.at[i][j];
                 sums[0].at[i][j] += g * s;
                 sums[1].at[i][j] += g;
                 g *= gamma[j];
@@ -232,16 +233,16 @@ template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ voi
                 product += g * s;
             }
         }
-        team.add(sum, product, turn);
+        team.add(sum, product, iteration);
         sum /= a.width;
         product /= a.width;
-        float inverse = a.inverse_deviation[row];
-        // Read for each row: registers are scarce.
+        float rstd = a.rstd[row];
+        // Reloaded for each row to save registers.
         Dropout dropout = dropout_of(a.dropout);
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {
             u32 column = team.template column<QUADS>(i);
-            for (int j = 0; j < 4; j++) h.at[i][j] = (h.at[i][j] - sum - standard.at[i][j] * product) * inverse;
+            for (int j = 0; j < 4; j++) h.at[i][j] = (h.at[i][j] - sum - x_hat.at[i][j] * product) * rstd;
             write(a.gradient + start, column, a.width, h.at[i]);
             if (a.d_sublayer) {
                 drop(dropout, start + column, h.at[i]);
@@ -254,8 +255,9 @@ template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ voi
     add_teams(team, sums, a.width, a.partial + (u64)blockIdx.x * 3 * a.width);
 }
 
-// QUADS times 128 columns for a warp, and how they are divided in the backward pass. Three blocks on a multiprocessor are as
-// many as there are registers for, where rows that are read ahead are bf16; compilers for older GPUs need more.
+// QUADS times 128 columns: one warp in the forward pass, WARPS warps of SHARE times 128 columns in the
+// backward pass. The registers suffice for three resident blocks if prefetched rows are bf16; code for older
+// GPUs needs more registers.
 #define KERNELS(S, T, QUADS, SHARE, WARPS, BLOCKS, name) \
     extern "C" __global__ void forward_##name##_##QUADS(NormForward a) { forward<S, T, QUADS>(a); } \
     extern "C" __global__ void __launch_bounds__(256, BLOCKS) backward_##name##_##QUADS(NormBackward a) { \
@@ -267,18 +269,18 @@ template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ voi
     KERNELS(S, T, 4, 2, 2, BLOCKS, name) \
     KERNELS(S, T, 8, 2, 4, BLOCKS, name)
 #if __CUDA_ARCH__ >= 900
-#define NARROW 3
+#define BF16_BLOCKS 3
 #else
-#define NARROW 2
+#define BF16_BLOCKS 2
 #endif
 WIDTHS(float, float, 2, f32_f32)
 WIDTHS(bf16, float, 2, bf16_f32)
-WIDTHS(float, bf16, NARROW, f32_bf16)
-WIDTHS(bf16, bf16, NARROW, bf16_bf16)
+WIDTHS(float, bf16, BF16_BLOCKS, f32_bf16)
+WIDTHS(bf16, bf16, BF16_BLOCKS, bf16_bf16)
 
 // y = x + dropout(sublayer)
 template <class S> __device__ __forceinline__ void residual(const float* x, const S* sublayer, float* y, const Dropout* given, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     Dropout d = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i] + widen(sublayer[i]) * factor(d, i);
@@ -288,7 +290,7 @@ extern "C" __global__ void residual_bf16(const float* x, const bf16* s, float* y
 
 // g · dropout factor
 template <class S> __device__ __forceinline__ void dropped(const float* g, S* out, const Dropout* given, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     Dropout d = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = narrow<S>(g[i] * factor(d, i));
@@ -297,8 +299,8 @@ extern "C" __global__ void dropped_f32(const float* g, float* out, const Dropout
 extern "C" __global__ void dropped_bf16(const float* g, bf16* out, const Dropout* d, u64 n) { dropped(g, out, d, n); }
 
 // y = γ x̂ + β with the bits of the forward pass
-extern "C" __global__ void scaled(const float* standard, const float* gamma, const float* beta, float* y, u32 width, u64 n) {
-    await_earlier();
+extern "C" __global__ void scaled(const float* x_hat, const float* gamma, const float* beta, float* y, u32 width, u64 n) {
+    grid_dependency_wait();
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = gamma[i % width] * standard[i] + beta[i % width];
+    if (i < n) y[i] = gamma[i % width] * x_hat[i] + beta[i % width];
 }

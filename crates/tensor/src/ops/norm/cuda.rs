@@ -1,21 +1,23 @@
-//! A warp for each row, which stays in registers while its sums are made; a block for rows that are too wide for that.
+//! One warp for each row, which stays in registers during its reductions; one block for rows that are too
+//! wide for that.
 
 use std::sync::Arc;
 
 use bytemuck::NoUninit;
 
-use super::{Forward, Inputs, Keep, Kept, NormOptions};
+use super::{Forward, Inputs, Keep, NormOptions, SavedForBackward};
 use crate::cuda::{Blocks, DropoutArgument, Gpu, Module, Pointer, gpu};
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param, Tensor};
 
 pub(crate) static MODULE: Module =
-    Module::early("norm", concat!(include_str!("cuda.cu"), include_str!("wide.cu")));
+    Module::with_pdl("norm", concat!(include_str!("cuda.cu"), include_str!("wide.cu")));
 
-/// Columns of a row that a warp can hold.
-const NARROW: usize = 1024;
+/// The largest width of a row that fits in the registers of a warp.
+const MAX_WARP_WIDTH: usize = 1024;
 
-/// Teams of warps in a block of the backward kernel: one for each row that it has at a time, of up to 256 columns a warp.
+/// Teams of warps in a block of the backward kernel: each team processes one row at a time, with up to 256
+/// columns for each warp.
 fn teams(width: usize) -> usize {
     match width {
         0..=256 => 8,
@@ -24,11 +26,10 @@ fn teams(width: usize) -> usize {
     }
 }
 
-/// Rows of one partial sum of dγ and dβ: as many as leave every multiprocessor the blocks that it has room for at a time, and
-/// none for a second round.
-fn rows_of_a_part(rows: usize, width: usize, dtype: DType) -> usize {
-    let room = if dtype == DType::Bf16 && width > 256 { 3 } else { 2 };
-    let blocks = room * gpu().map_or(1, Gpu::processors);
+/// Rows of one partial sum of dγ and dβ: so many that all blocks are resident at once (a single wave).
+fn rows_of_partial_sum(rows: usize, width: usize, dtype: DType) -> usize {
+    let resident = if dtype == DType::Bf16 && width > 256 { 3 } else { 2 };
+    let blocks = resident * gpu().map_or(1, Gpu::multiprocessors);
     rows.div_ceil(blocks).next_multiple_of(teams(width))
 }
 
@@ -42,8 +43,8 @@ struct NormForward {
     beta: Pointer,
     y: Pointer,
     narrow: Pointer,
-    standard: Pointer,
-    inverse_deviation: Pointer,
+    x_hat: Pointer,
+    rstd: Pointer,
     dropout: Pointer,
     rows: u32,
     width: u32,
@@ -55,8 +56,8 @@ struct NormForward {
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct NormBackward {
-    standard: Pointer,
-    inverse_deviation: Pointer,
+    x_hat: Pointer,
+    rstd: Pointer,
     gamma: Pointer,
     gradient: Pointer,
     d_sublayer: Pointer,
@@ -95,19 +96,19 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
     let scratch = |dtype, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let y = scratch(DType::F32, width);
     let narrow = (dtype == DType::Bf16).then(|| scratch(DType::Bf16, width));
-    let standard = (keep == Keep::Standard).then(|| scratch(dtype, width));
-    let inverse_deviation = scratch(DType::F32, 1);
+    let x_hat = (keep == Keep::ForBackward).then(|| scratch(dtype, width));
+    let rstd = scratch(DType::F32, 1);
     let pointer = |array: Option<&Array>| array.map_or(Pointer::NULL, Array::pointer);
     let dropout = DropoutArgument::of(dropout);
-    let job = NormForward {
+    let args = NormForward {
         x: x.array().pointer(),
         sublayer: pointer(sublayer.map(Tensor::array)),
         gamma: gamma.operand(DType::F32).pointer,
         beta: beta.operand(DType::F32).pointer,
         y: y.pointer(),
         narrow: pointer(narrow.as_ref()),
-        standard: pointer(standard.as_ref()),
-        inverse_deviation: inverse_deviation.pointer(),
+        x_hat: pointer(x_hat.as_ref()),
+        rstd: rstd.pointer(),
         dropout: dropout.pointer(),
         rows: rows as u32,
         width: width as u32,
@@ -115,26 +116,27 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
         unused: 0,
     };
     let types = (sublayer.map_or(dtype, Tensor::dtype), dtype);
-    let blocks = if width > NARROW { Blocks::of(rows, 256) } else { Blocks::of(rows.div_ceil(4), 128) };
-    launch!(MODULE.function(kernel("forward", types, width)), blocks, job);
-    Forward { y, narrow, standard, inverse_deviation }
+    let blocks =
+        if width > MAX_WARP_WIDTH { Blocks::of(rows, 256) } else { Blocks::of(rows.div_ceil(4), 128) };
+    launch!(MODULE.function(kernel("forward", types, width)), blocks, args);
+    Forward { y, narrow, x_hat, rstd }
 }
 
 /// `y = γ x̂ + β` with the bits of the forward pass.
-pub(super) fn scaled(standard: &Array, gamma: &Param, beta: &Param) -> Array {
-    let (rows, width, n) = (standard.rows(), standard.width(), standard.len());
+pub(super) fn scaled(x_hat: &Array, gamma: &Param, beta: &Param) -> Array {
+    let (rows, width, n) = (x_hat.rows(), x_hat.width(), x_hat.len());
     let y = Array::scratch_on(Device::Cuda, DType::F32, rows, width);
     let [gamma, beta] = [gamma, beta].map(|param| param.operand(DType::F32).pointer);
     let function = MODULE.function("scaled");
     let blocks = Blocks::for_each(n);
-    launch!(function, blocks, standard.pointer(), gamma, beta, y.pointer(), width as u32, n as u64);
+    launch!(function, blocks, x_hat.pointer(), gamma, beta, y.pointer(), width as u32, n as u64);
     y
 }
 
-/// Writes the gradients of γ and β; returns that of x, in the memory of `g`, and that of the sublayer, if it is wanted,
-/// in its type.
+/// Adds the gradients of γ and β to their slots; returns the gradient of x, in the memory of `g`, and that of
+/// the sublayer in its type, if requested.
 pub(super) fn backward(
-    kept: &Kept,
+    saved: &SavedForBackward,
     g: Array,
     sublayer: Option<DType>,
     gamma: &Param,
@@ -142,13 +144,13 @@ pub(super) fn backward(
 ) -> (Array, Option<Array>) {
     let (rows, width) = (g.rows(), g.width());
     let d_sublayer = sublayer.map(|dtype| Array::scratch_on(Device::Cuda, dtype, rows, width));
-    let part = rows_of_a_part(rows, width, kept.standard.dtype());
+    let part = rows_of_partial_sum(rows, width, saved.x_hat.dtype());
     let parts = rows.div_ceil(part);
     let partial = Array::scratch_on(Device::Cuda, DType::F32, parts, 3 * width);
-    let dropout = DropoutArgument::of(kept.dropout);
-    let job = NormBackward {
-        standard: kept.standard.pointer(),
-        inverse_deviation: kept.inverse_deviation.pointer(),
+    let dropout = DropoutArgument::of(saved.dropout);
+    let args = NormBackward {
+        x_hat: saved.x_hat.pointer(),
+        rstd: saved.rstd.pointer(),
         gamma: gamma.operand(DType::F32).pointer,
         gradient: g.pointer(),
         d_sublayer: d_sublayer.as_ref().map_or(Pointer::NULL, Array::pointer),
@@ -159,23 +161,24 @@ pub(super) fn backward(
         part: part as u32,
         unused: 0,
     };
-    let dtype = kept.standard.dtype();
-    // Every second team leaves three rows of sums.
-    let shared = if width > NARROW { 0 } else { teams(width) / 2 * 3 * 4 * width };
+    let dtype = saved.x_hat.dtype();
+    // Every second team writes three rows of sums.
+    let shared = if width > MAX_WARP_WIDTH { 0 } else { teams(width) / 2 * 3 * 4 * width };
     let blocks = Blocks { grid: [parts, 1, 1], threads: 256, shared };
-    launch!(MODULE.function(kernel("backward", (sublayer.unwrap_or(dtype), dtype), width)), blocks, job);
+    launch!(MODULE.function(kernel("backward", (sublayer.unwrap_or(dtype), dtype), width)), blocks, args);
     // y = γ x̂ + β
     let partial = Arc::new(partial);
-    gamma.gradient_slot().sum_later(partial.clone(), 0);
-    beta.gradient_slot().sum_later(partial.clone(), width);
+    gamma.gradient_slot().defer_column_sum(partial.clone(), 0);
+    beta.gradient_slot().defer_column_sum(partial.clone(), width);
     let d_sublayer = d_sublayer.map(|mut d_sublayer| {
-        d_sublayer.know_sums(partial, 2 * width);
+        d_sublayer.set_partial_column_sums(partial, 2 * width);
         d_sublayer
     });
     (g, d_sublayer)
 }
 
-/// By the sublayer's type, the compute type, and how many times 128 columns a warp can hold, or more.
+/// The kernel's name: the sublayer's type, the compute type, and the columns of a warp in units of 128, or
+/// `wide`.
 fn kernel(pass: &str, (sublayer, compute): (DType, DType), width: usize) -> String {
     match [1, 2, 4, 8].into_iter().find(|quads| width <= 128 * quads) {
         Some(quads) => format!("{pass}_{sublayer}_{compute}_{quads}"),

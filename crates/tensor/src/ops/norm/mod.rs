@@ -18,10 +18,11 @@
 //! ```
 //!
 //! Shapes: x, sublayer and y are `rows × d`, γ and β are `1 × d`. x and y are f32; a sublayer is f32 or bf16.
-//! Kept for backward: x̂ in the compute type and one `1 / √(σ² + ε)` for each row; the dropout factors are a
-//! function of their number. In f32, whoever needs y for backward recomputes it from x̂, so that only one of the two is kept (a rounded x̂
-//! does not give y's bits). The sums over rows behind dγ and dβ are made for every 64 rows and joined in order, so they do not depend
-//! on the number of threads.
+//! Saved for backward: x̂ in the compute type and one `1 / √(σ² + ε)` for each row; the dropout factors are a
+//! function of the element's index. In f32, consumers that need y for backward recompute it from x̂, so that
+//! only one of the two is saved (a rounded x̂ would not give the bits of y). On the CPU, the sums over rows
+//! behind dγ and dβ are computed for every 64 rows and added in order, so they do not depend on the number of
+//! threads.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -32,12 +33,12 @@ use crate::random::Dropout;
 use crate::tape::{self, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Tensor};
 
-/// The choices of [`layer_norm`] and [`residual_norm`].
+/// The options of [`layer_norm`] and [`residual_norm`].
 #[derive(Clone, Copy)]
 pub struct NormOptions {
     /// ε under the root.
     pub epsilon: f32,
-    /// Type in which the following products will want the result: bf16 writes the rounded form beside the f32 one.
+    /// Input type of the following GEMMs: for bf16 the result is also written in bf16.
     pub compute: Compute,
 }
 
@@ -78,7 +79,7 @@ pub fn residual(x: &Tensor, sublayer: &Tensor, dropout: Dropout) -> Tensor {
     let (x_edge, sublayer_edge, dtype) = (x.edge(), sublayer.edge(), sublayer.dtype());
     Tensor::from_inputs(y, &[x, sublayer], move |g, gradients| {
         // y = x + dropout(sublayer)
-        if sublayer_edge.is_wanted() {
+        if sublayer_edge.requires_grad() {
             let d_sublayer = match g.device() {
                 Device::Cpu => cpu::dropped(&g, dropout, dtype),
                 Device::Cuda => cuda::dropped(&g, dropout, dtype),
@@ -108,30 +109,31 @@ fn normalized(
     let (dropout, sublayer) =
         (sublayer.map_or(Dropout::NONE, |(_, dropout)| dropout), sublayer.map(|(s, _)| s));
 
-    let keep = if tape::is_recording() { Keep::Standard } else { Keep::Nothing };
+    let keep = if tape::is_recording() { Keep::ForBackward } else { Keep::Nothing };
     let inputs = Inputs { x, sublayer, dropout, gamma, beta };
-    let Forward { y, narrow, standard, inverse_deviation } = match x.device() {
+    let Forward { y, narrow, x_hat, rstd } = match x.device() {
         Device::Cpu => cpu::forward(&inputs, options, keep),
         Device::Cuda => cuda::forward(&inputs, options, keep),
     };
 
-    let Some(standard) = standard else { return Tensor::new(y).with_narrow(narrow) };
+    let Some(x_hat) = x_hat else { return Tensor::new(y).with_bf16(narrow) };
     let (x_edge, sublayer_edge) = (x.edge(), sublayer.map(|sublayer| (sublayer.edge(), sublayer.dtype())));
-    let (gamma, beta, standard) = (gamma.clone(), beta.clone(), Arc::new(standard));
+    let (gamma, beta, x_hat) = (gamma.clone(), beta.clone(), Arc::new(x_hat));
     let recompute = {
-        let (gamma, beta, standard) = (gamma.clone(), beta.clone(), standard.clone());
+        let (gamma, beta, x_hat) = (gamma.clone(), beta.clone(), x_hat.clone());
         // y = γ x̂ + β
-        move || match standard.device() {
-            Device::Cpu => cpu::scaled(&standard, &gamma, &beta),
-            Device::Cuda => cuda::scaled(&standard, &gamma, &beta),
+        move || match x_hat.device() {
+            Device::Cpu => cpu::scaled(&x_hat, &gamma, &beta),
+            Device::Cuda => cuda::scaled(&x_hat, &gamma, &beta),
         }
     };
     let y = Tensor::from_parameters(y, move |g, gradients: &mut Gradients| {
-        let wanted = sublayer_edge.as_ref().filter(|(edge, _)| edge.is_wanted()).map(|&(_, dtype)| dtype);
-        let kept = Kept { standard, inverse_deviation, dropout };
+        let sublayer_dtype =
+            sublayer_edge.as_ref().filter(|(edge, _)| edge.requires_grad()).map(|&(_, dtype)| dtype);
+        let saved = SavedForBackward { x_hat, rstd, dropout };
         let (dx, d_sublayer) = match g.device() {
-            Device::Cpu => cpu::backward(&kept, g, wanted, &gamma, &beta),
-            Device::Cuda => cuda::backward(&kept, g, wanted, &gamma, &beta),
+            Device::Cpu => cpu::backward(&saved, g, sublayer_dtype, &gamma, &beta),
+            Device::Cuda => cuda::backward(&saved, g, sublayer_dtype, &gamma, &beta),
         };
         if let (Some((edge, _)), Some(d_sublayer)) = (sublayer_edge, d_sublayer) {
             gradients.add(&edge, d_sublayer);
@@ -140,11 +142,11 @@ fn normalized(
     });
     match options.compute.dtype() {
         DType::F32 => y.with_recompute(recompute),
-        DType::Bf16 => y.with_narrow(narrow),
+        DType::Bf16 => y.with_bf16(narrow),
     }
 }
 
-/// What a row's norm is computed from.
+/// The inputs of the norm.
 struct Inputs<'a> {
     x: &'a Tensor,
     sublayer: Option<&'a Tensor>,
@@ -156,24 +158,24 @@ struct Inputs<'a> {
 /// Whether a backward pass will follow.
 #[derive(Clone, Copy, PartialEq)]
 enum Keep {
-    Standard,
+    ForBackward,
     Nothing,
 }
 
-/// What the forward pass computes.
+/// The results of the forward pass.
 struct Forward {
     y: Array,
-    /// y in bf16, if products want it so.
+    /// y in bf16, if the compute type is bf16.
     narrow: Option<Array>,
-    /// x̂ in the compute type, if it is to be kept.
-    standard: Option<Array>,
-    inverse_deviation: Array,
+    /// x̂ in the compute type, if a backward pass will follow.
+    x_hat: Option<Array>,
+    rstd: Array,
 }
 
-/// What the backward pass needs.
-struct Kept {
-    standard: Arc<Array>,
-    inverse_deviation: Array,
+/// The values that are saved for the backward pass.
+struct SavedForBackward {
+    x_hat: Arc<Array>,
+    rstd: Array,
     dropout: Dropout,
 }
 
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn residual_adds_and_drops_the_same_elements_both_ways() {
+    fn residual_drops_the_same_elements_forward_and_backward() {
         let (rows, width) = (70, 33);
         let x = Tensor::variable(Array::zeros(DType::F32, rows, width));
         let ones = Array::from_f32(rows, width, &vec![1.0; rows * width]);
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recomputed_has_the_bits_of_the_forward_pass() {
+    fn a_recomputed_result_has_the_bits_of_the_forward_pass() {
         let (rows, width) = (70, 37);
         let stream = Stream::new(5, 0, 0);
         let draw =
@@ -245,13 +247,13 @@ mod tests {
         beta.set(&draw(1_000, width));
         let x = Tensor::from_f32(rows, width, &draw(2_000, rows * width));
         let y = layer_norm(&x, &gamma, &beta, OPTIONS);
-        let kept = y.kept_as(DType::F32);
-        assert!(matches!(kept, tensor::Kept::Recompute(_)));
+        let kept = y.saved_as(DType::F32);
+        assert!(matches!(kept, tensor::SavedInput::Recompute(_)));
         assert_eq!(kept.into_array().f32(), y.array().f32());
     }
 
     #[test]
-    fn bf16_writes_the_rounded_form_beside() {
+    fn with_bf16_the_result_is_also_written_in_bf16() {
         let (gamma, beta) = norm_params(5);
         let x = Tensor::from_f32(2, 5, &[0.1, 0.7, -0.3, 0.9, 0.2, 1.0, 2.0, 3.0, 4.0, 6.0]);
         let y = layer_norm(

@@ -1,5 +1,5 @@
-// Rows that are too wide for the registers of a warp: a block of 256 threads has a row, and goes over it several times. A
-// thread has the same columns each time, so what it left in memory is its own.
+// Rows that are too wide for the registers of a warp: a block of 256 threads makes several passes over a row.
+// A thread has the same columns in each pass, so it reads only what it has written itself.
 
 template <class S> __device__ __forceinline__ float sum_at(const NormForward& a, const Dropout& dropout, u64 i) {
     float z = a.x[i];
@@ -8,7 +8,7 @@ template <class S> __device__ __forceinline__ float sum_at(const NormForward& a,
 }
 
 template <class S, class T> __device__ __forceinline__ void forward_wide(const NormForward& a) {
-    await_earlier();
+    grid_dependency_wait();
     u64 start = (u64)blockIdx.x * a.width;
     Dropout dropout = dropout_of(a.dropout);
     float sum = 0.0f, squares = 0.0f;
@@ -22,31 +22,31 @@ template <class S, class T> __device__ __forceinline__ void forward_wide(const N
         float d = a.y[start + column] - mean;
         squares += d * d;
     }
-    float inverse = 1.0f / sqrtf(sum_of_block(squares) / a.width + a.epsilon);
-    if (threadIdx.x == 0) a.inverse_deviation[blockIdx.x] = inverse;
+    float rstd = 1.0f / sqrtf(sum_of_block(squares) / a.width + a.epsilon);
+    if (threadIdx.x == 0) a.rstd[blockIdx.x] = rstd;
     for (u32 column = threadIdx.x; column < a.width; column += 256) {
-        float standard = (a.y[start + column] - mean) * inverse;
-        float y = a.gamma[column] * standard + a.beta[column];
+        float x_hat = (a.y[start + column] - mean) * rstd;
+        float y = a.gamma[column] * x_hat + a.beta[column];
         a.y[start + column] = y;
         if (a.narrow) a.narrow[start + column] = to_bf16(y);
-        if (a.standard) ((T*)a.standard)[start + column] = narrow<T>(standard);
+        if (a.x_hat) ((T*)a.x_hat)[start + column] = narrow<T>(x_hat);
     }
 }
 
-// A block has `part` rows, one after the other; its sums lie in memory meanwhile.
+// A block processes `part` rows one after the other; its sums are in global memory.
 template <class S, class T> __device__ __forceinline__ void backward_wide(const NormBackward& a) {
-    await_earlier();
+    grid_dependency_wait();
     u32 first = blockIdx.x * a.part, end = min(first + a.part, a.rows);
     float* d_gamma = a.partial + (u64)blockIdx.x * 3 * a.width;
     float *d_beta = d_gamma + a.width, *d_bias = d_beta + a.width;
     Dropout dropout = dropout_of(a.dropout);
     for (u32 row = first; row < end; row++) {
         u64 start = (u64)row * a.width;
-        const T* standard = (const T*)a.standard + start;
+        const T* x_hat = (const T*)a.x_hat + start;
         bool is_first = row == first;
         float sum = 0.0f, product = 0.0f;
         for (u32 column = threadIdx.x; column < a.width; column += 256) {
-            float g = a.gradient[start + column], s = widen(standard[column]), h = g * a.gamma[column];
+            float g = a.gradient[start + column], s = widen(x_hat[column]), h = g * a.gamma[column];
             d_gamma[column] = (is_first ? 0.0f : d_gamma[column]) + g * s;
             d_beta[column] = (is_first ? 0.0f : d_beta[column]) + g;
             sum += h;
@@ -54,10 +54,10 @@ template <class S, class T> __device__ __forceinline__ void backward_wide(const 
         }
         sum = sum_of_block(sum) / a.width;
         product = sum_of_block(product) / a.width;
-        float inverse = a.inverse_deviation[row];
+        float rstd = a.rstd[row];
         for (u32 column = threadIdx.x; column < a.width; column += 256) {
             float h = a.gradient[start + column] * a.gamma[column];
-            float slope = (h - sum - widen(standard[column]) * product) * inverse;
+            float slope = (h - sum - widen(x_hat[column]) * product) * rstd;
             a.gradient[start + column] = slope;
             if (!a.d_sublayer) continue;
             slope *= factor(dropout, start + column);

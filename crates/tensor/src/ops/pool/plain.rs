@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! mean   y = Σ_t v_t / n      dv_t = dy / n
-//! max    y = max_t v_t        dv_t = dy where v_t is the first that reaches the maximum of its column, else 0
+//! max    y = max_t v_t        dv_t = dy where v_t is the first maximum of its column, else 0
 //! ```
 //!
-//! Kept for backward: nothing for the mean; for the maximum the values, which are there anyway.
+//! Saved for backward: nothing for the mean; for the maximum the values, which exist anyway.
 
 use super::check;
 use super::cpu::plain as cpu;
@@ -15,7 +15,7 @@ use crate::{Device, Ragged, Tensor};
 /// The mean of the vectors of each sequence.
 ///
 /// # Panics
-/// If there are not as many rows as tokens, or a sequence has no token.
+/// If the rows are not the tokens of the sequences, or a sequence is empty.
 pub fn mean_pool(values: &Tensor, sequences: &Ragged) -> Tensor {
     check("mean_pool", values, sequences);
     let pooled = match values.device() {
@@ -33,7 +33,7 @@ pub fn mean_pool(values: &Tensor, sequences: &Ragged) -> Tensor {
     })
 }
 
-/// The largest of each column over the vectors of each sequence.
+/// The maximum of each column over the vectors of each sequence.
 ///
 /// # Panics
 /// As [`mean_pool`].

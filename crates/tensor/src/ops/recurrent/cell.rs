@@ -1,7 +1,7 @@
-//! The three cells, one row at a time: what happens between the products of a step.
+//! The three cells, one row at a time: the elementwise part of a step, between its products.
 //!
-//! A row's gates come in two parts, because the GRU needs them apart: `x` is the input side (`x W_x + b_x`), `a` the
-//! hidden side (`h_{t−1} W_h + b_h`). Both hold the gates side by side, `d` numbers each.
+//! A row's gate pre-activations have two addends, which the GRU needs separately: `x` is the input side (`x
+//! W_x + b_x`), `a` the hidden side (`h_{t−1} W_h + b_h`). Both concatenate the gates, `d` elements each.
 //!
 //! ```text
 //! simple   h_t = tanh(x + a)
@@ -13,10 +13,10 @@
 //!          c_t = f ⊙ c_{t−1} + i ⊙ g               h_t = o ⊙ tanh(c_t)
 //! ```
 
-/// Which recurrent network.
+/// Which recurrent cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Cell {
-    /// `tanh` of input and past: forgets within a few steps.
+    /// `tanh` of input and previous state: forgets within a few steps.
     Simple,
     /// Gated recurrent unit: reset and update gate.
     Gru,
@@ -26,7 +26,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// How many times `d` numbers its gates are: in the order (none), `r z n`, `i f g o`.
+    /// The number of gates, of `d` elements each; their order: (single), `r z n`, `i f g o`.
     #[inline]
     pub const fn gates(self) -> usize {
         match self {
@@ -36,15 +36,15 @@ impl Cell {
         }
     }
 
-    /// True when it has a state `c` beside `h`.
+    /// Whether it has a cell state `c` besides `h`.
     #[inline]
     pub const fn has_memory(self) -> bool {
         matches!(self, Cell::Lstm)
     }
 
-    /// How many times `d` numbers the backward pass wants of a forward row: nothing (its `h` says it all), `r z n a_n`,
-    /// `i f g o`.
-    pub(crate) const fn kept(self) -> usize {
+    /// How many values per unit the forward pass saves for backward: none (`h` is enough), `r z n a_n`, `i f
+    /// g o`.
+    pub(crate) const fn saved_values(self) -> usize {
         match self {
             Cell::Simple => 0,
             Cell::Gru | Cell::Lstm => 4,

@@ -8,19 +8,19 @@
 //! |---|---|
 //! | `x` | tokens × gates·d: the input side, made for all steps by one [`super::linear()`] |
 //! | `W` | d × gates·d |
-//! | `b` | 1 × gates·d; the input side has a bias already, so only the GRU gains by this one |
+//! | `b` | 1 × gates·d; the input side has a bias already, so only the GRU needs this one |
 //! | `h`, `c` | sequences × d before and after; `outputs` are `h_t` for all tokens |
 //!
-//! Sequences are sorted by length (`schedule`); a step is one product for those that still have a token, with `W`
-//! packed once, and one pass over its rows. With `δ` for a gradient, from the last step to the first:
+//! Sequences are sorted by length (`schedule`); a step is one product for those that are still active, with
+//! `W` packed once, and one pass over its rows. With `δ` for a gradient, from the last step to the first:
 //!
 //! ```text
 //! δh_t += δoutput_t     (δx_t, δa_t, δc_{t−1}, direct part of δh_{t−1}) = cell′     δh_{t−1} += δa_t Wᵀ
 //! δW = Σ_t h_{t−1}ᵀ δa_t     δb = Σ_t δa_t
 //! ```
 //!
-//! `δW` is one product over all tokens at the end. Kept for backward: outputs, gates, and `c` of all tokens. States and
-//! sums are f32; `x`, gates and operands of products are in the compute type.
+//! `δW` is one product over all tokens at the end. Saved for backward: outputs, gates, and `c` of all tokens.
+//! States and sums are f32; `x`, gates and operands of products are in the compute type.
 
 pub(crate) mod cell;
 pub(crate) mod schedule;
@@ -41,12 +41,12 @@ pub use cell::Cell;
 pub use schedule::Direction;
 pub use state::RecurrentState;
 
-/// The choices of [`recurrent`].
+/// The options of [`recurrent`].
 #[derive(Clone, Copy, Debug)]
 pub struct RecurrentOptions {
-    /// Which network.
+    /// Which recurrent cell.
     pub cell: Cell,
-    /// Where it begins to read.
+    /// The direction of reading.
     pub direction: Direction,
     /// Type of the gates and of the products' operands.
     pub compute: Compute,
@@ -57,28 +57,29 @@ pub struct RecurrentOptions {
 pub struct RecurrentInput<'a> {
     /// tokens × gates·d.
     pub x_gates: &'a Tensor,
-    /// The state that sequences begin with; zeros if there is none.
+    /// The initial state of the sequences; zeros if `None`.
     pub initial: Option<&'a RecurrentState>,
     /// `W`.
     pub weight: &'a Param,
     /// `b`.
     pub bias: Option<&'a Param>,
-    /// Where it begins to read.
+    /// The direction of reading.
     pub direction: Direction,
 }
 
-/// What [`recurrent`] gives.
+/// The result of [`recurrent`].
 pub struct Recurrent {
-    /// tokens × d: the state after each token, f32 (with its bf16 form beside it when products are bf16).
+    /// tokens × d: the state after each token, f32 (plus a bf16 copy if products are bf16).
     pub outputs: Tensor,
-    /// sequences × d: the state after each sequence. That of an empty sequence is the one it began with.
+    /// sequences × d: the final state of each sequence. For an empty sequence it is the initial one.
     pub last: RecurrentState,
 }
 
-/// The directions of one layer, which have one width: as [`recurrent`] for each of them, and on a GPU side by side.
+/// The directions of one layer, which have the same width: [`recurrent`] for each of them; a GPU runs them
+/// concurrently.
 ///
 /// # Panics
-/// As [`recurrent`], or if there is no direction, or their widths differ.
+/// As [`recurrent`], or if there is no direction, or if their widths differ.
 pub fn recurrent_layer(
     inputs: &[RecurrentInput<'_>],
     sequences: &Ragged,
@@ -100,7 +101,12 @@ pub fn recurrent_layer(
                 check(x_gates, sequences.tokens(), weight, *bias, cell);
                 let [d, gates] = weight.shape();
                 let of_first = first.weight.shape();
-                assert_eq!([d, gates], of_first, "recurrent: W is {:?}, another {of_first:?}", [d, gates]);
+                assert_eq!(
+                    [d, gates],
+                    of_first,
+                    "recurrent: W is {:?}, that of another direction {of_first:?}",
+                    [d, gates]
+                );
                 if let Some(initial) = initial {
                     initial.check(sequences.sequences(), d, cell);
                 }
@@ -111,10 +117,10 @@ pub fn recurrent_layer(
     }
 }
 
-/// One layer in one direction. `initial` is the state that sequences begin with; zeros if there is none.
+/// One layer in one direction. `initial` is the initial state of the sequences; zeros if `None`.
 ///
 /// # Panics
-/// If shapes do not fit, a state `c` is missing or superfluous, or a bf16 `x_gates` meets f32 products.
+/// If shapes do not match, a state `c` is missing or superfluous, or a bf16 `x_gates` meets f32 products.
 pub fn recurrent(
     x_gates: &Tensor,
     sequences: &Ragged,
@@ -126,8 +132,8 @@ pub fn recurrent(
     let cell = options.cell;
     if x_gates.device() == Device::Cuda {
         let input = RecurrentInput { x_gates, initial, weight, bias, direction: options.direction };
-        let mut found = recurrent_layer(&[input], sequences, cell, options.compute);
-        return found.pop().expect("one direction");
+        let mut outputs = recurrent_layer(&[input], sequences, cell, options.compute);
+        return outputs.pop().expect("one direction");
     }
     check(x_gates, sequences.tokens(), weight, bias, cell);
     if let Some(initial) = initial {
@@ -143,33 +149,33 @@ pub fn recurrent(
         dtype: options.compute.dtype(),
     };
     let states = layer.initial(initial, x_gates.device());
-    let keep = if tape::is_recording() { Keep::Gates } else { Keep::Nothing };
-    let found = cpu::forward(&layer, x_gates, states.clone(), keep);
-    let last_h = state::scatter(&found.h, layer.schedule.order());
-    let last_c = cell.has_memory().then(|| state::scatter(&found.c, layer.schedule.order()));
-    let Some(kept) = found.kept else {
-        let outputs = Tensor::new(found.outputs).with_narrow(found.narrow);
+    let save = if tape::is_recording() { Save::Activations } else { Save::Nothing };
+    let output = cpu::forward(&layer, x_gates, states.clone(), save);
+    let last_h = state::scatter(&output.h, layer.schedule.order());
+    let last_c = cell.has_memory().then(|| state::scatter(&output.c, layer.schedule.order()));
+    let Some(activations) = output.activations else {
+        let outputs = Tensor::new(output.outputs).with_bf16(output.narrow);
         let last = RecurrentState { h: Tensor::new(last_h), c: last_c.map(Tensor::new) };
         return Recurrent { outputs, last };
     };
-    let outputs = Arc::new(found.outputs);
+    let outputs = Arc::new(output.outputs);
     let late = Arc::new(Mutex::new(LastGradients::default()));
     let [h, c] = states;
     let backward = Backward {
         layer,
         x: (x_gates.edge(), x_gates.dtype()),
         initial: initial.map(RecurrentState::edges).unwrap_or_default(),
-        remembered: Remembered { h, c, outputs: outputs.clone(), kept },
+        saved: SavedForBackward { h, c, outputs: outputs.clone(), activations },
         late: late.clone(),
     };
     let outputs = Tensor::from_shared(outputs, move |gradient, gradients| backward.run(&gradient, gradients))
-        .with_narrow(found.narrow);
+        .with_bf16(output.narrow);
     let (h_late, c_late) = (late.clone(), late);
-    let h = also_given(Tensor::new(last_h), &outputs, move |gradient| {
+    let h = secondary_output(Tensor::new(last_h), &outputs, move |gradient| {
         h_late.lock().expect("tape lock").h = Some(gradient);
     });
     let c = last_c.map(|last_c| {
-        also_given(Tensor::new(last_c), &outputs, move |gradient| {
+        secondary_output(Tensor::new(last_c), &outputs, move |gradient| {
             c_late.lock().expect("tape lock").c = Some(gradient);
         })
     });
@@ -194,7 +200,7 @@ pub fn recurrent_step(
     if x_gates.device() == Device::Cuda {
         return cuda::step(x_gates, state, (weight, bias), cell, compute.dtype());
     }
-    // A step overwrites states, and those that are given stay.
+    // A step overwrites states, and the given ones must not change.
     let rows: Vec<usize> = (0..x_gates.rows()).collect();
     let mut h = state::gather(state.h.array(), &rows);
     let c = state.c.as_ref().map(Tensor::array);
@@ -203,7 +209,7 @@ pub fn recurrent_step(
     RecurrentState { h: Tensor::new(h), c: cell.has_memory().then(|| Tensor::new(c)) }
 }
 
-/// tokens × d in `dtype` on the CPU: the state before each token, the left side of the weight's gradient.
+/// tokens × d in `dtype` on the CPU: the state before each token, the left factor of the weight's gradient.
 pub(crate) fn states_before(schedule: &Schedule, initial: &Array, outputs: &Array, dtype: DType) -> Array {
     cpu::states_before(schedule, initial, outputs, dtype)
 }
@@ -219,7 +225,7 @@ struct Layer {
 }
 
 impl Layer {
-    /// `h` and `c` in the schedule's order, f32; `c` has no width for a cell without memory.
+    /// `h` and `c` in the schedule's order, f32; `c` has width 0 for a cell without memory.
     fn initial(&self, initial: Option<&RecurrentState>, device: Device) -> [Array; 2] {
         let (d, order) = (self.weight.shape()[0], self.schedule.order());
         let h = initial.map(|initial| initial.h.array());
@@ -231,50 +237,50 @@ impl Layer {
     }
 }
 
-/// Whether a backward pass will follow.
+/// Whether the forward pass saves activations for backward.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Keep {
-    Gates,
+enum Save {
+    Activations,
     Nothing,
 }
 
-/// What the forward pass computes.
+/// The results of the forward pass.
 struct Forward {
     /// tokens × d.
     outputs: Array,
-    /// The same in bf16, for products in that type.
+    /// A bf16 copy, for products in that type.
     narrow: Option<Array>,
     /// sequences × d, in the schedule's order.
     h: Array,
     c: Array,
-    kept: Option<Kept>,
+    activations: Option<SavedActivations>,
 }
 
-/// What the backward pass needs besides outputs and initial states.
-struct Kept {
-    /// tokens × `Cell::kept`·d, in the compute type.
+/// Activations saved for the backward pass, besides outputs and initial states.
+struct SavedActivations {
+    /// tokens × `Cell::saved_values`·d, in the compute type.
     gates: Array,
     /// tokens × d: `c_t` after every token.
     c: Array,
 }
 
-/// All that the backward pass needs of the forward pass.
-struct Remembered {
+/// Everything from the forward pass that the backward pass needs.
+struct SavedForBackward {
     /// The initial states, in the schedule's order.
     h: Array,
     c: Array,
     /// tokens × d.
     outputs: Arc<Array>,
-    kept: Kept,
+    activations: SavedActivations,
 }
 
-/// What the backward pass computes.
+/// The results of the backward pass.
 struct LayerGradients {
-    /// Of the input side, tokens × gates·d in the compute type.
+    /// The gradient of the input side, tokens × gates·d in the compute type.
     dx: Array,
-    /// Of the hidden side, where it is another one: the GRU's.
+    /// The gradient of the hidden side, where it differs: in the GRU.
     da: Option<Array>,
-    /// Of the initial states, in the schedule's order.
+    /// The gradients of the initial states, in the schedule's order.
     dh: Array,
     dc: Array,
 }
@@ -286,15 +292,15 @@ struct LastGradients {
     c: Option<Array>,
 }
 
-/// A second result of the operation that gave `outputs`: its gradient is handed to `arrived`, and the operation's
-/// backward runs afterwards even if nobody used the outputs.
-pub(crate) fn also_given(
+/// Adds a secondary output to the operation that computed `outputs`: its gradient is passed to `arrived`, and
+/// the operation's backward runs afterwards even if `outputs` has no gradient.
+pub(crate) fn secondary_output(
     result: Tensor,
     outputs: &Tensor,
     arrived: impl FnOnce(Array) + Send + 'static,
 ) -> Tensor {
     let (edge, device, [rows, width]) = (outputs.edge(), outputs.device(), outputs.shape());
-    if !edge.is_wanted() {
+    if !edge.requires_grad() {
         return result;
     }
     result.with_backward(move |gradient, gradients| {
@@ -305,36 +311,36 @@ pub(crate) fn also_given(
     })
 }
 
-/// What the tape keeps of a layer on the CPU.
+/// A layer's node on the tape, on the CPU.
 struct Backward {
     layer: Layer,
     x: (Edge, DType),
     initial: Vec<(Edge, DType)>,
-    remembered: Remembered,
+    saved: SavedForBackward,
     late: Arc<Mutex<LastGradients>>,
 }
 
 impl Backward {
     fn run(self, d_outputs: &Array, gradients: &mut Gradients) {
         let LastGradients { h, c } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
-        let Backward { layer, remembered, .. } = &self;
+        let Backward { layer, saved, .. } = &self;
         let Layer { schedule, weight, bias, dtype, .. } = layer;
         let (order, device) = (schedule.order(), d_outputs.device());
         let d_last = [
-            state::gather_or_zeros(h.as_ref(), order, remembered.h.width(), device),
-            state::gather_or_zeros(c.as_ref(), order, remembered.c.width(), device),
+            state::gather_or_zeros(h.as_ref(), order, saved.h.width(), device),
+            state::gather_or_zeros(c.as_ref(), order, saved.c.width(), device),
         ];
-        let LayerGradients { dx, da, dh, dc } = cpu::backward(layer, remembered, d_outputs, d_last);
+        let LayerGradients { dx, da, dh, dc } = cpu::backward(layer, saved, d_outputs, d_last);
         // a_t = h_{t−1} W + b
-        let before = states_before(schedule, &remembered.h, &remembered.outputs, *dtype);
+        let before = states_before(schedule, &saved.h, &saved.outputs, *dtype);
         let d_hidden = da.as_ref().unwrap_or(&dx);
         linear::map_gradient(&before, d_hidden, weight, bias.as_ref());
         let (edge, dtype) = &self.x;
-        if edge.is_wanted() {
+        if edge.requires_grad() {
             gradients.add(edge, dx.into_dtype(*dtype));
         }
         for ((edge, dtype), state) in self.initial.iter().zip([dh, dc]) {
-            if edge.is_wanted() {
+            if edge.requires_grad() {
                 gradients.add(edge, state::scatter(&state, order).into_dtype(*dtype));
             }
         }
@@ -345,7 +351,7 @@ fn check(x_gates: &Tensor, tokens: usize, weight: &Param, bias: Option<&Param>, 
     let [d, gates] = weight.shape();
     assert!(
         gates == cell.gates() * d,
-        "recurrent: W is {:?}, {cell:?} wants {:?}",
+        "recurrent: W is {:?}, {cell:?} needs {:?}",
         weight.shape(),
         [d, cell.gates() * d]
     );

@@ -1,11 +1,11 @@
-//! Which token of which sequence is read at which step.
+//! The order in which the tokens of a batch are processed.
 //!
-//! Sequences are sorted by length, the longest first. Those that still have a token at step `t` are then the first
-//! rows of every array of states: a step computes these, and a sequence that has come to its end keeps its state.
+//! Sequences are sorted by length, the longest first. Those that are active at step `t` are then the first
+//! rows of every array of states: a step computes these, and a finished sequence keeps its state.
 
 use crate::Ragged;
 
-/// In which direction a sequence is read.
+/// The direction in which a sequence is processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From its first token to its last.
@@ -21,14 +21,14 @@ pub(crate) struct Schedule {
     order: Vec<usize>,
     /// The tokens of step 0, of step 1, …, each in the order of the rows.
     tokens: Vec<usize>,
-    /// Where each step begins in `tokens`, and where the last one ends.
+    /// The first index of each step in `tokens`, and the end of the last one.
     starts: Vec<usize>,
 }
 
 impl Schedule {
     pub(crate) fn new(sequences: &Ragged, direction: Direction) -> Schedule {
         let mut order: Vec<usize> = (0..sequences.sequences()).collect();
-        // A stable sort: sequences of one length stay in their order.
+        // A stable sort: sequences of equal length stay in their order.
         order.sort_by_key(|&sequence| std::cmp::Reverse(sequences.length(sequence)));
         let mut tokens = Vec::with_capacity(sequences.tokens());
         let mut starts = vec![0];
@@ -58,7 +58,8 @@ impl Schedule {
         &self.tokens[self.starts[step]..self.starts[step + 1]]
     }
 
-    /// Where the states before a step are: after the tokens read one step earlier, or among the initial states.
+    /// The location of the states before a step: those after the tokens of the previous step, or the initial
+    /// ones.
     pub(crate) fn before(&self, step: usize) -> Before<'_> {
         if step == 0 { Before::Initial } else { Before::Tokens(self.tokens(step - 1)) }
     }
@@ -72,7 +73,7 @@ pub(crate) enum Before<'a> {
 }
 
 impl Before<'_> {
-    /// The state of width `d` that row `row` had before the step.
+    /// The state of width `d` of row `row` before the step.
     #[inline(always)]
     pub(crate) fn state<'s>(self, row: usize, d: usize, initial: &'s [f32], after: &'s [f32]) -> &'s [f32] {
         match self {
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_come_first_and_every_token_is_read_once() {
+    fn longest_sequences_come_first_and_every_token_is_processed_once() {
         let sequences = Ragged::from_lengths([1, 3, 0, 3]);
         let schedule = Schedule::new(&sequences, Direction::Forward);
         assert_eq!(schedule.order(), [1, 3, 0, 2]);

@@ -1,10 +1,10 @@
-//! The states of a batch, and their way into the order of a schedule and back.
+//! The states of a batch, and their permutation into the order of a schedule and back.
 
 use super::{Cell, cpu};
 use crate::tape::Edge;
 use crate::{Array, DType, Device, Tensor};
 
-/// What a recurrent network remembers, one row for each sequence.
+/// The state of a recurrent network, one row for each sequence.
 #[derive(Clone, Debug)]
 pub struct RecurrentState {
     /// rows × d.
@@ -14,13 +14,13 @@ pub struct RecurrentState {
 }
 
 impl RecurrentState {
-    /// Nothing remembered yet.
+    /// Zero states.
     pub fn zeros(device: Device, cell: Cell, rows: usize, d: usize) -> RecurrentState {
         let zeros = || Tensor::new(Array::zeros_on(device, DType::F32, rows, d));
         RecurrentState { h: zeros(), c: cell.has_memory().then(zeros) }
     }
 
-    /// The same change to every state: `map(h)`, and `map(c)` if there is one.
+    /// Applies a function to every state: `map(h)`, and `map(c)` if there is one.
     #[inline]
     pub fn map(&self, map: impl Fn(&Tensor) -> Tensor) -> RecurrentState {
         RecurrentState { h: map(&self.h), c: self.c.as_ref().map(map) }
@@ -39,19 +39,20 @@ impl RecurrentState {
         }
     }
 
-    /// Where gradients of h, then c, go.
+    /// The tape edges of h, then c.
     pub(crate) fn edges(&self) -> Vec<(Edge, DType)> {
         let states = [Some(&self.h), self.c.as_ref()].into_iter().flatten();
         states.map(|state| (state.edge(), state.dtype())).collect()
     }
 }
 
-/// Row `order[i]` of a state as row i, in f32. On the CPU, as the two below: on a GPU the kernels know the order.
+/// Row `order[i]` of a state as row i, in f32. Only on the CPU, like the two below: the GPU kernels apply the
+/// order.
 pub(crate) fn gather(state: &Array, order: &[usize]) -> Array {
     cpu::gather(state, order)
 }
 
-/// As [`gather`]; zeros on `device` if there is no state.
+/// [`gather`], or zeros on `device` if there is no state.
 pub(crate) fn gather_or_zeros(state: Option<&Array>, order: &[usize], width: usize, device: Device) -> Array {
     match state {
         Some(state) => gather(state, order),

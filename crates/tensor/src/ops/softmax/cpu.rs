@@ -41,10 +41,10 @@ kernel! {
             Numbers::Bf16(x) => number::copy(x, y),
         }
         for y in y.chunks_exact_mut(width.max(1)) {
-            let top = number::max(y);
-            assert!(top > f32::NEG_INFINITY, "softmax: a row has no score above −∞");
+            let max = number::max(y);
+            assert!(max > f32::NEG_INFINITY, "softmax: a row has no score above −∞");
             for y in &mut *y {
-                *y = exp(*y - top);
+                *y = exp(*y - max);
             }
             let scale = 1.0 / number::sum(y, |e| e);
             for y in y {
@@ -58,9 +58,9 @@ kernel! {
     fn backward_rows(p: &[f32], width: usize, g: &mut [f32]) {
         for (p, g) in p.chunks_exact(width.max(1)).zip(g.chunks_exact_mut(width.max(1))) {
             // y_j = e^{x_j − m} / Σ_k e^{x_k − m}
-            let along = number::sum_of_two(p, g, |p, g| p * g);
+            let dot = number::sum_of_two(p, g, |p, g| p * g);
             for (g, p) in g.iter_mut().zip(p) {
-                *g = p * (*g - along);
+                *g = p * (*g - dot);
             }
         }
     }

@@ -1,5 +1,5 @@
-// Softmax of a row by a block of 256 threads. A row without a score above -inf has no distribution and becomes NaN, which no
-// update is made from.
+// Softmax of a row by a block of 256 threads. A row of only -inf becomes NaN, and the guard rejects the
+// update.
 
 template <class T> __device__ __forceinline__ void softmax(const T* x, float* y, u32 width) {
     x += (u64)blockIdx.x * width;
@@ -8,9 +8,9 @@ template <class T> __device__ __forceinline__ void softmax(const T* x, float* y,
     for (u32 i = threadIdx.x; i < width; i += 256) top = fmaxf(top, widen(x[i]));
     top = max_of_block(top);
     for (u32 i = threadIdx.x; i < width; i += 256) {
-        float power = expf(widen(x[i]) - top);
-        sum += power;
-        y[i] = power;
+        float e = expf(widen(x[i]) - top);
+        sum += e;
+        y[i] = e;
     }
     sum = sum_of_block(sum);
     float scale = 1.0f / sum;

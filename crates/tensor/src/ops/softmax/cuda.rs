@@ -1,4 +1,4 @@
-//! Softmax over the rows of an array, a block for each.
+//! Softmax over the rows of an array, one block for each row.
 
 use crate::cuda::{Blocks, Module};
 use crate::{Array, DType, Device};
@@ -15,7 +15,7 @@ pub(super) fn forward(x: &Array) -> Array {
 
 /// `dx` from `dy`, in place.
 pub(super) fn backward(p: &Array, g: &mut Array) {
-    g.forget_sums();
+    g.clear_partial_column_sums();
     let function = MODULE.function("softmax_backward");
     launch!(function, Blocks::of(p.rows(), 256), p.pointer(), g.pointer(), p.width() as u32);
 }

@@ -4,12 +4,13 @@
 //! softmax(x)_j = e^{x_j − m} / Σ_k e^{x_k − m}            m = max_k x_k
 //! ```
 //!
-//! Subtracting the maximum changes nothing but keeps every power at most 1: scores of any size stay finite.
+//! Subtracting the maximum does not change the result and keeps every exponential at most 1: scores of any
+//! size stay finite.
 //!
 //! Gradient, with `p = softmax(x)`: `dx_j = p_j (dy_j − Σ_k p_k dy_k)`.
 //!
-//! Shapes: x and y are `rows × classes`; x f32 or bf16, y f32. Kept for backward: x, which is there anyway; p is
-//! recomputed.
+//! Shapes: x and y are `rows × classes`; x f32 or bf16, y f32. Saved for backward: x, which the tape holds
+//! anyway; p is recomputed.
 
 mod cpu;
 pub(crate) mod cuda;

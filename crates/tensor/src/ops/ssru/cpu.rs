@@ -1,14 +1,14 @@
-//! A sequence in a task: its tokens in order, all columns of a token together.
+//! A task for each sequence: its tokens in order, all columns of a token together.
 
 use crate::cpu::math::exp;
 use crate::cpu::number::Number;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, DType, Ragged};
 
-/// Columns whose gradient is carried from token to token in one go: whole cache lines.
+/// Columns whose gradients are carried from token to token together: whole cache lines.
 const COLUMNS: usize = 64;
 
-/// `c` of all tokens; a sequence begins with its row of `initial`, or with zeros.
+/// `c` of all tokens; a sequence's initial state is its row of `initial`, or zeros.
 pub(super) fn forward(x: &Array, sequences: &Ragged, initial: Option<&Array>) -> Array {
     let d = x.width() / 2;
     let mut c = Array::scratch(DType::F32, x.rows(), d);

@@ -1,5 +1,5 @@
-// A thread for each column of a sequence goes through its tokens. x = [v | a] by tokens; all columns of a token are read
-// together, and nothing waits for more than one number.
+// A thread for each column of a sequence processes its tokens in order. x = [v | a] by tokens; the threads read all columns of a
+// token together, and each depends only on its own column.
 
 __device__ __forceinline__ float gate(float a) { return 1.0f / (1.0f + expf(-a)); }
 
@@ -24,7 +24,7 @@ __device__ __forceinline__ void ssru_backward(const T* x, const float* c, const 
     u32 sequence = blockIdx.x, column = blockIdx.y * blockDim.x + threadIdx.x;
     if (column >= d) return;
     u32 first = offsets[sequence], end = offsets[sequence + 1];
-    float carried = 0.0f;       // f of the token after it times δc there
+    float carried = 0.0f;       // f_{t+1} times δc_{t+1}
 #pragma unroll 4
     for (u32 token = end; token > first;) {
         token--;

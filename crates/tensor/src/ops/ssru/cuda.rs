@@ -1,11 +1,11 @@
-//! The columns of a sequence side by side, its tokens in order.
+//! The columns of a sequence in parallel, its tokens in order.
 
 use crate::cuda::{Blocks, Module, Pointer};
 use crate::{Array, DType, Device, Ragged};
 
 pub(crate) static MODULE: Module = Module::new("ssru", include_str!("cuda.cu"));
 
-/// `c` of all tokens; a sequence begins with its row of `initial`, or with zeros.
+/// `c` of all tokens; a sequence's initial state is its row of `initial`, or zeros.
 pub(super) fn forward(x: &Array, sequences: &Ragged, initial: Option<&Array>) -> Array {
     let d = x.width() / 2;
     let c = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), d);
@@ -29,5 +29,5 @@ pub(super) fn backward(x: &Array, c: &Array, g: &Array, sequences: &Ragged) -> A
 
 fn blocks(sequences: &Ragged, d: usize) -> Blocks {
     let threads = d.next_multiple_of(32).min(128);
-    Blocks { grid: [sequences.rooms(), d.div_ceil(threads), 1], threads, shared: 0 }
+    Blocks { grid: [sequences.padded_sequences(), d.div_ceil(threads), 1], threads, shared: 0 }
 }

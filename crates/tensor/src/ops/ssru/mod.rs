@@ -1,4 +1,4 @@
-//! The simpler simple recurrent unit (Kim et al. 2019): an average of what was read, which a gate forgets.
+//! The simpler simple recurrent unit (Kim et al. 2019): a gated running average of its inputs.
 //!
 //! ```text
 //! x = [v | a]        f_t = σ(a_t)        c_t = f_t ∘ c_{t−1} + (1 − f_t) ∘ v_t        c_0 = 0
@@ -10,9 +10,9 @@
 //! δc_t += f_{t+1} ∘ δc_{t+1}      δv_t = δc_t ∘ (1 − f_t)      δa_t = δc_t ∘ (c_{t−1} − v_t) ∘ f_t ∘ (1 − f_t)
 //! ```
 //!
-//! Shapes: x is `tokens × 2d`, f32 or bf16, made for all tokens by one [`super::linear()`]; c is `tokens × d`, f32. No token
-//! depends on `c` by a product, so a step is a few operations for each number. Kept for backward: x and c, which are there
-//! anyway.
+//! Shapes: x is `tokens × 2d`, f32 or bf16, computed for all tokens by one [`super::linear()`]; c is `tokens
+//! × d`, f32. No product depends on `c`, so a step is a few operations for each element. Saved for backward:
+//! x and c, which exist anyway.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -22,7 +22,7 @@ use crate::{DType, Device, Ragged, Tensor};
 /// `c_t` for every token, f32.
 ///
 /// # Panics
-/// If the width of x is odd, or there are not as many rows as tokens.
+/// If the width of x is odd, or its rows are not the tokens of the sequences.
 pub fn ssru(x: &Tensor, sequences: &Ragged) -> Tensor {
     check(x);
     assert!(
@@ -37,29 +37,29 @@ pub fn ssru(x: &Tensor, sequences: &Ragged) -> Tensor {
     };
     let states = Tensor::new(c);
     let edge = x.edge();
-    if !edge.is_wanted() {
+    if !edge.requires_grad() {
         return states;
     }
-    let (kept, known, sequences) = (x.detached(), states.detached(), sequences.clone());
+    let (x, c, sequences) = (x.detached(), states.detached(), sequences.clone());
     states.with_backward(move |g, gradients| {
         // c_t = f_t ∘ c_{t−1} + (1 − f_t) ∘ v_t
         let dx = match g.device() {
-            Device::Cpu => cpu::backward(kept.array(), known.array(), &g, &sequences),
-            Device::Cuda => cuda::backward(kept.array(), known.array(), &g, &sequences),
+            Device::Cpu => cpu::backward(x.array(), c.array(), &g, &sequences),
+            Device::Cuda => cuda::backward(x.array(), c.array(), &g, &sequences),
         };
         gradients.add(&edge, dx);
     })
 }
 
-/// As [`ssru`] for one more token of every row, given `c` before it. There is no gradient.
+/// [`ssru`] for one more token of every row, given the previous `c`. There is no gradient.
 ///
 /// # Panics
-/// If shapes do not fit, or `before` is not f32.
+/// If shapes do not match, or `before` is not f32.
 pub fn ssru_step(x: &Tensor, before: &Tensor) -> Tensor {
     check(x);
     assert!(
         before.shape() == [x.rows(), x.width() / 2] && before.dtype() == DType::F32,
-        "ssru_step: x is {:?} and the states before it are {before:?}",
+        "ssru_step: x is {:?} and the previous states are {before:?}",
         x.shape()
     );
     let single = Ragged::from_lengths(vec![1; x.rows()]);
@@ -70,7 +70,7 @@ pub fn ssru_step(x: &Tensor, before: &Tensor) -> Tensor {
 }
 
 fn check(x: &Tensor) {
-    assert!(x.width().is_multiple_of(2), "ssru: x is {:?}, which has no two halves", x.shape());
+    assert!(x.width().is_multiple_of(2), "ssru: x is {:?}, which cannot be split into two halves", x.shape());
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_gate_keeps_forgets_or_mixes() {
-        // Values 8, 4 and 2 with gates that are half open, closed (the new value) and open (the old one).
+        // Values 8, 4 and 2 with gates 1/2, 0 (takes the new value) and 1 (keeps the old one).
         let x = Tensor::from_f32(3, 2, &[8.0, 0.0, 4.0, -1e4, 2.0, 1e4]);
         assert_eq!(ssru(&x, &Ragged::from_lengths([3])).to_vec(), [4.0, 4.0, 4.0]);
         assert_eq!(ssru(&x, &Ragged::from_lengths([1, 2])).to_vec(), [4.0, 4.0, 4.0]);
@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "ssru: x is [1, 3], which has no two halves")]
-    fn three_columns_have_no_halves() {
+    #[should_panic(expected = "ssru: x is [1, 3], which cannot be split into two halves")]
+    fn an_odd_width_is_rejected() {
         ssru(&Tensor::from_f32(1, 3, &[0.0; 3]), &Ragged::from_lengths([1]));
     }
 
     #[test]
     #[should_panic(expected = "ssru: x is [2, 4], its sequences have 3 tokens")]
-    fn other_sequences_are_refused() {
+    fn mismatched_sequences_are_rejected() {
         ssru(&Tensor::from_f32(2, 4, &[0.0; 8]), &Ragged::from_lengths([3]));
     }
 }

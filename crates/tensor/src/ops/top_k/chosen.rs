@@ -1,39 +1,40 @@
-//! The k best of some columns of `x Wᵀ + b`, where every few rows have columns of their own: a vocabulary shortlist.
+//! Top-k over a subset of the columns of `x Wᵀ + b`, with a different subset for each group of rows: a
+//! vocabulary shortlist.
 //!
 //! ```text
-//! log p_j = x_j − log Σ_{k chosen} e^{x_k}        −∞ for a column that is not chosen
+//! log p_j = x_j − log Σ_{k chosen} e^{x_k}        −∞ for columns that are not chosen
 //! ```
 //!
-//! The rows of `W` that are chosen are copied once into a small matrix, packed as `W` itself is: integers and their scales are
-//! copied, not rounded again. A score therefore has the bits that it has among all columns.
+//! The chosen rows of `W` are copied once into a small matrix, packed as `W` itself is: int8 values and their
+//! scales are copied, not quantized again. A score therefore has the same bits as in the full product.
 
 use std::ops::Range;
 
 use super::{Projection, TopK, cpu};
 use crate::{Compute, Device, Rounding, Tensor};
 
-/// Some of the columns of `x Wᵀ + b`.
+/// A subset of the columns of `x Wᵀ + b`.
 pub struct ChosenColumns {
-    /// Which ones, sorted.
+    /// Their indices, sorted.
     columns: Vec<u32>,
     weight: cpu::ChosenWeight,
-    /// Columns of all.
+    /// The number of all columns.
     width: usize,
 }
 
-/// Some rows of `x`, and the columns that they have scores for.
-pub struct ChosenPart<'a> {
-    /// The rows. Parts follow each other from the first row to the last.
+/// A group of consecutive rows of `x`, and the columns that they have scores for.
+pub struct ChosenGroup<'a> {
+    /// The rows. The groups cover all rows in order, without gaps.
     pub rows: Range<usize>,
     /// Their columns.
     pub columns: &'a ChosenColumns,
 }
 
 impl ChosenColumns {
-    /// Copies the rows of the weight (`[columns, k]`) that are chosen, and their biases, for products as `compute` says.
+    /// Copies the chosen rows of the weight (`[columns, k]`) and their biases, packed for `compute`.
     ///
     /// # Panics
-    /// If the columns are not sorted, without repetition, and within the weight.
+    /// If the columns are not strictly increasing, or not within the weight.
     pub fn new<'a>(
         projection: impl Into<Projection<'a>>,
         columns: Vec<u32>,
@@ -44,14 +45,14 @@ impl ChosenColumns {
         let is_sorted = columns.is_sorted_by(|a, b| a < b);
         assert!(
             is_sorted && columns.last().is_none_or(|&last| (last as usize) < width),
-            "ChosenColumns: {} columns of a weight of {width}×{k} are not sorted, or not within it",
+            "ChosenColumns: {} columns of a weight of {width}×{k} must be strictly increasing and within it",
             columns.len()
         );
         let weight = cpu::ChosenWeight::new(projection, &columns, compute.precision);
         ChosenColumns { columns, weight, width }
     }
 
-    /// Which ones, sorted.
+    /// Their indices, sorted.
     pub fn columns(&self) -> &[u32] {
         &self.columns
     }
@@ -60,50 +61,51 @@ impl ChosenColumns {
         &self.weight
     }
 
-    fn place(&self, column: u32) -> Option<usize> {
+    fn index_of(&self, column: u32) -> Option<usize> {
         self.columns.binary_search(&column).ok()
     }
 
-    /// The score of a column in a row of those that are chosen.
+    /// The score of a column, given a row of scores of the chosen columns.
     pub(super) fn score(&self, scores: &[f32], column: u32) -> f32 {
-        self.place(column).map_or(f32::NEG_INFINITY, |place| scores[place])
+        self.index_of(column).map_or(f32::NEG_INFINITY, |index| scores[index])
     }
 }
 
 impl TopK {
-    /// As [`TopK::find`] for the scores `x Wᵀ + b` of chosen columns. Also keeps the scores of some columns of some rows, for
-    /// [`TopK::other`]: −∞ for a column that is not chosen.
+    /// As [`TopK::find`] for the scores `x Wᵀ + b` of chosen columns. Also keeps the scores of the `extra`
+    /// rows and columns, for
+    /// [`TopK::extra`]: −∞ for columns that are not chosen.
     pub fn find_in_chosen(
         &mut self,
         x: &Tensor,
-        parts: &[ChosenPart<'_>],
+        groups: &[ChosenGroup<'_>],
         count: usize,
-        others: &[(usize, u32)],
+        extra: &[(usize, u32)],
         rounding: Rounding,
     ) {
-        check(x, parts);
+        check(x, groups);
         self.clear(x.rows(), count);
-        self.others.extend(others.iter().map(|&(row, column)| (row, column, f32::NEG_INFINITY)));
-        self.others.sort_unstable_by_key(|&(row, column, _)| (row, column));
-        cpu::find_in_chosen(x, parts, rounding, self);
+        self.extra.extend(extra.iter().map(|&(row, column)| (row, column, f32::NEG_INFINITY)));
+        self.extra.sort_unstable_by_key(|&(row, column, _)| (row, column));
+        cpu::find_in_chosen(x, groups, rounding, self);
     }
 }
 
-/// The scores `x Wᵀ + b` of all columns: −∞ for those that are not chosen.
-pub fn project_chosen(x: &Tensor, parts: &[ChosenPart<'_>]) -> Tensor {
-    check(x, parts);
-    let width = parts.first().map_or(0, |part| part.columns.width);
-    Tensor::new(cpu::project_chosen(x, parts, width))
+/// The scores `x Wᵀ + b` of all columns, −∞ for those that are not chosen.
+pub fn project_chosen(x: &Tensor, groups: &[ChosenGroup<'_>]) -> Tensor {
+    check(x, groups);
+    let width = groups.first().map_or(0, |group| group.columns.width);
+    Tensor::new(cpu::project_chosen(x, groups, width))
 }
 
-fn check(x: &Tensor, parts: &[ChosenPart<'_>]) {
-    assert_eq!(x.device(), Device::Cpu, "chosen columns: their scores are computed on the CPU");
+fn check(x: &Tensor, groups: &[ChosenGroup<'_>]) {
+    assert_eq!(x.device(), Device::Cpu, "chosen columns: only the CPU computes their scores");
     let mut end = 0;
-    for ChosenPart { rows, columns } in parts {
+    for ChosenGroup { rows, columns } in groups {
         let (k, width) = (columns.weight.k(), columns.width);
         assert_eq!(x.width(), k, "chosen columns: x is {:?}, W is {width}×{k}", x.shape());
-        assert_eq!(rows.start, end, "chosen columns: parts do not follow each other");
+        assert_eq!(rows.start, end, "chosen columns: groups must be consecutive");
         end = rows.end;
     }
-    assert_eq!(x.rows(), end, "chosen columns: parts of {end} rows, x is {:?}", x.shape());
+    assert_eq!(x.rows(), end, "chosen columns: groups of {end} rows, x is {:?}", x.shape());
 }

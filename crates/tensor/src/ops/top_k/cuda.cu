@@ -1,32 +1,32 @@
-// The best columns of every row of scores, and the logarithm of the sum of their powers, from the marks of the row (marks.cu): the best
-// columns lie where the largest marks are, so hardly more than these are read of a row.
+// Top-k and log-sum-exp of every row of scores, from the block statistics of the row (cuda/block_stats.cu): the best
+// columns lie in the blocks with the largest maxima, so only these are read.
 
 // As in cuda.rs.
-struct Job {
+struct TopKArgs {
     const float* scores;
-    float2* marks;          // rows x marks of a row
+    float2* block_stats;    // rows x blocks of a row
     double* normalizers;
     uint2* best;            // rows x count: column, bits of the score
-    const u32* other_count;
-    const uint2* others;    // row, column
-    float* other_scores;
+    const u32* extra_count;
+    const uint2* extra;     // row, column
+    float* extra_scores;
     u32 rows, width, count;
-    u32 blocks_of_rows;     // of the kernel for rows: those behind them have other scores
+    u32 row_blocks;         // thread blocks for rows; those after them copy the extra scores
 };
 
 const u32 ROWS = 8;         // of a block, a warp each
-const u32 MOST = 64;        // best columns
+const u32 MAX_COUNT = 64;   // best columns
 
-__device__ __forceinline__ u32 marks_of(u32 width) { return (width + MARKED - 1) / MARKED; }
+__device__ __forceinline__ u32 blocks_of_row(u32 width) { return (width + STATS_BLOCK - 1) / STATS_BLOCK; }
 
-// Numbers that are ordered as scores are.
-__device__ __forceinline__ u32 ordered(float score) {
+// Integers in the order of the scores.
+__device__ __forceinline__ u32 sort_key(float score) {
     u32 bits = __float_as_uint(score);
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
-// Of two scores that are equal, the key of the first column is larger. What is no number comes last. No key is 0, none all ones.
+// Of two equal scores, the first column has the larger key. NaN sorts last. No key is 0 or all ones.
 __device__ __forceinline__ u64 key_of(float score, u32 column) {
-    u32 order = score == score ? ordered(score + 0.0f) : 0;
+    u32 order = score == score ? sort_key(score + 0.0f) : 0;
     return (u64)order << 32 | (0xffffffffu - column);
 }
 __device__ __forceinline__ u32 column_of(u64 key) { return 0xffffffffu - (u32)key; }
@@ -36,84 +36,85 @@ __device__ __forceinline__ u64 warp_largest(u64 key) {
     return key;
 }
 
-// For scores that were not marked when they were computed. Sixteen lanes make a mark.
-extern "C" __global__ void __launch_bounds__(256) top_k_marks(Job job) {
-    await_earlier_and_let_come();
-    u32 marks = marks_of(job.width), number = blockIdx.x * 16 + threadIdx.x / 16;
-    u32 row = number / marks, column = (number - row * marks) * MARKED + threadIdx.x % 16 * 4;
-    if (row >= job.rows) return;
-    const float* scores = job.scores + (u64)row * job.width + column;
+// Block statistics of scores that the GEMM computed without them. Sixteen lanes reduce one block.
+extern "C" __global__ void __launch_bounds__(256) top_k_block_stats(TopKArgs args) {
+    launch_dependents_and_wait();
+    u32 blocks = blocks_of_row(args.width), number = blockIdx.x * 16 + threadIdx.x / 16;
+    u32 row = number / blocks, column = (number - row * blocks) * STATS_BLOCK + threadIdx.x % 16 * 4;
+    if (row >= args.rows) return;
+    const float* scores = args.scores + (u64)row * args.width + column;
     float four[4] = {};
-    if (job.width % 4 == 0 && column < job.width) load4(scores, four);
-    else for (u32 e = 0; e < 4 && column + e < job.width; e++) four[e] = scores[e];
-    mark(four, column, job.width, job.marks + number);
+    if (args.width % 4 == 0 && column < args.width) load4(scores, four);
+    else for (u32 e = 0; e < 4 && column + e < args.width; e++) four[e] = scores[e];
+    write_block_stats(four, column, args.width, args.block_stats + number);
 }
 
-// The logarithm of the sum of the powers of a row's scores. A warp.
-__device__ __forceinline__ double normalizer(const float2* marks, u32 count) {
+// The log-sum-exp of a row's scores, computed by a warp.
+__device__ __forceinline__ double log_sum_exp(const float2* stats, u32 count) {
     u32 lane = threadIdx.x % 32;
     float top = MINUS_INFINITY;
-    for (u32 i = lane; i < count; i += 32) top = fmaxf(top, marks[i].x);
+    for (u32 i = lane; i < count; i += 32) top = fmaxf(top, stats[i].x);
     top = warp_max(top);
-    float less = top == MINUS_INFINITY ? 0.0f : top;
+    float shift = top == MINUS_INFINITY ? 0.0f : top;
     double sum = 0.0;
-    for (u32 i = lane; i < count; i += 32) sum += marks[i].y * power(marks[i].x - less);
+    for (u32 i = lane; i < count; i += 32) sum += stats[i].y * fast_exp(stats[i].x - shift);
     for (u32 step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     return (double)top + log(sum);
 }
 
-// Finds what a block's rows have, and writes it into memory of the host: all of it at once.
-__device__ __forceinline__ void find_in_rows(const Job& job) {
-    __shared__ uint2 best[ROWS * MOST];
+// Searches a thread block's rows and writes all results to host memory at once.
+__device__ __forceinline__ void find_in_rows(const TopKArgs& args) {
+    __shared__ uint2 best[ROWS * MAX_COUNT];
     __shared__ double normalizers[ROWS];
-    __shared__ u32 chosen[ROWS][MOST];
+    __shared__ u32 chosen[ROWS][MAX_COUNT];
     u32 first = blockIdx.x * ROWS, warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = first + warp;
-    if (row < job.rows) {
-        u32 count = marks_of(job.width), wanted = min(job.count, count);
-        const float2* marks = job.marks + (u64)row * count;
-        double found = normalizer(marks, count);
+    if (row < args.rows) {
+        u32 count = blocks_of_row(args.width), candidates = min(args.count, count);
+        const float2* stats = args.block_stats + (u64)row * count;
+        double found = log_sum_exp(stats, count);
         if (lane == 0) normalizers[warp] = found;
 
-        // As many marks as columns are wanted: whatever is best outside of them comes after the best of each of them.
+        // As many blocks as columns are requested: a column outside of them is worse than the best column of
+        // each of them.
         u64 last = ~0ull;
-        for (u32 n = 0; n < wanted; n++) {
+        for (u32 n = 0; n < candidates; n++) {
             u64 next = 0;
             for (u32 i = lane; i < count; i += 32) {
-                u64 key = key_of(marks[i].x, i);
+                u64 key = key_of(stats[i].x, i);
                 if (key < last) next = max(next, key);
             }
             last = warp_largest(next);
             if (lane == 0) chosen[warp][n] = column_of(last);
         }
         __syncwarp();
-        const float* scores = job.scores + (u64)row * job.width;
+        const float* scores = args.scores + (u64)row * args.width;
         last = ~0ull;
-        for (u32 n = 0; n < job.count; n++) {
+        for (u32 n = 0; n < args.count; n++) {
             u64 next = 0;
-            for (u32 i = lane; i < wanted * MARKED; i += 32) {
-                u32 column = chosen[warp][i / MARKED] * MARKED + i % MARKED;
-                if (column >= job.width) continue;
+            for (u32 i = lane; i < candidates * STATS_BLOCK; i += 32) {
+                u32 column = chosen[warp][i / STATS_BLOCK] * STATS_BLOCK + i % STATS_BLOCK;
+                if (column >= args.width) continue;
                 u64 key = key_of(scores[column], column);
                 if (key < last) next = max(next, key);
             }
             last = warp_largest(next);
-            if (lane == 0) best[warp * job.count + n] = make_uint2(column_of(last), __float_as_uint(scores[column_of(last)]));
+            if (lane == 0) best[warp * args.count + n] = make_uint2(column_of(last), __float_as_uint(scores[column_of(last)]));
         }
     }
     __syncthreads();
-    u32 rows = min(ROWS, job.rows - first);
-    if (threadIdx.x < rows) job.normalizers[first + threadIdx.x] = normalizers[threadIdx.x];
-    for (u32 i = threadIdx.x; i < rows * job.count; i += 32 * ROWS) job.best[(u64)first * job.count + i] = best[i];
+    u32 rows = min(ROWS, args.rows - first);
+    if (threadIdx.x < rows) args.normalizers[first + threadIdx.x] = normalizers[threadIdx.x];
+    for (u32 i = threadIdx.x; i < rows * args.count; i += 32 * ROWS) args.best[(u64)first * args.count + i] = best[i];
 }
 
-// The scores of some columns of some rows.
-__device__ __forceinline__ void take_others(const Job& job) {
-    u32 i = (blockIdx.x - job.blocks_of_rows) * blockDim.x + threadIdx.x;
-    if (i < *job.other_count) job.other_scores[i] = job.scores[(u64)job.others[i].x * job.width + job.others[i].y];
+// Copies the scores of the extra rows and columns.
+__device__ __forceinline__ void copy_extra(const TopKArgs& args) {
+    u32 i = (blockIdx.x - args.row_blocks) * blockDim.x + threadIdx.x;
+    if (i < *args.extra_count) args.extra_scores[i] = args.scores[(u64)args.extra[i].x * args.width + args.extra[i].y];
 }
 
-extern "C" __global__ void __launch_bounds__(256) top_k(Job job) {
-    await_earlier_and_let_come();
-    if (blockIdx.x < job.blocks_of_rows) find_in_rows(job);
-    else take_others(job);
+extern "C" __global__ void __launch_bounds__(256) top_k(TopKArgs args) {
+    launch_dependents_and_wait();
+    if (blockIdx.x < args.row_blocks) find_in_rows(args);
+    else copy_extra(args);
 }

@@ -1,24 +1,26 @@
-//! The k best columns of every row of scores (top-k), and what turns scores into log-probabilities.
+//! Top-k of every row of scores (logits), and the log-sum-exp that normalizes scores to log-probabilities.
 //!
 //! ```text
 //! log p_j = x_j − log Σ_k e^{x_k}
 //! ```
 //!
-//! Shapes: scores are `rows × classes`, f32. A row is read three times while it is in the first cache: for the largest
-//! score of each block of it, for the sum, and then only the blocks whose largest score is among the best. A GPU finds both for
-//! every 64 scores, where it can when it computes them. No row is sorted and no row of probabilities is written. There is no gradient.
+//! Shapes: scores are `rows × classes`, f32. The CPU reads a row three times while it is in the L1 cache: for
+//! the maximum of each block, for the sum of exponentials, and then only the blocks whose maximum is among
+//! the best. A GPU computes the maximum and the sum of exponentials of every 64 scores, inside the output
+//! GEMM where the kernel supports it; top-k then reads only blocks that can contain a winner. No row is
+//! sorted and no probabilities are written. There is no gradient.
 
+pub(crate) mod block_stats;
 mod chosen;
 mod cpu;
 pub(crate) mod cuda;
-pub(crate) mod marks;
 
-pub use chosen::{ChosenColumns, ChosenPart, project_chosen};
+pub use chosen::{ChosenColumns, ChosenGroup, project_chosen};
 
 use bytemuck::{Pod, Zeroable};
 
 use super::linear::Projection;
-use super::linear::{project_marked, project_wide};
+use super::linear::{project_f32_out, project_with_block_stats};
 use crate::cuda::{current_step, gpu};
 use crate::{Array, Compute, Device, Precision, Rounding, Tensor};
 
@@ -26,107 +28,120 @@ use crate::{Array, Compute, Device, Precision, Rounding, Tensor};
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Scored {
-    /// Which column.
+    /// The column.
     pub index: u32,
-    /// The score as it was given.
+    /// Its score, unchanged.
     pub score: f32,
 }
 
-/// What was found, in memory that the next search reuses.
+/// The results of a top-k search. The memory is reused by the next search.
 #[derive(Default)]
 pub struct TopK {
     normalizers: Vec<f64>,
     best: Vec<Scored>,
     count: usize,
-    /// Scores that were asked for by row and column, in that order.
-    others: Vec<(usize, u32, f32)>,
+    /// Requested scores, sorted by row and column.
+    extra: Vec<(usize, u32, f32)>,
     from_gpu: cuda::FromGpu,
 }
 
 impl TopK {
-    /// Finds the `count` best columns of each row (all of them if there are fewer), of equals the first.
+    /// Finds the `count` best columns of each row (all of them if there are fewer); ties go to the first
+    /// column.
     pub fn find(&mut self, scores: &Tensor, count: usize, rounding: Rounding) {
-        self.find_and(scores, count, &[], rounding);
+        self.find_with_extra(scores, count, &[], rounding);
     }
 
-    /// As [`TopK::find`]; also keeps the scores of some columns of some rows, for [`TopK::other`]. In a step on a GPU they are
-    /// there after [`TopK::collect`].
-    pub fn find_and(&mut self, scores: &Tensor, count: usize, others: &[(usize, u32)], rounding: Rounding) {
+    /// As [`TopK::find`]; also keeps the scores of the `extra` rows and columns, for [`TopK::extra`]. In a
+    /// step on a GPU the results are available after [`TopK::collect`].
+    pub fn find_with_extra(
+        &mut self,
+        scores: &Tensor,
+        count: usize,
+        extra: &[(usize, u32)],
+        rounding: Rounding,
+    ) {
         let [rows, width] = scores.shape();
-        if scores.device() == Device::Cuda && count > cuda::MOST {
+        if scores.device() == Device::Cuda && count > cuda::MAX_COUNT {
             let scores = Tensor::from_f32(rows, width, &scores.to_vec());
-            return self.find_and(&scores, count, others, rounding);
+            return self.find_with_extra(&scores, count, extra, rounding);
         }
         match scores.device() {
             Device::Cpu => {
                 self.clear(rows, count.min(width));
-                self.want(others);
+                self.request(extra);
                 cpu::find(scores.array(), rounding, &mut self.normalizers, &mut self.best);
                 let values = scores.array().f32();
-                for (row, column, score) in &mut self.others {
+                for (row, column, score) in &mut self.extra {
                     *score = values[*row * width + *column as usize];
                 }
             }
-            Device::Cuda => self.find_on_gpu(scores.array(), None, count, others),
+            Device::Cuda => self.find_on_gpu(scores.array(), None, count, extra),
         }
     }
 
-    /// As [`TopK::find_and`] on a GPU, for scores that may have [marks] already.
-    fn find_on_gpu(&mut self, scores: &Array, marks: Option<Array>, count: usize, others: &[(usize, u32)]) {
+    /// As [`TopK::find_with_extra`] on a GPU, for scores whose [`block_stats`] may be known already.
+    fn find_on_gpu(&mut self, scores: &Array, stats: Option<Array>, count: usize, extra: &[(usize, u32)]) {
         self.clear(scores.rows(), count.min(scores.width()));
-        self.want(others);
-        cuda::find(scores, marks, self);
+        self.request(extra);
+        cuda::find(scores, stats, self);
         if current_step().is_none() {
             gpu().expect("the scores are on it").wait();
             self.collect();
         }
     }
 
-    /// Takes what was found in a step on a GPU, which is done. Nothing to do on the host.
+    /// Copies the results of a finished step from the GPU. Does nothing on the CPU.
     pub fn collect(&mut self) {
         cuda::collect(self);
     }
 
-    /// As [`TopK::find_and`] for the scores `x Wᵀ + b`, which are never written where they can be looked through as they are
-    /// computed. False, and nothing is found, if there is no such way for this type of product or as many columns.
+    /// As [`TopK::find_with_extra`] for the scores `x Wᵀ + b`: where possible, the scores are searched as
+    /// they are computed and never written. Returns false, without results, if this is not supported for the
+    /// compute type or for so many columns.
     pub fn find_in_product<'a>(
         &mut self,
         x: &Tensor,
         projection: impl Into<Projection<'a>>,
         compute: Compute,
         count: usize,
-        others: &[(usize, u32)],
+        extra: &[(usize, u32)],
     ) -> bool {
         let projection = projection.into();
         projection.check("find_in_product", x);
         let [width, _] = projection.weight.shape();
-        if x.device() == Device::Cuda && count > cuda::MOST {
-            self.find_and(&project_wide(x, projection, compute), count, others, compute.precision.rounding());
+        if x.device() == Device::Cuda && count > cuda::MAX_COUNT {
+            self.find_with_extra(
+                &project_f32_out(x, projection, compute),
+                count,
+                extra,
+                compute.precision.rounding(),
+            );
             return true;
         }
         if x.device() == Device::Cuda {
-            let (scores, marks) = project_marked(x, projection, compute);
-            self.find_on_gpu(&scores, marks, count, others);
+            let (scores, stats) = project_with_block_stats(x, projection, compute);
+            self.find_on_gpu(&scores, stats, count, extra);
             return true;
         }
-        if compute.precision != Precision::Int8 || count > MOST_IN_PRODUCT {
+        if compute.precision != Precision::Int8 || count > MAX_IN_PRODUCT {
             return false;
         }
         self.clear(x.rows(), count.min(width));
-        self.want(others);
+        self.request(extra);
         cpu::find_in_product(x, projection, self);
         true
     }
 
-    fn want(&mut self, others: &[(usize, u32)]) {
-        self.others.extend(others.iter().map(|&(row, column)| (row, column, 0.0)));
-        self.others.sort_unstable_by_key(|&(row, column, _)| (row, column));
+    fn request(&mut self, extra: &[(usize, u32)]) {
+        self.extra.extend(extra.iter().map(|&(row, column)| (row, column, 0.0)));
+        self.extra.sort_unstable_by_key(|&(row, column, _)| (row, column));
     }
 
-    /// The score of a column that was asked for.
-    pub fn other(&self, row: usize, column: u32) -> Option<f32> {
-        let place = self.others.binary_search_by_key(&(row, column), |&(row, column, _)| (row, column));
-        place.ok().map(|place| self.others[place].2)
+    /// The score of a requested row and column.
+    pub fn extra(&self, row: usize, column: u32) -> Option<f32> {
+        let index = self.extra.binary_search_by_key(&(row, column), |&(row, column, _)| (row, column));
+        index.ok().map(|index| self.extra[index].2)
     }
 
     fn clear(&mut self, rows: usize, count: usize) {
@@ -134,12 +149,12 @@ impl TopK {
         self.normalizers.clear();
         self.normalizers.resize(rows, 0.0);
         self.best.clear();
-        self.best.resize(rows * count, NOTHING);
-        self.others.clear();
+        self.best.resize(rows * count, NONE);
+        self.extra.clear();
     }
 
-    /// `log Σ_k e^{x_k}` of a row: the logarithm of a probability is its score less this. Not a finite number if the
-    /// row has NaN or ∞, or nothing but −∞.
+    /// The log-sum-exp `log Σ_k e^{x_k}` of a row: a log-probability is the score minus this. Not finite if
+    /// the row contains NaN or ∞, or only −∞.
     #[inline]
     pub fn normalizer(&self, row: usize) -> f64 {
         self.normalizers[row]
@@ -152,10 +167,10 @@ impl TopK {
     }
 }
 
-/// More best columns than this are found in scores that are there.
-const MOST_IN_PRODUCT: usize = 64;
+/// The largest `count` that [`TopK::find_in_product`] supports without writing the scores.
+const MAX_IN_PRODUCT: usize = 64;
 
-const NOTHING: Scored = Scored { index: 0, score: f32::NEG_INFINITY };
+const NONE: Scored = Scored { index: 0, score: f32::NEG_INFINITY };
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,10 @@
-//! The gradients of all parameters, in one order with the values, in memory that is there only while they are.
+//! The gradients of all parameters, in the order of the values, in memory that is allocated only while they
+//! exist.
 //!
-//! They lie in segments of a few parameters each. A segment comes from the pool when a backward pass first writes into it
-//! and goes back with the update. While a forward pass heaps up what it keeps there are no gradients, and on the way
-//! back a layer's segment takes the place of what the layers after it had kept.
+//! They are stored in segments of a few parameters each. A segment is taken from the pool when a backward
+//! pass first writes into it, and returned with the update. During the forward pass, while saved activations
+//! accumulate, there are no gradients; during the backward pass a layer's segment takes the memory of
+//! activations that later layers have freed.
 
 mod slot;
 
@@ -11,8 +13,8 @@ use std::sync::OnceLock;
 
 use super::Entry;
 use super::batch_sums::GradientSum;
-use super::departure::Departure;
-use crate::array::cuda::{Sums, join};
+use super::overlapped_reduction::OverlappedReduction;
+use crate::array::cuda::{PartialSums, reduce_partial_sums};
 use crate::collective::CHUNK;
 use crate::collective::gpus::sum_over_gpus;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -21,35 +23,36 @@ use crate::{Array, DType, Device};
 
 pub(crate) use slot::GradientSlot;
 
-/// Numbers of a segment at most, unless one parameter has more: 16 MiB, about a layer of the paper's base model. Small
-/// ones fit more often between activations, large ones are fewer borders for the optimizer to cross.
+/// Maximum elements of a segment, unless one parameter has more: 16 MiB, about a layer of the paper's base
+/// model. Small segments fit more often between activations; large ones have fewer boundaries for the
+/// optimizer.
 const SEGMENT: usize = 4 << 20;
 
-/// As long as the flat vector of values, though seldom all there.
+/// As long as the flat vector of values, though seldom all allocated.
 pub(crate) struct FlatGradients {
     segments: Vec<Segment>,
-    /// On the GPU they are all there from their first use on: a recorded step must find them where they were. A model that
-    /// only searches has none.
+    /// On the GPU all gradients are allocated at first use and stay, because a recorded step needs fixed
+    /// addresses. An inference model has none.
     gpu: Option<OnceLock<Array>>,
-    /// Sums over rows that the GPU has not joined yet, and the parameters that they belong to.
-    sums: Vec<(usize, Sums)>,
-    /// What was joined already, because a parameter got more than one sum: the GPU may still read it, aside.
-    joined: Vec<Sums>,
-    /// Per parameter: false until backward has written it since the last update. The first writer overwrites, so
-    /// nothing needs to be cleared.
+    /// Column sums that the GPU has not reduced yet, with the index of their parameter.
+    sums: Vec<(usize, PartialSums)>,
+    /// Sums reduced early because a parameter got more than one: the side stream may still read them.
+    joined: Vec<PartialSums>,
+    /// Per parameter: false until backward has written it since the last update. The first write overwrites,
+    /// so nothing needs to be cleared.
     written: Vec<bool>,
-    /// Per parameter: how often this backward pass has written it.
+    /// Per parameter: number of writes in this backward pass.
     writes: Vec<u32>,
-    /// The same of the pass before, if there was one.
-    usual_writes: Option<Vec<u32>>,
-    departure: Option<Departure>,
+    /// The same for the previous pass, if any.
+    previous_writes: Option<Vec<u32>>,
+    overlapped: Option<OverlappedReduction>,
 }
 
-/// The gradients of some neighbouring parameters.
+/// The gradients of some adjacent parameters.
 struct Segment {
-    /// Its place in the flat order, with the zeros of alignment behind the last parameter.
+    /// Its range in the flat order, with the alignment padding behind its last parameter.
     range: Range<usize>,
-    /// None while nothing has been written since the last update.
+    /// `None` while nothing has been written since the last update.
     array: Option<Array>,
 }
 
@@ -75,32 +78,32 @@ impl FlatGradients {
             joined: Vec::new(),
             written: vec![false; entries.len()],
             writes: vec![0; entries.len()],
-            usual_writes: None,
-            departure: None,
+            previous_writes: None,
+            overlapped: None,
         }
     }
 
-    /// Gives all memory back.
+    /// Frees all memory.
     pub(super) fn clear(&mut self) {
         self.begin_pass();
-        self.departure = None;
+        self.overlapped = None;
         for segment in &mut self.segments {
             segment.array = None;
         }
     }
 
-    /// What is written from here on is another pass's.
+    /// Begins another pass: its first writes overwrite.
     fn begin_pass(&mut self) {
         self.written.fill(false);
         self.sums.clear();
         self.joined.clear();
         if self.writes.iter().any(|&writes| writes > 0) {
             let writes = vec![0; self.writes.len()];
-            self.usual_writes = Some(std::mem::replace(&mut self.writes, writes));
+            self.previous_writes = Some(std::mem::replace(&mut self.writes, writes));
         }
     }
 
-    /// Forgets all gradients and prepares for those of a device.
+    /// Drops all gradients and prepares for a device.
     pub(super) fn move_to(&mut self, device: Device) {
         self.clear();
         self.gpu = match device {
@@ -115,7 +118,7 @@ impl FlatGradients {
     }
 
     fn gpu(&self) -> Option<&Array> {
-        let zeros = || cuda::ahead(|| Array::lasting_zeros_on(Device::Cuda, self.len()));
+        let zeros = || cuda::submit_before_step(|| Array::permanent_zeros_on(Device::Cuda, self.len()));
         self.gpu.as_ref().map(|gpu| gpu.get_or_init(zeros))
     }
 
@@ -124,11 +127,11 @@ impl FlatGradients {
         self.gpu.as_mut().and_then(OnceLock::get_mut)
     }
 
-    /// Makes everything readable: what nobody has written since the last update is zero, and so is what lies between
-    /// parameters, and what belongs to frozen ones.
+    /// Completes the gradients: parameters without a write since the last update, frozen ones, and alignment
+    /// padding are set to zero.
     pub(super) fn complete(&mut self, entries: &[Entry], is_frozen: impl Fn(usize) -> bool) {
-        self.join_sums();
-        // Nothing is aside any more.
+        self.reduce_deferred_sums();
+        // The side stream is joined.
         self.joined.clear();
         let len = self.segments.last().map_or(0, |last| last.range.end);
         for (i, entry) in entries.iter().enumerate() {
@@ -136,46 +139,46 @@ impl FlatGradients {
             let start = if was_written { entry.range().end } else { entry.offset };
             let end = entries.get(i + 1).map_or(len, |next| next.offset);
             if let Some(gpu) = self.gpu() {
-                // What lies between parameters is zero from the start.
+                // Alignment padding is zero from the start.
                 if !was_written {
                     cuda::clear(gpu.pointer().offset(start * 4), (end - start) * 4);
                 }
                 continue;
             }
             let at = self.segment_of(entry.offset);
-            self.segments[at].numbers_mut(start..end).fill(0.0);
+            self.segments[at].elements_mut(start..end).fill(0.0);
         }
     }
 
-    /// Joins the sums that wait, all at once.
-    fn join_sums(&mut self) {
+    /// Reduces all deferred column sums in one launch.
+    fn reduce_deferred_sums(&mut self) {
         if self.gpu.is_some() {
-            cuda::await_aside();
+            cuda::join_side_stream();
         }
         if !self.sums.is_empty() {
-            let sums: Vec<Sums> = self.sums.drain(..).map(|(_, sums)| sums).collect();
-            join(&sums);
+            let sums: Vec<PartialSums> = self.sums.drain(..).map(|(_, sums)| sums).collect();
+            reduce_partial_sums(&sums);
             self.joined.extend(sums);
         }
     }
 
-    /// How many numbers there are.
+    /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.segments.last().map_or(0, |last| last.range.end)
     }
 
-    /// Calls `work` with the numbers of `range`; those of several segments are brought together first.
+    /// Calls `work` with the elements of `range`; a range across segments is copied first.
     pub(crate) fn with_range<R>(&self, range: Range<usize>, work: impl FnOnce(&[f32]) -> R) -> R {
         let first = &self.segments[self.segment_of(range.start)];
         if range.end <= first.range.end {
-            return work(first.numbers(range));
+            return work(first.elements(range));
         }
         let mut joined = Array::scratch(DType::F32, 1, range.len());
         self.copy(range, joined.f32_mut());
         work(joined.f32())
     }
 
-    /// Copies the numbers of `range`.
+    /// Copies the elements of `range`.
     pub(super) fn copy(&self, range: Range<usize>, to: &mut [f32]) {
         if let Some(gpu) = self.gpu() {
             return to.copy_from_slice(&gpu.part_to_vec(range));
@@ -183,11 +186,11 @@ impl FlatGradients {
         let first = range.start;
         self.for_each_part(range, |segment, part| {
             let to = &mut to[part.start - first..part.end - first];
-            to.copy_from_slice(self.segments[segment].numbers(part));
+            to.copy_from_slice(self.segments[segment].elements(part));
         });
     }
 
-    /// Takes the gradients, which are complete, out of their place.
+    /// Moves the gradients, which must be complete, out.
     pub(super) fn take(&mut self) -> GradientSum {
         let parts = match self.gpu() {
             Some(gpu) => vec![gpu.clone()],
@@ -197,7 +200,7 @@ impl FlatGradients {
         GradientSum { parts }
     }
 
-    /// Adds others to the gradients, which are complete.
+    /// Adds other gradients to these, which must be complete.
     pub(super) fn add(&mut self, sum: &GradientSum) {
         match self.gpu_mut() {
             Some(gpu) => gpu.add(&sum.parts[0]),
@@ -208,56 +211,59 @@ impl FlatGradients {
         }
     }
 
-    /// Adds those of other GPUs to the gradients, which are complete.
+    /// All-reduces the gradients, which must be complete, over GPUs.
     pub(super) fn sum_over_gpus(&mut self, gpus: &cuda::Gpus) {
         sum_over_gpus(gpus, self.gpu_mut().expect("parameters on the GPU have their gradients there"));
     }
 
-    /// From here on buckets leave as soon as they are written.
-    pub(super) fn begin_departure(&mut self, departure: impl FnOnce(Option<Vec<u32>>) -> Departure) {
-        self.departure = Some(departure(self.usual_writes.clone()));
+    /// From here on buckets are sent as soon as they are complete.
+    pub(super) fn begin_overlapped_reduction(
+        &mut self,
+        overlapped: impl FnOnce(Option<Vec<u32>>) -> OverlappedReduction,
+    ) {
+        self.overlapped = Some(overlapped(self.previous_writes.clone()));
         self.send_ready();
     }
 
-    /// Sends the buckets that have not left, of gradients that are complete.
-    pub(super) fn end_departure(&mut self) -> Departure {
-        let mut departure = self.departure.take().expect("a departure has begun");
-        while let Some(bucket) = departure.last_chance() {
-            self.send(bucket, &mut departure);
+    /// Sends the remaining buckets; the gradients must be complete.
+    pub(super) fn finish_overlapped_reduction(&mut self) -> OverlappedReduction {
+        let mut overlapped = self.overlapped.take().expect("an overlapped reduction has begun");
+        while let Some(bucket) = overlapped.next_unsent() {
+            self.send(bucket, &mut overlapped);
         }
-        departure
+        overlapped
     }
 
-    /// Takes note of a write that is done.
-    fn note(&mut self, index: usize) {
+    /// Records a finished write.
+    fn record_write(&mut self, index: usize) {
         self.writes[index] += 1;
-        if self.departure.as_mut().is_some_and(|departure| departure.note(index)) {
+        if self.overlapped.as_mut().is_some_and(|overlapped| overlapped.record_write(index)) {
             self.send_ready();
         }
     }
 
     fn send_ready(&mut self) {
-        let Some(mut departure) = self.departure.take() else { return };
-        while let Some(bucket) = departure.next() {
-            for index in departure.parameters_in(bucket) {
+        let Some(mut overlapped) = self.overlapped.take() else { return };
+        while let Some(bucket) = overlapped.next_ready() {
+            for index in overlapped.parameters_in(bucket) {
                 let was_written = std::mem::replace(&mut self.written[index], true);
-                let (place, end) = departure.place(index);
-                let start = if was_written && !departure.is_frozen(index) { place.end } else { place.start };
-                let at = self.segment_of(place.start);
-                self.segments[at].numbers_mut(start..end).fill(0.0);
+                let (range, end) = overlapped.range_of(index);
+                let start = if was_written && !overlapped.is_frozen(index) { range.end } else { range.start };
+                let at = self.segment_of(range.start);
+                self.segments[at].elements_mut(start..end).fill(0.0);
             }
-            self.send(bucket, &mut departure);
+            self.send(bucket, &mut overlapped);
         }
-        self.departure = Some(departure);
+        self.overlapped = Some(overlapped);
     }
 
-    fn send(&self, bucket: usize, departure: &mut Departure) {
-        let numbers = self.bucket(departure.reduction.division().bucket(bucket), &departure.sums);
-        departure.reduction.send(bucket, numbers);
-        departure.has_left(bucket);
+    fn send(&self, bucket: usize, overlapped: &mut OverlappedReduction) {
+        let numbers = self.bucket(overlapped.reduction.sharding().bucket(bucket), &overlapped.sums);
+        overlapped.reduction.send(bucket, numbers);
+        overlapped.set_sent(bucket);
     }
 
-    /// The numbers of `range`, with those of earlier sums added, the newest first.
+    /// The elements of `range` plus those of earlier sums, newest first.
     pub(super) fn bucket(&self, range: Range<usize>, sums: &[GradientSum]) -> Array {
         let mut numbers = Array::scratch(DType::F32, 1, range.len());
         let shared = SharedMut::new(numbers.f32_mut());
@@ -265,13 +271,13 @@ impl FlatGradients {
             let here = task * CHUNK..((task + 1) * CHUNK).min(range.len());
             // SAFETY: chunks are disjoint.
             let numbers = unsafe { shared.slice(here.clone()) };
-            let place = range.start + here.start..range.start + here.end;
-            self.copy(place.clone(), numbers);
+            let range = range.start + here.start..range.start + here.end;
+            self.copy(range.clone(), numbers);
             for sum in sums.iter().rev() {
-                self.for_each_part(place.clone(), |segment, part| {
+                self.for_each_part(range.clone(), |segment, part| {
                     let from = part.start - self.segments[segment].range.start;
                     let terms = &sum.parts[segment].f32()[from..from + part.len()];
-                    let numbers = &mut numbers[part.start - place.start..][..part.len()];
+                    let numbers = &mut numbers[part.start - range.start..][..part.len()];
                     numbers.iter_mut().zip(terms).for_each(|(number, term)| *number += term);
                 });
             }
@@ -279,7 +285,7 @@ impl FlatGradients {
         numbers
     }
 
-    /// The parts of a range that lie in one segment each.
+    /// Splits a range at segment boundaries.
     fn for_each_part(&self, range: Range<usize>, mut work: impl FnMut(usize, Range<usize>)) {
         let mut start = range.start;
         while start < range.end {
@@ -296,13 +302,13 @@ impl FlatGradients {
 }
 
 impl Segment {
-    fn numbers(&self, range: Range<usize>) -> &[f32] {
+    fn elements(&self, range: Range<usize>) -> &[f32] {
         let array = self.array.as_ref().expect("gradients are completed before they are read");
         &array.f32()[range.start - self.range.start..range.end - self.range.start]
     }
 
-    /// As they are: garbage in memory that was just taken.
-    fn numbers_mut(&mut self, range: Range<usize>) -> &mut [f32] {
+    /// Uninitialised if the memory was just allocated.
+    fn elements_mut(&mut self, range: Range<usize>) -> &mut [f32] {
         let array = self.array.get_or_insert_with(|| Array::scratch(DType::F32, 1, self.range.len()));
         &mut array.f32_mut()[range.start - self.range.start..range.end - self.range.start]
     }
@@ -333,7 +339,7 @@ mod tests {
                 gradients.with_range(across.clone(), |part| assert_eq!(part, &expected[across.clone()]));
             });
             params.clear_gradients();
-            // Whatever takes the memory meanwhile leaves no trace.
+            // Another user of the memory leaves no trace.
             let other = crate::Array::from_f32(1, super::SEGMENT, &vec![9.0; super::SEGMENT]);
             assert!(params.gradients().iter().all(|&g| g == 0.0), "{other:?}");
             params.clear_gradients();

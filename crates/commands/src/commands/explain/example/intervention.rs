@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use heedful::decode::SearchOptions;
-use heedful::explain::experiments::{Experiment, Probe, listed};
+use heedful::explain::experiments::{Ablation, Experiment, join_head_names};
 use heedful::models::HeadName;
 use heedful::tasks::translate::Translator;
 use heedful_grammar::{Grammar, Phrase};
@@ -61,11 +61,11 @@ impl Intervention<'_> {
     ) -> Result<()> {
         let word = |output: &str| decided(self.direction, output);
         let translated = |without: &[HeadName]| -> Result<String> {
-            Ok(self.probe(&word).translated(&[dependency.source], without)?.remove(0))
+            Ok(self.ablation(&word).translate_without(&[dependency.source], without)?.remove(0))
         };
         let (whole, without) = (translated(&[])?, translated(heads)?);
         let [before, after] = [&whole, &without].map(|output| decided(self.direction, output));
-        write!(out, "Without {} the output is “{without}”: ", listed(heads))?;
+        write!(out, "Without {} the output is “{without}”: ", join_head_names(heads))?;
         Ok(match (before, after) {
             (Some(before), Some(after)) if before != after => {
                 writeln!(out, "“{before}” becomes “{after}”.")
@@ -78,35 +78,35 @@ impl Intervention<'_> {
 
     /// The heads that together decide the word.
     pub(super) fn deciding(&self, phrases: &Phrases) -> Result<Vec<HeadName>> {
-        self.removing(|probe, bar| probe.deciding(&borrowed(&phrases.finding), bar))
+        self.removing(|ablation, bar| ablation.find_deciding_heads(&borrowed(&phrases.finding), bar))
     }
 
     /// Removes these heads, every single head, and random heads, on phrases that were not used to find them.
     pub(super) fn measure(&self, phrases: &Phrases, heads: &[HeadName], model: &str) -> Result<Experiment> {
-        let found = self.removing(|probe, bar| probe.removals(&borrowed(&phrases.measuring), heads, bar))?;
+        let found = self.removing(|ablation, bar| ablation.run(&borrowed(&phrases.measuring), heads, bar))?;
         Ok(found.experiment(self.direction.decided(), model))
     }
 
     /// The measure word is predicted after the prefix 一, because without heads a phrase may begin differently and have none.
-    fn probe<'a>(&'a self, word: &'a dyn Fn(&str) -> Option<String>) -> Probe<'a> {
+    fn ablation<'a>(&'a self, word: &'a dyn Fn(&str) -> Option<String>) -> Ablation<'a> {
         let prefix = match self.direction {
             Direction::ChineseToEnglish => "",
             Direction::EnglishToChinese => "一",
         };
-        Probe { translator: self.translator, options: self.options, prefix, word }
+        Ablation { translator: self.translator, options: self.options, prefix, word }
     }
 
     fn removing<T>(
         &self,
-        work: impl FnOnce(&Probe<'_>, &mut dyn FnMut(&[HeadName])) -> heedful::Result<T>,
+        work: impl FnOnce(&Ablation<'_>, &mut dyn FnMut(&[HeadName])) -> heedful::Result<T>,
     ) -> Result<T> {
         let bar = Bar::with_time_left(Verbosity::Normal, 0);
         let word = |output: &str| decided(self.direction, output);
-        let probe = self.probe(&word);
+        let ablation = self.ablation(&word);
         let mut trials = 0;
-        let found = work(&probe, &mut |heads| {
+        let found = work(&ablation, &mut |heads| {
             trials += 1;
-            bar.show(trials, 0.0, || format!("without {}", listed(heads)));
+            bar.show(trials, 0.0, || format!("without {}", join_head_names(heads)));
         });
         bar.finish();
         Ok(found?)

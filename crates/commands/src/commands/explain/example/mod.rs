@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
-use heedful::explain::experiments::{Experiment, MOST_DECIDING};
+use heedful::explain::experiments::{Experiment, MAX_DECIDING_HEADS};
 use heedful::explain::{Explanation, WeightForm, page};
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::translate::Translator;
@@ -200,7 +200,7 @@ impl Arguments {
         if heads.is_empty() {
             writeln!(
                 out,
-                "\nNo {MOST_DECIDING} heads decide {} together: without them it stays the same in more than half of the phrases.",
+                "\nNo {MAX_DECIDING_HEADS} heads decide {} together: without them it stays the same in more than half of the phrases.",
                 direction.decided()
             )?;
             return Ok(None);

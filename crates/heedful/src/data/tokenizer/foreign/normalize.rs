@@ -89,8 +89,8 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 /// Whether a text is at the start of the input or continues other text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
-    OfText,
-    Continued,
+    TextStart,
+    Continuation,
 }
 
 /// The normalized text.

@@ -12,11 +12,11 @@ pub(in crate::data::tokenizer) const UNMATCHABLE: char = ' ';
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceFormat {
     /// A space is `▁`; byte tokens are `<0xE4>`.
-    Meta,
+    SentencePiece,
     /// Every byte is a printable character (GPT-2): a space is `Ġ`.
-    Bytes,
+    ByteLevel,
     /// A token that continues a word begins with `##` (BERT).
-    Continued,
+    WordPiece,
 }
 
 impl PieceFormat {

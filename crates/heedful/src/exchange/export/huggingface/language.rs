@@ -1,4 +1,4 @@
-//! Language models: GPT-2 where they are pre-norm, OPT where they are post-norm.
+//! Language models: pre-norm ones as GPT-2, post-norm ones as OPT.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::layers::Norm;
 use crate::tasks::language::LanguageConfig;
 
 pub(in crate::exchange::export) fn language(
-    original: &Original,
+    original: &LoadedModel,
     config: &LanguageConfig,
     stack: &StackConfig,
 ) -> Result<Exported> {
@@ -20,47 +20,47 @@ pub(in crate::exchange::export) fn language(
         Norm::Pre => "a GPT-2 model of Hugging Face",
         Norm::Post => "an OPT model of Hugging Face",
     };
-    let mut refusals = Refusals::of_layers(&layer);
-    let activation = activation(&layer, &mut refusals);
-    refusals.add(config.output_bias, || "a bias of the output projection (`output_bias`)".to_owned());
-    refusals.add(stack.embedding_norm, || "a norm over its embeddings (`embedding_norm`)".to_owned());
-    refusals.add(original.pieces.is_some(), || "a SentencePiece vocabulary".to_owned());
+    let mut unsupported = UnsupportedFeatures::of_layers(&layer);
+    let activation = activation(&layer, &mut unsupported);
+    unsupported.add(config.output_bias, || "a bias of the output projection (`output_bias`)".to_owned());
+    unsupported.add(stack.embedding_norm, || "a norm on its embeddings (`embedding_norm`)".to_owned());
+    unsupported.add(original.pieces.is_some(), || "a SentencePiece vocabulary".to_owned());
     if stack.norm == Norm::Post {
-        refuse_epsilon(&layer, &mut refusals);
+        check_epsilon(&layer, &mut unsupported);
     }
-    refusals.check(original, kind, REMEDY)?;
+    unsupported.check(original, kind, REMEDY)?;
 
     let weights = original.weights()?;
-    let mut spread = Spread::new(&weights);
+    let mut exporter = ParamExporter::new(&weights);
     let (shape, longest) = (StackShape::single("decoder", stack), original.longest(stack.positions));
     let settings = match stack.norm {
-        Norm::Pre => as_gpt2(&mut spread, original, stack, activation, longest),
-        Norm::Post => as_opt(&mut spread, original, stack, activation, longest),
+        Norm::Pre => as_gpt2(&mut exporter, original, stack, activation, longest),
+        Norm::Post => as_opt(&mut exporter, original, stack, activation, longest),
     };
     match stack.norm {
-        Norm::Pre => spread.put(gpt2::stack(shape, "transformer.")),
-        Norm::Post => spread.put(bart::stack(shape, "model.decoder", "final_layer_norm")),
+        Norm::Pre => exporter.map(gpt2::stack(shape, "transformer.")),
+        Norm::Post => exporter.map(bart::stack(shape, "model.decoder", "final_layer_norm")),
     }
     let mut exported = Exported::new(kind, original);
     let vocabulary = Vocabulary::of_language(original, config.text, special);
     vocabulary.add_to_hugging_face(&mut exported, special, longest);
     exported.add_json("generation_config.json", &generation(special));
     exported.add_text("README.md", readme::LANGUAGE);
-    finish(exported, original, &settings, spread)
+    finish(exported, original, &settings, exporter)
 }
 
-/// Settings and tables of GPT-2.
+/// Settings and embeddings of GPT-2.
 fn as_gpt2(
-    spread: &mut Spread<'_>,
-    original: &Original,
+    exporter: &mut ParamExporter<'_>,
+    original: &LoadedModel,
     stack: &StackConfig,
     activation: &str,
     longest: usize,
 ) -> Value {
     let d = stack.d_model;
-    put_table(spread, stack, ["transformer.wte.weight", "lm_head.weight"]);
-    let positions = spread.positions("position.weight", stack.positions, [longest, d]);
-    spread.add("transformer.wpe.weight", &[longest, d], positions);
+    put_table(exporter, stack, ["transformer.wte.weight", "lm_head.weight"]);
+    let positions = exporter.positions("position.weight", stack.positions, [longest, d]);
+    exporter.add("transformer.wpe.weight", &[longest, d], positions);
     let mut settings = settings(original, "GPT2LMHeadModel", "gpt2", &stack.special);
     extend(
         &mut settings,
@@ -82,20 +82,20 @@ fn as_gpt2(
     settings
 }
 
-/// Settings and tables of OPT.
+/// Settings and embeddings of OPT.
 fn as_opt(
-    spread: &mut Spread<'_>,
-    original: &Original,
+    exporter: &mut ParamExporter<'_>,
+    original: &LoadedModel,
     stack: &StackConfig,
     activation: &str,
     longest: usize,
 ) -> Value {
     let d = stack.d_model;
-    put_table(spread, stack, ["model.decoder.embed_tokens.weight", "lm_head.weight"]);
-    // Rows that no position has stand before the first.
+    put_table(exporter, stack, ["model.decoder.embed_tokens.weight", "lm_head.weight"]);
+    // OPT has unused rows before that of the first position.
     let mut positions = vec![0.0; OPT_OFFSET * d];
-    positions.extend(spread.positions("position.weight", stack.positions, [longest, d]));
-    spread.add("model.decoder.embed_positions.weight", &[longest + OPT_OFFSET, d], positions);
+    positions.extend(exporter.positions("position.weight", stack.positions, [longest, d]));
+    exporter.add("model.decoder.embed_positions.weight", &[longest + OPT_OFFSET, d], positions);
     let mut settings = settings(original, "OPTForCausalLM", "opt", &stack.special);
     extend(
         &mut settings,

@@ -1,16 +1,17 @@
-//! Hugging Face's folders, in the class that computes what the model computes:
+//! Export to Hugging Face's transformers, as the class with the same computation:
 //!
-//! | model | class | and |
+//! | model | class | differences |
 //! |---|---|---|
-//! | post-norm translator | `MarianMTModel` | sinusoids in halves: ours are reordered (`stream`) |
+//! | post-norm translator | `MarianMTModel` | sines before cosines: features are reordered (`feature_order`) |
 //! | pre-norm translator | `PegasusForConditionalGeneration` | the same |
-//! | pre-norm language model | `GPT2LMHeadModel` | positions are a table; √d is part of the token vectors |
+//! | pre-norm language model | `GPT2LMHeadModel` | positions are a table; √d is multiplied into the embedding matrix |
 //! | post-norm language model | `OPTForCausalLM` | the same |
-//! | post-norm masked model with a norm over its embeddings | `BertForMaskedLM` | the same |
+//! | post-norm masked model with a norm on its embeddings | `BertForMaskedLM` | the same |
 //! | pre-norm masked model without one | `MegatronBertForMaskedLM` | the same |
 //!
-//! The last four have no factor for token vectors. A model that multiplies them by √d gets vectors that are multiplied already, and an
-//! output projection of its own that is not; an import finds out by the numbers.
+//! The last four classes do not scale embeddings. A model that multiplies them by √d is exported with a
+//! scaled embedding matrix and an untied, unscaled output projection; an import recognizes this by the
+//! values.
 
 mod language;
 mod masked;
@@ -23,13 +24,13 @@ pub(super) use self::language::language;
 pub(super) use self::masked::masked;
 pub(super) use self::translator::translator;
 
-use super::original::Original;
-use super::refusals::Refusals;
-use super::spread::Spread;
+use super::exporter::ParamExporter;
+use super::loaded_model::LoadedModel;
+use super::unsupported::UnsupportedFeatures;
 use super::{Contents, Exported, shortest};
 use crate::Result;
 use crate::data::SpecialTokens;
-use crate::exchange::kept::{KEY, Kept};
+use crate::exchange::embedded_settings::{EmbeddedSettings, KEY};
 use crate::exchange::names::activations;
 use crate::exchange::names::tables::embedding_scale;
 use crate::models::transformer::{LayerConfig, StackConfig};
@@ -37,11 +38,11 @@ use crate::store::formats::huggingface::{CONFIG, WEIGHTS};
 
 const REMEDY: &str = "Export it with --to ctranslate2, or train a model without it";
 
-/// ε of classes that have no setting for it.
+/// ε of the classes that have no setting for it.
 const FIXED_EPSILON: f32 = 1e-5;
 
-/// What every `config.json` has.
-fn settings(original: &Original, class: &str, model_type: &str, special: &SpecialTokens) -> Value {
+/// The settings that every `config.json` has.
+fn settings(original: &LoadedModel, class: &str, model_type: &str, special: &SpecialTokens) -> Value {
     json!({
         "architectures": [class],
         "model_type": model_type,
@@ -49,11 +50,11 @@ fn settings(original: &Original, class: &str, model_type: &str, special: &Specia
         "bos_token_id": special.bos,
         "eos_token_id": special.eos,
         "pad_token_id": special.pad,
-        KEY: Kept::of(&original.config).to_json(),
+        KEY: EmbeddedSettings::of(&original.config).to_json(),
     })
 }
 
-/// Adds settings to others.
+/// Adds settings.
 fn extend(settings: &mut Value, more: Value) {
     if let (Value::Object(settings), Value::Object(more)) = (settings, more) {
         settings.extend(more);
@@ -61,40 +62,45 @@ fn extend(settings: &mut Value, more: Value) {
 }
 
 /// The name of the activation function.
-fn activation(layer: &LayerConfig, refusals: &mut Refusals) -> &'static str {
-    refusals.expect(activations::to_hugging_face(layer.activation), || {
+fn activation(layer: &LayerConfig, unsupported: &mut UnsupportedFeatures) -> &'static str {
+    unsupported.expect(activations::to_hugging_face(layer.activation), || {
         format!("the activation function {:?} (`activation`)", layer.activation)
     })
 }
 
-fn refuse_epsilon(layer: &LayerConfig, refusals: &mut Refusals) {
+fn check_epsilon(layer: &LayerConfig, unsupported: &mut UnsupportedFeatures) {
     let epsilon = layer.norm_epsilon;
-    refusals.add(epsilon != FIXED_EPSILON, || {
-        format!("{} in its norms (`norm_epsilon`; it has {})", shortest(epsilon), shortest(FIXED_EPSILON))
+    unsupported.add(epsilon != FIXED_EPSILON, || {
+        format!(
+            "an ε of {} in its norms (`norm_epsilon`; it must be {})",
+            shortest(epsilon),
+            shortest(FIXED_EPSILON)
+        )
     });
 }
 
-/// How a model of one vocabulary has its table: multiplied by √d and apart from the output projection, or tied to it.
-fn put_table(spread: &mut Spread<'_>, stack: &StackConfig, [inputs, outputs]: [&str; 2]) {
+/// Exports the embedding matrix of a model with one vocabulary: tied to the output projection, or scaled by
+/// √d and untied.
+fn put_table(exporter: &mut ParamExporter<'_>, stack: &StackConfig, [inputs, outputs]: [&str; 2]) {
     let shape = [stack.vocabulary, stack.d_model];
     if !stack.scale_embeddings {
-        return spread.table("embedding.weight", inputs, shape);
+        return exporter.matrix("embedding.weight", inputs, shape);
     }
     let scale = embedding_scale(stack.d_model);
-    let scaled = spread.numbers("embedding.weight").iter().map(|number| number * scale).collect();
-    spread.add(inputs, &shape, scaled);
-    spread.table("embedding.weight", outputs, shape);
+    let scaled = exporter.values("embedding.weight").iter().map(|value| value * scale).collect();
+    exporter.add(inputs, &shape, scaled);
+    exporter.matrix("embedding.weight", outputs, shape);
 }
 
-/// The files that all have: settings, what `generate` does by default, a page on how to run it, weights.
+/// Adds the settings and the weights.
 fn finish(
     mut exported: Exported,
-    original: &Original,
+    original: &LoadedModel,
     settings: &Value,
-    spread: Spread<'_>,
+    exporter: ParamExporter<'_>,
 ) -> Result<Exported> {
     exported.add_json(CONFIG, settings);
-    exported.finish(original, (WEIGHTS, Contents::Safetensors(spread.finish())))
+    exported.finish(original, (WEIGHTS, Contents::Safetensors(exporter.finish())))
 }
 
 /// `generation_config.json`.

@@ -1,10 +1,10 @@
-//! How to run an export, as `README.md` in its folder.
+//! The `README.md` of an export: how to run it.
 
-use super::super::original::Original;
+use super::super::loaded_model::LoadedModel;
 
-/// Of a translator.
-pub(super) fn translator(original: &Original) -> String {
-    // MarianMT's own tokenizer has both sides.
+/// For a translator.
+pub(super) fn translator(original: &LoadedModel) -> String {
+    // MarianTokenizer handles both sides.
     let has_second =
         original.pieces.is_none() && original.tokenizers.source.names() != original.tokenizers.target.names();
     let target = if has_second { "AutoTokenizer.from_pretrained(\"target\")" } else { "tokenizer" };
@@ -18,7 +18,7 @@ pub(super) fn translator(original: &Original) -> String {
     )
 }
 
-/// Of a language model.
+/// For a language model.
 pub(super) const LANGUAGE: &str = r#"# A language model
 
 Trained or imported, and exported, with heedful.
@@ -32,7 +32,7 @@ print(tokenizer.decode(model.generate(**prompt, max_new_tokens=50)[0], skip_spec
 ```
 "#;
 
-/// Of a masked language model.
+/// For a masked language model.
 pub(super) const MASKED: &str = r#"# A masked language model
 
 Trained or imported, and exported, with heedful.
@@ -42,7 +42,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 model, tokenizer = AutoModelForMaskedLM.from_pretrained("."), AutoTokenizer.from_pretrained(".")
 text = tokenizer("a text of several words", return_tensors="pt")
-text.input_ids[0, 2] = tokenizer.mask_token_id  # What is written as a special token in a text is text.
+text.input_ids[0, 2] = tokenizer.mask_token_id  # The name "[MASK]" in a text is plain text.
 print(tokenizer.decode(model(**text).logits[0, 2].argmax()))
 ```
 "#;

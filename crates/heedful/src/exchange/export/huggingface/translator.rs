@@ -1,21 +1,21 @@
-//! Translators: MarianMT where they are post-norm, Pegasus where they are pre-norm.
+//! Translators: post-norm ones as MarianMT, pre-norm ones as Pegasus.
 
 use serde_json::json;
 
 use super::super::vocabulary::Vocabulary;
 use super::*;
 use crate::Result;
+use crate::exchange::feature_order::{FeatureOrder, reorder_features};
 use crate::exchange::names::{StackShape, bart, tables};
-use crate::exchange::stream::{WaveOrder, reordered};
 use crate::layers::{Halves, Norm, Positions, Tying};
 use crate::models::transformer::TransformerConfig;
 use crate::recipe::DecoderLayer;
 
-/// Tokens of an output, if whoever runs the model says nothing else.
+/// Default maximum length of an output.
 const LONGEST_OUTPUT: usize = 512;
 
 pub(in crate::exchange::export) fn translator(
-    original: &Original,
+    original: &LoadedModel,
     config: &TransformerConfig,
 ) -> Result<Exported> {
     let layer = config.layer();
@@ -23,33 +23,33 @@ pub(in crate::exchange::export) fn translator(
         Norm::Post => ("MarianMTModel", "marian", "a MarianMT model of Hugging Face"),
         Norm::Pre => ("PegasusForConditionalGeneration", "pegasus", "a Pegasus model of Hugging Face"),
     };
-    let mut refusals = Refusals::of_layers(&layer);
-    let activation = activation(&layer, &mut refusals);
-    refuse_epsilon(&layer, &mut refusals);
-    refuse(config, &mut refusals);
-    let vocabulary = Vocabulary::of_translator(original, &config.special, &mut refusals);
-    refusals.check(original, kind, REMEDY)?;
+    let mut unsupported = UnsupportedFeatures::of_layers(&layer);
+    let activation = activation(&layer, &mut unsupported);
+    check_epsilon(&layer, &mut unsupported);
+    check_features(config, &mut unsupported);
+    let vocabulary = Vocabulary::of_translator(original, &config.special, &mut unsupported);
+    unsupported.check(original, kind, REMEDY)?;
 
     let mut weights = original.weights()?;
     if config.positions == Positions::Sinusoidal {
-        weights = reordered(&weights, config.d_model, WaveOrder::Halves);
+        weights = reorder_features(&weights, config.d_model, FeatureOrder::Halves);
     }
-    let mut spread = Spread::new(&weights);
-    put_tables(&mut spread, config);
+    let mut exporter = ParamExporter::new(&weights);
+    put_tables(&mut exporter, config);
     if config.output_bias {
-        let bias = spread.numbers("output.bias").to_vec();
-        spread.add("final_logits_bias", &[1, config.target_vocabulary], bias);
+        let bias = exporter.values("output.bias").to_vec();
+        exporter.add("final_logits_bias", &[1, config.target_vocabulary], bias);
     }
     let longest = original.longest(config.positions);
     for shape in StackShape::both(config) {
         let prefix = format!("model.{}", shape.name);
-        // Marian computes its sinusoids, Pegasus reads them too.
+        // Marian computes its sinusoids; Pegasus reads them from the file.
         if config.norm == Norm::Pre {
             let halves = Positions::Halves(Halves::MarianMt);
-            let table = spread.positions("", halves, [longest, config.d_model]);
-            spread.add(format!("{prefix}.embed_positions.weight"), &[longest, config.d_model], table);
+            let table = exporter.positions("", halves, [longest, config.d_model]);
+            exporter.add(format!("{prefix}.embed_positions.weight"), &[longest, config.d_model], table);
         }
-        spread.put(bart::stack(shape, &prefix, "layer_norm"));
+        exporter.map(bart::stack(shape, &prefix, "layer_norm"));
     }
 
     let special = &config.special;
@@ -89,30 +89,30 @@ pub(in crate::exchange::export) fn translator(
     generation["max_length"] = LONGEST_OUTPUT.min(longest).into();
     exported.add_json("generation_config.json", &generation);
     exported.add_text("README.md", &readme::translator(original));
-    finish(exported, original, &settings, spread)
+    finish(exported, original, &settings, exporter)
 }
 
-/// What neither of the two has.
-fn refuse(config: &TransformerConfig, refusals: &mut Refusals) {
+/// Features that neither of the two supports.
+fn check_features(config: &TransformerConfig, unsupported: &mut UnsupportedFeatures) {
     let positions = match config.positions {
         Positions::Sinusoidal | Positions::Halves(Halves::MarianMt) => None,
-        Positions::Halves(_) => Some("sinusoids of other angles"),
+        Positions::Halves(_) => Some("sinusoids with other angles"),
         Positions::Learned { .. } => Some("learned positions"),
         Positions::None => Some("no positions"),
     };
-    refusals.add(positions.is_some(), || format!("{} (`positions`)", positions.unwrap_or_default()));
-    refusals.add(config.decoder_layer != DecoderLayer::Attention, || {
-        "recurrent units in the decoder (`decoder_layer`)".to_owned()
+    unsupported.add(positions.is_some(), || format!("{} (`positions`)", positions.unwrap_or_default()));
+    unsupported.add(config.decoder_layer != DecoderLayer::Attention, || {
+        "SSRU layers in the decoder (`decoder_layer`)".to_owned()
     });
-    refusals.add(config.embedding_norm, || "a norm over its embeddings (`embedding_norm`)".to_owned());
-    refusals.add(config.special.start_from_zero, || {
-        "a decoder that begins with the vector 0 (`special.start_from_zero`)".to_owned()
+    unsupported.add(config.embedding_norm, || "a norm on its embeddings (`embedding_norm`)".to_owned());
+    unsupported.add(config.special.start_from_zero, || {
+        "a decoder that begins with the zero vector (`special.start_from_zero`)".to_owned()
     });
-    refusals.add(config.special.source_eos.is_some_and(|eos| eos != config.special.eos), || {
-        "another token after sources than after targets (`special.source_eos`)".to_owned()
+    unsupported.add(config.special.source_eos.is_some_and(|eos| eos != config.special.eos), || {
+        "different end tokens of sources and targets (`special.source_eos`)".to_owned()
     });
-    // Older versions of transformers give Pegasus one table for both sides, whatever its files say.
-    refusals.add(config.norm == Norm::Pre && !shares_input(config.tying), || {
+    // Older versions of transformers always use one embedding matrix for both sides of Pegasus.
+    unsupported.add(config.norm == Norm::Pre && !shares_input(config.tying), || {
         "separate embeddings of source and target with pre-norm layers (`tying`)".to_owned()
     });
 }
@@ -121,13 +121,13 @@ fn shares_input(tying: Tying) -> bool {
     matches!(tying, Tying::All | Tying::SourceTarget)
 }
 
-fn put_tables(spread: &mut Spread<'_>, config: &TransformerConfig) {
+fn put_tables(exporter: &mut ParamExporter<'_>, config: &TransformerConfig) {
     let [source, target, output] = tables::ours(config);
-    let mut put = |(ours, shape): (&str, [usize; 2]), theirs: &str| spread.table(ours, theirs, shape);
+    let mut put = |(ours, shape): (&str, [usize; 2]), theirs: &str| exporter.matrix(ours, theirs, shape);
     if shares_input(config.tying) {
         put(source, "model.shared.weight");
     }
-    // A table that is tied to another is not written again, but for inputs that only share: transformers ties all or none.
+    // A tied matrix is not written twice, except if only the inputs are tied: transformers ties all or none.
     if config.tying != Tying::All {
         put(source, "model.encoder.embed_tokens.weight");
         put(target, "model.decoder.embed_tokens.weight");

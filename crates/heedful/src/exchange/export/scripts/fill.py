@@ -1,7 +1,7 @@
-"""Guesses a masked token with CTranslate2's encoder; what comes after its states is in head.safetensors.
+"""Predicts a masked token with CTranslate2's encoder and the head in head.safetensors.
 
     pip install ctranslate2 tokenizers safetensors numpy
-    python fill.py "the small cat runs" 2        masks the token with this number, and prints the best guesses
+    python fill.py "the small cat runs" 2        masks the token with this index and prints the best predictions
 """
 
 import json
@@ -33,9 +33,9 @@ if __name__ == "__main__":
     head = load_file(str(FOLDER / "head.safetensors"))
     settings = json.loads((FOLDER / "config.json").read_text())
     vocabulary = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
-    ids, place = vocabulary.encode(sys.argv[1]).ids, int(sys.argv[2])
-    ids[place] = vocabulary.token_to_id(settings["mask_token"])
+    ids, index = vocabulary.encode(sys.argv[1]).ids, int(sys.argv[2])
+    ids[index] = vocabulary.token_to_id(settings["mask_token"])
     states = numpy.array(encoder.forward_batch([ids]).last_hidden_state)[0]
-    found = scores(states[place], head, settings["layer_norm_epsilon"])
-    for token in numpy.argsort(-found)[:5]:
+    logits = scores(states[index], head, settings["layer_norm_epsilon"])
+    for token in numpy.argsort(-logits)[:5]:
         print(vocabulary.decode([int(token)]))

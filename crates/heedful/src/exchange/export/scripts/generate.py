@@ -1,4 +1,4 @@
-"""Continues a prompt with CTranslate2, always with the most probable token.
+"""Continues a prompt with CTranslate2 (greedy search).
 
     pip install ctranslate2 tokenizers
     python generate.py "Once upon a time" 50
@@ -20,7 +20,7 @@ if __name__ == "__main__":
     prompt, length = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 50
     vocabulary = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
     generator = ctranslate2.Generator(str(FOLDER), compute_type="float32")
-    read = vocabulary.encode(prompt, add_special_tokens=False)
+    encoded = vocabulary.encode(prompt, add_special_tokens=False)
     options = dict(beam_size=1, max_length=length, include_prompt_in_result=False, suppress_sequences=SUPPRESSED or None)
-    found = generator.generate_batch([[SETTINGS["bos_token"], *read.tokens]], **options)
-    print(vocabulary.decode(read.ids + found[0].sequences_ids[0]))
+    results = generator.generate_batch([[SETTINGS["bos_token"], *encoded.tokens]], **options)
+    print(vocabulary.decode(encoded.ids + results[0].sequences_ids[0]))

@@ -15,31 +15,31 @@ FOLDER = Path(__file__).resolve().parent
 SETTINGS = json.loads((FOLDER / "config.json").read_text())
 # Tokens that the model never generates.
 SUPPRESSED = [[token] for token in SETTINGS["suppressed_tokens"]]
-# A translation has at most as many tokens more than its source.
-MORE = 50 + SETTINGS["add_source_eos"]
+# The maximum length of a translation is that of its source plus this many tokens.
+MAX_EXTRA_TOKENS = 50 + SETTINGS["add_source_eos"]
 
 
-def found(*names):
-    """The first of these files that the folder has."""
+def first_existing(*names):
+    """The path of the first of these files that exists, or None."""
     return next((str(FOLDER / name) for name in names if (FOLDER / name).exists()), None)
 
 
 def encoder(side="source"):
-    """A function from a text to tokens."""
-    if pieces := found(f"{side}.spm", "sentencepiece.model"):
+    """Returns a function that tokenizes a text."""
+    if pieces := first_existing(f"{side}.spm", "sentencepiece.model"):
         import sentencepiece
 
         processor = sentencepiece.SentencePieceProcessor(pieces)
         return lambda text: processor.encode(text, out_type=str)
-    vocabulary = Tokenizer.from_file(found("tokenizer.json", f"{side}.tokenizer.json"))
+    vocabulary = Tokenizer.from_file(first_existing("tokenizer.json", f"{side}.tokenizer.json"))
     return lambda text: vocabulary.encode(text, add_special_tokens=False).tokens
 
 
 def decoder():
-    """A function from tokens of the target to a text. The ids are those of the model."""
-    tokens = json.loads(Path(found("shared_vocabulary.json", "target_vocabulary.json")).read_text(encoding="utf-8"))
+    """Returns a function that converts target tokens to a text. The ids are those of the model."""
+    tokens = json.loads(Path(first_existing("shared_vocabulary.json", "target_vocabulary.json")).read_text(encoding="utf-8"))
     ids = {token: id for id, token in enumerate(tokens)}
-    vocabulary = Tokenizer.from_file(found("target.tokenizer.json", "tokenizer.json"))
+    vocabulary = Tokenizer.from_file(first_existing("target.tokenizer.json", "tokenizer.json"))
     return lambda tokens: vocabulary.decode([ids[token] for token in tokens])
 
 
@@ -48,9 +48,9 @@ if __name__ == "__main__":
     translator = ctranslate2.Translator(str(FOLDER), compute_type="float32")
     lines = [line.rstrip("\n") for line in sys.stdin]
     texts = [encode(line) for line in lines]
-    filled = [tokens for tokens in texts if tokens]
-    longest = max(map(len, filled), default=0) + MORE
+    nonempty = [tokens for tokens in texts if tokens]
+    longest = max(map(len, nonempty), default=0) + MAX_EXTRA_TOKENS
     options = dict(beam_size=1, max_decoding_length=longest, max_batch_size=32, suppress_sequences=SUPPRESSED or None)
-    results = iter(translator.translate_batch(filled, **options))
+    results = iter(translator.translate_batch(nonempty, **options))
     for tokens in texts:
-        print(decode(next(results).hypotheses[0][: len(tokens) + MORE]) if tokens else "")
+        print(decode(next(results).hypotheses[0][: len(tokens) + MAX_EXTRA_TOKENS]) if tokens else "")

@@ -1,8 +1,8 @@
-//! Models of one stack: a decoder is a language model, an encoder a masked language model.
+//! Models of one stack: a decoder (language model) or an encoder (masked language model).
 
-use super::{Names, activation, depth, epsilon, equal, id, is_scaled, lacks, source_table};
+use super::{Names, activation, depth, epsilon, equal, id, is_scaled, missing_token, source_table};
 use crate::data::SpecialTokens;
-use crate::exchange::import::gathered::Gathered;
+use crate::exchange::import::importer::ParamImporter;
 use crate::exchange::import::settings::{LABEL_SMOOTHING, stack};
 use crate::exchange::import::{ImportError, Imported, bert, positions};
 use crate::exchange::names::bert::HEAD;
@@ -20,42 +20,45 @@ use crate::tasks::masked::MaskedConfig;
 pub(super) const DECODER: &str = "TransformerDecoderSpec";
 pub(super) const ENCODER: &str = "TransformerEncoderSpec";
 
-/// A decoder, which has no other stack to attend to.
+/// Imports a decoder-only model.
 pub(super) fn language(
     model: &Ctranslate2Folder,
-    from: &mut Gathered<'_>,
+    from: &mut ParamImporter<'_>,
 ) -> Result<ModelConfig, FormatError> {
     let tables = ["decoder/embeddings/weight", "decoder/projection/weight"];
     let stack = gather(model, from, "decoder", tables[0])?;
-    if !from.are_the_same(tables) {
-        return Err(from.unsupported("an output projection that is not the embedding"));
+    if !from.are_equal(tables) {
+        return Err(from.unsupported("an output projection that is not tied to the embedding"));
     }
     from.tensor(tables[1], &[stack.vocabulary, stack.d_model])?;
     let output_bias = from.has("decoder/projection/bias");
     if output_bias {
         from.vector("output.bias", "decoder/projection/bias", stack.vocabulary)?;
     }
-    from.leave_out(|name| name == "decoder/start_from_zero_embedding");
+    from.ignore(|name| name == "decoder/start_from_zero_embedding");
     let (text, label_smoothing, block) = (TextShape::Running, 0.0, stack.positions.longest());
     Ok(LanguageConfig { stack: stack.into(), text, block, label_smoothing, output_bias }.into())
 }
 
-/// An encoder; its head for masked tokens is in a file beside it ([`read_head`]).
-pub(super) fn masked(model: &Ctranslate2Folder, from: &mut Gathered<'_>) -> Result<ModelConfig, FormatError> {
+/// Imports an encoder; its masked-token head is in a separate file ([`read_head`]).
+pub(super) fn masked(
+    model: &Ctranslate2Folder,
+    from: &mut ParamImporter<'_>,
+) -> Result<ModelConfig, FormatError> {
     let stack = gather(model, from, "encoder", source_table(from))?;
     Ok(MaskedConfig { stack, label_smoothing: LABEL_SMOOTHING, output_bias: false }.into())
 }
 
-/// CTranslate2's encoders end with their states. Adds the head that an export writes beside them; a model that has none gets an
-/// untrained one.
+/// Adds the masked-token head, which CTranslate2's encoders do not have, from the separate file of an export;
+/// without this file the head is untrained.
 pub(super) fn read_head(imported: &mut Imported, files: &Files) -> Result<(), ImportError> {
     let ModelConfig::Masked(config) = &mut imported.config else { return Ok(()) };
     let tensors = match files.find(huggingface::HEAD)? {
         Some(bytes) => huggingface::read_tensors(&files.label(huggingface::HEAD), &bytes)?,
         None => huggingface::no_tensors(&files.label("")),
     };
-    let mut from = Gathered::new(&tensors);
-    if !bert::head_or_new(&mut from, config)? {
+    let mut from = ParamImporter::new(&tensors);
+    if !bert::head_or_untrained(&mut from, config)? {
         imported.origin.push_str(bert::UNTRAINED);
     }
     let output = format!("{HEAD}.decoder.weight");
@@ -63,7 +66,7 @@ pub(super) fn read_head(imported: &mut Imported, files: &Files) -> Result<(), Im
         let shape = [config.stack.vocabulary, config.stack.d_model];
         let table = from.tensor(&output, &shape)?.values();
         if imported.weights.get("embedding.weight") != Some(&table) {
-            return Err(from.unsupported("an output projection that is not the embedding").into());
+            return Err(from.unsupported("an output projection that is not tied to the embedding").into());
         }
     }
     let head = from.finish()?;
@@ -73,7 +76,7 @@ pub(super) fn read_head(imported: &mut Imported, files: &Files) -> Result<(), Im
 
 fn gather(
     model: &Ctranslate2Folder,
-    from: &mut Gathered<'_>,
+    from: &mut ParamImporter<'_>,
     name: &'static str,
     table: &str,
 ) -> Result<StackConfig, FormatError> {
@@ -106,11 +109,11 @@ fn gather(
         embedding_norm: from.has(&format!("{name}/layernorm_embedding/gamma")),
         ..stack(vocabulary, [d_model, d_ff], heads, depth(from, name))
     };
-    from.table("embedding.weight", table, [vocabulary, d_model])?;
+    from.matrix("embedding.weight", table, [vocabulary, d_model])?;
     if config.embedding_norm {
-        from.take(names::embedding_norm("embedding_norm", name, d_model))?;
+        from.map(names::embedding_norm("embedding_norm", name, d_model))?;
     }
-    from.take(names::stack(StackShape::single(name, &config)))?;
+    from.map(names::stack(StackShape::single(name, &config)))?;
     Ok(config)
 }
 
@@ -119,10 +122,10 @@ fn special_tokens(model: &Ctranslate2Folder) -> Result<SpecialTokens, FormatErro
     let find = |name: &str| id(tokens, name);
     let [bos, eos] = match [find(names.bos), find(names.eos)] {
         [Some(bos), Some(eos)] => [bos, eos],
-        // BERT's: neither is generated, both are around texts.
+        // BERT's special tokens, which surround texts.
         _ => match [find("[CLS]"), find("[SEP]")] {
             [Some(first), Some(last)] => [first, last],
-            _ => return Err(lacks(model, names.eos)),
+            _ => return Err(missing_token(model, names.eos)),
         },
     };
     let around = |name: &str| find(name).filter(|_| find(names.bos).is_none());

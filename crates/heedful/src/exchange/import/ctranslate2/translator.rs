@@ -1,8 +1,8 @@
-//! A `TransformerSpec`.
+//! Encoder-decoder models: `TransformerSpec`.
 
-use super::{Names, activation, depth, epsilon, equal, id, is_scaled, lacks, source_table};
+use super::{Names, activation, depth, epsilon, equal, id, is_scaled, missing_token, source_table};
 use crate::data::SpecialTokens;
-use crate::exchange::import::gathered::Gathered;
+use crate::exchange::import::importer::ParamImporter;
 use crate::exchange::import::settings::{Sizes, transformer};
 use crate::exchange::import::{positions, tables};
 use crate::exchange::names::{StackShape, ctranslate2 as names};
@@ -15,7 +15,10 @@ use crate::tasks::ModelConfig;
 
 const STACKS: [&str; 2] = ["encoder", "decoder"];
 
-pub(super) fn gather(model: &Ctranslate2Folder, from: &mut Gathered<'_>) -> Result<ModelConfig, FormatError> {
+pub(super) fn gather(
+    model: &Ctranslate2Folder,
+    from: &mut ParamImporter<'_>,
+) -> Result<ModelConfig, FormatError> {
     let special = special_tokens(model, from)?;
     let tables = [source_table(from), "decoder/embeddings/weight", "decoder/projection/weight"];
     let [source, d_model] = from.shape(tables[0])?;
@@ -49,19 +52,22 @@ pub(super) fn gather(model: &Ctranslate2Folder, from: &mut Gathered<'_>) -> Resu
     }
     for (shape, side) in StackShape::both(&config).into_iter().zip(["source", "target"]) {
         if config.embedding_norm {
-            from.take(names::embedding_norm(&format!("{side}_embedding_norm"), shape.name, d_model))?;
+            from.map(names::embedding_norm(&format!("{side}_embedding_norm"), shape.name, d_model))?;
         }
-        from.take(names::stack(shape))?;
+        from.map(names::stack(shape))?;
     }
     Ok(EncoderDecoderConfig::Transformer(config).into())
 }
 
-fn special_tokens(model: &Ctranslate2Folder, from: &mut Gathered<'_>) -> Result<SpecialTokens, FormatError> {
+fn special_tokens(
+    model: &Ctranslate2Folder,
+    from: &mut ParamImporter<'_>,
+) -> Result<SpecialTokens, FormatError> {
     let names = Names::of(&model.config);
-    let mut flag = |name: &str, usual: bool| -> Result<bool, FormatError> {
-        Ok(from.number(name)?.map_or(usual, |value| value != 0.0))
+    let mut flag = |name: &str, default: bool| -> Result<bool, FormatError> {
+        Ok(from.scalar(name)?.map_or(default, |value| value != 0.0))
     };
-    // Models before version 4 have them among the weights.
+    // Models before version 4 store these flags as variables.
     let source_bos = flag("with_source_bos", names.source_bos)?;
     let source_eos = flag("with_source_eos", names.source_eos)?;
     let target_bos = flag("with_target_bos", true)?;
@@ -69,36 +75,36 @@ fn special_tokens(model: &Ctranslate2Folder, from: &mut Gathered<'_>) -> Result<
     if source_bos || !target_bos {
         return Err(from.unsupported("a token before every source, or none before every target"));
     }
-    let eos = id(&model.target_vocabulary, names.eos).ok_or_else(|| lacks(model, names.eos))?;
+    let eos = id(&model.target_vocabulary, names.eos).ok_or_else(|| missing_token(model, names.eos))?;
     let bos = match id(&model.target_vocabulary, names.start) {
         Some(bos) => bos,
-        // Any token does, since its vector is not read.
+        // The token is irrelevant, since its vector is not read.
         None if start_from_zero => eos,
-        None => return Err(lacks(model, names.start)),
+        None => return Err(missing_token(model, names.start)),
     };
-    // A decoder that begins with the vector 0 is Marian's, whose sources end with a token: if CTranslate2 does not add it, those
-    // who call it do.
+    // A decoder that begins with the zero vector is Marian's, whose sources end with an end token: if
+    // CTranslate2 does not add it, its caller does.
     let source_eos = match source_eos || start_from_zero {
-        true => Some(id(&model.source_vocabulary, names.eos).ok_or_else(|| lacks(model, names.eos))?),
+        true => Some(id(&model.source_vocabulary, names.eos).ok_or_else(|| missing_token(model, names.eos))?),
         false => None,
     };
     let pad = ["<pad>", "<blank>"].iter().find_map(|name| id(&model.target_vocabulary, name)).unwrap_or(eos);
     Ok(SpecialTokens { bos, eos, source_eos, start_from_zero, pad, ..SpecialTokens::default() })
 }
 
-fn positions_of(from: &mut Gathered<'_>, d_model: usize) -> Result<Positions, FormatError> {
+fn positions_of(from: &mut ParamImporter<'_>, d_model: usize) -> Result<Positions, FormatError> {
     let names = STACKS.map(|stack| format!("{stack}/position_encodings/encodings"));
     if !from.has(&names[0]) {
         return Ok(Positions::Halves(Halves::OpenNmt));
     }
-    let mut found = Vec::new();
+    let mut kinds = Vec::new();
     for (name, ours) in names.iter().zip(["source_position.weight", "target_position.weight"]) {
         let [length, _] = from.shape(name)?;
         let table = from.tensor(name, &[length, d_model])?.values();
-        found.push(positions::take(from, ours, &table, d_model));
+        kinds.push(positions::take(from, ours, &table, d_model));
     }
-    match found[0] == found[1] {
-        true => Ok(found[0]),
-        false => Err(from.unsupported("other positions in the encoder than in the decoder")),
+    match kinds[0] == kinds[1] {
+        true => Ok(kinds[0]),
+        false => Err(from.unsupported("different positions in the encoder and the decoder")),
     }
 }

@@ -1,4 +1,4 @@
-//! CTranslate2's folders: `model.bin` (versions 1 to 6), `config.json` and the vocabularies.
+//! CTranslate2 folders: `model.bin` (versions 1 to 6), `config.json` and the vocabularies.
 //!
 //! ```text
 //! u32 version · [from 2] string specification, u32 revision · u32 number of variables · variables · [from 3] aliases
@@ -7,8 +7,8 @@
 //! string     u16 length with the NUL · bytes · NUL
 //! ```
 //!
-//! A quantized weight is integers; `NAME_scale` has what they are divided by: for each row, or for all. An i16 weight without
-//! one is from an early version, and divided by 1000.
+//! A quantized weight has integer elements; `NAME_scale` has their divisor, one for each row or one for all.
+//! An i16 weight without a scale is from an early version and is divided by 1000.
 
 mod write;
 
@@ -26,7 +26,7 @@ pub const WEIGHTS: &str = "model.bin";
 /// The file with the settings.
 pub(crate) const CONFIG: &str = "config.json";
 const NEWEST: u32 = 6;
-/// The types, by their numbers.
+/// The types, indexed by code.
 const CODES: [ElementType; 6] = [
     ElementType::F32,
     ElementType::I8,
@@ -36,32 +36,32 @@ const CODES: [ElementType; 6] = [
     ElementType::Bf16,
 ];
 const SCALE: &str = "_scale";
-/// The scale of i16 weights that have none of their own.
+/// The scale of i16 weights without `NAME_scale`.
 const EARLY_I16_SCALE: f32 = 1000.0;
 
-/// What `model.bin` has.
+/// The contents of `model.bin`.
 #[derive(Clone, Debug)]
 pub struct Ctranslate2Weights {
     /// The version of the file's format.
     pub version: u32,
-    /// What the model is, such as `TransformerSpec`; empty in version 1.
+    /// The kind of model, such as `TransformerSpec`; empty in version 1.
     pub specification: String,
     /// The revision of the specification.
     pub revision: u32,
-    /// The variables, with the names of aliases too; quantized ones with their scales.
+    /// The variables, also under their aliases; quantized ones with their scales.
     pub tensors: TensorSet,
 }
 
-/// A whole folder.
+/// A model folder.
 #[derive(Clone, Debug)]
 pub struct Ctranslate2Folder {
     /// The weights.
     pub weights: Ctranslate2Weights,
-    /// `config.json`; empty in old folders, which have none.
+    /// `config.json`; empty in old folders without it.
     pub config: JsonObject,
-    /// The tokens of sources, in the order of their ids.
+    /// The source tokens in order of their ids.
     pub source_vocabulary: Vec<String>,
-    /// The tokens of targets; the same if the model has one vocabulary.
+    /// The target tokens; equal to the source tokens if the model has one vocabulary.
     pub target_vocabulary: Vec<String>,
 }
 
@@ -79,12 +79,12 @@ impl Ctranslate2Folder {
 }
 
 impl Ctranslate2Weights {
-    /// Reads the bytes of a `model.bin`, which is called `file` in messages.
+    /// Reads the bytes of a `model.bin`; `file` is the name in error messages.
     pub fn read(file: &str, bytes: FileBytes) -> Result<Ctranslate2Weights, FormatError> {
         let mut cursor = Cursor::new(file, &bytes);
         let version = cursor.u32("the version")?;
         if !(1..=NEWEST).contains(&version) {
-            let found = format!("version {version} of CTranslate2's format, or is no such file");
+            let found = format!("version {version} of CTranslate2's format, or is not a CTranslate2 file");
             let remedy = "Convert the model again with ctranslate2 2 to 4, whose versions are 1 to 6";
             return Err(FormatError::unsupported(file, found, remedy));
         }
@@ -97,21 +97,21 @@ impl Ctranslate2Weights {
             let (name, tensor) = variable(file, &bytes, &mut cursor, version)?;
             tensors.insert(name, tensor)?;
         }
-        scale(&mut tensors)?;
+        attach_scales(&mut tensors)?;
         let mut aliases = HashMap::new();
         if version >= 3 {
             for _ in 0..cursor.u32("the number of aliases")? {
                 let alias = string(&mut cursor, "an alias")?;
                 let target = string(&mut cursor, "an alias's variable")?;
                 if tensors.find(alias).is_some() || aliases.insert(alias, target).is_some() {
-                    return Err(cursor.damaged(format!("the name `{alias}` is there twice")));
+                    return Err(cursor.damaged(format!("the name `{alias}` is a duplicate")));
                 }
             }
         }
         if cursor.left() > 0 {
-            return Err(cursor.damaged(format!("{} bytes follow what should be the end", cursor.left())));
+            return Err(cursor.damaged(format!("{} bytes follow the expected end", cursor.left())));
         }
-        for (alias, target) in resolved(file, &aliases, &tensors)? {
+        for (alias, target) in resolve_aliases(file, &aliases, &tensors)? {
             tensors.insert(alias, target)?;
         }
         Ok(Ctranslate2Weights { version, specification, revision, tensors })
@@ -136,8 +136,8 @@ fn variable<'a>(
     let code = cursor.u8("a variable's type")?;
     let stored = u64::from(cursor.u32("a variable's size")?);
     let (element, size) = match version {
-        1..=3 => (of_item_size(code), stored * u64::from(code)),
-        _ => (of_code(code), stored),
+        1..=3 => (type_of_size(code), stored * u64::from(code)),
+        _ => (type_of_code(code), stored),
     };
     let element = element.ok_or_else(|| {
         let found = format!("a variable `{name}` of the unknown type {code}");
@@ -150,11 +150,11 @@ fn variable<'a>(
     Ok((name, tensor))
 }
 
-fn of_code(code: u8) -> Option<ElementType> {
+fn type_of_code(code: u8) -> Option<ElementType> {
     CODES.get(usize::from(code)).copied()
 }
 
-fn of_item_size(size: u8) -> Option<ElementType> {
+fn type_of_size(size: u8) -> Option<ElementType> {
     match size {
         1 => Some(ElementType::I8),
         2 => Some(ElementType::I16),
@@ -163,8 +163,8 @@ fn of_item_size(size: u8) -> Option<ElementType> {
     }
 }
 
-/// Gives the quantized weights their scales.
-fn scale(tensors: &mut TensorSet) -> Result<(), FormatError> {
+/// Attaches the scales to the quantized weights.
+fn attach_scales(tensors: &mut TensorSet) -> Result<(), FormatError> {
     let is_quantized = |tensor: &ForeignTensor| {
         matches!(tensor.element_type(), ElementType::I8 | ElementType::I16) && tensor.shape().len() >= 2
     };
@@ -175,11 +175,11 @@ fn scale(tensors: &mut TensorSet) -> Result<(), FormatError> {
         .collect();
     for name in quantized {
         let (tensor, found) = (tensors.get(&name)?, tensors.find(&format!("{name}{SCALE}")));
-        let refused =
+        let damaged =
             |problem: String| FormatError::damaged(tensors.file(), format!("variable `{name}`"), problem);
         let divisor = match found {
             Some(scale) if scale.element_type() != ElementType::F32 => {
-                return Err(refused(format!("its scale is {:?}, not F32", scale.element_type())));
+                return Err(damaged(format!("its scale is {:?}, not F32", scale.element_type())));
             }
             Some(scale) if scale.count() == 1 => Divisor::Whole(scale.values()[0]),
             Some(scale) if scale.count() == tensor.shape()[0] => {
@@ -187,42 +187,44 @@ fn scale(tensors: &mut TensorSet) -> Result<(), FormatError> {
             }
             Some(scale) => {
                 let (rows, scales) = (tensor.shape()[0], scale.count());
-                return Err(refused(format!("it has {rows} rows and {scales} scales")));
+                return Err(damaged(format!("it has {rows} rows and {scales} scales")));
             }
             None if tensor.element_type() == ElementType::I16 => Divisor::Whole(EARLY_I16_SCALE),
-            None => return Err(refused(format!("it is integers, but there is no `{name}{SCALE}`"))),
+            None => {
+                return Err(damaged(format!("its elements are integers, but there is no `{name}{SCALE}`")));
+            }
         };
         tensors.change(&name, |tensor| tensor.divided(divisor));
     }
     Ok(())
 }
 
-/// The tensors of aliases.
-fn resolved<'a>(
+/// Resolves the aliases to tensors.
+fn resolve_aliases<'a>(
     file: &str,
     aliases: &HashMap<&'a str, &'a str>,
     tensors: &TensorSet,
 ) -> Result<Vec<(&'a str, ForeignTensor)>, FormatError> {
     let mut known: HashMap<&str, &ForeignTensor> = HashMap::new();
     for &alias in aliases.keys() {
-        let refused = |problem: String| FormatError::damaged(file, format!("alias `{alias}`"), problem);
+        let damaged = |problem: String| FormatError::damaged(file, format!("alias `{alias}`"), problem);
         let (mut target, mut chain) = (alias, Vec::new());
         while let (Some(&next), None) = (aliases.get(target), known.get(target)) {
             chain.push(target);
             target = next;
-            // A chain that is longer than there are aliases has come back to where it was.
+            // A chain with more links than there are aliases is a cycle.
             if chain.len() > aliases.len() {
-                return Err(refused("it leads back to itself".to_owned()));
+                return Err(damaged("it is part of a cycle".to_owned()));
             }
         }
         let tensor = known.get(target).copied().or_else(|| tensors.find(target));
-        let tensor = tensor.ok_or_else(|| refused(format!("there is no variable `{target}`")))?;
+        let tensor = tensor.ok_or_else(|| damaged(format!("there is no variable `{target}`")))?;
         known.extend(chain.into_iter().map(|name| (name, tensor)));
     }
     Ok(aliases.keys().map(|&alias| (alias, known[alias].clone())).collect())
 }
 
-/// The tokens of both sides.
+/// The source and target vocabularies.
 fn vocabularies(files: &Files) -> Result<(Vec<String>, Vec<String>), FormatError> {
     for shared in ["shared_vocabulary", "vocabulary"] {
         if let Some(tokens) = vocabulary(files, shared)? {
@@ -240,20 +242,20 @@ fn vocabularies(files: &Files) -> Result<(Vec<String>, Vec<String>), FormatError
 }
 
 fn vocabulary(files: &Files, name: &str) -> Result<Option<Vec<String>>, FormatError> {
-    let (json, text) = (format!("{name}.json"), format!("{name}.txt"));
+    let (json, txt) = (format!("{name}.json"), format!("{name}.txt"));
     if let Some(bytes) = files.find(&json)? {
         let tokens = serde_json::from_slice(&bytes).map_err(|error| {
             let place = format!("line {}, column {}", error.line(), error.column());
-            FormatError::damaged(files.label(&json), place, format!("it is no list of tokens ({error})"))
+            FormatError::damaged(files.label(&json), place, format!("it is not a list of tokens ({error})"))
         })?;
         return Ok(Some(tokens));
     }
-    let Some(bytes) = files.find(&text)? else { return Ok(None) };
-    let whole = str::from_utf8(&bytes).map_err(|error| {
-        FormatError::damaged(files.label(&text), format!("byte {}", error.valid_up_to()), "it is not UTF-8")
+    let Some(bytes) = files.find(&txt)? else { return Ok(None) };
+    let text = str::from_utf8(&bytes).map_err(|error| {
+        FormatError::damaged(files.label(&txt), format!("byte {}", error.valid_up_to()), "it is not UTF-8")
     })?;
-    let lines: Vec<&str> = whole.strip_suffix('\n').unwrap_or(whole).split('\n').collect();
-    // A token may end with a carriage return; where all do, it belongs to the line ends.
+    let lines: Vec<&str> = text.strip_suffix('\n').unwrap_or(text).split('\n').collect();
+    // A token may end with a carriage return; if all lines do, these are Windows line endings.
     let is_windows = lines.iter().all(|line| line.ends_with('\r'));
     let token = |line: &&str| if is_windows { line[..line.len() - 1].to_owned() } else { (*line).to_owned() };
     Ok(Some(lines.iter().map(token).collect()))

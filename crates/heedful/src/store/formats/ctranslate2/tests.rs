@@ -1,6 +1,6 @@
 use super::*;
 
-/// A variable of a file that is written here.
+/// A variable of a test file: name, shape, type code and data.
 pub(in crate::store::formats) struct Written<'a>(
     pub(in crate::store::formats) &'a str,
     pub(in crate::store::formats) &'a [u32],
@@ -73,7 +73,7 @@ fn read(bytes: &[u8]) -> Result<Ctranslate2Weights, FormatError> {
 }
 
 #[test]
-fn every_version_has_its_variables() {
+fn the_variables_of_every_version_are_read() {
     for version in 1..=6 {
         let weights = read(&small(version)).expect("a whole file");
         assert_eq!(weights.specification, if version == 1 { "" } else { "TransformerSpec" });
@@ -89,7 +89,7 @@ fn every_version_has_its_variables() {
 }
 
 #[test]
-fn every_truncation_is_refused_with_its_place() {
+fn every_truncation_is_rejected_with_its_position() {
     for version in 1..=6 {
         let whole = small(version);
         for end in 0..whole.len() {
@@ -101,17 +101,17 @@ fn every_truncation_is_refused_with_its_place() {
 }
 
 #[test]
-fn wrong_counts_shapes_and_aliases_are_refused() {
+fn wrong_counts_shapes_and_aliases_are_rejected() {
     let refused = |bytes: &[u8]| read(bytes).expect_err("a bad file").to_string();
     let one = |shape: &[u32], data: &[f32]| written(6, &[Written("x", shape, 0, floats(data))], &[]);
     assert!(refused(&one(&[3], &[1.0, 2.0])).contains("variable `x`: the shape [3]"));
     assert!(refused(&one(&[u32::MAX; 8], &[1.0])).contains("does not fit"));
     let aliased =
         |aliases: &[(&str, &str)]| refused(&written(6, &[Written("x", &[], 0, floats(&[1.0]))], aliases));
-    assert!(aliased(&[("a", "b"), ("b", "c"), ("c", "a")]).contains("leads back to itself"));
-    assert!(aliased(&[("a", "a")]).contains("leads back to itself"));
+    assert!(aliased(&[("a", "b"), ("b", "c"), ("c", "a")]).contains("cycle"));
+    assert!(aliased(&[("a", "a")]).contains("cycle"));
     assert!(aliased(&[("a", "y")]).contains("no variable `y`"));
-    assert!(aliased(&[("x", "x")]).contains("twice"));
+    assert!(aliased(&[("x", "x")]).contains("duplicate"));
     let integers = |scale: &[f32]| {
         let weight = Written("w", &[2, 1], 1, vec![1, 2]);
         let scales = Written("w_scale", &[scale.len() as u32], 0, floats(scale));
@@ -127,10 +127,12 @@ fn wrong_counts_shapes_and_aliases_are_refused() {
 }
 
 #[test]
-fn a_folder_has_its_vocabularies() {
+fn the_vocabularies_of_a_folder_are_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = Files::Folder(folder.path().to_owned());
-    let write = |name: &str, content: &[u8]| std::fs::write(folder.path().join(name), content).expect("room");
+    let write = |name: &str, content: &[u8]| {
+        std::fs::write(folder.path().join(name), content).expect("a writable folder")
+    };
     let refused = |files: &Files| Ctranslate2Folder::open(files).expect_err("a part").to_string();
     assert!(refused(&files).contains("no file model.bin"));
     write("model.bin", &small(2));

@@ -1,4 +1,4 @@
-//! Hugging Face's folders: `config.json`, and the weights as safetensors in one file or in several.
+//! Hugging Face folders: `config.json`, and the weights as safetensors in one file or in shards.
 
 pub(crate) mod write;
 
@@ -16,7 +16,7 @@ use super::{FileBytes, ForeignTensor, FormatError, JsonObject, TensorSet, json_o
 pub const CONFIG: &str = "config.json";
 /// The file with the weights.
 pub(crate) const WEIGHTS: &str = "model.safetensors";
-/// The file with what a model has after its last layer, where another format has no place for it.
+/// The file with a model's head, for formats that have no place for it.
 pub(crate) const HEAD: &str = "head.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 const PICKLED: [&str; 2] = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
@@ -26,14 +26,14 @@ const PICKLED: [&str; 2] = ["pytorch_model.bin", "pytorch_model.bin.index.json"]
 pub struct HuggingFaceFolder {
     /// `config.json`.
     pub config: JsonObject,
-    /// The weights under the names that they have in the files.
+    /// The weights, by their names in the files.
     pub tensors: TensorSet,
-    /// Its files: vocabularies, licence, model card.
+    /// The other files: vocabularies, licence, model card.
     pub files: Files,
 }
 
 impl HuggingFaceFolder {
-    /// Reads a folder's settings alone.
+    /// Reads only a folder's settings.
     pub fn config(folder: &Path) -> Result<JsonObject, FormatError> {
         let files = Files::Folder(folder.to_owned());
         json_object(&files.label(CONFIG), &files.get(CONFIG)?)
@@ -46,20 +46,20 @@ impl HuggingFaceFolder {
         let tensors = match (files.find(WEIGHTS)?, files.find(INDEX)?) {
             (Some(bytes), _) => read_tensors(&files.label(WEIGHTS), &bytes)?,
             (None, Some(index)) => sharded(&files, &index)?,
-            (None, None) => return Err(without_weights(&files, folder)),
+            (None, None) => return Err(missing_weights(&files, folder)),
         };
         Ok(HuggingFaceFolder { config, tensors, files })
     }
 }
 
-/// The tensors of one safetensors file, which is called `file` in messages.
+/// The tensors of one safetensors file; `file` is the name in error messages.
 pub(crate) fn read_tensors(file: &str, bytes: &FileBytes) -> Result<TensorSet, FormatError> {
     let mut tensors = TensorSet::new(file);
     add(&mut tensors, file, bytes)?;
     Ok(tensors)
 }
 
-/// Of a file that is not there.
+/// An empty set for a missing file.
 pub(crate) fn no_tensors(file: &str) -> TensorSet {
     TensorSet::new(file)
 }
@@ -69,12 +69,12 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// The tensors of all files that an index names; each has to be where the index says.
+/// The tensors of all shards of an index; each must be in the shard that the index states.
 fn sharded(files: &Files, index: &[u8]) -> Result<TensorSet, FormatError> {
     let file = files.label(INDEX);
     let index: Index = serde_json::from_slice(index).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
-        FormatError::damaged(&file, place, format!("it does not say which file has which tensor ({error})"))
+        FormatError::damaged(&file, place, format!("it is not a map from tensors to files ({error})"))
     })?;
     let mut shards: Vec<&str> = index.weight_map.values().map(String::as_str).collect();
     shards.sort_unstable();
@@ -88,7 +88,7 @@ fn sharded(files: &Files, index: &[u8]) -> Result<TensorSet, FormatError> {
         add(&mut tensors, &files.label(shard), &files.get(shard)?)?;
     }
     if let Some((name, shard)) = index.weight_map.iter().find(|(name, _)| tensors.find(name).is_none()) {
-        let problem = format!("it should be in {shard}, and is not");
+        let problem = format!("it should be in {shard}, but is not");
         return Err(FormatError::damaged(&file, format!("tensor `{name}`"), problem));
     }
     Ok(tensors)
@@ -98,9 +98,9 @@ fn sharded(files: &Files, index: &[u8]) -> Result<TensorSet, FormatError> {
 fn add(tensors: &mut TensorSet, file: &str, bytes: &FileBytes) -> Result<(), FormatError> {
     let damaged = |place: String, problem: String| FormatError::damaged(file, place, problem);
     let (length, header) = SafeTensors::read_metadata(bytes).map_err(|error| {
-        damaged("its header".to_owned(), format!("it is cut off or no safetensors file ({error})"))
+        damaged("its header".to_owned(), format!("it is truncated or not a safetensors file ({error})"))
     })?;
-    // The length of the header stands before it.
+    // The header's length is stored in 8 bytes before it.
     let data = length + 8;
     let mut infos: Vec<_> = header.tensors().into_iter().collect();
     infos.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
@@ -111,7 +111,7 @@ fn add(tensors: &mut TensorSet, file: &str, bytes: &FileBytes) -> Result<(), For
         })?;
         let range = data + info.data_offsets.0..data + info.data_offsets.1;
         if range.start > range.end || range.end > bytes.len() {
-            return Err(damaged(format!("tensor `{name}`"), "it is cut off".to_owned()));
+            return Err(damaged(format!("tensor `{name}`"), "it is truncated".to_owned()));
         }
         let tensor = ForeignTensor::new(info.shape.clone(), element, bytes.slice(range))
             .map_err(|problem| damaged(format!("tensor `{name}`"), problem))?;
@@ -135,8 +135,9 @@ fn element(dtype: Dtype) -> Option<ElementType> {
     })
 }
 
-/// Pickled weights are programs; only the library that wrote them should run them.
-fn without_weights(files: &Files, folder: &Path) -> FormatError {
+/// The error for a folder without safetensors. Unpickling can execute code, so heedful does not read pickled
+/// weights.
+fn missing_weights(files: &Files, folder: &Path) -> FormatError {
     let has_pickled = PICKLED.iter().any(|name| matches!(files.find(name), Ok(Some(_))));
     if !has_pickled {
         let remedy = "Download it with its weights as safetensors";
@@ -173,9 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn one_file_and_several_have_their_tensors() {
+    fn tensors_are_read_from_one_file_and_from_shards() {
         let folder = tempfile::tempdir().expect("a folder");
-        let write = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content).expect("room");
+        let write = |name: &str, content: &[u8]| {
+            fs::write(folder.path().join(name), content).expect("a writable folder")
+        };
         write("config.json", br#"{"model_type": "bert"}"#);
         write("a.safetensors", &weights(&["x", "y"]));
         write("b.safetensors", &weights(&["z"]));
@@ -196,9 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_is_refused_and_pickles_are_never_opened() {
+    fn every_truncation_is_rejected_and_pickles_are_never_opened() {
         let folder = tempfile::tempdir().expect("a folder");
-        let write = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content).expect("room");
+        let write = |name: &str, content: &[u8]| {
+            fs::write(folder.path().join(name), content).expect("a writable folder")
+        };
         assert!(refused(folder.path()).contains("no file config.json"));
         write("config.json", b"{}");
         assert!(refused(folder.path()).contains("no file model.safetensors"));

@@ -6,16 +6,16 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorInfo;
 
 use crate::store::formats::ElementType;
-use crate::store::formats::written::WrittenTensor;
+use crate::store::formats::output_tensor::OutputTensor;
 use crate::store::weights::{Metadata, header};
 
-/// About how many bytes [`write()`] writes.
-pub(crate) fn bytes(tensors: &[WrittenTensor]) -> u64 {
-    tensors.iter().map(WrittenTensor::bytes).sum()
+/// The approximate number of bytes that [`write()`] writes.
+pub(crate) fn bytes(tensors: &[OutputTensor]) -> u64 {
+    tensors.iter().map(OutputTensor::bytes).sum()
 }
 
 /// Writes a file with these tensors.
-pub(crate) fn write(out: &mut dyn Write, tensors: &[WrittenTensor]) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, tensors: &[OutputTensor]) -> io::Result<()> {
     let mut end = 0;
     let infos: Vec<(String, TensorInfo)> = tensors
         .iter()
@@ -26,10 +26,10 @@ pub(crate) fn write(out: &mut dyn Write, tensors: &[WrittenTensor]) -> io::Resul
             (tensor.name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) })
         })
         .collect();
-    // transformers asks which library the tensors are for.
+    // transformers requires the key `format`.
     let metadata = Metadata::from([("format".to_owned(), "pt".to_owned())]);
     out.write_all(&header(&metadata, &infos))?;
-    tensors.iter().try_for_each(|tensor| tensor.write_numbers(out))
+    tensors.iter().try_for_each(|tensor| tensor.write_values(out))
 }
 
 fn dtype(element: ElementType) -> Dtype {

@@ -1,16 +1,16 @@
-//! `translate="yes"` inside of `translate="no"`: an element that stays as it is, but for some of its parts.
+//! `translate="yes"` inside `translate="no"`: an untranslated element with translated parts.
 //!
-//! What is not translated ends a paragraph, as a block does: it may be of any size, and its order must stay.
+//! The untranslated parts end a paragraph like a block: they may have any size, and their order must be kept.
 
-use super::{Open, Piece, RAW, Tag, is_declaration, kept_length, markup, markup_begin};
+use super::{OpenElements, Piece, RAW, Tag, is_declaration, kept_length, markup, markup_begin};
 
-/// The pieces of an element that says not to translate it, if some of it is to be translated all the same.
+/// The pieces of an element with `translate="no"`, if it contains an element with `translate="yes"`.
 pub(super) fn exceptions(element: &str) -> Option<Vec<Piece<'_>>> {
     let has_any = tags(element).any(|(at, tag)| at > 0 && tag.says_translation());
     has_any.then(|| Scanner::default().pieces(element))
 }
 
-/// The begin tags of an element with their places, without those in comments and scripts.
+/// The begin tags of an element with their positions, without those in comments and scripts.
 fn tags(html: &str) -> impl Iterator<Item = (usize, Tag<'_>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -26,11 +26,11 @@ fn tags(html: &str) -> impl Iterator<Item = (usize, Tag<'_>)> {
     })
 }
 
-/// Walks through an element once, and knows what holds at every place.
+/// Scans an element once, tracking whether the current position is translated.
 #[derive(Default)]
 struct Scanner<'a> {
     /// For each open element: whether its content is translated.
-    open: Open<'a, bool>,
+    open: OpenElements<'a, bool>,
 }
 
 impl<'a> Scanner<'a> {
@@ -50,12 +50,12 @@ impl<'a> Scanner<'a> {
         pieces
     }
 
-    /// Whether what comes next is translated.
+    /// Whether the following text is translated.
     fn translates(&self) -> bool {
         self.open.stack.last().is_some_and(|(_, is_translated)| *is_translated)
     }
 
-    /// A begin or end tag is what the place outside of its element says.
+    /// The next piece of markup. A begin or end tag is translated or not like the text outside its element.
     fn markup(&mut self, html: &'a str) -> Piece<'a> {
         let tag = Tag::new(html);
         let is_tag = !is_declaration(html);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_yes_is_translated_and_nothing_around_it() {
+    fn only_elements_with_translate_yes_are_translated() {
         for (page, expected) in [
             ("a<div translate=no>b<p translate=yes>c</p>d</div>e", vec!["a", "c", "e"]),
             ("a<i translate=no>b<b TRANSLATE='Yes'>c<u>d</u></b>e</i>f", vec!["a", "c", "d", "f"]),
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn exceptions_in_exceptions_take_linear_time() {
-        // Quadratic time would be minutes, and recursion the end of the stack.
+        // Quadratic time would take minutes, and recursion would overflow the stack.
         for (open, close) in [
             ("<i translate=no><b translate=yes>", "</b></i>"),
             ("<i translate=no><b translate=yes>", "</i>"),

@@ -1,4 +1,4 @@
-//! A page as a sequence of pieces, as browsers cut it: text, tags, and what stays as it is.
+//! Splits a page into pieces, as browsers do: text, tags, and untranslated parts.
 
 mod exceptions;
 
@@ -6,64 +6,64 @@ use std::collections::HashMap;
 
 use self::exceptions::exceptions;
 
-/// A piece of HTML. End to end, the pieces are the page.
+/// A piece of HTML. The concatenated pieces are the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// To be translated; still with its entities.
+    /// Text to translate, with undecoded character references.
     Text(&'a str),
-    /// Stands inside of a sentence, or at its edge, and is no text of it.
-    Mark {
+    /// Markup or an untranslated element inside a sentence or at its edge.
+    Inline {
         html: &'a str,
-        kind: Kind,
-        /// Of the element.
+        kind: TagKind,
+        /// The name of the element.
         name: &'a str,
     },
-    /// Ends a paragraph: a block tag, a whole element that stays as it is, or what is cut off and must not move, because it
-    /// would swallow what follows.
+    /// Ends a paragraph: a block tag, a whole untranslated element, or unclosed markup, which must not move
+    /// because it would swallow the text after it.
     Block(&'a str),
 }
 
-/// A mark inside of a sentence.
+/// The kind of an inline tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TagKind {
     /// The begin tag of an inline element.
     Open,
     /// The end tag of an inline element.
     Close,
-    /// A picture, a comment, or an element that stays as it is.
-    Point(Sight),
+    /// An image, a comment, or an untranslated element.
+    Placeholder(PlaceholderKind),
 }
 
-/// Whether a reader sees something at a point.
+/// Whether a placeholder reads as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sight {
-    /// A word of a language that is not translated, or of none: spaces around it matter.
+pub(super) enum PlaceholderKind {
+    /// An untranslated word, such as code: spaces around it matter.
     Word,
     Other,
 }
 
-/// Elements that stand inside of sentences. All others end a paragraph.
+/// Elements inside sentences. All others end a paragraph.
 const INLINE: [&str; 33] = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins",
     "label", "mark", "nobr", "output", "q", "rb", "rp", "rt", "ruby", "s", "small", "span", "strike",
     "strong", "sub", "sup", "time", "u",
 ];
 
-/// Inline elements whose content is no natural language.
+/// Inline elements whose content is not natural language.
 const INLINE_KEPT: [&str; 7] = ["code", "kbd", "samp", "tt", "var", "math", "svg"];
-/// Elements that nobody sees inside of a sentence.
-const UNSEEN_KEPT: [&str; 3] = ["script", "style", "template"];
-/// Elements whose content must stay exact, and that end a paragraph.
+/// Invisible elements, which do not interrupt a sentence.
+const INVISIBLE_KEPT: [&str; 3] = ["script", "style", "template"];
+/// Elements whose content is kept exactly, and that end a paragraph.
 const BLOCK_KEPT: [&str; 6] = ["pre", "textarea", "iframe", "noembed", "noframes", "xmp"];
-/// Elements whose content has no tags: only their own end tag ends them.
+/// Raw text elements: only their own end tag ends them.
 const RAW: [&str; 7] = ["script", "style", "textarea", "iframe", "noembed", "noframes", "xmp"];
 /// Elements without an end tag.
 const VOID: [&str; 13] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
-/// Those of them that stand inside of sentences.
+/// The void elements inside sentences.
 const INLINE_VOID: [&str; 4] = ["embed", "img", "input", "wbr"];
-/// Elements that the next one of their kind ends, if no end tag does.
-const ENDED_BY_THE_NEXT: [&str; 8] = ["dd", "dt", "li", "option", "p", "td", "th", "tr"];
+/// Elements that end at the next element of the same name, if not at an end tag.
+const OPTIONAL_END: [&str; 8] = ["dd", "dt", "li", "option", "p", "td", "th", "tr"];
 
 /// The pieces of a page, in order.
 pub(super) fn pieces(html: &str) -> Vec<Piece<'_>> {
@@ -88,15 +88,15 @@ pub(super) fn pieces(html: &str) -> Vec<Piece<'_>> {
 }
 
 impl<'a> Piece<'a> {
-    /// The piece as it stands in the page.
+    /// The source text of the piece.
     pub(super) fn html(self) -> &'a str {
         match self {
-            Piece::Text(html) | Piece::Mark { html, .. } | Piece::Block(html) => html,
+            Piece::Text(html) | Piece::Inline { html, .. } | Piece::Block(html) => html,
         }
     }
 }
 
-/// Where the next tag, comment or declaration begins. A `<` before anything else is text.
+/// The position of the next tag, comment or declaration. A `<` before anything else is text.
 fn markup_begin(html: &str) -> Option<usize> {
     html.match_indices('<').map(|(at, _)| at).find(|&at| {
         let next = html.as_bytes().get(at + 1);
@@ -104,12 +104,12 @@ fn markup_begin(html: &str) -> Option<usize> {
     })
 }
 
-/// The markup that `html` begins with; what is not closed goes to the end.
+/// The markup at the start of `html`; unclosed markup extends to the end.
 fn markup(html: &str) -> Piece<'_> {
     if html.starts_with("<!--") {
         let html = &html[..comment_end(html)];
         return match html.ends_with("-->") {
-            true => Piece::Mark { html, kind: Kind::Point(Sight::Other), name: "" },
+            true => Piece::Inline { html, kind: TagKind::Placeholder(PlaceholderKind::Other), name: "" },
             false => Piece::Block(html),
         };
     }
@@ -118,35 +118,39 @@ fn markup(html: &str) -> Piece<'_> {
         return Piece::Block(tag.html);
     }
     let is_kept = tag.is(&INLINE_KEPT)
-        || tag.is(&UNSEEN_KEPT)
+        || tag.is(&INVISIBLE_KEPT)
         || tag.is(&BLOCK_KEPT)
         || !tag.is_end && tag.says_no_translation();
     let end = match is_kept && tag.has_content() {
         true => element_end(html, &tag),
-        false => End::Closed(tag.html.len()),
+        false => ElementEnd::Closed(tag.html.len()),
     };
     let html = match end {
-        End::Closed(length) => &html[..length],
-        End::CutOff(length) => return Piece::Block(&html[..length]),
+        ElementEnd::Closed(length) => &html[..length],
+        ElementEnd::Unclosed(length) => return Piece::Block(&html[..length]),
     };
     let is_inline = tag.is(&INLINE) || tag.is(&INLINE_KEPT);
     let kind = if tag.is_end {
-        is_inline.then_some(Kind::Close)
-    } else if tag.is(&UNSEEN_KEPT) || tag.is(&INLINE_VOID) {
-        Some(Kind::Point(Sight::Other))
+        is_inline.then_some(TagKind::Close)
+    } else if tag.is(&INVISIBLE_KEPT) || tag.is(&INLINE_VOID) {
+        Some(TagKind::Placeholder(PlaceholderKind::Other))
     } else if is_kept {
-        is_inline.then_some(Kind::Point(Sight::Word))
+        is_inline.then_some(TagKind::Placeholder(PlaceholderKind::Word))
     } else {
-        is_inline.then_some(if tag.has_content() { Kind::Open } else { Kind::Point(Sight::Other) })
+        is_inline.then_some(if tag.has_content() {
+            TagKind::Open
+        } else {
+            TagKind::Placeholder(PlaceholderKind::Other)
+        })
     };
-    kind.map_or(Piece::Block(html), |kind| Piece::Mark { html, kind, name: tag.name })
+    kind.map_or(Piece::Block(html), |kind| Piece::Inline { html, kind, name: tag.name })
 }
 
 /// A begin tag or an end tag.
 struct Tag<'a> {
     /// With its brackets.
     html: &'a str,
-    /// As it is written; names mean the same in any case.
+    /// The name in the case of the page; names are case-insensitive.
     name: &'a str,
     is_end: bool,
 }
@@ -165,12 +169,12 @@ impl<'a> Tag<'a> {
         names.iter().any(|name| self.name.eq_ignore_ascii_case(name))
     }
 
-    /// Whether it begins an element that ends later.
+    /// Whether it opens an element with content.
     fn has_content(&self) -> bool {
         !self.is_end && !self.is(&VOID) && !self.is_self_closed()
     }
 
-    /// `<b/>`, but not `<a href=here/>`, whose slash belongs to the address.
+    /// `<b/>`, but not `<a href=here/>`, whose slash belongs to the URL.
     fn is_self_closed(&self) -> bool {
         let Some(inside) = self.html.strip_suffix("/>") else { return false };
         let last_word = inside.rsplit(|c: char| c.is_ascii_whitespace()).next().unwrap_or_default();
@@ -223,12 +227,12 @@ fn attributes(tag: &str) -> Vec<(&str, &str)> {
     }
 }
 
-/// Whether markup is no tag: a declaration or a comment.
+/// Whether markup is a declaration or a comment instead of a tag.
 fn is_declaration(html: &str) -> bool {
     html.starts_with("<!") || html.starts_with("<?")
 }
 
-/// The length of a tag, a comment, a declaration, or an element whose content has no tags.
+/// The length of a tag, a comment, a declaration, or a raw text element.
 fn kept_length(html: &str) -> usize {
     if html.starts_with("<!--") {
         return comment_end(html);
@@ -237,7 +241,7 @@ fn kept_length(html: &str) -> usize {
     if is_declaration(html) || tag.is_end || !tag.is(&RAW) {
         return tag.html.len();
     }
-    let (End::Closed(length) | End::CutOff(length)) = raw_end(html, &tag);
+    let (ElementEnd::Closed(length) | ElementEnd::Unclosed(length)) = raw_end(html, &tag);
     length
 }
 
@@ -245,7 +249,8 @@ fn comment_end(html: &str) -> usize {
     html.find("-->").map_or(html.len(), |at| at + 3)
 }
 
-/// The length of a tag: up to the first `>` outside of a quoted value. Only after `=` does a quotation mark quote.
+/// The length of a tag: up to the first `>` outside a quoted value. A quotation mark opens a value only after
+/// `=`.
 fn tag_end(html: &str) -> usize {
     let (mut quote, mut before) = (None, '<');
     for (at, c) in html.char_indices() {
@@ -264,18 +269,18 @@ fn tag_end(html: &str) -> usize {
 }
 
 /// The length of an element with its content.
-enum End {
+enum ElementEnd {
     /// Up to its end tag.
     Closed(usize),
-    /// Up to what ends it without one.
-    CutOff(usize),
+    /// Up to its implicit end, without an end tag.
+    Unclosed(usize),
 }
 
-fn element_end(html: &str, begin: &Tag<'_>) -> End {
+fn element_end(html: &str, begin: &Tag<'_>) -> ElementEnd {
     if begin.is(&RAW) {
         return raw_end(html, begin);
     }
-    let mut open = Open::default();
+    let mut open = OpenElements::default();
     open.push(begin.name, ());
     let mut at = begin.html.len();
     while let Some(next) = markup_begin(&html[at..]) {
@@ -285,14 +290,14 @@ fn element_end(html: &str, begin: &Tag<'_>) -> End {
         if !is_declaration(rest) && (tag.is_end || !tag.is(&RAW)) {
             let ends_another = tag.is_end || open.is_ended_by(&tag);
             if ends_another && open.close(tag.name).is_none() {
-                // It ends an element around this one.
-                return End::CutOff(at);
+                // The tag ends an enclosing element.
+                return ElementEnd::Unclosed(at);
             }
             if ends_another && open.stack.is_empty() {
                 return match tag.is_end && tag.html.ends_with('>') {
-                    true => End::Closed(at + tag.html.len()),
-                    false if tag.is_end => End::CutOff(at + tag.html.len()),
-                    false => End::CutOff(at),
+                    true => ElementEnd::Closed(at + tag.html.len()),
+                    false if tag.is_end => ElementEnd::Unclosed(at + tag.html.len()),
+                    false => ElementEnd::Unclosed(at),
                 };
             }
             if tag.has_content() {
@@ -301,60 +306,60 @@ fn element_end(html: &str, begin: &Tag<'_>) -> End {
         }
         at += kept_length(rest);
     }
-    End::CutOff(html.len())
+    ElementEnd::Unclosed(html.len())
 }
 
-/// The length of an element whose content has no tags.
-fn raw_end(html: &str, begin: &Tag<'_>) -> End {
+/// The length of a raw text element.
+fn raw_end(html: &str, begin: &Tag<'_>) -> ElementEnd {
     let (from, name) = (begin.html.len(), begin.name);
     let closing = html[from..].match_indices("</").find(|(at, _)| {
         let found = html.as_bytes().get(from + at + 2..from + at + 2 + name.len());
         found.is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()))
     });
     match closing.map(|(at, _)| from + at + tag_end(&html[from + at..])) {
-        Some(end) if html[..end].ends_with('>') => End::Closed(end),
-        _ => End::CutOff(html.len()),
+        Some(end) if html[..end].ends_with('>') => ElementEnd::Closed(end),
+        _ => ElementEnd::Unclosed(html.len()),
     }
 }
 
-/// The elements that are open, with something about each. Counts by name keep pages of nothing but tags from taking
-/// quadratic time.
-pub(super) struct Open<'a, T> {
+/// The stack of open elements, with a value for each. Counts by name avoid quadratic time for pages that
+/// consist of tags.
+pub(super) struct OpenElements<'a, T> {
     stack: Vec<(&'a str, T)>,
     counts: HashMap<String, usize>,
 }
 
-impl<T> Default for Open<'_, T> {
+impl<T> Default for OpenElements<'_, T> {
     fn default() -> Self {
-        Open { stack: Vec::new(), counts: HashMap::new() }
+        OpenElements { stack: Vec::new(), counts: HashMap::new() }
     }
 }
 
-impl<'a, T> Open<'a, T> {
-    pub(super) fn push(&mut self, name: &'a str, about: T) {
-        self.stack.push((name, about));
+impl<'a, T> OpenElements<'a, T> {
+    pub(super) fn push(&mut self, name: &'a str, value: T) {
+        self.stack.push((name, value));
         *self.counts.entry(name.to_ascii_lowercase()).or_default() += 1;
     }
 
-    /// Closes the last element of this name and all inside of it.
+    /// Closes the innermost element of this name and all elements inside it.
     pub(super) fn close(&mut self, name: &str) -> Option<T> {
         if self.counts.get(&name.to_ascii_lowercase()).is_none_or(|&count| count == 0) {
             return None;
         }
-        while let Some((last, about)) = self.stack.pop() {
+        while let Some((last, value)) = self.stack.pop() {
             if let Some(count) = self.counts.get_mut(&last.to_ascii_lowercase()) {
                 *count -= 1;
             }
             if last.eq_ignore_ascii_case(name) {
-                return Some(about);
+                return Some(value);
             }
         }
         None
     }
 
-    /// Whether a begin tag ends the innermost element without an end tag.
+    /// Whether a begin tag implicitly ends the innermost element.
     fn is_ended_by(&self, tag: &Tag<'_>) -> bool {
-        tag.is(&ENDED_BY_THE_NEXT)
+        tag.is(&OPTIONAL_END)
             && self.stack.last().is_some_and(|(last, _)| last.eq_ignore_ascii_case(tag.name))
     }
 }
@@ -369,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_end_to_end_are_the_page() {
+    fn the_concatenated_pieces_are_the_page() {
         let page = "<!doctype html><p class='a>b'>Tom &amp; Ann<br/>2 < 3</p><SCRIPT>if (a<b) x</script >\
                     <!-- no <b> --> ok <style>p{}</style><code>x = 1</code> end <b";
         let whole: String = pieces(page).into_iter().map(Piece::html).collect();
@@ -378,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_as_it_is_is_not_text() {
+    fn untranslated_elements_are_not_text() {
         for (page, expected) in [
             ("a<pre>b<b>c</b></pre>d", vec!["a", "d"]),
             ("a<div translate=no>b<div>c</div>d</div>e", vec!["a", "e"]),
@@ -411,14 +416,20 @@ mod tests {
             assert_eq!(texts(page), expected, "{page}");
         }
         let address = pieces("<a href=here/>x</a>");
-        assert!(matches!(address[0], Piece::Mark { kind: Kind::Open, name: "a", .. }), "{address:?}");
-        assert!(matches!(pieces("<b/>x")[0], Piece::Mark { kind: Kind::Point(Sight::Other), .. }));
-        assert!(matches!(pieces("<i class=\"icon\"/>x")[0], Piece::Mark { kind: Kind::Point(_), .. }));
+        assert!(matches!(address[0], Piece::Inline { kind: TagKind::Open, name: "a", .. }), "{address:?}");
+        assert!(matches!(
+            pieces("<b/>x")[0],
+            Piece::Inline { kind: TagKind::Placeholder(PlaceholderKind::Other), .. }
+        ));
+        assert!(matches!(
+            pieces("<i class=\"icon\"/>x")[0],
+            Piece::Inline { kind: TagKind::Placeholder(_), .. }
+        ));
     }
 
     #[test]
-    fn pages_of_nothing_but_tags_take_linear_time() {
-        // Quadratic time would be minutes.
+    fn pages_that_consist_of_tags_take_linear_time() {
+        // Quadratic time would take minutes.
         for (open, close) in
             [("<b>", "</i>"), ("<i translate=no>", "</b>"), ("<b", ""), ("<!--", ""), ("&", "")]
         {

@@ -1,14 +1,14 @@
-//! What differs between the kinds of MPI: how they name what is always there.
+//! ABI differences between MPI implementations: their predefined handles.
 
 use std::ffi::c_void;
 use std::path::Path;
 
 use libloading::os::unix::Library;
 
-/// A communicator or a type: a pointer, or an integer of 32 bits in the lower half of a register.
+/// A communicator or datatype handle: a pointer, or a 32-bit integer in the lower half of a register.
 pub(super) type Handle = usize;
 
-/// Whose names they are.
+/// The implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     OpenMpi,
@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Standard,
 }
 
-/// The constants of one kind.
+/// The constants of one ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Abi {
     pub(super) kind: Kind,
@@ -53,7 +53,7 @@ const STANDARD: Abi = Abi {
 };
 
 impl Abi {
-    /// That of a library.
+    /// The ABI of a library.
     pub(super) fn of(library: &Library, path: &Path) -> Abi {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.starts_with("libmpi_abi") {
@@ -62,7 +62,7 @@ impl Abi {
         Abi::open_mpi(library).unwrap_or(MPICH)
     }
 
-    /// Open MPI's names are the addresses of its own variables.
+    /// Open MPI's handles are the addresses of global variables.
     fn open_mpi(library: &Library) -> Option<Abi> {
         let address = |name: &str| {
             // SAFETY: only its address is used.

@@ -7,19 +7,19 @@ use libloading::os::unix::{Library, Symbol};
 
 use super::Unavailable;
 use super::abi::{Abi, Handle};
-use super::library::Found;
+use super::library::LoadedLibrary;
 use crate::collective::Failure;
 
-/// Something that has begun: as large as the largest kind's.
+/// An `MPI_Request`: as large as in the largest ABI.
 #[repr(transparent)]
 pub(super) struct Request(u64);
 
-/// The longest text that any kind writes.
+/// The longest string that any implementation writes.
 const LONGEST_TEXT: usize = 8192;
 
 macro_rules! functions {
     ($($field:ident = $name:literal: fn($($argument:ty),* $(,)?);)+) => {
-        /// The functions of a library that is loaded for good.
+        /// The functions of a library that stays loaded.
         pub(super) struct Calls {
             abi: Abi,
             $($field: unsafe extern "C" fn($($argument),*) -> c_int,)+
@@ -56,15 +56,15 @@ functions! {
     library_version = "MPI_Get_library_version": fn(*mut c_char, *mut c_int);
 }
 
-/// Bytes on their way out: where they are, how many are for each rank, and where those begin.
+/// Outgoing bytes: pointer, counts and displacements by rank.
 type Outgoing<'a> = (*const u8, &'a [i32], &'a [i32]);
-/// Room for bytes that come in, likewise.
+/// Buffer for incoming bytes, likewise.
 type Incoming<'a> = (*mut u8, &'a [i32], &'a [i32]);
 
 impl Calls {
-    /// Those of a library that was found, which stays loaded: MPI has threads of its own.
-    pub(super) fn load(found: Found) -> Result<Calls, Unavailable> {
-        let Found { library, path } = found;
+    /// Loads the functions; the library stays loaded, because MPI has threads of its own.
+    pub(super) fn load(found: LoadedLibrary) -> Result<Calls, Unavailable> {
+        let LoadedLibrary { library, path } = found;
         let calls = Calls::of(&library, &path);
         std::mem::forget(library);
         calls.map_err(|error| Unavailable::Unusable {
@@ -77,10 +77,10 @@ impl Calls {
         self.abi
     }
 
-    /// Starts MPI. Errors are returned from here on, instead of ending the process.
+    /// Starts MPI. From here on errors are returned instead of aborting the process.
     pub(super) fn init(&self, funneled: i32) -> Result<(), Failure> {
         let mut provided = 0;
-        // SAFETY: arguments of the program may be absent, by the standard.
+        // SAFETY: the standard allows null for the program's arguments.
         let code = unsafe {
             (self.init_thread)(std::ptr::null_mut(), std::ptr::null_mut(), funneled, &mut provided)
         };
@@ -92,7 +92,7 @@ impl Calls {
 
     pub(super) fn rank(&self, group: Handle) -> Result<usize, Failure> {
         let mut rank = 0;
-        // SAFETY: a place for the answer.
+        // SAFETY: the pointer is to a local.
         let code = unsafe { (self.comm_rank)(group, &mut rank) };
         self.check("MPI_Comm_rank", code)?;
         Ok(rank as usize)
@@ -100,19 +100,19 @@ impl Calls {
 
     pub(super) fn size(&self, group: Handle) -> Result<usize, Failure> {
         let mut size = 0;
-        // SAFETY: a place for the answer.
+        // SAFETY: the pointer is to a local.
         let code = unsafe { (self.comm_size)(group, &mut size) };
         self.check("MPI_Comm_size", code)?;
         Ok(size as usize)
     }
 
     /// # Safety
-    /// Counts and places have a number for each rank and lie within the memory that they belong to, which nobody frees, and nobody
-    /// writes (or reads, if it is to be filled), until the request is done.
+    /// Counts and displacements have an entry for each rank and lie within their buffer, which must stay
+    /// valid and must not be written (nor read, if it is being filled) until the request is done.
     pub(super) unsafe fn all_to_all(
         &self,
-        (send, send_counts, send_places): Outgoing<'_>,
-        (receive, receive_counts, receive_places): Incoming<'_>,
+        (send, send_counts, send_displacements): Outgoing<'_>,
+        (receive, receive_counts, receive_displacements): Incoming<'_>,
         byte: Handle,
         group: Handle,
     ) -> Result<Request, Failure> {
@@ -122,11 +122,11 @@ impl Calls {
             (self.ialltoallv)(
                 send,
                 send_counts.as_ptr(),
-                send_places.as_ptr(),
+                send_displacements.as_ptr(),
                 byte,
                 receive,
                 receive_counts.as_ptr(),
-                receive_places.as_ptr(),
+                receive_displacements.as_ptr(),
                 byte,
                 group,
                 &mut request,
@@ -140,7 +140,7 @@ impl Calls {
     pub(super) unsafe fn all_gather(
         &self,
         (mine, length): (*const u8, i32),
-        (all, counts, places): Incoming<'_>,
+        (all, counts, displacements): Incoming<'_>,
         byte: Handle,
         group: Handle,
     ) -> Result<Request, Failure> {
@@ -153,7 +153,7 @@ impl Calls {
                 byte,
                 all,
                 counts.as_ptr(),
-                places.as_ptr(),
+                displacements.as_ptr(),
                 byte,
                 group,
                 &mut request,
@@ -163,7 +163,7 @@ impl Calls {
     }
 
     /// # Safety
-    /// There are so many bytes, which nobody else uses until the request is done.
+    /// The bytes must be exclusive to this call until the request is done.
     pub(super) unsafe fn broadcast(
         &self,
         bytes: *mut u8,
@@ -195,9 +195,9 @@ impl Calls {
         unsafe { (self.finalize)() };
     }
 
-    /// The library, in its own words.
+    /// The library's version string.
     pub(super) fn version(&self) -> String {
-        // SAFETY: the text is as long as any kind's may be.
+        // SAFETY: the buffer is as long as any implementation's string.
         let text = text(|text, length| unsafe { (self.library_version)(text, length) });
         text.split([',', '\n']).next().unwrap_or_default().trim().replace('\t', " ")
     }
@@ -212,7 +212,7 @@ impl Calls {
     }
 }
 
-/// What a function writes.
+/// The string that a function writes.
 fn text(write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
     let mut bytes = [0_u8; LONGEST_TEXT + 1];
     let mut length = 0;

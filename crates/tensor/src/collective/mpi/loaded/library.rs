@@ -16,8 +16,8 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
 use super::Unavailable;
 
-/// A library that is loaded.
-pub(super) struct Found {
+/// A loaded library.
+pub(super) struct LoadedLibrary {
     pub(super) library: Library,
     pub(super) path: PathBuf,
 }
@@ -26,7 +26,7 @@ pub(super) struct Found {
 const OPEN_MPI: &[&str] = &["libmpi.so.40", "libmpi.so.80"];
 const MPICH: &[&str] = &["libmpi_abi.so.1", "libmpi_abi.so.0", "libmpi.so.12", "libmpich.so.12"];
 
-pub(super) fn find() -> Result<Found, Unavailable> {
+pub(super) fn find() -> Result<LoadedLibrary, Unavailable> {
     if let Some(named) = env::var_os("HEEDFUL_MPI").filter(|named| !named.is_empty()) {
         let path = PathBuf::from(named);
         return open(&path).map_err(|error| Unavailable::Unusable {
@@ -50,14 +50,14 @@ pub(super) fn find() -> Result<Found, Unavailable> {
         .ok_or_else(|| Unavailable::NotFound { looked_for: names.join(", ") })
 }
 
-fn open(path: &Path) -> Result<Found, libloading::Error> {
-    // Open MPI's own plugins look for its functions among what all may see.
-    // SAFETY: MPI libraries have no initialisers that do harm.
+fn open(path: &Path) -> Result<LoadedLibrary, libloading::Error> {
+    // Open MPI's plugins resolve its functions among the global symbols.
+    // SAFETY: MPI libraries have no harmful initialisers.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }?;
-    Ok(Found { library, path: path.to_owned() })
+    Ok(LoadedLibrary { library, path: path.to_owned() })
 }
 
-/// The names to look for: first those of the MPI whose launcher has started this process.
+/// The file names to search for, first those of the MPI whose launcher has started this process.
 fn names() -> Vec<&'static str> {
     let is_set = |name: &str| env::var_os(name).is_some();
     let is_mpich = is_set("PMI_RANK") && !is_set("OMPI_COMM_WORLD_RANK");
@@ -65,7 +65,7 @@ fn names() -> Vec<&'static str> {
     order.concat()
 }
 
-/// `lib` beside the `bin` of whoever started this process, and of the first launcher in the PATH.
+/// The `lib` folders next to the `bin` of the launcher, and of the first `mpirun` in the PATH.
 fn folders_beside_launchers() -> Vec<PathBuf> {
     let prefix = env::var_os("OPAL_PREFIX").map(PathBuf::from);
     let paths = env::var_os("PATH").unwrap_or_default();
@@ -76,7 +76,7 @@ fn folders_beside_launchers() -> Vec<PathBuf> {
     prefix.into_iter().chain(beside).flat_map(|root| [root.join("lib"), root.join("lib64")]).collect()
 }
 
-/// The programs of the processes above this one, the nearest first, where the system tells.
+/// The executables of the parent processes, nearest first, where /proc exists.
 fn ancestors() -> Vec<PathBuf> {
     let mut programs = Vec::new();
     let mut process = "self".to_owned();
@@ -86,7 +86,7 @@ fn ancestors() -> Vec<PathBuf> {
         process = parent.trim().to_owned();
         programs.extend(fs::read_link(format!("/proc/{process}/exe")));
     }
-    // A shell or `timeout` lies where everything does: that says nothing.
+    // A shell or `timeout` in /usr/bin says nothing about the MPI.
     programs.retain(|program| program.parent().and_then(Path::file_name) == Some(OsStr::new("bin")));
     programs.retain(|program| !program.starts_with("/usr/bin") && !program.starts_with("/bin"));
     programs

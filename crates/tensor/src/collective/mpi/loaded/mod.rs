@@ -1,8 +1,8 @@
-//! The library and what is asked of it.
+//! The MPI library and its functions.
 //!
-//! 1. `library` finds the one that belongs to the launcher.
-//! 2. `abi` has what differs between the three kinds: Open MPI's, MPICH's, and that of the MPI 5 standard.
-//! 3. `calls` are the functions that are used, about ten.
+//! 1. `library` finds the library that belongs to the launcher.
+//! 2. `abi` has the constants that differ between the three ABIs: Open MPI, MPICH, and the MPI 5 standard.
+//! 3. `calls` has the dozen functions that are used.
 //! 4. `transport` moves bytes with them.
 
 mod abi;
@@ -13,12 +13,12 @@ mod transport;
 use super::{Launched, OPEN_MPI, Unavailable, launched};
 use crate::collective::Group;
 
-/// Joins the processes that a launcher has started with this one. It may be called once in a process.
+/// Joins the processes of this launch. It may be called once in a process.
 pub fn join() -> Result<Group, Unavailable> {
     Group::open(transport::Mpi::join)
 }
 
-/// The library that would be used, in its own words. Nothing is started.
+/// Version string of the library that would be used. Nothing is started.
 pub fn library() -> Result<String, Unavailable> {
     library::find().and_then(calls::Calls::load).map(|calls| calls.version())
 }

@@ -1,4 +1,4 @@
-//! Bytes from rank to rank by MPI.
+//! The MPI transport.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use super::calls::{Calls, Request};
 use super::{OPEN_MPI, Unavailable, check_launcher, launched, library};
 use crate::collective::group::{Failure, Transport};
 
-/// An MPI that was started. Only the thread that started it uses it.
+/// A started MPI, used only by the thread that started it.
 pub(super) struct Mpi {
     calls: Calls,
     abi: Abi,
@@ -15,19 +15,19 @@ pub(super) struct Mpi {
     size: usize,
 }
 
-// SAFETY: it is made and used on one thread; `Transport` asks for `Send` because groups may be handed around.
+// SAFETY: it is created and used on one thread; `Transport` requires `Send` because groups may move between threads.
 unsafe impl Send for Mpi {}
 
-/// Looks whether the others have done their part without pause at first: most messages are short.
-const IMPATIENT: Duration = Duration::from_micros(200);
-/// After that so rarely that whoever computes on the same core hardly notices.
+/// Polls without pause at first: most messages are short.
+const SPIN: Duration = Duration::from_micros(200);
+/// Then polls so rarely that work on the same core hardly notices.
 const PAUSE: Duration = Duration::from_micros(20);
 
 impl Mpi {
     /// Starts the MPI of the launcher, with the rank of this process and the number of ranks.
     pub(super) fn join() -> Result<(Mpi, usize, usize), Unavailable> {
         let calls = Calls::load(library::find()?)?;
-        // MPICH would end the process by itself.
+        // MPICH would abort the process.
         if calls.abi().kind == Kind::Mpich && launched().is_some_and(|launched| launched.variable == OPEN_MPI)
         {
             check_launcher(1, &calls.version())?;
@@ -48,7 +48,7 @@ impl Mpi {
     fn wait(&self, mut request: Request) -> Result<(), Failure> {
         let began = Instant::now();
         while !self.calls.is_done(&mut request, self.abi.ignored_status)? {
-            if began.elapsed() < IMPATIENT {
+            if began.elapsed() < SPIN {
                 std::thread::yield_now();
             } else {
                 std::thread::sleep(PAUSE);
@@ -69,11 +69,11 @@ impl Transport for Mpi {
         let (send_counts, receive_counts) = (Counts::new(send_lengths)?, Counts::new(receive_lengths)?);
         assert_eq!((send.len(), receive.len()), (send_counts.total, receive_counts.total), "all_to_all");
         assert_eq!((send_lengths.len(), receive_lengths.len()), (self.size, self.size), "all_to_all");
-        // SAFETY: counts and places lie within the slices, as asserted, and all of it lives until the request is done.
+        // SAFETY: counts and displacements lie within the slices, as asserted, and all of it lives until the request is done.
         let request = unsafe {
             self.calls.all_to_all(
-                (start(send), &send_counts.counts, &send_counts.places),
-                (start_mut(receive), &receive_counts.counts, &receive_counts.places),
+                (start(send), &send_counts.counts, &send_counts.displacements),
+                (start_mut(receive), &receive_counts.counts, &receive_counts.displacements),
                 self.abi.byte,
                 self.abi.world,
             )
@@ -89,7 +89,7 @@ impl Transport for Mpi {
         let request = unsafe {
             self.calls.all_gather(
                 (start(mine), mine.len() as i32),
-                (start_mut(all), &counts.counts, &counts.places),
+                (start_mut(all), &counts.counts, &counts.displacements),
                 self.abi.byte,
                 self.abi.world,
             )
@@ -119,40 +119,41 @@ impl Drop for Mpi {
     }
 }
 
-/// Where bytes begin; of none, a place that exists: an empty slice may begin at 1, which is `MPI_IN_PLACE` for some.
+/// Pointer to the bytes; for an empty slice a valid address, because the pointer of an empty slice may be 1,
+/// which is `MPI_IN_PLACE` for some implementations.
 fn start(bytes: &[u8]) -> *const u8 {
     static NOWHERE: u8 = 0;
     if bytes.is_empty() { &raw const NOWHERE } else { bytes.as_ptr() }
 }
 
-/// The same for bytes that are received.
+/// The same for incoming bytes.
 fn start_mut(bytes: &mut [u8]) -> *mut u8 {
     if bytes.is_empty() { start(bytes).cast_mut() } else { bytes.as_mut_ptr() }
 }
 
-/// Lengths and places as MPI wants them.
+/// Counts and displacements as MPI takes them.
 struct Counts {
     counts: Vec<i32>,
-    places: Vec<i32>,
+    displacements: Vec<i32>,
     total: usize,
 }
 
 impl Counts {
     fn new(lengths: &[usize]) -> Result<Counts, Failure> {
-        let (mut counts, mut places, mut total) = (Vec::new(), Vec::new(), 0);
+        let (mut counts, mut displacements, mut total) = (Vec::new(), Vec::new(), 0);
         for &length in lengths {
-            places.push(int(total)?);
+            displacements.push(int(total)?);
             counts.push(int(length)?);
             total += length;
         }
         int(total)?;
-        Ok(Counts { counts, places, total })
+        Ok(Counts { counts, displacements, total })
     }
 }
 
 fn int(length: usize) -> Result<i32, Failure> {
     i32::try_from(length).map_err(|_| Failure {
         call: "MPI",
-        error: format!("a message of {length} bytes is longer than one may be"),
+        error: format!("a message of {length} bytes is too long for MPI"),
     })
 }

@@ -10,7 +10,7 @@ use super::{STRIP, Tile};
 const QUARTERS: usize = STRIP / 8;
 
 /// # Safety
-/// The machine must have AVX2; the left side must have its rows, at least as long as the strip is deep.
+/// The CPU must have AVX2; the left side must have its rows, at least as long as the strip is deep.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], sums: &mut Sums) {
     let mut row = 0;
@@ -35,13 +35,13 @@ unsafe fn rows<const ROWS: usize>(
 ) -> usize {
     let ones = _mm256_set1_epi16(1);
     let mut sums = [[_mm256_setzero_si256(); QUARTERS]; ROWS];
-    let mut lacks = [_mm256_setzero_si256(); ROWS];
+    let mut corrections = [_mm256_setzero_si256(); ROWS];
     for (step, tiles) in strip.chunks_exact(2).enumerate() {
         let mut split = [Split::EMPTY; ROWS];
         for row in 0..ROWS {
             // SAFETY: 64 integers of each row belong to these tiles.
-            let lack = unsafe { split[row].fill(start.add(row * stride + step * 64)) };
-            lacks[row] = _mm256_add_epi64(lacks[row], lack);
+            let correction = unsafe { split[row].fill(start.add(row * stride + step * 64)) };
+            corrections[row] = _mm256_add_epi64(corrections[row], correction);
         }
         for line in 0..16 {
             let own: [_; ROWS] =
@@ -59,11 +59,11 @@ unsafe fn rows<const ROWS: usize>(
             }
         }
     }
-    for ((sums, lack), out) in sums.iter().zip(lacks).zip(out) {
-        let lack = _mm256_set1_epi32(total(lack));
+    for ((sums, correction), out) in sums.iter().zip(corrections).zip(out) {
+        let correction = _mm256_set1_epi32(total(correction));
         for (&sum, out) in sums.iter().zip(out.as_chunks_mut::<8>().0) {
             // SAFETY: eight sums.
-            unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm256_add_epi32(sum, lack)) };
+            unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm256_add_epi32(sum, correction)) };
         }
     }
     ROWS

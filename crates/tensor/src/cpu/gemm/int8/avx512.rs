@@ -1,5 +1,5 @@
-//! What follows the products in AVX-512: `product` says it in plain Rust, of which the compiler makes gathers and detours
-//! through memory here.
+//! The int8 epilogue in AVX-512. For the plain Rust version in `product` the compiler emits gathers and
+//! detours through memory here.
 
 use std::arch::x86_64::*;
 
@@ -7,10 +7,11 @@ use super::{STRIP, product::Block};
 use crate::cpu::gemm::Rectifier;
 use crate::cpu::simd::LANES;
 
-/// Writes a block's numbers, finished: row `r` of it from `to + r · stride` on.
+/// Scales a block of sums, applies the epilogue and writes it: row `r` at `to + r · stride`.
 ///
 /// # Safety
-/// AVX-512 must be there, the rows be places that nobody else uses, and the bias as long as a strip.
+/// AVX-512 must be available, the rows must be writable and exclusive to the caller, and the bias as long as
+/// a strip.
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn store(
     block: &Block<'_>,
@@ -34,7 +35,7 @@ pub(super) unsafe fn store(
                     numbers = _mm512_add_ps(numbers, bias);
                 }
                 if rectifier == Rectifier::Relu {
-                    // Of a NaN, max returns the second.
+                    // With a NaN, max returns the second operand.
                     numbers = _mm512_max_ps(numbers, zero);
                 }
                 _mm512_storeu_ps(to.add(row * stride + half), numbers);

@@ -1,4 +1,4 @@
-//! Which kernel multiplies.
+//! Kernel selection.
 
 use super::{BLOCK, STRIP, Tile, portable};
 #[cfg(target_arch = "x86_64")]
@@ -18,18 +18,18 @@ impl Sums {
 /// Rows that a kernel multiplies with a strip.
 #[derive(Clone, Copy)]
 pub(super) struct Left<'a> {
-    /// `rows` rows of `stride` integers; behind the last there is memory up to a multiple of 16 rows.
+    /// `rows` rows of `stride` integers; the memory is padded to a multiple of 16 rows.
     pub(super) integers: &'a [i8],
     pub(super) rows: usize,
     pub(super) stride: usize,
     /// The sums of the rows' integers.
     pub(super) sums: &'a [i32],
-    /// Whether these are the first rows that meet a strip.
+    /// Whether these are the first rows that are multiplied with the strip.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 ask"))]
     pub(super) is_first: bool,
 }
 
-/// The ways of this machine.
+/// The int8 kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kernel {
     Portable,
@@ -44,13 +44,13 @@ pub(super) enum Kernel {
 }
 
 impl Kernel {
-    /// The fastest one for as many rows.
+    /// The fastest kernel for a number of rows.
     pub(super) fn for_rows(rows: usize) -> Kernel {
         #[cfg(target_arch = "x86_64")]
         match isa::current() {
-            Isa::Amx if rows > vnni::FEW && amx::is_there() => return Kernel::Amx,
-            Isa::Amx | Isa::Avx512 if vnni::is_there() => return Kernel::Vnni,
-            // Those with AVX-512 and without VNNI were made for few years.
+            Isa::Amx if rows > vnni::MAX_ROWS && amx::is_available() => return Kernel::Amx,
+            Isa::Amx | Isa::Avx512 if vnni::is_available() => return Kernel::Vnni,
+            // CPUs with AVX-512 but without VNNI were built for a few years only.
             Isa::Amx | Isa::Avx512 | Isa::Avx2 => return Kernel::Avx2,
             Isa::Neon | Isa::Portable => {}
         }

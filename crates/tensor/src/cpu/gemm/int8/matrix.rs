@@ -1,4 +1,4 @@
-//! A weight as integers, packed in the one layout of all kernels.
+//! An int8 weight, packed in the common layout of all kernels.
 
 mod columns;
 
@@ -15,29 +15,29 @@ use crate::Channels;
 use crate::cpu::gemm::{Elements, Matrix};
 use crate::cpu::threads::{SharedMut, parallel};
 
-/// 64 `k` × 16 columns, on cache lines.
+/// 64 `k` × 16 columns, aligned to cache lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Tile(pub(crate) [i8; TILE]);
 
-/// The right-hand matrix of a product (`k × n`) as integers, with a scale for every column.
+/// The right operand of a product (`k × n`) in int8, with a scale for every column.
 #[derive(Clone)]
 pub struct Int8Matrix {
     k: usize,
     n: usize,
     tiles: Tiles,
-    /// One for each column, zeros for those that fill the last strip up.
+    /// One for each column, padded with zeros to whole strips.
     scales: Arc<[f32]>,
-    /// Sums of each column's integers, for kernels whose left side has no sign.
+    /// Sums of each column's integers, for kernels with an unsigned left side.
     sums: Arc<[i32]>,
     column_copy: ColumnCopy,
 }
 
-/// Where the integers are.
+/// The memory of the integers.
 #[derive(Clone)]
 enum Tiles {
     Owned(Arc<[Tile]>),
-    /// Some bytes of a file.
+    /// A range of a memory-mapped file.
     Mapped(MappedFile, Range<usize>),
 }
 
@@ -53,15 +53,15 @@ impl Deref for Tiles {
     }
 }
 
-/// A file in memory that all processes share which read it.
+/// A memory-mapped file, shared by all processes that read it.
 #[derive(Clone)]
 pub struct MappedFile(Arc<Mmap>);
 
 impl MappedFile {
-    /// Maps a whole file. It must not be changed as long as this or a matrix from it is used: a file that is replaced, as
-    /// models are, is another one.
+    /// Maps a whole file. It must not be modified while this or a matrix from it is in use; replacing the
+    /// file, as is done with models, is safe, because that creates a new one.
     pub fn open(file: &File) -> io::Result<MappedFile> {
-        // SAFETY: nothing can forbid others to write into the file; see above. What is read are plain bytes.
+        // SAFETY: other processes cannot be kept from writing into the file; see above. The contents are plain bytes.
         unsafe { Mmap::map(file) }.map(|map| MappedFile(Arc::new(map)))
     }
 }
@@ -76,7 +76,7 @@ impl Deref for MappedFile {
 }
 
 impl Int8Matrix {
-    /// Rounds a matrix.
+    /// Quantizes a matrix.
     pub fn new(matrix: Matrix<'_>) -> Int8Matrix {
         let (k, n) = (matrix.rows, matrix.columns);
         let mut tiles = vec![Tile([0; TILE]); tile_count(k, n)];
@@ -89,13 +89,13 @@ impl Int8Matrix {
             let tiles = unsafe { all_tiles.slice(strip * steps * 2..(strip + 1) * steps * 2) };
             // SAFETY: as above.
             let scales = unsafe { all_scales.slice(columns.clone()) };
-            round_strip(matrix, columns, tiles, scales);
+            quantize_strip(matrix, columns, tiles, scales);
         });
         Int8Matrix::from_parts(k, n, Tiles::Owned(tiles.into()), scales.into())
     }
 
-    /// A matrix of `k × n` from bytes of a file, as [`Int8Matrix::bytes`] has them, and its scales. `None` if there are not as
-    /// many, or they do not begin on a cache line.
+    /// A matrix of `k × n` from a range of a file in the format of [`Int8Matrix::bytes`], and its scales.
+    /// `None` if the lengths do not match or the range is not aligned to a cache line.
     pub fn from_file(
         [k, n]: [usize; 2],
         file: &MappedFile,
@@ -112,7 +112,7 @@ impl Int8Matrix {
         Some(Int8Matrix::from_parts(k, n, Tiles::Mapped(file.clone(), range), padded_scales.into()))
     }
 
-    /// A matrix of `k × n` from a copy of such bytes, and its scales; `None` if there are not as many.
+    /// A matrix of `k × n` from a copy of such bytes, and its scales; `None` if the lengths do not match.
     pub fn from_bytes([k, n]: [usize; 2], bytes: &[u8], scales: &[f32]) -> Option<Int8Matrix> {
         if bytes.len() != Int8Matrix::byte_count([k, n]) || scales.len() != n {
             return None;
@@ -124,11 +124,11 @@ impl Int8Matrix {
         Some(Int8Matrix::from_parts(k, n, Tiles::Owned(tiles.into()), scales.into()))
     }
 
-    /// Writes the numbers of the weight that this is made from, row after row.
+    /// Dequantizes into the original row-major weight.
     ///
     /// # Panics
-    /// If there are not as many.
-    pub fn write_numbers(&self, channels: Channels, out: &mut [f32]) {
+    /// If the length of `out` does not match.
+    pub fn dequantize_into(&self, channels: Channels, out: &mut [f32]) {
         assert_eq!(
             out.len(),
             self.k * self.n,
@@ -190,7 +190,7 @@ impl Int8Matrix {
         self.n
     }
 
-    /// Steps of a sum.
+    /// Steps of 64 `k` in a sum.
     #[inline]
     pub(super) fn steps(&self) -> usize {
         self.k.div_ceil(DEPTH)
@@ -220,24 +220,24 @@ impl Int8Matrix {
         self.scales[column]
     }
 
-    /// The sum of a row of integers with a column.
+    /// The dot product of a row of integers with a column.
     pub(super) fn sum(&self, row: &[i8], column: usize) -> i32 {
         let mut sum = 0;
-        for (four, line) in row.chunks(4).zip(self.fours(column)) {
+        for (four, line) in row.chunks(4).zip(self.groups_of_four(column)) {
             sum += four.iter().zip(line).map(|(&a, &b)| i32::from(a) * i32::from(b)).sum::<i32>();
         }
         sum
     }
 
     /// The integers of a column, four at a time.
-    fn fours(&self, column: usize) -> impl Iterator<Item = &[i8]> {
+    fn groups_of_four(&self, column: usize) -> impl Iterator<Item = &[i8]> {
         let (strip, within) = (column / STRIP, column % STRIP);
         let (tile, lane) = (within / 16, within % 16 * 4);
         let tiles = self.strip(strip).iter().skip(tile).step_by(2);
         tiles.flat_map(move |tile| tile.0.chunks_exact(64).map(move |line| &line[lane..lane + 4]))
     }
 
-    /// Writes the numbers of column `column` (scale times integer), times `factor`.
+    /// Dequantizes column `column` (scale times integer), times `factor`.
     pub(crate) fn column(&self, column: usize, factor: f32, out: &mut [f32]) {
         assert!(
             column < self.n && out.len() == self.k,
@@ -246,7 +246,7 @@ impl Int8Matrix {
             self.n
         );
         let scale = self.scales[column] * factor;
-        for (out, four) in out.chunks_mut(4).zip(self.fours(column)) {
+        for (out, four) in out.chunks_mut(4).zip(self.groups_of_four(column)) {
             for (out, &integer) in out.iter_mut().zip(four) {
                 *out = f32::from(integer) * scale;
             }
@@ -263,7 +263,7 @@ pub(crate) fn tile_count(k: usize, n: usize) -> usize {
     n.div_ceil(STRIP).saturating_mul(k.div_ceil(DEPTH)).saturating_mul(2)
 }
 
-fn round_strip(matrix: Matrix<'_>, columns: Range<usize>, tiles: &mut [Tile], scales: &mut [f32]) {
+fn quantize_strip(matrix: Matrix<'_>, columns: Range<usize>, tiles: &mut [Tile], scales: &mut [f32]) {
     let at = |row: usize, column: usize| {
         let place = row * matrix.row_stride + column * matrix.column_stride;
         match matrix.elements {
@@ -298,7 +298,7 @@ kernel! {
         for (side, sums) in sums.as_chunks_mut::<16>().0.iter_mut().enumerate() {
             let mut total = [0_i32; 16];
             for tile in tiles.iter().skip(side).step_by(2) {
-                // Four integers of a column are one word.
+                // Four integers of a column are one 32-bit word.
                 let words: &[[i32; 16]; 16] = bytemuck::cast_ref(&tile.0);
                 for line in words {
                     for lane in 0..16 {

@@ -1,4 +1,4 @@
-//! Products of integers of eight bits: `A B` with a scale for every row of `A` and every column of `B`.
+//! int8 matrix products `A B`, with a scale for every row of `A` and every column of `B`.
 //!
 //! ```text
 //! a_rk = s_r · q_rk        s_r = max_k |a_rk| / 127        q = round(a / s), ties to even, |q| ≤ 127
@@ -6,13 +6,14 @@
 //! (A B)_rc = (s_r t_c) · Σ_k q_rk w_kc
 //! ```
 //!
-//! The sum of integers is exact, so every kernel and every order gives the same one; what follows it is one conversion,
-//! one product and one addition, rounded alike everywhere. A product therefore has the same bits on every instruction
-//! set, and each kernel is taken where it is fastest: tiles for several rows, dot products of vectors for one.
+//! Integer sums are exact, so every kernel and every order gives the same result; it is followed by one
+//! conversion, one multiplication and one addition, rounded alike everywhere. A product therefore has the
+//! same bits on every instruction set, and each kernel is used where it is fastest: AMX tiles for several
+//! rows, vector dot products for one.
 //!
-//! One layout serves all of them. Four `k` of a column are neighbours, then come the other columns of sixteen, then
-//! the next four `k`; sixteen such lines are a tile of 64 `k` × 16 columns, and a step of 64 `k` has the two tiles of
-//! a strip of 32 columns.
+//! All kernels share one layout. Four `k` of a column are adjacent, followed by the other columns of sixteen,
+//! then by the next four `k`; sixteen such lines are a tile of 64 `k` × 16 columns, and a step of 64 `k` has
+//! the two tiles of a strip of 32 columns.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -45,21 +46,22 @@ const TILE: usize = 16 * DEPTH;
 pub(crate) const STRIP: usize = 32;
 /// Rows of a block of sums.
 pub(crate) const BLOCK: usize = 32;
-/// The largest integer on either side.
+/// The largest magnitude of an int8 element.
 pub(crate) const LARGEST: f32 = 127.0;
 
-/// Adding 1.5 · 2²³ rounds as the CPU's own conversion does, and leaves the integer in the last bits.
+/// Adding 1.5 · 2²³ rounds to nearest even, as the CPU's conversion does, and leaves the integer in the low
+/// bits.
 const ROUND: f32 = 12_582_912.0;
 
-/// The scale of numbers of which `largest` is the greatest in magnitude, and what they are multiplied with to become
-/// integers. All zeros stay zeros; what is not finite gives a scale that is not, and so does every sum with it.
+/// The scale of values with maximum magnitude `largest`, and the factor that quantizes them. All zeros stay
+/// zeros; a value that is not finite makes the scale and every sum not finite.
 #[inline(always)]
 fn scale_of(largest: f32) -> (f32, f32) {
     let inverse = if largest > 0.0 { LARGEST / largest } else { 0.0 };
     (largest / LARGEST, inverse)
 }
 
-/// The nearest integer, ties to even, for numbers of up to 127 or so.
+/// The nearest integer, ties to even, for magnitudes up to about 127.
 #[inline(always)]
 fn nearest(x: f32) -> i8 {
     (x + ROUND).to_bits() as i8

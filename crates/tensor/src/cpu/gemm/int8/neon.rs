@@ -1,5 +1,5 @@
-//! NEON: four products of bytes and their sum in one instruction where the CPU has it, else products of 16 bits that
-//! are summed in pairs.
+//! NEON: four byte products and their sum in one instruction (sdot) where the CPU has it, else 16-bit
+//! products that are summed in pairs.
 
 use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};

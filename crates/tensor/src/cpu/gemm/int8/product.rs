@@ -1,4 +1,4 @@
-//! A product as tasks: blocks of rows by strips of columns.
+//! int8 products as tasks: blocks of rows by strips of columns.
 
 use std::ops::Range;
 
@@ -13,12 +13,12 @@ use crate::cpu::isa::{self, Isa};
 use crate::cpu::simd::{LANES, Lanes};
 use crate::cpu::threads::{is_inside_task, parallel, thread_count};
 
-/// Multiplications that are worth a task: below that, a thread more costs more than it brings.
+/// Minimum multiplications of a task; for fewer, another thread costs more than it gains.
 const TASK: usize = 64 * 1024;
-/// Rows of a task at most, so that they stay in the second cache.
-const MOST_ROWS: usize = 256;
+/// Maximum rows of a task, so that they stay in the L2 cache.
+const MAX_ROWS: usize = 256;
 
-/// Two sides of a product that fit together.
+/// The operands of a product with matching shapes.
 #[derive(Clone, Copy)]
 pub(crate) struct Product<'a> {
     rows: &'a Int8Rows,
@@ -26,10 +26,10 @@ pub(crate) struct Product<'a> {
     kernel: Kernel,
 }
 
-/// Sums of a block of rows with a strip, and what makes numbers of them.
+/// Sums of a block of rows with a strip, and the scales that dequantize them.
 pub(crate) struct Block<'a> {
     pub(super) sums: &'a Sums,
-    /// Scales of its rows; there are as many rows.
+    /// Scales of its rows, one for each.
     pub(super) rows: &'a [f32],
     pub(super) columns: &'a [f32; STRIP],
     /// The first row, and the first column.
@@ -37,13 +37,13 @@ pub(crate) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// How many rows it has.
+    /// Number of rows.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// The numbers of a row, in two halves: vectors, if this is part of a kernel.
+    /// The dequantized values of a row, in two halves; vectors if inlined into a kernel.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> [Lanes; STRIP / LANES] {
         let (own, sums) = (self.rows[row], self.sums.0[row].as_chunks::<LANES>().0);
@@ -83,7 +83,7 @@ impl<'a> Product<'a> {
         self.matrix.n()
     }
 
-    /// One scaled sum.
+    /// One dequantized output element.
     pub(crate) fn element(&self, row: usize, column: usize) -> f32 {
         let integers = &self.rows.from(row)[..self.matrix.k()];
         self.matrix.sum(integers, column) as f32
@@ -131,7 +131,7 @@ pub(crate) fn multiply(rows: &Int8Rows, matrix: &Int8Matrix, out: Output<'_>, fi
     });
 }
 
-/// Multiplies a handful of integers in the first cache; returns the operations done. See
+/// Multiplies a small matrix in the L1 cache; returns the number of operations. See
 /// [`measured_peak`](crate::cpu::gemm::measured_peak).
 pub(crate) fn peak_work(rounds: usize) -> f64 {
     const K: usize = 256;
@@ -150,7 +150,7 @@ pub(crate) fn peak_work(rounds: usize) -> f64 {
 fn store(out: &Destination<'_>, block: &Block<'_>) {
     #[cfg(target_arch = "x86_64")]
     if matches!(isa::current(), Isa::Amx | Isa::Avx512)
-        && let Some((place, bias)) = out.plain(block.corner, block.len())
+        && let Some((place, bias)) = out.direct_f32(block.corner, block.len())
     {
         // SAFETY: `isa::current()` only names what this machine was found to have; blocks of different tasks have no
         // element in common.
@@ -183,7 +183,7 @@ impl Grid {
     /// For sums of length `k`.
     pub(crate) fn new(rows: usize, k: usize, strips: usize) -> Grid {
         let threads = if is_inside_task() { 1 } else { thread_count() };
-        let down = rows.div_ceil(MOST_ROWS).max(1);
+        let down = rows.div_ceil(MAX_ROWS).max(1);
         let work = rows * k * strips * STRIP;
         let wanted = (work / TASK).clamp(1, 4 * threads).div_ceil(down);
         Grid { rows, strips, down, across: wanted.clamp(1, strips.max(1)) }

@@ -1,26 +1,26 @@
-//! Rows of activations as integers, each with its scale.
+//! Rows of activations quantized to int8, each with its scale.
 
 use super::{DEPTH, nearest, scale_of};
 use crate::cpu::simd::LANES;
 use crate::cpu::threads::{SharedMut, is_inside_task, parallel};
 use crate::{Array, DType};
 
-/// Numbers that are worth a task of their own.
+/// Minimum elements of a task.
 const TASK: usize = 4 * 1024;
 
-/// The left-hand matrix of a product (`m × k`).
+/// The left operand of a product (`m × k`).
 pub(crate) struct Int8Rows {
     rows: usize,
     stride: usize,
-    /// Bytes, `[row][stride]`, in memory of the pool: as many rows as fill tiles.
+    /// Bytes, `[row][stride]`, in pooled memory; rows are padded to whole tiles.
     integers: Array,
     scales: Array,
-    /// Sums of each row's integers, for kernels whose right side has no sign.
+    /// Sums of each row's integers, for kernels with an unsigned right side.
     sums: Array,
 }
 
 impl Int8Rows {
-    /// Rounds the rows of a row-major matrix of `k` columns.
+    /// Quantizes the rows of a row-major matrix of `k` columns.
     pub(crate) fn new(values: &[f32], k: usize) -> Int8Rows {
         let rows = values.len() / k.max(1);
         let stride = k.next_multiple_of(DEPTH);
@@ -34,9 +34,9 @@ impl Int8Rows {
             for row in range {
                 let values = &values[row * k..(row + 1) * k];
                 // SAFETY: every row belongs to one task, here and below.
-                let (out, filling) = unsafe { bytes.slice(row * stride..(row + 1) * stride) }.split_at_mut(k);
-                filling.fill(0);
-                let (scale, sum) = round_row(values, out);
+                let (out, padding) = unsafe { bytes.slice(row * stride..(row + 1) * stride) }.split_at_mut(k);
+                padding.fill(0);
+                let (scale, sum) = quantize_row(values, out);
                 // SAFETY: as above.
                 unsafe {
                     all_scales.set(row, scale);
@@ -61,7 +61,7 @@ impl Int8Rows {
         self.stride
     }
 
-    /// All rows from `row` on, those behind the last that fill a tile up included.
+    /// All rows from `row` on, including the padding rows of the last tile.
     #[inline]
     pub(super) fn from(&self, row: usize) -> &[i8] {
         &bytemuck::cast_slice(self.integers.f32())[row * self.stride..]
@@ -81,9 +81,9 @@ impl Int8Rows {
 }
 
 kernel! {
-    /// Rounds a row; returns its scale, and the sum of its integers.
-    fn round_row(values: &[f32], out: &mut [i8]) -> (f32, i32) {
-        // Magnitudes compare as integers do, and what is no number is the greatest of all.
+    /// Quantizes a row; returns its scale, and the sum of its integers.
+    fn quantize_row(values: &[f32], out: &mut [i8]) -> (f32, i32) {
+        // Magnitudes compare like integers, and NaN is the largest of all.
         let mut largest = [0_u32; LANES];
         let (blocks, rest) = values.as_chunks::<LANES>();
         for block in blocks {

@@ -1,11 +1,13 @@
-//! Products of bytes for CPUs that multiply bytes without a sign and bytes with one, and sum two products in 16 bits.
+//! Products of signed bytes for CPUs that multiply unsigned by signed bytes and add pairs of products with
+//! saturation to 16 bits.
 //!
 //! ```text
 //! q w = |q| · (w xor s) + |q|·[q < 0]        s = −1 where q < 0, else 0, since −w = (w xor −1) + 1
 //! ```
 //!
-//! Two such products are at most 2 · 127 · 128, so nothing saturates, and what is added behind them depends on the row alone. An
-//! exclusive or runs on any of the three ports of vectors, where a negation by sign would take one of the two that multiply.
+//! Two such products are at most 2 · 127 · 128, so nothing saturates, and the second term depends on the row
+//! alone. XOR runs on any of the three vector ports, whereas the sign instruction would take one of the two
+//! that multiply.
 
 use std::arch::x86_64::*;
 
@@ -17,29 +19,30 @@ pub(super) struct Split([[i32; 16]; 2]);
 impl Split {
     pub(super) const EMPTY: Split = Split([[0; 16]; 2]);
 
-    /// Splits what lies at `integers`; returns the magnitudes of negative ones, in four partial sums.
+    /// Splits the values at `integers`; returns the sum of the magnitudes of negative ones, in four partial
+    /// sums.
     ///
     /// # Safety
-    /// There are 64 of them.
+    /// 64 bytes must be readable.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn fill(&mut self, integers: *const i8) -> __m256i {
         let zero = _mm256_setzero_si256();
-        let mut lack = zero;
+        let mut correction = zero;
         for half in 0..2 {
-            // SAFETY: the caller's promise; a half is eight numbers of four bytes.
+            // SAFETY: the caller's promise; a half is eight 32-bit integers.
             unsafe {
                 let integers = _mm256_loadu_si256(integers.add(half * 32).cast());
                 let (magnitudes, signs) = (_mm256_abs_epi8(integers), _mm256_cmpgt_epi8(zero, integers));
                 _mm256_store_si256(self.0[0].as_mut_ptr().add(half * 8).cast(), magnitudes);
                 _mm256_store_si256(self.0[1].as_mut_ptr().add(half * 8).cast(), signs);
                 let negative = _mm256_sad_epu8(_mm256_and_si256(magnitudes, signs), zero);
-                lack = _mm256_add_epi64(lack, negative);
+                correction = _mm256_add_epi64(correction, negative);
             }
         }
-        lack
+        correction
     }
 
-    /// Magnitudes and signs of the four integers that meet a line.
+    /// Magnitudes and signs of the four integers that are multiplied with a line.
     #[inline(always)]
     pub(super) fn four(&self, line: usize) -> [i32; 2] {
         [self.0[0][line], self.0[1][line]]

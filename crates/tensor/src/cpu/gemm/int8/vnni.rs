@@ -1,21 +1,21 @@
-//! AVX-512 VNNI: four products of bytes and their sum in one instruction, one side without a sign. That side is therefore moved
-//! up by 128, and 128 times the sum of the other is taken off at the end: of one or two rows the rows are moved, of more the
-//! columns, which are then shared by all of them.
+//! AVX-512 VNNI: four byte products and their sum in one instruction, with one side unsigned. That side is
+//! therefore offset by 128, and 128 times the sum of the other side is subtracted at the end: for one or two
+//! rows the rows are offset, for more the columns, which all rows then share.
 
 use std::arch::x86_64::*;
 
 use super::kernel::{Left, Sums};
 use super::{STRIP, Tile};
 
-/// Up to as many rows these are faster than tiles.
-pub(super) const FEW: usize = 2;
+/// Up to this many rows VNNI is faster than AMX.
+pub(super) const MAX_ROWS: usize = 2;
 
-pub(super) fn is_there() -> bool {
+pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512vnni")
 }
 
 /// # Safety
-/// The machine must have AVX-512 VNNI; the left side must have its rows, at least as long as the strip is deep.
+/// The CPU must have AVX-512 VNNI; the left side must have its rows, at least as long as the strip is deep.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], column_sums: &[i32; STRIP], sums: &mut Sums) {
     let mut row = 0;
@@ -25,28 +25,28 @@ pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], column_sums: &[i32
         // SAFETY: the caller's promise.
         row += unsafe {
             match left.rows - row {
-                1 => rows::<1, 4>(start, left.stride, strip, column_sums, out),
-                2 => rows::<2, 2>(start, left.stride, strip, column_sums, out),
-                3 => many::<3>(start, left.stride, strip, &left.sums[row..], out),
-                4 | 5 => many::<4>(start, left.stride, strip, &left.sums[row..], out),
-                6 | 7 => many::<6>(start, left.stride, strip, &left.sums[row..], out),
-                8..12 => many::<8>(start, left.stride, strip, &left.sums[row..], out),
-                _ => many::<12>(start, left.stride, strip, &left.sums[row..], out),
+                1 => one_or_two_rows::<1, 4>(start, left.stride, strip, column_sums, out),
+                2 => one_or_two_rows::<2, 2>(start, left.stride, strip, column_sums, out),
+                3 => several_rows::<3>(start, left.stride, strip, &left.sums[row..], out),
+                4 | 5 => several_rows::<4>(start, left.stride, strip, &left.sums[row..], out),
+                6 | 7 => several_rows::<6>(start, left.stride, strip, &left.sums[row..], out),
+                8..12 => several_rows::<8>(start, left.stride, strip, &left.sums[row..], out),
+                _ => several_rows::<12>(start, left.stride, strip, &left.sums[row..], out),
             }
         };
     }
 }
 
-/// Several rows, which sum to `row_sums`.
+/// Several rows, whose sums are `row_sums`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn many<const ROWS: usize>(
+unsafe fn several_rows<const ROWS: usize>(
     start: *const i8,
     stride: usize,
     strip: &[Tile],
     row_sums: &[i32],
     out: &mut [[i32; STRIP]],
 ) -> usize {
-    let lift = _mm512_set1_epi8(-128);
+    let offset = _mm512_set1_epi8(-128);
     let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
     let mut at = start;
     for tiles in strip.chunks_exact(2) {
@@ -54,7 +54,7 @@ unsafe fn many<const ROWS: usize>(
             // SAFETY: a tile has 16 lines of 64 bytes.
             let columns = [0, 1].map(|side| unsafe {
                 let columns = _mm512_load_si512(tiles[side].0.as_ptr().add(line * 64).cast());
-                _mm512_xor_si512(columns, lift)
+                _mm512_xor_si512(columns, offset)
             });
             for (row, sums) in sums.iter_mut().enumerate() {
                 // SAFETY: 64 integers of each row belong to these tiles, four to each line.
@@ -68,25 +68,25 @@ unsafe fn many<const ROWS: usize>(
         at = at.wrapping_add(64);
     }
     for ((sums, row_sum), out) in sums.iter().zip(row_sums).zip(out) {
-        let lifted = _mm512_set1_epi32(row_sum << 7);
+        let correction = _mm512_set1_epi32(row_sum << 7);
         for (&sum, out) in sums.iter().zip(out.as_chunks_mut::<16>().0) {
             // SAFETY: sixteen sums.
-            unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_sub_epi32(sum, lifted)) };
+            unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_sub_epi32(sum, correction)) };
         }
     }
     ROWS
 }
 
-/// One row or two; each has `CHAINS` sums for every column, so that no addition waits for the one before it.
+/// One row or two; each has `CHAINS` accumulators per column, so that no addition waits for the previous one.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn rows<const ROWS: usize, const CHAINS: usize>(
+unsafe fn one_or_two_rows<const ROWS: usize, const CHAINS: usize>(
     start: *const i8,
     stride: usize,
     strip: &[Tile],
     column_sums: &[i32; STRIP],
     out: &mut [[i32; STRIP]],
 ) -> usize {
-    let lift = _mm512_set1_epi8(-128);
+    let offset = _mm512_set1_epi8(-128);
     let mut sums = [[[_mm512_setzero_si512(); 2]; CHAINS]; ROWS];
     let mut at = start;
     for tiles in strip.chunks_exact(2) {
@@ -104,7 +104,7 @@ unsafe fn rows<const ROWS: usize, const CHAINS: usize>(
                 for (row, sums) in sums.iter_mut().enumerate() {
                     // SAFETY: 64 integers of each row belong to these tiles, four to each line.
                     let four = unsafe { at.add(row * stride + line * 4).cast::<i32>().read_unaligned() };
-                    let four = _mm512_xor_si512(_mm512_set1_epi32(four), lift);
+                    let four = _mm512_xor_si512(_mm512_set1_epi32(four), offset);
                     for side in 0..2 {
                         sums[chain][side] = _mm512_dpbusd_epi32(sums[chain][side], four, columns[side]);
                     }

@@ -1,7 +1,7 @@
 //! f32 products by fused multiply-add over strips of 32 columns.
 //!
-//! A block of `height × 32` sums stays in registers while `k` runs from first to last: one chain of additions for
-//! each sum. The right side is packed `[strip][k][32]`, the left side is read where it lies.
+//! A block of `height × 32` sums stays in registers while `k` runs from first to last: one chain of additions
+//! for each sum. The right side is packed as `[strip][k][32]`, the left side is read in place.
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -21,10 +21,10 @@ use crate::cpu::math::{from_bf16_bits, round_to_bf16};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, DType, Rows};
 
-/// The tallest block of any kernel.
+/// Maximum rows of a block over all kernels.
 const TALLEST: usize = 14;
 
-/// Rows of a block on the current instruction set: as many as its registers hold sums for.
+/// Rows of a block on the current instruction set, limited by its registers.
 pub(crate) fn strip_height() -> usize {
     match isa::current() {
         Isa::Amx | Isa::Avx512 => TALLEST,
@@ -44,9 +44,9 @@ struct Left<'a> {
     k_stride: usize,
 }
 
-/// Both sides of one part of the sums.
+/// Both operands of one part of the sums.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct Operands<'a> {
     left: Left<'a>,
     right: &'a [f32],
     k: usize,
@@ -70,7 +70,7 @@ pub(crate) fn multiply(
     let row_stride = if rounded.is_some() { k } else { lhs.row_stride };
     let height = strip_height();
     let in_place = Left { values, block_stride: height * row_stride, row_stride, k_stride: 1 };
-    // Rows that meet many strips are worth putting in the order of reading; a few are read where they lie.
+    // Rows used by many strips are worth packing; a few are read in place.
     let packed =
         (strips.len() >= WORTH_PACKING && rows.len() >= height).then(|| interleave(in_place, rows.len(), k));
     let left = packed.as_ref().map_or(in_place, |packed| Left {
@@ -79,13 +79,14 @@ pub(crate) fn multiply(
         row_stride: 1,
         k_stride: height,
     });
-    walk(&[Part { left, right: rhs.data.f32(), k }], rows, strips, out);
+    walk(&[Operands { left, right: rhs.data.f32(), k }], rows, strips, out);
 }
 
-/// Strips of the right side from which on [`interleave`] pays.
+/// Minimum strips for which [`interleave`] pays.
 const WORTH_PACKING: usize = 4;
 
-/// The rows of a task as `[block of rows][k][height]`: one cache line for each `k` instead of one for each row.
+/// Packs the rows of a task as `[block of rows][k][height]`: one cache line for each `k` instead of one for
+/// each row.
 fn interleave(left: Left<'_>, rows: usize, k: usize) -> Array {
     let height = strip_height();
     let mut packed = Array::scratch(DType::F32, rows.div_ceil(height), k * height);
@@ -118,19 +119,19 @@ pub(crate) fn multiply_pieces(
     out: &Destination<'_>,
 ) {
     let height = strip_height();
-    let parts: Vec<Part<'_>> = pieces
+    let parts: Vec<Operands<'_>> = pieces
         .iter()
         .map(|piece| {
             let block_stride = piece.left.k * height;
             let values = &piece.left.data.f32()[rows.start / height * block_stride..];
             let left = Left { values, block_stride, row_stride: 1, k_stride: height };
-            Part { left, right: piece.right.data.f32(), k: piece.right.k }
+            Operands { left, right: piece.right.data.f32(), k: piece.right.k }
         })
         .collect();
     walk(&parts, rows, strips, out);
 }
 
-/// Rows that cannot be read where they lie: bf16 to be widened, or f32 to be rounded for a bf16 product.
+/// Converts rows that cannot be read in place: bf16 to be widened, or f32 to be rounded for a bf16 product.
 fn rounded_rows(lhs: Matrix<'_>, dtype: DType, rows: Range<usize>) -> Option<Array> {
     if matches!(lhs.elements, Elements::F32(_)) && dtype == DType::F32 {
         return None;
@@ -154,7 +155,7 @@ kernel! {
     }
 }
 
-fn walk(parts: &[Part<'_>], rows: Range<usize>, strips: Range<usize>, out: &Destination<'_>) {
+fn walk(parts: &[Operands<'_>], rows: Range<usize>, strips: Range<usize>, out: &Destination<'_>) {
     match isa::current() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: this machine has AVX-512.
@@ -168,11 +169,11 @@ fn walk(parts: &[Part<'_>], rows: Range<usize>, strips: Range<usize>, out: &Dest
     }
 }
 
-/// Calls `block(a, b, rows, sums)`, which adds to `sums`, for every part of every block of the task, and stores what
-/// was summed.
+/// Calls `block(a, b, rows, sums)`, which adds to `sums`, for every part of every block of the task, and
+/// stores the sums.
 #[inline(always)]
 fn walk_with(
-    parts: &[Part<'_>],
+    parts: &[Operands<'_>],
     rows: Range<usize>,
     strips: Range<usize>,
     out: &Destination<'_>,
@@ -184,9 +185,10 @@ fn walk_with(
     for (row, group) in groups(rows.clone(), strips, height, 16, k * PANEL * 4) {
         let (i, count) = ((row - rows.start) / height, height.min(rows.end - row));
         for strip in group {
-            // No more than are used: of one row, clearing all would take as long as a tenth of its product.
+            // Clear only the sums in use: for a single row, clearing all of them would take a tenth of its
+            // product's time.
             sums[..count * PANEL].fill(0.0);
-            for Part { left, right, k } in parts {
+            for Operands { left, right, k } in parts {
                 let b = &right[strip * k * PANEL..(strip + 1) * k * PANEL];
                 let start = (i * left.block_stride).min(left.values.len());
                 block(Left { values: &left.values[start..], ..*left }, b, count, &mut sums);
@@ -197,7 +199,7 @@ fn walk_with(
     }
 }
 
-/// Runs the kernel over a handful of numbers in the first cache; returns the operations done. See
+/// Runs the kernel on a small matrix in the L1 cache; returns the number of operations. See
 /// [`super::measured_peak`].
 pub(crate) fn peak_work(rounds: usize) -> f64 {
     const K: usize = 128;
@@ -209,7 +211,7 @@ pub(crate) fn peak_work(rounds: usize) -> f64 {
     let destination = Destination::new(Output::F32(&mut out), PANEL, Finish::NONE);
     let left = Left { values: &left, block_stride: height * K, row_stride: K, k_stride: 1 };
     for _ in 0..rounds {
-        walk(&[Part { left, right: rhs.data.f32(), k: K }], 0..height, 0..1, &destination);
+        walk(&[Operands { left, right: rhs.data.f32(), k: K }], 0..height, 0..1, &destination);
     }
     (rounds * 2 * height * K * PANEL) as f64
 }
@@ -239,7 +241,7 @@ fn portable(a: Left<'_>, b: &[f32], rows: usize, sums: &mut [f32; TALLEST * PANE
 
 #[inline(always)]
 fn multiply_add(a: f32, b: f32, sum: f32) -> f32 {
-    // Where there is no fused instruction, asking for one would call a slow function.
+    // Without a fused instruction, `mul_add` would call a slow function.
     if cfg!(target_arch = "aarch64") { a.mul_add(b, sum) } else { a * b + sum }
 }
 
@@ -297,7 +299,7 @@ fn copy<T: Copy>(
             }
         }
     } else {
-        // Transposed: walk along memory, write across.
+        // Transposed: read contiguously, write strided.
         for (c, column) in columns.enumerate() {
             let from = &values[column * matrix.column_stride..];
             for (r, row) in rows.clone().enumerate() {

@@ -1,7 +1,8 @@
-//! The blocks of sums in NEON, which every 64-bit ARM CPU has: 32 registers of four numbers.
+//! NEON kernels (every 64-bit ARM CPU has NEON): 32 registers of four f32.
 //!
-//! The widest cores start four multiply-adds at a time and take four cycles for each, so a block has about sixteen registers
-//! of sums, however few rows it has. The plain loop of [`super::portable`] has eight, and computes four rows for one.
+//! The widest cores start four multiply-adds per cycle with a latency of four cycles, so a block has about
+//! sixteen registers of sums, however few its rows. The plain loop of [`super::portable`] has eight, and
+//! computes four rows for one.
 
 use std::arch::aarch64::{float32x4_t, vdupq_n_f32, vfmaq_n_f32, vld1q_f32, vst1q_f32};
 
@@ -9,10 +10,10 @@ use super::*;
 
 /// Rows of a block.
 pub(super) const HEIGHT: usize = 8;
-/// Numbers in a register.
+/// Elements of a register.
 const WIDE: usize = 4;
 
-pub(super) fn walk(parts: &[Part<'_>], rows: Range<usize>, strips: Range<usize>, out: &Destination<'_>) {
+pub(super) fn walk(parts: &[Operands<'_>], rows: Range<usize>, strips: Range<usize>, out: &Destination<'_>) {
     walk_with(parts, rows, strips, out, add);
 }
 
@@ -42,10 +43,10 @@ fn block<const ROWS: usize, const VECTORS: usize, const INTERLEAVED: bool>(
     b: &[f32],
     sums: &mut [f32; TALLEST * PANEL],
 ) {
-    // Known to the compiler, strides cost no arithmetic on addresses, and the numbers of a column are loaded together.
+    // Constant strides cost no address arithmetic, and the elements of a column are loaded together.
     let [row_stride, k_stride] = if INTERLEAVED { [1, HEIGHT] } else { [a.row_stride, a.k_stride] };
     let k = b.len() / PANEL;
-    // What is relied on below, where the left side is read through a pointer.
+    // The unchecked reads of the left side below rely on this.
     assert!(k == 0 || a.values.len() > (ROWS - 1) * row_stride + (k - 1) * k_stride);
     for column in (0..PANEL).step_by(VECTORS * WIDE) {
         let mut block = [[vdupq_n_f32(0.0); VECTORS]; ROWS];
@@ -67,7 +68,7 @@ fn block<const ROWS: usize, const VECTORS: usize, const INTERLEAVED: bool>(
         for (r, block) in block.iter().enumerate() {
             let out = &mut sums[r * PANEL + column..][..VECTORS * WIDE];
             for (vector, out) in block.iter().zip(out.chunks_exact_mut(WIDE)) {
-                // SAFETY: four numbers.
+                // SAFETY: four elements.
                 unsafe { vst1q_f32(out.as_mut_ptr(), *vector) };
             }
         }
@@ -78,7 +79,7 @@ fn block<const ROWS: usize, const VECTORS: usize, const INTERLEAVED: bool>(
 #[target_feature(enable = "neon")]
 fn load<const VECTORS: usize>(values: &[f32]) -> [float32x4_t; VECTORS] {
     let values = &values[..VECTORS * WIDE];
-    // SAFETY: `VECTORS` times four numbers.
+    // SAFETY: `VECTORS` times four elements.
     std::array::from_fn(|vector| unsafe { vld1q_f32(values.as_ptr().add(vector * WIDE)) })
 }
 
@@ -86,7 +87,7 @@ fn load<const VECTORS: usize>(values: &[f32]) -> [float32x4_t; VECTORS] {
 mod tests {
     use super::*;
 
-    /// Numbers whose sums round at every step.
+    /// Values whose sums round at every step.
     fn numbers(count: usize, seed: usize) -> Vec<f32> {
         (0..count).map(|i| ((i * 7919 + seed * 104_729) % 1009) as f32 / 1009.0 - 0.45).collect()
     }

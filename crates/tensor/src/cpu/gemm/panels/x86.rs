@@ -1,4 +1,4 @@
-//! The blocks of sums in AVX-512 and AVX2.
+//! AVX-512 and AVX2 kernels.
 
 use std::arch::x86_64::*;
 
@@ -7,7 +7,7 @@ use crate::cpu::gemm::tiles::transpose;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 pub(super) fn walk_avx512(
-    parts: &[Part<'_>],
+    parts: &[Operands<'_>],
     rows: Range<usize>,
     strips: Range<usize>,
     out: &Destination<'_>,
@@ -35,7 +35,12 @@ pub(super) fn walk_avx512(
 }
 
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn walk_avx2(parts: &[Part<'_>], rows: Range<usize>, strips: Range<usize>, out: &Destination<'_>) {
+pub(super) fn walk_avx2(
+    parts: &[Operands<'_>],
+    rows: Range<usize>,
+    strips: Range<usize>,
+    out: &Destination<'_>,
+) {
     walk_with(parts, rows, strips, out, |a, b, rows, sums| {
         in_bounds(a, b, rows);
         match rows {
@@ -57,12 +62,12 @@ pub(super) fn interleave14(rows: &[f32], row_stride: usize, k: usize, out: &mut 
         let mask = ((1_u32 << count) - 1) as __mmask16;
         let mut square = [_mm512_setzero_si512(); 16];
         for (r, row) in square.iter_mut().enumerate().take(TALLEST) {
-            // SAFETY: `count` numbers of row r are there; the others are masked.
+            // SAFETY: `count` elements of row r are in bounds; the others are masked.
             *row =
                 unsafe { _mm512_maskz_loadu_epi32(mask, rows.as_ptr().add(r * row_stride + first).cast()) };
         }
         for (i, column) in transpose(square).into_iter().enumerate().take(count) {
-            // SAFETY: fourteen numbers fit there; the others are masked.
+            // SAFETY: fourteen elements fit; the others are masked.
             unsafe {
                 let place = out.as_mut_ptr().add((first + i) * TALLEST).cast();
                 _mm512_mask_storeu_epi32(place, COLUMN, column);
@@ -71,7 +76,7 @@ pub(super) fn interleave14(rows: &[f32], row_stride: usize, k: usize, out: &mut 
     }
 }
 
-/// What the blocks rely on when they read through pointers.
+/// The unchecked reads of the blocks rely on this.
 fn in_bounds(a: Left<'_>, b: &[f32], rows: usize) {
     let k = b.len() / PANEL;
     assert!(k == 0 || a.values.len() > (rows - 1) * a.row_stride + (k - 1) * a.k_stride);
@@ -83,7 +88,7 @@ fn block512<const ROWS: usize, const INTERLEAVED: bool>(
     b: &[f32],
     sums: &mut [f32; TALLEST * PANEL],
 ) {
-    // Known to the compiler, a stride of 1 costs no arithmetic on addresses.
+    // A constant stride of 1 costs no address arithmetic.
     let row_stride = if INTERLEAVED { 1 } else { a.row_stride };
     let mut low = [_mm512_setzero_ps(); ROWS];
     let mut high = [_mm512_setzero_ps(); ROWS];

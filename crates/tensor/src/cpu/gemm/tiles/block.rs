@@ -1,7 +1,7 @@
-//! One step of a strip: 32 × 32 numbers become two tiles. Two moves do it all: pairing the bf16 of two rows into one dword
-//! each, and turning sixteen rows of sixteen dwords on their side.
+//! Packs one step of a strip: 32 × 32 elements become two tiles. Two operations suffice: pairing the bf16 of
+//! two rows into dwords, and transposing sixteen rows of sixteen dwords.
 //!
-//! Blocks that are there as a whole are read without a check of their edges and go from registers to their place.
+//! Complete blocks are read without edge checks and go from registers to their destination.
 
 use std::arch::x86_64::*;
 
@@ -16,32 +16,32 @@ use crate::cpu::gemm::{Elements, Matrix};
 /// Rows, and columns, of a block.
 const SIDE: usize = DEPTH;
 
-/// Which bf16 of a number.
+/// Which bf16 of an element.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// The nearest one.
+pub(super) enum Bf16Part {
+    /// The element rounded to bf16.
     Rounded,
-    /// Of the three that a single is cut into, this one.
-    Cut(usize),
+    /// This one of the three bf16 that an f32 is split into.
+    Split(usize),
 }
 
-impl Part {
-    pub(super) fn all(parts: Parts) -> &'static [Part] {
+impl Bf16Part {
+    pub(super) fn all(parts: Parts) -> &'static [Bf16Part] {
         match parts {
-            Parts::One => &[Part::Rounded],
-            Parts::Three => &[Part::Cut(0), Part::Cut(1), Part::Cut(2)],
+            Parts::One => &[Bf16Part::Rounded],
+            Parts::Three => &[Bf16Part::Split(0), Bf16Part::Split(1), Bf16Part::Split(2)],
         }
     }
 }
 
-/// Which operand a block is for, and how that operand lies in memory.
+/// Which operand a block belongs to, and the memory order of that operand.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     /// A row-major right side: rows are paired.
     Columns,
     /// A right side that is transposed in memory: its pairs are neighbours already, the tiles are transposed.
     TransposedColumns,
-    /// A row-major left side: as it is.
+    /// A row-major left side: copied.
     Rows,
     /// A left side that is transposed in memory: rows are paired, then the tiles are transposed.
     TransposedRows,
@@ -54,11 +54,11 @@ pub(super) struct Corner {
     pub(super) column: usize,
 }
 
-/// Packs one part of the block of `matrix` (as it lies in memory, row-major) that begins at `corner`; what is behind the
-/// matrix's edges is zero.
+/// Packs one part of the block of `matrix` (row-major in memory) that begins at `corner`; elements past the
+/// matrix's edges are zero.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-pub(super) fn pack(matrix: Matrix<'_>, corner: Corner, side: Side, part: Part, out: &mut [bf16]) {
+pub(super) fn pack(matrix: Matrix<'_>, corner: Corner, side: Side, part: Bf16Part, out: &mut [bf16]) {
     let out: &mut [bf16; STEP] = out.try_into().expect("a step has two tiles");
     let Corner { row, column } = corner;
     if row + SIDE > matrix.rows || column + SIDE > matrix.columns {
@@ -66,24 +66,24 @@ pub(super) fn pack(matrix: Matrix<'_>, corner: Corner, side: Side, part: Part, o
     }
     let (start, stride) = (row * matrix.row_stride + column, matrix.row_stride);
     let end = start + (SIDE - 1) * stride + SIDE;
-    // SAFETY: by `whole` all 32 numbers of each of the 32 rows are there.
+    // SAFETY: by `whole` all 32 elements of each of the 32 rows are in bounds.
     unsafe {
         match (matrix.elements, part) {
-            (Elements::Bf16(values), Part::Rounded | Part::Cut(0)) => {
+            (Elements::Bf16(values), Bf16Part::Rounded | Bf16Part::Split(0)) => {
                 arrange(whole(values, start, end), stride, side, out, |at| load_words(at.cast()));
             }
-            (Elements::Bf16(_), Part::Cut(_)) => out.fill(bf16::ZERO),
-            (Elements::F32(values), Part::Rounded) => {
-                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Part::Rounded));
+            (Elements::Bf16(_), Bf16Part::Split(_)) => out.fill(bf16::ZERO),
+            (Elements::F32(values), Bf16Part::Rounded) => {
+                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Bf16Part::Rounded));
             }
-            (Elements::F32(values), Part::Cut(0)) => {
-                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Part::Cut(0)));
+            (Elements::F32(values), Bf16Part::Split(0)) => {
+                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Bf16Part::Split(0)));
             }
-            (Elements::F32(values), Part::Cut(1)) => {
-                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Part::Cut(1)));
+            (Elements::F32(values), Bf16Part::Split(1)) => {
+                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Bf16Part::Split(1)));
             }
-            (Elements::F32(values), Part::Cut(_)) => {
-                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Part::Cut(2)));
+            (Elements::F32(values), Bf16Part::Split(_)) => {
+                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Bf16Part::Split(2)));
             }
         }
     }
@@ -94,11 +94,11 @@ fn whole<T>(values: &[T], start: usize, end: usize) -> *const T {
     values[start..end].as_ptr()
 }
 
-/// Puts 32 rows of 32 words, read by `load`, into their order. A copy of the code for every way to load: without branches
-/// inside, a block stays in registers.
+/// Arranges 32 rows of 32 elements, read by `load`. Instantiated for every `load`: without branches inside, a
+/// block stays in registers.
 ///
 /// # Safety
-/// `load` must be able to read 32 numbers at `start` and at the 31 rows behind it, and the CPU must have AVX-512.
+/// `load` must be able to read 32 elements at `start` and at the 31 rows behind it, and the CPU must have AVX-512.
 #[inline(always)]
 unsafe fn arrange<T>(
     start: *const T,
@@ -135,8 +135,8 @@ unsafe fn pair<T>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        // Interleaving works inside quarters of a register: with four columns of the left tile and four of the right one in
-        // each quarter beforehand, both tiles come out in order.
+        // Interleaving works within quarters of a register: with four columns of the left tile and four of
+        // the right one in each quarter beforehand, both tiles come out in order.
         let quarters = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
         for i in 0..SIDE / 2 {
             let low = _mm512_permutexvar_epi64(quarters, load(start.add(2 * i * stride)));
@@ -195,7 +195,7 @@ unsafe fn pair_and_transpose<T>(
                     _mm512_unpackhi_epi16(low, high)
                 };
             }
-            // Interleaving takes four of each eight columns: their rows are put where they belong.
+            // Interleaving takes four of each eight columns, so their rows are reordered.
             for (i, vector) in transpose(tile).into_iter().enumerate() {
                 store(vector, out, i / 4 * 8 + upper * 4 + i % 4);
             }
@@ -220,36 +220,35 @@ unsafe fn load_words(words: *const u16) -> __m512i {
     unsafe { _mm512_loadu_si512(words.cast()) }
 }
 
-/// One part of each of 32 singles as bf16. (Subnormal numbers become zero, which is what the tile product makes of them
-/// anyway.)
+/// One part of each of 32 f32 as bf16. (Subnormals become zero, as they do in the tile product anyway.)
 ///
 /// # Safety
-/// 32 singles must be readable, and the CPU must have AVX-512 with bf16.
+/// 32 f32 must be readable, and the CPU must have AVX-512 with bf16.
 #[inline(always)]
-unsafe fn load_part(singles: *const f32, part: Part) -> __m512i {
+unsafe fn load_part(values: *const f32, part: Bf16Part) -> __m512i {
     // SAFETY: the caller's promise; both register types are plain bits.
     unsafe {
-        let (low, high) = (_mm512_loadu_ps(singles), _mm512_loadu_ps(singles.add(16)));
-        let (low, high) = (cut(low, part), cut(high, part));
+        let (low, high) = (_mm512_loadu_ps(values), _mm512_loadu_ps(values.add(16)));
+        let (low, high) = (split_part(low, part), split_part(high, part));
         std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low))
     }
 }
 
-/// One of the three parts of singles; what is to be rounded stays as it is.
+/// One of the three parts of f32 values; values to be rounded are returned unchanged.
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) fn cut(single: __m512, part: Part) -> __m512 {
+pub(super) fn split_part(value: __m512, part: Bf16Part) -> __m512 {
     let upper = |x: __m512| {
         let bits = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0xffff_0000_u32 as i32));
         _mm512_castsi512_ps(bits)
     };
-    // Differences of a number and its upper bits are exact.
+    // Differences of a value and its upper bits are exact.
     match part {
-        Part::Rounded => single,
-        Part::Cut(0) => upper(single),
-        Part::Cut(1) => upper(_mm512_sub_ps(single, upper(single))),
-        Part::Cut(_) => {
-            let rest = _mm512_sub_ps(single, upper(single));
+        Bf16Part::Rounded => value,
+        Bf16Part::Split(0) => upper(value),
+        Bf16Part::Split(1) => upper(_mm512_sub_ps(value, upper(value))),
+        Bf16Part::Split(_) => {
+            let rest = _mm512_sub_ps(value, upper(value));
             _mm512_sub_ps(rest, upper(rest))
         }
     }

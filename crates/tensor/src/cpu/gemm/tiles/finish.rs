@@ -1,14 +1,14 @@
-//! The way from a block of sums to its place, in AVX-512: what `gemm::finish` says in plain Rust. A full strip of 32
-//! columns is two registers of sums and one register of bf16.
+//! The epilogue in AVX-512; `gemm::finish` is the plain Rust version. A full strip of 32 columns is two
+//! registers of sums and one register of bf16.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::unit::Sums;
-use super::walk::Waiting;
+use super::walk::PendingBlock;
 use crate::cpu::gemm::PANEL;
-use crate::cpu::gemm::finish::{Destination, Finish, Place, Rectifier};
+use crate::cpu::gemm::finish::{Destination, Finish, Rectifier, SharedOutput};
 use crate::random::Dropout;
 
 /// Stores the next `count` rows of a block of sums.
@@ -17,7 +17,7 @@ use crate::random::Dropout;
 /// No other thread may store any of these elements at the same time.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiting, count: usize) {
+pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut PendingBlock, count: usize) {
     let sums = &sums.0;
     let part = block.finished..(block.finished + count).min(block.rows);
     let (row, column) = (block.row, block.column);
@@ -33,19 +33,19 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiti
         let start = (row + r) * out.columns + column;
         let range = start..start + PANEL;
         let sums = load(&sums[r * PANEL..(r + 1) * PANEL]);
-        match &out.place {
-            Place::AddF32(values) => {
+        match &out.target {
+            SharedOutput::AddF32(values) => {
                 // SAFETY: the caller's promise, here and below.
                 let values = unsafe { values.slice(range) };
                 let old = load(values);
                 save([_mm512_add_ps(old[0], sums[0]), _mm512_add_ps(old[1], sums[1])], values);
             }
-            Place::F32(values) => {
+            SharedOutput::F32(values) => {
                 let finished = finish(sums, bias, rectifier, dropout, start);
                 // SAFETY: as above.
                 save(finished, unsafe { values.slice(range) });
             }
-            Place::Bf16(values) => {
+            SharedOutput::Bf16(values) => {
                 let finished = finish(sums, bias, rectifier, dropout, start);
                 let narrow = _mm512_cvtne2ps_pbh(finished[1], finished[0]);
                 // SAFETY: as above; 32 bf16 are 64 bytes, and both register types are plain bits.
@@ -58,29 +58,29 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiti
     }
 }
 
-/// Brings the places of some rows of a block into the first cache, a block's time before they are written: waiting
-/// for them at the store costs half the speed of a product with a large result.
+/// Prefetches the output of some rows of a block into the L1 cache, one block's time before they are written:
+/// waiting for them at the store costs half the speed of a product with a large result.
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) fn fetch(out: &Destination<'_>, block: &Waiting, part: Range<usize>) {
+pub(super) fn fetch(out: &Destination<'_>, block: &PendingBlock, part: Range<usize>) {
     if block.column + PANEL > out.columns {
         return;
     }
     for r in part.start..part.end.min(block.rows) {
         let start = (block.row + r) * out.columns + block.column;
-        match &out.place {
-            Place::F32(values) | Place::AddF32(values) => {
+        match &out.target {
+            SharedOutput::F32(values) | SharedOutput::AddF32(values) => {
                 fetch_line(values.address(start).cast());
                 fetch_line(values.address(start + 16).cast());
             }
-            Place::Bf16(values) => fetch_line(values.address(start).cast()),
+            SharedOutput::Bf16(values) => fetch_line(values.address(start).cast()),
         }
     }
 }
 
 #[inline(always)]
 fn fetch_line(address: *const u8) {
-    // SAFETY: a prefetch changes nothing that a program can see, wherever it points.
+    // SAFETY: a prefetch has no visible effect, whatever the address.
     unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, readonly, preserves_flags)) };
 }
 
@@ -113,7 +113,7 @@ fn finish(
 #[target_feature(enable = "avx512f")]
 fn load(values: &[f32]) -> [__m512; 2] {
     assert!(values.len() >= PANEL);
-    // SAFETY: 32 singles are there.
+    // SAFETY: 32 f32 are readable.
     unsafe { [_mm512_loadu_ps(values.as_ptr()), _mm512_loadu_ps(values.as_ptr().add(16))] }
 }
 
@@ -121,7 +121,7 @@ fn load(values: &[f32]) -> [__m512; 2] {
 #[target_feature(enable = "avx512f")]
 fn save(values: [__m512; 2], out: &mut [f32]) {
     assert!(out.len() >= PANEL);
-    // SAFETY: 32 singles fit.
+    // SAFETY: 32 f32 fit.
     unsafe {
         _mm512_storeu_ps(out.as_mut_ptr(), values[0]);
         _mm512_storeu_ps(out.as_mut_ptr().add(16), values[1]);

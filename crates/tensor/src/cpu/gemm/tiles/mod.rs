@@ -1,18 +1,21 @@
-//! AMX: sixteen by sixteen sums in one instruction, bf16 operands.
+//! AMX: 16 × 16 sums in one instruction, bf16 operands.
 //!
-//! A block of 32 × 32 sums lives in four tile registers while `k` runs in steps of 32. The left side is read where it
-//! lies (row-major bf16), the right side is packed in the order the tile loads want.
+//! A block of 32 × 32 sums stays in four tile registers while `k` runs in steps of 32. The left side is read
+//! in place (row-major bf16), the right side is packed in the order of the tile loads.
 //!
-//! Singles go the same way, cut into three bf16 that lose nothing, `a = a₀ + a₁ + a₂` with 8 bits of the mantissa each:
+//! f32 products use the same instructions (bf16x3): each f32 is split into three bf16 without loss, `a = a₀ +
+//! a₁ + a₂` with 8 bits of the mantissa each:
 //!
 //! ```text
 //! a b = a₂b₀ + a₁b₀ + a₁b₁ + a₀b₁ + a₀b₂ + a₀b₀        (+ a₁b₂ + a₂b₁ + a₂b₂, less than 2⁻²⁰ of a b, left out)
 //! ```
 //!
-//! Six tile products with f32 sums are faster than fused multiply-adds of singles and, because a sum takes two products
-//! at a time, measured half their error. An infinite operand makes a sum that is not a number, as ∞ · 0 does.
+//! Six tile products with f32 accumulation are faster than f32 fused multiply-adds and, because a sum takes
+//! two products at a time, had half their error in measurements. An infinite operand gives NaN, as ∞ · 0
+//! does.
 //!
-//! The tile intrinsics are unstable in Rust, so `unit` is assembly; its [`step`] is the inner loop's body.
+//! The AMX intrinsics are unstable in Rust, so `unit` is assembly; its [`step`] is the body of the inner
+//! loop.
 
 mod block;
 mod edge;
@@ -50,7 +53,7 @@ const TILE: usize = 16 * DEPTH;
 /// Rows and columns of a block of sums.
 const BLOCK: usize = PANEL;
 
-/// Steps of a sum of length `k`; the last one is filled up with zeros.
+/// Steps of a sum of length `k`; the last one is padded with zeros.
 pub(crate) fn steps(k: usize) -> usize {
     k.div_ceil(DEPTH)
 }
@@ -72,7 +75,7 @@ pub(crate) fn multiply(
     let task = Task { parts, rows, strips, steps: steps(rhs.k) };
     match parts {
         Parts::One => multiply_rounded(lhs, rhs, &task, out),
-        Parts::Three => multiply_cut(lhs, rhs, &task, out),
+        Parts::Three => multiply_split(lhs, rhs, &task, out),
     }
 }
 
@@ -83,8 +86,8 @@ fn multiply_rounded(lhs: Matrix<'_>, rhs: &Packed, task: &Task, out: &Destinatio
         Elements::Bf16(values) if rhs.k.is_multiple_of(DEPTH) => Some(values),
         _ => None,
     };
-    // What cannot be read where it lies (f32, a ragged last strip of rows, a `k` that fills no whole tile) is
-    // copied with zeros around it. Zeros add nothing: the sums keep their bits.
+    // Rows that cannot be read in place (f32, an incomplete last block of rows, a `k` that is not a multiple
+    // of the tile) are copied with zero padding. Zeros add nothing: the sums keep their bits.
     let copied_from = if in_place.is_some() { rows.start + whole } else { rows.start };
     let depth = task.steps * DEPTH;
     let copied = (copied_from < rows.end).then(|| copy_padded(lhs, copied_from..rows.end, depth));
@@ -104,8 +107,8 @@ fn multiply_rounded(lhs: Matrix<'_>, rhs: &Packed, task: &Task, out: &Destinatio
     row_by_row(at, task, task.steps * step_len(Parts::One) * 2, out);
 }
 
-/// Singles: the rows of the task are cut into parts, a chunk of `k` at a time.
-fn multiply_cut(lhs: Matrix<'_>, rhs: &Packed, task: &Task, out: &Destination<'_>) {
+/// f32: splits the rows of the task into three bf16, a chunk of `k` at a time.
+fn multiply_split(lhs: Matrix<'_>, rhs: &Packed, task: &Task, out: &Destination<'_>) {
     let rows = &task.rows;
     let longest = task.steps.min(CHUNK) * step_len(Parts::Three);
     let mut left = Array::scratch(DType::Bf16, rows.len().div_ceil(BLOCK), longest);
@@ -160,7 +163,7 @@ fn packed_block(rows: &[bf16], parts: Parts) -> Left {
     Left { start: rows.as_ptr().cast(), row: 64, lower: TILE * 2, step: step_len(parts) * 2 }
 }
 
-/// A packed strip from some step on.
+/// A packed strip from a step on.
 fn strip_of(rhs: &Packed, strip: usize, parts: Parts, step: usize) -> *const bf16 {
     let strip_len = steps(rhs.k) * step_len(parts);
     rhs.data.bf16()[strip * strip_len..][step * step_len(parts)..strip_len].as_ptr()
@@ -171,7 +174,7 @@ fn left_rows(values: &[bf16], stride: usize) -> Left {
 }
 
 fn copy_padded(lhs: Matrix<'_>, rows: Range<usize>, depth: usize) -> Array {
-    // Sixteen rows are read at the least, 32 where there are more.
+    // At least 16 rows are read, 32 if there are more.
     let mut copied = Array::zeros(DType::Bf16, rows.len().next_multiple_of(16), depth);
     for (row, out) in rows.zip(copied.bf16_mut().chunks_exact_mut(depth.max(1))) {
         let range = row * lhs.row_stride..row * lhs.row_stride + lhs.columns;

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::block::{self, Corner, Part, Side};
+use super::block::{self, Bf16Part, Corner, Side};
 use super::{BLOCK, DEPTH, STEP, step_len, steps};
 use crate::cpu::gemm::packed::Parts;
 use crate::cpu::gemm::{Matrix, PANEL};
 use crate::cpu::threads::{SharedMut, parallel};
 
-/// Packs a right side (`k × n`); a tile's row holds, for 16 columns, the pairs `(k, k + 1)`.
+/// Packs a right side (`k × n`); a tile's row holds the pairs `(k, k + 1)` of 16 columns.
 pub(crate) fn pack_columns(matrix: Matrix<'_>, parts: Parts, out: &mut [bf16]) {
     pack(Operand::columns(matrix), parts, out);
 }
@@ -21,9 +21,9 @@ pub(crate) fn pack_rows(matrix: Matrix<'_>, parts: Parts, out: &mut [bf16]) {
     pack(Operand::transposed_rows(matrix), parts, out);
 }
 
-/// Packs some rows and columns of a row-major left side (`m × k`) of singles, on the calling thread.
+/// Packs some rows and columns of a row-major f32 left side (`m × k`), on the calling thread.
 pub(super) fn pack_left(matrix: Matrix<'_>, rows: Range<usize>, columns: Range<usize>, out: &mut [bf16]) {
-    // Rows of the next task are somebody else's, and rows behind the last one are zeros.
+    // Rows of the next task are excluded, and rows past the last one are padded with zeros.
     let matrix = matrix.rows(0..rows.end).columns(columns);
     let steps = 0..steps(matrix.columns);
     let strips = rows.start / BLOCK..rows.end.div_ceil(BLOCK);
@@ -32,7 +32,7 @@ pub(super) fn pack_left(matrix: Matrix<'_>, rows: Range<usize>, columns: Range<u
     unsafe { fill(operand, Parts::Three, steps, strips, &SharedMut::new(out)) }
 }
 
-/// A matrix as it lies in memory, row-major, and what is to be made of it.
+/// A matrix in its row-major memory order, and the operand to make of it.
 #[derive(Clone, Copy)]
 struct Operand<'a> {
     matrix: Matrix<'a>,
@@ -62,7 +62,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Whether the next step, not the next strip, is the neighbour in memory.
+    /// Whether the next step, not the next strip, is adjacent in memory.
     fn is_read_along_steps(self) -> bool {
         matches!(self.side, Side::TransposedColumns | Side::Rows)
     }
@@ -96,7 +96,7 @@ fn pack(operand: Operand<'_>, parts: Parts, out: &mut [bf16]) {
     }
 }
 
-/// Enough steps that a task is worth its hand-over.
+/// Enough steps to amortise the dispatch of a task.
 const STEPS_PER_TASK: usize = 4;
 
 /// Fills some steps of some strips; `out` begins with the first of these strips.
@@ -115,14 +115,14 @@ unsafe fn fill(
     let fill_block = |strip: usize, step: usize| {
         let place = strip - strips.start;
         let start = (place * steps + step) * step_len(parts);
-        for (i, &part) in Part::all(parts).iter().enumerate() {
+        for (i, &part) in Bf16Part::all(parts).iter().enumerate() {
             let start = start + i * STEP;
             // SAFETY: every (strip, step, part) has its own place.
             let out = unsafe { out.slice(start..start + STEP) };
             block::pack(operand.matrix, operand.corner(strip, step), operand.side, part, out);
         }
     };
-    // Neighbours in memory come one after the other.
+    // Visit blocks in memory order.
     if operand.is_read_along_steps() {
         for strip in strips.clone() {
             steps_here.clone().for_each(|step| fill_block(strip, step));

@@ -1,4 +1,5 @@
-//! Products of a few tiles, for operands that were just packed into scratch memory and sums that stay there.
+//! Products of a few tiles, for operands that were just packed into scratch memory and sums that stay there
+//! (attention).
 
 use std::arch::asm;
 
@@ -10,7 +11,7 @@ use super::unit::configure_thread;
 /// Rows, and columns, of a tile of sums.
 const SIDE: usize = 16;
 
-/// A left side: rows of `k`, `row` elements apart; from one step of 32 `k` to the next are `step` elements.
+/// A left side: rows of `k`, `row` elements apart; consecutive steps of 32 `k` are `step` elements apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Left<'a> {
     pub(crate) values: &'a [bf16],
@@ -18,8 +19,8 @@ pub(crate) struct Left<'a> {
     pub(crate) step: usize,
 }
 
-/// A right side: tiles of pairs of `k`, 16 columns each. From one step to the next are `step` elements, from 16
-/// columns to the next 16 are `tile`.
+/// A right side: tiles of pairs of `k`, 16 columns each. Consecutive steps are `step` elements apart,
+/// consecutive groups of 16 columns `tile` elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Right<'a> {
     pub(crate) values: &'a [bf16],
@@ -31,12 +32,12 @@ pub(crate) struct Right<'a> {
 pub(crate) struct Sums<'a> {
     pub(crate) values: &'a mut [f32],
     pub(crate) row: usize,
-    /// Whether the product is added to what is there.
+    /// Whether the product is added to the existing values.
     pub(crate) existing: bool,
 }
 
-/// `rows × columns` sums, both rounded up to tiles of 16, over `steps` steps of 32. Every sum runs over `k` from
-/// first to last, whatever is around it.
+/// `rows × columns` sums, both rounded up to tiles of 16, over `steps` steps of 32. Every sum runs over `k`
+/// from first to last, whatever its neighbours.
 ///
 /// # Safety
 /// The process must be permitted to use AMX.
@@ -80,7 +81,7 @@ pub(crate) unsafe fn product(shape: [usize; 3], left: Left<'_>, right: Right<'_>
     }
 }
 
-/// One or two tiles of sums by one or two.
+/// A block of 1–2 × 1–2 tiles of sums.
 struct Block {
     steps: usize,
     left: *const bf16,
@@ -94,7 +95,7 @@ struct Block {
     existing: bool,
 }
 
-/// Loads a tile register; `tilezero` breaks the dependence on what it held.
+/// Loads a tile register; `tilezero` breaks the dependence on its old value.
 macro_rules! load {
     ($register:literal, $from:expr, $bytes:expr) => {
         asm!(

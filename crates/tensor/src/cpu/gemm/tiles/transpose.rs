@@ -1,11 +1,11 @@
-//! Sixteen rows of sixteen dwords on their side.
+//! Transposition of 16 × 16 dwords.
 
 use std::arch::x86_64::*;
 
-/// Sixteen vectors of sixteen dwords: a tile on its way.
+/// Sixteen vectors of sixteen dwords.
 pub(crate) type Tile = [__m512i; 16];
 
-/// Rows become columns.
+/// Transposes.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn transpose(r: Tile) -> Tile {

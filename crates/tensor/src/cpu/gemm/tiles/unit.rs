@@ -1,7 +1,7 @@
-//! The tile unit of one thread: permission, configuration, and the few instructions that a product is made of.
+//! The tile unit of a thread: permission, configuration, and the instructions of a product.
 //!
-//! tmm0–3 hold a block of 32 × 32 sums, tmm4–5 the left side, tmm6–7 the right side. The functions below pass values
-//! to each other in these registers, which the compiler neither knows nor touches.
+//! tmm0–3 hold a block of 32 × 32 sums, tmm4–5 the left side, tmm6–7 the right side. The functions below pass
+//! values to each other in these registers, which the compiler neither knows nor uses.
 
 use std::arch::asm;
 use std::cell::Cell;
@@ -12,10 +12,10 @@ use half::bf16;
 use super::{BLOCK, DEPTH};
 use crate::cpu::system;
 
-/// Asks the kernel, once for the process, to let threads use the tile registers.
+/// Requests permission from the operating system, once per process, for threads to use the tile registers.
 pub(crate) fn is_permitted() -> bool {
     static PERMITTED: OnceLock<bool> = OnceLock::new();
-    *PERMITTED.get_or_init(|| has_amx_bf16() && system::permits_tiles())
+    *PERMITTED.get_or_init(|| has_amx_bf16() && system::request_amx())
 }
 
 fn has_amx_bf16() -> bool {
@@ -24,7 +24,8 @@ fn has_amx_bf16() -> bool {
     bf16 == 1 && tile == 1 && is_x86_feature_detected!("avx512bf16")
 }
 
-/// Every tile register: 16 rows of 64 bytes. Loaded once for each thread; it stays through context switches.
+/// Configures every tile register as 16 rows of 64 bytes, once for each thread; the configuration survives
+/// context switches.
 pub(crate) fn configure_thread() {
     thread_local! {
         static CONFIGURED: Cell<bool> = const { Cell::new(false) };
@@ -45,7 +46,7 @@ pub(crate) fn configure_thread() {
     unsafe { asm!("ldtilecfg [{}]", in(reg) config.0.as_ptr(), options(nostack, readonly)) };
 }
 
-/// Where the left side of a block lies, in bytes.
+/// The left side of a block; strides in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Left {
     pub(super) start: *const u8,
@@ -65,7 +66,7 @@ impl Left {
     }
 }
 
-/// A block of sums, on its way out of the tiles.
+/// A block of sums, unloaded from the tiles.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct Sums(pub(super) [f32; BLOCK * BLOCK]);
@@ -85,10 +86,10 @@ pub(super) unsafe fn clear() {
 
 /// Sums (32 × 32) += left (32 × 32) · right (32 × 32).
 ///
-/// `tilezero` before a load breaks its dependence on the register's old value, and all four registers are freed
-/// before the first load: together a third to a half faster when a neighbour keeps the core's other half busy.
-/// `tileloaddt1` lets the right side pass the first cache by, where the left side waits for its next use: a third faster
-/// at `k` = 512.
+/// `tilezero` before a load breaks its dependence on the register's old value, and all four registers are
+/// cleared before the first load: together a third to a half faster when another hyperthread keeps the core
+/// busy. `tileloaddt1` makes the right side bypass the L1 cache, where the left side stays for its next use:
+/// a third faster at `k` = 512.
 #[inline(always)]
 pub(super) unsafe fn step(left: Left, right: *const bf16) {
     // SAFETY: the caller vouches for 32 rows of `left` and one step of `right`; tiles are configured.
@@ -139,8 +140,8 @@ pub(super) unsafe fn half_step(left: Left, right: *const bf16) {
     }
 }
 
-/// Sums (32 × 32) += left (32 × 32) · right (32 × 32) for singles in three parts, both sides packed: the six products of
-/// parts, the smallest first, in an order that loads two tiles for each.
+/// Sums (32 × 32) += left (32 × 32) · right (32 × 32) for f32 in three parts, both sides packed: the six
+/// products of parts, smallest first, in an order that loads two tiles for each.
 #[inline(always)]
 pub(super) unsafe fn split_step(left: *const u8, right: *const bf16) {
     // SAFETY: the caller vouches for one step of three parts on both sides; tiles are configured.
@@ -206,7 +207,7 @@ pub(super) unsafe fn split_step(left: *const u8, right: *const bf16) {
     }
 }
 
-/// Sums = what [`unload`] copied.
+/// Sums = the values that [`unload`] stored.
 #[inline(always)]
 pub(super) unsafe fn resume(sums: &Sums) {
     // SAFETY: 32 rows of 128 bytes.
@@ -255,7 +256,7 @@ pub(super) unsafe fn unload_half(sums: &mut Sums) {
     }
 }
 
-/// Multiplies tiles that stay in their registers; returns the operations done. See [`super::measured_peak`].
+/// Multiplies tiles that stay in registers; returns the number of operations. See [`super::measured_peak`].
 pub(crate) fn peak_work(rounds: usize) -> f64 {
     configure_thread();
     // SAFETY: the tiles are configured.

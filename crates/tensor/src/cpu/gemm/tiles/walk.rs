@@ -1,4 +1,4 @@
-//! The way through a task: which blocks of sums come when, and how much of `k` they take at a time.
+//! Traversal of a task: the order of its blocks of sums, and how much of `k` each takes at a time.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,21 +14,21 @@ use crate::cpu::gemm::finish::Destination;
 use crate::cpu::gemm::packed::Parts;
 use crate::cpu::gemm::product::groups;
 
-/// Steps of `k` that one block of sums takes at a time: 32 rows of the left side, 32 KiB, stay in the first cache while
-/// the right sides of a whole group of blocks stream past them.
+/// Steps of `k` that one block of sums takes at a time: 32 rows of the left side, 32 KiB, stay in the L1
+/// cache while the right sides of a whole group of blocks stream past them.
 pub(crate) const CHUNK: usize = 16;
 
-/// Blocks of sums that a group may have.
+/// Maximum blocks of a group.
 const GROUP: usize = 16;
 
-/// Both sides of a block's sums, from some step on, as far as they lie in one piece.
+/// Both operands of a block from a step on, for as many steps as are contiguous.
 pub(super) struct Segment {
     pub(super) left: Left,
     pub(super) right: *const bf16,
     pub(super) steps: usize,
 }
 
-/// The blocks of a task, and the length of their sums.
+/// The blocks of a task, and the number of steps of their sums.
 #[derive(Clone)]
 pub(super) struct Task {
     pub(super) parts: Parts,
@@ -37,15 +37,16 @@ pub(super) struct Task {
     pub(super) steps: usize,
 }
 
-/// `k` in chunks of about the same length, one at least.
+/// `k` in chunks of about the same length, at least one.
 pub(super) fn chunks(steps: usize) -> impl Iterator<Item = Range<usize>> {
     let count = steps.div_ceil(CHUNK).max(1);
     let length = steps.div_ceil(count);
     (0..count).map(move |chunk| chunk * length..((chunk + 1) * length).min(steps))
 }
 
-/// One block of rows after the other, to the end of its sums, with the strips of a group side by side. `at` says what a row and
-/// a strip have from a step on; `strip_bytes` of the right side should stay in the second cache while all rows pass.
+/// Computes one block of rows after the other, over all of `k`, for the strips of a group together. `at`
+/// returns the operands of a row and a strip from a step on; `strip_bytes` of the right side should stay in
+/// the L2 cache while all rows pass.
 pub(super) fn row_by_row(
     at: impl Fn(usize, usize, usize) -> Segment,
     task: &Task,
@@ -55,13 +56,14 @@ pub(super) fn row_by_row(
     let steps = task.steps;
     let visits = groups(task.rows.clone(), task.strips.clone(), BLOCK, GROUP, strip_bytes).flat_map(
         move |(row, strips)| {
-            chunks(steps).map(move |steps| Visit { row, strips: strips.clone(), steps, place: 0 })
+            chunks(steps).map(move |steps| Visit { row, strips: strips.clone(), steps, buffer: 0 })
         },
     );
     walk_all(at, visits, task, GROUP, out);
 }
 
-/// One chunk of all sums. They wait in the second cache for the next one, and so do, for all rows, the strips of a group.
+/// Computes one chunk of all sums. The sums stay in the L2 cache until the next chunk, and so do, over all
+/// rows, the strips of a group.
 pub(super) fn one_chunk(
     at: impl Fn(usize, usize, usize) -> Segment,
     task: &Task,
@@ -73,37 +75,37 @@ pub(super) fn one_chunk(
     let (first_row, first_strip, across) = (rows.start, strips.start, strips.len());
     let visits = groups(rows.clone(), strips.clone(), BLOCK, GROUP, strip_bytes).map(|(row, strips)| Visit {
         row,
-        place: (row - first_row) / BLOCK * across + strips.start - first_strip,
+        buffer: (row - first_row) / BLOCK * across + strips.start - first_strip,
         strips,
         steps: chunk.clone(),
     });
     walk_all(at, visits, task, rows.len().div_ceil(BLOCK) * across, out);
 }
 
-/// Blocks side by side, and a part of their sums.
+/// A row of blocks, and a range of steps.
 struct Visit {
     row: usize,
     strips: Range<usize>,
     steps: Range<usize>,
-    /// Where the sums of the first block wait; those of the others come behind it.
-    place: usize,
+    /// The buffer index of the first block's sums; those of the others follow.
+    buffer: usize,
 }
 
 fn walk_all(
     at: impl Fn(usize, usize, usize) -> Segment,
     visits: impl Iterator<Item = Visit>,
     task: &Task,
-    places: usize,
+    buffers: usize,
     out: &Destination<'_>,
 ) {
     thread_local! {
         static SUMS: RefCell<Vec<Sums>> = const { RefCell::new(Vec::new()) };
     }
     SUMS.with_borrow_mut(|sums| {
-        // A thread should not grow often, nor by a block now and then.
-        let places = places.next_power_of_two().max(GROUP);
-        if sums.len() < places {
-            sums.resize(places, Sums::ZERO);
+        // Grow rarely, and not by single blocks.
+        let buffers = buffers.next_power_of_two().max(GROUP);
+        if sums.len() < buffers {
+            sums.resize(buffers, Sums::ZERO);
         }
         // SAFETY: this layout exists only where AVX-512 does.
         unsafe {
@@ -115,10 +117,10 @@ fn walk_all(
     });
 }
 
-/// Between two chunks a block's sums wait in memory as they are, so they end with the bits of an undivided sum.
+/// Between two chunks a block's sums are stored unrounded, so the result has the bits of an undivided sum.
 ///
-/// While the tile unit works on a block, the vector unit finishes the block before it, a few rows after each step:
-/// stores and rounding cost no time of their own.
+/// While the tile unit works on a block, the vector unit finishes the previous block, a few rows after each
+/// step, which hides the cost of stores and rounding.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 fn walk<const PARTS: usize>(
     at: impl Fn(usize, usize, usize) -> Segment,
@@ -128,15 +130,15 @@ fn walk<const PARTS: usize>(
     sums: &mut [Sums],
 ) {
     configure_thread();
-    let mut waiting: Option<Waiting> = None;
-    for Visit { row, strips, steps, place } in visits {
+    let mut pending: Option<PendingBlock> = None;
+    for Visit { row, strips, steps, buffer } in visits {
         let is_last = steps.end == task.steps;
-        // Rows finished after each step.
+        // Rows of the previous block to finish after each step.
         let share = BLOCK.div_ceil(steps.len().max(1));
         for (number, strip) in strips.enumerate() {
-            let place = place + number;
+            let buffer = buffer + number;
             let rows = BLOCK.min(task.rows.end - row);
-            let block = Waiting { row, column: strip * PANEL, rows, finished: 0, place };
+            let block = PendingBlock { row, column: strip * PANEL, rows, finished: 0, buffer };
             let mut done = 0;
             // SAFETY: both sides hold all steps of their segments; the left one at least 16 rows, 32 if more are
             // wanted. Sums are unloaded before they are resumed or stored. Tasks are disjoint rectangles of the
@@ -145,7 +147,7 @@ fn walk<const PARTS: usize>(
                 if steps.start == 0 {
                     clear();
                 } else {
-                    resume(&sums[place]);
+                    resume(&sums[buffer]);
                 }
                 while done < steps.len() {
                     let Segment { mut left, mut right, steps: there } = at(row, strip, steps.start + done);
@@ -153,7 +155,7 @@ fn walk<const PARTS: usize>(
                         match (PARTS, block.rows > 16) {
                             (1, true) => step(left, right),
                             (1, false) => half_step(left, right),
-                            // Of packed blocks all rows are there: those behind the last are zeros.
+                            // Packed blocks always have all rows, padded with zeros.
                             _ => split_step(left.start, right),
                         }
                         left = left.advanced(1);
@@ -161,36 +163,36 @@ fn walk<const PARTS: usize>(
                         if is_last {
                             finish::fetch(out, &block, done * share..(done + 1) * share);
                         }
-                        if let Some(block) = &mut waiting {
-                            finish::store(out, &sums[block.place], block, share);
+                        if let Some(block) = &mut pending {
+                            finish::store(out, &sums[block.buffer], block, share);
                         }
                         done += 1;
                     }
                 }
-                if let Some(mut block) = waiting.take() {
-                    finish::store(out, &sums[block.place], &mut block, BLOCK);
+                if let Some(mut block) = pending.take() {
+                    finish::store(out, &sums[block.buffer], &mut block, BLOCK);
                 }
                 if block.rows > 16 {
-                    unload(&mut sums[place]);
+                    unload(&mut sums[buffer]);
                 } else {
-                    unload_half(&mut sums[place]);
+                    unload_half(&mut sums[buffer]);
                 }
             }
-            waiting = is_last.then_some(block);
+            pending = is_last.then_some(block);
         }
     }
-    if let Some(mut block) = waiting {
+    if let Some(mut block) = pending {
         // SAFETY: as above.
-        unsafe { finish::store(out, &sums[block.place], &mut block, BLOCK) };
+        unsafe { finish::store(out, &sums[block.buffer], &mut block, BLOCK) };
     }
 }
 
-/// A block whose sums are complete but not all stored yet.
-pub(super) struct Waiting {
+/// A block with complete sums that are not all stored yet.
+pub(super) struct PendingBlock {
     pub(super) row: usize,
     pub(super) column: usize,
     pub(super) rows: usize,
     pub(super) finished: usize,
-    /// Which of the sums are its own.
-    pub(super) place: usize,
+    /// The buffer index of its sums.
+    pub(super) buffer: usize,
 }

@@ -1,54 +1,55 @@
-//! Backward on the CPU. Of forward nothing is kept but two numbers a row: the weights are recomputed.
+//! Backward on the CPU. Forward saves two values a row; the weights are recomputed.
 
+use super::arena::Arena;
 use super::layout::{BLOCK, Block, Pair};
-use super::parts::Parts;
 use super::products::{Left, Right, STRIP, Start, Sums, multiply, transpose};
-use super::rows::{Columns, Copied, Output};
-use super::softmax::{Peak, Seen, softmax_backward};
+use super::rows::{Columns, CopyShape, Output};
+use super::softmax::{RowStats, ScoreMask, softmax_backward};
 #[cfg(target_arch = "x86_64")]
 use super::tiles;
 use crate::cpu::simd::LANES;
 use crate::ops::attention::{Problem, Sink, Target};
 use crate::{Array, DType};
 
-/// Where a gradient goes: some columns, from the given one on, of an array.
+/// The destination of a gradient: an array, and the first column in it.
 pub(super) type Destination<'a> = (&'a Output, usize);
 
-/// Writes the gradients of queries, keys and values where they are wanted.
+/// Writes the requested gradients of queries, keys and values.
 pub(in crate::ops::attention) fn backward(
     problem: &Problem,
-    peaks: &Array,
+    stats: &Array,
     gradient: &Array,
     sinks: &mut [Sink<'_>],
     targets: [Option<Target>; 3],
 ) {
     let outputs: Vec<Output> = sinks.iter_mut().map(|sink| Output::new(&mut sink.array)).collect();
     let targets = targets.map(|target| target.map(|Target { sink, column }| (&outputs[sink], column)));
-    let inputs = Inputs { problem, peaks: peaks.f32().as_chunks().0, gradient, targets };
+    let inputs = Inputs { problem, stats: stats.f32().as_chunks().0, gradient, targets };
     #[cfg(target_arch = "x86_64")]
     if tiles::fit(&[problem.columns(0).array.dtype(), gradient.dtype()]) {
         return tiles::backward::backward(&inputs);
     }
-    let mut count = Parts::counting();
+    let mut count = Arena::counting();
     Workspace::new(problem, &mut count);
     problem.parallel(5, |pairs| {
         let mut memory = Array::scratch(DType::F32, 1, count.taken());
-        let mut workspace = Workspace::new(problem, &mut Parts::of(memory.f32_mut()));
+        let mut workspace = Workspace::new(problem, &mut Arena::of(memory.f32_mut()));
         for pair in pairs {
             workspace.backward_pair(&inputs, pair);
         }
     });
 }
 
-/// What all tasks read.
+/// The inputs of all tasks.
 pub(super) struct Inputs<'a> {
     pub(super) problem: &'a Problem,
-    pub(super) peaks: &'a [Peak],
+    pub(super) stats: &'a [RowStats],
     pub(super) gradient: &'a Array,
     pub(super) targets: [Option<Destination<'a>>; 3],
 }
 
-/// One task's scratch memory: f32 copies of one head with their gradients, and one block of queries with theirs.
+/// One task's scratch memory: f32 copies of one head with their gradients, and one block of queries with
+/// theirs.
 struct Workspace<'a> {
     keys: &'a mut [f32],
     transposed_keys: &'a mut [f32],
@@ -66,24 +67,24 @@ struct Workspace<'a> {
 }
 
 impl<'a> Workspace<'a> {
-    fn new(problem: &Problem, parts: &mut Parts<'a, f32>) -> Workspace<'a> {
+    fn new(problem: &Problem, arena: &mut Arena<'a, f32>) -> Workspace<'a> {
         let longest = problem.key_sequences.longest().next_multiple_of(STRIP);
         let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
         let scores = BLOCK * problem.score_stride();
         Workspace {
-            keys: parts.take(longest * key_stride),
-            transposed_keys: parts.take(longest * problem.d_k),
-            d_keys: parts.take(longest * key_stride),
-            values: parts.take(longest * value_stride),
-            transposed_values: parts.take(longest * problem.d_v),
-            d_values: parts.take(longest * value_stride),
-            queries: parts.take(BLOCK * key_stride),
-            d_queries: parts.take(BLOCK * key_stride),
-            d_context: parts.take(BLOCK * value_stride),
-            scores: parts.take(scores),
-            d_scores: parts.take(scores),
-            bias: parts.take(problem.bias_len()),
-            row: parts.take(problem.score_stride()),
+            keys: arena.take(longest * key_stride),
+            transposed_keys: arena.take(longest * problem.d_k),
+            d_keys: arena.take(longest * key_stride),
+            values: arena.take(longest * value_stride),
+            transposed_values: arena.take(longest * problem.d_v),
+            d_values: arena.take(longest * value_stride),
+            queries: arena.take(BLOCK * key_stride),
+            d_queries: arena.take(BLOCK * key_stride),
+            d_context: arena.take(BLOCK * value_stride),
+            scores: arena.take(scores),
+            d_scores: arena.take(scores),
+            bias: arena.take(problem.bias_len()),
+            row: arena.take(problem.score_stride()),
         }
     }
 
@@ -93,8 +94,8 @@ impl<'a> Workspace<'a> {
         let rows = problem.key_sequences.range(pair.sequence);
         let n_keys = rows.len();
         let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
-        let keys = Copied { width: d_k, stride: key_stride, scale: 1.0 };
-        let values = Copied { width: d_v, stride: value_stride, scale: 1.0 };
+        let keys = CopyShape { width: d_k, stride: key_stride, scale: 1.0 };
+        let values = CopyShape { width: d_v, stride: value_stride, scale: 1.0 };
         problem.columns(1).read(rows.clone(), pair.head * d_k, keys, self.keys);
         problem.columns(2).read(rows.clone(), pair.head * d_v, values, self.values);
         transpose(n_keys, d_k, self.keys, key_stride, self.transposed_keys);
@@ -123,10 +124,10 @@ impl<'a> Workspace<'a> {
         let (m, n) = (block.rows.len(), block.keys.len());
         let stride = n.next_multiple_of(LANES);
         let first = block.keys.start;
-        let queries = Copied { width: d_k, stride: key_stride, scale };
+        let queries = CopyShape { width: d_k, stride: key_stride, scale };
         problem.columns(0).read(block.rows.clone(), pair.head * d_k, queries, self.queries);
         let gradient = Columns { array: inputs.gradient, start: 0 };
-        let context = Copied { width: d_v, stride: value_stride, scale: 1.0 };
+        let context = CopyShape { width: d_v, stride: value_stride, scale: 1.0 };
         gradient.read(block.rows.clone(), pair.head * d_v, context, self.d_context);
 
         // S = scale · Q Kᵀ, recomputed; O = W V, so dW = dO Vᵀ
@@ -149,12 +150,12 @@ impl<'a> Workspace<'a> {
             problem.rounding,
         );
 
-        // W = dropout(softmax(S)): W takes the place of S, dS that of dW
+        // W = dropout(softmax(S)): W overwrites S, dS overwrites dW
         let bias = problem.bias(pair.sequence, block, stride, self.bias);
-        let seen = Seen { stride, limits: &block.limits[..m], bias };
+        let score_mask = ScoreMask { stride, limits: &block.limits[..m], bias };
         let row = pair.head * problem.query_sequences.tokens() + block.rows.start;
-        let (peaks, draws) = (&inputs.peaks[row..row + m], problem.draws(pair.head, block));
-        softmax_backward(self.scores, self.d_scores, seen, peaks, draws, self.row);
+        let (stats, draws) = (&inputs.stats[row..row + m], problem.draws(pair.head, block));
+        softmax_backward(self.scores, self.d_scores, score_mask, stats, draws, self.row);
 
         // O = W V, so dV = Wᵀ dO
         if inputs.targets[2].is_some() {

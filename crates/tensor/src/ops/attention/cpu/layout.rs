@@ -1,4 +1,5 @@
-//! How one call of attention is cut up: pairs of sequence and head, pieces of long ones, blocks of queries.
+//! How one call of attention is divided into tasks: pairs of sequence and head, pieces of long sequences,
+//! blocks of queries.
 
 use std::ops::Range;
 
@@ -9,14 +10,15 @@ use crate::cpu::simd::LANES;
 use crate::cpu::threads::parallel;
 use crate::ops::attention::Problem;
 
-/// Queries that are worked on at once: their scores stay in the cache, and no block computes much of what a causal
-/// mask or a window hides.
+/// Queries that are processed at once: their scores stay in the cache, and no block computes many scores that
+/// a causal mask or a window hides.
 pub(super) const BLOCK: usize = 32;
 
-/// Multiplications that are worth a task: some twenty microseconds.
+/// Multiplications that make a task worthwhile: about twenty microseconds.
 const TASK: usize = 1_000_000;
 
-/// Queries that make packing a pair's keys and values once more worth it: it takes a few per cent of their time.
+/// Queries that make packing a pair's keys and values once more worthwhile: packing takes a few per cent of
+/// their time.
 const PIECE: usize = 256;
 
 /// One head of one sequence.
@@ -26,24 +28,25 @@ pub(super) struct Pair {
     pub(super) head: usize,
 }
 
-/// Some queries of a pair, in whole blocks. A long sequence has several pieces, so that no task is long.
+/// Some queries of a pair, in whole blocks. Long sequences are split into several pieces, so that no task is
+/// long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) pair: Pair,
     pub(super) queries: Range<usize>,
 }
 
-/// Some queries of a pair, and what they see.
+/// Some queries of a pair, and the keys they see.
 pub(super) struct Block {
-    /// Among the sequence's queries.
+    /// Indices among the sequence's queries.
     pub(super) queries: Range<usize>,
-    /// Whether it is the first of its piece: keys and values are not there yet.
+    /// Whether it is the first of its piece: keys and values have to be packed.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 ask"))]
     pub(super) is_first: bool,
-    /// Among all rows.
+    /// Row indices in the tensor.
     pub(super) rows: Range<usize>,
-    /// The keys of the sequence that any of them sees. It starts at a multiple of 32, so that a query's sums over
-    /// keys fall into the same lanes whatever block it is in.
+    /// The keys of the sequence that any of the queries sees. The start is a multiple of 32, so that a
+    /// query's sums over keys use the same SIMD lanes whatever block it is in.
     pub(super) keys: Range<usize>,
     pub(super) limits: [Limits; BLOCK],
 }
@@ -64,14 +67,14 @@ impl Problem {
         self.d_v.next_multiple_of(LANES)
     }
 
-    /// The longest row of scores that any block has.
+    /// The largest row stride of scores in any block.
     pub(super) fn score_stride(&self) -> usize {
-        // The window may begin up to 31 keys after the strip that it falls into.
-        self.mask.widest(BLOCK + STRIP, self.key_sequences.longest()).next_multiple_of(LANES)
+        // The window may begin up to 31 keys after the start of its strip.
+        self.mask.max_visible_keys(BLOCK + STRIP, self.key_sequences.longest()).next_multiple_of(LANES)
     }
 
-    /// Calls `work(pairs)` for groups of pairs, each worth a task, spread over the threads. `products` is the number
-    /// of matrix products for each pair.
+    /// Calls `work(pairs)` for groups of pairs, each large enough for a task, spread over the threads.
+    /// `products` is the number of matrix products for each pair.
     pub(super) fn parallel(&self, products: usize, work: impl Fn(&mut dyn Iterator<Item = Pair>) + Sync) {
         let pairs = self.query_sequences.sequences() * self.heads;
         let group = self.pairs_of_a_task(pairs, products);
@@ -81,8 +84,8 @@ impl Problem {
         });
     }
 
-    /// As [`Problem::parallel`], with the pairs of long sequences cut into pieces. For what needs no sum over queries:
-    /// that would have to be joined again.
+    /// [`Problem::parallel`] with the pairs of long sequences split into pieces. For work without sums over
+    /// queries, which would have to be combined.
     pub(super) fn parallel_pieces(
         &self,
         products: usize,
@@ -93,7 +96,7 @@ impl Problem {
         if self.query_sequences.longest() <= length {
             return self.parallel(products, |pairs| work(&mut pairs.map(whole)));
         }
-        // Shorter sequences have fewer pieces than this, and the rest of their tasks nothing to do.
+        // Shorter sequences have fewer pieces than this; the rest of their tasks are empty.
         let most = self.query_sequences.longest().div_ceil(length);
         parallel(self.query_sequences.sequences() * self.heads * most, |task| {
             let pair = self.pair(task / most);
@@ -107,7 +110,7 @@ impl Problem {
 
     fn pairs_of_a_task(&self, pairs: usize, products: usize) -> usize {
         let cost: usize = (self.query_sequences.lengths().zip(self.key_sequences.lengths()))
-            .map(|(queries, keys)| (queries + 8) * self.mask.widest(BLOCK, keys))
+            .map(|(queries, keys)| (queries + 8) * self.mask.max_visible_keys(BLOCK, keys))
             .sum();
         let cost = cost * self.heads * (self.d_k + self.d_v) / 2 * products;
         (pairs * TASK / cost.max(1)).clamp(1, pairs.max(1))
@@ -117,10 +120,12 @@ impl Problem {
         Pair { sequence: number / self.heads, head: number % self.heads }
     }
 
-    /// Queries of a piece: more where a window leaves little to do for all the keys that are packed.
+    /// Queries of a piece: more if a window makes the work small relative to packing all keys.
     fn piece_length(&self) -> usize {
         let longest = self.key_sequences.longest();
-        (PIECE * longest / self.mask.widest(BLOCK, longest).max(1)).max(PIECE).next_multiple_of(BLOCK)
+        (PIECE * longest / self.mask.max_visible_keys(BLOCK, longest).max(1))
+            .max(PIECE)
+            .next_multiple_of(BLOCK)
     }
 
     /// The blocks of some of a sequence's queries, from a multiple of 32 on, in order.
@@ -129,7 +134,7 @@ impl Problem {
         let (n_queries, n_keys) = (rows.len(), self.key_sequences.length(sequence));
         part.clone().step_by(BLOCK).map(move |start| {
             let queries = start..(start + BLOCK).min(part.end);
-            let seen = |query| self.mask.seen(query, n_queries, n_keys);
+            let seen = |query| self.mask.visible_keys(query, n_queries, n_keys);
             let first = seen(queries.start).start / STRIP * STRIP;
             let keys = first..seen(queries.end - 1).end;
             let mut limits = [[0; 2]; BLOCK];
@@ -142,7 +147,8 @@ impl Problem {
         })
     }
 
-    /// The draw for a weight is number `(head · rows + row) · longest + key`: it does not depend on the blocks.
+    /// The index of a weight's draw is `(head · rows + row) · longest + key`: it does not depend on the
+    /// blocks.
     pub(super) fn draws(&self, head: usize, block: &Block) -> Draws {
         let ([rows, _], [_, row_stride]) =
             (self.query_sequences.real_sizes(), self.key_sequences.real_sizes());
@@ -151,7 +157,7 @@ impl Problem {
         Draws { dropout: self.dropout, start, row_stride }
     }
 
-    /// Fills `bias` for the block's rows if there is a boolean mask; the part of it that is in use.
+    /// Fills `bias` for the block's rows if there is a boolean mask, and returns the used part of it.
     pub(super) fn bias<'a>(
         &self,
         sequence: usize,

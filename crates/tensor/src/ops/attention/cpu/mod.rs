@@ -1,7 +1,7 @@
-//! Attention on the CPU: pairs of sequence and head in tasks, blocks of 32 queries within them.
+//! Attention on the CPU: a task has pairs of sequence and head, and processes blocks of 32 queries.
 
+mod arena;
 mod layout;
-mod parts;
 mod rows;
 
 mod products;

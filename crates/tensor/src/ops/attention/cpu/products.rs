@@ -1,7 +1,7 @@
 //! Matrix products that fit into the caches: one head of one sequence.
 //!
-//! Four rows of sums stay in registers while `k` runs from first to last, so every sum is one chain of additions,
-//! however the rows and columns around it are cut up.
+//! Four rows of sums stay in registers while `k` runs from first to last, so every sum is one chain of
+//! additions, however rows and columns are blocked.
 
 use crate::Rounding;
 use crate::cpu::isa;
@@ -9,7 +9,7 @@ use crate::cpu::isa;
 use crate::cpu::isa::Isa;
 use crate::cpu::simd::{LANES, Lanes};
 
-/// Columns that lie side by side in a right factor.
+/// Columns that are contiguous in a right factor.
 pub(super) const STRIP: usize = 32;
 /// Rows whose sums are in registers at once.
 const HEIGHT: usize = 4;
@@ -22,7 +22,7 @@ pub(super) struct Left<'a> {
     pub(super) k_stride: usize,
 }
 
-/// The right factor: `[strip of 32 columns][k]`, with room for whole vectors of 16.
+/// The right factor: `[strip of 32 columns][k]`, padded to whole vectors of 16.
 #[derive(Clone, Copy)]
 pub(super) struct Right<'a> {
     pub(super) values: &'a [f32],
@@ -37,7 +37,7 @@ pub(super) struct Sums<'a> {
     pub(super) start: Start,
 }
 
-/// What a product is added to.
+/// The initial value of the sums.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
     Zero,
@@ -60,7 +60,7 @@ impl<'a> Right<'a> {
         Right { values, k_stride, strip_stride: STRIP }
     }
 
-    /// What [`transpose`] wrote for rows of width `k`, from column `first` (a multiple of 32) on.
+    /// The output of [`transpose`] for rows of width `k`, from column `first` (a multiple of 32) on.
     pub(super) fn transposed(values: &'a [f32], k: usize, first: usize) -> Right<'a> {
         Right { values: &values[first * k..], k_stride: STRIP, strip_stride: STRIP * k }
     }
@@ -68,8 +68,9 @@ impl<'a> Right<'a> {
 
 /// `m × n` sums of `k` products each. Columns are computed up to the next multiple of 16.
 ///
-/// Multiply and add are fused where the instruction set can, unless rounding is to be uniform: the time nearly halves. So
-/// the plain path of x86 rounds a little differently, as it does in the large products; all others agree to the bit.
+/// Multiply and add are fused where the instruction set supports it, unless rounding is uniform: that nearly
+/// halves the time. So the plain x86 path rounds a little differently, as in the large products; all others
+/// agree to the bit.
 pub(super) fn multiply(
     shape: [usize; 3],
     left: Left<'_>,
@@ -80,10 +81,10 @@ pub(super) fn multiply(
     if rounding == Rounding::Uniform {
         return multiply_uniform(shape, left, right, sums);
     }
-    // Not a `kernel!`: each instruction set has its own number of registers.
+    // Not a `kernel!`: instruction sets differ in their number of registers.
     match isa::current() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `isa::current()` only names what this machine was found to have.
+        // SAFETY: `isa::current()` only returns instruction sets that were detected on this machine.
         Isa::Amx | Isa::Avx512 => unsafe { avx512::multiply(shape, left, right, sums) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -104,7 +105,7 @@ fn multiply_avx2(shape: [usize; 3], left: Left<'_>, right: Right<'_>, sums: Sums
     blocks::<true, 1>(shape, left, right, sums);
 }
 
-/// `VECTORS` of 16 columns at a time: as many as the registers hold sums for.
+/// `VECTORS` of 16 columns at a time, limited by the registers for sums.
 #[inline(always)]
 fn blocks<const FUSED: bool, const VECTORS: usize>(
     shape: [usize; 3],
@@ -118,7 +119,7 @@ fn blocks<const FUSED: bool, const VECTORS: usize>(
         let one_vector = n - column <= LANES;
         let right_start = column / STRIP * right.strip_stride + column % STRIP;
         for row in (0..m).step_by(HEIGHT) {
-            // SAFETY: by `in_bounds` the three matrices reach as far as the last block does.
+            // SAFETY: `in_bounds` has checked that the three matrices contain the last block.
             unsafe {
                 let block = Block {
                     k,
@@ -145,7 +146,7 @@ fn blocks<const FUSED: bool, const VECTORS: usize>(
     }
 }
 
-/// What the blocks rely on when they read and write through pointers.
+/// The bounds that make the blocks' pointer accesses valid.
 #[inline(always)]
 fn in_bounds([m, n, k]: [usize; 3], left: Left<'_>, right: Right<'_>, sums: &Sums<'_>) {
     if m == 0 || n == 0 {
@@ -160,7 +161,7 @@ fn in_bounds([m, n, k]: [usize; 3], left: Left<'_>, right: Right<'_>, sums: &Sum
     }
 }
 
-/// A few rows by a few vectors of sums, and where their factors begin.
+/// A few rows by a few vectors of sums, and pointers to their factors.
 struct Block {
     k: usize,
     left: *const f32,
@@ -174,22 +175,23 @@ struct Block {
 
 impl Block {
     /// # Safety
-    /// `ROWS` rows and `k` columns of the left, `k` rows of `VECTORS · 16` on the right and the sums must be there.
+    /// `ROWS` rows and `k` columns of the left factor, `k` rows of `VECTORS · 16` of the right one and the
+    /// sums must be valid memory.
     #[inline(always)]
     unsafe fn run<const FUSED: bool, const ROWS: usize, const VECTORS: usize>(self) {
         let mut sums: [[Lanes; VECTORS]; ROWS] = [[[0.0; LANES]; VECTORS]; ROWS];
         let [row_stride, k_stride] = self.left_strides;
         if self.start == Start::Existing {
             for (row, sums) in sums.iter_mut().enumerate() {
-                // SAFETY: as promised.
+                // SAFETY: the caller's promise.
                 *sums = unsafe { *self.sums.add(row * self.sums_stride).cast() };
             }
         }
         for k in 0..self.k {
-            // SAFETY: as promised.
+            // SAFETY: the caller's promise.
             let right: [Lanes; VECTORS] = unsafe { *self.right.add(k * self.right_stride).cast() };
             for (row, sums) in sums.iter_mut().enumerate() {
-                // SAFETY: as promised.
+                // SAFETY: the caller's promise.
                 let left = unsafe { *self.left.add(row * row_stride + k * k_stride) };
                 for vector in 0..VECTORS {
                     for lane in 0..LANES {
@@ -202,18 +204,18 @@ impl Block {
             }
         }
         for (row, sums) in sums.iter().enumerate() {
-            // SAFETY: as promised.
+            // SAFETY: the caller's promise.
             unsafe { *self.sums.add(row * self.sums_stride).cast() = *sums };
         }
     }
 }
 
-/// Writes the transpose of `rows` rows (of `width` numbers, `stride` apart, with room for whole vectors of 16) as
-/// `[strip of 32 rows][width][32]`; the strip's missing rows become zeros.
+/// Writes the transpose of `rows` rows (of `width` elements, `stride` apart, padded to whole vectors of 16)
+/// as `[strip of 32 rows][width][32]`; the last strip is padded with zeros.
 pub(super) fn transpose(rows: usize, width: usize, from: &[f32], stride: usize, to: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     if matches!(isa::current(), Isa::Amx | Isa::Avx512) {
-        // SAFETY: `isa::current()` only names what this machine was found to have.
+        // SAFETY: `isa::current()` only returns instruction sets that were detected on this machine.
         return unsafe { avx512::transpose(rows, width, from, stride, to) };
     }
     let transposed = |tile: Tile| std::array::from_fn(|column| std::array::from_fn(|row| tile[row][column]));
@@ -222,7 +224,7 @@ pub(super) fn transpose(rows: usize, width: usize, from: &[f32], stride: usize, 
 
 type Tile = [Lanes; LANES];
 
-/// `transposed` makes rows columns.
+/// `transposed` transposes a 16 × 16 tile.
 #[inline(always)]
 fn transpose_with(
     rows: usize,
@@ -270,15 +272,15 @@ mod avx512 {
         super::transpose_with(rows, width, from, stride, to, |tile| transposed(tile));
     }
 
-    /// In four rounds blocks of 8, 4, 2 and 1 change places across the diagonal. (Of the plain loop the compiler
-    /// makes scatters or single moves, which take as long as the products.)
+    /// Swaps blocks of 8, 4, 2 and 1 across the diagonal in four rounds. (The compiler turns the plain loop
+    /// into scatters or single moves, which take as long as the products.)
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn transposed(mut tile: Tile) -> Tile {
         // Loops, not `map`: a closure that is not inlined loses the instruction set.
         let mut rows = [_mm512_setzero_ps(); LANES];
         for (row, values) in tile.iter().zip(&mut rows) {
-            // SAFETY: every row has 16 numbers.
+            // SAFETY: every row has 16 elements.
             *values = unsafe { _mm512_loadu_ps(row.as_ptr()) };
         }
         exchange::<8>(&mut rows);
@@ -286,13 +288,14 @@ mod avx512 {
         exchange::<2>(&mut rows);
         exchange::<1>(&mut rows);
         for (row, values) in tile.iter_mut().zip(rows) {
-            // SAFETY: every row has 16 numbers.
+            // SAFETY: every row has 16 elements.
             unsafe { _mm512_storeu_ps(row.as_mut_ptr(), values) };
         }
         tile
     }
 
-    /// Blocks of `STEP` numbers: the right half of the upper rows against the left half of the lower ones.
+    /// Swaps blocks of `STEP` elements: the right half of the upper rows with the left half of the lower
+    /// ones.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn exchange<const STEP: usize>(rows: &mut [__m512; LANES]) {
@@ -309,7 +312,7 @@ mod avx512 {
         }
     }
 
-    /// Which of two rows' 32 numbers go to the upper and which to the lower row.
+    /// The permutation indices of the upper and of the lower row into two rows' 32 elements.
     const fn indices(step: usize) -> [[i32; LANES]; 2] {
         let mut indices = [[0; LANES]; 2];
         let mut lane = 0;

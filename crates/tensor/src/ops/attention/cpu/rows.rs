@@ -1,4 +1,4 @@
-//! A head's rows on their way from the tensors to f32 scratch memory and back.
+//! Copies a head's rows from the tensors to f32 scratch memory and back.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::Array;
 use crate::cpu::number::{Number, SharedNumbers};
 use crate::cpu::threads::SharedMut;
 
-/// A matrix to read from a first column on.
+/// A matrix and the first column to read.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<'a> {
     pub(super) array: &'a Array,
@@ -16,8 +16,9 @@ pub(super) struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// Copies `scale` times `width` columns from `column` on of some rows, widened, `stride` apart, with zeros between.
-    pub(super) fn read(self, rows: Range<usize>, column: usize, copy: Copied, out: &mut [f32]) {
+    /// Copies `width` columns from `column` on of some rows, converted to f32 and times `scale`, to rows
+    /// `stride` apart; the gap is filled with zeros.
+    pub(super) fn read(self, rows: Range<usize>, column: usize, copy: CopyShape, out: &mut [f32]) {
         let stride = self.array.width();
         let start = rows.start * stride + self.start + column;
         let from = if rows.is_empty() { 0..0 } else { start..start + (rows.len() - 1) * stride + copy.width };
@@ -27,14 +28,14 @@ impl Columns<'_> {
 
 /// How [`Columns::read`] copies.
 #[derive(Clone, Copy)]
-pub(super) struct Copied {
+pub(super) struct CopyShape {
     pub(super) width: usize,
     pub(super) stride: usize,
     pub(super) scale: f32,
 }
 
 kernel! {
-    fn copy_rows<T: Number>(from: &[T], from_stride: usize, rows: usize, copy: Copied, to: &mut [f32]) {
+    fn copy_rows<T: Number>(from: &[T], from_stride: usize, rows: usize, copy: CopyShape, to: &mut [f32]) {
         for row in 0..rows {
             let from = &from[row * from_stride..row * from_stride + copy.width];
             let (to, gap) = to[row * copy.stride..(row + 1) * copy.stride].split_at_mut(copy.width);
@@ -53,47 +54,47 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// `array` must outlive this and be left alone meanwhile.
+    /// `array` must outlive this and must not be accessed meanwhile.
     pub(super) fn new(array: &mut Array) -> Output {
         Output { width: array.width(), elements: SharedNumbers::of(array) }
     }
 
     /// The bf16 elements and the row stride.
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn halves(&self) -> (&SharedMut<bf16>, usize) {
+    pub(super) fn bf16s(&self) -> (&SharedMut<bf16>, usize) {
         match &self.elements {
             SharedNumbers::Bf16(array) => (array, self.width),
             SharedNumbers::F32(_) => panic!("attention: the output is f32, not bf16"),
         }
     }
 
-    /// Writes `scale` times rows of scratch, `copy.stride` apart, to columns from `column` on.
+    /// Writes `scale` times rows of scratch memory, `copy.stride` apart, to columns from `column` on.
     ///
     /// # Safety
-    /// No other task may touch these rows and columns, and the array must still be there.
-    pub(super) unsafe fn write(&self, rows: Range<usize>, column: usize, copy: Copied, from: &[f32]) {
-        let place = Place { start: rows.start * self.width + column, stride: self.width, rows: rows.len() };
+    /// No other task may access these rows and columns, and the array must still be alive.
+    pub(super) unsafe fn write(&self, rows: Range<usize>, column: usize, copy: CopyShape, from: &[f32]) {
+        let region = Region { start: rows.start * self.width + column, stride: self.width, rows: rows.len() };
         match &self.elements {
-            SharedNumbers::F32(array) => store_rows(from, copy, array, place),
-            SharedNumbers::Bf16(array) => store_rows(from, copy, array, place),
+            SharedNumbers::F32(array) => store_rows(from, copy, array, region),
+            SharedNumbers::Bf16(array) => store_rows(from, copy, array, region),
         }
     }
 }
 
-/// The rows that [`Output::write`] was promised.
+/// The rows that [`Output::write`] writes.
 #[derive(Clone, Copy)]
-struct Place {
+struct Region {
     start: usize,
     stride: usize,
     rows: usize,
 }
 
 kernel! {
-    fn store_rows<T: Number>(from: &[f32], copy: Copied, to: &SharedMut<T>, place: Place) {
-        for row in 0..place.rows {
-            let start = place.start + row * place.stride;
+    fn store_rows<T: Number>(from: &[f32], copy: CopyShape, to: &SharedMut<T>, region: Region) {
+        for row in 0..region.rows {
+            let start = region.start + row * region.stride;
             let from = &from[row * copy.stride..row * copy.stride + copy.width];
-            // SAFETY: as promised to `Output::write`.
+            // SAFETY: the promise to `Output::write`.
             let to = unsafe { to.slice(start..start + copy.width) };
             for (to, &from) in to.iter_mut().zip(from) {
                 *to = T::nearest(from * copy.scale);

@@ -1,4 +1,4 @@
-//! Attention by its definition, in f64, and the cases that the tests try.
+//! A reference of attention in f64, and the test cases.
 
 mod long;
 mod properties;
@@ -9,9 +9,9 @@ use super::*;
 use crate::cpu::isa;
 use crate::cpu::threads::set_thread_count;
 use crate::random::Stream;
-use crate::tape::{backward_from, paused};
+use crate::tape::{backward_from, no_grad};
 
-/// One attention, in numbers that f64 can check.
+/// One attention problem, small enough for the f64 reference.
 #[derive(Clone)]
 struct Case {
     queries: Vec<usize>,
@@ -21,11 +21,11 @@ struct Case {
     d_v: usize,
     rules: Rules,
     dropout: Dropout,
-    /// What the random queries and keys are multiplied by.
+    /// The factor on the random queries and keys.
     size: f32,
 }
 
-/// A mask in the words of its definition.
+/// A mask by its definition.
 #[derive(Clone, Default)]
 struct Rules {
     causal: bool,
@@ -53,7 +53,7 @@ impl Case {
         self
     }
 
-    /// Keys that a hash allows; the first always.
+    /// Allows pseudo-random keys, and always the first.
     fn scattered(mut self) -> Case {
         let stream = Stream::new(9, 9, 9);
         let sizes = self.queries.iter().zip(&self.keys);
@@ -92,13 +92,13 @@ impl Case {
             scale,
             mask,
             dropout,
-            weights: Weights::Scored,
+            weights: ReturnWeights::WithScores,
             rounding: Rounding::Fused,
         }
     }
 
     /// Queries, keys, values and the gradient of the context.
-    fn numbers(&self, dtype: DType) -> [Array; 4] {
+    fn arrays(&self, dtype: DType) -> [Array; 4] {
         let [queries, keys] = self.sequences();
         let (wide, narrow) = (self.heads * self.d_k, self.heads * self.d_v);
         let shapes = [
@@ -125,7 +125,8 @@ fn wide(array: &Array) -> Vec<f64> {
     array.to(DType::F32).f32().iter().map(|&x| f64::from(x)).collect()
 }
 
-/// Context, weights and scores by the definition, in f64. The latter are laid end to end: sequence, head, query, key.
+/// Context, weights and scores by definition, in f64. Weights and scores are flattened: sequence, head,
+/// query, key.
 fn naive(case: &Case, inputs: &[Vec<f64>; 3]) -> (Vec<f64>, [Vec<f64>; 2]) {
     let Case { heads, d_k, d_v, .. } = *case;
     let [queries, keys] = case.sequences();
@@ -175,8 +176,8 @@ fn naive(case: &Case, inputs: &[Vec<f64>; 3]) -> (Vec<f64>, [Vec<f64>; 2]) {
     (context, [all_weights, all_scores])
 }
 
-/// The derivative of `Σ gradient ∘ context` by one number, by central differences in f64.
-fn slope(case: &Case, inputs: &[Vec<f64>; 3], gradient: &[f64], part: usize, at: usize) -> f64 {
+/// The derivative of `Σ gradient ∘ context` by one element, by central differences in f64.
+fn derivative(case: &Case, inputs: &[Vec<f64>; 3], gradient: &[f64], part: usize, at: usize) -> f64 {
     let step = 1e-5 * f64::from(case.size);
     let loss = |change: f64| {
         let mut inputs = inputs.clone();
@@ -194,13 +195,13 @@ struct Outcome {
     gradients: [Vec<f32>; 3],
 }
 
-fn run(case: &Case, numbers: &[Array; 4]) -> Outcome {
+fn run(case: &Case, arrays: &[Array; 4]) -> Outcome {
     let [queries, keys] = case.sequences();
-    let [q, k, v] = [0, 1, 2].map(|part| Tensor::variable(numbers[part].clone()));
-    let parts = [&q, &k, &v].map(|tensor| Part::whole(tensor.clone()));
+    let [q, k, v] = [0, 1, 2].map(|part| Tensor::variable(arrays[part].clone()));
+    let parts = [&q, &k, &v].map(|tensor| ColumnView::whole(tensor.clone()));
     let [q_part, k_part, v_part] = parts;
     let attended = attention(q_part, k_part, v_part, &queries, &keys, &case.options());
-    let gradients = backward_from(&attended.context, numbers[3].clone());
+    let gradients = backward_from(&attended.context, arrays[3].clone());
     let gradient = |tensor: &Tensor| gradients.of(tensor).expect("a gradient").to(DType::F32).f32().to_vec();
     Outcome {
         context: attended.context.to_vec(),
@@ -215,7 +216,7 @@ fn close(what: &str, ours: &[f32], exact: &[f64], tolerance: f64) {
     let finite = exact.iter().filter(|x| x.is_finite());
     let size = finite.fold(1e-3_f64, |top, x| top.max(x.abs()));
     for (i, (&ours, &exact)) in ours.iter().zip(exact).enumerate() {
-        // What is hidden has a score of −∞ exactly.
+        // Hidden keys have a score of exactly −∞.
         let error = if f64::from(ours) == exact { 0.0 } else { (f64::from(ours) - exact).abs() };
         assert!(error <= tolerance * size, "{what}[{i}]: {ours}, not {exact} (of {size})");
     }
@@ -223,21 +224,22 @@ fn close(what: &str, ours: &[f32], exact: &[f64], tolerance: f64) {
 
 fn check(name: &str, case: &Case, dtype: DType) {
     let tolerance = if dtype == DType::F32 { 1e-5 } else { 2e-2 };
-    let numbers = case.numbers(dtype);
-    let outcome = run(case, &numbers);
-    let inputs = [0, 1, 2].map(|part| wide(&numbers[part]));
+    let arrays = case.arrays(dtype);
+    let outcome = run(case, &arrays);
+    let inputs = [0, 1, 2].map(|part| wide(&arrays[part]));
     let (context, [weights, scores]) = naive(case, &inputs);
     close(&format!("{name}: context"), &outcome.context, &context, tolerance);
     // Weights never pass through bf16.
     close(&format!("{name}: weights"), &outcome.weights.concat().concat(), &weights, 1e-5);
     close(&format!("{name}: scores"), &outcome.scores.concat().concat(), &scores, 1e-5);
-    let gradient = wide(&numbers[3]);
+    let gradient = wide(&arrays[3]);
     for part in 0..3 {
-        // A prime stride meets all rows, heads and columns in turn.
+        // A prime stride visits all rows, heads and columns.
         let chosen: Vec<usize> =
             (0..inputs[part].len()).step_by(if inputs[part].len() < 300 { 1 } else { 23 }).collect();
         let ours: Vec<f32> = chosen.iter().map(|&at| outcome.gradients[part][at]).collect();
-        let exact: Vec<f64> = chosen.iter().map(|&at| slope(case, &inputs, &gradient, part, at)).collect();
+        let exact: Vec<f64> =
+            chosen.iter().map(|&at| derivative(case, &inputs, &gradient, part, at)).collect();
         close(&format!("{name}: gradient of input {part}"), &ours, &exact, tolerance.max(2e-5));
     }
 }

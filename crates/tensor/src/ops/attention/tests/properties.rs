@@ -1,28 +1,28 @@
-//! What must hold for every attention.
+//! Properties of every attention.
 
 use std::process::Command;
 
 use super::*;
 
 #[test]
-fn agrees_with_the_definition_and_its_slopes_in_f32() {
+fn agrees_with_the_definition_and_its_gradients_in_f32() {
     for (name, case) in cases() {
         check(name, &case, DType::F32);
     }
 }
 
 #[test]
-fn agrees_with_the_definition_and_its_slopes_in_bf16() {
+fn agrees_with_the_definition_and_its_gradients_in_bf16() {
     for (name, case) in cases() {
         check(name, &case, DType::Bf16);
     }
 }
 
-/// In processes of their own: other tests compute in this one meanwhile.
+/// In separate processes, because other tests run in this one meanwhile.
 #[test]
 fn agrees_on_every_instruction_set() {
     let module = module_path!().split_once("::").expect("a module of a crate").1;
-    let test = format!("{module}::agrees_with_the_definition_and_its_slopes_in_f32");
+    let test = format!("{module}::agrees_with_the_definition_and_its_gradients_in_f32");
     for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
         let mut alone = Command::new(std::env::current_exe().expect("this test program"));
         alone.args(["--exact", &test]).env("HEEDFUL_ISA", isa.to_string());
@@ -34,31 +34,31 @@ fn agrees_on_every_instruction_set() {
 
 #[test]
 fn a_sequence_has_the_same_bits_alone_in_a_batch_and_on_any_number_of_threads() {
-    // The first is large enough for several tasks.
+    // The first case is large enough for several tasks.
     let large = ("large", Case::new(&[70, 33, 64, 1, 90], 8, 32, 32).causal());
     for (name, case) in [large].into_iter().chain(cases()) {
-        // Draws are numbered by rows of the batch, and booleans belong to it.
+        // Draws are numbered by rows of the batch, and boolean masks belong to it.
         let alone = case.dropout.is_none() && case.rules.booleans.is_none();
         for dtype in [DType::F32, DType::Bf16] {
-            let numbers = case.numbers(dtype);
+            let arrays = case.arrays(dtype);
             let outcome = |threads: usize| {
                 set_thread_count(threads);
-                run(&case, &numbers)
+                run(&case, &arrays)
             };
             assert!(outcome(1) == outcome(2), "{name} in {dtype} depends on the number of threads");
-            let batch = !alone || run(&case, &numbers) == one_by_one(&case, &numbers);
+            let batch = !alone || run(&case, &arrays) == one_by_one(&case, &arrays);
             assert!(batch, "{name} in {dtype} depends on the batch");
         }
     }
 }
 
-/// Each sequence by itself, then laid end to end.
-fn one_by_one(case: &Case, numbers: &[Array; 4]) -> Outcome {
+/// Each sequence by itself, then concatenated.
+fn one_by_one(case: &Case, arrays: &[Array; 4]) -> Outcome {
     let mut all = Outcome::default();
     let [queries, keys] = case.sequences();
     for (q, k) in queries.ranges().zip(keys.ranges()) {
         let own = Case { queries: vec![q.len()], keys: vec![k.len()], ..case.clone() };
-        let [a, b, c, d] = numbers;
+        let [a, b, c, d] = arrays;
         let outcome = run(&own, &[rows(a, q.clone()), rows(b, k.clone()), rows(c, k), rows(d, q)]);
         all.context.extend(outcome.context);
         all.weights.extend(outcome.weights);
@@ -80,11 +80,11 @@ pub(super) fn rows(array: &Array, rows: Range<usize>) -> Array {
 fn a_query_with_cached_keys_gets_the_bits_of_the_full_sequence() {
     let case = Case::new(&[45], 2, 9, 9).causal().within(17);
     for dtype in [DType::F32, DType::Bf16] {
-        let [q, k, v, _] = case.numbers(dtype).map(Tensor::new);
+        let [q, k, v, _] = case.arrays(dtype).map(Tensor::new);
         let n = Ragged::from_lengths([45]);
         let attend = |q: &Tensor, queries: &Ragged| {
-            let [q, k, v] = [q, &k, &v].map(|tensor| Part::whole(tensor.clone()));
-            paused(|| attention(q, k, v, queries, &n, &case.options()).context.to_vec())
+            let [q, k, v] = [q, &k, &v].map(|tensor| ColumnView::whole(tensor.clone()));
+            no_grad(|| attention(q, k, v, queries, &n, &case.options()).context.to_vec())
         };
         let last = Tensor::new(rows(q.array(), 44..45));
         let agree = attend(&q, &n)[44 * 18..] == attend(&last, &Ragged::from_lengths([1]));
@@ -93,33 +93,33 @@ fn a_query_with_cached_keys_gets_the_bits_of_the_full_sequence() {
 }
 
 #[test]
-fn parts_of_one_tensor_have_one_gradient() {
+fn views_of_one_tensor_share_one_gradient() {
     let case = Case::new(&[3, 6], 2, 4, 5);
-    let numbers = case.numbers(DType::F32);
-    let apart = run(&case, &numbers);
+    let arrays = case.arrays(DType::F32);
+    let separate = run(&case, &arrays);
     let [queries, keys] = case.sequences();
     // One spare column, then values, keys, another spare column, queries.
     let columns = [20..28, 11..19, 1..11];
     let mut fused = vec![9.0; 9 * 28];
-    for (array, columns) in numbers.iter().zip(&columns) {
+    for (array, columns) in arrays.iter().zip(&columns) {
         for row in 0..9 {
             let from = &array.f32()[row * array.width()..(row + 1) * array.width()];
             fused[row * 28..][columns.clone()].copy_from_slice(from);
         }
     }
     let fused = Tensor::variable(Array::from_f32(9, 28, &fused));
-    let [q, k, v] = columns.clone().map(|columns| Part { tensor: fused.clone(), columns });
+    let [q, k, v] = columns.clone().map(|columns| ColumnView { tensor: fused.clone(), columns });
     let attended = attention(q, k, v, &queries, &keys, &case.options());
     close(
         "fused",
         &attended.context.to_vec(),
-        &apart.context.iter().map(|&x| x.into()).collect::<Vec<_>>(),
+        &separate.context.iter().map(|&x| x.into()).collect::<Vec<_>>(),
         1e-6,
     );
-    let gradients = backward_from(&attended.context, numbers[3].clone());
+    let gradients = backward_from(&attended.context, arrays[3].clone());
     let gradient = gradients.of(&fused).expect("a gradient").f32();
     let mut expected = vec![0.0_f64; 9 * 28];
-    for (part, columns) in apart.gradients.iter().zip(&columns) {
+    for (part, columns) in separate.gradients.iter().zip(&columns) {
         for row in 0..9 {
             let width = columns.len();
             for (i, column) in columns.clone().enumerate() {
@@ -134,13 +134,13 @@ fn parts_of_one_tensor_have_one_gradient() {
 #[test]
 fn keys_that_are_also_the_values_get_both_gradients() {
     let case = Case::new(&[3, 6], 2, 4, 4);
-    let [q, k, _, gradient] = case.numbers(DType::F32);
-    let apart = run(&case, &[q.clone(), k.clone(), k.clone(), gradient.clone()]);
+    let [q, k, _, gradient] = case.arrays(DType::F32);
+    let separate = run(&case, &[q.clone(), k.clone(), k.clone(), gradient.clone()]);
     let sum: Vec<f64> =
-        apart.gradients[1].iter().zip(&apart.gradients[2]).map(|(a, b)| f64::from(a + b)).collect();
+        separate.gradients[1].iter().zip(&separate.gradients[2]).map(|(a, b)| f64::from(a + b)).collect();
     let [queries, keys] = case.sequences();
     let memory = Tensor::variable(k);
-    let parts = [Tensor::new(q), memory.clone(), memory.clone()].map(Part::whole);
+    let parts = [Tensor::new(q), memory.clone(), memory.clone()].map(ColumnView::whole);
     let [q, k, v] = parts;
     let attended = attention(q, k, v, &queries, &keys, &case.options());
     let gradients = backward_from(&attended.context, gradient);
@@ -152,19 +152,19 @@ fn huge_scores_stay_finite_and_hidden_weights_are_exactly_zero() {
     for size in [1e15, 1e18, 1e30] {
         let case = Case { size, ..Case::new(&[5, 40], 2, 4, 4) }.causal();
         for dtype in [DType::F32, DType::Bf16] {
-            let mut numbers = case.numbers(dtype);
+            let mut arrays = case.arrays(dtype);
             // In the first sequence all keys tie for the largest score: the weights must still sum to 1.
-            let mut keys = numbers[1].to(DType::F32);
+            let mut keys = arrays[1].to(DType::F32);
             keys.f32_mut()[..5 * 8].fill(size);
-            numbers[1] = keys.to(dtype);
+            arrays[1] = keys.to(dtype);
             if size > 1e19 {
-                // These scores overflow; with mixed signs they would be no numbers before softmax sees them.
-                for part in &mut numbers[..2] {
+                // These scores overflow; with mixed signs they would be NaN before softmax.
+                for part in &mut arrays[..2] {
                     let positive: Vec<f32> = part.to(DType::F32).f32().iter().map(|x| x.abs()).collect();
                     *part = Array::from_f32(45, 8, &positive).to(dtype);
                 }
             }
-            let outcome = run(&case, &numbers);
+            let outcome = run(&case, &arrays);
             let all = [&outcome.context, &outcome.gradients[2]];
             assert!(all.iter().all(|part| part.iter().all(|x| x.is_finite())), "{size} {dtype}");
             assert!(outcome.gradients.iter().flatten().all(|x| !x.is_nan()), "{size} {dtype}");
@@ -181,7 +181,7 @@ fn huge_scores_stay_finite_and_hidden_weights_are_exactly_zero() {
 }
 
 #[test]
-fn a_query_that_sees_nothing_is_refused() {
+fn a_query_without_visible_keys_is_rejected() {
     let [q, k] = [[2, 3], [2, 1]].map(Ragged::from_lengths);
     let error = BoolMask::new(&q, &k, [true, false, true, true, true, false, true].to_vec()).unwrap_err();
     assert_eq!(error, MaskError { sequence: 1, query: 1 });
@@ -194,7 +194,7 @@ fn a_query_that_sees_nothing_is_refused() {
         let [q, k] = case.sequences();
         let expected = MaskError { sequence: error.0, query: error.1 };
         assert_eq!(mask.check(&q, &k), Err(expected.clone()));
-        let [a, b, c, _] = case.numbers(DType::F32).map(|array| Part::whole(Tensor::new(array)));
+        let [a, b, c, _] = case.arrays(DType::F32).map(|array| ColumnView::whole(Tensor::new(array)));
         let options = AttentionOptions { mask, ..case.options() };
         let attended = catch_unwind(AssertUnwindSafe(|| attention(a, b, c, &q, &k, &options)));
         let panic = attended.err().expect("a panic");
@@ -210,10 +210,10 @@ fn a_query_that_sees_nothing_is_refused() {
 }
 
 #[test]
-fn shapes_that_do_not_fit_panic_with_both() {
+fn mismatched_shapes_panic_with_both_shapes() {
     let n = Ragged::from_lengths([2]);
-    let zeros = |rows, width| Part::whole(Tensor::new(Array::zeros(DType::F32, rows, width)));
-    let message = |q: Part, k: Part, v: Part, keys: &Ragged, heads: usize| {
+    let zeros = |rows, width| ColumnView::whole(Tensor::new(Array::zeros(DType::F32, rows, width)));
+    let message = |q: ColumnView, k: ColumnView, v: ColumnView, keys: &Ragged, heads: usize| {
         let case = Case::new(&[2], heads, 2, 2);
         let panic = catch_unwind(AssertUnwindSafe(|| attention(q, k, v, &n, keys, &case.options())));
         panic.err().and_then(|panic| panic.downcast_ref::<String>().cloned()).expect("a message")

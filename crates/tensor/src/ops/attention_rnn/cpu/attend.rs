@@ -16,7 +16,7 @@ use crate::ops::attention_rnn::{Decoder, Estimator, Selection};
 use crate::ops::{AttentionScore, Mask};
 use crate::{Array, Ragged};
 
-/// How a query is compared with a key.
+/// The score of a query and a key.
 #[derive(Clone, Copy)]
 pub(super) enum Compare<'a> {
     Dot { scale: f32 },
@@ -24,7 +24,7 @@ pub(super) enum Compare<'a> {
 }
 
 impl<'a> Compare<'a> {
-    /// For keys of this width; `weight` is that of the additive score.
+    /// For keys of this width; `weight` is the parameter of the additive score.
     pub(super) fn new(score: AttentionScore, weight: Option<&'a [f32]>, key_width: usize) -> Compare<'a> {
         match weight {
             Some(weight) => Compare::Additive { weight },
@@ -40,35 +40,35 @@ pub(super) struct Source<'a, T> {
     pub(super) values: &'a [T],
     pub(super) key_width: usize,
     pub(super) value_width: usize,
-    /// What the query may not see of it; `None` where it sees all.
-    pub(super) hidden: Option<Hidden<'a>>,
+    /// The mask of the query; `None` if it sees all keys.
+    pub(super) mask: Option<QueryMask<'a>>,
 }
 
 /// The mask of one query.
 #[derive(Clone, Copy)]
-pub(super) struct Hidden<'a> {
+pub(super) struct QueryMask<'a> {
     pub(super) mask: &'a Mask,
     pub(super) sequence: usize,
-    /// Its number in the sequence.
+    /// Its index in the sequence.
     pub(super) query: usize,
 }
 
-/// What all queries of a batch are compared with, and how.
-pub(super) struct Common<'a> {
+/// The parameters common to all queries of a batch: the score, the selection, the sources.
+pub(super) struct BatchAttention<'a> {
     pub(super) compare: Compare<'a>,
     pub(super) selection: Selection,
     pub(super) sources: &'a Ragged,
     pub(super) mask: &'a Mask,
-    /// Where the weights of each sequence begin, if they are kept.
+    /// The offset of each sequence's weights, if they are saved.
     pub(super) weight_starts: Option<&'a [usize]>,
     pub(super) keys: &'a Array,
     pub(super) values: &'a Array,
 }
 
-impl<'a> Common<'a> {
-    pub(super) fn of_decoder(decoder: &'a Decoder, score_weight: Option<&'a [f32]>) -> Common<'a> {
+impl<'a> BatchAttention<'a> {
+    pub(super) fn of_decoder(decoder: &'a Decoder, score_weight: Option<&'a [f32]>) -> BatchAttention<'a> {
         let Decoder { selection, sources, mask, keys, values, weights, .. } = decoder;
-        Common {
+        BatchAttention {
             compare: Compare::new(weights.score, score_weight, keys.width()),
             selection: *selection,
             sources,
@@ -79,7 +79,7 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// What a sequence's query of this number sees.
+    /// The source of query `query` of a sequence.
     #[inline(always)]
     pub(super) fn source<T: Element>(&self, sequence: usize, query: usize) -> Source<'a, T> {
         let range = self.sources.range(sequence);
@@ -89,26 +89,26 @@ impl<'a> Common<'a> {
             values: &T::of(self.values)[range.start * value_width..range.end * value_width],
             key_width,
             value_width,
-            hidden: self.mask.has_booleans().then_some(Hidden { mask: self.mask, sequence, query }),
+            mask: self.mask.has_booleans().then_some(QueryMask { mask: self.mask, sequence, query }),
         }
     }
 
-    /// Where its weights lie among those that are kept.
+    /// The range of its weights among the saved ones.
     #[inline(always)]
-    pub(super) fn kept(&self, sequence: usize, query: usize) -> Option<Range<usize>> {
+    pub(super) fn weight_range(&self, sequence: usize, query: usize) -> Option<Range<usize>> {
         let length = self.sources.length(sequence);
         let start = self.weight_starts?[sequence] + query * length;
         Some(start..start + length)
     }
 
-    /// Numbers of the additive score's weight.
+    /// The width of the additive score's weight, or 0.
     #[inline(always)]
     pub(super) fn compare_width(&self) -> usize {
         if matches!(self.compare, Compare::Additive { .. }) { self.keys.width() } else { 0 }
     }
 }
 
-/// Writes the weights and the context; gives the position that was taken, if it was one.
+/// Writes the weights and the context; returns the selected position, if there is one.
 #[inline(always)]
 pub(super) fn attend<T: Number>(
     compare: Compare<'_>,
@@ -119,13 +119,13 @@ pub(super) fn attend<T: Number>(
     (weights, context): (&mut [f32], &mut [f32]),
 ) -> Option<usize> {
     let Source { values, value_width, .. } = source;
-    weigh(compare, query, source, weights);
+    compute_weights(compare, query, source, weights);
     let taken = match selection {
         Selection::Soft => None,
-        Selection::Best => Some(best(weights)),
-        // From the other end of the stream: another draw than that of any token's position.
+        Selection::Best => Some(argmax(weights)),
+        // From the other end of the stream: distinct from the draws of all positions.
         Selection::Sampled { stream, soft_share, .. } if stream.uniform(!(draw as u32)) < soft_share => None,
-        Selection::Sampled { stream, .. } => Some(drawn(weights, stream.uniform(draw as u32))),
+        Selection::Sampled { stream, .. } => Some(sample(weights, stream.uniform(draw as u32))),
     };
     match taken {
         Some(taken) => number::copy(&values[taken * value_width..(taken + 1) * value_width], context),
@@ -141,7 +141,7 @@ pub(super) fn attend<T: Number>(
 
 /// Writes the weights alone: the same bits as [`attend`].
 #[inline(always)]
-pub(super) fn weigh<T: Number>(
+pub(super) fn compute_weights<T: Number>(
     compare: Compare<'_>,
     query: &[f32],
     source: Source<'_, T>,
@@ -175,12 +175,12 @@ pub(super) fn score<T: Number>(
             }
         };
     }
-    if let Some(Hidden { mask, sequence, query }) = source.hidden {
+    if let Some(QueryMask { mask, sequence, query }) = source.mask {
         mask.hide(sequence, query, scores);
     }
 }
 
-/// The gradients of what [`attend`] and [`choice`] gave.
+/// The gradients of the results of [`attend`] and [`choice`].
 pub(super) struct OutputGradients<'a> {
     /// The gradient of the context.
     pub(super) context: &'a [f32],
@@ -188,28 +188,28 @@ pub(super) struct OutputGradients<'a> {
     pub(super) choice: [f32; 2],
 }
 
-/// Where the gradients of the inputs go: all are added to but that of the query.
+/// The gradients of the inputs: all are accumulated, except that of the query.
 pub(super) struct InputGradients<'a> {
     pub(super) query: &'a mut [f32],
     pub(super) keys: &'a mut [f32],
     pub(super) values: &'a mut [f32],
-    /// Of the additive score's weight; empty for others.
+    /// The gradient of the additive score's weight; empty for other scores.
     pub(super) weight: &'a mut [f32],
-    /// As many numbers as there are keys, for whatever is needed in between.
+    /// Scratch memory: a value for each key.
     pub(super) scratch: &'a mut [f32],
 }
 
-/// The gradients of [`attend`], given the weights that it wrote and the position that it took.
+/// The gradients of [`attend`], given the weights it wrote and the position it selected.
 #[inline(always)]
 pub(super) fn attend_backward<T: Number>(
     (compare, selection): (Compare<'_>, Selection),
     (query, weights, taken): (&[f32], &[f32], Option<usize>),
     source: Source<'_, T>,
     output: &OutputGradients<'_>,
-    slopes: InputGradients<'_>,
+    grads: InputGradients<'_>,
 ) {
     let Source { keys, values, key_width, value_width, .. } = source;
-    let InputGradients { query: dq, keys: dk, values: dv, weight: dw, scratch: de } = slopes;
+    let InputGradients { query: dq, keys: dk, values: dv, weight: dw, scratch: de } = grads;
     let through_weights = taken.is_none()
         || matches!(selection, Selection::Sampled { estimator: Estimator::StraightThrough, .. });
     // context = Σ_j α_j v_j, or v_j*
@@ -228,15 +228,15 @@ pub(super) fn attend_backward<T: Number>(
             *de = number::sum_of_two(output.context, value, |g, v| g * v);
         }
         // α = softmax(e)
-        let along = number::sum_of_two(weights, de, |a, g| a * g);
+        let mean = number::sum_of_two(weights, de, |a, g| a * g);
         for (de, weight) in de.iter_mut().zip(weights) {
-            *de = weight * (*de - along);
+            *de = weight * (*de - mean);
         }
     } else {
         de.fill(0.0);
     }
     if let Selection::Sampled { .. } = selection {
-        add_choice_slopes(weights, taken, output.choice, de);
+        add_choice_grads(weights, taken, output.choice, de);
     }
     dq.fill(0.0);
     let rows = keys.chunks_exact(key_width.max(1)).zip(dk.chunks_exact_mut(key_width.max(1)));
@@ -253,17 +253,17 @@ pub(super) fn attend_backward<T: Number>(
                 let outputs = dq.iter_mut().zip(dk.iter_mut()).zip(dw.iter_mut());
                 for (((q, k), w), ((dq, dk), dw)) in inputs.zip(outputs) {
                     let t = tanh(q + k.wide());
-                    let slope = de * w * (1.0 - t * t);
+                    let grad = de * w * (1.0 - t * t);
                     *dw += de * t;
-                    *dq += slope;
-                    *dk += slope;
+                    *dq += grad;
+                    *dk += grad;
                 }
             }
         }
     }
 }
 
-/// The logarithm of the weight at `taken` (0 if none was), and the entropy of the weights.
+/// The logarithm of the weight at `taken` (0 if none), and the entropy of the weights.
 #[inline(always)]
 pub(super) fn choice(weights: &[f32], taken: Option<usize>) -> [f32; 2] {
     [taken.map_or(0.0, |taken| log(weights[taken])), entropy(weights)]
@@ -271,7 +271,7 @@ pub(super) fn choice(weights: &[f32], taken: Option<usize>) -> [f32; 2] {
 
 /// `∂ log α_j* / ∂e_j = [j = j*] − α_j` and `∂H / ∂e_j = −α_j (log α_j + H)`.
 #[inline(always)]
-fn add_choice_slopes(weights: &[f32], taken: Option<usize>, [to_log, to_entropy]: [f32; 2], de: &mut [f32]) {
+fn add_choice_grads(weights: &[f32], taken: Option<usize>, [to_log, to_entropy]: [f32; 2], de: &mut [f32]) {
     let to_log = if taken.is_some() { to_log } else { 0.0 };
     let entropy = entropy(weights);
     for (de, weight) in de.iter_mut().zip(weights) {
@@ -287,27 +287,27 @@ fn entropy(weights: &[f32]) -> f32 {
     weights.iter().fold(0.0, |sum, &weight| sum - weight * log(weight))
 }
 
-/// A weight may have vanished; its logarithm must not.
+/// Clamped: a weight may underflow to 0, but its logarithm must be finite.
 #[inline(always)]
 fn log(weight: f32) -> f32 {
     weight.max(1e-30).ln()
 }
 
-/// The first of the largest.
+/// The first position of the maximum.
 #[inline(always)]
-fn best(weights: &[f32]) -> usize {
-    let mut best = 0;
+fn argmax(weights: &[f32]) -> usize {
+    let mut argmax = 0;
     for (position, weight) in weights.iter().enumerate() {
-        if *weight > weights[best] {
-            best = position;
+        if *weight > weights[argmax] {
+            argmax = position;
         }
     }
-    best
+    argmax
 }
 
 /// The position that a uniform draw falls on.
 #[inline(always)]
-fn drawn(weights: &[f32], uniform: f32) -> usize {
+fn sample(weights: &[f32], uniform: f32) -> usize {
     let mut sum = 0.0;
     for (position, weight) in weights.iter().enumerate() {
         sum += weight;
@@ -315,8 +315,8 @@ fn drawn(weights: &[f32], uniform: f32) -> usize {
             return position;
         }
     }
-    // Rounding: the weights add up to a little less than 1.
-    best(weights)
+    // By rounding, the weights may add up to a little less than 1.
+    argmax(weights)
 }
 
 #[inline(always)]
@@ -337,17 +337,17 @@ mod tests {
         let stream = Stream::new(1, 2, 3);
         let mut counts = [0_i32; 4];
         for i in 0..10_000 {
-            counts[drawn(&weights, stream.uniform(i))] += 1;
+            counts[sample(&weights, stream.uniform(i))] += 1;
         }
         for (count, weight) in counts.iter().zip(weights) {
             assert!((*count as f32 - 10_000.0 * weight).abs() < 200.0, "{counts:?}");
         }
         assert_eq!(counts[2], 0);
-        assert_eq!(drawn(&[0.5, 0.499_999], 0.999_999_9), 0);
+        assert_eq!(sample(&[0.5, 0.499_999], 0.999_999_9), 0);
     }
 
     #[test]
-    fn of_equal_weights_the_first_is_the_best() {
-        assert_eq!(best(&[0.2, 0.4, 0.4]), 1);
+    fn the_first_of_equal_weights_is_the_best() {
+        assert_eq!(argmax(&[0.2, 0.4, 0.4]), 1);
     }
 }

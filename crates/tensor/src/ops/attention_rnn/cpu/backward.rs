@@ -1,11 +1,11 @@
-//! Steps backward: the cell's gates first, then the attention that came before them.
+//! Steps backward: first the cell's gates, then the attention before them.
 
-use super::attend::{Common, InputGradients, OutputGradients, attend_backward, weigh};
+use super::attend::{BatchAttention, InputGradients, OutputGradients, attend_backward, compute_weights};
 use super::of;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::attention_rnn::{Decoder, DecoderGradients, Remembered, ResultGradients};
+use crate::ops::attention_rnn::{Decoder, DecoderGradients, ResultGradients, SavedForBackward};
 use crate::ops::recurrent::Cell;
 use crate::ops::recurrent::cpu::BackwardStep;
 use crate::params::Orientation;
@@ -14,7 +14,7 @@ use crate::{Array, Compute, DType, Param};
 /// The whole decoder, from the last step to the first.
 pub(super) fn backward<T: Element>(
     decoder: &Decoder,
-    inputs: &Remembered,
+    inputs: &SavedForBackward,
     gradients: &ResultGradients<'_>,
 ) -> DecoderGradients {
     let Decoder { cell, schedule, keys, values, weights, .. } = decoder;
@@ -23,7 +23,7 @@ pub(super) fn backward<T: Element>(
     let (hidden, context, query) =
         (packed(&weights.hidden), packed(&weights.context), weights.query.as_ref().map(packed));
     let score_weight = weights.score_weight.as_ref().map(Param::values);
-    let common = Common::of_decoder(decoder, score_weight.as_deref());
+    let common = BatchAttention::of_decoder(decoder, score_weight.as_deref());
     let (tokens, sequences, d) = (inputs.states.rows(), inputs.h.rows(), inputs.h.width());
     let (gates, key_width, value_width) = (cell.gates() * d, keys.width(), values.width());
     let mut out = DecoderGradients {
@@ -36,7 +36,7 @@ pub(super) fn backward<T: Element>(
         dh: Array::zeros(DType::F32, sequences, d),
         dc: Array::zeros(DType::F32, sequences, inputs.c.width()),
     };
-    // By row: the left sides of products.
+    // By row: the left factors of products.
     let mut left_hidden = Array::scratch(T::DTYPE, sequences, gates);
     let mut left_input = Array::scratch(T::DTYPE, sequences, gates);
     let mut left_query = Array::scratch(T::DTYPE, sequences, key_width);
@@ -44,8 +44,8 @@ pub(super) fn backward<T: Element>(
     let mut d_query = Array::scratch(DType::F32, sequences, key_width);
     let longest = decoder.sources.longest();
     let mut scratch = Array::scratch(DType::F32, sequences, longest);
-    let is_kept = inputs.attention.is_some();
-    let mut again = Array::scratch(DType::F32, sequences, if is_kept { 0 } else { longest });
+    let is_saved = inputs.attention.is_some();
+    let mut recomputed = Array::scratch(DType::F32, sequences, if is_saved { 0 } else { longest });
     for step in (0..schedule.steps()).rev() {
         let tokens = schedule.tokens(step);
         let rows = tokens.len();
@@ -56,8 +56,8 @@ pub(super) fn backward<T: Element>(
             tokens,
             before: schedule.before(step),
             outputs: inputs.states.f32(),
-            kept_gates: T::of(&inputs.kept.gates),
-            kept_c: inputs.kept.c.f32(),
+            kept_gates: T::of(&inputs.activations.gates),
+            kept_c: inputs.activations.c.f32(),
             initial_h: inputs.h.f32(),
             initial_c: inputs.c.f32(),
             d_outputs: gradients.states.f32(),
@@ -80,9 +80,9 @@ pub(super) fn backward<T: Element>(
             number: step,
             tokens,
             order: schedule.order(),
-            queries: inputs.kept.queries.f32(),
+            queries: inputs.activations.queries.f32(),
             kept: inputs.attention.as_deref().map(Array::f32),
-            again: SharedMut::new(again.f32_mut()),
+            recomputed: SharedMut::new(recomputed.f32_mut()),
             taken: &inputs.taken,
             d_contexts: gradients.contexts.map(Array::f32),
             d_choices: gradients.choices.map(Array::f32),
@@ -115,16 +115,16 @@ pub(super) fn backward<T: Element>(
 
 /// The attention of one step.
 pub(super) struct AttentionStep<'a, T> {
-    common: &'a Common<'a>,
+    common: &'a BatchAttention<'a>,
     number: usize,
     tokens: &'a [usize],
     order: &'a [usize],
     /// By token.
     queries: &'a [f32],
-    /// All weights, if they were kept.
+    /// All weights, if they were saved.
     kept: Option<&'a [f32]>,
-    /// By row: the weights if they were not.
-    again: SharedMut<f32>,
+    /// By row: the recomputed weights if they were not.
+    recomputed: SharedMut<f32>,
     taken: &'a [Option<usize>],
     d_contexts: Option<&'a [f32]>,
     d_choices: Option<&'a [f32]>,
@@ -152,7 +152,7 @@ kernel! {
         let source = common.sources.range(sequence);
         let keys = source.start * key_width..source.end * key_width;
         let values = source.start * value_width..source.end * value_width;
-        // SAFETY: a row has a token and a source that no other row of the step has; here and below.
+        // SAFETY: no other row of the step has the same token or source; here and below.
         let context = unsafe { step.d_context.slice(of(row, value_width)) };
         if let Some(d_contexts) = step.d_contexts {
             for (context, also) in context.iter_mut().zip(&d_contexts[of(token, value_width)]) {
@@ -163,19 +163,19 @@ kernel! {
             step.d_choices.map_or([0.0; 2], |d_choices| [d_choices[2 * token], d_choices[2 * token + 1]]);
         // SAFETY: as above.
         let query = unsafe { step.d_query.slice(of(row, key_width)) };
-        let asked = &step.queries[of(token, key_width)];
-        let weights = match (common.kept(sequence, step.number), step.kept) {
+        let query_values = &step.queries[of(token, key_width)];
+        let weights = match (common.weight_range(sequence, step.number), step.kept) {
             (Some(range), Some(kept)) => &kept[range],
             _ => {
                 // SAFETY: as above.
-                let again =
-                    unsafe { step.again.slice(row * step.longest..row * step.longest + source.len()) };
-                weigh(common.compare, asked, seen, &mut *again);
-                &*again
+                let recomputed =
+                    unsafe { step.recomputed.slice(row * step.longest..row * step.longest + source.len()) };
+                compute_weights(common.compare, query_values, seen, &mut *recomputed);
+                &*recomputed
             }
         };
         // SAFETY: as above, and the source's rows are this row's alone.
-        let slopes = unsafe {
+        let grads = unsafe {
             InputGradients {
                 query: &mut *query,
                 keys: step.dk.slice(keys),
@@ -186,10 +186,10 @@ kernel! {
         };
         attend_backward(
             (common.compare, common.selection),
-            (asked, weights, step.taken[token]),
+            (query_values, weights, step.taken[token]),
             seen,
             &OutputGradients { context, choice },
-            slopes,
+            grads,
         );
         // SAFETY: as above.
         number::copy(query, unsafe { step.left_query.slice(of(row, key_width)) });

@@ -2,12 +2,12 @@
 
 use half::bf16;
 
-use super::attend::{Common, attend, choice};
+use super::attend::{BatchAttention, attend, choice};
 use super::of;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
 use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::attention_rnn::{Decoder, Forward, Kept, Selection};
+use crate::ops::attention_rnn::{Decoder, Forward, SavedActivations, Selection};
 use crate::ops::recurrent::cpu::{ForwardStep, Record};
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param};
@@ -23,7 +23,7 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
     let (bias, score_weight) =
         (weights.bias.as_ref().map(Param::values), weights.score_weight.as_ref().map(Param::values));
     let bias = bias.as_deref();
-    let common = Common::of_decoder(decoder, score_weight.as_deref());
+    let common = BatchAttention::of_decoder(decoder, score_weight.as_deref());
     let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
     let (gates, key_width, value_width) = (cell.gates() * d, keys.width(), values.width());
     let narrow = |width: usize| (T::DTYPE == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
@@ -41,14 +41,14 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
         choices: by_token(2),
         taken: vec![None; tokens],
         scores: None,
-        kept: Kept {
-            gates: Array::scratch(T::DTYPE, tokens, cell.kept() * d),
+        activations: SavedActivations {
+            gates: Array::scratch(T::DTYPE, tokens, cell.saved_values() * d),
             c: by_token(c.width()),
             queries: by_token(key_width),
             taken: None,
         },
     };
-    // By row: the operands of a step's products and what they give.
+    // By row: the operands and results of a step's products.
     let mut left = h.to(T::DTYPE);
     let mut left_context = Array::scratch(T::DTYPE, sequences, value_width);
     let mut queries = Array::scratch(DType::F32, sequences, key_width);
@@ -78,7 +78,7 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
             contexts: SharedMut::new(out.contexts.f32_mut()),
             contexts_narrow: out.contexts_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
             left_context: SharedMut::new(T::of_mut(&mut left_context)),
-            kept_queries: SharedMut::new(out.kept.queries.f32_mut()),
+            kept_queries: SharedMut::new(out.activations.queries.f32_mut()),
             choices: SharedMut::new(out.choices.f32_mut()),
             taken: SharedMut::new(&mut out.taken),
         };
@@ -87,7 +87,7 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
         let record = Record {
             outputs: SharedMut::new(out.states.f32_mut()),
             narrow: out.states_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
-            c: Some(SharedMut::new(out.kept.c.f32_mut())),
+            c: Some(SharedMut::new(out.activations.c.f32_mut())),
         };
         let cells = ForwardStep::<T> {
             cell,
@@ -99,7 +99,7 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
             h: SharedMut::new(h.f32_mut()),
             c: SharedMut::new(c.f32_mut()),
             left: Some(SharedMut::new(T::of_mut(&mut left))),
-            kept: Some(&SharedMut::new(T::of_mut(&mut out.kept.gates))),
+            kept: Some(&SharedMut::new(T::of_mut(&mut out.activations.gates))),
             record: Some(&record),
         };
         cells.run(rows);
@@ -109,13 +109,13 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
 
 /// The attention of one step.
 pub(super) struct AttentionStep<'a, T> {
-    common: &'a Common<'a>,
+    common: &'a BatchAttention<'a>,
     number: usize,
     tokens: &'a [usize],
     order: &'a [usize],
     queries: &'a [f32],
     longest: usize,
-    /// If they are not kept, every row of the step has room for the longest source.
+    /// If they are not saved, every row of the step has a buffer for the longest source.
     weights: SharedMut<f32>,
     contexts: SharedMut<f32>,
     contexts_narrow: Option<SharedMut<bf16>>,
@@ -132,9 +132,10 @@ kernel! {
         let (key_width, value_width) = (source.key_width, source.value_width);
         let query = &step.queries[of(row, key_width)];
         let start = row * step.longest;
-        let again = start..start + common.sources.length(sequence);
-        // SAFETY: a row has a token, a source and weights that no other row of the step has; here and below.
-        let weights = unsafe { step.weights.slice(common.kept(sequence, step.number).unwrap_or(again)) };
+        let recomputed = start..start + common.sources.length(sequence);
+        let range = common.weight_range(sequence, step.number).unwrap_or(recomputed);
+        // SAFETY: no other row of the step has the same token, source or weights; here and below.
+        let weights = unsafe { step.weights.slice(range) };
         // SAFETY: as above.
         let context = unsafe { step.contexts.slice(of(token, value_width)) };
         let taken =

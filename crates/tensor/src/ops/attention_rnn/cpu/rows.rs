@@ -1,4 +1,4 @@
-//! Rows with sources of their own, one row in a task.
+//! Rows with their own sources, a task for each row.
 
 use super::attend::{Compare, Source, attend};
 use crate::cpu::number::Element;
@@ -7,7 +7,7 @@ use crate::ops::AttentionScore;
 use crate::ops::attention_rnn::{Selection, SourceRows};
 use crate::{Array, DType, Param};
 
-/// The context of each query; there is a source.
+/// The context of each query; `sources` is not empty.
 pub(in crate::ops::attention_rnn) fn attend_rows(
     queries: &Array,
     sources: &[SourceRows<'_>],
@@ -52,10 +52,10 @@ kernel! {
             values: &T::of(values)[rows.start * value_width..rows.end * value_width],
             key_width,
             value_width,
-            hidden: None,
+            mask: None,
         };
         let start = row * step.longest;
-        // SAFETY: every row is worked on once and has its own part of both.
+        // SAFETY: every row is processed once and has its own part of both.
         let weights = unsafe { step.weights.slice(start..start + rows.len()) };
         // SAFETY: as above.
         let context = unsafe { step.contexts.slice(row * value_width..(row + 1) * value_width) };

@@ -1,14 +1,14 @@
-//! The scores of all steps, for whoever wants to see them: computed once more from the queries, to the same bits.
+//! The scores of all steps, if requested: recomputed from the queries, with the same bits.
 
-use super::attend::{Common, score};
+use super::attend::{BatchAttention, score};
 use super::of;
 use crate::cpu::number::Element;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, DType, Ragged};
 
-/// For every sequence target tokens × source tokens, laid end to end as the weights are, if those are kept; `queries` are by
-/// token.
-pub(super) fn scores(common: &Common<'_>, queries: &[f32], targets: &Ragged) -> Option<Array> {
+/// For every sequence target tokens × source tokens, in the layout of the saved weights; `None` if those are
+/// not saved. `queries` are by token.
+pub(super) fn scores(common: &BatchAttention<'_>, queries: &[f32], targets: &Ragged) -> Option<Array> {
     let mut scores = Array::scratch(DType::F32, 1, common.weight_starts?[targets.sequences()]);
     let all = SharedMut::new(scores.f32_mut());
     parallel(
@@ -20,7 +20,7 @@ pub(super) fn scores(common: &Common<'_>, queries: &[f32], targets: &Ragged) -> 
 
 kernel! {
     fn score_sequence<T: Element>(
-        common: &Common<'_>,
+        common: &BatchAttention<'_>,
         queries: &[f32],
         targets: &Ragged,
         sequence: usize,
@@ -28,9 +28,10 @@ kernel! {
     ) {
         for (number, token) in targets.range(sequence).enumerate() {
             let source = common.source::<T>(sequence, number);
-            let kept = common.kept(sequence, number).expect("scores lie as weights that are kept");
-            // SAFETY: every step of every sequence has its own part.
-            let scores = unsafe { all.slice(kept) };
+            let range = common.weight_range(sequence, number);
+            let range = range.expect("scores have the layout of saved weights");
+            // SAFETY: the steps of the sequences write disjoint parts.
+            let scores = unsafe { all.slice(range) };
             score(common.compare, &queries[of(token, source.key_width)], source, scores);
         }
     }

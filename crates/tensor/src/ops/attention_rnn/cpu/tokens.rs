@@ -1,19 +1,23 @@
-//! All tokens of all targets: a task for each token forward, for each sequence backward, whose tokens share a source.
+//! All tokens of all targets: forward a task for each token, backward one for each sequence, whose tokens
+//! share a source.
 
 use half::bf16;
 
 use super::attend::{
-    Common, Compare, InputGradients, OutputGradients, attend, attend_backward, choice, weigh,
+    BatchAttention, Compare, InputGradients, OutputGradients, attend, attend_backward, choice,
+    compute_weights,
 };
 use super::of;
 use super::scores::scores;
 use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::attention_rnn::Selection;
-use crate::ops::attention_rnn::tokens::{TokenAttention, TokensForward, TokensGiven, TokensGradients};
+use crate::ops::attention_rnn::tokens::{
+    TokenAttention, TokensBackwardInputs, TokensForward, TokensGradients,
+};
 use crate::{Array, DType, Param, Ragged};
 
-/// The contexts of all tokens; with all scores if they are wanted.
+/// The contexts of all tokens; also all scores if requested.
 pub(in crate::ops::attention_rnn) fn attend_tokens(
     attention: &TokenAttention,
     is_scored: bool,
@@ -33,7 +37,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
     };
     let score_weight = attention.score_weight.as_ref().map(Param::values);
     let pass = Forward {
-        both: Both::new(attention, score_weight.as_deref()),
+        inputs: PassInputs::new(attention, score_weight.as_deref()),
         weights: SharedMut::new(out.weights.f32_mut()),
         contexts: SharedMut::new(out.contexts.f32_mut()),
         contexts_narrow: out.contexts_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
@@ -42,7 +46,7 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
     };
     parallel(tokens, |token| by_type!(dtype, T => attend_token::<T>(&pass, token)));
     if is_scored {
-        out.scores = scores(&pass.both.common, pass.both.queries, targets);
+        out.scores = scores(&pass.inputs.common, pass.inputs.queries, targets);
     }
     out
 }
@@ -50,23 +54,23 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(
 /// The gradients of [`attend_tokens`].
 pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
     attention: &TokenAttention,
-    given: &TokensGiven<'_>,
+    saved: &TokensBackwardInputs<'_>,
 ) -> TokensGradients {
     let TokenAttention { targets, sources, keys, values, .. } = attention;
     let score_weight = attention.score_weight.as_ref().map(Param::values);
-    let both = Both::new(attention, score_weight.as_deref());
+    let inputs = PassInputs::new(attention, score_weight.as_deref());
     let mut out = TokensGradients {
         dq: Array::scratch(DType::F32, targets.tokens(), keys.width()),
         dk: Array::zeros(DType::F32, keys.rows(), keys.width()),
         dv: Array::zeros(DType::F32, values.rows(), values.width()),
-        d_score_weight: Array::zeros(DType::F32, sources.sequences(), both.common.compare_width()),
+        d_score_weight: Array::zeros(DType::F32, sources.sequences(), inputs.common.compare_width()),
     };
     let pass = Backward {
-        both,
-        weights: given.weights.map(Array::f32),
-        taken: given.taken,
-        d_contexts: given.d_contexts.f32(),
-        d_choices: given.d_choices.map(Array::f32),
+        inputs,
+        weights: saved.weights.map(Array::f32),
+        taken: saved.taken,
+        d_contexts: saved.d_contexts.f32(),
+        d_choices: saved.d_choices.map(Array::f32),
         dq: SharedMut::new(out.dq.f32_mut()),
         dk: SharedMut::new(out.dk.f32_mut()),
         dv: SharedMut::new(out.dv.f32_mut()),
@@ -79,15 +83,15 @@ pub(in crate::ops::attention_rnn) fn attend_tokens_backward(
     out
 }
 
-/// What both passes read.
-struct Both<'a> {
-    common: Common<'a>,
+/// The inputs of both passes.
+struct PassInputs<'a> {
+    common: BatchAttention<'a>,
     targets: &'a Ragged,
     queries: &'a [f32],
 }
 
 struct Forward<'a> {
-    both: Both<'a>,
+    inputs: PassInputs<'a>,
     weights: SharedMut<f32>,
     contexts: SharedMut<f32>,
     contexts_narrow: Option<SharedMut<bf16>>,
@@ -96,7 +100,7 @@ struct Forward<'a> {
 }
 
 struct Backward<'a> {
-    both: Both<'a>,
+    inputs: PassInputs<'a>,
     weights: Option<&'a [f32]>,
     taken: &'a [Option<usize>],
     d_contexts: &'a [f32],
@@ -107,10 +111,10 @@ struct Backward<'a> {
     d_score_weight: SharedMut<f32>,
 }
 
-impl<'a> Both<'a> {
-    fn new(attention: &'a TokenAttention, score_weight: Option<&'a [f32]>) -> Both<'a> {
+impl<'a> PassInputs<'a> {
+    fn new(attention: &'a TokenAttention, score_weight: Option<&'a [f32]>) -> PassInputs<'a> {
         let TokenAttention { selection, targets, sources, mask, queries, keys, values, .. } = attention;
-        let common = Common {
+        let common = BatchAttention {
             compare: Compare::new(attention.score, score_weight, keys.width()),
             selection: *selection,
             sources,
@@ -119,22 +123,22 @@ impl<'a> Both<'a> {
             keys,
             values,
         };
-        Both { common, targets, queries: queries.f32() }
+        PassInputs { common, targets, queries: queries.f32() }
     }
 }
 
 kernel! {
     fn attend_token<T: Element>(pass: &Forward<'_>, token: usize) {
-        let Both { common, targets, queries } = &pass.both;
+        let PassInputs { common, targets, queries } = &pass.inputs;
         let sequence = targets.sequence_of(token);
         let number = token - targets.range(sequence).start;
         let source = common.source::<T>(sequence, number);
         let query = &queries[of(token, source.key_width)];
-        let kept = common.kept(sequence, number);
+        let kept = common.weight_range(sequence, number);
         let mut scratch =
             Array::scratch(DType::F32, 1, if kept.is_some() { 0 } else { common.sources.length(sequence) });
         let weights = match kept {
-            // SAFETY: a token has weights, a context and choices that no other task has; here and below.
+            // SAFETY: no other task has this token's weights, context or choices; here and below.
             Some(kept) => unsafe { pass.weights.slice(kept) },
             None => scratch.f32_mut(),
         };
@@ -159,25 +163,26 @@ kernel! {
 
 kernel! {
     fn backward_sequence<T: Element>(pass: &Backward<'_>, sequence: usize) {
-        let Both { common, targets, queries } = &pass.both;
+        let PassInputs { common, targets, queries } = &pass.inputs;
         let (rows, tokens) = (common.sources.range(sequence), targets.range(sequence));
         let source = common.source::<T>(sequence, 0);
         let (key_width, value_width) = (source.key_width, source.value_width);
-        // SAFETY: a sequence has a source and tokens that no other task has; here and below.
+        // SAFETY: no other task has this sequence's source or tokens; here and below.
         let dk = unsafe { pass.dk.slice(rows.start * key_width..rows.end * key_width) };
         // SAFETY: as above.
         let dv = unsafe { pass.dv.slice(rows.start * value_width..rows.end * value_width) };
         // SAFETY: as above.
         let weight = unsafe { pass.d_score_weight.slice(of(sequence, common.compare_width())) };
         let mut scratch = Array::scratch(DType::F32, 2, rows.len());
-        let (scratch, again) = scratch.f32_mut().split_at_mut(rows.len());
+        let (scratch, recomputed) = scratch.f32_mut().split_at_mut(rows.len());
         for (number, token) in tokens.enumerate() {
             let query = &queries[of(token, key_width)];
-            let weights = match (common.kept(sequence, number), pass.weights) {
+            let weights = match (common.weight_range(sequence, number), pass.weights) {
                 (Some(kept), Some(weights)) => &weights[kept],
                 _ => {
-                    weigh(common.compare, query, common.source::<T>(sequence, number), &mut *again);
-                    &*again
+                    let source = common.source::<T>(sequence, number);
+                    compute_weights(common.compare, query, source, &mut *recomputed);
+                    &*recomputed
                 }
             };
             let d_choice =

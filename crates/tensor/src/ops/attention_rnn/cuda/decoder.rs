@@ -1,25 +1,27 @@
-//! All steps of a decoder that attends before each of them.
+//! All steps of a decoder that attends before each step.
 
 use bytemuck::{NoUninit, Zeroable};
 
 use super::attend::source_gradients;
 use super::{
-    Argument, FAST, GENERIC, Places, Rules, check_shared, most_shared, pointer, scratch, to_positions, zeros,
+    Argument, AttentionSettings, BatchBuffers, FAST, GENERIC, check_shared, most_shared, pointer, scratch,
+    to_positions, zeros,
 };
 use crate::cuda::{Blocks, Gpu, Pointer, gpu};
 use crate::ops::attention_rnn::{
-    Decoder, DecoderGradients, Forward, Kept, Remembered, ResultGradients, Selection, Wanted,
+    Decoder, DecoderGradients, Forward, RequestedOutputs, ResultGradients, SavedActivations,
+    SavedForBackward, Selection,
 };
 use crate::ops::recurrent::Cell;
 use crate::ops::recurrent::cuda::{
-    self as recurrent, ROWS, Rows, Way, name_of, shared_for_sums, shared_for_tiles,
+    self as recurrent, Pass, ROWS, Rows, name_of, shared_for_sums, shared_for_tiles,
 };
 use crate::{Array, DType, Ragged, Tensor};
 
 /// As in `decoder.cu`.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
-struct Whole {
+struct DecoderArgument {
     cell: recurrent::Argument,
     context_weight: Pointer,
     query_weight: Pointer,
@@ -29,24 +31,25 @@ struct Whole {
 /// Units of a block of the fast kernels.
 const UNITS: usize = 8;
 
-/// How the fast kernels are launched.
+/// The launch configuration of a fast kernel.
 struct Fast {
     name: String,
     slices: usize,
-    /// Bytes of shared memory without the store.
+    /// Bytes of shared memory without the cache of keys and values.
     shared: usize,
 }
 
 impl Fast {
-    /// Numbers of keys and values that a block keeps over all steps: what is left beside 64 bytes, which the kernels have as they are.
-    fn stored(&self) -> usize {
+    /// Elements of keys and values that a block caches over all steps: the remaining shared memory minus 64
+    /// bytes of static use.
+    fn cache_size(&self) -> usize {
         most_shared().saturating_sub(self.shared + 64) / 16 * 8
     }
 }
 
 impl Decoder {
-    fn rules(&self) -> Rules<'_> {
-        Rules {
+    fn settings(&self) -> AttentionSettings<'_> {
+        AttentionSettings {
             score: self.weights.score,
             score_weight: self.weights.score_weight.as_ref(),
             selection: self.selection,
@@ -59,8 +62,8 @@ impl Decoder {
         self.weights.hidden.shape()[0]
     }
 
-    /// What both passes read.
-    fn whole(&self, initial: [&Array; 2]) -> Whole {
+    /// The inputs of both passes.
+    fn decoder_argument(&self, initial: [&Array; 2]) -> DecoderArgument {
         let weight = |param: &crate::Param| param.operand(self.dtype).pointer;
         let cell = recurrent::Argument {
             weight: weight(&self.weights.hidden),
@@ -70,7 +73,7 @@ impl Decoder {
             carries: 1,
             ..recurrent::Argument::zeroed()
         };
-        Whole {
+        DecoderArgument {
             cell,
             context_weight: weight(&self.weights.context),
             query_weight: self.weights.query.as_ref().map_or(Pointer::NULL, weight),
@@ -78,122 +81,134 @@ impl Decoder {
         }
     }
 
-    /// The fast kernel, if it can do this. A block has some times eight columns of queries.
-    fn fast(&self, way: Way) -> Option<Fast> {
-        let processors = gpu().map_or(1, Gpu::processors);
+    /// The fast kernel, if it supports this decoder. The kernel's variant is the number of 8-column groups of
+    /// queries in a block.
+    fn fast(&self, pass: Pass) -> Option<Fast> {
+        let multiprocessors = gpu().map_or(1, Gpu::multiprocessors);
         let (d, [key_width, value_width]) = (self.width(), [self.keys.width(), self.values.width()]);
         let slices = d.div_ceil(UNITS);
         let queries = self.weights.query.as_ref().map_or(0, |_| key_width.div_ceil(8 * slices));
         let is_even = [d, key_width, value_width].into_iter().all(|width| width.is_multiple_of(8));
-        let fits = d <= 512 && value_width <= 16 * slices && queries <= 2 && slices <= processors;
+        let fits = d <= 512 && value_width <= 16 * slices && queries <= 2 && slices <= multiprocessors;
         if self.dtype != DType::Bf16 || !is_even || !fits {
             return None;
         }
-        let [forward, backward] = self.rules().shared();
-        let shared = match way {
-            Way::Forward => shared_for_sums(self.cell.gates().max(queries) * UNITS, UNITS) + forward,
-            Way::Backward => shared_for_sums(3 * UNITS, UNITS) + backward,
+        let [forward, backward] = self.settings().shared();
+        let shared = match pass {
+            Pass::Forward => shared_for_sums(self.cell.gates().max(queries) * UNITS, UNITS) + forward,
+            Pass::Backward => shared_for_sums(3 * UNITS, UNITS) + backward,
         };
-        let name = format!("{}_fast_decoder_{way}_{queries}", name_of(self.cell));
+        let name = format!("{}_fast_decoder_{pass}_{queries}", name_of(self.cell));
         (shared + 64 <= most_shared()).then_some(Fast { name, slices, shared })
     }
 
-    /// Where the blocks that share a query hand over a number for each key: zeros at first.
-    fn handed_by_pair(&self, way: Way, places: &Places) -> Option<Array> {
-        self.fast(way).map(|_| places.zeros())
+    /// Zero-initialized memory in which blocks that share a query exchange a value for each key.
+    fn exchange_by_pair(&self, pass: Pass, buffers: &BatchBuffers) -> Option<Array> {
+        self.fast(pass).map(|_| buffers.zeros())
     }
 
-    /// Goes through all steps. All blocks must be on the GPU at once.
-    fn launch(&self, way: Way, whole: Whole, argument: Argument, targets: &Ragged) {
-        let processors = gpu().map_or(1, Gpu::processors);
-        let (rows, rules, d) = (Rows::of(targets), self.rules(), self.width());
+    /// Runs all steps. All blocks must be resident on the GPU at once.
+    fn launch(&self, pass: Pass, decoder_argument: DecoderArgument, argument: Argument, targets: &Ragged) {
+        let multiprocessors = gpu().map_or(1, Gpu::multiprocessors);
+        let (rows, settings, d) = (Rows::of(targets), self.settings(), self.width());
         let (list, count) = (rows.list(), rows.count());
-        if let Some(fast) = self.fast(way) {
-            let (slices, stored) = (fast.slices, fast.stored());
-            let shared = fast.shared + 2 * stored;
-            let groups = targets.sequences().div_ceil(ROWS).min(processors / slices);
+        if let Some(fast) = self.fast(pass) {
+            let (slices, cache_size) = (fast.slices, fast.cache_size());
+            let shared = fast.shared + 2 * cache_size;
+            let groups = targets.sequences().div_ceil(ROWS).min(multiprocessors / slices);
             let blocks = Blocks { grid: [slices * groups, 1, 1], threads: 256, shared };
             let function = FAST.function_with_shared(fast.name, shared);
-            let [width, slices, groups, stored] = [d, slices, groups, stored].map(|size| size as u32);
-            launch!(function, blocks, whole, argument, list, count, width, slices, groups, stored);
+            let [width, slices, groups, cache_size] = [d, slices, groups, cache_size].map(|size| size as u32);
+            launch!(
+                function,
+                blocks,
+                decoder_argument,
+                argument,
+                list,
+                count,
+                width,
+                slices,
+                groups,
+                cache_size
+            );
             return;
         }
-        let [forward, backward] = rules.shared();
-        let (tiles, for_query) = match way {
-            Way::Forward => (1 + self.cell.gates(), forward),
-            Way::Backward => (2, backward),
+        let [forward, backward] = settings.shared();
+        let (tiles, for_query) = match pass {
+            Pass::Forward => (1 + self.cell.gates(), forward),
+            Pass::Backward => (2, backward),
         };
         let shared = shared_for_tiles(tiles).max(for_query);
-        check_shared(shared, rules.longest);
-        let grid = if targets.sequences() == 0 { 0 } else { processors };
+        check_shared(shared, settings.longest);
+        let grid = if targets.sequences() == 0 { 0 } else { multiprocessors };
         let blocks = Blocks { grid: [grid, 1, 1], threads: 256, shared };
-        let name = format!("{}_decoder_{way}_{}", name_of(self.cell), self.dtype);
+        let name = format!("{}_decoder_{pass}_{}", name_of(self.cell), self.dtype);
         let function = GENERIC.function_with_shared(name, shared);
-        launch!(function, blocks, whole, argument, list, count, d as u32);
+        launch!(function, blocks, decoder_argument, argument, list, count, d as u32);
     }
 }
 
-/// All steps, from the states `[h, c]` on, which are by sequence.
+/// All steps, from the states `[h, c]`, which are by sequence.
 pub(in crate::ops::attention_rnn) fn forward(
     decoder: &Decoder,
     targets: &Ragged,
     x: &Tensor,
     initial: [&Array; 2],
-    wanted: Wanted,
+    requested: RequestedOutputs,
 ) -> Forward {
     let Decoder { cell, dtype, selection, .. } = *decoder;
     let Decoder { keys, values, .. } = decoder;
     let (tokens, d) = (targets.tokens(), decoder.width());
     let [key_width, value_width] = [keys.width(), values.width()];
-    let rules = decoder.rules();
-    let places = Places::new(targets, &decoder.sources, &decoder.mask);
+    let settings = decoder.settings();
+    let buffers = BatchBuffers::new(targets, &decoder.sources, &decoder.mask);
     let is_hard = !matches!(selection, Selection::Soft);
     let is_narrow = dtype == DType::Bf16;
-    let mut handed = decoder.handed_by_pair(Way::Forward, &places);
-    // What is handed over begins as zeros.
+    let mut exchange = decoder.exchange_by_pair(Pass::Forward, &buffers);
+    // Memory through which blocks exchange values must be zero at first.
     let out = Forward {
         states: zeros(DType::F32, tokens, d),
         states_narrow: is_narrow.then(|| zeros(DType::Bf16, tokens, d)),
         contexts: zeros(DType::F32, tokens, value_width),
         contexts_narrow: is_narrow.then(|| zeros(DType::Bf16, tokens, value_width)),
-        weights: places.array(),
+        weights: buffers.array(),
         choices: zeros(DType::F32, tokens, 2),
         taken: Vec::new(),
-        scores: if wanted.scores { handed.take().or_else(|| Some(places.array())) } else { None },
-        kept: Kept {
-            gates: scratch(dtype, tokens, cell.kept() * d),
+        scores: if requested.scores { exchange.take().or_else(|| Some(buffers.array())) } else { None },
+        activations: SavedActivations {
+            gates: scratch(dtype, tokens, cell.saved_values() * d),
             c: scratch(DType::F32, tokens, initial[1].width()),
             queries: zeros(DType::F32, tokens, key_width),
             taken: Some(scratch(DType::F32, if is_hard { tokens } else { 0 }, 1)),
         },
     };
-    let mut whole = decoder.whole(initial);
+    let mut decoder_argument = decoder.decoder_argument(initial);
     let x = x.array_as(dtype);
-    whole.cell = recurrent::Argument {
+    decoder_argument.cell = recurrent::Argument {
         x: x.pointer(),
         outputs: out.states.pointer(),
         narrow: pointer(out.states_narrow.as_ref()),
-        gates: out.kept.gates.pointer(),
-        c: out.kept.c.pointer(),
-        ..whole.cell
+        gates: out.activations.gates.pointer(),
+        c: out.activations.c.pointer(),
+        ..decoder_argument.cell
     };
-    let (argument, _key) = rules.argument();
+    let (argument, _key) = settings.argument();
     let mut argument = Argument {
         keys: keys.pointer(),
         values: values.pointer(),
-        queries: out.kept.queries.pointer(),
+        queries: out.activations.queries.pointer(),
         contexts: out.contexts.pointer(),
         narrow: pointer(out.contexts_narrow.as_ref()),
         weights: out.weights.pointer(),
-        scores: pointer(out.scores.as_ref().or(handed.as_ref())),
+        scores: pointer(out.scores.as_ref().or(exchange.as_ref())),
         choices: out.choices.pointer(),
-        taken: pointer(out.kept.taken.as_ref()),
+        taken: pointer(out.activations.taken.as_ref()),
         ..argument
     };
-    places.fill(&mut argument);
-    decoder.launch(Way::Forward, whole, argument, targets);
-    let positions = match &out.kept.taken {
-        Some(taken) if is_hard && wanted.weights => to_positions(taken),
+    buffers.fill(&mut argument);
+    decoder.launch(Pass::Forward, decoder_argument, argument, targets);
+    let positions = match &out.activations.taken {
+        Some(taken) if is_hard && requested.weights => to_positions(taken),
         _ => vec![None; tokens],
     };
     Forward { taken: positions, ..out }
@@ -203,46 +218,46 @@ pub(in crate::ops::attention_rnn) fn forward(
 pub(in crate::ops::attention_rnn) fn backward(
     decoder: &Decoder,
     targets: &Ragged,
-    inputs: &Remembered,
+    inputs: &SavedForBackward,
     gradients: &ResultGradients<'_>,
 ) -> DecoderGradients {
     let Decoder { cell, dtype, .. } = *decoder;
     let Decoder { keys, values, .. } = decoder;
     let (tokens, sequences, d) = (targets.tokens(), targets.sequences(), decoder.width());
     let gates = cell.gates() * d;
-    let rules = decoder.rules();
-    let places = Places::new(targets, &decoder.sources, &decoder.mask);
+    let settings = decoder.settings();
+    let buffers = BatchBuffers::new(targets, &decoder.sources, &decoder.mask);
     let has_query = decoder.weights.query.is_some();
-    // What is handed over begins as zeros.
+    // Memory through which blocks exchange values must be zero at first.
     let dx = zeros(dtype, tokens, gates);
     let da = (cell == Cell::Gru).then(|| zeros(dtype, tokens, gates));
     let dq = zeros(if has_query { dtype } else { DType::F32 }, tokens, keys.width());
     let d_contexts = zeros(DType::F32, tokens, values.width());
-    let (de, handed) = (places.array(), decoder.handed_by_pair(Way::Backward, &places));
+    let (de, exchange) = (buffers.array(), decoder.exchange_by_pair(Pass::Backward, &buffers));
     let [dh, past] = [(); 2].map(|()| scratch(DType::F32, sequences, d));
     let dc = scratch(DType::F32, sequences, inputs.c.width());
-    let mut whole = decoder.whole([&inputs.h, &inputs.c]);
-    whole.d_contexts = pointer(gradients.contexts);
-    whole.cell = recurrent::Argument {
+    let mut decoder_argument = decoder.decoder_argument([&inputs.h, &inputs.c]);
+    decoder_argument.d_contexts = pointer(gradients.contexts);
+    decoder_argument.cell = recurrent::Argument {
         outputs: inputs.states.pointer(),
-        gates: inputs.kept.gates.pointer(),
-        c: inputs.kept.c.pointer(),
+        gates: inputs.activations.gates.pointer(),
+        c: inputs.activations.c.pointer(),
         d_outputs: gradients.states.pointer(),
         dx: dx.pointer(),
         da: da.as_ref().unwrap_or(&dx).pointer(),
         dh: dh.pointer(),
         dc: dc.pointer(),
         past: past.pointer(),
-        ..whole.cell
+        ..decoder_argument.cell
     };
-    let (argument, _key) = rules.argument();
+    let (argument, _key) = settings.argument();
     let mut argument = Argument {
         keys: keys.pointer(),
         values: values.pointer(),
-        queries: inputs.kept.queries.pointer(),
+        queries: inputs.activations.queries.pointer(),
         weights: pointer(inputs.attention.as_deref()),
-        scores: pointer(handed.as_ref()),
-        taken: pointer(inputs.kept.taken.as_ref()),
+        scores: pointer(exchange.as_ref()),
+        taken: pointer(inputs.activations.taken.as_ref()),
         d_contexts: d_contexts.pointer(),
         d_choices: pointer(gradients.choices),
         de: de.pointer(),
@@ -250,8 +265,8 @@ pub(in crate::ops::attention_rnn) fn backward(
         is_dq_wide: u32::from(!has_query),
         ..argument
     };
-    places.fill(&mut argument);
-    decoder.launch(Way::Backward, whole, argument, targets);
-    let [dk, dv, d_score_weight] = source_gradients(argument, targets, keys, values, rules.score);
+    buffers.fill(&mut argument);
+    decoder.launch(Pass::Backward, decoder_argument, argument, targets);
+    let [dk, dv, d_score_weight] = source_gradients(argument, targets, keys, values, settings.score);
     DecoderGradients { dx, da, dq, dk, dv, d_score_weight, dh, dc }
 }

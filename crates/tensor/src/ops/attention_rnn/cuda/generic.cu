@@ -1,7 +1,7 @@
-// The decoder in any widths, in f32 or bf16: what the fast kernels are tested against. The parts of a step are pieces of 16 rows
-// and 16 columns, or the attention of one row; every block has some of them.
+// The decoder in any widths, in f32 or bf16: the reference for the fast kernels. Each step consists of tiles of 16 rows
+// and 16 columns, or of the attention of one row, which are distributed over all blocks.
 
-// What a context is handed over as.
+// The type in which blocks exchange contexts.
 template <class T> struct Context;
 template <> struct Context<float> { static __device__ __forceinline__ const float* of(const Attention& b) { return b.contexts; } };
 template <> struct Context<bf16> { static __device__ __forceinline__ const bf16* of(const Attention& b) { return b.narrow; } };
@@ -24,7 +24,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             tile_product<1>(sums, shared, d, left, (const T*)a.query_weight, b.key_width, column);
             u32 r = first + in_row;
             if (r < count && rows[r].y > step && column + in_unit < b.key_width)
-                give(b.queries + (u64)(rows[r].x + step) * b.key_width + column + in_unit, sums[0]);
+                publish(b.queries + (u64)(rows[r].x + step) * b.key_width + column + in_unit, sums[0]);
         }
         for (u32 r = blockIdx.x; r < count && rows[r].y > step; r += gridDim.x)
             attend_step<T>(a, b, rows[r], step, d, (float*)shared);
@@ -40,7 +40,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             auto state = [&](u32 i, u32 term) { return state_before<T>(cell, rows, first + i, count, step, term, d); };
             tile_product<G>(hidden, shared, d, state, (const T*)cell.weight, d, first_unit);
             auto context = [&](u32 i, u32 term) {
-                return handed_at(Context<T>::of(b), b.value_width, rows, first + i, count, step, 0, term);
+                return await_at(Context<T>::of(b), b.value_width, rows, first + i, count, step, 0, term);
             };
             tile_product<G>(input, shared, b.value_width, context, (const T*)a.context_weight, d, first_unit);
             if (is_real) {
@@ -49,26 +49,26 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
                     if (cell.bias) hidden[g] += cell.bias[(u64)g * d + unit];
                 }
                 cell_forward<CELL, F>(s.x, hidden, s.h, s.c, kept);
-                give(cell.outputs + s.token * d + unit, s.h);
-                if (sizeof(T) == 2) give(cell.narrow + s.token * d + unit, s.h);
+                publish(cell.outputs + s.token * d + unit, s.h);
+                if (sizeof(T) == 2) publish(cell.narrow + s.token * d + unit, s.h);
                 write_forward<CELL, T>(s, kept, cell, row, step, unit, d);
             }
         }
     }
 }
 
-// What comes to a state from the query of step `at`, for rows longer than that: of one tile.
+// One tile of the state's gradient through the query of step `at`, for rows longer than that.
 template <class T>
 __device__ __forceinline__ float from_query(const Decoder& a, const Attention& b, char* shared, Rows rows, u32 first, u32 count,
                                             u32 first_unit, u32 at, u32 d) {
     if (!a.query_weight) {
         u32 r = first + threadIdx.x / TILE, unit = first_unit + threadIdx.x % TILE;
-        return unit < d ? handed_at((const float*)b.dq, d, rows, r, count, at, 0, unit) : 0.0f;
+        return unit < d ? await_at((const float*)b.dq, d, rows, r, count, at, 0, unit) : 0.0f;
     }
     auto left = [&](u32 i, u32 term) {
-        return handed_at((const T*)b.dq, b.key_width, rows, first + i, count, at, 0, term);
+        return await_at((const T*)b.dq, b.key_width, rows, first + i, count, at, 0, term);
     };
-    return turned_product(shared, b.key_width, left, (const T*)a.query_weight, d, first_unit);
+    return tile_product_nt(shared, b.key_width, left, (const T*)a.query_weight, d, first_unit);
 }
 
 template <int CELL, class T>
@@ -97,8 +97,8 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
                 cell_backward<CELL, F>(s.kept, s.h_before, s.h, s.c_before, s.c, s.dh, s.dc, dx, da);
                 u64 at = s.token * (G * d) + unit;
                 for (int g = 0; g < G; g++) {
-                    give((T*)cell.da + at + (u64)g * d, da[g]);
-                    if (CELL == GRU) give((T*)cell.dx + at + (u64)g * d, dx[g]);
+                    publish((T*)cell.da + at + (u64)g * d, da[g]);
+                    if (CELL == GRU) publish((T*)cell.dx + at + (u64)g * d, dx[g]);
                 }
                 write_backward<CELL, T>(s, dx, cell, row, unit, d);
             }
@@ -107,13 +107,13 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
             u32 first = item / value_slices * TILE, column = item % value_slices * TILE;
             if (rows[first].y <= step) break;
             auto left = [&](u32 i, u32 term) {
-                return handed_at((const T*)cell.dx, G * d, rows, first + i, count, step, 0, term);
+                return await_at((const T*)cell.dx, G * d, rows, first + i, count, step, 0, term);
             };
-            float sum = turned_product(shared, G * d, left, (const T*)a.context_weight, b.value_width, column);
+            float sum = tile_product_nt(shared, G * d, left, (const T*)a.context_weight, b.value_width, column);
             u32 r = first + in_row;
             if (r < count && rows[r].y > step && column + in_unit < b.value_width) {
                 u64 at = (u64)(rows[r].x + step) * b.value_width + column + in_unit;
-                give(b.d_contexts + at, a.d_contexts ? sum + a.d_contexts[at] : sum);
+                publish(b.d_contexts + at, a.d_contexts ? sum + a.d_contexts[at] : sum);
             }
         }
         for (u32 r = blockIdx.x; r < count && rows[r].y > step; r += gridDim.x)
@@ -122,9 +122,9 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
             u32 first = item / slices * TILE, first_unit = item % slices * TILE;
             if (rows[first].y <= step) break;
             auto left = [&](u32 i, u32 term) {
-                return handed_at((const T*)cell.da, G * d, rows, first + i, count, step, 0, term);
+                return await_at((const T*)cell.da, G * d, rows, first + i, count, step, 0, term);
             };
-            float sum = turned_product(shared, G * d, left, (const T*)cell.weight, d, first_unit);
+            float sum = tile_product_nt(shared, G * d, left, (const T*)cell.weight, d, first_unit);
             u32 r = first + in_row, unit = first_unit + in_unit;
             if (r < count && rows[r].y > step && unit < d) {
                 float* past = cell.past + (u64)rows[r].z * d + unit;

@@ -1,6 +1,6 @@
-//! Recurrent decoders with attention on the GPU, and attention alone. All steps of a decoder are one launch, as those of a
-//! recurrent layer are (`recurrent::cuda`); the gradients of keys and values are summed after the last one, by all
-//! multiprocessors. The weights of all steps are kept.
+//! Recurrent decoders with attention on the GPU, and attention alone. All steps of a decoder are one launch,
+//! as in a recurrent layer (`recurrent::cuda`); the gradients of keys and values are summed after the last
+//! step, by all multiprocessors. The weights of all steps are saved.
 
 mod attend;
 mod decoder;
@@ -8,7 +8,7 @@ mod decoder;
 use bytemuck::{NoUninit, Zeroable};
 
 use super::{Estimator, Selection};
-use crate::cuda::{Buffer, Gpu, Module, Pointer, gpu, roomy, upload, upload_list};
+use crate::cuda::{Buffer, Gpu, Module, Pointer, gpu, round_up_to_bucket, upload, upload_bucketed};
 use crate::ops::{AttentionScore, Mask};
 use crate::{Array, DType, Device, Param, Ragged};
 
@@ -50,7 +50,7 @@ pub(crate) static FAST: Module = Module::new(
         include_str!("../../../cuda/rnn/held.cu"),
         include_str!("attend.cu"),
         include_str!("decoder.cu"),
-        include_str!("parts.cu"),
+        include_str!("teams.cu"),
         include_str!("fast.cu"),
     ),
 );
@@ -87,20 +87,21 @@ struct Argument {
     is_dq_wide: u32,
 }
 
-/// How queries are compared with keys, and what becomes of the weights.
+/// The score, the selection and the sizes of the attention.
 #[derive(Clone, Copy)]
-struct Rules<'a> {
+struct AttentionSettings<'a> {
     score: AttentionScore,
     score_weight: Option<&'a Param>,
     selection: Selection,
-    /// Of keys and values.
+    /// The widths of keys and values.
     widths: [usize; 2],
     /// The longest source.
     longest: usize,
 }
 
-impl Rules<'_> {
-    /// The argument without places but that of the score's weight, and the key of the draws.
+impl AttentionSettings<'_> {
+    /// The kernel argument with only the score weight's pointer set, and the random key, which must outlive
+    /// the launch.
     fn argument(&self) -> (Argument, Buffer) {
         let (selection, soft_share, key, is_straight) = match self.selection {
             Selection::Soft => (0, 0.0, [0, 0], false),
@@ -117,7 +118,7 @@ impl Rules<'_> {
             key: key.pointer(),
             key_width: self.widths[0] as u32,
             value_width: self.widths[1] as u32,
-            longest: self.room() as u32,
+            longest: self.padded_longest() as u32,
             selection,
             scale: self.score.scale(self.widths[0]),
             soft_share,
@@ -127,19 +128,22 @@ impl Rules<'_> {
         (argument, key)
     }
 
-    /// Numbers of a source that there is room for.
-    fn room(&self) -> usize {
+    /// The source length that buffers are sized for.
+    fn padded_longest(&self) -> usize {
         self.longest.next_power_of_two().max(64)
     }
 
     /// Bytes of shared memory for one query, forward and backward.
     fn shared(&self) -> [usize; 2] {
         let [key_width, value_width] = self.widths;
-        [4 * (key_width + 2 * self.room()), 4 * (value_width + key_width + 2 * self.room())]
+        [
+            4 * (key_width + 2 * self.padded_longest()),
+            4 * (value_width + key_width + 2 * self.padded_longest()),
+        ]
     }
 }
 
-/// Refuses what has no room in a multiprocessor: sources of tens of thousands of tokens.
+/// Panics if a source does not fit into shared memory: from tens of thousands of tokens on.
 fn check_shared(shared: usize, longest: usize) {
     assert!(
         shared <= most_shared(),
@@ -147,7 +151,7 @@ fn check_shared(shared: usize, longest: usize) {
     );
 }
 
-/// Bytes of shared memory that a block may have.
+/// The largest shared memory of a block, in bytes.
 fn most_shared() -> usize {
     match gpu().map(Gpu::capability) {
         Ok((8, 0 | 7)) => 163 << 10,
@@ -156,24 +160,24 @@ fn most_shared() -> usize {
     }
 }
 
-/// Sequences and masks in the GPU's memory.
-struct Places {
+/// Sequences and masks in GPU memory.
+struct BatchBuffers {
     sources: Buffer,
     starts: Buffer,
     mask: Option<Buffer>,
-    /// Pairs of target and source tokens, with some room.
+    /// Pairs of target and source tokens, rounded up to a bucket.
     pairs: usize,
 }
 
-impl Places {
-    fn new(targets: &Ragged, sources: &Ragged, mask: &Mask) -> Places {
+impl BatchBuffers {
+    fn new(targets: &Ragged, sources: &Ragged, mask: &Mask) -> BatchBuffers {
         let starts: Vec<u64> =
             super::weight_starts(targets, sources).iter().map(|&start| start as u64).collect();
-        Places {
+        BatchBuffers {
             sources: sources.on_gpu(),
-            pairs: roomy(starts.last().map_or(0, |&end| end as usize)),
-            starts: upload_list(&starts),
-            mask: mask.has_booleans().then(|| upload_list(&mask.booleans(targets, sources).0)),
+            pairs: round_up_to_bucket(starts.last().map_or(0, |&end| end as usize)),
+            starts: upload_bucketed(&starts),
+            mask: mask.has_booleans().then(|| upload_bucketed(&mask.booleans(targets, sources).0)),
         }
     }
 
@@ -183,7 +187,7 @@ impl Places {
         argument.mask = self.mask.as_ref().map_or(Pointer::NULL, Buffer::pointer);
     }
 
-    /// Room for a number for each pair.
+    /// A value for each pair, uninitialized.
     fn array(&self) -> Array {
         Array::scratch_on(Device::Cuda, DType::F32, 1, self.pairs)
     }
@@ -206,7 +210,7 @@ fn pointer(array: Option<&Array>) -> Pointer {
     array.map_or(Pointer::NULL, Array::pointer)
 }
 
-/// Positions that were taken, as the host has them.
+/// The selected positions, on the host.
 fn to_positions(taken: &Array) -> Vec<Option<usize>> {
     taken.to_vec().into_iter().map(|position| (position >= 0.0).then_some(position as usize)).collect()
 }

@@ -1,6 +1,6 @@
-// Attention of all tokens at once, of rows that name their sources, and the gradients of keys and values.
+// Attention of all tokens at once, of rows with their own sources, and the gradients of keys and values.
 
-// Which sequence a row belongs to.
+// The sequence of a row, by binary search.
 __device__ __forceinline__ u32 sequence_of(const u32* offsets, u32 sequences, u32 row) {
     u32 low = 0, high = sequences;      // offsets[low] <= row < offsets[high]
     while (high - low > 1) {
@@ -14,20 +14,20 @@ __device__ __forceinline__ u32 sequence_of(const u32* offsets, u32 sequences, u3
 template <class T>
 __device__ __forceinline__ void attend_tokens(const Attention& a, const u32* targets, const u32* sequences) {
     typedef typename Functions<T>::type F;
-    extern __shared__ __align__(16) float room[];
+    extern __shared__ __align__(16) float scratch[];
     u32 token = blockIdx.x, sequence = sequence_of(targets, *sequences, token);
-    for (u32 i = threadIdx.x; i < a.key_width; i += blockDim.x) room[i] = a.queries[(u64)token * a.key_width + i];
+    for (u32 i = threadIdx.x; i < a.key_width; i += blockDim.x) scratch[i] = a.queries[(u64)token * a.key_width + i];
     __syncthreads();
-    attend<T, F>(a, source_of<T>(a, sequence, token - targets[sequence]), token, room);
+    attend<T, F>(a, source_of<T>(a, sequence, token - targets[sequence]), token, scratch);
 }
 
 template <class T>
 __device__ __forceinline__ void attend_tokens_backward(const Attention& a, const u32* targets, const u32* sequences) {
     typedef typename Functions<T>::type F;
-    extern __shared__ __align__(16) float room[];
+    extern __shared__ __align__(16) float scratch[];
     u32 token = blockIdx.x, sequence = sequence_of(targets, *sequences, token);
-    for (u32 i = threadIdx.x; i < a.value_width; i += blockDim.x) room[i] = a.d_contexts[(u64)token * a.value_width + i];
-    attend_backward<T, F>(a, source_of<T>(a, sequence, token - targets[sequence]), token, room);
+    for (u32 i = threadIdx.x; i < a.value_width; i += blockDim.x) scratch[i] = a.d_contexts[(u64)token * a.value_width + i];
+    attend_backward<T, F>(a, source_of<T>(a, sequence, token - targets[sequence]), token, scratch);
 }
 
 // The source of one row.
@@ -38,17 +38,17 @@ struct RowSource {
 
 template <class T> __device__ __forceinline__ void attend_rows(const Attention& a, const RowSource* sources) {
     typedef typename Functions<T>::type F;
-    extern __shared__ __align__(16) float room[];
+    extern __shared__ __align__(16) float scratch[];
     u32 row = blockIdx.x;
-    for (u32 i = threadIdx.x; i < a.key_width; i += blockDim.x) room[i] = a.queries[(u64)row * a.key_width + i];
+    for (u32 i = threadIdx.x; i < a.key_width; i += blockDim.x) scratch[i] = a.queries[(u64)row * a.key_width + i];
     __syncthreads();
     RowSource from = sources[row];
     Source<T> source = {(const T*)from.keys, (const T*)from.values, (u32)from.n, 0};
-    attend<T, F>(a, source, row, room);
+    attend<T, F>(a, source, row, scratch);
 }
 
-// The gradients of one token of a source, summed over the target's tokens in their order; and its part of that of the
-// additive score's weight. All gradients of scores and of contexts are known.
+// The gradients of one token of a source, summed over the target's tokens in their order, and its part of the gradient of the
+// additive score's weight. All gradients of scores and contexts are known.
 template <class T>
 __device__ __forceinline__ void attend_sources(const Attention& a, const u32* targets, const u32* sequences, float* dk, float* dv,
                                                float* dw) {

@@ -1,44 +1,45 @@
-//! A query in AVX-512, for heads of whole vectors: what `cpu` says in plain Rust. (There the compiler adds up the
-//! sixteen parts of every product one by one, which takes longer than the products.)
+//! One query in AVX-512, for heads of whole vectors: the algorithm of `cpu`. (There the compiler reduces the
+//! sixteen partial sums of every product one by one, which takes longer than the products.)
 
 use std::arch::x86_64::*;
 
 use half::bf16;
 
-use super::{Parts, Sizes, uniform};
+use super::{Buffers, Sizes, uniform};
 use crate::Rounding;
 use crate::cpu::avx512::{exp, load_bf16};
 use crate::cpu::number::Numbers;
 use crate::cpu::simd::LANES;
 
-/// Where the stored rows that a query sees begin, counted in numbers.
+/// The cached elements, and the offsets of the rows that a query sees, in elements.
 #[derive(Clone, Copy)]
 pub(super) struct Stored<'a> {
     pub(super) values: Numbers<'a>,
     pub(super) starts: &'a [usize],
 }
 
-/// Fills `parts.context` from `parts.query`, which is scaled.
+/// Fills `buffers.context` from `buffers.query`, which is scaled.
 ///
 /// # Safety
-/// AVX-512 must be there, `d_k` and `d_v` multiples of 16, and every start that of a whole stored row.
+/// AVX-512 must be available, `d_k` and `d_v` multiples of 16, and every start the offset of a whole cached
+/// row.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) unsafe fn attend(stored: Stored<'_>, sizes: Sizes, parts: &mut Parts<'_>) {
+pub(super) unsafe fn attend(stored: Stored<'_>, sizes: Sizes, buffers: &mut Buffers<'_>) {
     // SAFETY: the caller's promise.
     unsafe {
         match stored.values {
             Numbers::F32(values) => {
                 let values = values.as_ptr().cast();
                 match sizes.rounding {
-                    Rounding::Fused => run::<false, true>(values, stored.starts, sizes, parts),
-                    Rounding::Uniform => run::<false, false>(values, stored.starts, sizes, parts),
+                    Rounding::Fused => run::<false, true>(values, stored.starts, sizes, buffers),
+                    Rounding::Uniform => run::<false, false>(values, stored.starts, sizes, buffers),
                 }
             }
             Numbers::Bf16(values) => {
                 let values = values.as_ptr().cast();
                 match sizes.rounding {
-                    Rounding::Fused => run::<true, true>(values, stored.starts, sizes, parts),
-                    Rounding::Uniform => run::<true, false>(values, stored.starts, sizes, parts),
+                    Rounding::Fused => run::<true, true>(values, stored.starts, sizes, buffers),
+                    Rounding::Uniform => run::<true, false>(values, stored.starts, sizes, buffers),
                 }
             }
         }
@@ -53,19 +54,20 @@ unsafe fn run<const NARROW: bool, const FUSED: bool>(
     values: *const u8,
     starts: &[usize],
     sizes: Sizes,
-    parts: &mut Parts<'_>,
+    buffers: &mut Buffers<'_>,
 ) {
     let Sizes { heads, d_k, d_v, .. } = sizes;
-    assert!(parts.query.len() >= heads * d_k && parts.context.len() >= heads * d_v, "a query");
-    assert!(parts.stride >= starts.len().next_multiple_of(LANES), "a row of weights");
-    assert!(parts.weights.len() >= heads * parts.stride, "weights");
-    // SAFETY: the caller's promise, and the lengths that were just found.
+    assert!(buffers.query.len() >= heads * d_k && buffers.context.len() >= heads * d_v, "a query");
+    assert!(buffers.stride >= starts.len().next_multiple_of(LANES), "a row of weights");
+    assert!(buffers.weights.len() >= heads * buffers.stride, "weights");
+    // SAFETY: the caller's promise, and the lengths that were just checked.
     unsafe {
         for first in (0..starts.len()).step_by(LANES) {
-            score::<NARROW, FUSED>(values, starts, first, sizes, parts);
+            score::<NARROW, FUSED>(values, starts, first, sizes, buffers);
         }
         for row in 0..heads {
-            let weights = &mut parts.weights[row * parts.stride..][..starts.len().next_multiple_of(LANES)];
+            let weights =
+                &mut buffers.weights[row * buffers.stride..][..starts.len().next_multiple_of(LANES)];
             if FUSED { softmax(weights) } else { uniform::softmax(weights) }
         }
         let vectors = heads * d_v / LANES;
@@ -73,15 +75,15 @@ unsafe fn run<const NARROW: bool, const FUSED: bool>(
         while vector < vectors {
             match vectors - vector {
                 8.. => {
-                    mix::<NARROW, FUSED, 8>(values, starts, vector, sizes, parts);
+                    weighted_sum::<NARROW, FUSED, 8>(values, starts, vector, sizes, buffers);
                     vector += 8;
                 }
                 4.. => {
-                    mix::<NARROW, FUSED, 4>(values, starts, vector, sizes, parts);
+                    weighted_sum::<NARROW, FUSED, 4>(values, starts, vector, sizes, buffers);
                     vector += 4;
                 }
                 _ => {
-                    mix::<NARROW, FUSED, 1>(values, starts, vector, sizes, parts);
+                    weighted_sum::<NARROW, FUSED, 1>(values, starts, vector, sizes, buffers);
                     vector += 1;
                 }
             }
@@ -100,9 +102,9 @@ unsafe fn score<const NARROW: bool, const FUSED: bool>(
     starts: &[usize],
     first: usize,
     Sizes { heads, d_k, .. }: Sizes,
-    parts: &mut Parts<'_>,
+    buffers: &mut Buffers<'_>,
 ) {
-    /// Keys that are looked at together.
+    /// Keys that are processed together.
     const KEYS: usize = 4;
     let present = (starts.len() - first).min(LANES);
     let seen = ((1_u32 << present) - 1) as __mmask16;
@@ -113,7 +115,7 @@ unsafe fn score<const NARROW: bool, const FUSED: bool>(
             let mut sums = [_mm512_setzero_ps(); KEYS];
             for column in (head * d_k..(head + 1) * d_k).step_by(LANES) {
                 // SAFETY: the columns of a head are within the query, and within every key.
-                let query = unsafe { _mm512_loadu_ps(parts.query.as_ptr().add(column)) };
+                let query = unsafe { _mm512_loadu_ps(buffers.query.as_ptr().add(column)) };
                 for (sum, key) in sums.iter_mut().zip(keys) {
                     // SAFETY: as above.
                     *sum = add_product::<FUSED>(query, unsafe { load::<NARROW>(values, key + column) }, *sum);
@@ -121,12 +123,13 @@ unsafe fn score<const NARROW: bool, const FUSED: bool>(
             }
             all[group..group + KEYS].copy_from_slice(&sums);
         }
-        // Finite even if a sum overflowed: ∞ − ∞ is no number. (Of a NaN, min and max return the second.)
+        // Clamped to finite values: ∞ − ∞ would be NaN. (If an operand is NaN, min and max return the
+        // second.)
         let scores = _mm512_min_ps(_mm512_set1_ps(f32::MAX), add_up(all));
         let scores = _mm512_max_ps(_mm512_set1_ps(f32::MIN), scores);
         let scores = _mm512_mask_mov_ps(_mm512_set1_ps(f32::NEG_INFINITY), seen, scores);
-        // SAFETY: the row of weights has room for whole vectors.
-        unsafe { _mm512_storeu_ps(parts.weights.as_mut_ptr().add(head * parts.stride + first), scores) };
+        // SAFETY: the row of weights is padded to whole vectors.
+        unsafe { _mm512_storeu_ps(buffers.weights.as_mut_ptr().add(head * buffers.stride + first), scores) };
     }
 }
 
@@ -137,7 +140,8 @@ fn add_product<const FUSED: bool>(a: __m512, b: __m512, sum: __m512) -> __m512 {
     if FUSED { _mm512_fmadd_ps(a, b, sum) } else { _mm512_add_ps(sum, _mm512_mul_ps(a, b)) }
 }
 
-/// The sums of sixteen vectors, one in each lane: halves of two are joined to one vector until one is left.
+/// The horizontal sums of sixteen vectors, one in each lane: halves of two vectors are combined into one
+/// until one is left.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn add_up(v: [__m512; LANES]) -> __m512 {
@@ -172,7 +176,7 @@ fn softmax(weights: &mut [f32]) {
     let (vectors, _) = weights.as_chunks_mut::<LANES>();
     let mut tops = _mm512_set1_ps(f32::NEG_INFINITY);
     for vector in &*vectors {
-        // SAFETY: sixteen numbers, here and below.
+        // SAFETY: sixteen elements, here and below.
         tops = _mm512_max_ps(unsafe { _mm512_loadu_ps(vector.as_ptr()) }, tops);
     }
     let top = _mm512_set1_ps(_mm512_reduce_max_ps(tops));
@@ -180,9 +184,9 @@ fn softmax(weights: &mut [f32]) {
     for vector in &mut *vectors {
         // SAFETY: as above.
         unsafe {
-            let power = power(_mm512_sub_ps(_mm512_loadu_ps(vector.as_ptr()), top));
-            sums = _mm512_add_ps(sums, power);
-            _mm512_storeu_ps(vector.as_mut_ptr(), power);
+            let exponential = exp_or_zero(_mm512_sub_ps(_mm512_loadu_ps(vector.as_ptr()), top));
+            sums = _mm512_add_ps(sums, exponential);
+            _mm512_storeu_ps(vector.as_mut_ptr(), exponential);
         }
     }
     let share = _mm512_set1_ps(1.0 / _mm512_reduce_add_ps(sums));
@@ -195,33 +199,33 @@ fn softmax(weights: &mut [f32]) {
     }
 }
 
-/// `e^x`, and 0 from e^-87 on: below that the CPU takes a detour for each number too small for it, which the
-/// lanes past the last position would all do.
+/// `e^x`, and 0 below e^-87: smaller results are denormal and slow on the CPU, and all lanes past the last
+/// position would have them.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn power(x: __m512) -> __m512 {
+fn exp_or_zero(x: __m512) -> __m512 {
     let least = _mm512_set1_ps(-87.0);
-    // Not less, or no number.
+    // Not less, or NaN.
     let kept = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least);
     _mm512_maskz_mov_ps(kept, exp(_mm512_max_ps(least, x)))
 }
 
-/// `o = P V` for `VECTORS` vectors of columns from number `first` on.
+/// `o = P V` for `VECTORS` vectors of columns from vector `first` on.
 ///
 /// # Safety
 /// As for [`run`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn mix<const NARROW: bool, const FUSED: bool, const VECTORS: usize>(
+unsafe fn weighted_sum<const NARROW: bool, const FUSED: bool, const VECTORS: usize>(
     values: *const u8,
     starts: &[usize],
     first: usize,
     Sizes { heads, d_k, d_v, .. }: Sizes,
-    parts: &mut Parts<'_>,
+    buffers: &mut Buffers<'_>,
 ) {
-    let mut weights = [parts.weights.as_ptr(); VECTORS];
+    let mut weights = [buffers.weights.as_ptr(); VECTORS];
     for (i, weights) in weights.iter_mut().enumerate() {
-        *weights = weights.wrapping_add((first + i) * LANES / d_v * parts.stride);
+        *weights = weights.wrapping_add((first + i) * LANES / d_v * buffers.stride);
     }
     let mut sums = [_mm512_setzero_ps(); VECTORS];
     for (position, start) in starts.iter().enumerate() {
@@ -235,14 +239,14 @@ unsafe fn mix<const NARROW: bool, const FUSED: bool, const VECTORS: usize>(
     }
     for (i, sum) in sums.into_iter().enumerate() {
         // SAFETY: the columns are within the context.
-        unsafe { _mm512_storeu_ps(parts.context.as_mut_ptr().add((first + i) * LANES), sum) };
+        unsafe { _mm512_storeu_ps(buffers.context.as_mut_ptr().add((first + i) * LANES), sum) };
     }
 }
 
-/// Sixteen numbers from number `at` on.
+/// Sixteen elements from element `at` on.
 ///
 /// # Safety
-/// They must be there.
+/// They must be readable.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn load<const NARROW: bool>(values: *const u8, at: usize) -> __m512 {

@@ -1,4 +1,4 @@
-//! One query, all heads: a stored row is read once, from its first number to its last.
+//! One query, all heads: a cached row is read once, from its first element to its last.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -14,17 +14,17 @@ use crate::cpu::math::exp;
 use crate::cpu::number::{self, Number, Numbers, NumbersMut, SharedNumbers};
 use crate::cpu::simd::{LANES, Lanes, fold};
 use crate::cpu::threads::parallel;
-use crate::ops::Part;
+use crate::ops::ColumnView;
 use crate::{Array, DType, Rounding};
 
 pub(super) use store::{grown, write_rows};
 
-/// Multiplications that are worth a task.
+/// Multiplications that make a task worthwhile.
 const TASK: usize = 100_000;
 
 /// `o = softmax(scale · q Kᵀ) V` for every query.
 pub(super) fn attend(
-    queries: &Part,
+    queries: &ColumnView,
     seen: &[KeyValueRows<'_>],
     options: CachedAttentionOptions,
     value_width: usize,
@@ -47,11 +47,11 @@ pub(super) fn attend(
         let mut workspace = Workspace::new(sizes, longest);
         for (row, seen) in seen.iter().enumerate().skip(task * group).take(group) {
             let start = row * stride + queries.columns.start;
-            workspace.take(all.part(start..start + options.key_width));
+            workspace.load_query(all.part(start..start + options.key_width));
             workspace.attend(seen);
             let start = row * value_width;
             // SAFETY: every row belongs to one task.
-            workspace.give(unsafe { out.slice(start..start + value_width) });
+            workspace.store_context(unsafe { out.slice(start..start + value_width) });
         }
     });
     context
@@ -71,12 +71,12 @@ struct Workspace {
     sizes: Sizes,
     longest: usize,
     memory: Array,
-    /// Where the rows that a query sees begin.
+    /// The offsets of the rows that a query sees.
     starts: Vec<usize>,
 }
 
-/// The parts of a [`Workspace`].
-pub(super) struct Parts<'a> {
+/// The buffers of a [`Workspace`].
+pub(super) struct Buffers<'a> {
     /// Scaled.
     pub(super) query: &'a mut [f32],
     pub(super) context: &'a mut [f32],
@@ -96,32 +96,32 @@ impl Workspace {
         }
     }
 
-    fn parts(&mut self) -> Parts<'_> {
+    fn buffers(&mut self) -> Buffers<'_> {
         let Sizes { heads, d_k, d_v, .. } = self.sizes;
         let (query, rest) = self.memory.f32_mut().split_at_mut(heads * d_k);
         let (context, weights) = rest.split_at_mut(heads * d_v);
-        Parts { query, context, weights, stride: self.longest.next_multiple_of(LANES) }
+        Buffers { query, context, weights, stride: self.longest.next_multiple_of(LANES) }
     }
 
-    /// Takes a query.
-    fn take(&mut self, query: Numbers<'_>) {
-        let (scale, to) = (self.sizes.scale, self.parts().query);
+    /// Loads and scales a query.
+    fn load_query(&mut self, query: Numbers<'_>) {
+        let (scale, to) = (self.sizes.scale, self.buffers().query);
         match query {
             Numbers::F32(query) => scaled(query, scale, to),
             Numbers::Bf16(query) => scaled(query, scale, to),
         }
     }
 
-    /// Gives the context of a query.
-    fn give(&mut self, out: NumbersMut<'_>) {
-        let context = self.parts().context;
+    /// Stores the context of a query.
+    fn store_context(&mut self, out: NumbersMut<'_>) {
+        let context = self.buffers().context;
         match out {
             NumbersMut::F32(out) => out.copy_from_slice(context),
             NumbersMut::Bf16(out) => rounded(context, out),
         }
     }
 
-    /// The rows that the query sees must be rows of their array.
+    /// The rows that the query sees must exist in their array.
     fn attend(&mut self, seen: &KeyValueRows<'_>) {
         let width = seen.array().width();
         let mut starts = std::mem::take(&mut self.starts);
@@ -133,26 +133,28 @@ impl Workspace {
 
     fn attend_to(&mut self, values: Numbers<'_>, starts: &[usize]) {
         let sizes = self.sizes;
-        let mut parts = self.parts();
+        let mut buffers = self.buffers();
         #[cfg(target_arch = "x86_64")]
         if avx512_fits(sizes) {
             let stored = avx512::Stored { values, starts };
-            // SAFETY: AVX-512 is there for such heads, and the rows were found to be there.
-            return unsafe { avx512::attend(stored, sizes, &mut parts) };
+            // SAFETY: `avx512_fits` has checked AVX-512 and the head widths, and the rows have been checked.
+            return unsafe { avx512::attend(stored, sizes, &mut buffers) };
         }
         match (values, sizes.rounding) {
-            (Numbers::F32(stored), Rounding::Uniform) => uniform::attend(stored, starts, sizes, &mut parts),
-            (Numbers::Bf16(stored), Rounding::Uniform) => uniform::attend(stored, starts, sizes, &mut parts),
-            (Numbers::F32(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut parts),
-            (Numbers::Bf16(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut parts),
+            (Numbers::F32(stored), Rounding::Uniform) => uniform::attend(stored, starts, sizes, &mut buffers),
+            (Numbers::Bf16(stored), Rounding::Uniform) => {
+                uniform::attend(stored, starts, sizes, &mut buffers)
+            }
+            (Numbers::F32(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut buffers),
+            (Numbers::Bf16(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut buffers),
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 fn avx512_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
-    let there = matches!(isa::current(), Isa::Amx | Isa::Avx512);
-    there && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
+    let available = matches!(isa::current(), Isa::Amx | Isa::Avx512);
+    available && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
 }
 
 kernel! {
@@ -170,11 +172,11 @@ kernel! {
 }
 
 kernel! {
-    fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        score(stored, starts, sizes, parts);
+    fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
+        score(stored, starts, sizes, buffers);
 
         // P = softmax(S)
-        for weights in parts.weights.chunks_exact_mut(parts.stride).take(sizes.heads) {
+        for weights in buffers.weights.chunks_exact_mut(buffers.stride).take(sizes.heads) {
             let weights = &mut weights[..starts.len()];
             let top = number::max(weights);
             for weight in &mut *weights {
@@ -186,29 +188,29 @@ kernel! {
             }
         }
 
-        mix(stored, starts, sizes, parts);
+        weighted_sum(stored, starts, sizes, buffers);
     }
 }
 
-/// `S = q Kᵀ`, the query being scaled.
+/// `S = q Kᵀ` with a scaled query.
 #[inline(always)]
-fn score<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+fn score<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
     let Sizes { heads, d_k, .. } = sizes;
-    let (key_width, stride) = (heads * d_k, parts.stride);
+    let (key_width, stride) = (heads * d_k, buffers.stride);
     for (position, &start) in starts.iter().enumerate() {
         let key = &stored[start..start + key_width];
-        for (head, (query, key)) in parts.query.chunks_exact(d_k).zip(key.chunks_exact(d_k)).enumerate() {
-            // Finite even if the sum overflowed: ∞ − ∞ is no number.
-            parts.weights[head * stride + position] = dot(query, key).clamp(f32::MIN, f32::MAX);
+        for (head, (query, key)) in buffers.query.chunks_exact(d_k).zip(key.chunks_exact(d_k)).enumerate() {
+            // Clamped to finite values: ∞ − ∞ would be NaN.
+            buffers.weights[head * stride + position] = dot(query, key).clamp(f32::MIN, f32::MAX);
         }
     }
 }
 
 /// `o = P V`.
 #[inline(always)]
-fn mix<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+fn weighted_sum<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
     let Sizes { heads, d_k, d_v, .. } = sizes;
-    let Parts { context, weights, stride, .. } = parts;
+    let Buffers { context, weights, stride, .. } = buffers;
     let (key_width, stride) = (heads * d_k, *stride);
     context.fill(0.0);
     for (position, &start) in starts.iter().enumerate() {
@@ -223,7 +225,7 @@ fn mix<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Part
     }
 }
 
-/// `q · k`, sixteen partial sums and what is left over.
+/// `q · k`, sixteen partial sums and a remainder.
 #[inline(always)]
 fn dot<T: Number>(query: &[f32], key: &[T]) -> f32 {
     let mut sums: Lanes = [0.0; LANES];

@@ -1,11 +1,11 @@
-//! Stored rows: copied when the store grows, written one by one.
+//! Cached rows: copied when the store grows, written one by one.
 
 use std::ops::Range;
 
 use super::rounded;
 use crate::{Array, DType};
 
-/// A copy with `rows` rows, of which the last ones are unspecified.
+/// A copy with `rows` rows; the new ones are uninitialized.
 pub(in crate::ops::cached_attention) fn grown(array: &Array, rows: usize) -> Array {
     let mut larger = Array::scratch(array.dtype(), rows, array.width());
     let len = array.len();

@@ -1,23 +1,23 @@
-//! One query with uniform rounding, in plain Rust: what `avx512` does for heads of whole vectors, to the bit.
+//! One query with uniform rounding, in plain Rust: the same bits as `avx512` for heads of whole vectors.
 
-use super::{Parts, Sizes, mix, score};
+use super::{Buffers, Sizes, score, weighted_sum};
 use crate::cpu::math::exp;
 use crate::cpu::number::Number;
 use crate::cpu::simd::{LANES, Lanes, fold};
 
 kernel! {
-    /// Fills `parts.context` from `parts.query`, which is scaled.
-    pub(super) fn attend<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        score(stored, starts, sizes, parts);
+    /// Fills `buffers.context` from `buffers.query`, which is scaled.
+    pub(super) fn attend<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
+        score(stored, starts, sizes, buffers);
 
         // P = softmax(S)
         let padded = starts.len().next_multiple_of(LANES);
-        for weights in parts.weights.chunks_exact_mut(parts.stride).take(sizes.heads) {
+        for weights in buffers.weights.chunks_exact_mut(buffers.stride).take(sizes.heads) {
             weights[starts.len()..padded].fill(f32::NEG_INFINITY);
             softmax(&mut weights[..padded]);
         }
 
-        mix(stored, starts, sizes, parts);
+        weighted_sum(stored, starts, sizes, buffers);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param, Precision, Rows};
 
-pub(super) use slide::{slide, tapped};
+pub(super) use slide::{dilated, slide};
 
 /// Rows and columns that are transposed at a time.
 const BLOCK: usize = 32;
@@ -28,7 +28,7 @@ pub(super) fn forward(
     let bias = bias.map(Param::values);
     let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
     if compute.precision == Precision::Int8 {
-        // Only at inference, over texts and not over batches: all windows at once are few.
+        // Only at inference, on few tokens: all windows fit into memory at once.
         let all = windows.gathered(0..windows.of.rows());
         let rows = Int8Rows::new(all.f32(), all.width());
         let matrix = weight.quantized(Orientation::AsIs);
@@ -39,16 +39,16 @@ pub(super) fn forward(
     output
 }
 
-/// `dx` from the windows of `dy`, added to the f32 gradient that has `arrived`, if one has.
+/// `dx` from the windows of `dy`, added to the existing f32 gradient `existing`, if there is one.
 pub(super) fn input_gradient(
     windows: &Windows<'_>,
     weight: &Param,
     dtype: DType,
-    arrived: Option<Array>,
+    existing: Option<Array>,
 ) -> Array {
     let reversed = reversed_taps(weight, windows.taps);
     let packed = Packed::new(Matrix::of(&reversed), windows.of.dtype(), Rows::Many);
-    match arrived {
+    match existing {
         Some(mut sum) => {
             windows.multiply_into(&packed, &mut sum);
             sum
@@ -85,7 +85,7 @@ fn reversed_taps(weight: &Param, taps: usize) -> Array {
     reversed
 }
 
-/// Columns `some` of a matrix of `inputs` rows as rows, in blocks that stay in the first cache.
+/// Transposes columns `some` of a matrix of `inputs` rows, in blocks that stay in the L1 cache.
 fn transpose(from: &[f32], some: Range<usize>, inputs: usize, to: &mut [f32]) {
     let outputs = from.len() / inputs.max(1);
     for first in (0..inputs).step_by(BLOCK) {

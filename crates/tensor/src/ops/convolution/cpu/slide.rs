@@ -1,8 +1,8 @@
-//! Windows that move on by one token each.
+//! Windows that shift by one token.
 
 use crate::Array;
 use crate::cpu::number::Element;
-/// The windows of `slots` tokens that follow those of the step `before`.
+/// The windows of `slots` tokens that follow the previous step's windows `before`.
 pub(in crate::ops::convolution) fn slide(
     before: Option<&Array>,
     parents: &[Option<usize>],
@@ -32,27 +32,27 @@ fn slide_rows<T: Element + Default>(
             }
             _ => &[],
         };
-        // The newest of what was seen, as much of it as there is room for.
+        // The newest tokens of the parent, as many as fit.
         let kept = seen.len().min(past.len());
-        let (missing, room) = past.split_at_mut(past.len() - kept);
+        let (missing, present) = past.split_at_mut(past.len() - kept);
         missing.fill(T::default());
-        room.copy_from_slice(&seen[seen.len() - kept..]);
+        present.copy_from_slice(&seen[seen.len() - kept..]);
         last.copy_from_slice(newest);
     }
     windows
 }
 
 /// Every `dilation`-th of the newest tokens, `taps` of them.
-pub(in crate::ops::convolution) fn tapped(
+pub(in crate::ops::convolution) fn dilated(
     slots: &Array,
     width: usize,
     taps: usize,
     dilation: usize,
 ) -> Array {
-    by_type!(slots.dtype(), T => tapped_rows::<T>(slots, width, taps, dilation))
+    by_type!(slots.dtype(), T => dilated_rows::<T>(slots, width, taps, dilation))
 }
 
-fn tapped_rows<T: Element + Default>(slots: &Array, width: usize, taps: usize, dilation: usize) -> Array {
+fn dilated_rows<T: Element + Default>(slots: &Array, width: usize, taps: usize, dilation: usize) -> Array {
     let mut windows = Array::scratch(T::DTYPE, slots.rows(), taps * width);
     let (count, rows) = (slots.width() / width, T::of(slots).chunks_exact(slots.width()));
     for (window, seen) in T::of_mut(&mut windows).chunks_exact_mut(taps * width).zip(rows) {

@@ -1,4 +1,5 @@
-//! Windows of neighbouring rows, gathered for some rows at a time and multiplied while they are near.
+//! Windows of neighbouring rows (im2col), gathered for some rows at a time and multiplied while they are in
+//! the cache.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -41,8 +42,8 @@ impl Windows<'_> {
         });
     }
 
-    /// `windowsᵀ · right` into the gradient of `weight`: rows are summed in order, in groups of a size that depends on
-    /// the shapes alone.
+    /// `windowsᵀ · right` into the gradient of `weight`: rows are summed in order, in groups whose size
+    /// depends only on the shapes.
     pub(super) fn weight_gradient(&self, right: &Array, weight: &Param) {
         let mut slot = weight.gradient_slot();
         let (values, mut write) = slot.write();
@@ -63,7 +64,7 @@ impl Windows<'_> {
         }
     }
 
-    /// The windows of `part` and as many rows of `right`, packed where they are still near.
+    /// The windows of the rows `part` and the same rows of `right`, packed while they are in the cache.
     fn pieces(&self, part: Range<usize>, right: &Array) -> Vec<Piece> {
         let count = part.len().div_ceil(ROW_BLOCK);
         let rows_of = |number: usize| {
@@ -82,8 +83,8 @@ impl Windows<'_> {
         pieces.into_iter().map(|piece| piece.into_inner().expect("piece lock")).collect()
     }
 
-    /// Calls `work` with some rows and their windows at a time. Which rows come together changes no bit: each row of
-    /// a product is a sum of its own.
+    /// Calls `work` with some rows and their windows at a time. The grouping of rows changes no bit: each row
+    /// of a product has its own sum.
     fn in_blocks(&self, work: impl Fn(Range<usize>, Matrix<'_>) + Sync) {
         let rows = self.of.rows();
         let share = rows.div_ceil(4 * thread_count()).next_multiple_of(LEAST_ROWS);
@@ -95,15 +96,15 @@ impl Windows<'_> {
         });
     }
 
-    /// The windows of some rows, one below the other.
+    /// The windows of some rows, stacked.
     pub(super) fn gathered(&self, rows: Range<usize>) -> Array {
         let mut windows = Array::scratch(self.of.dtype(), rows.len(), self.taps * self.of.width());
         by_type!(self.of.dtype(), T => self.gather(rows, T::of(self.of), T::of_mut(&mut windows)));
         windows
     }
 
-    /// Without gaps, neighbouring rows lie side by side in memory as they do in a window: each window is one copy, and zeros
-    /// where it reaches beyond its sequence. With gaps each row of a window is a copy of its own.
+    /// Without dilation, the rows of a window are contiguous in memory: each window is one copy, with zeros
+    /// outside of its sequence. With dilation, each row of a window is copied separately.
     fn gather<T: Copy + Default>(&self, rows: Range<usize>, from: &[T], to: &mut [T]) {
         let width = self.of.width();
         if rows.is_empty() || width == 0 {
@@ -120,7 +121,8 @@ impl Windows<'_> {
                 self.gather_dilated(row, range.clone(), from, window);
                 continue;
             }
-            // The window begins `before` rows ahead of its row; `missing` of its rows lie before the sequence.
+            // The window begins `before` rows ahead of its row; `missing` of its rows lie before the
+            // sequence.
             let missing = (range.start + self.before).saturating_sub(row);
             let first = row + missing - self.before;
             let present = (range.end - first).min(self.taps - missing);
@@ -141,7 +143,7 @@ impl Windows<'_> {
     ) {
         let width = self.of.width();
         for (tap, to) in window.chunks_exact_mut(width).enumerate() {
-            // Distances beyond all rows must not wrap around: the dilation is the caller's.
+            // Huge distances must not overflow: the dilation is the caller's choice.
             let at = if tap < self.before {
                 row.checked_sub((self.before - tap).saturating_mul(self.dilation))
             } else {

@@ -1,4 +1,4 @@
-//! The three products of a convolution on the GPU, over windows that are gathered for some rows at a time.
+//! The three products of a convolution on the GPU, over windows gathered (im2col) for some rows at a time.
 
 mod slide;
 
@@ -8,25 +8,26 @@ use super::Windows;
 use crate::array::Write;
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply};
 use crate::ops::elementwise::cuda::unit_of;
-use crate::ops::linear::{Activation, few};
+use crate::ops::linear::{Activation, gemm_decode};
 use crate::{Array, Compute, DType, Device, Param};
 
-pub(super) use slide::{slide, tapped};
+pub(super) use slide::{dilated, slide};
 
 pub(crate) static MODULE: Module =
     Module::new("convolution", concat!(include_str!("windows.cu"), include_str!("slide.cu")));
 
-/// Bytes of windows at a time: enough rows to fill the GPU, and little beside what a step keeps.
+/// Bytes of windows at a time: enough rows to fill the GPU, and little compared with the activations of a
+/// step.
 const WINDOW_BYTES: usize = 128 << 20;
-/// Rows of windows come in multiples of this.
+/// Windows are gathered for multiples of this many rows.
 const ROWS: usize = 256;
-/// Beyond the longest sequence; distances must not wrap around.
-const MOST_DILATION: usize = 1 << 31;
+/// Longer than any sequence, and small enough that distances do not overflow.
+const MAX_DILATION: usize = 1 << 31;
 
 /// As in the kernels' source.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
-struct Gathered {
+struct GatherArgument {
     from: Pointer,
     to: Pointer,
     offsets: Pointer,
@@ -51,28 +52,28 @@ pub(super) fn forward(
     let right = weight.operand(dtype);
     let of_bias = bias.map(|bias| bias.operand(dtype).pointer);
     let epilogue = of_bias.map_or(Epilogue::None, Epilogue::Bias);
-    windows.in_parts(|left, part| {
+    windows.for_row_chunks(|left, part| {
         let out = part.of(output.operand());
-        if few::is_wanted(compute) {
-            return few::multiply(left, right, bias, Activation::Identity, out);
+        if gemm_decode::needs_batch_invariance(compute) {
+            return gemm_decode::multiply(left, right, bias, Activation::Identity, out);
         }
         multiply(&Product { left, right, out, add: false, epilogue });
     });
     output
 }
 
-/// `dx` from the windows of `dy`, added to the f32 gradient that has `arrived`, if one has.
+/// `dx` from the windows of `dy`, added to the existing f32 gradient `existing`, if there is one.
 pub(super) fn input_gradient(
     windows: &Windows<'_>,
     weight: &Param,
     dtype: DType,
-    arrived: Option<Array>,
+    existing: Option<Array>,
 ) -> Array {
-    let (reversed, add) = (reversed_taps(weight, windows.taps, windows.of.dtype()), arrived.is_some());
-    let mut sum = arrived
+    let (reversed, add) = (reversed_taps(weight, windows.taps, windows.of.dtype()), existing.is_some());
+    let mut sum = existing
         .unwrap_or_else(|| Array::scratch_on(Device::Cuda, dtype, windows.of.rows(), reversed.width()));
-    sum.forget_sums();
-    windows.in_parts(|left, part| {
+    sum.clear_partial_column_sums();
+    windows.for_row_chunks(|left, part| {
         let (right, out) = (reversed.operand(), part.of(sum.operand()));
         multiply(&Product { left, right, out, add, epilogue: Epilogue::None });
     });
@@ -88,7 +89,7 @@ pub(super) fn weight_gradient(windows: &Windows<'_>, gradient: &Array, weight: &
         return crate::cuda::clear(pointer, rows * width * 4);
     }
     let out = Operand { pointer, dtype: DType::F32, rows, width, stride: width, transposed: false };
-    windows.in_parts(|left, part| {
+    windows.for_row_chunks(|left, part| {
         let (left, right) = (left.transposed(), part.of(gradient.operand()));
         let add = write == Write::Add || part.first > 0;
         multiply(&Product { left, right, out, add, epilogue: Epilogue::None });
@@ -107,14 +108,14 @@ fn reversed_taps(weight: &Param, taps: usize, dtype: DType) -> Array {
     reversed
 }
 
-/// Some of the rows.
+/// A range of rows.
 #[derive(Clone, Copy)]
-struct Part {
+struct RowRange {
     first: usize,
     rows: usize,
 }
 
-impl Part {
+impl RowRange {
     /// The same rows of a matrix.
     fn of(self, matrix: Operand) -> Operand {
         let pointer = matrix.pointer.offset(self.first * matrix.stride * matrix.dtype.bytes());
@@ -124,28 +125,28 @@ impl Part {
 
 impl Windows<'_> {
     /// Calls `work` with the windows of some rows at a time.
-    fn in_parts(&self, work: impl Fn(Operand, Part)) {
+    fn for_row_chunks(&self, work: impl Fn(Operand, RowRange)) {
         let (rows, width, dtype) = (self.of.rows(), self.taps * self.of.width(), self.of.dtype());
         let most = WINDOW_BYTES / (width * dtype.bytes()).max(1) / ROWS * ROWS;
         let most = most.max(ROWS).min(rows);
         let windows = Array::scratch_on(Device::Cuda, dtype, most, width);
         let offsets = self.sequences.on_gpu();
         for first in (0..rows).step_by(most.max(1)) {
-            let part = Part { first, rows: most.min(rows - first) };
+            let part = RowRange { first, rows: most.min(rows - first) };
             self.gather_on_gpu(part, &windows, offsets.pointer());
             work(Operand { rows: part.rows, ..windows.operand() }, part);
         }
     }
 
-    fn gather_on_gpu(&self, part: Part, windows: &Array, offsets: Pointer) {
+    fn gather_on_gpu(&self, part: RowRange, windows: &Array, offsets: Pointer) {
         let bytes = self.of.width() * self.of.dtype().bytes();
         let unit = unit_of([bytes as u64]);
-        let job = Gathered {
+        let job = GatherArgument {
             from: self.of.pointer(),
             to: windows.pointer(),
             offsets,
-            dilation: self.dilation.min(MOST_DILATION) as i64,
-            sequences: self.sequences.rooms() as u32,
+            dilation: self.dilation.min(MAX_DILATION) as i64,
+            sequences: self.sequences.padded_sequences() as u32,
             first: part.first as u32,
             rows: part.rows as u32,
             taps: self.taps as u32,

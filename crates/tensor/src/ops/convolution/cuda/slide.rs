@@ -1,13 +1,13 @@
-//! Windows that move on by one token each.
+//! Windows that shift by one token.
 
-use super::{MODULE, MOST_DILATION};
+use super::{MAX_DILATION, MODULE};
 use crate::cuda::{Blocks, Pointer, upload};
 use crate::{Array, Device};
 
 /// No parent, as in the kernels' source.
 const NONE: u32 = u32::MAX;
 
-/// The windows of `slots` tokens that follow those of the step `before`.
+/// The windows of `slots` tokens that follow the previous step's windows `before`.
 pub(in crate::ops::convolution) fn slide(
     before: Option<&Array>,
     parents: &[Option<usize>],
@@ -28,17 +28,17 @@ pub(in crate::ops::convolution) fn slide(
 }
 
 /// Every `dilation`-th of the newest tokens, `taps` of them.
-pub(in crate::ops::convolution) fn tapped(
+pub(in crate::ops::convolution) fn dilated(
     slots: &Array,
     width: usize,
     taps: usize,
     dilation: usize,
 ) -> Array {
     let windows = Array::scratch_on(Device::Cuda, slots.dtype(), slots.rows(), taps * width);
-    let function = MODULE.function(format!("tap_{}", slots.dtype().bytes()));
+    let function = MODULE.function(format!("dilated_{}", slots.dtype().bytes()));
     let (blocks, n) = (Blocks::for_each(windows.len()), windows.len() as u64);
     let [width, count, taps] = [width, slots.width() / width, taps].map(|size| size as u32);
-    let dilation = dilation.min(MOST_DILATION) as u64;
+    let dilation = dilation.min(MAX_DILATION) as u64;
     launch!(function, blocks, slots.pointer(), windows.pointer(), width, count, taps, dilation, n);
     windows
 }

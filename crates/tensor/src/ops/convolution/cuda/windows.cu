@@ -1,17 +1,17 @@
-// Windows of neighbouring rows, copied in the largest units that a row consists of.
+// Windows of neighbouring rows (im2col), copied in the largest units that divide a row.
 
 struct Windows {
     const void* from;
-    void* to;                   // `rows` windows, from row `first` on
+    void* to;                   // `rows` windows, starting with that of row `first`
     const u32* offsets;         // sequences + 1
     i64 dilation;
-    u32 sequences;              // and empty ones behind them
+    u32 sequences;              // including empty padding sequences
     u32 first, rows;
     u32 taps, before;
-    u32 units;                  // of a row
+    u32 units;                  // units in a row
 };
 
-// A warp for each window. What lies beyond the ends of the sequence is 0.
+// A warp for each window. Rows outside of the sequence are 0.
 template <class T> __device__ __forceinline__ void gather_windows(const Windows& a) {
     u32 own = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (own >= a.rows) return;
@@ -27,9 +27,9 @@ template <class T> __device__ __forceinline__ void gather_windows(const Windows&
     T* to = (T*)a.to + (u64)own * a.taps * a.units;
     for (u32 tap = 0; tap < a.taps; tap++, to += a.units) {
         i64 at = (i64)row + ((i64)tap - (i64)a.before) * a.dilation;
-        bool is_there = at >= start && at < end;
+        bool is_inside = at >= start && at < end;
         const T* from = (const T*)a.from + at * a.units;
-        for (u32 unit = lane; unit < a.units; unit += 32) to[unit] = is_there ? from[unit] : T{};
+        for (u32 unit = lane; unit < a.units; unit += 32) to[unit] = is_inside ? from[unit] : T{};
     }
 }
 extern "C" __global__ void gather_windows_2(Windows a) { gather_windows<u16>(a); }

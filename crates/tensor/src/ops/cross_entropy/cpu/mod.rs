@@ -1,4 +1,4 @@
-//! A chunk of rows for each task: logits, losses, slopes, and their products while they are near.
+//! A chunk of rows for each task: logits, losses, gradients, and the GEMMs with them while they are in cache.
 
 mod rows;
 
@@ -21,10 +21,11 @@ use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param, Precision, Tensor};
 
-/// Slopes that wait to be summed into `dW` at a time. More spares passes over `dW`, less spares memory.
-const SLOPE_BYTES: usize = 40 << 20;
+/// Bytes of `dz` that are buffered before they are summed into `dW`. More saves passes over `dW`, less saves
+/// memory.
+const DZ_BYTES: usize = 40 << 20;
 
-/// Losses of all tokens and, if they are to be kept, the gradients of their mean.
+/// Losses of all tokens and, with [`Keep::Gradients`], the gradients of their mean.
 pub(super) fn forward(
     x: &Tensor,
     Projection { weight, bias }: Projection<'_>,
@@ -41,28 +42,28 @@ pub(super) fn forward(
         db: bias.map(|_| Array::zeros(DType::F32, 1, classes)),
     });
     let bias = bias.map(Param::values);
-    // However few the tokens are: a loss has the same bits in training and in validation.
-    let of_training = Compute::training(dtype);
-    let scoring = Scoring {
+    // Always the kernels of training, so that a loss has the same bits in training and in validation.
+    let training = Compute::training(dtype);
+    let scorer = Scorer {
         x: Matrix::of(x.array_as(dtype)),
         forward: match compute.precision {
-            Precision::Int8 => Forwards::Int8(weight.quantized(Orientation::Transposed)),
-            _ => Forwards::Packed(weight.packed(Orientation::Transposed, of_training)),
+            Precision::Int8 => LogitWeight::Int8(weight.quantized(Orientation::Transposed)),
+            _ => LogitWeight::Packed(weight.packed(Orientation::Transposed, training)),
         },
-        // Not for a loss without gradient.
-        backward: gradients.as_ref().map(|_| weight.packed(Orientation::AsIs, of_training)),
+        // Only for a loss with gradients.
+        backward: gradients.as_ref().map(|_| weight.packed(Orientation::AsIs, training)),
         bias: bias.as_deref(),
         labels,
         target,
         dtype,
     };
     let mut by_token = Array::scratch(DType::F32, 3, tokens);
-    // Whole chunks, of as many tokens of each pass.
-    let rows = (SLOPE_BYTES / (classes * dtype.bytes()) / ROW_BLOCK * ROW_BLOCK).max(ROW_BLOCK);
+    // Whole chunks, with equally many tokens of each pass.
+    let rows = (DZ_BYTES / (classes * dtype.bytes()) / ROW_BLOCK * ROW_BLOCK).max(ROW_BLOCK);
     let (of_pass, rows) = (tokens / target.passes(), rows / target.passes());
     for start in (0..of_pass).step_by(rows) {
-        let part = start..(start + rows).min(of_pass);
-        let slopes = scoring.score(part, &mut by_token, gradients.as_mut());
+        let range = start..(start + rows).min(of_pass);
+        let slopes = scorer.score(range, &mut by_token, gradients.as_mut());
         if let Some(MeanGradients { dw, .. }) = &mut gradients {
             // dW = dzᵀ x
             let dw = dw.f32_mut();
@@ -78,11 +79,11 @@ pub(super) fn forward(
     Forward { by_token, loss, totals: Totals::Known(totals), gradients }
 }
 
-/// What the tokens of a batch are scored with.
-struct Scoring<'a> {
+/// The inputs of a batch's losses.
+struct Scorer<'a> {
     x: Matrix<'a>,
-    /// Wᵀ, and W if a gradient is wanted.
-    forward: Forwards,
+    /// Wᵀ, and W if gradients are computed.
+    forward: LogitWeight,
     backward: Option<Arc<Packed>>,
     bias: Option<&'a [f32]>,
     labels: &'a [u32],
@@ -91,18 +92,18 @@ struct Scoring<'a> {
 }
 
 /// Wᵀ for logits.
-enum Forwards {
+enum LogitWeight {
     Packed(Arc<Packed>),
-    /// At inference, as every other product of an int8 pass.
+    /// At inference, like every other GEMM of an int8 pass.
     Int8(Arc<Int8Matrix>),
 }
 
-impl Forwards {
-    /// How many logits a token has.
+impl LogitWeight {
+    /// The number of logits of a token.
     fn classes(&self) -> usize {
         match self {
-            Forwards::Packed(packed) => packed.n(),
-            Forwards::Int8(matrix) => matrix.n(),
+            LogitWeight::Packed(packed) => packed.n(),
+            LogitWeight::Int8(matrix) => matrix.n(),
         }
     }
 
@@ -110,9 +111,9 @@ impl Forwards {
     fn logits(&self, x: Matrix<'_>, dtype: DType, finish: Finish<'_>) -> Array {
         let mut logits = Array::scratch(dtype, x.rows, self.classes());
         match self {
-            Forwards::Packed(packed) => multiply(x, packed, Output::over(&mut logits), finish),
-            Forwards::Int8(matrix) => {
-                let Numbers::F32(values) = x.numbers() else { panic!("cross_entropy: int8 beside bf16") };
+            LogitWeight::Packed(packed) => multiply(x, packed, Output::over(&mut logits), finish),
+            LogitWeight::Int8(matrix) => {
+                let Numbers::F32(values) = x.numbers() else { panic!("cross_entropy: int8 needs an f32 x") };
                 int8::multiply(&Int8Rows::new(values, x.columns), matrix, Output::over(&mut logits), finish);
             }
         }
@@ -120,25 +121,26 @@ impl Forwards {
     }
 }
 
-impl Scoring<'_> {
-    /// Scores the tokens `part` of every pass, a chunk of rows for each task: logits, losses and, if wanted, their addends of `dx`
-    /// and `db`. Returns the chunks' addends of `dW`, packed while they are near (empty if gradients are not wanted).
+impl Scorer<'_> {
+    /// Scores a range of tokens of every pass, a chunk of rows for each task: logits, losses and, if
+    /// requested, their terms of `dx` and `db`. Returns the chunks' operands for `dW`, packed while they are
+    /// in cache (empty without gradients).
     fn score(
         &self,
-        part: Range<usize>,
+        range: Range<usize>,
         losses: &mut Array,
         gradients: Option<&mut MeanGradients>,
     ) -> Vec<Piece> {
         let (width, classes, tokens) = (self.x.columns, self.forward.classes(), losses.width());
         let losses = SharedMut::new(losses.f32_mut());
-        let (dx, db) = gradients.map(|found| (&mut found.dx, found.db.as_mut())).unzip();
+        let (dx, db) = gradients.map(|gradients| (&mut gradients.dx, gradients.db.as_mut())).unzip();
         let dx = dx.map(SharedNumbers::of);
         let passes = self.target.passes();
         let block = ROW_BLOCK / passes;
-        let chunks = part.len().div_ceil(block);
+        let chunks = range.len().div_ceil(block);
         // A chunk has the same tokens of every pass, so that the passes can be compared.
         let rows_of = |chunk: usize, pass: usize| {
-            let (first, end) = (part.start + chunk * block, part.end);
+            let (first, end) = (range.start + chunk * block, range.end);
             let before = pass * (tokens / passes);
             before + first..before + (first + block).min(end)
         };
@@ -147,7 +149,7 @@ impl Scoring<'_> {
             .map(|piece| rows_of(piece / passes, piece % passes).len())
             .map(|rows| Mutex::new(Piece::scratch(rows, classes, width, self.dtype)))
             .collect();
-        // A row of sums for each piece: they are added in the order of the tokens.
+        // One row of sums for each piece; the rows are added in the order of the tokens.
         let mut bias_sums = db.flatten().map(|db| (db, Array::zeros(DType::F32, with_piece, classes)));
         let all_sums = bias_sums.as_mut().map(|(_, sums)| SharedMut::new(sums.f32_mut()));
         let finish = Finish { bias: self.bias, ..Finish::NONE };
@@ -156,17 +158,17 @@ impl Scoring<'_> {
                 |pass: usize| self.forward.logits(self.x.rows(rows_of(chunk, pass)), self.dtype, finish);
             let mut logits: Vec<Array> = (0..passes).map(project).collect();
             let labels = &self.labels[rows_of(chunk, 0)];
-            let found = |pass: usize, row: usize, kind: usize, loss: f32| {
-                // SAFETY: every token has its own places.
+            let report = |pass: usize, row: usize, kind: usize, loss: f32| {
+                // SAFETY: every token has its own elements.
                 unsafe { losses.set(kind * tokens + rows_of(chunk, pass).start + row, loss) };
             };
             match (&mut logits[..], self.target.divergence) {
                 ([first, second], Some(weight)) => {
-                    pairs::losses_and_slopes([first, second], labels, self.target, weight, found);
+                    pairs::losses_and_slopes([first, second], labels, self.target, weight, report);
                 }
                 (one_pass, _) => {
-                    let found = |row, kind, loss| found(0, row, kind, loss);
-                    rows::losses_and_slopes(&mut one_pass[0], labels, self.target, found);
+                    let report = |row, kind, loss| report(0, row, kind, loss);
+                    rows::losses_and_slopes(&mut one_pass[0], labels, self.target, report);
                 }
             }
             let (Some(dx), Some(backward)) = (&dx, &self.backward) else { return };
@@ -196,7 +198,7 @@ impl Scoring<'_> {
     }
 }
 
-/// `array *= factor`; nothing to do for the usual factor of 1.
+/// `array *= factor`; returns at once for the usual factor of 1.
 pub(super) fn scale(array: &mut Array, factor: &Array) {
     let factor = factor.f32()[0];
     if factor == 1.0 {

@@ -1,6 +1,7 @@
-//! Two rows at a time: a token's loss in both passes of R-Drop, and the slopes of the loss at the logits of both.
+//! Two rows at a time: a token's loss in both passes of R-Drop, and the gradients of the loss at the logits
+//! of both.
 
-use super::rows::Found;
+use super::rows::RowStats;
 use crate::cpu::math::exp;
 use crate::cpu::number::{self, Number, NumbersMut, SharedNumbers};
 use crate::cpu::simd::{LANES, Lanes, fold};
@@ -11,15 +12,15 @@ use crate::{Array, DType};
 /// Pairs of one task.
 const PAIRS: usize = 4;
 
-/// Replaces each row of the logits of both passes by the slope of the mean loss, in which the divergence of the passes has
-/// this weight. Reports to `found(pass, row, kind, value)` the smoothed loss with the divergence (kind 0), the
-/// negative log-likelihood (1), and 1 where no class beats the label (2).
+/// Replaces the logits of both passes by the gradient of the mean loss, in which the divergence of the passes
+/// has this weight. Reports to `report(pass, row, kind, value)` the smoothed loss with the divergence (kind
+/// 0), the negative log-likelihood (1), and 1 where the label has the highest probability (2).
 pub(super) fn losses_and_slopes(
     logits: [&mut Array; 2],
     labels: &[u32],
     target: Target,
     weight: f32,
-    found: impl Fn(usize, usize, usize, f32) + Sync,
+    report: impl Fn(usize, usize, usize, f32) + Sync,
 ) {
     let (rows, classes) = (logits[0].rows(), logits[0].width());
     let logits = logits.map(SharedNumbers::of);
@@ -41,7 +42,7 @@ pub(super) fn losses_and_slopes(
             };
             for (pass, results) in results.into_iter().enumerate() {
                 for (kind, result) in results.into_iter().enumerate() {
-                    found(pass, row, kind, result);
+                    report(pass, row, kind, result);
                 }
             }
         }
@@ -61,7 +62,7 @@ kernel! {
         let (z_other, e, e_other) = (&mut z_other[..classes], &mut e[..classes], &mut e_other[..classes]);
         let z_label = [z[label].wide(), z_other[label].wide()];
         let top = [number::max(z), number::max(z_other)];
-        // As in a single row, and the sums of the scores' differences under both distributions.
+        // As for a single row, plus the sums of the differences of the logits under both distributions.
         let mut sums = [[0.0; LANES]; 6];
         let whole = classes / LANES * LANES;
         for start in (0..whole).step_by(LANES) {
@@ -77,20 +78,20 @@ kernel! {
             let below = [z[i].wide() - top[0], z_other[i].wide() - top[1]];
             [e[i], e_other[i]] = add(&mut sums, i - whole, below);
         }
-        let [z_sum, z_sum_other, total, total_other, ahead, ahead_other] =
+        let [z_sum, z_sum_other, total, total_other, difference, difference_other] =
             sums.map(|lanes| fold(lanes, |a, b| a + b));
 
-        let found = Found { z_label: z_label[0], top: top[0], z_sum, total };
-        let found_other = Found { z_label: z_label[1], top: top[1], z_sum: z_sum_other, total: total_other };
-        let (slope, slope_other) = (found.slope(target), found_other.slope(target));
-        // How far the first pass is ahead of the second, on average under each.
-        let mean = [ahead / total, ahead_other / total_other];
+        let stats = RowStats { z_label: z_label[0], top: top[0], z_sum, total };
+        let stats_other = RowStats { z_label: z_label[1], top: top[1], z_sum: z_sum_other, total: total_other };
+        let (slope, slope_other) = (stats.slope(target), stats_other.slope(target));
+        // The mean difference of the logits of the two passes, under each distribution.
+        let mean = [difference / total, difference_other / total_other];
         let slopes = |[z, z_other]: [T; 2], [e, e_other]: [f32; 2], q: f32| {
-            let ahead = (z.wide() - top[0]) - (z_other.wide() - top[1]);
+            let difference = (z.wide() - top[0]) - (z_other.wide() - top[1]);
             let p = [e * slope.scale, e_other * slope_other.scale];
             [
-                p[0] - q + weight * (p[0] * (ahead - mean[0] + 1.0) - p[1]),
-                p[1] - q + weight * (p[1] * (mean[1] - ahead + 1.0) - p[0]),
+                p[0] - q + weight * (p[0] * (difference - mean[0] + 1.0) - p[1]),
+                p[1] - q + weight * (p[1] * (mean[1] - difference + 1.0) - p[0]),
             ]
             .map(T::nearest)
         };
@@ -103,20 +104,21 @@ kernel! {
 
         // J = ½ Σ (p − p') (z − z')
         let divergence = 0.5 * (mean[0] - mean[1]);
-        [found, found_other].map(|found| {
-            let [loss, negative_log_likelihood, correct] = found.losses(target);
+        [stats, stats_other].map(|stats| {
+            let [loss, negative_log_likelihood, correct] = stats.losses(target);
             [loss + weight * divergence, negative_log_likelihood, correct]
         })
     }
 }
 
-/// Adds a class to the sums of one lane; returns the exponentials of its two scores, which are relative to the tops.
+/// Adds a class to the sums of one lane; returns the exponentials of its two logits, which are given relative
+/// to the maxima.
 #[inline(always)]
 fn add(sums: &mut [Lanes; 6], lane: usize, below: [f32; 2]) -> [f32; 2] {
-    let (powers, ahead) = (below.map(exp), below[0] - below[1]);
-    let addends = [below[0], below[1], powers[0], powers[1], powers[0] * ahead, powers[1] * ahead];
+    let (exps, difference) = (below.map(exp), below[0] - below[1]);
+    let addends = [below[0], below[1], exps[0], exps[1], exps[0] * difference, exps[1] * difference];
     for (sum, addend) in sums.iter_mut().zip(addends) {
         sum[lane] += addend;
     }
-    powers
+    exps
 }

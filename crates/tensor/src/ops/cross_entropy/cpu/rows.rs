@@ -1,4 +1,4 @@
-//! Row by row: the loss of a token and the slope of the loss at its logits.
+//! Row by row: the loss of a token, and the gradient of the loss at its logits.
 
 use half::bf16;
 
@@ -12,13 +12,14 @@ use crate::{Array, DType};
 /// Rows of one task.
 const ROWS: usize = 8;
 
-/// Replaces each row of `logits` by the slope of the mean loss. Reports to `found(row, kind, value)` the smoothed loss
-/// (kind 0), the negative log-likelihood (1), and 1 where no class beats the label (2).
+/// Replaces each row of `logits` by the gradient of the mean loss. Reports to `report(row, kind, value)` the
+/// smoothed loss (kind 0), the negative log-likelihood (1), and 1 where the label has the highest probability
+/// (2).
 pub(super) fn losses_and_slopes(
     logits: &mut Array,
     labels: &[u32],
     target: Target,
-    found: impl Fn(usize, usize, f32) + Sync,
+    report: impl Fn(usize, usize, f32) + Sync,
 ) {
     let (rows, classes) = (logits.rows(), logits.width());
     let logits = SharedNumbers::of(logits);
@@ -41,7 +42,7 @@ pub(super) fn losses_and_slopes(
                 NumbersMut::Bf16(z) => row_losses(z, label, target, scratch.f32_mut()),
             };
             for (kind, result) in results.into_iter().enumerate() {
-                found(row, kind, result);
+                report(row, kind, result);
             }
         }
     });
@@ -51,8 +52,8 @@ kernel! {
     fn row_losses<T: Number>(z: &mut [T], label: usize, target: Target, e: &mut [f32]) -> [f32; 3] {
         let e = &mut e[..z.len()];
         let z_label = z[label].wide();
-        // Three passes over a row that stays in the first cache: the top score; the exponentials below it with their sum
-        // and the sum of the scores; the slopes.
+        // Three passes over a row, which stays in the L1 cache: the maximum; the exponentials, their sum and
+        // the sum of the logits; the gradients.
         let top = number::max(z);
         let mut sums: [Lanes; 2] = [[0.0; LANES]; 2];
         let whole = z.len() / LANES * LANES;
@@ -71,19 +72,19 @@ kernel! {
             sums[1][lane] += *e;
         }
         let [z_sum, total] = sums.map(|lanes| fold(lanes, |a, b| a + b));
-        let found = Found { z_label, top, z_sum, total };
-        let slope = found.slope(target);
+        let stats = RowStats { z_label, top, z_sum, total };
+        let slope = stats.slope(target);
         for (z, &e) in z.iter_mut().zip(e.iter()) {
             *z = T::nearest(e * slope.scale - slope.others);
         }
         z[label] = T::nearest(e[label] * slope.scale - slope.label);
-        found.losses(target)
+        stats.losses(target)
     }
 }
 
-/// What two passes over a row of scores have found.
+/// The statistics of a row of logits.
 #[derive(Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct RowStats {
     pub(super) z_label: f32,
     pub(super) top: f32,
     /// `Σ (z − top)`
@@ -99,28 +100,28 @@ pub(super) struct Slope {
     pub(super) label: f32,
 }
 
-impl Found {
+impl RowStats {
     pub(super) fn slope(self, target: Target) -> Slope {
         let per_token = 1.0 / target.counted as f32;
         Slope {
             scale: per_token / self.total,
-            others: target.others() * per_token,
+            others: target.q_other() * per_token,
             label: (1.0 - target.smoothing) * per_token,
         }
     }
 
-    /// The smoothed loss, the negative log-likelihood, and whether the label is on top. All relative to the top score,
-    /// so that large scores lose no digits.
+    /// The smoothed loss, the negative log-likelihood, and whether the label has the highest probability.
+    /// Computed relative to the maximum, so that large logits lose no digits.
     pub(super) fn losses(self, target: Target) -> [f32; 3] {
         let (log_total, label) = (self.total.ln(), self.z_label - self.top);
-        let loss = log_total - (1.0 - target.smoothing) * label - target.others() * (self.z_sum - label);
+        let loss = log_total - (1.0 - target.smoothing) * label - target.q_other() * (self.z_sum - label);
         [loss, log_total - label, if self.z_label >= self.top { 1.0 } else { 0.0 }]
     }
 }
 
 impl Target {
-    /// The mass of every class but the label.
-    fn others(self) -> f32 {
+    /// The target probability of every class but the label.
+    fn q_other(self) -> f32 {
         if self.classes > 1 { self.smoothing / (self.classes - 1) as f32 } else { 0.0 }
     }
 }

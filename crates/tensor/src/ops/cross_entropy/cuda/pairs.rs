@@ -1,10 +1,10 @@
-//! R-Drop: chunks that have the same tokens of both passes, so that a block sees both rows of a token.
+//! R-Drop: a chunk has the same tokens of both passes, so that a block sees both rows of a token.
 
 use bytemuck::NoUninit;
 
 use super::{
-    Forward, Keep, MODULE, MeanGradients, Projection, ROWS, Target, add_bias_gradient, operands,
-    room_for_gradients, rows_of, totals_of,
+    Forward, Keep, MODULE, MeanGradients, Projection, ROWS, Target, add_bias_gradient, operands, rows_of,
+    scratch_gradients, totals_of,
 };
 use crate::cuda::{Blocks, Epilogue, Operand, Pointer, Product, multiply, upload};
 use crate::{Array, DType, Device, Tensor};
@@ -12,22 +12,22 @@ use crate::{Array, DType, Device, Tensor};
 /// As in the kernels' source.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
-struct Pairs {
-    one: Pointer,
-    other: Pointer,
+struct PairLosses {
+    first_logits: Pointer,
+    second_logits: Pointer,
     labels: Pointer,
     by_token: Pointer,
     first: u32,
     classes: u32,
     tokens: u32,
-    on: f32,
-    off: f32,
+    q_label: f32,
+    q_other: f32,
     share: f32,
     weight: f32,
     keep: u32,
 }
 
-/// Losses of all tokens in both passes and, if they are to be kept, the gradients of their mean.
+/// Losses of all tokens in both passes and, with [`Keep::Gradients`], the gradients of their mean.
 pub(in crate::ops::cross_entropy) fn forward(
     x: &Tensor,
     projection: Projection<'_>,
@@ -37,40 +37,40 @@ pub(in crate::ops::cross_entropy) fn forward(
     keep: Keep,
 ) -> Forward {
     let Target { classes, tokens, smoothing, divergence, .. } = target;
-    let divergence = divergence.expect("only R-Drop has pairs");
+    let divergence = divergence.expect("pairs exist only with R-Drop");
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
-    let gradients = (keep == Keep::Gradients).then(|| room_for_gradients(x, projection));
+    let gradients = (keep == Keep::Gradients).then(|| scratch_gradients(x, projection));
     let (labels, x) = (upload(labels), x.array_as(dtype).operand());
     let (weight, epilogue) = operands(projection, dtype);
     let by_token = scratch(DType::F32, 3, tokens);
     let of_pass = tokens / 2;
-    let most = (ROWS / 2).min(of_pass);
-    let logits = scratch(dtype, 2 * most, classes);
-    for first in (0..of_pass).step_by(most) {
-        let rows = most.min(of_pass - first);
-        // The rows of either pass.
+    let max_rows = (ROWS / 2).min(of_pass);
+    let logits = scratch(dtype, 2 * max_rows, classes);
+    for first in (0..of_pass).step_by(max_rows) {
+        let rows = max_rows.min(of_pass - first);
+        // The chunk's rows of both passes.
         let chunks = |all: Operand| [rows_of(all, first, rows), rows_of(all, of_pass + first, rows)];
-        let slopes = [rows_of(logits.operand(), 0, rows), rows_of(logits.operand(), most, rows)];
+        let slopes = [rows_of(logits.operand(), 0, rows), rows_of(logits.operand(), max_rows, rows)];
         let plain = |left, right, out, add| Product { left, right, out, add, epilogue: Epilogue::None };
         for (x, logits) in chunks(x).into_iter().zip(slopes) {
             multiply(&Product { epilogue, ..plain(x, weight.transposed(), logits, false) });
         }
-        let job = Pairs {
-            one: slopes[0].pointer,
-            other: slopes[1].pointer,
+        let args = PairLosses {
+            first_logits: slopes[0].pointer,
+            second_logits: slopes[1].pointer,
             labels: labels.pointer(),
             by_token: by_token.pointer(),
             first: first as u32,
             classes: classes as u32,
             tokens: tokens as u32,
-            on: 1.0 - smoothing,
-            off: if smoothing == 0.0 { 0.0 } else { smoothing / (classes - 1) as f32 },
+            q_label: 1.0 - smoothing,
+            q_other: if smoothing == 0.0 { 0.0 } else { smoothing / (classes - 1) as f32 },
             share: 1.0 / tokens as f32,
             weight: divergence,
             keep: u32::from(keep == Keep::Gradients),
         };
         let function = format!("pair_losses_{dtype}");
-        launch!(MODULE.function(function), Blocks::of(rows, 256), job);
+        launch!(MODULE.function(function), Blocks::of(rows, 256), args);
         if let Some(MeanGradients { dx, dw, db }) = &gradients {
             // dx = dz W,   dW = dzᵀ x,   db = Σ dz
             let passes = chunks(x).into_iter().zip(chunks(dx.operand())).zip(slopes);

@@ -1,32 +1,32 @@
-//! One loop for all element-by-element work: a block of each input is widened into the first cache, the step is
-//! done there in f32, and the result is rounded into place.
+//! One loop for all elementwise operations: a block of each input is converted to f32 in the L1 cache, the
+//! operation is applied there, and the result is rounded into the output.
 
 use crate::cpu::math::tanh;
 use crate::cpu::number::{self, Numbers, NumbersMut, SharedNumbers};
 use crate::cpu::threads::parallel;
-use crate::ops::elementwise::blocks::Step;
+use crate::ops::elementwise::blocks::ElementOp;
 use crate::{Array, DType};
 
 /// Elements of one task.
 const CHUNK: usize = 16 * 1024;
-/// Elements that are worked on at a time.
+/// Elements of one block.
 const PIECE: usize = 256;
 
-/// `step(a, b)` in `dtype`, element by element.
-pub(in crate::ops::elementwise) fn binary(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
+/// `op(a, b)` in `dtype`, element by element.
+pub(in crate::ops::elementwise) fn binary(op: ElementOp, a: &Array, b: &Array, dtype: DType) -> Array {
     let mut out = Array::scratch(dtype, a.rows(), a.width());
     let (n, from, other, to) = (a.len(), Numbers::of(a), Numbers::of(b), SharedNumbers::of(&mut out));
     parallel(n.div_ceil(CHUNK), |task| {
         let range = task * CHUNK..((task + 1) * CHUNK).min(n);
         // SAFETY: tasks have disjoint ranges.
         let to = unsafe { to.slice(range.clone()) };
-        run(step, from.part(range.clone()), other.part(range.clone()), range.start, to);
+        run(op, from.part(range.clone()), other.part(range.clone()), range.start, to);
     });
     out
 }
 
 kernel! {
-    fn run(step: Step, a: Numbers<'_>, b: Numbers<'_>, start: usize, out: NumbersMut<'_>) {
+    fn run(op: ElementOp, a: Numbers<'_>, b: Numbers<'_>, start: usize, out: NumbersMut<'_>) {
         let (mut piece, mut other) = ([0.0_f32; PIECE], [0.0_f32; PIECE]);
         let mut out = out;
         let n = match &out {
@@ -39,7 +39,7 @@ kernel! {
             let (piece, other) = (&mut piece[..range.len()], &mut other[..range.len()]);
             load(a.part(range.clone()), piece);
             load(b.part(range.clone()), other);
-            apply(step, piece, other, start + at);
+            apply(op, piece, other, start + at);
             at = range.end;
             match &mut out {
                 NumbersMut::F32(out) => number::copy(piece, &mut out[range]),
@@ -58,17 +58,17 @@ fn load(from: Numbers<'_>, to: &mut [f32]) {
 }
 
 #[inline(always)]
-fn apply(step: Step, a: &mut [f32], b: &[f32], start: usize) {
-    match step {
-        Step::Add => each(a, b, |a, b| a + b),
-        Step::Subtract => each(a, b, |a, b| a - b),
-        Step::Multiply => each(a, b, |a, b| a * b),
-        Step::Scale(factor) => each(a, b, |a, _| a * factor),
-        Step::Dropout(dropout) => dropout.apply(a, start),
-        Step::Tanh => each(a, b, |x, _| tanh(x)),
-        Step::TanhSlope => each(a, b, |g, x| g * (1.0 - tanh(x) * tanh(x))),
-        Step::Relu => each(a, b, |x, _| if x > 0.0 { x } else { 0.0 }),
-        Step::ReluSlope => each(a, b, |g, x| if x > 0.0 { g } else { 0.0 }),
+fn apply(op: ElementOp, a: &mut [f32], b: &[f32], start: usize) {
+    match op {
+        ElementOp::Add => each(a, b, |a, b| a + b),
+        ElementOp::Subtract => each(a, b, |a, b| a - b),
+        ElementOp::Multiply => each(a, b, |a, b| a * b),
+        ElementOp::Scale(factor) => each(a, b, |a, _| a * factor),
+        ElementOp::Dropout(dropout) => dropout.apply(a, start),
+        ElementOp::Tanh => each(a, b, |x, _| tanh(x)),
+        ElementOp::TanhSlope => each(a, b, |g, x| g * (1.0 - tanh(x) * tanh(x))),
+        ElementOp::Relu => each(a, b, |x, _| if x > 0.0 { x } else { 0.0 }),
+        ElementOp::ReluSlope => each(a, b, |g, x| if x > 0.0 { g } else { 0.0 }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The kernels of the neighbouring files, each under its file's name.
+//! The kernels, in files of the same names as the operations'.
 
 mod blocks;
 mod product;

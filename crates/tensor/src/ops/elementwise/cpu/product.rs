@@ -1,4 +1,4 @@
-//! Products of two arrays, one of them packed for the occasion.
+//! Products of two arrays; the right one is packed first.
 
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply, multiply_transposed};
 use crate::{Array, Compute, DType};

@@ -1,4 +1,4 @@
-//! Blocks and rows copied, and rows added to where they came from.
+//! Copies of blocks, gathered rows and scattered rows.
 
 use crate::cpu::number::{self, Numbers};
 use crate::cpu::threads::{SharedMut, parallel};
@@ -17,7 +17,7 @@ pub(in crate::ops::elementwise) fn gathered_rows(x: &Array, rows: &[usize]) -> A
     y
 }
 
-/// Row i of `g` added to row `rows[i]` of `height` rows of zeros, f32.
+/// Adds row i of `g` to row `rows[i]` of an f32 array of zeros with `height` rows.
 pub(in crate::ops::elementwise) fn scattered_rows(g: &Array, rows: &[usize], height: usize) -> Array {
     let width = g.width();
     let mut sums = Array::zeros(DType::F32, height, width);

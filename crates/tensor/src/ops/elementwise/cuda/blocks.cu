@@ -1,8 +1,8 @@
-// What is done element by element, four numbers a thread where there are four. Which step it is, is the same for all threads
-// of a launch: one kernel for all of them costs a jump.
+// Elementwise operations, four elements for each thread. All threads of a launch take the same branch of the
+// switch, so one kernel for all operations costs only a jump.
 
 // As in blocks.rs.
-enum Step : u32 { ADD, SUBTRACT, MULTIPLY, SCALE, DROPOUT, TANH, TANH_SLOPE, RELU, RELU_SLOPE };
+enum ElementOp : u32 { ADD, SUBTRACT, MULTIPLY, SCALE, DROPOUT, TANH, TANH_SLOPE, RELU, RELU_SLOPE };
 
 struct Elementwise {
     const void* a;
@@ -10,12 +10,12 @@ struct Elementwise {
     void* out;
     const Dropout* dropout;
     u64 n;
-    u32 step;
+    u32 op;
     float factor;
 };
 
-__device__ __forceinline__ float stepped(u32 step, float a, float b, float factor) {
-    switch (step) {
+__device__ __forceinline__ float applied(u32 op, float a, float b, float factor) {
+    switch (op) {
         case ADD: return a + b;
         case SUBTRACT: return a - b;
         case MULTIPLY: return a * b;
@@ -34,7 +34,7 @@ template <class T> __device__ __forceinline__ void read4(const T* from, u32 coun
 }
 
 template <class A, class B, class C> __device__ __forceinline__ void elementwise(const Elementwise& e) {
-    await_earlier();
+    grid_dependency_wait();
     u64 i = 4 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (i >= e.n) return;
     u32 count = (u32)min((u64)4, e.n - i);
@@ -43,11 +43,11 @@ template <class A, class B, class C> __device__ __forceinline__ void elementwise
     if (!e.b) for (u32 j = 0; j < count; j++) b[j] = a[j];
     else read4((const B*)e.b + i, count, b);
     for (u32 j = 0; j < 4; j++) factors[j] = e.factor;
-    if (e.step == DROPOUT) {
+    if (e.op == DROPOUT) {
         Dropout dropout = dropout_of(e.dropout);
         factors4(dropout, i, factors);
     }
-    for (u32 j = 0; j < count; j++) a[j] = stepped(e.step, a[j], b[j], factors[j]);
+    for (u32 j = 0; j < count; j++) a[j] = applied(e.op, a[j], b[j], factors[j]);
     C* out = (C*)e.out + i;
     if (count == 4) store4(out, a);
     else for (u32 j = 0; j < count; j++) out[j] = narrow<C>(a[j]);

@@ -1,8 +1,8 @@
-// Sums in one fixed order, and what their gradients are spread to.
+// Sums in one fixed order, and their backward broadcasts.
 
-// Every block sums 16,384 neighbours: a thread every 256th of them, then the threads as a tree.
+// Every block sums 16,384 neighbouring elements: a thread every 256th of them, then a tree over the threads.
 template <class T> __device__ __forceinline__ void sum_parts(const T* x, double* partial, u64 n) {
-    await_earlier();
+    grid_dependency_wait();
     __shared__ double sums[256];
     u64 first = (u64)blockIdx.x * 16384, end = min(first + 16384, n);
     double sum = 0.0;
@@ -18,18 +18,18 @@ template <class T> __device__ __forceinline__ void sum_parts(const T* x, double*
 extern "C" __global__ void sum_parts_f32(const float* x, double* partial, u64 n) { sum_parts(x, partial, n); }
 extern "C" __global__ void sum_parts_bf16(const bf16* x, double* partial, u64 n) { sum_parts(x, partial, n); }
 
-// One warp: their sum.
+// One warp: the sum of the partial sums.
 extern "C" __global__ void sum_total(const double* partial, float* total, u32 parts) {
-    await_earlier();
+    grid_dependency_wait();
     double sum = 0.0;
     for (u32 i = threadIdx.x; i < parts; i += 32) sum += partial[i];
     for (int step = 16; step > 0; step >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     if (threadIdx.x == 0) total[0] = (float)sum;
 }
 
-// A warp for each row.
+// One warp for each row.
 template <class T> __device__ __forceinline__ void row_sums(const T* x, float* sums, u32 rows, u32 width) {
-    await_earlier();
+    grid_dependency_wait();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (row >= rows) return;
     float sum = 0.0f;
@@ -40,9 +40,9 @@ template <class T> __device__ __forceinline__ void row_sums(const T* x, float* s
 extern "C" __global__ void row_sums_f32(const float* x, float* sums, u32 rows, u32 width) { row_sums(x, sums, rows, width); }
 extern "C" __global__ void row_sums_bf16(const bf16* x, float* sums, u32 rows, u32 width) { row_sums(x, sums, rows, width); }
 
-// to[i] = from[i / each % count]: every number of `from` so many times in a row, and all of that again and again.
-extern "C" __global__ void spread(const float* from, float* to, u64 n, u32 each, u32 count) {
-    await_earlier();
+// to[i] = from[i / each % count]: repeats every element `each` times, and then the whole cyclically.
+extern "C" __global__ void broadcast(const float* from, float* to, u64 n, u32 each, u32 count) {
+    grid_dependency_wait();
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     to[i] = from[modulo(quotient(i, each), count)];

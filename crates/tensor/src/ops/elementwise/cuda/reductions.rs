@@ -1,16 +1,16 @@
-//! Sums over everything and over rows, and what their gradients are spread to.
+//! Sums over all elements and over rows, and their backward broadcasts.
 
 use super::MODULE;
 use crate::cuda::Blocks;
 use crate::{Array, DType, Device};
 
-/// Elements behind one partial sum of [`sum`]; as in the kernels' source.
+/// Elements of one partial sum of [`sum`], as in the kernels' source.
 const CHUNK: usize = 16 * 1024;
 
 /// `Σ x`, 1 × 1.
 pub(in crate::ops::elementwise) fn sum(x: &Array) -> Array {
     let parts = x.len().div_ceil(CHUNK);
-    // f64 numbers.
+    // f64 values.
     let partial = Array::scratch_on(Device::Cuda, DType::F32, parts, 2);
     let total = Array::scratch_on(Device::Cuda, DType::F32, 1, 1);
     let function = MODULE.function(format!("sum_parts_{}", x.dtype()));
@@ -20,9 +20,9 @@ pub(in crate::ops::elementwise) fn sum(x: &Array) -> Array {
     total
 }
 
-/// `g` everywhere, for a `g` of one number.
+/// The scalar `g`, broadcast to a shape.
 pub(in crate::ops::elementwise) fn filled(shape: [usize; 2], g: &Array) -> Array {
-    spread(g, shape, [1, 1])
+    broadcast(g, shape, [1, 1])
 }
 
 /// The sum of each row.
@@ -35,15 +35,15 @@ pub(in crate::ops::elementwise) fn row_sums(x: &Array) -> Array {
     sums
 }
 
-/// The one column of `g`, `width` times side by side.
+/// The single column of `g`, repeated `width` times.
 pub(in crate::ops::elementwise) fn repeated_column(g: &Array, width: usize) -> Array {
-    spread(g, [g.rows(), width], [width, g.rows()])
+    broadcast(g, [g.rows(), width], [width, g.rows()])
 }
 
-/// `each` times every number of `from`, which are `count`, and all of that again until `[rows, width]` are full.
-fn spread(from: &Array, [rows, width]: [usize; 2], [each, count]: [usize; 2]) -> Array {
+/// `to[i] = from[i / each % count]` for an array of shape `[rows, width]`.
+fn broadcast(from: &Array, [rows, width]: [usize; 2], [each, count]: [usize; 2]) -> Array {
     let to = Array::scratch_on(Device::Cuda, DType::F32, rows, width);
-    let (function, blocks) = (MODULE.function("spread"), Blocks::for_each(to.len()));
+    let (function, blocks) = (MODULE.function("broadcast"), Blocks::for_each(to.len()));
     let (n, [each, count]) = (to.len() as u64, [each, count].map(|size| size as u32));
     launch!(function, blocks, from.pointer(), to.pointer(), n, each, count);
     to

@@ -1,9 +1,9 @@
-// Blocks and rows copied in the largest units that they consist of, and rows added to where they came from.
+// Copies of blocks and rows in the largest possible units, and scattered rows.
 
-// A block of rows of `units`; strides are in units too.
+// A block of rows of `units` units each; strides are in units too.
 template <class T>
 __device__ __forceinline__ void copy_block(const T* from, T* to, u64 from_stride, u64 to_stride, u32 rows, u32 units) {
-    await_earlier();
+    grid_dependency_wait();
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     u64 row = quotient(i, units), unit = i - row * units;
     if (row < rows) to[row * to_stride + unit] = from[row * from_stride + unit];
@@ -17,9 +17,9 @@ COPY_BLOCK(u32, 4)
 COPY_BLOCK(uint2, 8)
 COPY_BLOCK(uint4, 16)
 
-// A warp for each row: row `sources[i]` as row i.
+// One warp for each row: row `sources[i]` as row i.
 template <class T> __device__ __forceinline__ void gather_rows(const T* from, T* to, const u32* sources, u32 rows, u32 units) {
-    await_earlier();
+    grid_dependency_wait();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (row >= rows) return;
     from += (u64)sources[row] * units;
@@ -35,11 +35,11 @@ GATHER_ROWS(u32, 4)
 GATHER_ROWS(uint2, 8)
 GATHER_ROWS(uint4, 16)
 
-// A warp for each row of the sums: those rows of g that belong to it, in order; none leave zeros. Row r has
-// sources[starts[r]] to sources[starts[r + 1] - 1].
+// One warp for each row of the sums: adds its rows of g in order; without any it writes zeros. Row r has the
+// sources sources[starts[r]] to sources[starts[r + 1] - 1].
 template <class T>
 __device__ __forceinline__ void scatter_rows(const T* g, float* sums, const u32* starts, const u32* sources, u32 rows, u32 width) {
-    await_earlier();
+    grid_dependency_wait();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (row >= rows) return;
     u32 first = starts[row], end = starts[row + 1];

@@ -1,4 +1,4 @@
-//! Blocks and rows copied, and rows added to where they came from.
+//! Copies of blocks, gathered rows and scattered rows.
 
 use super::MODULE;
 use crate::cuda::{Blocks, upload};
@@ -17,7 +17,7 @@ pub(in crate::ops::elementwise) fn gathered_rows(x: &Array, rows: &[usize]) -> A
     y
 }
 
-/// Row i of `g` added to row `rows[i]` of `height` rows of zeros, f32.
+/// Adds row i of `g` to row `rows[i]` of an f32 array of zeros with `height` rows.
 pub(in crate::ops::elementwise) fn scattered_rows(g: &Array, rows: &[usize], height: usize) -> Array {
     let sums = Array::scratch_on(Device::Cuda, DType::F32, height, g.width());
     let (starts, sources) = by_target(rows, height);
@@ -29,12 +29,12 @@ pub(in crate::ops::elementwise) fn scattered_rows(g: &Array, rows: &[usize], hei
     sums
 }
 
-/// Sources sorted by their targets, those of one target in order, and where each target's begin; by counting. Sources of other
-/// targets are left out.
+/// Counting sort of sources by target, stable: returns the start of each target's sources, and the sorted
+/// sources. Sources whose target is `count` or more are left out.
 pub(in crate::ops) fn by_target(targets: &[usize], count: usize) -> (Vec<u32>, Vec<u32>) {
     let mut starts = vec![0_u32; count + 1];
-    let known = || targets.iter().enumerate().filter(|&(_, &target)| target < count);
-    for (_, &target) in known() {
+    let in_range = || targets.iter().enumerate().filter(|&(_, &target)| target < count);
+    for (_, &target) in in_range() {
         starts[target + 1] += 1;
     }
     for target in 0..count {
@@ -42,7 +42,7 @@ pub(in crate::ops) fn by_target(targets: &[usize], count: usize) -> (Vec<u32>, V
     }
     let mut next = starts.clone();
     let mut sources = vec![0; starts[count] as usize];
-    for (source, &target) in known() {
+    for (source, &target) in in_range() {
         sources[next[target] as usize] = source as u32;
         next[target] += 1;
     }
@@ -57,12 +57,12 @@ pub(in crate::ops) fn copy(
     to_corner: [usize; 2],
     [rows, columns]: [usize; 2],
 ) {
-    to.forget_sums();
+    to.clear_partial_column_sums();
     let size = from.dtype().bytes();
-    let place = |array: &Array, [row, column]: [usize; 2]| {
+    let address = |array: &Array, [row, column]: [usize; 2]| {
         array.pointer().offset((row * array.width() + column) * size)
     };
-    let (source, target) = (place(from, corner), place(to, to_corner));
+    let (source, target) = (address(from, corner), address(to, to_corner));
     let strides = [from.width() * size, to.width() * size].map(|stride| stride as u64);
     let unit = unit_of([source.0, target.0, strides[0], strides[1], (columns * size) as u64]);
     let [from_stride, to_stride] = strides.map(|stride| stride / unit as u64);
@@ -71,7 +71,7 @@ pub(in crate::ops) fn copy(
     launch!(function, blocks, source, target, from_stride, to_stride, rows as u32, units as u32);
 }
 
-/// The most bytes, up to sixteen, that all of these are multiples of.
+/// The largest power of two, up to 16, that divides all of these sizes.
 pub(in crate::ops) fn unit_of<const N: usize>(sizes: [u64; N]) -> usize {
     let common = sizes.into_iter().fold(16, |common, size| common | size);
     1 << common.trailing_zeros()

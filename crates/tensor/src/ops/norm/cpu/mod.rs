@@ -1,10 +1,10 @@
-//! Rows in tasks: each row is hot in the first cache while its few passes run.
+//! Some rows for each task: a row stays in the L1 cache during its passes.
 
 mod rows;
 
 use std::ops::Range;
 
-use super::{Forward, Inputs, Keep, Kept, NormOptions};
+use super::{Forward, Inputs, Keep, NormOptions, SavedForBackward};
 use crate::cpu::number::{Numbers, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::random::Dropout;
@@ -12,7 +12,7 @@ use crate::{Array, DType, Param, Tensor};
 
 /// Rows of one task, and of one partial sum of dγ and dβ.
 const ROWS: usize = 64;
-/// Rows of one task of the forward pass: a step of decoding has only few.
+/// Rows of one task of the forward pass: a decoding step has only few rows.
 const FORWARD_ROWS: usize = 8;
 
 /// `x + dropout(sublayer)`.
@@ -47,8 +47,8 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
     let (dtype, [rows, width]) = (options.compute.dtype(), x.shape());
     let mut y = Array::scratch(DType::F32, rows, width);
     let mut narrow = (dtype == DType::Bf16).then(|| Array::scratch(DType::Bf16, rows, width));
-    let mut standard = (keep == Keep::Standard).then(|| Array::scratch(dtype, rows, width));
-    let mut inverse_deviation = Array::scratch(DType::F32, rows, 1);
+    let mut x_hat = (keep == Keep::ForBackward).then(|| Array::scratch(dtype, rows, width));
+    let mut rstd = Array::scratch(DType::F32, rows, 1);
     let job = rows::Forward {
         width,
         x: x.array().f32(),
@@ -59,22 +59,21 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
         epsilon: options.epsilon,
         y: SharedMut::new(y.f32_mut()),
         narrow: narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
-        standard: standard.as_mut().map(SharedNumbers::of),
-        inverse_deviation: SharedMut::new(inverse_deviation.f32_mut()),
+        x_hat: x_hat.as_mut().map(SharedNumbers::of),
+        rstd: SharedMut::new(rstd.f32_mut()),
     };
     parallel(rows.div_ceil(FORWARD_ROWS), |task| {
         let rows = task * FORWARD_ROWS..((task + 1) * FORWARD_ROWS).min(rows);
         rows::forward(&job, rows);
     });
-    Forward { y, narrow, standard, inverse_deviation }
+    Forward { y, narrow, x_hat, rstd }
 }
 
 /// `y = γ x̂ + β` with the bits of the forward pass.
-pub(super) fn scaled(standard: &Array, gamma: &Param, beta: &Param) -> Array {
-    let (rows, width) = (standard.rows(), standard.width());
+pub(super) fn scaled(x_hat: &Array, gamma: &Param, beta: &Param) -> Array {
+    let (rows, width) = (x_hat.rows(), x_hat.width());
     let mut y = Array::scratch(DType::F32, rows, width);
-    let (from, gamma, beta, to) =
-        (standard.f32(), gamma.values(), beta.values(), SharedMut::new(y.f32_mut()));
+    let (from, gamma, beta, to) = (x_hat.f32(), gamma.values(), beta.values(), SharedMut::new(y.f32_mut()));
     parallel(rows.div_ceil(ROWS), |task| {
         let range = elements(task, rows, width);
         // SAFETY: tasks have disjoint rows.
@@ -83,10 +82,10 @@ pub(super) fn scaled(standard: &Array, gamma: &Param, beta: &Param) -> Array {
     y
 }
 
-/// Writes the gradients of γ and β; returns that of x, in the memory of `g`, and that of the sublayer, if it is wanted,
-/// in its type.
+/// Adds the gradients of γ and β to their slots; returns the gradient of x, in the memory of `g`, and that of
+/// the sublayer in its type, if requested.
 pub(super) fn backward(
-    kept: &Kept,
+    saved: &SavedForBackward,
     mut g: Array,
     sublayer: Option<DType>,
     gamma: &Param,
@@ -98,9 +97,9 @@ pub(super) fn backward(
     let mut partial = Array::scratch(DType::F32, chunks, 2 * width);
     let job = rows::Backward {
         width,
-        standard: Numbers::of(&kept.standard),
-        inverse_deviation: kept.inverse_deviation.f32(),
-        dropout: kept.dropout,
+        x_hat: Numbers::of(&saved.x_hat),
+        rstd: saved.rstd.f32(),
+        dropout: saved.dropout,
         gamma: &gamma.values(),
         gradient: SharedMut::new(g.f32_mut()),
         d_sublayer: d_sublayer.as_mut().map(SharedNumbers::of),
@@ -114,8 +113,8 @@ pub(super) fn backward(
         rows::backward(&job, rows, d_gamma, d_beta);
     });
     // y = γ x̂ + β
-    rows::join(partial.f32(), 2 * width, 0, gamma.gradient_slot().accumulate());
-    rows::join(partial.f32(), 2 * width, width, beta.gradient_slot().accumulate());
+    rows::add_partials(partial.f32(), 2 * width, 0, gamma.gradient_slot().accumulate());
+    rows::add_partials(partial.f32(), 2 * width, width, beta.gradient_slot().accumulate());
     (g, d_sublayer)
 }
 

@@ -1,4 +1,4 @@
-//! Row after row, each one hot in the first cache while its few passes run.
+//! Row after row: a row stays in the L1 cache during its passes.
 
 use std::ops::Range;
 
@@ -18,15 +18,15 @@ pub(super) struct Forward<'a> {
     pub(super) epsilon: f32,
     pub(super) y: SharedMut<f32>,
     pub(super) narrow: Option<SharedMut<bf16>>,
-    /// x̂, when a backward pass will want it.
-    pub(super) standard: Option<SharedNumbers>,
-    pub(super) inverse_deviation: SharedMut<f32>,
+    /// x̂, if a backward pass will follow.
+    pub(super) x_hat: Option<SharedNumbers>,
+    pub(super) rstd: SharedMut<f32>,
 }
 
 pub(super) struct Backward<'a> {
     pub(super) width: usize,
-    pub(super) standard: Numbers<'a>,
-    pub(super) inverse_deviation: &'a [f32],
+    pub(super) x_hat: Numbers<'a>,
+    pub(super) rstd: &'a [f32],
     pub(super) dropout: Dropout,
     pub(super) gamma: &'a [f32],
     /// dy on entry, dz on return.
@@ -43,24 +43,24 @@ kernel! {
             let x = &job.x[range.clone()];
             // SAFETY: every row belongs to one task, here and below.
             let y = unsafe { job.y.slice(range.clone()) };
-            // z, in the place of y.
+            // z, in the memory of y.
             match job.sublayer {
                 None => y.copy_from_slice(x),
                 Some(sublayer) => add_dropped_row(x, sublayer.part(range.clone()), job.dropout, range.start, y),
             }
             let mean = number::sum(y, |z| z) / count;
             let variance = number::sum(y, |z| (z - mean) * (z - mean)) / count;
-            let inverse_deviation = 1.0 / (variance + job.epsilon).sqrt();
+            let rstd = 1.0 / (variance + job.epsilon).sqrt();
             // SAFETY: as above.
-            unsafe { job.inverse_deviation.slice(row..row + 1) }.fill(inverse_deviation);
+            unsafe { job.rstd.slice(row..row + 1) }.fill(rstd);
             for z in &mut *y {
-                *z = (*z - mean) * inverse_deviation;
+                *z = (*z - mean) * rstd;
             }
-            if let Some(standard) = &job.standard {
+            if let Some(x_hat) = &job.x_hat {
                 // SAFETY: as above.
-                match unsafe { standard.slice(range.clone()) } {
-                    NumbersMut::F32(standard) => number::copy(y, standard),
-                    NumbersMut::Bf16(standard) => number::copy(y, standard),
+                match unsafe { x_hat.slice(range.clone()) } {
+                    NumbersMut::F32(x_hat) => number::copy(y, x_hat),
+                    NumbersMut::Bf16(x_hat) => number::copy(y, x_hat),
                 }
             }
             for (y, (gamma, beta)) in y.iter_mut().zip(job.gamma.iter().zip(job.beta)) {
@@ -75,19 +75,19 @@ kernel! {
 }
 
 kernel! {
-    /// `y = γ x̂ + β` as [`forward`] says it.
-    pub(super) fn scale(standard: &[f32], gamma: &[f32], beta: &[f32], y: &mut [f32]) {
+    /// `y = γ x̂ + β` with the bits of [`forward`].
+    pub(super) fn scale(x_hat: &[f32], gamma: &[f32], beta: &[f32], y: &mut [f32]) {
         let width = gamma.len().max(1);
-        for (y, standard) in y.chunks_exact_mut(width).zip(standard.chunks_exact(width)) {
-            for ((y, standard), (gamma, beta)) in y.iter_mut().zip(standard).zip(gamma.iter().zip(beta)) {
-                *y = gamma * standard + beta;
+        for (y, x_hat) in y.chunks_exact_mut(width).zip(x_hat.chunks_exact(width)) {
+            for ((y, x_hat), (gamma, beta)) in y.iter_mut().zip(x_hat).zip(gamma.iter().zip(beta)) {
+                *y = gamma * x_hat + beta;
             }
         }
     }
 }
 
 kernel! {
-    /// Turns dy into dz for `rows`, and sums up their part of dγ and dβ.
+    /// Replaces dy by dz for `rows`, and sums their share of dγ and dβ.
     pub(super) fn backward(job: &Backward<'_>, rows: Range<usize>, d_gamma: &mut [f32], d_beta: &mut [f32]) {
         d_gamma.fill(0.0);
         d_beta.fill(0.0);
@@ -95,13 +95,13 @@ kernel! {
             let range = row * job.width..(row + 1) * job.width;
             // SAFETY: every row belongs to one task, here and below.
             let gradient = unsafe { job.gradient.slice(range.clone()) };
-            let inverse_deviation = job.inverse_deviation[row];
-            match job.standard.part(range.clone()) {
-                Numbers::F32(standard) => {
-                    backward_row(gradient, standard, job.gamma, inverse_deviation, d_gamma, d_beta);
+            let rstd = job.rstd[row];
+            match job.x_hat.part(range.clone()) {
+                Numbers::F32(x_hat) => {
+                    backward_row(gradient, x_hat, job.gamma, rstd, d_gamma, d_beta);
                 }
-                Numbers::Bf16(standard) => {
-                    backward_row(gradient, standard, job.gamma, inverse_deviation, d_gamma, d_beta);
+                Numbers::Bf16(x_hat) => {
+                    backward_row(gradient, x_hat, job.gamma, rstd, d_gamma, d_beta);
                 }
             }
             if let Some(d_sublayer) = &job.d_sublayer {
@@ -116,7 +116,7 @@ kernel! {
 }
 
 kernel! {
-    /// `to = x + dropout(sublayer)`; `start` is the number of the first element within the whole.
+    /// `to = x + dropout(sublayer)`; `start` is the index of the first element in the tensor.
     pub(super) fn add_dropped(x: &[f32], sublayer: Numbers<'_>, dropout: Dropout, start: usize, to: &mut [f32]) {
         add_dropped_row(x, sublayer, dropout, start, to);
     }
@@ -133,8 +133,8 @@ kernel! {
 }
 
 kernel! {
-    /// Adds the partial sums up in order: columns `first ..` of rows of `stride`, added to a gradient.
-    pub(super) fn join(partial: &[f32], stride: usize, first: usize, gradient: &mut [f32]) {
+    /// Adds the partial sums to a gradient in order: columns `first ..` of rows of `stride`.
+    pub(super) fn add_partials(partial: &[f32], stride: usize, first: usize, gradient: &mut [f32]) {
         for sums in partial.chunks_exact(stride.max(1)) {
             for (total, sum) in gradient.iter_mut().zip(&sums[first..]) {
                 *total += sum;
@@ -170,20 +170,20 @@ fn add_row<S: Number>(x: &[f32], sublayer: &[S], dropout: Dropout, start: usize,
     }
 }
 
-/// One row of [`backward`]: dz in the place of dy.
+/// One row of [`backward`]: dz in the memory of dy.
 #[inline(always)]
 fn backward_row<H: Number>(
     gradient: &mut [f32],
-    standard: &[H],
+    x_hat: &[H],
     gamma: &[f32],
-    inverse_deviation: f32,
+    rstd: f32,
     d_gamma: &mut [f32],
     d_beta: &mut [f32],
 ) {
     let count = gradient.len() as f32;
     // y = γ x̂ + β
-    for (d_gamma, (g, standard)) in d_gamma.iter_mut().zip(gradient.iter().zip(standard)) {
-        *d_gamma += g * standard.wide();
+    for (d_gamma, (g, x_hat)) in d_gamma.iter_mut().zip(gradient.iter().zip(x_hat)) {
+        *d_gamma += g * x_hat.wide();
     }
     for (g, (d_beta, gamma)) in gradient.iter_mut().zip(d_beta.iter_mut().zip(gamma)) {
         *d_beta += *g;
@@ -191,9 +191,9 @@ fn backward_row<H: Number>(
     }
     // x̂ = (z − μ) / √(σ² + ε)
     let mean = number::sum(gradient, |h| h) / count;
-    let along = number::sum_of_two(gradient, standard, |h, standard| h * standard) / count;
-    for (g, standard) in gradient.iter_mut().zip(standard) {
-        *g = inverse_deviation * (*g - mean - standard.wide() * along);
+    let product_mean = number::sum_of_two(gradient, x_hat, |h, x_hat| h * x_hat) / count;
+    for (g, x_hat) in gradient.iter_mut().zip(x_hat) {
+        *g = rstd * (*g - mean - x_hat.wide() * product_mean);
     }
 }
 

@@ -1,3 +1,3 @@
-//! The rows of one sequence in a task.
+//! A task for each sequence.
 
 pub(super) mod plain;

@@ -42,7 +42,7 @@ pub(in crate::ops::pool) fn mean_backward(g: &Array, sequences: &Ragged) -> Arra
     dv
 }
 
-/// `dv_t = dy` where `v_t` is the first that reaches the maximum of its column, else 0; `g` is used up.
+/// `dv_t = dy` where `v_t` is the first maximum of its column, else 0; `g` is overwritten.
 pub(in crate::ops::pool) fn max_backward(values: &Array, mut g: Array, sequences: &Ragged) -> Array {
     let (width, tops) = (g.width(), max(values, sequences));
     let mut dv = Array::scratch(g.dtype(), sequences.tokens(), width);
@@ -52,7 +52,7 @@ pub(in crate::ops::pool) fn max_backward(values: &Array, mut g: Array, sequences
         each_sequence(sequences, width, |own, all| {
             // SAFETY: sequences have disjoint rows of the values, and each its own row of g.
             let (g, out) = unsafe { (g.slice(own.clone()), out.slice(all.clone())) };
-            hand_over(&values[all], &tops[own], g, out);
+            route_gradient(&values[all], &tops[own], g, out);
         });
     });
     dv
@@ -72,7 +72,7 @@ pub(in crate::ops::pool) fn max(values: &Array, sequences: &Ragged) -> Array {
     tops
 }
 
-/// Calls `work` with the elements of every sequence's own row, and those of its tokens.
+/// Calls `work` with the element ranges of every sequence's own row, and of its tokens.
 fn each_sequence(sequences: &Ragged, width: usize, work: impl Fn(Range<usize>, Range<usize>) + Sync) {
     // Without columns there is nothing to do.
     let count = if width == 0 { 0 } else { sequences.sequences() };
@@ -111,7 +111,7 @@ kernel! {
     fn largest<T: Number>(rows: &[T], out: &mut [T]) {
         for (number, row) in rows.chunks_exact(out.len()).enumerate() {
             for (out, x) in out.iter_mut().zip(row) {
-                // A NaN comes through: what is not larger than a number and not a number either wins as well.
+                // NaN propagates: it is not larger than any number, so it is checked separately.
                 if number == 0 || x.wide() > out.wide() || x.wide().is_nan() {
                     *out = *x;
                 }
@@ -121,8 +121,8 @@ kernel! {
 }
 
 kernel! {
-    /// The first row that reaches the top takes the gradient and leaves 0 for those that reach it later.
-    fn hand_over<T: Number>(rows: &[T], tops: &[T], g: &mut [T], out: &mut [T]) {
+    /// The first row that has the maximum takes the gradient; later ones get 0.
+    fn route_gradient<T: Number>(rows: &[T], tops: &[T], g: &mut [T], out: &mut [T]) {
         let width = g.len();
         for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
             for (((out, g), x), top) in out.iter_mut().zip(&mut *g).zip(row).zip(tops) {

@@ -1,4 +1,4 @@
-//! The tokens of a sequence in order, its columns side by side.
+//! The columns of a sequence in parallel, its tokens in order.
 
 pub(super) mod plain;
 

@@ -1,4 +1,4 @@
-// Means and maxima: a thread for each column of a sequence goes through its tokens in order.
+// Means and maxima: a thread for each column of a sequence processes its tokens in order.
 
 struct Columns { u32 sequence, column, first, end; };
 
@@ -28,7 +28,7 @@ template <class T> __device__ __forceinline__ float largest(const T* values, con
 #pragma unroll 4
     for (u32 row = own.first + 1; row < own.end; row++) {
         float x = widen(values[(u64)row * width + own.column]);
-        if (x > top || x != x) top = x;     // what is not a number comes through
+        if (x > top || x != x) top = x;     // NaN propagates
     }
     return top;
 }
@@ -38,7 +38,7 @@ template <class T> __device__ __forceinline__ void max_pool(const T* values, T* 
     if (own.column < width) pooled[(u64)own.sequence * width + own.column] = narrow<T>(largest(values, own, width));
 }
 
-// The first row that reaches the top takes the gradient.
+// The first row that has the maximum takes the gradient.
 template <class T> __device__ __forceinline__ void max_pool_backward(const T* values, const T* g, T* dv, const u32* offsets, u32 width) {
     Columns own = columns_of(offsets);
     if (own.column >= width) return;

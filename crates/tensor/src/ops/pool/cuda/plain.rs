@@ -24,7 +24,7 @@ pub(in crate::ops::pool) fn mean_backward(g: &Array, sequences: &Ragged) -> Arra
     dv
 }
 
-/// `dv_t = dy` where `v_t` is the first that reaches the maximum of its column, else 0.
+/// `dv_t = dy` where `v_t` is the first maximum of its column, else 0.
 pub(in crate::ops::pool) fn max_backward(values: &Array, g: &Array, sequences: &Ragged) -> Array {
     let dv = Array::scratch_on(Device::Cuda, g.dtype(), sequences.tokens(), g.width());
     let function = MODULE.function(format!("max_pool_backward_{}", g.dtype()));

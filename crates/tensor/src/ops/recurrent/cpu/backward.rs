@@ -1,4 +1,5 @@
-//! Steps backward: the gates' gradients of all active rows, then one small product for the states before them.
+//! Steps backward: the gates' gradients of all active rows, then one small product for the gradient of the
+//! previous states.
 
 use std::ops::Range;
 
@@ -8,20 +9,20 @@ use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::cpu::number::{Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::recurrent::schedule::{Before, Schedule};
-use crate::ops::recurrent::{Cell, Layer, LayerGradients, Remembered};
+use crate::ops::recurrent::{Cell, Layer, LayerGradients, SavedForBackward};
 use crate::params::Orientation;
 use crate::{Array, Compute};
 
 /// The whole layer, from the last step to the first.
 pub(super) fn backward<T: Element>(
     layer: &Layer,
-    remembered: &Remembered,
+    saved: &SavedForBackward,
     d_outputs: &Array,
     d_last: [Array; 2],
 ) -> LayerGradients {
     let Layer { cell, schedule, weight, .. } = layer;
     let cell = *cell;
-    let Remembered { h, c, outputs, kept } = remembered;
+    let SavedForBackward { h, c, outputs, activations } = saved;
     let [mut dh, mut dc] = d_last;
     let weight = weight.packed(Orientation::Transposed, Compute::inference(T::DTYPE));
     let (tokens, d) = (outputs.rows(), outputs.width());
@@ -40,8 +41,8 @@ pub(super) fn backward<T: Element>(
             tokens,
             before: schedule.before(step),
             outputs: outputs.f32(),
-            kept_gates: T::of(&kept.gates),
-            kept_c: kept.c.f32(),
+            kept_gates: T::of(&activations.gates),
+            kept_c: activations.c.f32(),
             initial_h: h.f32(),
             initial_c: c.f32(),
             d_outputs: d_outputs.f32(),
@@ -64,7 +65,7 @@ pub(super) fn backward<T: Element>(
     LayerGradients { dx, da, dh, dc }
 }
 
-/// tokens × d in the compute type: the state before each token, the left side of the weight's gradient.
+/// tokens × d in the compute type: the state before each token, the left factor of the weight's gradient.
 pub(super) fn states_before<T: Element>(schedule: &Schedule, initial: &Array, outputs: &Array) -> Array {
     let d = outputs.width();
     let mut all = Array::scratch(T::DTYPE, outputs.rows(), d);
@@ -99,7 +100,8 @@ pub(crate) struct BackwardStep<'a, T> {
     /// By token.
     pub(crate) dx: &'a SharedMut<T>,
     pub(crate) da: Option<&'a SharedMut<T>>,
-    /// By row: the left sides of products with the input side's weight, if there is one in a step, and with the hidden side's.
+    /// By row: the left factors of products with the input side's weight, if a step has one, and with the
+    /// hidden side's.
     pub(crate) left_input: Option<SharedMut<T>>,
     pub(crate) left: SharedMut<T>,
 }
@@ -107,9 +109,9 @@ pub(crate) struct BackwardStep<'a, T> {
 impl<T: Element> BackwardStep<'_, T> {
     pub(crate) fn run(&self) {
         let rows = self.tokens.len();
-        let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
-        parallel(rows.div_ceil(together), |task| {
-            backward_rows(self, task * together..((task + 1) * together).min(rows));
+        let rows_per_task = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
+        parallel(rows.div_ceil(rows_per_task), |task| {
+            backward_rows(self, task * rows_per_task..((task + 1) * rows_per_task).min(rows));
         });
     }
 }
@@ -126,14 +128,14 @@ kernel! {
             let (dh, dc) = unsafe { (step.dh.slice(of(row, d)), step.dc.slice(of(row, d_c))) };
             // SAFETY: as above.
             let (dx, left) = unsafe { (step.dx.slice(of(token, gates)), step.left.slice(of(row, gates))) };
-            // h_t is an output, and what the next step starts from.
+            // h_t is an output, and the input of the next step.
             for (dh, output) in dh.iter_mut().zip(&step.d_outputs[of(token, d)]) {
                 *dh += output;
             }
             backward_row(
                 cell,
                 BackwardRow {
-                    kept: &step.kept_gates[of(token, cell.kept() * d)],
+                    kept: &step.kept_gates[of(token, cell.saved_values() * d)],
                     h_previous: step.before.state(row, d, step.initial_h, step.outputs),
                     h: &step.outputs[of(token, d)],
                     c_previous: step.before.state(row, d_c, step.initial_c, step.kept_c),

@@ -1,9 +1,9 @@
-//! The cells of [`Cell`], one row at a time: what happens between the products of a step.
+//! The cells of [`Cell`], one row at a time: the elementwise part of a step, between its products.
 //!
-//! [`forward_row`] and [`backward_row`] are plain functions over slices, inlined into the kernels of whoever has rows
-//! to step: the layer over ragged batches, a single step of decoding, a decoder that attends between two steps.
-//! They work through a row in pieces that stay in the first cache, so that every loop is short of pointers and the
-//! compiler makes vectors of it.
+//! [`forward_row`] and [`backward_row`] are plain functions over slices, inlined into the kernels that use
+//! them: the layer over ragged batches, a single step of decoding, a decoder with attention before each step.
+//! They process a row in pieces that stay in the L1 cache, so that every loop uses few pointers and the
+//! compiler vectorizes it.
 
 use std::ops::Range;
 
@@ -21,13 +21,13 @@ pub(crate) struct ForwardRow<'a, X, K> {
     pub(crate) h: &'a mut [f32],
     /// `d`: `c_{t−1}` on entry, `c_t` on return; empty for a cell without memory.
     pub(crate) c: &'a mut [f32],
-    /// `Cell::kept · d`, to be written; `None` when there will be no backward pass.
+    /// `Cell::saved_values · d`, output; `None` without a backward pass.
     pub(crate) kept: Option<&'a mut [K]>,
 }
 
 /// One row of a step backward.
 pub(crate) struct BackwardRow<'a, K, G> {
-    /// What the forward row left here.
+    /// The values that the forward pass saved.
     pub(crate) kept: &'a [K],
     /// `d`: `h_{t−1}` (the GRU reads it).
     pub(crate) h_previous: &'a [f32],
@@ -37,22 +37,22 @@ pub(crate) struct BackwardRow<'a, K, G> {
     pub(crate) c_previous: &'a [f32],
     /// `d`: `c_t`; empty for a cell without memory.
     pub(crate) c: &'a [f32],
-    /// `d`: the whole gradient of `h_t` on entry. On return that part of `h_{t−1}`'s gradient that does not come
-    /// through the gates: 0 except for the GRU. The rest is `da W_hᵀ`.
+    /// `d`: the whole gradient of `h_t` on entry. On return the part of `h_{t−1}`'s gradient that does not
+    /// flow through the gates: 0 except for the GRU. The rest is `da W_hᵀ`.
     pub(crate) dh: &'a mut [f32],
-    /// `d`: the gradient of `c_t` through `c_{t+1}` on entry, that of `c_{t−1}` on return; empty for a cell without
-    /// memory.
+    /// `d`: the gradient of `c_t` through `c_{t+1}` on entry, that of `c_{t−1}` on return; empty for a cell
+    /// without memory.
     pub(crate) dc: &'a mut [f32],
     /// `gates · d`: the gradient of the input side.
     pub(crate) dx: &'a mut [G],
-    /// `gates · d`: the gradient of the hidden side; the same numbers except for the GRU's `n`.
+    /// `gates · d`: the gradient of the hidden side; equal to `dx` except for the GRU's `n`.
     pub(crate) da: &'a mut [G],
 }
 
-/// Numbers of a row that are worked on at a time.
+/// Elements of a row that are processed at a time.
 const PIECE: usize = 128;
 
-/// The formula above for one row.
+/// The cell's formula for one row.
 #[inline(always)]
 pub(crate) fn forward_row<X: Number, K: Number>(cell: Cell, row: ForwardRow<'_, X, K>) {
     let d = row.h.len();
@@ -189,7 +189,7 @@ fn sums<X: Number>(x: &[X], a: &[f32], to: &mut [f32], f: impl Fn(f32) -> f32) {
     }
 }
 
-/// Leaves pieces of gates for the backward pass.
+/// Saves pieces of gates for the backward pass.
 #[inline(always)]
 fn keep<K: Number>(
     kept: &mut Option<&mut [K]>,

@@ -1,4 +1,5 @@
-//! Steps forward: one small product for all active rows, then the gates of each row while they are hot.
+//! Steps forward: one small product for all active rows, then the gates of each row while they are in the
+//! cache.
 
 use std::ops::Range;
 
@@ -8,12 +9,12 @@ use super::cell::{ForwardRow, forward_row};
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::cpu::number::{self, Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::recurrent::{Cell, Forward, Keep, Kept, Layer};
+use crate::ops::recurrent::{Cell, Forward, Layer, Save, SavedActivations};
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param};
 
 /// The whole layer, in the compute type `T`.
-pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], keep: Keep) -> Forward {
+pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], save: Save) -> Forward {
     let Layer { cell, schedule, weight, bias, .. } = layer;
     let cell = *cell;
     let [mut h, mut c] = states;
@@ -24,19 +25,19 @@ pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], 
     let gates = cell.gates() * d;
     let mut outputs = Array::scratch(DType::F32, tokens, d);
     let mut narrow = (T::DTYPE == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, d));
-    let mut kept = (keep == Keep::Gates).then(|| Kept {
-        gates: Array::scratch(T::DTYPE, tokens, cell.kept() * d),
+    let mut activations = (save == Save::Activations).then(|| SavedActivations {
+        gates: Array::scratch(T::DTYPE, tokens, cell.saved_values() * d),
         c: Array::scratch(DType::F32, tokens, c.width()),
     });
-    // The left side of the next step's product.
+    // The left factor of the next step's product.
     let mut left = h.to(T::DTYPE);
     let mut sums = Array::scratch(DType::F32, sequences, gates);
     let record = Record {
         outputs: SharedMut::new(outputs.f32_mut()),
         narrow: narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
-        c: kept.as_mut().map(|kept| SharedMut::new(kept.c.f32_mut())),
+        c: activations.as_mut().map(|saved| SharedMut::new(saved.c.f32_mut())),
     };
-    let kept_gates = kept.as_mut().map(|kept| SharedMut::new(T::of_mut(&mut kept.gates)));
+    let kept_gates = activations.as_mut().map(|saved| SharedMut::new(T::of_mut(&mut saved.gates)));
     for step in 0..schedule.steps() {
         let tokens = schedule.tokens(step);
         let rows = tokens.len();
@@ -57,10 +58,10 @@ pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], 
         };
         step.run(rows);
     }
-    Forward { outputs, narrow, h, c, kept }
+    Forward { outputs, narrow, h, c, activations }
 }
 
-/// One step of rows that are independent of each other, for decoding: `h` and `c` become the next states.
+/// One step of independent rows, for decoding: updates `h` and `c`.
 pub(super) fn single_step<T: Element>(
     cell: Cell,
     x: &Array,
@@ -89,7 +90,7 @@ pub(super) fn single_step<T: Element>(
     step.run(rows);
 }
 
-/// One step: row `r` of the states reads and writes row `tokens[r]` of what is held by token.
+/// One step: row `r` of the states reads and writes row `tokens[r]` of arrays indexed by token.
 pub(crate) struct ForwardStep<'a, T> {
     pub(crate) cell: Cell,
     pub(crate) d: usize,
@@ -97,7 +98,7 @@ pub(crate) struct ForwardStep<'a, T> {
     pub(crate) tokens: Option<&'a [usize]>,
     /// By token.
     pub(crate) x: &'a [T],
-    /// By row: what is added to x, if anything is; the sum takes its place.
+    /// By row: an addend of x, if any; overwritten by the sum.
     pub(crate) input_side: Option<SharedMut<f32>>,
     /// By row.
     pub(crate) a: &'a [f32],
@@ -112,21 +113,21 @@ pub(crate) struct ForwardStep<'a, T> {
     pub(crate) record: Option<&'a Record>,
 }
 
-/// Where states are kept by token.
+/// States of all steps, indexed by token.
 pub(crate) struct Record {
     pub(crate) outputs: SharedMut<f32>,
     pub(crate) narrow: Option<SharedMut<bf16>>,
     pub(crate) c: Option<SharedMut<f32>>,
 }
 
-/// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
+/// Gate values of one task: few enough that threads finish together, many enough to be worth a task.
 pub(super) const TASK: usize = 8192;
 
 impl<T: Element> ForwardStep<'_, T> {
     pub(crate) fn run(&self, rows: usize) {
-        let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
-        parallel(rows.div_ceil(together), |task| {
-            forward_rows(self, task * together..((task + 1) * together).min(rows));
+        let rows_per_task = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
+        parallel(rows.div_ceil(rows_per_task), |task| {
+            forward_rows(self, task * rows_per_task..((task + 1) * rows_per_task).min(rows));
         });
     }
 }
@@ -135,7 +136,7 @@ kernel! {
     fn forward_rows<T: Number>(step: &ForwardStep<'_, T>, rows: Range<usize>) {
         let (cell, d) = (step.cell, step.d);
         let gates = cell.gates() * d;
-        // A cell without memory has states c of no width.
+        // Without memory, the states c have width 0.
         let d_c = if cell.has_memory() { d } else { 0 };
         for row in rows {
             let token = step.tokens.map_or(row, |tokens| tokens[row]);
@@ -144,7 +145,7 @@ kernel! {
             let (h, c) = unsafe { (step.h.slice(of(row, d)), step.c.slice(of(row, d_c))) };
             let (x, a) = (&step.x[of(token, gates)], &step.a[of(row, gates)]);
             // SAFETY: as above.
-            let kept = step.kept.map(|kept| unsafe { kept.slice(of(token, cell.kept() * d)) });
+            let kept = step.kept.map(|kept| unsafe { kept.slice(of(token, cell.saved_values() * d)) });
             match &step.input_side {
                 None => forward_row(cell, ForwardRow { x, a, h: &mut *h, c: &mut *c, kept }),
                 Some(input_side) => {

@@ -8,30 +8,30 @@ mod backward;
 mod state;
 
 use super::schedule::Schedule;
-use super::{Cell, Forward, Keep, Layer, LayerGradients, Remembered};
+use super::{Cell, Forward, Layer, LayerGradients, Save, SavedForBackward};
 use crate::{Array, DType, Param, Tensor};
 
 pub(crate) use backward::BackwardStep;
 pub(crate) use forward::{ForwardStep, Record};
 pub(super) use state::{gather, scatter};
 
-/// The whole layer, from the states `[h, c]` on.
-pub(super) fn forward(layer: &Layer, x: &Tensor, states: [Array; 2], keep: Keep) -> Forward {
+/// The whole layer, from the initial states `[h, c]`.
+pub(super) fn forward(layer: &Layer, x: &Tensor, states: [Array; 2], save: Save) -> Forward {
     let x = x.array_as(layer.dtype);
-    by_type!(layer.dtype, T => forward::forward::<T>(layer, x, states, keep))
+    by_type!(layer.dtype, T => forward::forward::<T>(layer, x, states, save))
 }
 
-/// The gradients of [`forward`], given those of the outputs and of the last states `[h, c]`.
+/// The gradients of [`forward`], given those of the outputs and of the final states `[h, c]`.
 pub(super) fn backward(
     layer: &Layer,
-    remembered: &Remembered,
+    saved: &SavedForBackward,
     d_outputs: &Array,
     d_last: [Array; 2],
 ) -> LayerGradients {
-    by_type!(layer.dtype, T => backward::backward::<T>(layer, remembered, d_outputs, d_last))
+    by_type!(layer.dtype, T => backward::backward::<T>(layer, saved, d_outputs, d_last))
 }
 
-/// One step of independent rows: the states `[h, c]` become the next ones.
+/// One step of independent rows: updates the states `[h, c]`.
 pub(super) fn step(
     cell: Cell,
     dtype: DType,

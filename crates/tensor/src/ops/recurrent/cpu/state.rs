@@ -1,4 +1,4 @@
-//! States into the order of a schedule and back.
+//! Permutes states into the order of a schedule and back.
 
 use crate::cpu::number::{self, Numbers};
 use crate::{Array, DType};

@@ -1,5 +1,5 @@
 // Layers in bf16 whose width is a multiple of eight, up to 1024. A block has 16 units (8 of wide layers) and keeps their weights in
-// registers; blocks with the same rows hand states to each other after every step. Blocks with other rows know nothing of them.
+// registers; blocks with the same rows exchange states after every step. Blocks with other rows are independent.
 
 // WIDE: the width is at most 256 times this.
 template <int CELL, int WIDE, int UNITS>
@@ -17,7 +17,7 @@ __device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u3
     });
     float bias[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     if (a.bias && has_cell && has_unit) for (int g = 0; g < G; g++) bias[g] = a.bias[(u64)g * d + unit];
-    u32 turn = 0;
+    u32 buffer = 0;
     for (u32 step = 0; step < steps; step++) {
         for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {
             if (rows[first].y <= step) break;
@@ -27,10 +27,10 @@ __device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u3
             Forward<CELL> s;
             if (is_real) read_forward<CELL, bf16>(s, a, row, step, unit, d);
             bool has_product = step > 0 || a.initial_h;
-            float* sums = parts + turn++ % 2 * BUFFER;
+            float* sums = parts + buffer++ % 2 * BUFFER;
             if (has_product) {
                 u32 left[WIDE][2][4];
-                take_states<WIDE>(left, a, rows, first, count, step, d);
+                await_states<WIDE>(left, a, rows, first, count, step, d);
                 float own[COLUMNS][4];
                 clear_sums(own);
                 multiply_held<0>(own, left, held);
@@ -44,10 +44,10 @@ __device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u3
                     for (int g = 0; g < G; g++)
                         hidden[g] += shared_sum(sums, in_row, g * UNITS + threadIdx.x % UNITS, STRIDE);
                 if (is_real) cell_forward<CELL, Quick>(s.x, hidden, s.h, s.c, kept);
-                float beside = __shfl_down_sync(0xffffffffu, s.h, 1);
+                float neighbour = __shfl_down_sync(0xffffffffu, s.h, 1);
                 if (is_real) {
                     u64 at = s.token * d + unit;
-                    if (unit % 2 == 0) give_pair(a.narrow + at, s.h, beside);
+                    if (unit % 2 == 0) publish_pair(a.narrow + at, s.h, neighbour);
                     a.outputs[at] = s.h;
                     write_forward<CELL, bf16>(s, kept, a, row, step, unit, d);
                 }
@@ -58,11 +58,11 @@ __device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u3
         if (rows[r].y == 0) keep_state<CELL>(a, rows[r], unit, d);
 }
 
-// The product of what was handed over at step `at`, for rows longer than that: this warp's part of it.
+// This warp's part of the product of the gradients exchanged at step `at`, for rows longer than that.
 template <int BLOCKS, int COLUMNS>
 __device__ __forceinline__ void product_backward(float* to, const Held<BLOCKS, COLUMNS>& held, const Layer& a, Rows rows, u32 first,
                                                  u32 count, u32 at, u32 width, u32 stride) {
-    // So many registers as are left.
+    // Limited by the remaining registers.
     constexpr int PART = BLOCKS > 8 ? (BLOCKS + 1) / 2 : BLOCKS;
     u32 from = first_term<BLOCKS>();
     const bf16 *low_at, *high_at;
@@ -70,11 +70,11 @@ __device__ __forceinline__ void product_backward(float* to, const Held<BLOCKS, C
     float own[COLUMNS][4];
     clear_sums(own);
     u32 left[PART][2][4];
-    take_rows<PART>(left, low_at, high_at, from, width);
+    await_rows<PART>(left, low_at, high_at, from, width);
     multiply_held<0>(own, left, held);
     if constexpr (PART < BLOCKS) {
         u32 rest[BLOCKS - PART][2][4];
-        take_rows<BLOCKS - PART>(rest, low_at, high_at, from + 32 * PART, width);
+        await_rows<BLOCKS - PART>(rest, low_at, high_at, from + 32 * PART, width);
         multiply_held<PART>(own, rest, held);
     }
     share_sums(to, own, stride);
@@ -90,7 +90,7 @@ __device__ __forceinline__ void backward_fast(const Layer& a, Rows rows, const u
     bool has_cell = threadIdx.x < ROWS * UNITS, has_unit = unit < d;
     Held<BLOCKS, COLUMNS> held;
     hold(held, [&](u32 term, u32 column) { return row_pair(a.weight, d, width, term, place.slice * UNITS + column); });
-    u32 turn = 0;
+    u32 buffer = 0;
     for (u32 step = steps; step-- > 0;) {
         for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {
             if (rows[first].y <= step) break;
@@ -100,7 +100,7 @@ __device__ __forceinline__ void backward_fast(const Layer& a, Rows rows, const u
             Backward<CELL> s;
             if (is_real) read_backward<CELL, bf16>(s, a, row, step, unit, d);
             bool has_product = rows[first].y > step + 1;
-            float* sums = parts + turn++ % 2 * BUFFER;
+            float* sums = parts + buffer++ % 2 * BUFFER;
             if (has_product) product_backward(sums, held, a, rows, first, count, step + 1, width, STRIDE);
             __syncthreads();
             if (has_cell) {
@@ -111,8 +111,8 @@ __device__ __forceinline__ void backward_fast(const Layer& a, Rows rows, const u
                 }
                 bf16* to = (bf16*)a.da + s.token * width + unit;
                 for (int g = 0; g < G; g++) {
-                    float beside = __shfl_down_sync(0xffffffffu, da[g], 1);
-                    if (is_real && unit % 2 == 0) give_pair(to + (u64)g * d, da[g], beside);
+                    float neighbour = __shfl_down_sync(0xffffffffu, da[g], 1);
+                    if (is_real && unit % 2 == 0) publish_pair(to + (u64)g * d, da[g], neighbour);
                 }
                 if (is_real) write_backward<CELL, bf16>(s, dx, a, row, unit, d);
             }
@@ -120,7 +120,7 @@ __device__ __forceinline__ void backward_fast(const Layer& a, Rows rows, const u
     }
     if (!a.dh) return;
     for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {
-        float* sums = parts + turn++ % 2 * BUFFER;
+        float* sums = parts + buffer++ % 2 * BUFFER;
         bool has_product = rows[first].y > 0;
         if (has_product) product_backward(sums, held, a, rows, first, count, 0, width, STRIDE);
         __syncthreads();

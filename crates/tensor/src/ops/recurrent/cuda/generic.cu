@@ -1,5 +1,5 @@
-// Layers of any width, in f32 or bf16, without tensor cores: what the fast kernels are tested against. A piece of work is 16 rows
-// and 16 units; a block has some of them and goes through all of these at every step.
+// Layers of any width, in f32 or bf16, without tensor cores: the reference for the fast kernels. A tile is 16 rows and 16 units;
+// a block has some tiles and processes all of them at every step.
 
 template <int CELL, class T>
 __device__ __forceinline__ void forward_generic(const Layer& a, Rows rows, const u32* sizes, u32 d, u32 block, u32 blocks) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ void forward_generic(const Layer& a, Rows rows, const
                 float kept[4];
                 if (a.bias) for (int g = 0; g < G; g++) sums[g] += a.bias[(u64)g * d + unit];
                 cell_forward<CELL, F>(s.x, sums, s.h, s.c, kept);
-                give(Exchange<T>::of(a) + s.token * d + unit, s.h);
+                publish(Exchange<T>::of(a) + s.token * d + unit, s.h);
                 if (sizeof(T) == 2) a.outputs[s.token * d + unit] = s.h;
                 write_forward<CELL, T>(s, kept, a, row, step, unit, d);
             }
@@ -39,15 +39,15 @@ __device__ __forceinline__ void forward_generic(const Layer& a, Rows rows, const
     }
 }
 
-// The product of what was handed over at step `at`, for rows longer than that, with the weight's rows: of one tile.
+// One tile of the product of the gradients exchanged at step `at`, for rows longer than that, with the weight's rows.
 template <int CELL, class T>
 __device__ __forceinline__ float product_backward(const Layer& a, char* shared, Rows rows, u32 first, u32 count, u32 first_unit,
                                                   u32 at, u32 d) {
     u32 width = Shape<CELL>::gates * d;
     auto left = [&](u32 i, u32 term) {
-        return handed_at((const T*)a.da, width, rows, first + i, count, at, a.is_reversed, term);
+        return await_at((const T*)a.da, width, rows, first + i, count, at, a.is_reversed, term);
     };
-    return turned_product(shared, width, left, (const T*)a.weight, d, first_unit);
+    return tile_product_nt(shared, width, left, (const T*)a.weight, d, first_unit);
 }
 
 template <int CELL, class T>
@@ -75,7 +75,7 @@ __device__ __forceinline__ void backward_generic(const Layer& a, Rows rows, cons
                 s.dh += sum;
                 cell_backward<CELL, F>(s.kept, s.h_before, s.h, s.c_before, s.c, s.dh, s.dc, dx, da);
                 T* to = (T*)a.da + s.token * (G * d) + unit;
-                for (int g = 0; g < G; g++) give(to + (u64)g * d, da[g]);
+                for (int g = 0; g < G; g++) publish(to + (u64)g * d, da[g]);
                 write_backward<CELL, T>(s, dx, a, row, unit, d);
             }
         }
@@ -90,7 +90,7 @@ __device__ __forceinline__ void backward_generic(const Layer& a, Rows rows, cons
     }
 }
 
-// The layers of a launch lie side by side: each has its share of the blocks.
+// The layers of a launch run concurrently: each has its share of the blocks.
 #define GENERIC(NAME, CELL, KIND, T)                                                                                        \
     extern "C" __global__ void __launch_bounds__(256, 1)                                                                    \
         NAME##_forward_##KIND(Layer a, Layer b, Rows rows, const u32* sizes, u32 d, u32 blocks) {                            \

@@ -1,29 +1,29 @@
-//! The directions of a layer as one operation: they are launched together, forward and backward. The first one's outputs have the
-//! node of all: gradients of the other results wait until its own arrives.
+//! The directions of a layer as one operation: they are launched together, forward and backward. The first
+//! direction's outputs carry the tape node of all: gradients of the other outputs wait until its own arrives.
 
 use std::sync::{Arc, Mutex};
 
 use bytemuck::Zeroable;
 
-use super::{Argument, Kind, Way, states_before};
+use super::{Argument, Kind, Pass, states_before};
 use crate::cuda::Pointer;
 use crate::ops::linear;
 use crate::ops::recurrent::state::RecurrentState;
-use crate::ops::recurrent::{Cell, Direction, Recurrent, RecurrentInput, also_given};
+use crate::ops::recurrent::{Cell, Direction, Recurrent, RecurrentInput, secondary_output};
 use crate::tape::{self, Edge, Gradients};
 use crate::{Array, DType, Device, Param, Ragged, Tensor};
 
 /// One direction after the forward pass.
-struct Found {
+struct DirectionOutput {
     outputs: Arc<Array>,
     narrow: Option<Array>,
     last_h: Array,
     last_c: Array,
-    kept: Kept,
+    saved: SavedDirection,
 }
 
-/// What the backward pass needs of one direction.
-struct Kept {
+/// The tensors that one direction saves for the backward pass.
+struct SavedDirection {
     weight: Param,
     bias: Option<Param>,
     is_reversed: bool,
@@ -35,21 +35,21 @@ struct Kept {
     c: Array,
 }
 
-/// Gradients of what one direction gave, as far as they have arrived.
+/// The gradients of one direction's outputs that have arrived.
 #[derive(Default)]
-struct Arrived {
+struct OutputGradients {
     outputs: Option<Array>,
     h: Option<Array>,
     c: Option<Array>,
 }
 
-/// What the tape keeps.
+/// The node on the tape.
 struct Backward {
     cell: Cell,
     dtype: DType,
     sequences: Ragged,
-    kept: Vec<Kept>,
-    arrived: Arc<Mutex<Vec<Arrived>>>,
+    saved: Vec<SavedDirection>,
+    arrived: Arc<Mutex<Vec<OutputGradients>>>,
 }
 
 /// All directions of a layer.
@@ -59,26 +59,26 @@ pub(in crate::ops::recurrent) fn layers(
     cell: Cell,
     dtype: DType,
 ) -> Vec<Recurrent> {
-    let found = forward(inputs, sequences, cell, dtype, tape::is_recording());
+    let directions = forward(inputs, sequences, cell, dtype, tape::is_recording());
     let arrived = Arc::new(Mutex::new(Vec::new()));
-    arrived.lock().expect("tape lock").resize_with(inputs.len(), Arrived::default);
-    let (mut results, mut kept) = (Vec::new(), Vec::new());
-    for Found { outputs, narrow, last_h, last_c, kept: of_one } in found {
+    arrived.lock().expect("tape lock").resize_with(inputs.len(), OutputGradients::default);
+    let (mut results, mut saved) = (Vec::new(), Vec::new());
+    for DirectionOutput { outputs, narrow, last_h, last_c, saved: of_one } in directions {
         results.push((outputs, narrow, last_h, last_c));
-        kept.push(of_one);
+        saved.push(of_one);
     }
-    let backward = Backward { cell, dtype, sequences: sequences.clone(), kept, arrived: arrived.clone() };
+    let backward = Backward { cell, dtype, sequences: sequences.clone(), saved, arrived: arrived.clone() };
     let mut node = Some(move |gradient, gradients: &mut Gradients| backward.run(gradient, gradients));
     let mut first: Option<Tensor> = None;
-    let mut given = Vec::new();
+    let mut recurrents = Vec::new();
     for (number, (outputs, narrow, last_h, last_c)) in results.into_iter().enumerate() {
         let outputs = match (&first, node.take()) {
-            (None, Some(node)) => Tensor::from_shared(outputs, node).with_narrow(narrow),
+            (None, Some(node)) => Tensor::from_shared(outputs, node).with_bf16(narrow),
             (Some(first), _) => {
                 let arrived = arrived.clone();
-                // The node is replaced by one that leaves its gradient to the first.
-                let plain = Tensor::from_shared(outputs, |_, _| {}).with_narrow(narrow);
-                also_given(plain, first, move |gradient| {
+                // This node does nothing: `secondary_output` passes its gradient on to the first.
+                let plain = Tensor::from_shared(outputs, |_, _| {}).with_bf16(narrow);
+                secondary_output(plain, first, move |gradient| {
                     arrived.lock().expect("tape lock")[number].outputs = Some(gradient);
                 })
             }
@@ -86,20 +86,20 @@ pub(in crate::ops::recurrent) fn layers(
         };
         let first = first.get_or_insert_with(|| outputs.clone());
         let (h_arrived, c_arrived) = (arrived.clone(), arrived.clone());
-        let h = also_given(Tensor::new(last_h), first, move |gradient| {
+        let h = secondary_output(Tensor::new(last_h), first, move |gradient| {
             h_arrived.lock().expect("tape lock")[number].h = Some(gradient);
         });
         let c = cell.has_memory().then(|| {
-            also_given(Tensor::new(last_c), first, move |gradient| {
+            secondary_output(Tensor::new(last_c), first, move |gradient| {
                 c_arrived.lock().expect("tape lock")[number].c = Some(gradient);
             })
         });
-        given.push(Recurrent { outputs, last: RecurrentState { h, c } });
+        recurrents.push(Recurrent { outputs, last: RecurrentState { h, c } });
     }
-    given
+    recurrents
 }
 
-/// The last states of one direction, without a node.
+/// The final states of one direction, without a tape node.
 pub(super) fn forward_alone(
     x: &Tensor,
     sequences: &Ragged,
@@ -110,8 +110,8 @@ pub(super) fn forward_alone(
 ) -> RecurrentState {
     let direction = Direction::Forward;
     let input = RecurrentInput { x_gates: x, initial: Some(state), weight, bias, direction };
-    let mut found = forward(&[input], sequences, cell, dtype, false);
-    let Found { last_h, last_c, .. } = found.pop().expect("one direction");
+    let mut directions = forward(&[input], sequences, cell, dtype, false);
+    let DirectionOutput { last_h, last_c, .. } = directions.pop().expect("one direction");
     RecurrentState { h: Tensor::new(last_h), c: cell.has_memory().then(|| Tensor::new(last_c)) }
 }
 
@@ -120,41 +120,47 @@ fn forward(
     sequences: &Ragged,
     cell: Cell,
     dtype: DType,
-    is_kept: bool,
-) -> Vec<Found> {
-    let found: Vec<Found> =
-        inputs.iter().map(|input| prepare(input, sequences, cell, dtype, is_kept)).collect();
-    let argument = |(input, found): (&RecurrentInput<'_>, &Found)| Argument {
+    is_saved: bool,
+) -> Vec<DirectionOutput> {
+    let directions: Vec<DirectionOutput> =
+        inputs.iter().map(|input| prepare(input, sequences, cell, dtype, is_saved)).collect();
+    let argument = |(input, output): (&RecurrentInput<'_>, &DirectionOutput)| Argument {
         x: input.x_gates.array_as(dtype).pointer(),
-        outputs: found.outputs.pointer(),
-        narrow: found.narrow.as_ref().map_or(Pointer::NULL, Array::pointer),
-        last_h: found.last_h.pointer(),
-        last_c: found.last_c.pointer(),
-        ..found.kept.argument(dtype, is_kept)
+        outputs: output.outputs.pointer(),
+        narrow: output.narrow.as_ref().map_or(Pointer::NULL, Array::pointer),
+        last_h: output.last_h.pointer(),
+        last_c: output.last_c.pointer(),
+        ..output.saved.argument(dtype, is_saved)
     };
-    let arguments: Vec<Argument> = inputs.iter().zip(&found).map(argument).collect();
+    let arguments: Vec<Argument> = inputs.iter().zip(&directions).map(argument).collect();
     let kind = Kind { cell, dtype, d: inputs.first().map_or(0, |input| input.weight.shape()[0]) };
-    kind.launch(Way::Forward, &arguments, sequences);
-    found
+    kind.launch(Pass::Forward, &arguments, sequences);
+    directions
 }
 
-/// Everything that the forward pass of one direction writes.
-fn prepare(input: &RecurrentInput<'_>, sequences: &Ragged, cell: Cell, dtype: DType, is_kept: bool) -> Found {
+/// Allocates the outputs of one direction's forward pass.
+fn prepare(
+    input: &RecurrentInput<'_>,
+    sequences: &Ragged,
+    cell: Cell,
+    dtype: DType,
+    is_saved: bool,
+) -> DirectionOutput {
     let (tokens, d) = (input.x_gates.rows(), input.weight.shape()[0]);
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
-    let of_memory = if cell.has_memory() { d } else { 0 };
-    // Blocks hand states over through memory that begins as zeros.
-    let handed = Array::zeros_on(Device::Cuda, dtype, tokens, d);
+    let c_width = if cell.has_memory() { d } else { 0 };
+    // Blocks exchange states through memory that must be zero at first.
+    let exchange = Array::zeros_on(Device::Cuda, dtype, tokens, d);
     let (outputs, narrow) = match dtype {
-        DType::F32 => (handed, None),
-        DType::Bf16 => (scratch(DType::F32, tokens, d), Some(handed)),
+        DType::F32 => (exchange, None),
+        DType::Bf16 => (scratch(DType::F32, tokens, d), Some(exchange)),
     };
     let outputs = Arc::new(outputs);
-    Found {
+    DirectionOutput {
         narrow,
         last_h: scratch(DType::F32, sequences.sequences(), d),
-        last_c: scratch(DType::F32, sequences.sequences(), of_memory),
-        kept: Kept {
+        last_c: scratch(DType::F32, sequences.sequences(), c_width),
+        saved: SavedDirection {
             weight: input.weight.clone(),
             bias: input.bias.cloned(),
             is_reversed: input.direction == Direction::Backward,
@@ -162,14 +168,14 @@ fn prepare(input: &RecurrentInput<'_>, sequences: &Ragged, cell: Cell, dtype: DT
             initial: input.initial.map(|state| state.map(wide)),
             initial_edges: input.initial.map(RecurrentState::edges).unwrap_or_default(),
             outputs: outputs.clone(),
-            gates: scratch(dtype, tokens, if is_kept { cell.kept() * d } else { 0 }),
-            c: scratch(DType::F32, tokens, of_memory),
+            gates: scratch(dtype, tokens, if is_saved { cell.saved_values() * d } else { 0 }),
+            c: scratch(DType::F32, tokens, c_width),
         },
         outputs,
     }
 }
 
-/// A state in f32, cut off from the tape.
+/// A state in f32, detached from the tape.
 fn wide(state: &Tensor) -> Tensor {
     match state.dtype() {
         DType::F32 => state.detached(),
@@ -177,8 +183,8 @@ fn wide(state: &Tensor) -> Tensor {
     }
 }
 
-impl Kept {
-    /// What both passes read.
+impl SavedDirection {
+    /// The inputs of both passes.
     fn argument(&self, dtype: DType, has_gates: bool) -> Argument {
         let state = |state: Option<&Tensor>| state.map_or(Pointer::NULL, |state| state.array().pointer());
         Argument {
@@ -195,12 +201,12 @@ impl Kept {
     }
 }
 
-/// What the backward pass writes for one direction.
-struct Slopes {
+/// The outputs of one direction's backward pass.
+struct DirectionGradients {
     d_outputs: Array,
-    /// Of the input side.
+    /// The gradient of the input side.
     dx: Array,
-    /// Of the hidden side, where it is another one: the GRU's.
+    /// The gradient of the hidden side, where it differs: in the GRU.
     da: Option<Array>,
     dh: Option<Array>,
     dc: Array,
@@ -211,43 +217,48 @@ impl Backward {
     fn run(self, gradient: Array, gradients: &mut Gradients) {
         let mut arrived = std::mem::take(&mut *self.arrived.lock().expect("tape lock"));
         arrived[0].outputs = Some(gradient);
-        let slopes: Vec<Slopes> =
-            self.kept.iter().zip(&mut arrived).map(|(kept, arrived)| self.prepare(kept, arrived)).collect();
-        let argument = |((kept, slopes), arrived): ((&Kept, &Slopes), &Arrived)| {
-            let pointer = |array: Option<&Array>| array.map_or(Pointer::NULL, Array::pointer);
-            Argument {
-                d_outputs: slopes.d_outputs.pointer(),
-                d_last_h: pointer(arrived.h.as_ref()),
-                d_last_c: pointer(arrived.c.as_ref()),
-                dx: slopes.dx.pointer(),
-                da: slopes.da.as_ref().unwrap_or(&slopes.dx).pointer(),
-                dh: pointer(slopes.dh.as_ref()),
-                dc: slopes.dc.pointer(),
-                past: slopes.past.pointer(),
-                ..kept.argument(self.dtype, true)
-            }
-        };
-        let arguments: Vec<Argument> = self.kept.iter().zip(&slopes).zip(&arrived).map(argument).collect();
-        let kind = Kind { cell: self.cell, dtype: self.dtype, d: self.kept[0].weight.shape()[0] };
-        kind.launch(Way::Backward, &arguments, &self.sequences);
+        let grads: Vec<DirectionGradients> = self
+            .saved
+            .iter()
+            .zip(&mut arrived)
+            .map(|(saved, arrived)| self.prepare(saved, arrived))
+            .collect();
+        let argument =
+            |((saved, grads), arrived): ((&SavedDirection, &DirectionGradients), &OutputGradients)| {
+                let pointer = |array: Option<&Array>| array.map_or(Pointer::NULL, Array::pointer);
+                Argument {
+                    d_outputs: grads.d_outputs.pointer(),
+                    d_last_h: pointer(arrived.h.as_ref()),
+                    d_last_c: pointer(arrived.c.as_ref()),
+                    dx: grads.dx.pointer(),
+                    da: grads.da.as_ref().unwrap_or(&grads.dx).pointer(),
+                    dh: pointer(grads.dh.as_ref()),
+                    dc: grads.dc.pointer(),
+                    past: grads.past.pointer(),
+                    ..saved.argument(self.dtype, true)
+                }
+            };
+        let arguments: Vec<Argument> = self.saved.iter().zip(&grads).zip(&arrived).map(argument).collect();
+        let kind = Kind { cell: self.cell, dtype: self.dtype, d: self.saved[0].weight.shape()[0] };
+        kind.launch(Pass::Backward, &arguments, &self.sequences);
         drop(arrived);
-        for (kept, slopes) in self.kept.iter().zip(slopes) {
-            self.give(kept, slopes, gradients);
+        for (saved, grads) in self.saved.iter().zip(grads) {
+            self.give(saved, grads, gradients);
         }
     }
 
-    fn prepare(&self, kept: &Kept, arrived: &mut Arrived) -> Slopes {
-        let (tokens, sequences) = (kept.outputs.rows(), self.sequences.sequences());
-        let [d, gates] = kept.weight.shape();
+    fn prepare(&self, saved: &SavedDirection, arrived: &mut OutputGradients) -> DirectionGradients {
+        let (tokens, sequences) = (saved.outputs.rows(), self.sequences.sequences());
+        let [d, gates] = saved.weight.shape();
         let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
-        let handed = Array::zeros_on(Device::Cuda, self.dtype, tokens, gates);
+        let exchange = Array::zeros_on(Device::Cuda, self.dtype, tokens, gates);
         let (dx, da) = match self.cell {
-            Cell::Gru => (scratch(self.dtype, tokens, gates), Some(handed)),
-            Cell::Simple | Cell::Lstm => (handed, None),
+            Cell::Gru => (scratch(self.dtype, tokens, gates), Some(exchange)),
+            Cell::Simple | Cell::Lstm => (exchange, None),
         };
-        let is_wanted = kept.initial_edges.iter().any(|(edge, _)| edge.is_wanted());
+        let is_wanted = saved.initial_edges.iter().any(|(edge, _)| edge.requires_grad());
         let outputs = arrived.outputs.take();
-        Slopes {
+        DirectionGradients {
             d_outputs: outputs.unwrap_or_else(|| Array::zeros_on(Device::Cuda, DType::F32, tokens, d)),
             dx,
             da,
@@ -257,18 +268,18 @@ impl Backward {
         }
     }
 
-    fn give(&self, kept: &Kept, slopes: Slopes, gradients: &mut Gradients) {
-        let Slopes { dx, da, dh, dc, .. } = slopes;
+    fn give(&self, saved: &SavedDirection, grads: DirectionGradients, gradients: &mut Gradients) {
+        let DirectionGradients { dx, da, dh, dc, .. } = grads;
         // a_t = h_{t−1} W + b
-        let initial = kept.initial.as_ref().map(|initial| initial.h.array().pointer());
-        let before = states_before(&self.sequences, kept.is_reversed, initial, &kept.outputs, self.dtype);
-        linear::map_gradient(&before, da.as_ref().unwrap_or(&dx), &kept.weight, kept.bias.as_ref());
-        let (edge, dtype) = &kept.x;
-        if edge.is_wanted() {
+        let initial = saved.initial.as_ref().map(|initial| initial.h.array().pointer());
+        let before = states_before(&self.sequences, saved.is_reversed, initial, &saved.outputs, self.dtype);
+        linear::map_gradient(&before, da.as_ref().unwrap_or(&dx), &saved.weight, saved.bias.as_ref());
+        let (edge, dtype) = &saved.x;
+        if edge.requires_grad() {
             gradients.add(edge, dx.into_dtype(*dtype));
         }
-        for ((edge, dtype), state) in kept.initial_edges.iter().zip([dh, Some(dc)]) {
-            if let Some(state) = state.filter(|_| edge.is_wanted()) {
+        for ((edge, dtype), state) in saved.initial_edges.iter().zip([dh, Some(dc)]) {
+            if let Some(state) = state.filter(|_| edge.requires_grad()) {
                 gradients.add(edge, state.into_dtype(*dtype));
             }
         }

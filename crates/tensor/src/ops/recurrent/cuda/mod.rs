@@ -1,7 +1,8 @@
-//! Recurrent layers on the GPU: all steps of a layer, in all its directions, are one launch. Blocks hand states to each other
-//! through memory (`exchange.cu`), so a step costs little more than it takes a number to get there and back.
+//! Recurrent layers on the GPU: all steps of a layer, in all its directions, are one launch. Blocks exchange
+//! states through memory (`exchange.cu`), so a step costs little more than a round trip to memory.
 //!
-//! Fast kernels for bf16 keep the weights in registers and use the tensor cores; generic ones do everything else.
+//! Fast kernels for bf16 keep the weights in registers and use tensor cores; generic kernels do everything
+//! else.
 
 mod layers;
 mod rows;
@@ -12,7 +13,7 @@ use bytemuck::{NoUninit, Zeroable};
 
 use super::Cell;
 use super::state::RecurrentState;
-use crate::cuda::{Blocks, Gpu, Module, Pointer, gpu, roomy};
+use crate::cuda::{Blocks, Gpu, Module, Pointer, gpu, round_up_to_bucket};
 use crate::{Array, DType, Device, Param, Ragged, Tensor};
 
 pub(super) use layers::layers;
@@ -24,7 +25,7 @@ pub(crate) static GENERIC: Module = Module::new(
         include_str!("../../../cuda/rnn/cell.cu"),
         include_str!("../../../cuda/rnn/exchange.cu"),
         include_str!("../../../cuda/rnn/layer.cu"),
-        include_str!("before.cu"),
+        include_str!("states_before.cu"),
         include_str!("../../../cuda/rnn/unit.cu"),
         include_str!("../../../cuda/rnn/tile.cu"),
         include_str!("generic.cu"),
@@ -71,24 +72,24 @@ pub(crate) struct Argument {
     pub(crate) carries: u32,
 }
 
-/// Which way through the steps.
+/// Forward or backward pass.
 #[derive(Clone, Copy)]
-pub(crate) enum Way {
+pub(crate) enum Pass {
     Forward,
     Backward,
 }
 
-/// As kernels are named.
-impl fmt::Display for Way {
+/// As in kernel names.
+impl fmt::Display for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Way::Forward => "forward",
-            Way::Backward => "backward",
+            Pass::Forward => "forward",
+            Pass::Backward => "backward",
         })
     }
 }
 
-/// As kernels are named.
+/// As in kernel names.
 pub(crate) fn name_of(cell: Cell) -> &'static str {
     match cell {
         Cell::Simple => "simple",
@@ -97,7 +98,7 @@ pub(crate) fn name_of(cell: Cell) -> &'static str {
     }
 }
 
-/// Which kernels do a layer.
+/// The properties that select a layer's kernels.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) cell: Cell,
@@ -105,13 +106,14 @@ pub(super) struct Kind {
     pub(super) d: usize,
 }
 
-/// Rows that a block of the fast kernels has at a time, and those of a piece of the generic ones.
+/// Rows that a block of the fast kernels processes at a time, and rows of a tile of the generic ones.
 pub(crate) const ROWS: usize = 16;
-/// Units of a piece of the generic kernels.
+/// Units of a tile of the generic kernels.
 const UNITS: usize = 16;
 
 impl Kind {
-    /// What the fast kernel is for: its width in times 256, and a block's units. None where there is no such kernel.
+    /// The variant of the fast kernel: width in multiples of 256, and units of a block. `None` if no kernel
+    /// supports the layer.
     fn fast(self) -> Option<(usize, usize)> {
         let fits = self.dtype == DType::Bf16 && self.d.is_multiple_of(8);
         match self.d {
@@ -123,27 +125,27 @@ impl Kind {
         }
     }
 
-    /// Goes through all steps of layers of this kind that read the same sequences. All blocks must be on the
-    /// GPU at once.
-    pub(super) fn launch(self, way: Way, layers: &[Argument], sequences: &Ragged) {
-        let processors = gpu().map_or(1, Gpu::processors);
+    /// Runs all steps of layers of this kind over the same sequences. All blocks must be resident on the GPU
+    /// at once.
+    pub(super) fn launch(self, pass: Pass, layers: &[Argument], sequences: &Ragged) {
+        let multiprocessors = gpu().map_or(1, Gpu::multiprocessors);
         let chunks = sequences.sequences().div_ceil(ROWS);
         let rows = Rows::of(sequences);
         let (list, count, d) = (rows.list(), rows.count(), self.d as u32);
         let fast = self.fast().map(|(wide, units)| (wide, units, self.d.div_ceil(units)));
         let slices = fast.map_or(1, |(.., slices)| slices);
-        if layers.len() > 2 || (layers.len() > 1 && layers.len() * slices > processors) {
-            layers.iter().for_each(|layer| self.launch(way, std::slice::from_ref(layer), sequences));
+        if layers.len() > 2 || (layers.len() > 1 && layers.len() * slices > multiprocessors) {
+            layers.iter().for_each(|layer| self.launch(pass, std::slice::from_ref(layer), sequences));
             return;
         }
         let (Some(first), Some(last)) = (layers.first(), layers.last()) else { return };
         match fast {
-            Some((wide, units, slices)) if slices <= processors => {
-                let groups = chunks.min(processors / (layers.len() * slices));
-                let name = format!("{}_fast_{way}_{wide}", name_of(self.cell));
-                let columns = match way {
-                    Way::Forward => self.cell.gates() * units,
-                    Way::Backward => units,
+            Some((wide, units, slices)) if slices <= multiprocessors => {
+                let groups = chunks.min(multiprocessors / (layers.len() * slices));
+                let name = format!("{}_fast_{pass}_{wide}", name_of(self.cell));
+                let columns = match pass {
+                    Pass::Forward => self.cell.gates() * units,
+                    Pass::Backward => units,
                 };
                 let shared = shared_for_sums(columns, units);
                 let blocks = Blocks { grid: [layers.len() * slices * groups, 1, 1], threads: 256, shared };
@@ -151,12 +153,12 @@ impl Kind {
                 launch!(function, blocks, *first, *last, list, count, d, slices as u32, groups as u32);
             }
             _ => {
-                let share = (chunks * self.d.div_ceil(UNITS)).min(processors / layers.len());
-                let tiles = match way {
-                    Way::Forward => 1 + self.cell.gates(),
-                    Way::Backward => 2,
+                let share = (chunks * self.d.div_ceil(UNITS)).min(multiprocessors / layers.len());
+                let tiles = match pass {
+                    Pass::Forward => 1 + self.cell.gates(),
+                    Pass::Backward => 2,
                 };
-                let name = format!("{}_{way}_{}", name_of(self.cell), self.dtype);
+                let name = format!("{}_{pass}_{}", name_of(self.cell), self.dtype);
                 let shared = shared_for_tiles(tiles);
                 let blocks = Blocks { grid: [layers.len() * share, 1, 1], threads: 256, shared };
                 let function = GENERIC.function_with_shared(name, shared);
@@ -166,12 +168,13 @@ impl Kind {
     }
 }
 
-/// Bytes of so many tiles of the generic kernels, as in `tile.cu`.
+/// Bytes of shared memory for tiles of the generic kernels, as in `tile.cu`.
 pub(crate) fn shared_for_tiles(tiles: usize) -> usize {
     tiles * 16 * 132 * 4
 }
 
-/// Bytes that the warps of a fast kernel add their sums in, by turns: as `sums_stride` in `held.cu`.
+/// Bytes of shared memory in which the warps of a fast kernel add their sums, double buffered: as
+/// `sums_stride` in `held.cu`.
 pub(crate) fn shared_for_sums(columns: usize, units: usize) -> usize {
     2 * 8 * ROWS * stride(columns, units) * 4
 }
@@ -183,7 +186,7 @@ fn stride(columns: usize, units: usize) -> usize {
     }
 }
 
-/// tokens × d: the state before each token, given states after all of them and before the first.
+/// tokens × d: the state before each token, given the states after all of them and the initial ones.
 pub(crate) fn states_before(
     sequences: &Ragged,
     is_reversed: bool,
@@ -200,7 +203,7 @@ pub(crate) fn states_before(
         ..Argument::zeroed()
     };
     let function = GENERIC.function(format!("states_before_{dtype}"));
-    let blocks = Blocks { grid: [roomy(sequences.sequences()), 8, 1], threads: 256, shared: 0 };
+    let blocks = Blocks { grid: [round_up_to_bucket(sequences.sequences()), 8, 1], threads: 256, shared: 0 };
     let d = outputs.width() as u32;
     launch!(function, blocks, argument, rows.list(), rows.count(), to.pointer(), d);
     to

@@ -1,23 +1,24 @@
-//! The sequences of a batch as the kernels read them: rows of states, the longest sequence first.
+//! The sequences of a batch in the kernels' format: rows of states, the longest sequence first.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::Ragged;
-use crate::cuda::{Buffer, Pointer, current_step, upload, upload_list};
+use crate::cuda::{Buffer, Pointer, current_step, upload, upload_bucketed};
 
-/// Where rows lie in the GPU's memory.
+/// The rows of a batch in GPU memory.
 pub(crate) struct Rows {
-    /// The step that they belong to, if any.
+    /// The step they belong to, if any.
     step: Option<u64>,
     sequences: Ragged,
-    /// First token, length, number of the sequence, 0.
+    /// For each row: first token, length, index of the sequence, 0.
     list: Buffer,
     count: Buffer,
 }
 
 impl Rows {
-    /// The rows of a batch. The layers of a model ask for the same ones: those of a step are kept until the next one.
+    /// The rows of a batch. The layers of a model use the same ones: a step's rows are cached until the next
+    /// step.
     pub(crate) fn of(sequences: &Ragged) -> Rc<Rows> {
         thread_local! {
             static LATEST: RefCell<Vec<Rc<Rows>>> = const { RefCell::new(Vec::new()) };
@@ -39,10 +40,10 @@ impl Rows {
             [range.start as u32, range.len() as u32, number as u32, 0]
         };
         let mut rows: Vec<[u32; 4]> = sequences.ranges().enumerate().map(row).collect();
-        // As in `schedule`: sequences of one length stay in their order.
+        // As in `schedule`: sequences of equal length stay in their order.
         rows.sort_by_key(|row| std::cmp::Reverse(row[1]));
         let count = upload(&[rows.len() as u32]);
-        Rows { step, sequences: sequences.clone(), list: upload_list(&rows), count }
+        Rows { step, sequences: sequences.clone(), list: upload_bucketed(&rows), count }
     }
 
     pub(crate) fn list(&self) -> Pointer {

@@ -1,9 +1,10 @@
-//! Scores of chosen columns: a product for each part, whose scores are looked through while they are in a near cache.
+//! Top-k over chosen columns: one GEMM for each group of rows, whose scores are searched while they are in
+//! cache.
 
 use std::ops::Range;
 
-use super::super::chosen::ChosenPart;
-use super::super::{NOTHING, Projection, Scored, TopK};
+use super::super::chosen::ChosenGroup;
+use super::super::{NONE, Projection, Scored, TopK};
 use super::{best_of_row, uniform};
 use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{Finish, Int8Matrix, Matrix, Output, Packed, multiply};
@@ -18,8 +19,8 @@ pub(in crate::ops::top_k) struct ChosenWeight {
 }
 
 enum ChosenRows {
-    Numbers(Packed),
-    Integers(Int8Matrix),
+    Float(Packed),
+    Int8(Int8Matrix),
 }
 
 impl ChosenWeight {
@@ -32,11 +33,11 @@ impl ChosenWeight {
         ChosenWeight { rows: ChosenRows::new(weight, columns, precision), bias: bias.map(chosen) }
     }
 
-    /// The length of every sum.
+    /// The inner dimension of the GEMM.
     pub(in crate::ops::top_k) fn k(&self) -> usize {
         match &self.rows {
-            ChosenRows::Numbers(packed) => packed.k(),
-            ChosenRows::Integers(matrix) => matrix.k(),
+            ChosenRows::Float(packed) => packed.k(),
+            ChosenRows::Int8(matrix) => matrix.k(),
         }
     }
 
@@ -44,13 +45,13 @@ impl ChosenWeight {
     fn scores(&self, x: &Tensor, rows: Range<usize>) -> Array {
         let finish = Finish { bias: self.bias.as_deref(), ..Finish::NONE };
         match &self.rows {
-            ChosenRows::Numbers(packed) => {
+            ChosenRows::Float(packed) => {
                 let mut scores = Array::scratch(DType::F32, rows.len(), packed.n());
                 let x = Matrix::of(x.array_as(packed.dtype)).rows(rows);
                 multiply(x, packed, Output::over(&mut scores), finish);
                 scores
             }
-            ChosenRows::Integers(matrix) => {
+            ChosenRows::Int8(matrix) => {
                 let mut scores = Array::scratch(DType::F32, rows.len(), matrix.n());
                 let k = matrix.k();
                 let values = &x.array_as(DType::F32).f32()[rows.start * k..rows.end * k];
@@ -65,32 +66,32 @@ impl ChosenWeight {
 impl ChosenRows {
     fn new(weight: &Param, columns: &[u32], precision: Precision) -> ChosenRows {
         if precision == Precision::Int8 {
-            return ChosenRows::Integers(weight.quantized(Orientation::Transposed).columns(columns));
+            return ChosenRows::Int8(weight.quantized(Orientation::Transposed).columns(columns));
         }
         let (k, all) = (weight.shape()[1], weight.values());
         let mut rows = Array::scratch(DType::F32, columns.len(), k);
         for (row, &column) in rows.f32_mut().chunks_exact_mut(k.max(1)).zip(columns) {
             row.copy_from_slice(&all[column as usize * k..][..k]);
         }
-        ChosenRows::Numbers(Packed::new(Matrix::of(&rows).transposed(), precision.dtype(), Rows::Few))
+        ChosenRows::Float(Packed::new(Matrix::of(&rows).transposed(), precision.dtype(), Rows::Few))
     }
 }
 
 pub(in crate::ops::top_k) fn find_in_chosen(
     x: &Tensor,
-    parts: &[ChosenPart<'_>],
+    groups: &[ChosenGroup<'_>],
     rounding: Rounding,
     found: &mut TopK,
 ) {
-    let (count, asked) = (found.count, by_part(parts, &found.others));
+    let (count, extra_of_group) = (found.count, extra_by_group(groups, &found.extra));
     let normalizers = SharedMut::new(&mut found.normalizers);
     let best = SharedMut::new(&mut found.best);
-    let others = SharedMut::new(&mut found.others);
-    each_part(x, parts, |number, ChosenPart { rows, columns }| {
+    let extra = SharedMut::new(&mut found.extra);
+    each_group(x, groups, |number, ChosenGroup { rows, columns }| {
         let (scores, width) = (columns.weight().scores(x, rows.clone()), columns.columns().len());
         let row_of = |row: usize| &scores.f32()[(row - rows.start) * width..][..width];
         for row in rows.clone() {
-            // SAFETY: every row belongs to one part, here and below.
+            // SAFETY: every row belongs to one group, here and below.
             let best = unsafe { best.slice(row * count..(row + 1) * count) };
             let (first, rest) = best.split_at_mut(count.min(width));
             let normalizer = match rounding {
@@ -100,32 +101,32 @@ pub(in crate::ops::top_k) fn find_in_chosen(
             for Scored { index, .. } in first {
                 *index = columns.columns()[*index as usize];
             }
-            rest.fill(NOTHING);
+            rest.fill(NONE);
             // SAFETY: as above.
             unsafe { normalizers.set(row, normalizer) };
         }
-        // SAFETY: what is asked of a row is asked of its part.
-        for (row, column, score) in unsafe { others.slice(asked[number].clone()) } {
+        // SAFETY: every row belongs to one group, and so do its extra scores.
+        for (row, column, score) in unsafe { extra.slice(extra_of_group[number].clone()) } {
             *score = columns.score(row_of(*row), *column);
         }
     });
 }
 
-/// Which of the scores that are asked for, sorted by row, are those of each part.
-fn by_part(parts: &[ChosenPart<'_>], others: &[(usize, u32, f32)]) -> Vec<Range<usize>> {
-    let place = |row: usize| others.partition_point(|&(other, ..)| other < row);
-    parts.iter().map(|part| place(part.rows.start)..place(part.rows.end)).collect()
+/// The range of each group among the extra scores, which are sorted by row.
+fn extra_by_group(groups: &[ChosenGroup<'_>], extra: &[(usize, u32, f32)]) -> Vec<Range<usize>> {
+    let index = |row: usize| extra.partition_point(|&(other, ..)| other < row);
+    groups.iter().map(|group| index(group.rows.start)..index(group.rows.end)).collect()
 }
 
-pub(in crate::ops::top_k) fn project_chosen(x: &Tensor, parts: &[ChosenPart<'_>], width: usize) -> Array {
+pub(in crate::ops::top_k) fn project_chosen(x: &Tensor, groups: &[ChosenGroup<'_>], width: usize) -> Array {
     let mut all = Array::scratch(DType::F32, x.rows(), width);
     all.f32_mut().fill(f32::NEG_INFINITY);
     let shared = SharedMut::new(all.f32_mut());
-    each_part(x, parts, |_, ChosenPart { rows, columns }| {
+    each_group(x, groups, |_, ChosenGroup { rows, columns }| {
         let scores = columns.weight().scores(x, rows.clone());
         let columns = columns.columns();
         for (row, scores) in rows.clone().zip(scores.f32().chunks_exact(columns.len().max(1))) {
-            // SAFETY: every row belongs to one part.
+            // SAFETY: every row belongs to one group.
             let all = unsafe { shared.slice(row * width..(row + 1) * width) };
             for (&column, &score) in columns.iter().zip(scores) {
                 all[column as usize] = score;
@@ -135,16 +136,16 @@ pub(in crate::ops::top_k) fn project_chosen(x: &Tensor, parts: &[ChosenPart<'_>]
     all
 }
 
-/// Calls `work` for every part: side by side if there are enough for all threads, otherwise one after the other, each on all
-/// threads.
-fn each_part(x: &Tensor, parts: &[ChosenPart<'_>], work: impl Fn(usize, &ChosenPart<'_>) + Sync) {
-    // Made here if it must be made: it outlives the parts.
-    if let Some(ChosenRows::Numbers(packed)) = parts.first().map(|part| &part.columns.weight().rows) {
+/// Calls `work` for every group: in parallel if there are enough groups for all threads, otherwise one after
+/// the other, each on all threads.
+fn each_group(x: &Tensor, groups: &[ChosenGroup<'_>], work: impl Fn(usize, &ChosenGroup<'_>) + Sync) {
+    // Converted once, before the groups need it: the conversion is cached in `x`.
+    if let Some(ChosenRows::Float(packed)) = groups.first().map(|group| &group.columns.weight().rows) {
         x.array_as(packed.dtype);
     }
-    if parts.len() < thread_count() {
-        parts.iter().enumerate().for_each(|(number, part)| work(number, part));
+    if groups.len() < thread_count() {
+        groups.iter().enumerate().for_each(|(number, group)| work(number, group));
     } else {
-        parallel(parts.len(), |number| work(number, &parts[number]));
+        parallel(groups.len(), |number| work(number, &groups[number]));
     }
 }

@@ -1,4 +1,4 @@
-//! Rows of scores, each read while it is in the first cache.
+//! Top-k of rows of scores; a row stays in the L1 cache while it is read.
 
 mod chosen;
 mod product;
@@ -7,7 +7,7 @@ mod uniform;
 pub(super) use chosen::{ChosenWeight, find_in_chosen, project_chosen};
 pub(super) use product::find_in_product;
 
-use super::{NOTHING, Scored};
+use super::{NONE, Scored};
 use crate::cpu::math::exp;
 use crate::cpu::number;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -18,7 +18,7 @@ const BLOCK: usize = 64;
 /// Rows of one task.
 const ROWS: usize = 8;
 
-/// Fills one normalizer for each row of `scores`, and as many best columns as there is room for.
+/// Writes one normalizer for each row of `scores`, and as many best columns as `best` has space for.
 pub(super) fn find(scores: &Array, rounding: Rounding, normalizers: &mut [f64], best: &mut [Scored]) {
     let (rows, width, values) = (scores.rows(), scores.width(), scores.f32());
     let count = best.len() / rows.max(1);
@@ -38,14 +38,14 @@ pub(super) fn find(scores: &Array, rounding: Rounding, normalizers: &mut [f64], 
     });
 }
 
-/// Fills `best` and returns the row's normalizer.
+/// Writes the best columns to `best` and returns the row's normalizer.
 fn best_of_row(scores: &[f32], best: &mut [Scored]) -> f64 {
-    let top = top_and_best(scores, best);
-    f64::from(top) + f64::from(sum_of_powers(scores, top)).ln()
+    let max = max_and_best(scores, best);
+    f64::from(max) + f64::from(exp_sum(scores, max)).ln()
 }
 
 kernel! {
-    fn top_and_best(scores: &[f32], best: &mut [Scored]) -> f32 {
+    fn max_and_best(scores: &[f32], best: &mut [Scored]) -> f32 {
         if !best.is_empty() {
             select(scores, best);
         }
@@ -54,35 +54,35 @@ kernel! {
 }
 
 kernel! {
-    fn sum_of_powers(scores: &[f32], top: f32) -> f32 {
-        number::sum(scores, |x| exp(x - top))
+    fn exp_sum(scores: &[f32], max: f32) -> f32 {
+        number::sum(scores, |x| exp(x - max))
     }
 }
 
 #[inline(always)]
 fn select(scores: &[f32], best: &mut [Scored]) {
-    // The first ones fill the list, whatever they are; those after it must beat its last.
+    // The first columns fill the list; later ones must beat its last entry.
     let (first, last) = (best.len(), best.len() - 1);
     for (index, &score) in scores[..first].iter().enumerate() {
-        best[last] = NOTHING;
+        best[last] = NONE;
         insert(best, index, Scored { index: index as u32, score });
     }
     let mut start = first;
     while start < scores.len() {
         let end = (start + BLOCK).min(scores.len());
-        admit(&scores[start..end], start, best);
+        insert_better(&scores[start..end], start, best);
         start = end;
     }
 }
 
-/// Puts those of a few columns from `first` on among the best, best first, that are better than the last of them.
+/// Inserts the scores of columns from `first` on that are better than the last of `best`, which stays sorted.
 #[inline(always)]
-fn admit(scores: &[f32], first: usize, best: &mut [Scored]) {
+fn insert_better(scores: &[f32], first: usize, best: &mut [Scored]) {
     let Some(last) = best.len().checked_sub(1) else { return };
-    let bar = best[last].score;
+    let threshold = best[last].score;
     let mut any = false;
     for &score in scores {
-        any |= score > bar;
+        any |= score > threshold;
     }
     if any {
         for (i, &score) in scores.iter().enumerate() {
@@ -93,13 +93,14 @@ fn admit(scores: &[f32], first: usize, best: &mut [Scored]) {
     }
 }
 
-/// Puts `new` into the first `filled` sorted ones (and drops what was at `filled`), after all that are not worse.
+/// Inserts `new` into the first `filled` entries, which are sorted, after those that are not worse.
+/// Overwrites the entry at `filled`.
 #[inline(always)]
 fn insert(best: &mut [Scored], filled: usize, new: Scored) {
-    let mut place = filled;
-    while place > 0 && new.score > best[place - 1].score {
-        best[place] = best[place - 1];
-        place -= 1;
+    let mut index = filled;
+    while index > 0 && new.score > best[index - 1].score {
+        best[index] = best[index - 1];
+        index -= 1;
     }
-    best[place] = new;
+    best[index] = new;
 }

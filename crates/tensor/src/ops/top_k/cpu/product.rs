@@ -1,11 +1,11 @@
-//! Scores that are looked through while they are computed. A task is some segments of columns with all rows; the scores of a
-//! block of rows with a segment are in the second cache at most.
+//! Top-k fused with the int8 output projection: scores are searched as they are computed. A task has some
+//! segments of columns and all rows; the scores of a block of rows and one segment fit in the L2 cache.
 
 use std::ops::Range;
 
-use super::super::{NOTHING, Projection, Scored, TopK};
-use super::admit;
-use super::uniform::{Powers, SEGMENT, Segment, Tops, join, normalizer};
+use super::super::{NONE, Projection, Scored, TopK};
+use super::insert_better;
+use super::uniform::{LaneExpSums, LaneMaxima, SEGMENT, SegmentStats, merge, normalizer};
 use crate::cpu::gemm::int8::{self, BLOCK, Block, Int8Rows, Product};
 use crate::cpu::simd::{LANES, Lanes};
 use crate::cpu::threads::{SharedMut, parallel, thread_count};
@@ -16,8 +16,8 @@ use crate::{Array, DType, Param, Tensor};
 const STRIPS: usize = SEGMENT / int8::STRIP;
 /// Vectors of a strip.
 const HALVES: usize = int8::STRIP / LANES;
-/// Rows that are joined together.
-const JOINED: usize = 16;
+/// Rows of one task that merges results.
+const MERGED_ROWS: usize = 16;
 
 pub(in crate::ops::top_k) fn find_in_product(
     x: &Tensor,
@@ -29,20 +29,20 @@ pub(in crate::ops::top_k) fn find_in_product(
     let rows = Int8Rows::new(x.array_as(DType::F32).f32(), x.width());
     let matrix = weight.quantized(Orientation::Transposed);
     let (product, count) = (Product::new(&rows, &matrix), found.count);
-    let looked = look_through(&product, bias, rows.len(), count);
+    let partial = search(&product, bias, rows.len(), count);
 
     let normalizers = SharedMut::new(&mut found.normalizers);
     let best = SharedMut::new(&mut found.best);
-    parallel(rows.len().div_ceil(JOINED), |task| {
-        for row in task * JOINED..((task + 1) * JOINED).min(rows.len()) {
+    parallel(rows.len().div_ceil(MERGED_ROWS), |task| {
+        for row in task * MERGED_ROWS..((task + 1) * MERGED_ROWS).min(rows.len()) {
             // SAFETY: every row belongs to one task, here and below.
-            unsafe { normalizers.set(row, normalizer(looked.segments(row))) };
+            unsafe { normalizers.set(row, normalizer(partial.segments(row))) };
             // SAFETY: as above.
             let best = unsafe { best.slice(row * count..(row + 1) * count) };
-            looked.best(row).for_each(|later| join(best, later));
+            partial.best(row).for_each(|later| merge(best, later));
         }
     });
-    for (row, column, score) in &mut found.others {
+    for (row, column, score) in &mut found.extra {
         let column = *column as usize;
         *score = product.element(*row, column);
         if let Some(bias) = bias {
@@ -51,18 +51,18 @@ pub(in crate::ops::top_k) fn find_in_product(
     }
 }
 
-/// What the tasks have seen.
-struct Looked {
+/// The results of the tasks.
+struct PartialResults {
     rows: usize,
     count: usize,
     /// `[segment][row]`
-    segments: Vec<Segment>,
+    segments: Vec<SegmentStats>,
     /// `[task][row][count]`
     best: Vec<Scored>,
 }
 
-impl Looked {
-    fn segments(&self, row: usize) -> impl Iterator<Item = Segment> + Clone {
+impl PartialResults {
+    fn segments(&self, row: usize) -> impl Iterator<Item = SegmentStats> + Clone {
         self.segments.iter().skip(row).step_by(self.rows).copied()
     }
 
@@ -72,18 +72,18 @@ impl Looked {
     }
 }
 
-fn look_through(product: &Product<'_>, bias: Option<&[f32]>, rows: usize, count: usize) -> Looked {
+fn search(product: &Product<'_>, bias: Option<&[f32]>, rows: usize, count: usize) -> PartialResults {
     let segments = product.strips().div_ceil(STRIPS);
     let tasks = segments.min(4 * thread_count());
-    let mut looked = Looked {
+    let mut partial = PartialResults {
         rows,
         count,
-        segments: vec![Segment::EMPTY; segments * rows],
-        best: vec![NOTHING; tasks * rows * count],
+        segments: vec![SegmentStats::EMPTY; segments * rows],
+        best: vec![NONE; tasks * rows * count],
     };
-    let (all_segments, all_best) = (SharedMut::new(&mut looked.segments), SharedMut::new(&mut looked.best));
+    let (all_segments, all_best) = (SharedMut::new(&mut partial.segments), SharedMut::new(&mut partial.best));
     parallel(tasks, |task| {
-        // SAFETY: every task has its own, here and below.
+        // SAFETY: every task has its own range, here and below.
         let best = unsafe { all_best.slice(task * rows * count..(task + 1) * rows * count) };
         let mut scores = Scores::new(bias, rows.min(BLOCK));
         for segment in task * segments / tasks..(task + 1) * segments / tasks {
@@ -92,20 +92,20 @@ fn look_through(product: &Product<'_>, bias: Option<&[f32]>, rows: usize, count:
             for first in (0..rows).step_by(BLOCK) {
                 let block = first..(first + BLOCK).min(rows);
                 let best = &mut best[block.start * count..block.end * count];
-                scores.look_through(product, segment, block.clone(), &mut states[block], best);
+                scores.search(product, segment, block.clone(), &mut states[block], best);
             }
         }
     });
-    looked
+    partial
 }
 
-/// The scores of a block of rows with a segment.
+/// The scores of a block of rows and one segment.
 struct Scores<'a> {
     bias: Option<&'a [f32]>,
     height: usize,
     /// `[strip][row][32]`
     memory: Array,
-    tops: [Tops; BLOCK],
+    maxima: [LaneMaxima; BLOCK],
 }
 
 impl Scores<'_> {
@@ -114,73 +114,73 @@ impl Scores<'_> {
             bias,
             height,
             memory: Array::scratch(DType::F32, height, SEGMENT),
-            tops: [Tops::NONE; BLOCK],
+            maxima: [LaneMaxima::EMPTY; BLOCK],
         }
     }
 
-    fn look_through(
+    fn search(
         &mut self,
         product: &Product<'_>,
         segment: usize,
         rows: Range<usize>,
-        states: &mut [Segment],
+        states: &mut [SegmentStats],
         best: &mut [Scored],
     ) {
         let strips = segment * STRIPS..((segment + 1) * STRIPS).min(product.strips());
         let (columns, count) = (product.columns(), strips.len());
-        self.tops = [Tops::NONE; BLOCK];
+        self.maxima = [LaneMaxima::EMPTY; BLOCK];
         let memory = self.memory.f32_mut().as_chunks_mut::<LANES>().0;
-        let mut parts = memory.chunks_exact_mut(self.height * HALVES);
+        let mut strips_of_scores = memory.chunks_exact_mut(self.height * HALVES);
         product.blocks(rows, strips, |block| {
-            let scores = parts.next().expect("a part for each strip");
-            write_block(block, self.bias, columns, scores, &mut self.tops);
+            let scores = strips_of_scores.next().expect("scores for each strip");
+            write_block(block, self.bias, columns, scores, &mut self.maxima);
         });
         let scores = &memory[..count * self.height * HALVES];
-        add_up(scores, self.height, segment * SEGMENT, &self.tops, states, best);
+        reduce(scores, self.height, segment * SEGMENT, &self.maxima, states, best);
     }
 }
 
 kernel! {
-    /// Writes the scores of a block, −∞ behind the last column, and notes the largest.
-    fn write_block(block: &Block<'_>, bias: Option<&[f32]>, columns: usize, scores: &mut [Lanes], tops: &mut [Tops; BLOCK]) {
+    /// Writes the scores of a block, −∞ after the last column, and updates the maxima.
+    fn write_block(block: &Block<'_>, bias: Option<&[f32]>, columns: usize, scores: &mut [Lanes], maxima: &mut [LaneMaxima; BLOCK]) {
         let present = columns - block.corner.1;
         let bias = bias.map(|bias| &bias[block.corner.1..]);
         for row in 0..block.len() {
-            let mut numbers = block.row(row);
+            let mut values = block.row(row);
             if let Some(bias) = bias {
-                for (number, bias) in numbers.as_flattened_mut().iter_mut().zip(bias) {
-                    *number += bias;
+                for (value, bias) in values.as_flattened_mut().iter_mut().zip(bias) {
+                    *value += bias;
                 }
             }
             if present < int8::STRIP {
-                numbers.as_flattened_mut()[present..].fill(f32::NEG_INFINITY);
+                values.as_flattened_mut()[present..].fill(f32::NEG_INFINITY);
             }
-            for (half, numbers) in numbers.iter().enumerate() {
-                tops[row].add(numbers);
-                scores[row * HALVES + half] = *numbers;
+            for (half, values) in values.iter().enumerate() {
+                maxima[row].add(values);
+                scores[row * HALVES + half] = *values;
             }
         }
     }
 }
 
 kernel! {
-    /// Sums a segment's powers row by row, and puts those among the best that are.
-    fn add_up(scores: &[Lanes], height: usize, first: usize, tops: &[Tops; BLOCK], states: &mut [Segment], best: &mut [Scored]) {
+    /// Sums a segment's exponentials row by row, and updates the best columns.
+    fn reduce(scores: &[Lanes], height: usize, first: usize, maxima: &[LaneMaxima; BLOCK], states: &mut [SegmentStats], best: &mut [Scored]) {
         let count = best.len() / states.len().max(1);
         for (row, state) in states.iter_mut().enumerate() {
-            let (top, mut powers) = (tops[row].top(), Powers::NONE);
+            let (max, mut exp_sums) = (maxima[row].max(), LaneExpSums::EMPTY);
             let best = &mut best[row * count..(row + 1) * count];
-            let has_some = best.last().is_some_and(|last| top > last.score);
+            let has_better = best.last().is_some_and(|last| max > last.score);
             for (strip, scores) in scores.chunks_exact(height * HALVES).enumerate() {
                 let scores = &scores[row * HALVES..(row + 1) * HALVES];
                 for (half, scores) in scores.iter().enumerate() {
-                    if has_some {
-                        admit(scores, first + strip * int8::STRIP + half * LANES, best);
+                    if has_better {
+                        insert_better(scores, first + strip * int8::STRIP + half * LANES, best);
                     }
-                    powers.add(scores, top);
+                    exp_sums.add(scores, max);
                 }
             }
-            *state = powers.segment(top);
+            *state = exp_sums.segment(max);
         }
     }
 }

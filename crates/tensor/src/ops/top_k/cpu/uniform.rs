@@ -1,84 +1,84 @@
-//! Scores looked through a few columns at a time, in an order that is the same on every instruction set and whether the
-//! scores are there already or are just being computed.
+//! Top-k in an order of operations that is the same on every instruction set, for scores in memory and for
+//! scores that are searched as they are computed.
 //!
 //! ```text
-//! segment    512 columns: the largest score m, then the sum Σ e^{x − m}, sixteen columns side by side
-//! row        its segments joined in order
+//! segment    512 columns: the maximum m, then the sum Σ e^{x − m}, in sixteen lanes
+//! row        its segments reduced in order
 //! ```
 
-use super::super::{NOTHING, Scored};
-use super::{admit, insert};
+use super::super::{NONE, Scored};
+use super::{insert, insert_better};
 use crate::cpu::math::{exp, ln};
 use crate::cpu::simd::{LANES, Lanes, fold};
 
 /// Columns of a segment.
 pub(super) const SEGMENT: usize = 512;
 
-/// What is known of a row's segment.
+/// The statistics of a row's segment: its maximum, and `Σ e^{x − max}`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
-    top: f32,
-    sum: f32,
+pub(super) struct SegmentStats {
+    max: f32,
+    exp_sum: f32,
 }
 
-impl Segment {
-    pub(super) const EMPTY: Segment = Segment { top: f32::NEG_INFINITY, sum: 0.0 };
+impl SegmentStats {
+    pub(super) const EMPTY: SegmentStats = SegmentStats { max: f32::NEG_INFINITY, exp_sum: 0.0 };
 }
 
-/// The largest scores so far, one for each lane.
+/// The maxima so far, one for each lane.
 #[derive(Clone, Copy)]
-pub(super) struct Tops(Lanes);
+pub(super) struct LaneMaxima(Lanes);
 
-impl Tops {
-    pub(super) const NONE: Tops = Tops([f32::NEG_INFINITY; LANES]);
+impl LaneMaxima {
+    pub(super) const EMPTY: LaneMaxima = LaneMaxima([f32::NEG_INFINITY; LANES]);
 
     #[inline(always)]
     pub(super) fn add(&mut self, scores: &Lanes) {
-        for (top, &score) in self.0.iter_mut().zip(scores) {
-            *top = if score > *top { score } else { *top };
+        for (max, &score) in self.0.iter_mut().zip(scores) {
+            *max = if score > *max { score } else { *max };
         }
     }
 
-    /// The largest of all. Numbers that are none are not seen here; they are in the [sum](Powers).
+    /// The maximum of all lanes. NaN is ignored here and ends up in the [sum](LaneExpSums).
     #[inline(always)]
-    pub(super) fn top(&self) -> f32 {
+    pub(super) fn max(&self) -> f32 {
         fold(self.0, |a, b| if b > a { b } else { a })
     }
 }
 
-/// Sums of `e^{x − top}` so far, one for each lane.
+/// The sums of `e^{x − max}` so far, one for each lane.
 #[derive(Clone, Copy)]
-pub(super) struct Powers(Lanes);
+pub(super) struct LaneExpSums(Lanes);
 
-impl Powers {
-    pub(super) const NONE: Powers = Powers([0.0; LANES]);
+impl LaneExpSums {
+    pub(super) const EMPTY: LaneExpSums = LaneExpSums([0.0; LANES]);
 
     #[inline(always)]
-    pub(super) fn add(&mut self, scores: &Lanes, top: f32) {
-        // Less than nothing is nothing, and what is no number stays none: −∞ − −∞ would be none as well.
-        let top = if top == f32::NEG_INFINITY { 0.0 } else { top };
+    pub(super) fn add(&mut self, scores: &Lanes, max: f32) {
+        // If every score is −∞, −∞ − −∞ would be NaN; subtracting 0 keeps −∞, and NaN stays NaN.
+        let max = if max == f32::NEG_INFINITY { 0.0 } else { max };
         for (sum, score) in self.0.iter_mut().zip(scores) {
-            *sum += exp(score - top);
+            *sum += exp(score - max);
         }
     }
 
     #[inline(always)]
-    pub(super) fn segment(&self, top: f32) -> Segment {
-        Segment { top, sum: fold(self.0, |a, b| a + b) }
+    pub(super) fn segment(&self, max: f32) -> SegmentStats {
+        SegmentStats { max, exp_sum: fold(self.0, |a, b| a + b) }
     }
 }
 
 /// `log Σ e^x` of a row's segments.
-pub(super) fn normalizer(segments: impl Iterator<Item = Segment> + Clone) -> f64 {
-    let top = segments
+pub(super) fn normalizer(segments: impl Iterator<Item = SegmentStats> + Clone) -> f64 {
+    let max = segments
         .clone()
-        .fold(f32::NEG_INFINITY, |top, segment| if segment.top > top { segment.top } else { top });
-    let total: f64 = segments.map(|segment| f64::from(segment.sum * exp(segment.top - top))).sum();
-    f64::from(top) + ln(total)
+        .fold(f32::NEG_INFINITY, |max, segment| if segment.max > max { segment.max } else { max });
+    let total: f64 = segments.map(|segment| f64::from(segment.exp_sum * exp(segment.max - max))).sum();
+    f64::from(max) + ln(total)
 }
 
-/// Puts the best of later columns among the best of those before them.
-pub(super) fn join(best: &mut [Scored], later: &[Scored]) {
+/// Merges the best of later columns into the best of the columns before them.
+pub(super) fn merge(best: &mut [Scored], later: &[Scored]) {
     for &scored in later {
         let Some(end) = best.len().checked_sub(1) else { return };
         if scored.score > best[end].score {
@@ -87,28 +87,28 @@ pub(super) fn join(best: &mut [Scored], later: &[Scored]) {
     }
 }
 
-/// Fills `best` and returns the normalizer of a row that is there.
+/// Writes the best columns to `best` and returns the normalizer of a row in memory.
 pub(super) fn best_of_row(scores: &[f32], best: &mut [Scored]) -> f64 {
-    best.fill(NOTHING);
+    best.fill(NONE);
     let segments = scores.chunks(SEGMENT).enumerate();
-    let segments: Vec<Segment> =
+    let segments: Vec<SegmentStats> =
         segments.map(|(number, scores)| best_of_segment(scores, number * SEGMENT, best)).collect();
     normalizer(segments.iter().copied())
 }
 
 kernel! {
-    fn best_of_segment(scores: &[f32], first: usize, best: &mut [Scored]) -> Segment {
+    fn best_of_segment(scores: &[f32], first: usize, best: &mut [Scored]) -> SegmentStats {
         let (vectors, rest) = scores.as_chunks::<LANES>();
         let rest: Lanes = std::array::from_fn(|i| rest.get(i).copied().unwrap_or(f32::NEG_INFINITY));
-        let (mut tops, mut powers) = (Tops::NONE, Powers::NONE);
+        let (mut maxima, mut exp_sums) = (LaneMaxima::EMPTY, LaneExpSums::EMPTY);
         for scores in vectors.iter().chain([&rest]) {
-            tops.add(scores);
+            maxima.add(scores);
         }
-        let top = tops.top();
+        let max = maxima.max();
         for (number, scores) in vectors.iter().chain([&rest]).enumerate() {
-            admit(scores, first + number * LANES, best);
-            powers.add(scores, top);
+            insert_better(scores, first + number * LANES, best);
+            exp_sums.add(scores, max);
         }
-        powers.segment(top)
+        exp_sums.segment(max)
     }
 }

@@ -1,7 +1,7 @@
-//! Some columns of a matrix as a matrix of their own.
+//! A subset of a matrix's columns as a matrix of its own.
 //!
-//! In the layout of the kernels a column has four bytes in every cache line that it shares with fifteen others. So the first
-//! who chooses columns leaves a copy in which each lies in one piece.
+//! In the kernels' layout a column has four bytes in each cache line, which it shares with fifteen other
+//! columns. So the first selection of columns makes a copy in which every column is contiguous.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,18 +9,19 @@ use super::super::{STRIP, TILE};
 use super::{Int8Matrix, Tile, Tiles, padded, tile_count};
 use crate::cpu::threads::{SharedMut, parallel};
 
-/// Columns of a tile, and its fours of `k`.
+/// Columns of a tile, and its groups of four `k`.
 const SIDE: usize = 16;
 
-/// The fours of every column, `[column][four]`, once somebody has chosen columns. Clones of a matrix share them.
+/// The columns as groups of four `k`, `[column][group]`, once a selection was made. Clones of a matrix share
+/// them.
 #[derive(Clone, Default)]
 pub(super) struct ColumnCopy(Arc<OnceLock<Vec<u32>>>);
 
 impl Int8Matrix {
-    /// Some of the columns, in this order: integers and scales are those of this matrix.
+    /// The selected columns, in this order, with their integers and scales.
     pub(crate) fn columns(&self, chosen: &[u32]) -> Int8Matrix {
         let (n, strip_len, column_len) = (chosen.len(), self.steps() * 2, self.steps() * SIDE);
-        let copy = self.column_copy.0.get_or_init(|| self.column_after_column());
+        let copy = self.column_copy.0.get_or_init(|| self.copy_columns());
         let mut tiles = vec![Tile([0; TILE]); tile_count(self.k, n)];
         let all_tiles = SharedMut::new(&mut tiles);
         parallel(n.div_ceil(STRIP), |strip| {
@@ -52,7 +53,7 @@ impl Int8Matrix {
         }
     }
 
-    fn column_after_column(&self) -> Vec<u32> {
+    fn copy_columns(&self) -> Vec<u32> {
         let column_len = self.steps() * SIDE;
         let mut copy = vec![0; padded(self.n) * column_len];
         let all = SharedMut::new(&mut copy);

@@ -1,21 +1,22 @@
-//! bf16 on AMX. All products are tiles with f32 sums; softmax, its gradient and their sums stay in f32, and only
+//! bf16 on AMX. All products are tiles with f32 sums; softmax, its gradient and their sums stay in f32. Only
 //! weights and their gradients are rounded to bf16, as factors of the next product.
 //!
-//! What a product needs is packed from the tensors right away, filled up with zeros to whole tiles:
+//! The operands of products are packed directly from the tensors, zero-padded to whole tiles:
 //!
-//! - *rows* (`[row][k]`): a left side.
-//! - *transposed* (`[16 rows][32 k] → tile`): a right side that is transposed in memory, `Q Kᵀ`.
-//! - *paired* (`[32 k][16 columns] → tile`): a right side as it lies in memory, `P V`.
+//! - *rows* (`[row][k]`): a left factor.
+//! - *transposed* (`[16 rows][32 k] → tile`): a right factor that is transposed in memory, `Q Kᵀ`.
+//! - *paired* (`[32 k][16 columns] → tile`): a right factor in its layout in memory, `P V`.
 //!
-//! A sum over keys runs in steps of 32 that begin at multiples of 32, so a query has the same bits in any block.
+//! Sums over keys run in steps of 32 that begin at multiples of 32, so a query has the same bits in any
+//! block.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 use half::bf16;
 
+use super::arena::Arena;
 use super::layout::BLOCK;
-use super::parts::Parts;
 use super::rows::Columns;
 use crate::cpu::gemm::tiles::{DEPTH, transpose};
 use crate::cpu::isa::{self, Isa};
@@ -30,7 +31,7 @@ mod softmax;
 /// Elements of a tile.
 const TILE: usize = 16 * DEPTH;
 
-/// Whether the tiles are there, and for these types.
+/// Whether AMX is available, and all types are bf16.
 pub(super) fn fit(types: &[DType]) -> bool {
     isa::current() == Isa::Amx && types.iter().all(|&dtype| dtype == DType::Bf16)
 }
@@ -73,29 +74,29 @@ impl Sizes {
     }
 }
 
-/// How much of each type a task's workspace takes.
+/// The number of elements of each type in a task's workspace.
 #[derive(Clone, Copy)]
-struct Extent {
-    halves: usize,
-    singles: usize,
+struct WorkspaceSize {
+    bf16s: usize,
+    f32s: usize,
 }
 
 /// A task's memory.
 struct Memory {
-    halves: Array,
-    singles: Array,
+    bf16s: Array,
+    f32s: Array,
 }
 
 impl Memory {
-    fn new(extent: Extent) -> Memory {
+    fn new(size: WorkspaceSize) -> Memory {
         Memory {
-            halves: Array::scratch(DType::Bf16, 1, extent.halves),
-            singles: Array::scratch(DType::F32, 1, extent.singles),
+            bf16s: Array::scratch(DType::Bf16, 1, size.bf16s),
+            f32s: Array::scratch(DType::F32, 1, size.f32s),
         }
     }
 
-    fn parts(&mut self) -> (Parts<'_, bf16>, Parts<'_, f32>) {
-        (Parts::of(self.halves.bf16_mut()), Parts::of(self.singles.f32_mut()))
+    fn arenas(&mut self) -> (Arena<'_, bf16>, Arena<'_, f32>) {
+        (Arena::of(self.bf16s.bf16_mut()), Arena::of(self.f32s.f32_mut()))
     }
 }
 
@@ -117,7 +118,7 @@ impl<'a> Source<'a> {
         Source { values, stride, rows: rows.len(), width }
     }
 
-    /// 32 elements of a row from a column on; zeros where there is nothing.
+    /// 32 elements of a row from a column on; zeros past the end.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn load(self, row: usize, column: usize) -> __m512i {
@@ -125,11 +126,11 @@ impl<'a> Source<'a> {
             return _mm512_setzero_si512();
         }
         let mask = mask32(self.width - column);
-        // SAFETY: the row is there, and the mask ends with it.
+        // SAFETY: the row exists, and the mask ends with it.
         unsafe { _mm512_maskz_loadu_epi16(mask, self.values.as_ptr().add(row * self.stride + column).cast()) }
     }
 
-    /// Rows with zeros around them, `width.next_multiple_of(32)` apart; whole tiles of 16 rows.
+    /// Rows padded with zeros, `width.next_multiple_of(32)` apart; whole tiles of 16 rows.
     #[target_feature(enable = "avx512f,avx512bw")]
     fn rows(self, out: &mut [bf16]) {
         let vectors = self.width.div_ceil(DEPTH);
@@ -140,7 +141,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// `[16 rows][step of 32 columns][tile]`: what `rows ᵀ` is as a right side.
+    /// `[16 rows][step of 32 columns][tile]`: `rowsᵀ` as a right factor.
     #[target_feature(enable = "avx512f,avx512bw")]
     fn transposed(self, out: &mut [bf16]) {
         let steps = self.width.div_ceil(DEPTH);
@@ -155,7 +156,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// `[step of 32 rows][16 columns][tile]`: what the rows are as a right side.
+    /// `[step of 32 rows][16 columns][tile]`: the rows as a right factor.
     #[target_feature(enable = "avx512f,avx512bw")]
     fn paired(self, out: &mut [bf16]) {
         let columns = self.width.div_ceil(DEPTH);
@@ -175,7 +176,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Transposes a block of 32 rows (`stride` apart): `[16 columns][tile of 16 × 32]`, a left side.
+/// Transposes a block of 32 rows (`stride` apart): `[16 columns][tile of 16 × 32]`, a left factor.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn transpose_left(from: &[bf16], stride: usize, columns: usize, out: &mut [bf16]) {
     let [first, second] = pair_words();
@@ -197,10 +198,10 @@ fn transpose_left(from: &[bf16], stride: usize, columns: usize, out: &mut [bf16]
     }
 }
 
-/// Rounds rows of scratch, `stride` apart, to one head's columns of some rows of an output.
+/// Rounds rows of scratch memory, `stride` apart, to one head's columns of some rows of an output.
 ///
 /// # Safety
-/// No other task may touch these rows and columns.
+/// No other task may access these rows and columns.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn write(
     from: &[f32],
@@ -213,11 +214,11 @@ unsafe fn write(
     assert!(width.next_multiple_of(DEPTH) <= stride && rows.len() * stride <= from.len(), "scratch");
     for (row, from) in rows.zip(from.chunks_exact(stride)) {
         let start = row * out_stride + column;
-        // SAFETY: as promised.
+        // SAFETY: the caller's promise.
         let out = unsafe { out.slice(start..start + width) };
         for (from, out) in from.chunks_exact(DEPTH).zip(out.chunks_mut(DEPTH)) {
             let mask = mask32(out.len());
-            // SAFETY: 32 singles are there; the mask ends with the row.
+            // SAFETY: 32 f32 are readable; the mask ends with the row.
             unsafe {
                 let (low, high) = (_mm512_loadu_ps(from.as_ptr()), _mm512_loadu_ps(from.as_ptr().add(16)));
                 _mm512_mask_storeu_epi16(out.as_mut_ptr().cast(), mask, round(low, high));
@@ -226,7 +227,7 @@ unsafe fn write(
     }
 }
 
-/// Which words of two rows make pairs: for the left 16 columns and for the right 16.
+/// Permutation indices that interleave the words of two rows: for the left 16 columns and for the right 16.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn pair_words() -> [__m512i; 2] {
@@ -244,7 +245,7 @@ fn pair_words() -> [__m512i; 2] {
     unsafe { [_mm512_loadu_si512(WORDS[0].as_ptr().cast()), _mm512_loadu_si512(WORDS[1].as_ptr().cast())] }
 }
 
-/// 32 singles as bf16, to nearest even.
+/// 32 f32 as bf16, rounded to nearest even.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 fn round(low: __m512, high: __m512) -> __m512i {

@@ -1,50 +1,52 @@
-//! Rows of scores to rows of weights and back, sixteen at a time. (Written out: of loops over exactly 16 lanes the
-//! compiler makes single moves.) What `super::super::softmax` says about infinities and NaN holds here too.
+//! Softmax over rows of scores and its gradient, sixteen at a time. (With intrinsics: the compiler turns
+//! loops over exactly 16 lanes into single moves.) Infinities and NaN are handled as in
+//! `super::super::softmax`.
 
 use std::arch::x86_64::*;
 
 use half::bf16;
 
-use super::super::softmax::{Draws, Limits, Peak, Seen};
+use super::super::softmax::{Draws, Limits, RowStats, ScoreMask};
 use super::{DEPTH, round, store};
 use crate::cpu::simd::LANES;
 
-/// What turns products into scores, and scores into the weights that count.
+/// How products become scores, and scores become weights: scale, mask and dropout.
 #[derive(Clone, Copy)]
-pub(super) struct Rules<'a> {
+pub(super) struct SoftmaxOptions<'a> {
     pub(super) scale: f32,
-    pub(super) seen: Seen<'a>,
+    pub(super) score_mask: ScoreMask<'a>,
     pub(super) draws: Draws,
 }
 
-impl Rules<'_> {
+impl SoftmaxOptions<'_> {
     fn rows(self) -> usize {
-        self.seen.limits.len()
+        self.score_mask.limits.len()
     }
 
-    /// The factors of a row's weights, if there are any.
+    /// The dropout factors of a row's weights, if there is dropout.
     #[inline(always)]
     fn factors(self, row: usize, factors: &mut [f32]) -> Option<&[f32]> {
         if self.draws.dropout.is_none() {
             return None;
         }
         let start = self.draws.start.wrapping_add(row.wrapping_mul(self.draws.row_stride));
-        let factors = &mut factors[..self.seen.stride];
+        let factors = &mut factors[..self.score_mask.stride];
         self.draws.dropout.fill(factors, start);
         Some(factors)
     }
 
-    /// Sixteen scores and which of them are seen.
+    /// Sixteen scores and the mask of the visible ones.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn visible(self, scores: &[f32], row: usize, key: usize) -> (__m512, __mmask16) {
-        let mut mask = between(self.seen.limits[row], key);
+        let mut mask = between(self.score_mask.limits[row], key);
         let mut score = _mm512_mul_ps(load(scores, key), _mm512_set1_ps(self.scale));
-        // An overflow stays finite: ∞ − ∞ is no number. (The second operand is what a NaN leaves.)
+        // Overflows are clamped to finite values: ∞ − ∞ is NaN. (If an operand is NaN, min and max return the
+        // second.)
         score = _mm512_min_ps(_mm512_set1_ps(f32::MAX), score);
         score = _mm512_max_ps(_mm512_set1_ps(f32::MIN), score);
-        if !self.seen.bias.is_empty() {
-            let bias = load(self.seen.bias, row * self.seen.stride + key);
+        if !self.score_mask.bias.is_empty() {
+            let bias = load(self.score_mask.bias, row * self.score_mask.stride + key);
             mask = _mm512_mask_cmp_ps_mask::<_CMP_EQ_OQ>(mask, bias, _mm512_setzero_ps());
         }
         (_mm512_mask_mov_ps(_mm512_set1_ps(f32::NEG_INFINITY), mask, score), mask)
@@ -55,7 +57,7 @@ impl Rules<'_> {
 #[target_feature(enable = "avx512f")]
 fn load(from: &[f32], at: usize) -> __m512 {
     let from = &from[at..at + LANES];
-    // SAFETY: sixteen are there.
+    // SAFETY: the slice has sixteen elements.
     unsafe { _mm512_loadu_ps(from.as_ptr()) }
 }
 
@@ -63,24 +65,24 @@ fn load(from: &[f32], at: usize) -> __m512 {
 #[target_feature(enable = "avx512f")]
 fn save(to: &mut [f32], at: usize, vector: __m512) {
     let to = &mut to[at..at + LANES];
-    // SAFETY: there is room for sixteen.
+    // SAFETY: the slice has sixteen elements.
     unsafe { _mm512_storeu_ps(to.as_mut_ptr(), vector) };
 }
 
-/// The lanes of sixteen keys from `key` on that lie within limits.
+/// The lanes of the keys `key..key + 16` that lie within limits.
 #[inline(always)]
 fn between([start, end]: Limits, key: usize) -> __mmask16 {
     let below = |limit: u32| (1_u32 << (limit as usize).saturating_sub(key).min(LANES)) - 1;
     (below(end) & !below(start)) as __mmask16
 }
 
-/// `e^x` for `x ≤ 0`, as `math::exp` has it but for fused multiply-add.
+/// `e^x` for `x ≤ 0`: `math::exp` with fused multiply-add.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn exp(x: __m512) -> __m512 {
     let set = |x: f32| _mm512_set1_ps(x);
     let least = set(-87.0);
-    // Not less, or no number.
+    // Not less, or NaN.
     let kept = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least);
     let x = _mm512_max_ps(least, x);
     let n = _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(_mm512_mul_ps(
@@ -99,37 +101,37 @@ fn exp(x: __m512) -> __m512 {
     _mm512_maskz_scalef_ps(kept, e_r, n)
 }
 
-/// Turns products into weights: in f32 before dropout where they lie, if they are kept, and rounded after dropout.
+/// Turns products into weights: in place as f32 before dropout if `keep`, and rounded to bf16 after dropout.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 pub(super) fn softmax(
     scores: &mut [f32],
     weights: &mut [bf16],
-    rules: Rules<'_>,
-    peaks: &mut [Peak],
+    options: SoftmaxOptions<'_>,
+    stats: &mut [RowStats],
     factors: &mut [f32],
     keep: bool,
 ) {
     const ROWS: usize = 4;
-    let stride = rules.seen.stride;
+    let stride = options.score_mask.stride;
     if stride == DEPTH {
-        let whole = rules.rows() / ROWS * ROWS;
+        let whole = options.rows() / ROWS * ROWS;
         for row in (0..whole).step_by(ROWS) {
             let (scores, weights) = (&mut scores[row * DEPTH..], &mut weights[row * DEPTH..]);
-            short_rows::<ROWS>(scores, weights, rules, row, &mut peaks[row..], factors, keep);
+            short_rows::<ROWS>(scores, weights, options, row, &mut stats[row..], factors, keep);
         }
-        for row in whole..rules.rows() {
+        for row in whole..options.rows() {
             let (scores, weights) = (&mut scores[row * DEPTH..], &mut weights[row * DEPTH..]);
-            short_rows::<1>(scores, weights, rules, row, &mut peaks[row..], factors, keep);
+            short_rows::<1>(scores, weights, options, row, &mut stats[row..], factors, keep);
         }
         return;
     }
-    let scores = scores[..rules.rows() * stride].chunks_exact_mut(stride);
-    let weights = weights[..rules.rows() * stride].chunks_exact_mut(stride);
-    for (row, ((scores, weights), peak)) in scores.zip(weights).zip(peaks).enumerate() {
-        let factors = rules.factors(row, factors);
+    let scores = scores[..options.rows() * stride].chunks_exact_mut(stride);
+    let weights = weights[..options.rows() * stride].chunks_exact_mut(stride);
+    for (row, ((scores, weights), row_stats)) in scores.zip(weights).zip(stats).enumerate() {
+        let factors = options.factors(row, factors);
         let mut tops = _mm512_set1_ps(f32::NEG_INFINITY);
         for key in (0..stride).step_by(LANES) {
-            let (score, _) = rules.visible(scores, row, key);
+            let (score, _) = options.visible(scores, row, key);
             tops = _mm512_max_ps(score, tops);
             save(scores, key, score);
         }
@@ -140,25 +142,25 @@ pub(super) fn softmax(
             sums = _mm512_add_ps(sums, weight);
             save(scores, key, weight);
         }
-        let share = 1.0 / _mm512_reduce_add_ps(sums);
+        let inv_sum = 1.0 / _mm512_reduce_add_ps(sums);
         for key in (0..stride).step_by(DEPTH) {
             let both = [load(scores, key), load(scores, key + LANES)];
-            finish(scores, weights, key, both, share, factors, keep);
+            finish(scores, weights, key, both, inv_sum, factors, keep);
         }
-        *peak = [top, share];
+        *row_stats = [top, inv_sum];
     }
 }
 
-/// [`softmax`] for `ROWS` rows of 32, which stay in registers: the same operations in the same order, but one row
-/// after the other would leave the CPU waiting for each result.
+/// [`softmax`] for `ROWS` rows of 32, which stay in registers: the same operations in the same order. One row
+/// at a time would leave the CPU waiting for each result.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 fn short_rows<const ROWS: usize>(
     scores: &mut [f32],
     weights: &mut [bf16],
-    rules: Rules<'_>,
+    options: SoftmaxOptions<'_>,
     first: usize,
-    peaks: &mut [Peak],
+    stats: &mut [RowStats],
     factors: &mut [f32],
     keep: bool,
 ) {
@@ -166,7 +168,7 @@ fn short_rows<const ROWS: usize>(
     let mut tops = [0.0; ROWS];
     for (i, values) in values.iter_mut().enumerate() {
         let scores = &scores[i * DEPTH..(i + 1) * DEPTH];
-        *values = [rules.visible(scores, first + i, 0).0, rules.visible(scores, first + i, LANES).0];
+        *values = [options.visible(scores, first + i, 0).0, options.visible(scores, first + i, LANES).0];
     }
     for ([low, high], top) in values.iter().zip(&mut tops) {
         *top = _mm512_reduce_max_ps(_mm512_max_ps(*high, *low));
@@ -176,19 +178,19 @@ fn short_rows<const ROWS: usize>(
             *value = exp(_mm512_sub_ps(*value, _mm512_set1_ps(top)));
         }
     }
-    let mut shares = [0.0; ROWS];
-    for ([low, high], share) in values.iter().zip(&mut shares) {
-        *share = 1.0 / _mm512_reduce_add_ps(_mm512_add_ps(*low, *high));
+    let mut inv_sums = [0.0; ROWS];
+    for ([low, high], inv_sum) in values.iter().zip(&mut inv_sums) {
+        *inv_sum = 1.0 / _mm512_reduce_add_ps(_mm512_add_ps(*low, *high));
     }
     for (i, values) in values.into_iter().enumerate() {
-        let factors = rules.factors(first + i, factors);
+        let factors = options.factors(first + i, factors);
         let row = i * DEPTH..(i + 1) * DEPTH;
-        finish(&mut scores[row.clone()], &mut weights[row], 0, values, shares[i], factors, keep);
-        peaks[i] = [tops[i], shares[i]];
+        finish(&mut scores[row.clone()], &mut weights[row], 0, values, inv_sums[i], factors, keep);
+        stats[i] = [tops[i], inv_sums[i]];
     }
 }
 
-/// 32 exponentials become weights.
+/// Turns 32 exponentials into weights.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 fn finish(
@@ -196,12 +198,12 @@ fn finish(
     weights: &mut [bf16],
     key: usize,
     [low, high]: [__m512; 2],
-    share: f32,
+    inv_sum: f32,
     factors: Option<&[f32]>,
     keep: bool,
 ) {
-    let mut low = _mm512_mul_ps(low, _mm512_set1_ps(share));
-    let mut high = _mm512_mul_ps(high, _mm512_set1_ps(share));
+    let mut low = _mm512_mul_ps(low, _mm512_set1_ps(inv_sum));
+    let mut high = _mm512_mul_ps(high, _mm512_set1_ps(inv_sum));
     if keep {
         save(scores, key, low);
         save(scores, key + LANES, high);
@@ -213,111 +215,111 @@ fn finish(
     store(&mut weights[key..], round(low, high));
 }
 
-/// Where [`softmax_backward`] leaves what it found, rounded.
-pub(super) struct Found<'a> {
+/// The outputs of [`softmax_backward`], rounded to bf16.
+pub(super) struct BackwardOutput<'a> {
     /// After dropout.
     pub(super) weights: &'a mut [bf16],
     /// `scale · dscore`.
-    pub(super) slopes: &'a mut [bf16],
+    pub(super) grads: &'a mut [bf16],
 }
 
-/// Turns products into weights, and the gradients of the weights (`slopes`) into those of the products:
+/// Turns products into weights, and the gradients of the weights (`grads`) into those of the products:
 /// `dscore = p ∘ (dp − Σ p dp)` with `dp = dropout(dweight)`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 pub(super) fn softmax_backward(
     scores: &mut [f32],
-    slopes: &mut [f32],
-    rules: Rules<'_>,
-    peaks: &[Peak],
+    grads: &mut [f32],
+    options: SoftmaxOptions<'_>,
+    stats: &[RowStats],
     factors: &mut [f32],
-    found: Found<'_>,
+    output: BackwardOutput<'_>,
 ) {
-    let stride = rules.seen.stride;
-    let rows = rules.rows() * stride;
+    let stride = options.score_mask.stride;
+    let rows = options.rows() * stride;
     let scores = scores[..rows].chunks_exact_mut(stride);
-    let slopes = slopes[..rows].chunks_exact_mut(stride);
-    let out_weights = found.weights[..rows].chunks_exact_mut(stride);
-    let out_slopes = found.slopes[..rows].chunks_exact_mut(stride);
-    let scale = _mm512_set1_ps(rules.scale);
-    let inputs = scores.zip(slopes).zip(peaks);
-    for (row, (((scores, slopes), &peak), (out_weights, out_slopes))) in
-        inputs.zip(out_weights.zip(out_slopes)).enumerate()
+    let grads = grads[..rows].chunks_exact_mut(stride);
+    let out_weights = output.weights[..rows].chunks_exact_mut(stride);
+    let out_grads = output.grads[..rows].chunks_exact_mut(stride);
+    let scale = _mm512_set1_ps(options.scale);
+    let inputs = scores.zip(grads).zip(stats);
+    for (row, (((scores, grads), &row_stats), (out_weights, out_grads))) in
+        inputs.zip(out_weights.zip(out_grads)).enumerate()
     {
-        let factors = rules.factors(row, factors);
+        let factors = options.factors(row, factors);
         let mut sums = _mm512_setzero_ps();
-        let mut last = [Lane::zero(); 2];
+        let mut last = [WeightVector::zero(); 2];
         for key in (0..stride).step_by(DEPTH) {
             // No `map`: a closure that is not inlined loses the instruction set.
-            for (i, lane) in last.iter_mut().enumerate() {
-                *lane = Lane::new(scores, slopes, rules, row, key + i * LANES, peak, factors);
+            for (i, vector) in last.iter_mut().enumerate() {
+                *vector = WeightVector::new(scores, grads, options, row, key + i * LANES, row_stats, factors);
             }
-            for lane in last {
-                sums = _mm512_fmadd_ps(lane.weight, lane.slope, sums);
+            for vector in last {
+                sums = _mm512_fmadd_ps(vector.weight, vector.grad, sums);
             }
-            store(&mut out_weights[key..], round(last[0].after, last[1].after));
+            store(&mut out_weights[key..], round(last[0].dropped, last[1].dropped));
             // A short row stays in registers.
             if stride > DEPTH {
-                for (i, lane) in last.iter().enumerate() {
-                    save(scores, key + i * LANES, lane.weight);
-                    save(slopes, key + i * LANES, lane.slope);
+                for (i, vector) in last.iter().enumerate() {
+                    save(scores, key + i * LANES, vector.weight);
+                    save(grads, key + i * LANES, vector.grad);
                 }
             }
         }
         let mean = _mm512_set1_ps(_mm512_reduce_add_ps(sums));
         for key in (0..stride).step_by(DEPTH) {
             if stride > DEPTH {
-                for (i, lane) in last.iter_mut().enumerate() {
-                    lane.weight = load(scores, key + i * LANES);
-                    lane.slope = load(slopes, key + i * LANES);
+                for (i, vector) in last.iter_mut().enumerate() {
+                    vector.weight = load(scores, key + i * LANES);
+                    vector.grad = load(grads, key + i * LANES);
                 }
             }
             let mut both = [scale; 2];
-            for (both, lane) in both.iter_mut().zip(last) {
-                let slope = _mm512_mul_ps(lane.weight, _mm512_sub_ps(lane.slope, mean));
-                *both = _mm512_mul_ps(slope, scale);
+            for (both, vector) in both.iter_mut().zip(last) {
+                let grad = _mm512_mul_ps(vector.weight, _mm512_sub_ps(vector.grad, mean));
+                *both = _mm512_mul_ps(grad, scale);
             }
-            store(&mut out_slopes[key..], round(both[0], both[1]));
+            store(&mut out_grads[key..], round(both[0], both[1]));
         }
     }
 }
 
-/// Sixteen weights before and after dropout, and the gradients of those before.
+/// Sixteen weights before and after dropout, and the gradients of the former.
 #[derive(Clone, Copy)]
-struct Lane {
+struct WeightVector {
     weight: __m512,
-    after: __m512,
-    slope: __m512,
+    dropped: __m512,
+    grad: __m512,
 }
 
-impl Lane {
+impl WeightVector {
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn zero() -> Lane {
+    fn zero() -> WeightVector {
         let zero = _mm512_setzero_ps();
-        Lane { weight: zero, after: zero, slope: zero }
+        WeightVector { weight: zero, dropped: zero, grad: zero }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
     fn new(
         scores: &[f32],
-        slopes: &[f32],
-        rules: Rules<'_>,
+        grads: &[f32],
+        options: SoftmaxOptions<'_>,
         row: usize,
         key: usize,
-        [top, share]: Peak,
+        [top, inv_sum]: RowStats,
         factors: Option<&[f32]>,
-    ) -> Lane {
-        let (score, mask) = rules.visible(scores, row, key);
+    ) -> WeightVector {
+        let (score, mask) = options.visible(scores, row, key);
         let weight = exp(_mm512_sub_ps(score, _mm512_set1_ps(top)));
-        let weight = _mm512_mul_ps(weight, _mm512_set1_ps(share));
-        let slope = _mm512_maskz_mov_ps(mask, load(slopes, key));
+        let weight = _mm512_mul_ps(weight, _mm512_set1_ps(inv_sum));
+        let grad = _mm512_maskz_mov_ps(mask, load(grads, key));
         match factors {
-            None => Lane { weight, after: weight, slope },
+            None => WeightVector { weight, dropped: weight, grad },
             Some(factors) => {
                 let factor = load(factors, key);
-                let after = _mm512_mul_ps(weight, factor);
-                Lane { weight, after, slope: _mm512_mul_ps(slope, factor) }
+                let dropped = _mm512_mul_ps(weight, factor);
+                WeightVector { weight, dropped, grad: _mm512_mul_ps(grad, factor) }
             }
         }
     }

@@ -1,15 +1,15 @@
-// Forward: 16 queries of a warp go through the keys.
+// Forward: each warp iterates over the keys with 16 queries.
 
 namespace fast {
 
-// Columns of the context that a warp owns. All warps with the same queries find the same weights.
+// Columns of the context that a warp owns. All warps with the same queries compute the same weights.
 template <int D> struct Columns {
     static const int OWN = D < 64 ? D : 64, PARTS = D / OWN;
     static __device__ __forceinline__ u32 part() { return threadIdx.x / 32 % PARTS; }
 };
 
-// 16 queries on their way through the keys: the sums belong to the largest score so far.
-template <int D> struct Attending {
+// Online softmax of 16 queries: the sums are relative to the largest score so far.
+template <int D> struct RunningSoftmax {
     Sums<Columns<D>::OWN> context;
     float tops[2], sums[2];
 
@@ -19,16 +19,16 @@ template <int D> struct Attending {
         sums[0] = sums[1] = 0.0f;
     }
 
-    static const int BLOCKS = 2;    // of 8 keys. (More would not fit into registers.)
+    static const int BLOCKS = 2;    // of 8 keys (more would not fit into registers)
 
-    // The scores of some keys in shared memory, from `key` on; `row` is the tile's.
-    __device__ __forceinline__ void score(const Room& room, u32 q, u32 k, int row, int key, float scale,
+    // The scores of some keys in shared memory, from `key` on; `row` is the first row of the tile.
+    __device__ __forceinline__ void score(const SharedLayout& layout, u32 q, u32 k, int row, int key, float scale,
                                           float (&scores)[BLOCKS][4]) const {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
         products<D>(tile<D>(q, row), k, key, scores);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            u32 start = room.rows[row + g + 8 * i].start, count = room.rows[row + g + 8 * i].count;
+            u32 start = layout.rows[row + g + 8 * i].start, count = layout.rows[row + g + 8 * i].count;
 #pragma unroll
             for (int block = 0; block < BLOCKS; block++)
 #pragma unroll
@@ -40,8 +40,8 @@ template <int D> struct Attending {
         }
     }
 
-    // Adds the values of these keys, by their scores. Those from `end` on are not there.
-    __device__ __forceinline__ void add(const Room& room, u32 v, int row, int key, int end,
+    // Adds the values of these keys, weighted by their scores. Keys from `end` on are padding.
+    __device__ __forceinline__ void add(const SharedLayout& layout, u32 v, int row, int key, int end,
                                         const float (&scores)[BLOCKS][4]) {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
         u32 left[BLOCKS / 2][4];
@@ -52,13 +52,13 @@ template <int D> struct Attending {
             for (int block = 0; block < BLOCKS; block++)
                 highest = fmaxf(highest, fmaxf(scores[block][2 * i], scores[block][2 * i + 1]));
             highest = row_max(highest);
-            // Before the first key that is seen there is nothing to subtract.
+            // While no key has been visible, the maximum is -inf and nothing is subtracted.
             float base = highest == minus_infinity() ? 0.0f : highest;
-            float shrink = exp2_fast((tops[i] - base) * LOG2_E);
-            sums[i] *= shrink;
-            context.scale_rows(i == 0 ? shrink : 1.0f, i == 1 ? shrink : 1.0f);
+            float rescale = exp2_fast((tops[i] - base) * LOG2_E);
+            sums[i] *= rescale;
+            context.scale_rows(i == 0 ? rescale : 1.0f, i == 1 ? rescale : 1.0f);
             tops[i] = highest;
-            const u32 *words = room.keep + (row + g + 8 * i) * 4;
+            const u32 *words = layout.keep + (row + g + 8 * i) * 4;
 #pragma unroll
             for (int block = 0; block < BLOCKS; block++) {
                 u32 keep = words[(key + 8 * block) / 32] >> 2 * t + (key + 8 * block) % 32;
@@ -75,46 +75,46 @@ template <int D> struct Attending {
 #pragma unroll
                 for (int i = 0; i < Columns<D>::OWN / 16; i++) {
                     u32 right[4];
-                    load_turned_blocks(right, (address ^ 32 * i) + part * 32 * D);
+                    load_blocks_transposed(right, (address ^ 32 * i) + part * 32 * D);
                     multiply(context.part[2 * i], left[part], right[0], right[1]);
                     multiply(context.part[2 * i + 1], left[part], right[2], right[3]);
                 }
             }
     }
 
-    // Goes through keys, which are in shared memory from row 0 on.
-    __device__ __forceinline__ void go_on(const Room& room, u32 q, u32 k, u32 v, int row, Limits keys, float scale) {
+    // Processes keys, which are in shared memory from row 0 on.
+    __device__ __forceinline__ void process_keys(const SharedLayout& layout, u32 q, u32 k, u32 v, int row, Limits keys, float scale) {
 #pragma unroll 1
         for (int key = keys.start; key < keys.end; key += 8 * BLOCKS) {
             float scores[BLOCKS][4];
-            score(room, q, k, row, key, scale, scores);
-            add(room, v, row, key, keys.end, scores);
+            score(layout, q, k, row, key, scale, scores);
+            add(layout, v, row, key, keys.end, scores);
         }
     }
 
-    // Writes the rows' context and peaks; `query` is the tile's first among the sequence's.
-    __device__ __forceinline__ void finish(const Attention& a, const Pair& pair, int query, int count, float kept_scale) {
+    // Writes the rows' context and softmax statistics; `query` is the index of the tile's first query in its sequence.
+    __device__ __forceinline__ void finish(const Attention& a, const Pair& pair, int query, int count, float dropout_scale) {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
-        float shares[2];
+        float inv_sums[2];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            shares[i] = 1.0f / row_sum(sums[i]);
+            inv_sums[i] = 1.0f / row_sum(sums[i]);
             int row = g + 8 * i;
             if (t == 0 && Columns<D>::part() == 0 && row < count)
-                ((float2*)a.peaks)[(u64)pair.head * a.peak_rows + pair.q_row + query + row] =
-                    make_float2(tops[i], shares[i]);
+                ((float2*)a.stats)[(u64)pair.head * a.stats_rows + pair.q_row + query + row] =
+                    make_float2(tops[i], inv_sums[i]);
         }
-        context.scale_rows(shares[0] * kept_scale, shares[1] * kept_scale);
+        context.scale_rows(inv_sums[0] * dropout_scale, inv_sums[1] * dropout_scale);
         bf16 *o = to<D>(a.o, a.o_stride, pair.q_row + query, pair.head) + Columns<D>::OWN * Columns<D>::part();
         context.write(o, a.o_stride, count);
     }
 };
 
-// The blocks of `step` keys that some queries see any of.
+// The blocks of `step` keys that any of some queries sees.
 __device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pair, int query, int count, int step) {
     Limits limits;
-    limits.start = seen(a, query, pair.m, pair.n).start / step * step;
-    limits.end = seen(a, query + count - 1, pair.m, pair.n).end;
+    limits.start = visible_keys(a, query, pair.m, pair.n).start / step * step;
+    limits.end = visible_keys(a, query + count - 1, pair.m, pair.n).end;
     return limits;
 }
 
@@ -122,28 +122,28 @@ __device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pai
 template <int D>
 __device__ __forceinline__ void forward(const Attention& a, const Pair& pair, int first) {
     const Group group = { Columns<D>::PARTS * 128, 0 };
-    Room room(3, SHORT, D);
-    u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), head = pair.head;
+    SharedLayout layout(3, SHORT, D);
+    u32 q = layout.tensor(0), k = layout.tensor(1), v = layout.tensor(2), head = pair.head;
     int all = min(LONG, pair.m - first), own = group.warp() / Columns<D>::PARTS * 16, count = min(16, all - own);
     if (all <= 0) return;
     copy_rows<D>(group, q, from<D>(a.q, a.q_stride, pair.q_row + first, head), a.q_stride, all);
-    Attending<D> attending;
-    attending.begin();
+    RunningSoftmax<D> running;
+    running.begin();
     Limits blocks = key_blocks(a, pair, first, all, SHORT);
 #pragma unroll 1
     for (int block = blocks.start; block < blocks.end; block += SHORT) {
         int keys = min(SHORT, pair.n - block);
         copy_rows<D>(group, k, from<D>(a.k, a.k_stride, pair.k_row + block, head), a.k_stride, keys);
         copy_rows<D>(group, v, from<D>(a.v, a.v_stride, pair.k_row + block, head), a.v_stride, keys);
-        know_rows(a, pair, group, room, first, all, block, keys, false);
+        load_row_info(a, pair, group, layout, first, all, block, keys, false);
         wait_for_copies();
         __syncthreads();
         Limits part = { 0, 0 };
         if (count > 0) part = keys_of(a, pair, first + own, count, block, keys);
-        attending.go_on(room, q, k, v, own, part, a.scale);
+        running.process_keys(layout, q, k, v, own, part, a.scale);
         __syncthreads();
     }
-    if (count > 0) attending.finish(a, pair, first + own, count, a.dropout->scale);
+    if (count > 0) running.finish(a, pair, first + own, count, a.dropout->scale);
 }
 
 }  // namespace fast

@@ -1,21 +1,21 @@
 // Attention in bf16 on tensor cores for d_k = d_v = 32, 64 or 128 and masks by position. W and dS are rounded to bf16
-// as factors of products, all sums are f32.
+// as factors of products; all sums are f32.
 //
-// Most sequences are short, so what counts is that memory never waits: many small blocks on a multiprocessor, several
-// warps for one head of a sequence, and copies that arrive while something else is computed.
-//   forward: a block has 64 queries of a head, which go through 64 keys at a time; every 16 queries belong to D / 64 warps (at
-//     least one), which compute the same weights and 64 columns of the context each.
-//   backward: room for 64 queries and 64 keys, up to 32 tokens for half a block, up to 64 for a block: see small.cu.
+// Most sequences are short, so the kernels hide memory latency: many small blocks on a multiprocessor, several warps for
+// one head of a sequence, and asynchronous copies during computation.
+//   forward: a block has 64 queries of a head and iterates over 64 keys at a time; every 16 queries belong to D / 64 warps
+//     (at least one), which compute the same weights and 64 columns of the context each.
+//   backward: shared memory for 64 queries and 64 keys; up to 32 tokens in half a block, up to 64 in a block: see small.cu.
 //   backward_whole: the same for 65 to 128 tokens. (Its blocks are large, and would leave no room for small ones.)
-//   backward_queries: dQ of 64 queries of a longer sequence, which go through the keys 128 at a time.
-//   backward_keys: dK and dV of 64 keys of a long sequence, which go through the queries 128 at a time.
+//   backward_queries: dQ of 64 queries of a longer sequence, iterating over 128 keys at a time.
+//   backward_keys: dK and dV of 64 keys of a long sequence, iterating over 128 queries at a time.
 //
-// Work lists: items of 8 numbers (first query row, queries, first key row, keys, first of the item's own rows, 0, 0, 0).
-//   forward: all sequences, own rows from 0, 64, 128.. on, below the number of queries; work_count[0]: how many
-//   backward, by the longer of a sequence's queries and keys: first all of the long ones (> 128), own rows likewise,
+// Work lists: items of 8 u32 (first query row, queries, first key row, keys, first of the item's own rows, 0, 0, 0).
+//   forward: all sequences, own rows from 0, 64, 128.. on, below the number of queries; work_count[0]: the number of items
+//   backward, by the longer of a sequence's queries and keys: first all long ones (> 128), own rows likewise,
 //     then those with 65..128, then those with 33..64, then those with up to 32 (own rows from 0 on)
-//     work_count[0..4]: how many of each of the four kinds
-//   backward_keys: own rows count keys of the long ones; work_count[0] says how many
+//     work_count[0..4]: the number of each of the four kinds
+//   backward_keys: own rows are keys of the long ones; work_count[0]: the number of items
 //
 // Launch: threads: forward 256 for D = 128, else 128; backward 256; backward_whole 512; the other two 128.
 // Grid: at least the number of jobs (blocks without one return at once), which is
@@ -39,59 +39,59 @@ const float LOG2_E = 1.44269504f;
 
 extern __shared__ __align__(1024) u8 memory[];
 
-// What is to be known of a query. Keys count from the first in shared memory; one of them is seen if
+// Mask and softmax statistics of a query. Keys are indexed from the first in shared memory; one of them is visible if
 // (u32)(key - start) < count.
-struct __align__(16) Row {
-    float top, share;
+struct __align__(16) RowInfo {
+    float top, inv_sum;
     u32 start, count;
 };
 
-// Where things lie in shared memory: tensors first, then what is known of rows.
-struct Room {
+// Layout of shared memory: first tensors, then row information.
+struct SharedLayout {
     u32 tensors, bytes;     // address of the first, size of each
-    Row *rows;              // one for every row
+    RowInfo *rows;              // one for every row
     u32 *keep;              // four for every row: a bit for every key, 1 = not dropped
     float *deltas;          // one for every row
 
-    __device__ __forceinline__ Room(int count, int height, int width) {
+    __device__ __forceinline__ SharedLayout(int count, int height, int width) {
         bytes = height * width * 2;
         tensors = shared_address(memory);
-        rows = (Row*)(memory + count * bytes);
+        rows = (RowInfo*)(memory + count * bytes);
         keep = (u32*)(rows + height);
         deltas = (float*)(keep + height * 4);
     }
     __device__ __forceinline__ u32 tensor(int i) const { return tensors + i * bytes; }
 };
 
-// Rows are 2 D bytes. Their 16-byte pieces are exchanged so that eight rows' pieces of one column lie in different
+// Rows are 2 D bytes. Their 16-byte pieces are swizzled so that eight rows' pieces of one column are in different
 // banks.
-template <int D> __device__ __forceinline__ u32 place(u32 row, u32 piece) {
-    u32 turn = D == 32 ? row >> 1 & 3 : row & 7;
-    return row * (2 * D) + ((piece ^ turn) << 4);
+template <int D> __device__ __forceinline__ u32 swizzle(u32 row, u32 piece) {
+    u32 bits = D == 32 ? row >> 1 & 3 : row & 7;
+    return row * (2 * D) + ((piece ^ bits) << 4);
 }
 
-// What a lane hands to load_blocks for the 16 x 16 tile at a row that is a multiple of 16, columns 0 to 15.
-// Exclusive or with 32 i moves 16 i columns on.
+// A lane's address argument of load_blocks for the 16 x 16 tile at a row that is a multiple of 16, columns 0 to 15.
+// XOR with 32 i moves 16 i columns on.
 template <int D> __device__ __forceinline__ u32 tile(u32 tensor, int row) {
     u32 lane = threadIdx.x & 31;
-    return tensor + place<D>(row + (lane & 15), lane >> 4);
+    return tensor + swizzle<D>(row + (lane & 15), lane >> 4);
 }
 
-// The warps that work on one head of a sequence, and their rows in shared memory: a block, or (up to 32 tokens) half of it.
+// The warps that work on one head of a sequence, and their rows in shared memory: a block, or half of it (up to 32 tokens).
 struct Group {
     u32 block;      // the block's threads
     u32 split;      // 0: all of the block, 1: a half
 
     __device__ __forceinline__ u32 threads() const { return block >> split; }
-    // Among the block's groups.
+    // Index among the block's groups.
     __device__ __forceinline__ u32 number() const { return threadIdx.x / threads(); }
-    // Within the group.
+    // Index within the group.
     __device__ __forceinline__ u32 thread() const { return threadIdx.x & threads() - 1; }
     __device__ __forceinline__ u32 warp() const { return thread() / 32; }
     // Its first row in shared memory.
     __device__ __forceinline__ int row() const { return split ? number() * 32 : 0; }
-    // Waits for the group's other threads.
-    __device__ __forceinline__ void meet() const {
+    // Barrier for the group's threads.
+    __device__ __forceinline__ void sync() const {
         if (split) barrier(1 + number(), threads());
         else __syncthreads();
     }
@@ -123,32 +123,32 @@ __device__ __forceinline__ bf16 *to(void *part, u32 stride, int row, u32 head) {
     return (bf16*)part + (u64)row * stride + head * D;
 }
 
-// Begins to copy rows into a tensor, MOST if that is known (not 0); up to a multiple of 16 they become 0, because 0 times what
-// lies there must be 0. All threads have one piece of a row at a time. (They have a multiple of 8 rows, so its place in a
-// row stays the same.)
-template <int D, int MOST = 0>
+// Starts asynchronous copies of rows into a tensor, at most MAX_ROWS if that is known (not 0); padding rows up to a multiple
+// of 16 become 0, because 0 times their contents must be 0. Each thread copies one piece of a row at a time. (The step is
+// a multiple of 8 rows, so the piece's place in a row stays the same.)
+template <int D, int MAX_ROWS = 0>
 __device__ __forceinline__ void copy_rows(const Group& group, u32 tensor, const bf16 *from, u32 stride, int count) {
     const u32 pieces = D / 8;
     const int step = group.threads() / pieces;
     u32 piece = group.thread() % pieces;
     int first = group.thread() / pieces;
-    u32 place = tensor + fast::place<D>(group.row() + first, piece);
+    u32 place = tensor + fast::swizzle<D>(group.row() + first, piece);
     const bf16 *source = from + (u64)first * stride + piece * 8;
 #pragma unroll
-    for (int i = 0; i < MOST; i += step) {
+    for (int i = 0; i < MAX_ROWS; i += step) {
         int row = first + i;
         if (row < up16(count)) copy16(place + i * 2 * D, row < count ? source + (u64)i * stride : from, row < count);
     }
 #pragma unroll 4
-    for (int row = first; MOST == 0 && row < up16(count); row += step) {
+    for (int row = first; MAX_ROWS == 0 && row < up16(count); row += step) {
         copy16(place, row < count ? source : from, row < count);
         place += step * 2 * D;
         source += (u64)step * stride;
     }
 }
 
-// Which of 16 neighbouring weights are kept, from draw `index` on. Two share a draw; if the first is the second of its
-// two, a ninth draw has the last.
+// Dropout bits of 16 neighbouring weights, from draw `index` on (1 = kept). Two weights share a draw; if the first is the
+// second of its two, a ninth draw has the last.
 __device__ __forceinline__ u32 keep16(const Dropout& dropout, u64 index) {
     u32 first = (u32)(index >> 1), bits = 0;
 #pragma unroll
@@ -165,23 +165,23 @@ __device__ __forceinline__ u32 keep16(const Dropout& dropout, u64 index) {
     return bits;
 }
 
-// Finds what is to be known of `count` queries from `query` on, with `keys` keys from `key` on in shared memory.
-__device__ __forceinline__ void know_rows(const Attention& a, const Pair& pair, const Group& group, const Room& room,
-                                          int query, int count, int key, int keys, bool peaks) {
+// Fills in the row information of `count` queries from `query` on, with `keys` keys from `key` on in shared memory.
+__device__ __forceinline__ void load_row_info(const Attention& a, const Pair& pair, const Group& group, const SharedLayout& layout,
+                                          int query, int count, int key, int keys, bool stats) {
 #pragma unroll 1
     for (int i = group.thread(); i < up16(count); i += group.threads()) {
-        Row row = { 0.0f, 0.0f, 0, 0 };
+        RowInfo row = { 0.0f, 0.0f, 0, 0 };
         if (i < count) {
-            Limits limits = seen(a, query + i, pair.m, pair.n);
+            Limits limits = visible_keys(a, query + i, pair.m, pair.n);
             row.start = limits.start - key;
             row.count = limits.end - limits.start;
-            if (peaks) {
-                float2 peak = ((const float2*)a.peaks)[(u64)pair.head * a.peak_rows + pair.q_row + query + i];
-                row.top = peak.x;
-                row.share = peak.y;
+            if (stats) {
+                float2 row_stats = ((const float2*)a.stats)[(u64)pair.head * a.stats_rows + pair.q_row + query + i];
+                row.top = row_stats.x;
+                row.inv_sum = row_stats.y;
             }
         }
-        room.rows[group.row() + i] = row;
+        layout.rows[group.row() + i] = row;
     }
     Dropout dropout = *a.dropout;
     u32 halves = (keys + 15) / 16;
@@ -192,11 +192,11 @@ __device__ __forceinline__ void know_rows(const Attention& a, const Pair& pair, 
         u32 row = i / halves, half = i % halves;
         u32 bits = 0xffff;
         if (dropout.threshold != 0) bits = keep16(dropout, first + (u64)row * longest + 16 * half);
-        ((u16*)room.keep)[(group.row() + row) * 8 + half] = bits;
+        ((u16*)layout.keep)[(group.row() + row) * 8 + half] = bits;
     }
 }
 
-// A tile of 16 rows as left factor.
+// A tile of 16 rows as left factor, in registers.
 template <int D> struct Left {
     u32 part[D / 16][4];
 
@@ -220,8 +220,8 @@ __device__ __forceinline__ void dots(const Left<D>& left, u32 address, float (&l
     }
 }
 
-// Products of the 16 rows at `left_address` and 32 rows of a tensor from `row` on; of the latter those from `end` on are
-// skipped. The left tile is loaded anew every time: that costs less than the registers to hold it.
+// Products of the 16 rows at `left_address` and 32 rows of a tensor from `row` on; those of the latter from `end` on are
+// skipped. The left tile is loaded each time: that costs less than the registers to hold it.
 template <int D>
 __device__ __forceinline__ void dots32(u32 left_address, u32 tensor, int row, int end, float (&products)[4][4]) {
     Left<D> left;
@@ -232,7 +232,7 @@ __device__ __forceinline__ void dots32(u32 left_address, u32 tensor, int row, in
             dots(left, tile<D>(tensor, row + 16 * half), products[2 * half], products[2 * half + 1]);
 }
 
-// The same as dots with the left tile loaded on the way, for want of registers to hold it.
+// The same as dots, but loads the left tile on the fly to save registers.
 template <int D>
 __device__ __forceinline__ void dots(u32 left_address, u32 address, float (&low)[4], float (&high)[4]) {
 #pragma unroll
@@ -247,7 +247,7 @@ __device__ __forceinline__ void dots(u32 left_address, u32 address, float (&low)
     }
 }
 
-// Products of the 16 rows at `left_address` and 16 or 32 rows of a tensor from `row` on, be they real or not.
+// Products of the 16 rows at `left_address` and 16 or 32 rows of a tensor from `row` on, valid or not.
 template <int D, int BLOCKS>
 __device__ __forceinline__ void products(u32 left_address, u32 tensor, int row, float (&sums)[BLOCKS][4]) {
     u32 address = tile<D>(tensor, row);
@@ -284,7 +284,7 @@ template <int D> struct Sums {
 #pragma unroll
         for (int i = 0; i < D / 16; i++) {
             u32 right[4];
-            load_turned_blocks(right, address ^ 32 * i);
+            load_blocks_transposed(right, address ^ 32 * i);
             multiply(part[2 * i], left, right[0], right[1]);
             multiply(part[2 * i + 1], left, right[2], right[3]);
         }
@@ -298,7 +298,7 @@ template <int D> struct Sums {
             part[i][3] *= lower;
         }
     }
-    // Writes the first `count` rows. Four neighbouring lanes exchange what they have, so that each writes 16 bytes.
+    // Writes the first `count` rows. Four neighbouring lanes exchange values, so that each writes 16 bytes.
     __device__ __forceinline__ void write(bf16 *to, u32 stride, int count) const {
         u32 lane = threadIdx.x & 31, t = lane & 3;
 #pragma unroll
@@ -317,7 +317,7 @@ template <int D> struct Sums {
                 if (row < count) store16(to + (u64)row * stride + (4 * i + t) * 8, words);
             }
     }
-    // Of two lanes `step` apart, the upper one's first word changes place with the lower one's second.
+    // Between two lanes `step` apart: swaps the upper lane's first word with the lower lane's second.
     static __device__ __forceinline__ void exchange(u32& first, u32& second, bool upper, int step) {
         u32 got = __shfl_xor_sync(0xffffffffu, upper ? first : second, step);
         if (upper) first = got;
@@ -325,7 +325,7 @@ template <int D> struct Sums {
     }
 };
 
-// Over the four lanes that share a row; each gets the result.
+// Reduction over the four lanes that share a row; each gets the result.
 __device__ __forceinline__ float row_sum(float x) {
     x += __shfl_xor_sync(0xffffffffu, x, 1);
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
@@ -337,11 +337,11 @@ __device__ __forceinline__ float row_max(float x) {
 
 __device__ __forceinline__ float minus_infinity() { return __uint_as_float(0xff800000u); }
 
-// What part of the keys in shared memory a tile of queries sees, from a multiple of 32 on.
+// The range of keys in shared memory that a tile of queries sees, from a multiple of 32 on.
 __device__ __forceinline__ Limits keys_of(const Attention& a, const Pair& pair, int query, int count, int key, int keys) {
     Limits limits;
-    limits.start = clamp(seen(a, query, pair.m, pair.n).start - key, 0, keys) & ~31;
-    limits.end = clamp(seen(a, query + count - 1, pair.m, pair.n).end - key, 0, keys);
+    limits.start = clamp(visible_keys(a, query, pair.m, pair.n).start - key, 0, keys) & ~31;
+    limits.end = clamp(visible_keys(a, query + count - 1, pair.m, pair.n).end - key, 0, keys);
     return limits;
 }
 

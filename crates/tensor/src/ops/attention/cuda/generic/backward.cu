@@ -1,28 +1,28 @@
-// Backward: dQ by blocks of queries, which leave delta; then dK and dV by blocks of keys.
+// Backward: dQ by blocks of queries, which also write delta; then dK and dV by blocks of keys.
 
 namespace generic {
 
-// A block's tiles: of scores and of dO V^T, which share them in wide heads (C > 1), and its own columns of both right sides.
-template <int C> struct Room {
-    Sides<C> of_scores, of_slopes;
+// A block's tiles: for scores and for dO V^T, which share them in wide heads (C > 1), and its own columns of both right sides.
+template <int C> struct SharedTiles {
+    Sides<C> of_scores, of_grads;
     Tile<64 * C> own[2];
     float *blocks;              // two of 32 x 32
 
-    __device__ __forceinline__ Room() {
+    __device__ __forceinline__ SharedTiles() {
         float *free = (float*)memory;
-        Tile<NEAR> first = take<NEAR>(free), second = take<NEAR>(free);
-        own[0] = take<64 * C>(free);
-        own[1] = take<64 * C>(free);
+        Tile<PRODUCT_COLUMNS> first = allocate<PRODUCT_COLUMNS>(free), second = allocate<PRODUCT_COLUMNS>(free);
+        own[0] = allocate<64 * C>(free);
+        own[1] = allocate<64 * C>(free);
         blocks = free;
         if constexpr (C == 1) {
             of_scores = { first, own[0] };
-            of_slopes = { second, own[1] };
+            of_grads = { second, own[1] };
         } else {
-            of_scores = of_slopes = { first, second };
+            of_scores = of_grads = { first, second };
         }
     }
 
-    // Own columns of a right side. (Those of narrow heads were filled for the product.)
+    // Own columns of a right side. (In narrow heads the product has filled them.)
     template <class T> __device__ __forceinline__ const Tile<64 * C>& own_of(int side, Rows<T> rows, int width) {
         if constexpr (C == 1) own[side].width = width;
         else fill_own<C>(own[side], rows, width);
@@ -42,46 +42,46 @@ __device__ void backward_queries(const Attention& a) {
     Rows<T> keys = rows_of<T>(a.k, a.k_stride, pair.k_row, pair.n, head, a.d_k);
     Rows<T> values = rows_of<T>(a.v, a.v_stride, pair.k_row, pair.n, head, a.d_v);
 
-    Room<C> room;
-    u64 first = (u64)head * a.peak_rows + pair.q_row + query;
-    float tops[2], shares[2], deltas[2] = { 0.0f, 0.0f };
+    SharedTiles<C> tiles;
+    u64 first = (u64)head * a.stats_rows + pair.q_row + query;
+    float tops[2], inv_sums[2], deltas[2] = { 0.0f, 0.0f };
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         u64 row = first + min(2 * ty + i, count - 1);
-        tops[i] = a.peaks[2 * row];
-        shares[i] = a.peaks[2 * row + 1];
+        tops[i] = a.stats[2 * row];
+        inv_sums[i] = a.stats[2 * row + 1];
     }
 
     // First the deltas, then the gradient.
     Limits blocks = key_blocks(a, pair, query, count);
-    bool once = blocks.end - blocks.start <= ROWS;
+    bool single_block = blocks.end - blocks.start <= ROWS;
     float scores[2][2], products[2][2];
     Sums<C> sums;
     clear(sums);
 #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
         for (int key = blocks.start; key < blocks.end; key += ROWS) {
-            if (pass == 0 || !once) {
+            if (pass == 0 || !single_block) {
                 bool is_later = pass > 0 || key > blocks.start;
-                room.of_scores.multiply(queries, keys.from(key), a.d_k, is_later, scores);
+                tiles.of_scores.multiply(queries, keys.from(key), a.d_k, is_later, scores);
                 finish_scores(a, pair, query, key, scores);
-                room.of_slopes.multiply(gradient, values.from(key), a.d_v, is_later, products);
+                tiles.of_grads.multiply(gradient, values.from(key), a.d_v, is_later, products);
             }
-            float slopes[2][2];
+            float grads[2][2];
 #pragma unroll
             for (int i = 0; i < 2; i++)
 #pragma unroll
                 for (int j = 0; j < 2; j++) {
-                    Found it = found(pair, scores[i][j], products[i][j], tops[i], shares[i], query + 2 * ty + i,
+                    WeightGrad it = weight_grad(pair, scores[i][j], products[i][j], tops[i], inv_sums[i], query + 2 * ty + i,
                                      key + tx + 16 * j);
-                    if (pass == 0) deltas[i] = fmaf(it.weight, it.slope, deltas[i]);
-                    else slopes[i][j] = it.weight * (it.slope - deltas[i]);
+                    if (pass == 0) deltas[i] = fmaf(it.weight, it.grad, deltas[i]);
+                    else grads[i][j] = it.weight * (it.grad - deltas[i]);
                 }
             if (pass == 0) continue;
-            const Tile<64 * C>& k = room.own_of(0, keys.from(key), a.d_k);
-            put(room.blocks, slopes);
+            const Tile<64 * C>& k = tiles.own_of(0, keys.from(key), a.d_k);
+            store_block(tiles.blocks, grads);
             __syncthreads();
-            accumulate<C>(room.blocks, k, sums);
+            accumulate<C>(tiles.blocks, k, sums);
         }
         if (pass > 0) continue;
 #pragma unroll
@@ -107,40 +107,40 @@ __device__ void backward_keys(const Attention& a) {
     Rows<T> keys = rows_of<T>(a.k, a.k_stride, pair.k_row + key, count, head, a.d_k);
     Rows<T> values = rows_of<T>(a.v, a.v_stride, pair.k_row + key, count, head, a.d_v);
 
-    Room<C> room;
-    float *weight_block = room.blocks, *slope_block = room.blocks + ROWS * SCORES;
+    SharedTiles<C> tiles;
+    float *weight_block = tiles.blocks, *grad_block = tiles.blocks + ROWS * SCORES;
     Sums<C> key_sums, value_sums;
     clear(key_sums);
     clear(value_sums);
-    Limits range = seen_by(a, key, key + count - 1, pair.m, pair.n);
+    Limits range = visible_queries(a, key, key + count - 1, pair.m, pair.n);
     int start = range.start / ROWS * ROWS;
     for (int query = start; query < range.end; query += ROWS) {
-        // Everything is turned: rows are keys, columns are queries.
-        float scores[2][2], products[2][2], weights[2][2], slopes[2][2];
-        room.of_scores.multiply(keys, queries.from(query), a.d_k, query > start, scores);
-        room.of_slopes.multiply(values, gradient.from(query), a.d_v, query > start, products);
+        // Everything is transposed: rows are keys, columns are queries.
+        float scores[2][2], products[2][2], weights[2][2], grads[2][2];
+        tiles.of_scores.multiply(keys, queries.from(query), a.d_k, query > start, scores);
+        tiles.of_grads.multiply(values, gradient.from(query), a.d_v, query > start, products);
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             int column = query + tx + 16 * j;
-            u64 row = (u64)head * a.peak_rows + pair.q_row + min(column, pair.m - 1);
-            float top = a.peaks[2 * row], share = a.peaks[2 * row + 1], delta = a.delta[row];
+            u64 row = (u64)head * a.stats_rows + pair.q_row + min(column, pair.m - 1);
+            float top = a.stats[2 * row], inv_sum = a.stats[2 * row + 1], delta = a.delta[row];
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 int own = key + 2 * ty + i;
                 float score = minus_infinity();
                 if (visible(a, pair, column, own)) score = finite(scores[i][j] * a.scale);
-                Found it = found(pair, score, products[i][j], top, share, column, own);
+                WeightGrad it = weight_grad(pair, score, products[i][j], top, inv_sum, column, own);
                 weights[i][j] = it.weight * it.factor;
-                slopes[i][j] = it.weight * (it.slope - delta);
+                grads[i][j] = it.weight * (it.grad - delta);
             }
         }
-        const Tile<64 * C>& q = room.own_of(0, queries.from(query), a.d_k);
-        const Tile<64 * C>& d_o = room.own_of(1, gradient.from(query), a.d_v);
-        put(weight_block, weights);
-        put(slope_block, slopes);
+        const Tile<64 * C>& q = tiles.own_of(0, queries.from(query), a.d_k);
+        const Tile<64 * C>& d_o = tiles.own_of(1, gradient.from(query), a.d_v);
+        store_block(weight_block, weights);
+        store_block(grad_block, grads);
         __syncthreads();
         accumulate<C>(weight_block, d_o, value_sums);
-        accumulate<C>(slope_block, q, key_sums);
+        accumulate<C>(grad_block, q, key_sums);
     }
     int row = pair.k_row + key, first = first_column<C>();
     if (a.dk) write(head_of<T>(a.dk, a.dk_stride, row, head, a.d_k) + first, a.dk_stride, count, own_columns<C>(a.d_k), key_sums, a.scale);
@@ -149,7 +149,7 @@ __device__ void backward_keys(const Attention& a) {
 
 }  // namespace generic
 
-// (Left alone the compiler would spill a little in the wide kernels to get under 128 registers.)
+// (Without the explicit bound of 1 the compiler spills a little in the wide kernels to get under 128 registers.)
 #define GENERIC(type, name, C, ...)                                                                           \
     extern "C" __global__ void __launch_bounds__(__VA_ARGS__) attention_forward_##name(Attention a) {         \
         generic::forward<type, C>(a);                                                                         \

@@ -1,17 +1,17 @@
-// Attention for heads of any width, any mask, f32 or bf16, in f32 arithmetic: plain, and what the fast kernels are checked
-// against.
+// Attention for heads of any width, any mask, f32 or bf16, in f32 arithmetic: simple, and the reference for the fast
+// kernels.
 //
-// A block works on 32 rows of one head (forward and dQ: queries; dK and dV: keys) and goes through the other side 32
+// A block works on 32 rows of one head (forward and dQ: queries; dK and dV: keys) and iterates over the other side 32
 // rows at a time. Thread (ty, tx) of 16 x 16 has rows 2 ty and 2 ty + 1; of products of rows the columns tx and
-// tx + 16, of sums over rows the columns 4 tx + 64 c + 0..3. Products go over 64 columns of a head at a time. A block has
-// 64 C columns of what is summed over rows: those beside each other compute the same weights.
+// tx + 16, of sums over rows the columns 4 tx + 64 c + 0..3. Products go over 64 columns of a head at a time. A block
+// has 64 C columns of the sums over rows: blocks with the same rows compute the same weights.
 //
 // Launch: 256 threads; grid (at least the number of work items, heads, the wider of d_k and d_v in steps of 64 C); dynamic
 // shared memory as below.
 //   work items of forward and backward_queries: (sequence, first query), first = 0, 32, 64.. below the sequence's length
 //   work items of backward_keys: (sequence, first key), likewise of the key sequences
-//   work_count[0]: how many
-//   backward_keys comes after backward_queries, which leaves delta
+//   work_count[0]: the number of items
+//   backward_keys runs after backward_queries, which writes delta
 // Kernels whose names end in _64 have C = 1 and are for d_k and d_v <= 64; the others have C = 4.
 //   bytes of forward:  4 * (64 * 68 + 32 * (64 C + 4) + 32 * 36)
 //   bytes of backward: 4 * (64 * 68 + 64 * (64 C + 4) + 64 * 36)
@@ -20,24 +20,24 @@ namespace generic {
 
 const int ROWS = 32;
 const int SCORES = 36;  // row stride of a block of scores
-const int NEAR = 64;    // columns of products at a time
+const int PRODUCT_COLUMNS = 64;    // columns of products at a time
 
 extern __shared__ __align__(128) u8 memory[];
 
-// Rows of WIDTH columns in shared memory, of which `width` are there; 16-byte steps apart that fall into different banks.
+// Rows of WIDTH columns in shared memory, `width` of them valid. The stride puts 16-byte reads of rows into different banks.
 template <int WIDTH> struct Tile {
     static const int STRIDE = WIDTH + 4;
     float *at;
     int width;
 };
 
-template <int WIDTH> __device__ __forceinline__ Tile<WIDTH> take(float*& free) {
+template <int WIDTH> __device__ __forceinline__ Tile<WIDTH> allocate(float*& free) {
     Tile<WIDTH> tile = { free, WIDTH };
     free += ROWS * Tile<WIDTH>::STRIDE;
     return tile;
 }
 
-// Some rows of a part of one head.
+// Some rows of one head of a tensor.
 template <class T> struct Rows {
     const T *at;
     u32 stride;
@@ -50,11 +50,11 @@ template <class T> __device__ __forceinline__ Rows<T> rows_of(const void *part, 
     return { head_of<T>(part, stride, row, head, width), stride, count };
 }
 
-// A block's columns among `width`, and the first of them; 0 where there are none.
+// A block's columns among `width`, and the first of them; no columns past the end.
 template <int C> __device__ __forceinline__ int first_column() { return blockIdx.z * 64 * C; }
 template <int C> __device__ __forceinline__ int own_columns(int width) { return clamp(width - first_column<C>(), 0, 64 * C); }
 
-// Fills a tile with columns from `first` on; rows and columns beyond what is there become 0.
+// Fills a tile with columns from `first` on; rows and columns past the end become 0.
 template <int WIDTH, class T> __device__ __forceinline__ void fill(const Tile<WIDTH>& tile, Rows<T> rows, int first) {
 #pragma unroll 2
     for (int i = threadIdx.x; i < ROWS * WIDTH; i += 256) {
@@ -64,22 +64,22 @@ template <int WIDTH, class T> __device__ __forceinline__ void fill(const Tile<WI
     }
 }
 
-// The same with the columns that are the block's own.
+// The same for the block's own columns.
 template <int C, class T> __device__ __forceinline__ void fill_own(Tile<64 * C>& tile, Rows<T> rows, int width) {
     tile.width = own_columns<C>(width);
     fill(tile, rows, first_column<C>());
 }
 
-__device__ __forceinline__ float4 four(const float *at) { return *(const float4*)at; }
+__device__ __forceinline__ float4 load_float4(const float *at) { return *(const float4*)at; }
 
 // products[i][j] += row (2 ty + i) of a times row (tx + 16 j) of b.
-__device__ __forceinline__ void dots(const Tile<NEAR>& a, const Tile<NEAR>& b, float (&products)[2][2]) {
-    const int STRIDE = Tile<NEAR>::STRIDE;
+__device__ __forceinline__ void dots(const Tile<PRODUCT_COLUMNS>& a, const Tile<PRODUCT_COLUMNS>& b, float (&products)[2][2]) {
+    const int STRIDE = Tile<PRODUCT_COLUMNS>::STRIDE;
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     const float *left = a.at + 2 * ty * STRIDE, *right = b.at + tx * STRIDE;
     for (int k = 0; k < a.width; k += 4) {
-        float4 x[2] = { four(left + k), four(left + STRIDE + k) };
-        float4 y[2] = { four(right + k), four(right + 16 * STRIDE + k) };
+        float4 x[2] = { load_float4(left + k), load_float4(left + STRIDE + k) };
+        float4 y[2] = { load_float4(right + k), load_float4(right + 16 * STRIDE + k) };
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll
@@ -93,17 +93,17 @@ __device__ __forceinline__ void dots(const Tile<NEAR>& a, const Tile<NEAR>& b, f
     }
 }
 
-// Tiles of both sides of a product. Those of narrow heads (C = 1) keep what they were filled with: the left side stays the same
-// on the way through the other one, and the right one is what is summed over afterwards.
+// Tiles of both factors of a product. For narrow heads (C = 1) they stay filled: the left factor is the same for all
+// blocks of the other side, and the right one is summed over afterwards.
 template <int C> struct Sides {
-    Tile<NEAR> left, right;
+    Tile<PRODUCT_COLUMNS> left, right;
 
-    // Products of 32 rows by 32 rows, each of `width` columns and one chain. `is_later`: the left side has been here before.
+    // Products of 32 rows by 32 rows, each of `width` columns and one chain of fmas. `is_later`: the left tile is filled already.
     template <class T>
     __device__ __forceinline__ void multiply(Rows<T> a, Rows<T> b, int width, bool is_later, float (&products)[2][2]) {
         products[0][0] = products[0][1] = products[1][0] = products[1][1] = 0.0f;
-        for (int column = 0; column < width; column += NEAR) {
-            left.width = right.width = min(NEAR, width - column);
+        for (int column = 0; column < width; column += PRODUCT_COLUMNS) {
+            left.width = right.width = min(PRODUCT_COLUMNS, width - column);
             __syncthreads();
             if (C > 1 || !is_later) fill(left, a, column);
             fill(right, b, column);
@@ -113,7 +113,7 @@ template <int C> struct Sides {
     }
 };
 
-// A thread's share of 32 rows of sums: C steps of four columns.
+// A thread's part of 32 rows of sums: C groups of four columns.
 template <int C> struct Sums { float4 part[2][C]; };
 
 template <int C> __device__ __forceinline__ void clear(Sums<C>& sums) {
@@ -137,13 +137,13 @@ __device__ __forceinline__ void accumulate(const float *factors, const Tile<64 *
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     const float *row = factors + 2 * ty * SCORES;
     for (int k = 0; k < ROWS; k += 4) {
-        float4 x[2] = { four(row + k), four(row + SCORES + k) };
+        float4 x[2] = { load_float4(row + k), load_float4(row + SCORES + k) };
 #pragma unroll
         for (int c = 0; c < C; c++) {
             int column = 4 * tx + 64 * c;
             if (column >= b.width) continue;
             const float *at = b.at + k * STRIDE + column;
-            float4 y[4] = { four(at), four(at + STRIDE), four(at + 2 * STRIDE), four(at + 3 * STRIDE) };
+            float4 y[4] = { load_float4(at), load_float4(at + STRIDE), load_float4(at + 2 * STRIDE), load_float4(at + 3 * STRIDE) };
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 add(sums.part[i][c], x[i].x, y[0]);
@@ -172,8 +172,8 @@ __device__ __forceinline__ void write(T *to, u32 stride, int count, int width, c
         }
 }
 
-// Leaves a thread's four numbers in a block of 32 x 32.
-__device__ __forceinline__ void put(float *block, const float (&values)[2][2]) {
+// Stores a thread's four values in a block of 32 x 32.
+__device__ __forceinline__ void store_block(float *block, const float (&values)[2][2]) {
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
 #pragma unroll
     for (int i = 0; i < 2; i++)
@@ -181,7 +181,7 @@ __device__ __forceinline__ void put(float *block, const float (&values)[2][2]) {
         for (int j = 0; j < 2; j++) block[(2 * ty + i) * SCORES + tx + 16 * j] = values[i][j];
 }
 
-// Over the 16 threads that share rows; every one gets the result.
+// Reduction over the 16 threads that share rows; every one gets the result.
 __device__ __forceinline__ float row_sum(float x) {
     for (int step = 8; step > 0; step >>= 1) x += __shfl_xor_sync(0xffffffffu, x, step);
     return x;
@@ -194,7 +194,7 @@ __device__ __forceinline__ float row_max(float x) {
     return x;
 }
 
-// From products of 32 queries and 32 keys to their scores; hidden ones are -inf.
+// Turns products of 32 queries and 32 keys into scores; hidden ones are -inf.
 __device__ __forceinline__ void finish_scores(const Attention& a, const Pair& pair, int query, int key, float (&scores)[2][2]) {
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
 #pragma unroll
@@ -206,19 +206,19 @@ __device__ __forceinline__ void finish_scores(const Attention& a, const Pair& pa
         }
 }
 
-// The blocks of 32 keys that 32 queries see any of.
+// The blocks of 32 keys that any of 32 queries sees.
 __device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pair, int query, int count) {
     Limits limits;
-    limits.start = seen(a, query, pair.m, pair.n).start / ROWS * ROWS;
-    limits.end = seen(a, query + count - 1, pair.m, pair.n).end;
+    limits.start = visible_keys(a, query, pair.m, pair.n).start / ROWS * ROWS;
+    limits.end = visible_keys(a, query + count - 1, pair.m, pair.n).end;
     return limits;
 }
 
-// Keys that no block of 32 from the first visible one on touched are hidden.
-__device__ __forceinline__ void hand_out_hidden(const Attention& a, const Pair& pair, int query, int count, Limits blocks) {
+// Writes zero weights for hidden keys outside of the visited blocks.
+__device__ __forceinline__ void store_hidden(const Attention& a, const Pair& pair, int query, int count, Limits blocks) {
     if (!a.weights) return;
     int end = blocks.start + (blocks.end - blocks.start + ROWS - 1) / ROWS * ROWS;
-    u64 start = handed_out(a, pair) + (u64)query * pair.n;
+    u64 start = weights_offset(a, pair) + (u64)query * pair.n;
     for (int i = threadIdx.x; i < count * pair.n; i += 256) {
         int column = i % pair.n;
         if (column >= blocks.start && column < end) continue;
@@ -239,13 +239,13 @@ __device__ void forward(const Attention& a) {
     Rows<T> values = rows_of<T>(a.v, a.v_stride, pair.k_row, pair.n, head, a.d_v);
 
     float *free = (float*)memory;
-    Sides<C> of_scores = { take<NEAR>(free), take<NEAR>(free) };
-    Tile<64 * C> v = take<64 * C>(free);
+    Sides<C> of_scores = { allocate<PRODUCT_COLUMNS>(free), allocate<PRODUCT_COLUMNS>(free) };
+    Tile<64 * C> v = allocate<64 * C>(free);
     float *block = free;
 
-    // First the peaks, then the weights: all of a row's weights are divided by one sum.
+    // First pass: maximum and sum of exponentials; second pass: the weights, all divided by one sum.
     Limits blocks = key_blocks(a, pair, query, count);
-    bool once = blocks.end - blocks.start <= ROWS;
+    bool single_block = blocks.end - blocks.start <= ROWS;
     float scores[2][2], tops[2], sums[2] = { 0.0f, 0.0f };
     tops[0] = tops[1] = minus_infinity();
     for (int key = blocks.start; key < blocks.end; key += ROWS) {
@@ -255,28 +255,28 @@ __device__ void forward(const Attention& a) {
         for (int i = 0; i < 2; i++) {
             float top = row_max(scores[i][0] > scores[i][1] ? scores[i][0] : scores[i][1]);
             top = tops[i] > top ? tops[i] : top;
-            if (top == minus_infinity()) continue;  // the same for all threads of the row
+            if (top == minus_infinity()) continue;  // uniform over the row's threads
             sums[i] *= expf(tops[i] - top);
             sums[i] += expf(scores[i][0] - top) + expf(scores[i][1] - top);
             tops[i] = top;
         }
     }
-    float shares[2];
+    float inv_sums[2];
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        shares[i] = 1.0f / row_sum(sums[i]);
+        inv_sums[i] = 1.0f / row_sum(sums[i]);
         int row = 2 * ty + i;
         if (tx == 0 && row < count && blockIdx.z == 0) {
-            float *peak = a.peaks + 2 * ((u64)head * a.peak_rows + pair.q_row + query + row);
-            peak[0] = tops[i];
-            peak[1] = shares[i];
+            float *row_stats = a.stats + 2 * ((u64)head * a.stats_rows + pair.q_row + query + row);
+            row_stats[0] = tops[i];
+            row_stats[1] = inv_sums[i];
         }
     }
 
     Sums<C> context;
     clear(context);
     for (int key = blocks.start; key < blocks.end; key += ROWS) {
-        if (!once) {
+        if (!single_block) {
             of_scores.multiply(queries, keys.from(key), a.d_k, true, scores);
             finish_scores(a, pair, query, key, scores);
         }
@@ -287,17 +287,17 @@ __device__ void forward(const Attention& a) {
             for (int j = 0; j < 2; j++) {
                 int row = query + 2 * ty + i, column = key + tx + 16 * j;
                 bool hidden = scores[i][j] == minus_infinity();
-                float weight = hidden ? 0.0f : expf(scores[i][j] - tops[i]) * shares[i];
-                if (blockIdx.z == 0) hand_out(a, pair, row, column, weight, scores[i][j]);
-                weights[i][j] = hidden ? 0.0f : weight * kept(pair, row, column);
+                float weight = hidden ? 0.0f : expf(scores[i][j] - tops[i]) * inv_sums[i];
+                if (blockIdx.z == 0) store_weight(a, pair, row, column, weight, scores[i][j]);
+                weights[i][j] = hidden ? 0.0f : weight * dropout_factor(pair, row, column);
             }
-        // Nobody reads values and weights of a block before any more: the products have waited for all threads.
+        // All threads have finished reading the previous block's values and weights: `multiply` has synchronized them.
         fill_own<C>(v, values.from(key), a.d_v);
-        put(block, weights);
+        store_block(block, weights);
         __syncthreads();
         accumulate<C>(block, v, context);
     }
-    if (blockIdx.z == 0) hand_out_hidden(a, pair, query, count, blocks);
+    if (blockIdx.z == 0) store_hidden(a, pair, query, count, blocks);
     T *to = head_of<T>(a.o, a.o_stride, pair.q_row + query, head, a.d_v) + first_column<C>();
     write(to, a.o_stride, count, own_columns<C>(a.d_v), context, 1.0f);
 }

@@ -1,10 +1,10 @@
-// One head of one sequence: which of its keys a query sees, how a score becomes a weight, and where a weight is handed out.
+// One head of one sequence: which keys a query sees, how a score becomes a weight, and where a returned weight is stored.
 
 namespace generic {
 
 __device__ __forceinline__ float minus_infinity() { return __uint_as_float(0xff800000u); }
 
-// A product as softmax takes it: finite even if it overflowed, because inf - inf is no number.
+// A product as input of softmax: finite even if it overflowed, because inf - inf is NaN.
 __device__ __forceinline__ float finite(float score) {
     const float most = 3.402823466e38f;
     score = score > most ? most : score;
@@ -15,7 +15,7 @@ __device__ __forceinline__ float finite(float score) {
 struct Pair {
     u32 sequence, head;
     int q_row, m, k_row, n;     // first rows and lengths
-    u64 draws;                  // where its draws begin
+    u64 draws;                  // index of its first dropout draw
     u32 longest;
     Dropout dropout;
 };
@@ -36,12 +36,12 @@ __device__ __forceinline__ Pair pair_of(const Attention& a, u32 sequence, u32 he
 
 __device__ __forceinline__ bool visible(const Attention& a, const Pair& pair, int query, int key) {
     if (query >= pair.m || key >= pair.n) return false;
-    Limits limits = seen(a, query, pair.m, pair.n);
+    Limits limits = visible_keys(a, query, pair.m, pair.n);
     if (key < limits.start || key >= limits.end) return false;
     return !a.mask || a.mask[a.mask_offsets[pair.sequence] + (u64)query * pair.n + key];
 }
 
-__device__ __forceinline__ float kept(const Pair& pair, int query, int key) {
+__device__ __forceinline__ float dropout_factor(const Pair& pair, int query, int key) {
     if (pair.dropout.threshold == 0) return 1.0f;
     return factor(pair.dropout, pair.draws + (u64)query * pair.longest + key);
 }
@@ -53,28 +53,28 @@ template <class T> __device__ __forceinline__ T *head_of(void *part, u32 stride,
     return (T*)part + (u64)row * stride + head * width;
 }
 
-// Where the weights of a head begin, and its scores. Looked up at each use: few passes want them, and registers are scarce.
-__device__ __forceinline__ u64 handed_out(const Attention& a, const Pair& pair) {
+// Offset of a head's returned weights and scores. Looked up at each use: few passes return them, and registers are scarce.
+__device__ __forceinline__ u64 weights_offset(const Attention& a, const Pair& pair) {
     return a.weight_offsets[(u64)pair.sequence * a.heads + pair.head];
 }
 
-__device__ __forceinline__ void hand_out(const Attention& a, const Pair& pair, int row, int column, float weight, float score) {
+__device__ __forceinline__ void store_weight(const Attention& a, const Pair& pair, int row, int column, float weight, float score) {
     if (!a.weights || row >= pair.m || column >= pair.n) return;
-    u64 at = handed_out(a, pair) + (u64)row * pair.n + column;
+    u64 at = weights_offset(a, pair) + (u64)row * pair.n + column;
     a.weights[at] = weight;
     if (a.scores) a.scores[at] = score;
 }
 
-// From scores and products dO V^T: weights before dropout and their gradients.
-struct Found { float weight, factor, slope; };
+// From a score and a product dO V^T: weight before dropout, dropout factor, and gradient of the weight.
+struct WeightGrad { float weight, factor, grad; };
 
-__device__ __forceinline__ Found found(const Pair& pair, float score, float product, float top, float share, int query,
+__device__ __forceinline__ WeightGrad weight_grad(const Pair& pair, float score, float product, float top, float inv_sum, int query,
                                        int key) {
-    Found found = { 0.0f, 0.0f, 0.0f };
+    WeightGrad found = { 0.0f, 0.0f, 0.0f };
     if (score == minus_infinity()) return found;
-    found.weight = expf(score - top) * share;
-    found.factor = kept(pair, query, key);
-    found.slope = product * found.factor;
+    found.weight = expf(score - top) * inv_sum;
+    found.factor = dropout_factor(pair, query, key);
+    found.grad = product * found.factor;
     return found;
 }
 

@@ -1,15 +1,15 @@
-// Attention of sequences that have one query each, as pooling has it: heads of any width, any mask, f32 or bf16, in f32
-// arithmetic. Tiles of 32 queries would be empty but for one row, and the keys are read once or twice: what counts is that many
-// reads are under way.
+// Attention of sequences with one query each, as in pooling: heads of any width, any mask, f32 or bf16, in f32
+// arithmetic. Tiles of 32 queries would have one valid row, and the keys are read once or twice: speed depends on the
+// number of loads in flight.
 //
-// A block has one head of one sequence. Products with the query (with dO) are taken by warps, eight rows at a time; sums over
-// rows by groups of threads that have all columns between them, whose parts are then added in the order of the groups. Weights
-// are in shared memory; where there are more keys than fit, they are computed again for each chunk.
+// A block has one head of one sequence. Warps compute products with the query (with dO), eight rows at a time; groups of
+// threads that cover all columns sum over rows, and the partial sums are added in the order of the groups. Weights are in
+// shared memory; if the keys do not fit, the weights are recomputed for each chunk.
 //
 // Launch: 256 threads; grid (at least the number of work items, heads); no dynamic shared memory.
 //   work items: (sequence, 0)
-//   work_count[0]: how many
-// Kernels whose names end in _16 read and write 16 bytes at a time: widths of heads and strides are multiples of that, addresses too.
+//   work_count[0]: the number of items
+// Kernels whose names end in _16 read and write 16 bytes at a time: head widths, strides and addresses are multiples of that.
 
 namespace single {
 
@@ -19,8 +19,8 @@ const int CHUNK = 2048;     // keys whose weights are in shared memory
 const int FLIGHT = 8;       // rows that a thread reads at a time
 const int WARPS = 8;
 
-// What a thread reads and writes at once: N numbers.
-template <class Number> struct One {
+// The unit that a thread loads and stores: N elements.
+template <class Number> struct Scalar {
     typedef Number T;
     typedef Number Raw;
     static const int N = 1;
@@ -29,8 +29,8 @@ template <class Number> struct One {
     static __device__ __forceinline__ Raw narrowed(const float (&x)[N]) { return narrow<T>(x[0]); }
 };
 
-template <class Number> struct Sixteen;
-template <> struct Sixteen<float> {
+template <class Number> struct Vector16;
+template <> struct Vector16<float> {
     typedef float T;
     typedef float4 Raw;
     static const int N = 4;
@@ -40,7 +40,7 @@ template <> struct Sixteen<float> {
     }
     static __device__ __forceinline__ Raw narrowed(const float (&x)[N]) { return make_float4(x[0], x[1], x[2], x[3]); }
 };
-template <> struct Sixteen<bf16> {
+template <> struct Vector16<bf16> {
     typedef bf16 T;
     typedef uint4 Raw;
     static const int N = 8;
@@ -61,7 +61,7 @@ template <class U> __device__ __forceinline__ void store(typename U::T *to, cons
     *(typename U::Raw*)to = U::narrowed(x);
 }
 
-// Rows of one part of a head.
+// Rows of one head of a tensor.
 template <class U> struct Rows {
     const typename U::T *at;
     u32 stride;
@@ -102,15 +102,15 @@ __device__ __forceinline__ void multiply(const typename U::T *x, const Rows<U>& 
     }
 }
 
-// A thread's columns, of at most 256 N from `first` on, and its rows: every `groups`th from `group` on. `units` threads have
-// all columns between them.
-struct Own {
+// A thread's columns, among at most 256 N from `first` on, and its rows: every `groups`th from `group` on. `units`
+// threads cover all columns.
+struct ThreadShare {
     int units, column, group, groups;
 
     __device__ __forceinline__ bool any() const { return group < groups; }
 };
 
-template <class U> __device__ __forceinline__ Own own_of(int first, int width) {
+template <class U> __device__ __forceinline__ ThreadShare own_of(int first, int width) {
     int units = min((width - first) / U::N, 256), thread = threadIdx.x;
     if (units <= 0) return { 0, 0, 0, 0 };
     return { units, first + thread % units * U::N, thread / units, 256 / units };
@@ -118,7 +118,7 @@ template <class U> __device__ __forceinline__ Own own_of(int first, int width) {
 
 // sums += factors[i] times row `first + i`, over a thread's share of `count` rows.
 template <class U>
-__device__ __forceinline__ void accumulate(const Own& own, const float *factors, const Rows<U>& rows, int first, int count,
+__device__ __forceinline__ void accumulate(const ThreadShare& own, const float *factors, const Rows<U>& rows, int first, int count,
                                            float (&sums)[U::N]) {
     if (!own.any()) return;
     for (int row = own.group; row < count; row += own.groups * FLIGHT) {
@@ -141,11 +141,11 @@ __device__ __forceinline__ void accumulate(const Own& own, const float *factors,
     }
 }
 
-// Adds up what the groups have of one row, and writes it.
+// Adds the partial sums of all groups, and writes the row.
 template <class U>
-__device__ __forceinline__ void join(const Own& own, float (&sums)[U::N], typename U::T *to, float scale) {
+__device__ __forceinline__ void add_groups(const ThreadShare& own, float (&sums)[U::N], typename U::T *to, float scale) {
     __shared__ float parts[U::N][256];
-    __syncthreads();            // somebody may still read what the call before left
+    __syncthreads();            // other threads may still read the previous call's partial sums
 #pragma unroll
     for (int e = 0; e < U::N; e++) parts[e][threadIdx.x] = sums[e];
     __syncthreads();
@@ -160,7 +160,7 @@ __device__ __forceinline__ void join(const Own& own, float (&sums)[U::N], typena
 
 // Row `first + i` of `to` = factors[i] x scale, for `count` rows.
 template <class U>
-__device__ __forceinline__ void spread(const Own& own, const float *factors, const typename U::T *x, typename U::T *to, u32 stride,
+__device__ __forceinline__ void outer_product(const ThreadShare& own, const float *factors, const typename U::T *x, typename U::T *to, u32 stride,
                                        int first, int count, float scale) {
     if (!own.any()) return;
     float left[U::N];
@@ -174,9 +174,9 @@ __device__ __forceinline__ void spread(const Own& own, const float *factors, con
     }
 }
 
-// Keys that are too far away for the query have no gradient.
+// Keys outside of the query's window have a zero gradient.
 template <class T>
-__device__ __forceinline__ void clear_beyond(T *to, u32 stride, int width, const Limits& range, int n) {
+__device__ __forceinline__ void zero_hidden(T *to, u32 stride, int width, const Limits& range, int n) {
     int hidden = n - (range.end - range.start);
     for (u64 i = threadIdx.x; i < (u64)hidden * width; i += 256) {
         int row = (int)quotient(i, width);
@@ -185,22 +185,22 @@ __device__ __forceinline__ void clear_beyond(T *to, u32 stride, int width, const
     }
 }
 
-// One head of one sequence, and which of its keys the query may see as far as position alone says.
+// One head of one sequence, and the keys that its query may see by position alone.
 template <class U> struct Job {
     typedef typename U::T T;
     Pair pair;
     Limits range;
     const T *q;
     Rows<U> keys, values;
-    u64 row;                    // of the peaks
+    u64 row;                    // of the softmax statistics
 
     __device__ __forceinline__ Job(const Attention& a) {
         pair = pair_of(a, a.work[2 * blockIdx.x], blockIdx.y);
-        range = seen(a, 0, pair.m, pair.n);
+        range = visible_keys(a, 0, pair.m, pair.n);
         q = head_of<T>(a.q, a.q_stride, pair.q_row, pair.head, a.d_k);
         keys = { head_of<T>(a.k, a.k_stride, pair.k_row, pair.head, a.d_k), a.k_stride, (int)a.d_k };
         values = { head_of<T>(a.v, a.v_stride, pair.k_row, pair.head, a.d_v), a.v_stride, (int)a.d_v };
-        row = (u64)pair.head * a.peak_rows + pair.q_row;
+        row = (u64)pair.head * a.stats_rows + pair.q_row;
     }
 
     __device__ __forceinline__ bool fits() const { return range.end - range.start <= CHUNK; }
@@ -212,7 +212,7 @@ template <class U> struct Job {
     }
 };
 
-// Scores of a chunk of keys. A thread may read those that it wrote: every 256th from its number on.
+// Scores of a chunk of keys. Without a barrier a thread may read only those it wrote: every 256th from its index on.
 template <class U> __device__ __forceinline__ void score_chunk(const Attention& a, const Job<U>& job, int key, float *scores) {
     int count = job.count(key);
     multiply<U>(job.q, job.keys, key, count, scores);
@@ -227,7 +227,7 @@ template <class U> __device__ void forward(const Attention& a) {
     const Limits& range = job.range;
     __shared__ float scores[CHUNK];
 
-    // First the peak, then the weights: all of them are divided by one sum.
+    // First the maximum and the sum of exponentials, then the weights, all divided by one sum.
     float top = minus_infinity(), sum = 0.0f;
     for (int key = range.start; key < range.end; key += CHUNK) {
         score_chunk(a, job, key, scores);
@@ -235,57 +235,57 @@ template <class U> __device__ void forward(const Attention& a) {
         float most = top, part = 0.0f;
         for (int i = threadIdx.x; i < count; i += 256) most = fmaxf(most, scores[i]);
         most = max_of_block(most);
-        if (most == minus_infinity()) continue;  // the same for all threads
+        if (most == minus_infinity()) continue;  // uniform over the block
         for (int i = threadIdx.x; i < count; i += 256) part += expf(scores[i] - most);
         sum = sum * expf(top - most) + sum_of_block(part);
         top = most;
     }
-    float share = 1.0f / sum;
+    float inv_sum = 1.0f / sum;
     if (threadIdx.x == 0) {
-        a.peaks[2 * job.row] = top;
-        a.peaks[2 * job.row + 1] = share;
+        a.stats[2 * job.row] = top;
+        a.stats[2 * job.row + 1] = inv_sum;
     }
 
     typename U::T *to = head_of<typename U::T>(a.o, a.o_stride, pair.q_row, pair.head, a.d_v);
     for (int column = 0; column < (int)a.d_v; column += 256 * U::N) {
-        Own own = own_of<U>(column, a.d_v);
+        ThreadShare own = own_of<U>(column, a.d_v);
         float context[U::N] = {};
         for (int key = range.start; key < range.end; key += CHUNK) {
             int count = job.count(key);
             if (!job.fits()) {
-                __syncthreads();        // somebody may still read the weights of the chunk before
+                __syncthreads();        // other threads may still read the previous chunk's weights
                 score_chunk(a, job, key, scores);
             }
             for (int i = threadIdx.x; i < count && (column == 0 || !job.fits()); i += 256) {
                 float score = scores[i];
                 bool hidden = score == minus_infinity();
-                float weight = hidden ? 0.0f : expf(score - top) * share;
-                if (column == 0) hand_out(a, pair, 0, key + i, weight, score);
-                scores[i] = hidden ? 0.0f : weight * kept(pair, 0, key + i);
+                float weight = hidden ? 0.0f : expf(score - top) * inv_sum;
+                if (column == 0) store_weight(a, pair, 0, key + i, weight, score);
+                scores[i] = hidden ? 0.0f : weight * dropout_factor(pair, 0, key + i);
             }
             __syncthreads();
             accumulate(own, scores, job.values, key, count, context);
         }
-        join<U>(own, context, to, 1.0f);
+        add_groups<U>(own, context, to, 1.0f);
     }
     for (int i = threadIdx.x; a.weights && i < pair.n; i += 256)
-        if (i < range.start || i >= range.end) hand_out(a, pair, 0, i, 0.0f, minus_infinity());
+        if (i < range.start || i >= range.end) store_weight(a, pair, 0, i, 0.0f, minus_infinity());
 }
 
-// Of a chunk of keys the weights before dropout, and dropout(dO V^T). Returns a thread's part of delta.
+// For a chunk of keys: the weights before dropout, and dropout(dO V^T). Returns a thread's part of delta.
 template <class U>
-__device__ __forceinline__ float weigh_chunk(const Attention& a, const Job<U>& job, const typename U::T *d_o, int key,
-                                             float *weights, float *slopes) {
+__device__ __forceinline__ float weights_and_grads(const Attention& a, const Job<U>& job, const typename U::T *d_o, int key,
+                                             float *weights, float *grads) {
     int count = job.count(key);
-    float top = a.peaks[2 * job.row], share = a.peaks[2 * job.row + 1], delta = 0.0f;
+    float top = a.stats[2 * job.row], inv_sum = a.stats[2 * job.row + 1], delta = 0.0f;
     multiply<U>(job.q, job.keys, key, count, weights);
-    multiply<U>(d_o, job.values, key, count, slopes);
+    multiply<U>(d_o, job.values, key, count, grads);
     __syncthreads();
     for (int i = threadIdx.x; i < count; i += 256) {
-        Found it = found(job.pair, job.score(a, key + i, weights[i]), slopes[i], top, share, 0, key + i);
+        WeightGrad it = weight_grad(job.pair, job.score(a, key + i, weights[i]), grads[i], top, inv_sum, 0, key + i);
         weights[i] = it.weight;
-        slopes[i] = it.slope;
-        delta = fmaf(it.weight, it.slope, delta);
+        grads[i] = it.grad;
+        delta = fmaf(it.weight, it.grad, delta);
     }
     return delta;
 }
@@ -300,49 +300,49 @@ template <class U> __device__ void backward(const Attention& a) {
     T *dq = head_of<T>(a.dq, a.dq_stride, pair.q_row, pair.head, a.d_k);
     T *dk = head_of<T>(a.dk, a.dk_stride, pair.k_row, pair.head, a.d_k);
     T *dv = head_of<T>(a.dv, a.dv_stride, pair.k_row, pair.head, a.d_v);
-    __shared__ float weights[CHUNK], slopes[CHUNK];
+    __shared__ float weights[CHUNK], grads[CHUNK];
 
     float delta = 0.0f;
-    for (int key = range.start; key < range.end; key += CHUNK) delta += sum_of_block(weigh_chunk(a, job, d_o, key, weights, slopes));
+    for (int key = range.start; key < range.end; key += CHUNK) delta += sum_of_block(weights_and_grads(a, job, d_o, key, weights, grads));
 
     for (int column = 0; column < (int)max(a.d_k, a.d_v); column += 256 * U::N) {
-        Own of_keys = own_of<U>(column, a.d_k), of_values = own_of<U>(column, a.d_v);
+        ThreadShare of_keys = own_of<U>(column, a.d_k), of_values = own_of<U>(column, a.d_v);
         float sums[U::N] = {};
         for (int key = range.start; key < range.end; key += CHUNK) {
             int count = job.count(key);
             if (!job.fits()) {
-                __syncthreads();        // somebody may still read the weights of the chunk before
-                weigh_chunk(a, job, d_o, key, weights, slopes);
+                __syncthreads();        // other threads may still read the previous chunk's weights
+                weights_and_grads(a, job, d_o, key, weights, grads);
             }
             for (int i = threadIdx.x; i < count && (column == 0 || !job.fits()); i += 256) {
-                slopes[i] = weights[i] * (slopes[i] - delta);
-                weights[i] *= kept(pair, 0, key + i);
+                grads[i] = weights[i] * (grads[i] - delta);
+                weights[i] *= dropout_factor(pair, 0, key + i);
             }
             __syncthreads();
-            if (a.dq) accumulate(of_keys, slopes, job.keys, key, count, sums);
-            if (a.dk) spread<U>(of_keys, slopes, job.q, dk, a.dk_stride, key, count, a.scale);
-            if (a.dv) spread<U>(of_values, weights, d_o, dv, a.dv_stride, key, count, 1.0f);
+            if (a.dq) accumulate(of_keys, grads, job.keys, key, count, sums);
+            if (a.dk) outer_product<U>(of_keys, grads, job.q, dk, a.dk_stride, key, count, a.scale);
+            if (a.dv) outer_product<U>(of_values, weights, d_o, dv, a.dv_stride, key, count, 1.0f);
         }
-        if (a.dq) join<U>(of_keys, sums, dq, a.scale);
+        if (a.dq) add_groups<U>(of_keys, sums, dq, a.scale);
     }
-    if (a.dk) clear_beyond(dk, a.dk_stride, a.d_k, range, pair.n);
-    if (a.dv) clear_beyond(dv, a.dv_stride, a.d_v, range, pair.n);
+    if (a.dk) zero_hidden(dk, a.dk_stride, a.d_k, range, pair.n);
+    if (a.dv) zero_hidden(dv, a.dv_stride, a.d_v, range, pair.n);
 }
 
 }  // namespace single
 
-// (Left alone the compiler would spill a little to get four blocks onto a multiprocessor.)
+// (Without the bound of 2 the compiler spills a little to fit four blocks on a multiprocessor.)
 #define SINGLE(unit, name)                                                                                \
     extern "C" __global__ void __launch_bounds__(256, 2) attention_single_forward_##name(Attention a) {   \
-        await_earlier();                                                                                  \
+        grid_dependency_wait();                                                                                  \
         single::forward<single::unit>(a);                                                                 \
     }                                                                                                     \
     extern "C" __global__ void __launch_bounds__(256, 2) attention_single_backward_##name(Attention a) {  \
-        await_earlier();                                                                                  \
+        grid_dependency_wait();                                                                                  \
         single::backward<single::unit>(a);                                                                \
     }
 
-SINGLE(One<float>, f32)
-SINGLE(Sixteen<float>, f32_16)
-SINGLE(One<bf16>, bf16)
-SINGLE(Sixteen<bf16>, bf16_16)
+SINGLE(Scalar<float>, f32)
+SINGLE(Vector16<float>, f32_16)
+SINGLE(Scalar<bf16>, bf16)
+SINGLE(Vector16<bf16>, bf16_16)
