@@ -17,8 +17,9 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64";
 
-/// Without arguments, runs all tests of the tensor crate and `bits` of the release binary; with `test`, `cargo test` with the
-/// given arguments; with `bits`, only `bits`, optionally compared with an earlier table.
+/// Without arguments, runs all tests of the tensor crate and `bits` of the release binary; with `test`,
+/// `cargo test` with the given arguments; with `bits`, only `bits`, optionally compared with an earlier
+/// table.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let tools = Tools::find()?;
     match arguments {
@@ -50,7 +51,8 @@ impl Tools {
         let answers = |program: &str| Command::new(program).arg("--version").output().is_ok();
         ensure!(answers(LINKER), "{LINKER} links for ARM: install it (Debian's gcc-aarch64-linux-gnu)");
         ensure!(answers(EMULATOR), "{EMULATOR} runs programs for ARM: install it (Debian's qemu-user)");
-        // The compiler prints the path of the loader, which is in `lib` of the folder that the emulator needs.
+        // The compiler prints the path of the loader, which is in `lib` of the folder that the emulator
+        // needs.
         let loader = Command::new(LINKER).arg("-print-file-name=ld-linux-aarch64.so.1").output()?;
         let loader = PathBuf::from(String::from_utf8_lossy(&loader.stdout).trim_end());
         match loader.parent().and_then(Path::parent) {

@@ -1,7 +1,8 @@
-//! Tests the web page in a real browser: Node runs `crates/server/tests/browser` against `heedful serve` with the demo's model.
+//! Tests the web page in a real browser: Node runs `crates/server/tests/browser` against `heedful serve` with
+//! the demo's model.
 //!
-//! The tests are copied to `target/browser`, where npm installs the packages of their lock file, so that the repository's
-//! folders stay clean.
+//! The tests are copied to `target/browser`, where npm installs the packages of their lock file, so that the
+//! repository's folders stay clean.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -25,7 +25,8 @@ pub(crate) fn run() -> Result<()> {
     lean()
 }
 
-/// Checks the library without the features for GPUs and MPI: it compiles, including tests, and does not depend on their crates.
+/// Checks the library without the features for GPUs and MPI: it compiles, including tests, and does not
+/// depend on their crates.
 fn lean() -> Result<()> {
     let lean = ["--package", "heedful", "--no-default-features"];
     step::timed("dependencies of the library without features", || {

@@ -16,8 +16,8 @@ pub(crate) struct Built {
     path: PathBuf,
 }
 
-/// Builds programs and tests in one cargo call, so that dependencies are built once. `how` are cargo's flags for profile and
-/// packages.
+/// Builds programs and tests in one cargo call, so that dependencies are built once. `how` are cargo's flags
+/// for profile and packages.
 pub(crate) fn build(how: &[&str], programs: &[&str], tests: &[&str]) -> Result<Vec<Built>> {
     let mut command = cargo(["build", "--message-format", "json-render-diagnostics"]);
     command.args(how);

@@ -1,4 +1,5 @@
-//! `cargo xtask matrix`: runs every command, route and class with every kind of model (`crates/cli/tests/matrix`).
+//! `cargo xtask matrix`: runs every command, route and class with every kind of model
+//! (`crates/cli/tests/matrix`).
 
 use anyhow::Result;
 

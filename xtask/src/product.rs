@@ -18,7 +18,8 @@ pub(crate) fn build(minutes: u64) -> Result<()> {
     let before = children_seconds();
     step::within(minutes, &mut cargo(["build", "--release"]))?;
     if let (true, Some(before), Some(after)) = (is_first, before, children_seconds()) {
-        // Build times differ more between machines and loads than between changes, so the time is only printed.
+        // Build times differ more between machines and loads than between changes, so the time is only
+        // printed.
         let (seconds, cap) = (after - before, caps::BUILD_CPU_SECONDS);
         eprintln!("  the first build took {seconds:.0} CPU seconds; the cap is {cap:.0} on a quiet machine");
     }

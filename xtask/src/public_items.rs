@@ -1,8 +1,8 @@
 //! Counts the documented public items of the library in the pages written by rustdoc.
 //!
-//! Items are the crate's entries of `all.html` (struct, enum, trait, function, macro, constant, type) and, on their pages,
-//! inherent methods, associated functions and associated constants, and those that a trait declares. Items of implemented
-//! traits, fields and variants do not count.
+//! Items are the crate's entries of `all.html` (struct, enum, trait, function, macro, constant, type) and, on
+//! their pages, inherent methods, associated functions and associated constants, and those that a trait
+//! declares. Items of implemented traits, fields and variants do not count.
 
 use std::fs;
 use std::path::Path;

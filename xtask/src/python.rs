@@ -1,6 +1,7 @@
-//! Python environments under `target/`: `venv` for the peers of benches (`bench/peers/requirements.txt`), `test-venv` for tests
-//! with third-party clients, `zoo-venv` for the original implementations of imported models, and for heedful's Python package
-//! `python-venv`, `clusters-venv` (Ray and Spark) and `release-venv`, which builds it.
+//! Python environments under `target/`: `venv` for the peers of benches (`bench/peers/requirements.txt`),
+//! `test-venv` for tests with third-party clients, `zoo-venv` for the original implementations of imported
+//! models, and for heedful's Python package `python-venv`, `clusters-venv` (Ray and Spark) and
+//! `release-venv`, which builds it.
 
 use std::ffi::OsString;
 use std::fs;

@@ -7,7 +7,8 @@ use crate::python::Environment;
 use crate::workspace::{cargo, release_program, root, target};
 use crate::{browser, check, matrix, product, python, site, step, story, wheel, workflows};
 
-/// Time limit of each step including compilation, for the slowest machine. The tests themselves have shorter limits.
+/// Time limit of each step including compilation, for the slowest machine. The tests themselves have shorter
+/// limits.
 const MINUTES: u64 = 180;
 
 pub(crate) fn run() -> Result<()> {
@@ -15,9 +16,9 @@ pub(crate) fn run() -> Result<()> {
     step::within(MINUTES, &mut cargo(["test", "--workspace", "--all-features", "--all-targets"]))?;
     // `--all-targets` does not include doc tests.
     step::within(MINUTES, &mut cargo(["test", "--workspace", "--all-features", "--doc"]))?;
-    // Ignored by default because they need Python: an unmodified LibreTranslate client, the Kubernetes schemas, and
-    // schemathesis with the OpenAPI description. `--workspace`, because cargo would rebuild the dependencies of a single
-    // package with fewer features.
+    // Ignored by default because they need Python: an unmodified LibreTranslate client, the Kubernetes
+    // schemas, and schemathesis with the OpenAPI description. `--workspace`, because cargo would rebuild the
+    // dependencies of a single package with fewer features.
     let client = ["test", "--workspace", "--all-features", "--test", "server", "--", "--ignored"];
     let environment = python::environment(Environment::Tests)?;
     step::within(MINUTES, cargo(client).env("HEEDFUL_TEST_PYTHON", &environment))?;

@@ -6,8 +6,8 @@
 //! FILE.safetensors   tensors "1.decoder.0.cross" of heads × queries × keys; tokens in the metadata
 //! ```
 //!
-//! `--raw-scores` adds the scores before the softmax. JSON: `"scores"`, shaped like the heads, null at masked keys.
-//! Safetensors: tensors "1.decoder.0.cross.scores", −∞ at masked keys.
+//! `--raw-scores` adds the scores before the softmax. JSON: `"scores"`, shaped like the heads, null at masked
+//! keys. Safetensors: tensors "1.decoder.0.cross.scores", −∞ at masked keys.
 //!
 //! | | source | target | queries |
 //! |---|---|---|---|

@@ -1,4 +1,4 @@
-//! What every command does alike with its flags.
+//! Flag parsing shared by all commands.
 //!
 //! ```text
 //! --length-penalty -1     a negative number is a value, as with =
@@ -97,7 +97,7 @@ fn suggestion<'n>(unknown: &str, names: &'n [String]) -> Option<&'n String> {
     let distance = |name: &&String| {
         strsim::osa_distance(unknown, name).min(strsim::osa_distance(unknown, &spelled(name)))
     };
-    // Of two that are as near, people mean the one that begins alike.
+    // Of two equally near flags, prefer the one with the same first letter.
     let begins_otherwise = |name: &&String| name.chars().next() != unknown.chars().next();
     let nearest = names.iter().min_by_key(|name| (distance(name), begins_otherwise(name)));
     nearest.filter(|name| distance(name) <= unknown.len().div_ceil(3).min(3))

@@ -31,7 +31,8 @@ pub(crate) struct Labels {
     pub(crate) columns: Vec<String>,
 }
 
-/// From dark blue through red to light yellow; brightness increases throughout, so that the scale also works in greyscale.
+/// From dark blue through red to light yellow; brightness increases throughout, so that the scale also works
+/// in greyscale.
 const COLOURS: [u8; 12] = [233, 17, 18, 54, 90, 126, 162, 168, 203, 209, 215, 229];
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];

@@ -1,7 +1,7 @@
 //! Refuses flags that have no effect in combination with other flags.
 //!
-//! Rules that clap supports (`requires`, `conflicts_with`) are declared at the flag. The flags of a recipe have their own table
-//! in the library.
+//! Rules that clap supports (`requires`, `conflicts_with`) are declared at the flag. The flags of a recipe
+//! have their own table in the library.
 
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,11 @@
 //! Signals that ask the program to end: Ctrl-C (SIGINT), SIGTERM, SIGHUP and SIGQUIT.
 //!
-//! Most commands end at once and leave no unfinished file. Commands with something to save hold an [`Interrupt`]: the first
-//! signal then only sets a flag, and a second one ends the process. The exit status is 128 + the signal number, as for a
-//! program that does not handle the signal.
+//! Most commands end at once and leave no unfinished file. Commands with something to save hold an
+//! [`Interrupt`]: the first signal then only sets a flag, and a second one ends the process. The exit status
+//! is 128 + the signal number, as for a program that does not handle the signal.
 //!
-//! A signal that is ignored when the program starts stays ignored: `nohup heedful train …` survives the end of its terminal.
+//! A signal that is ignored when the program starts stays ignored: `nohup heedful train …` survives the end
+//! of its terminal.
 
 use std::error::Error;
 use std::fmt;
@@ -33,7 +34,7 @@ pub(crate) fn handle_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Called for every signal, on a thread of its own.
+/// Called for every signal, on a separate thread.
 fn arrived(signal: Signal) {
     let is_request = HOLDERS.load(Ordering::SeqCst) > 0 && REQUESTED.set(signal).is_ok();
     if !is_request {
@@ -113,8 +114,8 @@ mod tests {
     /// Long enough for the slowest machine; only a test that fails waits for it.
     const PATIENCE: Duration = Duration::from_secs(120);
 
-    /// Exit status of a test in its own process, because signals concern all threads. `env` restores the default signal
-    /// actions, in case the tests were started with some signals ignored.
+    /// Exit status of a test in its own process, because signals concern all threads. `env` restores the
+    /// default signal actions, in case the tests were started with some signals ignored.
     fn status_of(test: &str) -> Option<i32> {
         let this = std::env::current_exe().expect("a running test has a file");
         let mut child = Command::new(&this);

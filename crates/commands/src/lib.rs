@@ -85,7 +85,8 @@ pub fn command_line() -> clap::Command {
     command_line::with_rules(Arguments::command())
 }
 
-/// Runs the command named by this process's arguments. `commit` is the commit the program was built from, if known.
+/// Runs the command named by this process's arguments. `commit` is the commit the program was built from, if
+/// known.
 pub fn main(commit: Option<&str>) -> ExitCode {
     match run(command_line::parse::<Arguments>(&long_version(commit)).command) {
         Ok(()) => ExitCode::SUCCESS,

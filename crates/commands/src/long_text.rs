@@ -35,8 +35,8 @@ pub(crate) enum LongWhole {
 /// `--max-tokens`, the same for every command that reads text with a model.
 #[derive(clap::Args)]
 pub(crate) struct MaxTokens {
-    /// Maximum number of tokens of a text [default: the number of learned positions; without learned positions, 1024 or the
-    /// longest training text if that is longer]
+    /// Maximum number of tokens of a text [default: the number of learned positions; without learned
+    /// positions, 1024 or the longest training text if that is longer]
     #[arg(id = "max_tokens", long = "max-tokens", value_name = "N", help_heading = HEADING)]
     pub(crate) tokens: Option<usize>,
 }

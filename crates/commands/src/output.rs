@@ -10,8 +10,8 @@ use heedful::store::output::{Output, check_folder};
 use heedful::system::is_same_file;
 use heedful::tasks::folder::{MODEL, MODEL_FILES, read_model_file};
 
-/// Refuses `command x >> x`, on systems that have names for standard input and output: the command would read its own
-/// output without end.
+/// Refuses `command x >> x`, on systems that have names for standard input and output: the command would read
+/// its own output without end.
 pub(crate) fn check_standard_output(inputs: &[&Path]) -> Result<()> {
     let output = Path::new("/dev/stdout");
     // A terminal may be both input and output.
@@ -26,8 +26,8 @@ pub(crate) fn check_standard_output(inputs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Copies the files that accompany a model: the recipe of its run, which gives the lengths of its training texts, its origin
-/// and its licence.
+/// Copies the files that accompany a model: the recipe of its run, which gives the lengths of its training
+/// texts, its origin and its licence.
 pub(crate) fn copy_accompanying_files(from: &Path, to: &Path) -> Result<()> {
     const RECIPE: &str = "recipe.toml";
     if !is_same_file(from, to)
@@ -73,8 +73,8 @@ impl Force {
         path.map(|path| self.open(path, inputs)).transpose()
     }
 
-    /// Checks that files can be written into a folder and that they would not overwrite a model. `inputs` are folders that
-    /// the command reads.
+    /// Checks that files can be written into a folder and that they would not overwrite a model. `inputs` are
+    /// folders that the command reads.
     pub(crate) fn check_folder(&self, folder: &Path, inputs: &[&Path]) -> Result<()> {
         let name = folder.display();
         if let Some(input) = inputs.iter().find(|input| !self.force && is_same_file(folder, input)) {
@@ -86,7 +86,8 @@ impl Force {
         self.check_free_of(&["recipe.toml", "config.json", MODEL], folder)
     }
 
-    /// As [`Force::check_folder`], for files with names that other programs use too: the folder must be empty.
+    /// As [`Force::check_folder`], for files with names that other programs use too: the folder must be
+    /// empty.
     pub(crate) fn check_empty_folder(&self, folder: &Path, inputs: &[&Path]) -> Result<()> {
         self.check_folder(folder, inputs)?;
         let mut files = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,8 +1,8 @@
 //! Progress on standard error: a bar on a terminal, a line every few seconds elsewhere, nothing with `--quiet`. Standard output
 //! is for results.
 //!
-//! The first line is printed after five seconds, later ones less often, down to one per minute. A separate thread prints them,
-//! so that a long computation without reports does not look like a hang.
+//! The first line is printed after five seconds, later ones less often, down to one per minute. A separate
+//! thread prints them, so that a long computation without reports does not look like a hang.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -63,8 +63,8 @@ impl Bar {
         Bar::of(verbosity, items, template(items), TimeLeft::Shown, PrintLines::Always)
     }
 
-    /// As [`Bar::with_time_left`], for a command that writes results as they become available and may wait for input. Shows
-    /// nothing if the results go to the terminal.
+    /// As [`Bar::with_time_left`], for a command that writes results as they become available and may wait
+    /// for input. Shows nothing if the results go to the terminal.
     pub(crate) fn for_streamed_results(verbosity: Verbosity, items: usize, output: Option<&Path>) -> Bar {
         let are_seen = output.is_none() && std::io::stdout().is_terminal();
         let verbosity = if are_seen { Verbosity::Quiet } else { verbosity };
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_how_far_the_work_is_and_what_is_left() {
+    fn a_line_shows_progress_and_time_left() {
         let state = |items, done, left| State {
             began: Instant::now(),
             items,

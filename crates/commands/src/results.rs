@@ -1,4 +1,5 @@
-//! Destination of result lines: standard output, as they are computed, or a file that becomes visible when complete.
+//! Destination of result lines: standard output, as they are computed, or a file that becomes visible when
+//! complete.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;

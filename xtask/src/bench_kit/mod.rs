@@ -1,5 +1,5 @@
-//! `cargo xtask bench-kit FOLDER [VERSION]`: packages the bench `translate` with its peer for a machine with Python and numpy
-//! but without Rust and network.
+//! `cargo xtask bench-kit FOLDER [VERSION]`: packages the bench `translate` with its peer for a machine with
+//! Python and numpy but without Rust and network.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,8 @@ pub(crate) fn run(folder: &str, version: Option<&str>) -> Result<()> {
         clear(&folder.join(part))?;
     }
     copy(&path_of(&built, "bin", PROGRAM)?, &folder.join(PROGRAM))?;
-    // Debug info for profilers is three quarters of the file, which may have to be copied over a slow connection.
+    // Debug info for profilers is three quarters of the file, which may have to be copied over a slow
+    // connection.
     step::command(Command::new("strip").arg(folder.join(PROGRAM)))?;
     copy_all("bench/peers", &folder.join("peers"))?;
     let mut pip = Command::new(python::maker());

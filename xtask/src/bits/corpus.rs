@@ -1,4 +1,5 @@
-//! A small corpus that is the same on every machine: sentences of number words, and the same words in reverse order.
+//! A small corpus that is the same on every machine: sentences of number words, and the same words in reverse
+//! order.
 
 use std::fmt::Write as _;
 use std::fs;

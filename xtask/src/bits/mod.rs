@@ -1,4 +1,5 @@
-//! `cargo xtask bits`: checksums of the results of every family and task, on every instruction set of this machine.
+//! `cargo xtask bits`: checksums of the results of every family and task, on every instruction set of this
+//! machine.
 //!
 //! A refactoring must keep every bit. Print the table before the change, and compare with it afterwards:
 //!
@@ -7,9 +8,10 @@
 //! cargo xtask bits target/before.txt
 //! ```
 //!
-//! Each line is a small model that the release binary trains for 20 steps and then runs: a checksum of its weights and one
-//! of its output for a few texts. The command only runs the binary and links no other code of the project, so that code
-//! changes cannot affect the comparison. `HEEDFUL_BITS_OF` names a binary to use instead of this tree's.
+//! Each line is a small model that the release binary trains for 20 steps and then runs: a checksum of its
+//! weights and one of its output for a few texts. The command only runs the binary and links no other code of
+//! the project, so that code changes cannot affect the comparison. `HEEDFUL_BITS_OF` names a binary to use
+//! instead of this tree's.
 
 mod corpus;
 
@@ -71,7 +73,8 @@ const CASES: &str = "
     masked-gelu-tanh           masked    --activation gelu-tanh
 ";
 
-/// Flags of all training runs. The sizes are no multiples of any kernel's block, so that tails and odd rows are covered.
+/// Flags of all training runs. The sizes are no multiples of any kernel's block, so that tails and odd rows
+/// are covered.
 const TRAINING: &str = "--preset tiny --steps 20 --warmup 5 --batch-tokens 300 --dropout 0.1 --seed 7 \
     --validation-every 10 --checkpoint-every 20 --log-every 5 --vocabulary-size 420 --quiet";
 
@@ -177,7 +180,8 @@ fn words(task: &str) -> Result<(&'static str, &'static [&'static str])> {
     })
 }
 
-/// The output of a command. `None` if this machine lacks the instruction set; the program then warns and uses another.
+/// The output of a command. `None` if this machine lacks the instruction set; the program then warns and uses
+/// another.
 fn output(program: &Program, folder: &Path, isa: &str, words: &str) -> Result<Option<Vec<u8>>> {
     let mut command = Command::new(&program.words[0]);
     command

@@ -1,4 +1,5 @@
-//! Checks that commands in the documentation exist: each `heedful …` in a block of `sh`, with every flag, is in the help.
+//! Checks that commands in the documentation exist: each `heedful …` in a block of `sh`, with every flag, is
+//! in the help.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,8 @@
-//! `cargo xtask story`: runs the commands of the chapters in `docs/story`, and writes their output and pictures into them.
+//! `cargo xtask story`: runs the commands of the chapters in `docs/story`, and writes their output and
+//! pictures into them.
 //!
-//! The commands are defined only in the chapters. A chapter has two files, `NN-NAME.md` and, in Chinese, `NN-NAME.zh.md`:
+//! The commands are defined only in the chapters. A chapter has two files, `NN-NAME.md` and, in Chinese,
+//! `NN-NAME.zh.md`:
 //!
 //! - A block of `sh` is run by a shell with the release binary as `heedful`, in one folder for all chapters, so that a
 //!   chapter may use files of earlier ones.

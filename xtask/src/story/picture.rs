@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 pub(super) struct Picture<'a> {
-    /// Its file in the folder of pictures; unless it is part of a report, also the name of the file that a command wrote.
+    /// Its file in the folder of pictures; unless it is part of a report, also the name of the file that a
+    /// command wrote.
     pub(super) name: &'a str,
     /// The report that contains it, and its title there.
     pub(super) report: Option<(&'a str, &'a str)>,

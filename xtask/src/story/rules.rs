@@ -1,4 +1,5 @@
-//! Rules of `tidy` for chapters: each has a formula, a link to code, commands, a picture, and a translation with the same blocks.
+//! Rules of `tidy` for chapters: each has a formula, a link to code, commands, a picture, and a translation
+//! with the same blocks.
 
 use super::chapter::{self, Chapter};
 use super::{FOLDER, PICTURES};
@@ -62,7 +63,8 @@ fn lacks(text: &str) -> Vec<&'static str> {
     has.into_iter().filter(|(has, _)| !has).map(|(_, what)| what).collect()
 }
 
-/// Parts that are the same in both languages: blocks, comments about the contents of blocks, and link targets.
+/// Parts that are the same in both languages: blocks, comments about the contents of blocks, and link
+/// targets.
 fn quoted(text: &str) -> Vec<String> {
     let blocks = markdown::blocks(text).into_iter().map(|block| block.lines.join("\n"));
     let comments = text.lines().filter_map(markdown::comment).map(str::to_owned);
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_chapter_lacks_is_named() {
+    fn missing_parts_of_a_chapter_are_reported() {
         let empty = complaints(&[("docs/story/01-a.md", "# One\n"), ("docs/story/01-a.zh.md", "# 一\n")]);
         let lacks = ["no formula", "no command", "no link to the code", "no picture"];
         let mut expected = lacks.map(|what| format!("docs/story/01-a.md: {what}")).to_vec();

@@ -1,4 +1,5 @@
-//! Modules of a library import only from those above them in `lib.rs`, so that there are no cycles between modules.
+//! Modules of a library import only from those above them in `lib.rs`, so that there are no cycles between
+//! modules.
 
 /// The libraries with this rule; the `mod` lines of their `lib.rs` define the order.
 pub(super) const LIBRARIES: [&str; 2] = ["crates/tensor/src/", "crates/heedful/src/"];

@@ -1,7 +1,7 @@
 //! Few files match on devices, and no `match` on devices has a catch-all arm.
 //!
-//! The library asks a device for its properties (`Device::has_own_memory` and others). A `match` that names devices names all
-//! of them, because a catch-all arm would treat a new device like an old one.
+//! The library asks a device for its properties (`Device::has_own_memory` and others). A `match` that names
+//! devices names all of them, because a catch-all arm would treat a new device like an old one.
 
 use super::rules::lines_before_tests;
 

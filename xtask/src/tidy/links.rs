@@ -1,4 +1,5 @@
-//! Links between the files of the project have existing targets: a file or folder, and its heading if they name one.
+//! Links between the files of the project have existing targets: a file or folder, and its heading if they
+//! name one.
 
 use std::collections::BTreeMap;
 

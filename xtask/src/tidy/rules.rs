@@ -11,8 +11,8 @@ const HOST_MACHINERY: &str = concat!("crate::", "cpu");
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/t", "mp/"), concat!("/Use", "rs/")];
 
-/// Modules that may name operating systems: the general one, system calls with unsafe code, and the loading of MPI, which some
-/// systems lack.
+/// Modules that may name operating systems: the general one, system calls with unsafe code, and the loading
+/// of MPI, which some systems lack.
 const SYSTEM_MODULES: [&str; 3] =
     ["crates/heedful/src/system/", "crates/tensor/src/cpu/system.rs", "crates/tensor/src/collective/mpi/"];
 /// Crates and attributes that are specific to a system.
@@ -68,8 +68,8 @@ pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Whether a file defines the formula, shapes and tape node of an operation for all devices: a file in the operations' folders
-/// outside of their `cpu` modules, which contain the kernels of one device.
+/// Whether a file defines the formula, shapes and tape node of an operation for all devices: a file in the
+/// operations' folders outside of their `cpu` modules, which contain the kernels of one device.
 fn is_operation(path: &str) -> bool {
     let Some(inside) = path.strip_prefix("crates/tensor/src/ops/") else { return false };
     let mut parts = inside.split('/');

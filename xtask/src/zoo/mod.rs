@@ -1,5 +1,5 @@
-//! `cargo xtask zoo ENGLISH`: downloads the models of `heedful models`, imports them and compares them with the original
-//! implementations. Needs a network, and several GB for their libraries; not part of the tests.
+//! `cargo xtask zoo ENGLISH`: downloads the models of `heedful models`, imports them and compares them with
+//! the original implementations. Needs a network, and several GB for their libraries; not part of the tests.
 
 use std::env;
 use std::fs;

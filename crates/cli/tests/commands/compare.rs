@@ -148,11 +148,11 @@ fn variations_are_trained_once_and_compared() {
 
     // With one run missing, the intermediate table still shows the others.
     fs::remove_dir_all(place.path("table/heads-1")).expect("a folder to remove");
-    place.write("train.zh.aside", &place.read("train.zh"));
+    place.write("train.zh.backup", &place.read("train.zh"));
     fs::remove_file(place.path("train.zh")).expect("a file to remove");
     assert!(place.bad(&command).contains("heads-1: "));
     assert_eq!(csv(&text(&place.read("table/compare.csv"))).len(), 5);
-    place.write("train.zh", &place.read("train.zh.aside"));
+    place.write("train.zh", &place.read("train.zh.backup"));
     assert_eq!(place.good(&command).lines().count(), table.lines().count());
 
     // With more steps, all runs are resumed.

@@ -13,7 +13,8 @@ fn read(name: &str) -> String {
     fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Whether the program's parser accepts the arguments: a `--help` after them is only reached if all of them are valid.
+/// Whether the program's parser accepts the arguments: a `--help` after them is only reached if all of them
+/// are valid.
 fn accepts(arguments: &[String]) -> Result<(), String> {
     let output = program().args(arguments).arg("--help").finish();
     if output.status.success() { Ok(()) } else { Err(text(&output.stderr)) }

@@ -79,8 +79,8 @@ fn a_disk_that_fills_up_while_a_run_trains_costs_checkpoints_and_not_the_model()
     let place = Workplace::new(400);
     let size = 40 * model_size(&place) + 20_000_000;
     let training = Workplace::training("disk/run", "--steps 100000");
-    // The disk is full after some checkpoint, and the model still improves. The run is stopped while the disk is filled, so that the
-    // test does not depend on a race for free blocks.
+    // The disk is full after some checkpoint, and the model still improves. The run is stopped while the disk
+    // is filled, so that the test does not depend on a race for free blocks.
     let commands = format!(
         r#"
         "$HEEDFUL" {training} 2> talk & run=$!

@@ -1,4 +1,5 @@
-//! `heedful train --distributed mpi` under real launchers: the same bytes on any number of ranks with any MPI.
+//! `heedful train --distributed mpi` under real launchers: the same bytes on any number of ranks with any
+//! MPI.
 //!
 //! Ignored by default, because they need Open MPI and MPICH: `cargo xtask test` installs both and names their folders.
 

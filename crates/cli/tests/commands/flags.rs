@@ -1,4 +1,5 @@
-//! Ineffective flags are refused with exit status and message; messages of a run with only a time limit, and how to repeat it.
+//! Ineffective flags are refused with exit status and message; messages of a run with only a time limit, and
+//! how to repeat it.
 
 use crate::support::{Bounded, Workplace, same_run, text};
 

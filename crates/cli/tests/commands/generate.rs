@@ -55,7 +55,8 @@ fn recurrent_language_models_are_trained_resumed_and_generate() {
     assert!(error.contains("window"), "{error}");
 }
 
-/// A workplace with a language model of continuous text in `run`, one of lines in `lines` and a masked one in `masked`.
+/// A workplace with a language model of continuous text in `run`, one of lines in `lines` and a masked one in
+/// `masked`.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {

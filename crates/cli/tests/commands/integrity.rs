@@ -1,4 +1,5 @@
-//! Model folders are checksummed: every command refuses a folder in which a file is damaged or belongs to another model.
+//! Model folders are checksummed: every command refuses a folder in which a file is damaged or belongs to
+//! another model.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +8,8 @@ use std::sync::OnceLock;
 use crate::support::{Workplace, text};
 use heedful::tensor::random::Stream;
 
-/// A workplace with a translator in `run`, a classifier in `judge`, and a translator with different weights and a different
-/// vocabulary of the same size in `other`.
+/// A workplace with a translator in `run`, a classifier in `judge`, and a translator with different weights
+/// and a different vocabulary of the same size in `other`.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use crate::support::{Bounded, Workplace, text};
 
-/// A workplace with a hardly trained translator, classifier, language model and masked language model, and texts that are
-/// too long for them.
+/// A workplace with a hardly trained translator, classifier, language model and masked language model, and
+/// texts that are too long for them.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {

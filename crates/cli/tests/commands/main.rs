@@ -1,4 +1,5 @@
-//! Tests of the commands as processes. They are one test program, because each program links the whole library.
+//! Tests of the commands as processes. They are one test program, because each program links the whole
+//! library.
 
 mod process;
 mod support;

@@ -7,7 +7,8 @@ use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
 
-/// A workplace with language models of lines and of continuous text, a classifier and a translator, shared by all tests.
+/// A workplace with language models of lines and of continuous text, a classifier and a translator, shared by
+/// all tests.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::support::{Bounded, Running, Workplace, names, send, text};
 use heedful::system::Signal;
 
-/// A workplace with a run, a model without a run, and files that must not be overwritten. All tests share it and write to
-/// different names.
+/// A workplace with a run, a model without a run, and files that must not be overwritten. All tests share it
+/// and write to different names.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -260,7 +260,8 @@ fn an_interrupted_command_leaves_no_file_and_exits_with_the_signal_s_status() {
     let ends = [Signal::Interrupt, Signal::Terminate, Signal::Hangup].map(Signal::number);
     for (signal, status) in ends.into_iter().zip([130, 143, 129].map(Some)).chain([(SIGKILL, None)]) {
         let mut child = waiting(&place);
-        // Otherwise `wait` closes it, and the command may reach the end of its input before the signal arrives.
+        // Otherwise `wait` closes it, and the command may reach the end of its input before the signal
+        // arrives.
         let input = child.stdin.take();
         send(&child, signal);
         assert_eq!(child.ended().code(), status);

@@ -13,8 +13,8 @@ use heedful::system::Signal;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The program, with piped output and without input. Signal actions are reset to their defaults, because the tests may have been
-/// started with some signals ignored, as shells do for background jobs.
+/// The program, with piped output and without input. Signal actions are reset to their defaults, because the
+/// tests may have been started with some signals ignored, as shells do for background jobs.
 pub(crate) fn program() -> Command {
     with_default_signals(env!("CARGO_BIN_EXE_heedful"))
 }

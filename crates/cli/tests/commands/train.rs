@@ -113,7 +113,7 @@ fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() 
     assert_eq!(looks("whole"), looks("killed"), "attention over time differs");
 }
 
-/// The newest checkpoint's step, while the run goes on.
+/// The newest checkpoint's step, while the run trains.
 fn reached(place: &Workplace) -> u64 {
     Checkpoints::read_only(&place.path("run/checkpoints")).last(1).map_or(0, |steps| steps[0])
 }

@@ -7,8 +7,8 @@
 //!     for every other factor: the value that adds most pairs, if the row stays allowed
 //! ```
 //!
-//! Most recipe keys apply only to some tasks and families, so a row may leave a factor open. Pairs that no allowed row can contain
-//! are omitted.
+//! Most recipe keys apply only to some tasks and families, so a row may leave a factor open. Pairs that no
+//! allowed row can contain are omitted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +24,8 @@ pub(crate) type Row = Vec<Option<usize>>;
 /// A value of a factor.
 type Choice = (usize, usize);
 
-/// Rows in which all allowed pairs occur, and the number of pairs. The first two factors decide most of the other allowed values.
+/// Rows in which all allowed pairs occur, and the number of pairs. The first two factors decide most of the
+/// other allowed values.
 pub(crate) fn pairwise(factors: &[Factor], is_allowed: impl Fn(&Row) -> bool) -> (Vec<Row>, usize) {
     let choices: Vec<Choice> = factors
         .iter()
@@ -56,7 +57,8 @@ struct Search<'a> {
     factors: usize,
 }
 
-/// Values of the first two factors, and the choices allowed with them, each with the other choice that it requires, if any.
+/// Values of the first two factors, and the choices allowed with them, each with the other choice that it
+/// requires, if any.
 struct Beginning {
     row: Row,
     allowed: HashMap<Choice, Option<Choice>>,

@@ -1,5 +1,6 @@
-//! Kinds of models: rows of a covering array over the task, the family, the stored type and every recipe key that changes the
-//! computation of a model. The keys and values come from the recipe, so new keys are included automatically.
+//! Kinds of models: rows of a covering array over the task, the family, the stored type and every recipe key
+//! that changes the computation of a model. The keys and values come from the recipe, so new keys are
+//! included automatically.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -124,7 +125,8 @@ impl Kind {
         }
     }
 
-    /// Creates the folders `f32`, the reference, and `model`, in a folder with the inputs. Some translators get a shortlist.
+    /// Creates the folders `f32`, the reference, and `model`, in a folder with the inputs. Some translators
+    /// get a shortlist.
     pub(crate) fn make(&self, place: &Place) -> Result<(), String> {
         let folder = place.folder.as_path();
         fs::create_dir_all(folder).map_err(|error| error.to_string())?;

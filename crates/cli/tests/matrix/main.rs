@@ -142,8 +142,8 @@ impl TestedKind<'_> {
         Some(if ended.is_good() { Outcome::Passed(None) } else { Outcome::Fault(about()) })
     }
 
-    /// Inputs with which a command works with the f32 model, or the outcome of the first failed run. A fault ends the search,
-    /// because wrong inputs must not cause one.
+    /// Inputs with which a command works with the f32 model, or the outcome of the first failed run. A fault
+    /// ends the search, because wrong inputs must not cause one.
     fn inputs(&self, one: &Use) -> Result<Extra, Outcome> {
         let key = (one.path.clone(), self.kind.task.clone());
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
@@ -221,7 +221,8 @@ impl TestedKind<'_> {
         }
     }
 
-    /// Writes the masks of a use, with the shape of the f32 model's attention: the second key is masked for all but the second query.
+    /// Writes the masks of a use, with the shape of the f32 model's attention: the second key is masked for
+    /// all but the second query.
     fn write_masks(&self, one: &Use, extra: &Extra) {
         let Some(place) = extra.iter().position(|argument| argument == "--mask") else { return };
         let unmasked = [&extra[..place], &extra[place + 2..]].concat();

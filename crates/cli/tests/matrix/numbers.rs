@@ -29,8 +29,8 @@ pub(crate) enum Texts {
 /// Keys that are not compared: times, checksums, names and sizes, and positions of maxima.
 const IGNORED_KEYS: [&str; 7] = ["seconds", "timings", "checksum", "model", "bytes", "compute", "alignment"];
 
-/// The largest distance between numbers at the same paths; `None` if the results have different shapes, or texts that must not
-/// differ.
+/// The largest distance between numbers at the same paths; `None` if the results have different shapes, or
+/// texts that must not differ.
 pub(crate) fn distance(exact: &[Value], other: &[Value], texts: Texts) -> Option<f64> {
     if exact.len() != other.len() {
         return None;

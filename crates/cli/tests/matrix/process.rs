@@ -20,7 +20,8 @@ impl Ended {
         self.status == Some(0)
     }
 
-    /// The fault of a run that ended in a way that is never allowed; `None` for results and for error messages.
+    /// The fault of a run that ended in a way that is never allowed; `None` for results and for error
+    /// messages.
     pub(crate) fn fault(&self) -> Option<String> {
         let last = || self.stderr.lines().last().unwrap_or_default().to_owned();
         match self.status {

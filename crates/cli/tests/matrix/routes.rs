@@ -16,8 +16,8 @@ use crate::table::Outcome;
 /// Timeout of a response.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Serves the folders `f32` and `model`, one after the other, and sends a request to every route: its required fields, and one
-/// optional field selected by the kind's number.
+/// Serves the folders `f32` and `model`, one after the other, and sends a request to every route: its
+/// required fields, and one optional field selected by the kind's number.
 pub(crate) fn outcome(place: &Place, kind: &Kind) -> Outcome {
     let answers = |arguments: &[&str]| -> Result<Answers, String> {
         let mut server = Server::start(place, arguments);
@@ -35,7 +35,8 @@ pub(crate) fn outcome(place: &Place, kind: &Kind) -> Outcome {
 /// Status and body of the response by request.
 type Answers = Vec<(String, u16, String)>;
 
-/// The largest distance between numbers of `/v1`; a fault if it is too large, or if a route succeeds for only one of the models.
+/// The largest distance between numbers of `/v1`; a fault if it is too large, or if a route succeeds for only
+/// one of the models.
 fn near(exact: &Answers, other: &Answers, kind: &Kind) -> Result<Option<f64>, String> {
     let mut farthest = None;
     for ((request, exact_status, a), (_, status, b)) in exact.iter().zip(other) {

@@ -1,7 +1,8 @@
-//! Uses of a model: every command that takes one, with every option. Both lists come from the command line, so new commands and
-//! options are included automatically.
+//! Uses of a model: every command that takes one, with every option. Both lists come from the command line,
+//! so new commands and options are included automatically.
 //!
-//! The input files that a command needs for a kind of model are found by trying: the first set that works with the f32 model.
+//! The input files that a command needs for a kind of model are found by trying: the first set that works
+//! with the f32 model.
 
 use clap::{Arg, ArgAction, Command};
 use heedful::tasks::Task;
@@ -57,7 +58,8 @@ fn takes_more_models(argument: &Arg) -> bool {
     argument.is_positional() && value_name(argument).starts_with("MODEL|")
 }
 
-/// Whether it is the folder of a new model. It is always given, because a model changed in place would differ in its next use.
+/// Whether it is the folder of a new model. It is always given, because a model changed in place would differ
+/// in its next use.
 fn writes_a_model(argument: &Arg) -> bool {
     value_name(argument) == "MODEL" && !argument.is_positional()
 }
@@ -230,7 +232,8 @@ impl Use {
     }
 }
 
-/// Masks for models with one kind of attention, then for translators, which need a known translation. `main` writes the files.
+/// Masks for models with one kind of attention, then for translators, which need a known translation. `main`
+/// writes the files.
 const MASKS: [&str; 5] = [
     "--mask|./mask.self",
     "--mask|pooling=./mask.pooling",

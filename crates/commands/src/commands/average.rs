@@ -12,7 +12,8 @@ use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Average the weights of several checkpoints of a run, which is often better than any single one
 ///
-/// `heedful train` does this at the end of a run (--checkpoint-average); this command repeats it with other checkpoints.
+/// `heedful train` does this at the end of a run (--checkpoint-average); this command repeats it with other
+/// checkpoints.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

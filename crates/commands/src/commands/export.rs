@@ -13,11 +13,12 @@ use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Convert a heedful model to CTranslate2 or Hugging Face format
 ///
-/// Converts translators, language models and masked language models of the Transformer family, with their tokenizer files. For
-/// CTranslate2, writes a folder for its Translator, Generator or Encoder with a script that runs it; for transformers, MarianMT or
-/// Pegasus, GPT-2 or OPT, BERT or Megatron-BERT: whichever computes the same function. If the target format does not support
-/// a feature of the model, an error names the feature and nothing is written. Weights are written as f32 with the same values;
-/// heedful import restores them bit for bit. ORIGIN.md and licences are copied.
+/// Converts translators, language models and masked language models of the Transformer family, with their
+/// tokenizer files. For CTranslate2, writes a folder for its Translator, Generator or Encoder with a script
+/// that runs it; for transformers, MarianMT or Pegasus, GPT-2 or OPT, BERT or Megatron-BERT: whichever
+/// computes the same function. If the target format does not support a feature of the model, an error names
+/// the feature and nothing is written. Weights are written as f32 with the same values; heedful import
+/// restores them bit for bit. ORIGIN.md and licences are copied.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -12,11 +12,12 @@ use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Convert a CTranslate2, Argos, Marian or Hugging Face model to heedful's format
 ///
-/// The format is detected from the files: a CTranslate2 folder with its SentencePiece model, an .argosmodel, Marian's .npz or .bin
-/// with its .spm in the same folder, or a Hugging Face folder of MarianMT (OPUS-MT), Pegasus, BERT, Megatron-BERT, GPT-2 or OPT with
-/// safetensors. Quantized and half-precision weights become f32; heedful quantize makes them small again. If heedful does not
-/// support a feature of the model, an error names the feature and nothing is written. Settings of generation_config.json are
-/// applied or refused; options that are flags in heedful, such as num_beams, are listed. The model's licence and origin are
+/// The format is detected from the files: a CTranslate2 folder with its SentencePiece model, an .argosmodel,
+/// Marian's .npz or .bin with its .spm in the same folder, or a Hugging Face folder of MarianMT (OPUS-MT),
+/// Pegasus, BERT, Megatron-BERT, GPT-2 or OPT with safetensors. Quantized and half-precision weights become
+/// f32; heedful quantize makes them small again. If heedful does not support a feature of the model, an error
+/// names the feature and nothing is written. Settings of generation_config.json are applied or refused;
+/// options that are flags in heedful, such as num_beams, are listed. The model's licence and origin are
 /// written to ORIGIN.md. A package of heedful pack is unpacked to a folder.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]

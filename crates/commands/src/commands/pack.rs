@@ -13,11 +13,12 @@ use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Pack a model into one file for distribution
 ///
-/// The file is a zip archive with weights, configuration and vocabulary; the model card, licence and origin; and example texts, by
-/// default a few lines of the validation text. Checkpoints and training text are left out, and of a run's recipe only the names of
-/// the text files and their lengths are included. Packing the same model gives the same file, byte for byte. Every command and the
-/// Python package accept the file in place of the folder, and `heedful import FILE -o FOLDER` unpacks it. Quantize a model first to
-/// make it small.
+/// The file is a zip archive with weights, configuration and vocabulary; the model card, licence and origin;
+/// and example texts, by default a few lines of the validation text. Checkpoints and training text are left
+/// out, and of a run's recipe only the names of the text files and their lengths are included. Packing the
+/// same model gives the same file, byte for byte. Every command and the Python package accept the file in
+/// place of the folder, and `heedful import FILE -o FOLDER` unpacks it. Quantize a model first to make it
+/// small.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -32,7 +33,8 @@ pub(crate) struct Arguments {
     /// Licence [default: LICENSE in the model's folder]
     #[arg(long, value_name = "FILE")]
     license: Option<PathBuf>,
-    /// Example texts to try the model with, one per line [default: examples.txt in the model's folder, else lines of its validation text]
+    /// Example texts to try the model with, one per line [default: examples.txt in the model's folder, else
+    /// lines of its validation text]
     #[arg(long, value_name = "FILE")]
     examples: Option<PathBuf>,
     #[command(flatten)]

@@ -13,10 +13,11 @@ use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Quantize a model's weights: smaller files, faster translation of single sentences
 ///
-/// The weights of matrix products, including embeddings and the output projection, become int8 with one scale per output
-/// (about a quarter of the size), or are rounded to bf16 (half the size). No calibration data is needed. An int8 model
-/// computes in int8 unless --compute names another type; its file is memory-mapped, so that it starts in milliseconds
-/// and processes share its memory. Its results have the same bits on every instruction set.
+/// The weights of matrix products, including embeddings and the output projection, become int8 with one scale
+/// per output (about a quarter of the size), or are rounded to bf16 (half the size). No calibration data is
+/// needed. An int8 model computes in int8 unless --compute names another type; its file is memory-mapped, so
+/// that it starts in milliseconds and processes share its memory. Its results have the same bits on every
+/// instruction set.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -9,10 +9,10 @@ use crate::progress::{Quiet, Verbosity};
 
 /// Record new checksums of a model folder, after you edited one of its files on purpose
 ///
-/// The weights file records the sizes and hashes of the configuration, vocabulary and labels. Every command refuses a folder in
-/// which one of these files is damaged, missing or from another model. This command accepts the files as they are now, and
-/// weights written by another program or an earlier heedful. It refuses weights that are damaged or do not fit the
-/// configuration.
+/// The weights file records the sizes and hashes of the configuration, vocabulary and labels. Every command
+/// refuses a folder in which one of these files is damaged, missing or from another model. This command
+/// accepts the files as they are now, and weights written by another program or an earlier heedful. It
+/// refuses weights that are damaged or do not fit the configuration.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -15,11 +15,11 @@ use crate::progress::{Bar, Verbosity};
 /// Serve models over HTTP: a web page, LibreTranslate's API and heedful's own API (/v1)
 ///
 /// Serves translators, classifiers and language models together; requests of all clients are batched. A
-/// translator's languages come from --source and --target, from its name (en-de), from the files that it was imported from,
-/// or from the recipe of its training run (train.en, train.de).
+/// translator's languages come from --source and --target, from its name (en-de), from the files that it was
+/// imported from, or from the recipe of its training run (train.en, train.de).
 ///
-/// It listens before the models are loaded; /health/ready returns 503 until they are. Ctrl-C or SIGTERM stops the server after
-/// in-flight requests are answered; SIGHUP reloads all models.
+/// It listens before the models are loaded; /health/ready returns 503 until they are. Ctrl-C or SIGTERM stops
+/// the server after in-flight requests are answered; SIGHUP reloads all models.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -48,16 +48,16 @@ pub(crate) struct Arguments {
     /// JSON file of API keys with their rate limits: [{"key", "name", "requests_per_minute", "characters_per_minute", "admin"}]
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     keys: Option<PathBuf>,
-    /// Accept requests to this host name too, for example translate.example.org; repeatable, * for any. By default only localhost
-    /// and IP addresses are accepted, as a protection against DNS rebinding
+    /// Accept requests to this host name too, for example translate.example.org; repeatable, * for any. By
+    /// default only localhost and IP addresses are accepted, as a protection against DNS rebinding
     #[arg(long, value_name = "NAME", help_heading = "Network")]
     allow_host: Vec<String>,
-    /// Trust the forwarding headers (X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host, Forwarded) of this reverse proxy or
-    /// network, for example 10.0.0.7 or 10.0.0.0/8; repeatable
+    /// Trust the forwarding headers (X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host, Forwarded) of this
+    /// reverse proxy or network, for example 10.0.0.7 or 10.0.0.0/8; repeatable
     #[arg(long, value_name = "ADDRESS", help_heading = "Network")]
     trusted_proxy: Vec<Network>,
-    /// Public URL of this server, for example https://translate.example.org: URLs of translated files begin with it, and its host
-    /// name is accepted
+    /// Public URL of this server, for example https://translate.example.org: URLs of translated files begin
+    /// with it, and its host name is accepted
     #[arg(long, value_name = "URL", help_heading = "Network")]
     public_url: Option<String>,
     /// Serve /metrics at this address too, without a key
@@ -66,8 +66,8 @@ pub(crate) struct Arguments {
     /// Allow web pages of this origin to use the server (CORS): * or https://example.org
     #[arg(long, value_name = "ORIGIN", help_heading = "Network")]
     allow_origin: Option<String>,
-    /// After SIGTERM, keep serving for this many seconds while /health/ready already returns 503, so that a load balancer can
-    /// redirect new requests
+    /// After SIGTERM, keep serving for this many seconds while /health/ready already returns 503, so that a
+    /// load balancer can redirect new requests
     #[arg(long, default_value_t = 0, value_name = "S", help_heading = "Network")]
     drain: u64,
     /// Log a line for each response to standard error; it never contains users' text
@@ -99,8 +99,9 @@ pub(crate) struct Arguments {
     /// Maximum number of sentences in a request
     #[arg(long, default_value_t = Limits::default().sentences, value_name = "N", help_heading = "Limits")]
     max_sentences: usize,
-    /// Maximum number of tokens in a sentence to translate, a text to classify or a prompt [default: the number of learned
-    /// positions; without learned positions, 1024 or the longest training text if that is longer]
+    /// Maximum number of tokens in a sentence to translate, a text to classify or a prompt [default: the
+    /// number of learned positions; without learned positions, 1024 or the longest training text if that is
+    /// longer]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     max_text_tokens: Option<usize>,
     /// Maximum beam size, and number of outputs, of a request

@@ -19,10 +19,11 @@ use crate::progress::{Bar, Quiet, Verbosity, line_count};
 
 /// Learn which target tokens a sentence may need: faster translation with --shortlist
 ///
-/// The model processes sentence pairs, and its cross attention links source and target tokens. The shortlist of a sentence contains
-/// the target tokens most often linked to its tokens, the most frequent target tokens and, if both sides share a vocabulary, its own
-/// tokens. `heedful translate --shortlist` computes logits for these only, which saves most of the output projection of a
-/// large vocabulary. Use the training text or a part of it, at least some ten thousand pairs.
+/// The model processes sentence pairs, and its cross attention links source and target tokens. The shortlist
+/// of a sentence contains the target tokens most often linked to its tokens, the most frequent target tokens
+/// and, if both sides share a vocabulary, its own tokens. `heedful translate --shortlist` computes logits for
+/// these only, which saves most of the output projection of a large vocabulary. Use the training text or a
+/// part of it, at least some ten thousand pairs.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -61,7 +62,8 @@ Examples:
 const CHUNK: usize = 1024;
 /// A chunk ends with the pair that reaches this number of bytes.
 const CHUNK_BYTES: usize = 4 << 20;
-/// Maximum tokens of a text: attention weights grow with the square of the length, and longer texts give no better links.
+/// Maximum tokens of a text: attention weights grow with the square of the length, and longer texts give no
+/// better links.
 const MAX_LINK_TOKENS: usize = 512;
 /// Number of sources whose shortlist sizes are averaged for the report.
 const MEASURED: usize = 1000;

@@ -1,4 +1,5 @@
-//! `heedful classify`: prints for each line its label, the probability, and the words with the most attention.
+//! `heedful classify`: prints for each line its label, the probability, and the words with the most
+//! attention.
 //!
 //! ```text
 //! label<TAB>probability<TAB>word word …        a blank line stays blank
@@ -28,8 +29,8 @@ use crate::text_input;
 
 /// Classify texts: one line in, one label out, in order
 ///
-/// A line of output consists of the label, its probability and the words with the most attention, separated by tabs. A blank
-/// line stays blank.
+/// A line of output consists of the label, its probability and the words with the most attention, separated
+/// by tabs. A blank line stays blank.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -40,8 +41,8 @@ pub(crate) struct Arguments {
     /// Classify this text instead of a file; repeatable
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     text: Vec<String>,
-    /// Classify the labelled texts of this file (label, tab, text on each line) and report accuracy, F1 of each label and the
-    /// confusion matrix. The predicted labels are written only with -o
+    /// Classify the labelled texts of this file (label, tab, text on each line) and report accuracy, F1 of
+    /// each label and the confusion matrix. The predicted labels are written only with -o
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "text"])]
     label_text: Option<PathBuf>,
     /// Also write the report of --label-text to this file: .html, .json or .md
@@ -201,7 +202,8 @@ impl<'c> TextReader<'c> {
     }
 }
 
-/// The lines of output for a chunk of texts, each given as its parts, and the predicted labels; `None` for a blank text.
+/// The lines of output for a chunk of texts, each given as its parts, and the predicted labels; `None` for a
+/// blank text.
 fn label(
     classifier: &Classifier,
     texts: &[Vec<Vec<u32>>],
@@ -226,7 +228,8 @@ fn label(
     Ok((lines, labels))
 }
 
-/// Classifies texts in batches of at most [`CHUNK_TOKENS`]. A text's result does not depend on the other texts.
+/// Classifies texts in batches of at most [`CHUNK_TOKENS`]. A text's result does not depend on the other
+/// texts.
 fn classify(classifier: &Classifier, texts: &[Vec<u32>]) -> Result<Vec<Classified>> {
     let mut found = Vec::new();
     while found.len() < texts.len() {

@@ -1,11 +1,13 @@
-//! Training text for variations when the user names none: phrases of the built-in grammar, with a small recipe.
+//! Training text for variations when the user names none: phrases of the built-in grammar, with a small
+//! recipe.
 //!
 //! ```text
 //! translators    Chinese phrases of all lengths to English
 //! classifiers    concatenated English phrases; one of them, at a random position, names a thing that is the label
 //! ```
 //!
-//! The longer such a text is, the more a single vector has to store; attention finds the thing at any position.
+//! The longer such a text is, the more a single vector has to store; attention finds the thing at any
+//! position.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,8 +33,8 @@ const LABELS: [&str; 4] = ["book", "car", "dog", "song"];
 const SEED: u64 = 1;
 /// Seeds per variation: a difference with one seed may be chance.
 pub(super) const SEEDS: u16 = 3;
-/// After 300 steps, the BLEU of translators differed by 14 between seeds, and a classifier that pools the last state was
-/// still near chance.
+/// After 300 steps, the BLEU of translators differed by 14 between seeds, and a classifier that pools the
+/// last state was still near chance.
 const STEPS: u64 = 1000;
 
 /// The default folder of a comparison.

@@ -13,9 +13,10 @@ use crate::progress::{Bar, Quiet};
 
 /// Measure time and memory of self attention, restricted self attention, recurrence and convolution, plain and dilated (table 1)
 ///
-/// One sequence of n tokens, each a vector of width d, runs forward and backward through one layer of each kind. Time is
-/// the median over repetitions; memory is the peak of all buffers, and the activations saved for the backward pass. Attention
-/// computes its weights in blocks: its time grows with n², its memory with n.
+/// One sequence of n tokens, each a vector of width d, runs forward and backward through one layer of each
+/// kind. Time is the median over repetitions; memory is the peak of all buffers, and the activations saved
+/// for the backward pass. Attention computes its weights in blocks: its time grows with n², its memory with
+/// n.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -17,9 +17,9 @@ pub(super) struct BestHead {
 }
 
 impl BestHead {
-    /// The head in which the dependency's word attends most to the word it depends on; without a dependency, or if the model
-    /// did not generate the word, the head with the sharpest attention. Only the cross-attention heads of `among` are
-    /// considered, or all heads if it contains none.
+    /// The head in which the dependency's word attends most to the word it depends on; without a dependency,
+    /// or if the model did not generate the word, the head with the sharpest attention. Only the
+    /// cross-attention heads of `among` are considered, or all heads if it contains none.
     pub(super) fn of(
         trace: &Trace<'_>,
         dependency: Option<&Dependency>,

@@ -1,4 +1,5 @@
-//! The demo's folder. The folder of an earlier demo is replaced; any other folder that is not empty is refused.
+//! The demo's folder. The folder of an earlier demo is replaced; any other folder that is not empty is
+//! refused.
 
 use std::fs;
 use std::io;
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_demo_made_is_replaced() {
+    fn only_demo_folders_are_replaced() {
         let place = tempfile::tempdir().expect("a folder");
         let (demo, other) = (place.path().join("new/demo"), place.path().join("other"));
         claim(&demo).expect("nothing is there yet");

@@ -47,10 +47,10 @@ use crate::progress::{Bar, Verbosity};
 
 /// Train a small Chinese–English Transformer, evaluate it and show its attention
 ///
-/// It takes half a minute to two minutes and needs no data: a built-in grammar generates 200,000
-/// phrases, such as 一套自动驾驶解决方案, an autonomous driving solution. No phrase of the test set is in the training set.
-/// The result is a model folder for `heedful translate`. The same seed gives the same result with any number of
-/// threads.
+/// It takes half a minute to two minutes and needs no data: a built-in grammar generates 200,000 phrases,
+/// such as 一套自动驾驶解决方案, an autonomous driving solution. No phrase of the test set is in the training
+/// set. The result is a model folder for `heedful translate`. The same seed gives the same result with any
+/// number of threads.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -158,7 +158,8 @@ impl Arguments {
                 .filter(|text| Direction::of_text(text).is_ok_and(|needed| needed == direction))
                 .map(String::as_str)
                 .collect(),
-            // The first model is written to the folder itself, so that the default name works in other commands.
+            // The first model is written to the folder itself, so that the default name works in other
+            // commands.
             folder: match (number, self.model.first() == Some(&model)) {
                 (0, _) => self.out.clone(),
                 (_, true) => self.out.join(direction.name()),

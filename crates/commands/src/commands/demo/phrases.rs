@@ -24,8 +24,8 @@ impl TextFiles {
         TextFiles { folder: folder.to_owned() }
     }
 
-    /// Samples phrases and writes them to the files. Returns the test set. Test and validation set share no phrase with the
-    /// training set.
+    /// Samples phrases and writes them to the files. Returns the test set. Test and validation set share no
+    /// phrase with the training set.
     pub(super) fn write(&self, plan: &Plan, seed: u64) -> Result<Vec<Phrase>> {
         let mut split = Grammar::new().split(seed, plan.train, plan.validation + plan.test);
         let mut test = split.test.split_off(plan.validation);

@@ -41,7 +41,8 @@ pub(super) const NORMAL: Plan = Plan {
     d_model: 128,
     d_ff: 256,
     heads: 4,
-    // A second layer does not improve accuracy, and collects the phrase in 一, so that “an” attends only to 一.
+    // A second layer does not improve accuracy, and collects the phrase in 一, so that “an” attends only to
+    // 一.
     encoder_layers: 1,
     decoder_layers: 2,
     batch_tokens: 1024,

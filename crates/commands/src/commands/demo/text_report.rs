@@ -104,8 +104,8 @@ fn explained(head: HeadName, share: f32, dependency: &Dependency) -> String {
     }
     format!(
         "{why}.\nNo cross attention shows it here: of all heads, {head} attends most from “{word}” to {depends_on}, with \
-         {percent:.0} %.\nThe encoder lets every word see the others: the decoder may read what decides from the state of another \
-         word."
+         {percent:.0} %.\nThe encoder mixes information between words: the decoder may get the deciding information from the state of \
+         another word."
     )
 }
 

@@ -50,7 +50,8 @@ fn is_wanted(arguments: &Arguments, key: &str) -> bool {
     }
 }
 
-/// The label of each line: the text before the first tab, as in the output of `heedful classify` and in training files.
+/// The label of each line: the text before the first tab, as in the output of `heedful classify` and in
+/// training files.
 fn labels(path: &std::path::Path) -> Result<Vec<String>> {
     let label = |line: String| line.split('\t').next().unwrap_or_default().trim().to_owned();
     Ok(read_lines(path)?.into_iter().map(label).collect())

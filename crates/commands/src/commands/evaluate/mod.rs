@@ -1,4 +1,5 @@
-//! `heedful evaluate`: scores translations (equal to sacreBLEU's scores), labels, and the perplexity of texts.
+//! `heedful evaluate`: scores translations (equal to sacreBLEU's scores), labels, and the perplexity of
+//! texts.
 
 mod settings;
 
@@ -24,12 +25,13 @@ use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Evaluate translations (BLEU, chrF, TER), labels (accuracy, F1) or a text (perplexity)
 ///
-/// Labels are compared line by line (the text before the first tab, as `heedful classify` prints it). Their metrics equal
-/// scikit-learn's, in per cent. Perplexity is computed with the language model --model, or with a translator and --src.
+/// Labels are compared line by line (the text before the first tab, as `heedful classify` prints it). Their
+/// metrics equal scikit-learn's, in per cent. Perplexity is computed with the language model --model, or with
+/// a translator and --src.
 ///
-/// Scores and signatures equal those of sacreBLEU 2.6.0, digit for digit, so that they can be compared with published ones.
-/// Resampling draws the same samples as sacreBLEU with the same seed, but computes in double precision: the last digit of
-/// an interval may differ.
+/// Scores and signatures equal those of sacreBLEU 2.6.0, digit for digit, so that they can be compared with
+/// published ones. Resampling draws the same samples as sacreBLEU with the same seed, but computes in double
+/// precision: the last digit of an interval may differ.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

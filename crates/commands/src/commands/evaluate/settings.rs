@@ -30,7 +30,7 @@ pub(super) enum MetricName {
     Perplexity,
 }
 
-/// What a metric measures.
+/// The kind of input that a metric measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricKind {
     Translations,

@@ -10,8 +10,9 @@ use crate::machine::Threads;
 
 /// Train two recurrent networks, with and without attention, and compare them by phrase length
 ///
-/// Both are GRU encoder-decoders trained on the same phrases in the same order. Without attention, the decoder gets one vector
-/// for the whole phrase, whatever its length; with attention it can attend to every word. It takes about a minute.
+/// Both are GRU encoder-decoders trained on the same phrases in the same order. Without attention, the
+/// decoder gets one vector for the whole phrase, whatever its length; with attention it can attend to every
+/// word. It takes about a minute.
 #[derive(clap::Args)]
 #[command(after_long_help = "Example:\n  heedful explain bottleneck -o bottleneck.svg")]
 pub(super) struct Bottleneck {

@@ -9,8 +9,8 @@ use heedful::tasks::translate::Translator;
 
 use crate::long_text::{LONGEST_LINE, refused};
 
-/// The texts of the command line; the lines of a file if the only argument names one; the lines of standard input for `-`
-/// or without arguments.
+/// The texts of the command line; the lines of a file if the only argument names one; the lines of standard
+/// input for `-` or without arguments.
 pub(super) fn texts(arguments: &[String]) -> Result<Vec<String>> {
     match arguments {
         [] => lines(Path::new("-")),
@@ -77,7 +77,8 @@ pub(super) fn aligned_lines(first: &Path, second: &Path) -> Result<(Vec<String>,
     Ok((a, b))
 }
 
-/// Refuses sources and targets that are too long for the model. In messages, `what` precedes the number of the text.
+/// Refuses sources and targets that are too long for the model. In messages, `what` precedes the number of
+/// the text.
 pub(super) fn check_lengths(
     translator: &Translator,
     sources: &[String],

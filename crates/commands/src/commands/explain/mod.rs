@@ -23,11 +23,12 @@ use anyhow::Result;
 
 /// Show what a model attends to: one sentence as a page, a picture or numbers, or its heads over a corpus
 ///
-/// `heedful explain MODEL TEXT` runs the model on a text (translates, classifies, fills gaps or predicts each token, depending on
-/// the model's task) and shows the attention weights on the terminal, or writes them to a file with -o.
-/// Heads are named by layer and number, both counted from 0: decoder.1.cross.2, encoder.0.self.3. If a model folder has the
-/// name of a subcommand, write it with a slash: ./heads. All weights are kept in memory (layers × heads × the square of the
-/// number of tokens), so a text with more tokens than --max-tokens is refused.
+/// `heedful explain MODEL TEXT` runs the model on a text (translates, classifies, fills gaps or predicts each
+/// token, depending on the model's task) and shows the attention weights on the terminal, or writes them to a
+/// file with -o. Heads are named by layer and number, both counted from 0: decoder.1.cross.2,
+/// encoder.0.self.3. If a model folder has the name of a subcommand, write it with a slash: ./heads. All
+/// weights are kept in memory (layers × heads × the square of the number of tokens), so a text with more
+/// tokens than --max-tokens is refused.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -23,8 +23,8 @@ pub(super) enum Model {
     Filler(Box<Filler>),
 }
 
-/// Maximum number of attention weights and scores in all explanations together, which are in memory before the first is
-/// written.
+/// Maximum number of attention weights and scores in all explanations together, which are in memory before
+/// the first is written.
 const MAX_VALUES: usize = 1 << 26;
 
 /// Counts the weights and scores of explanations.

@@ -1,4 +1,5 @@
-//! `heedful explain positions` and `heedful explain schedule`: two figures of the paper, drawn without a model.
+//! `heedful explain positions` and `heedful explain schedule`: two figures of the paper, drawn without a
+//! model.
 
 use std::path::PathBuf;
 

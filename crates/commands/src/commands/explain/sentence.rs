@@ -33,21 +33,22 @@ pub(super) struct SentenceArguments {
     /// Folder of a model of any task, or of its training run, or its package (`heedful pack`)
     #[arg(required = true)]
     model: Option<PathBuf>,
-    /// Texts to explain (for a masked language model, with <mask> where it should predict a token); or one file with a sentence per line, which may be compressed; or - for standard input
+    /// Texts to explain (for a masked language model, with <mask> where it should predict a token); or one
+    /// file with a sentence per line, which may be compressed; or - for standard input
     #[arg(value_name = "TEXT|FILE|-")]
     text: Vec<String>,
     /// Explain this translation instead of the model's own
     #[arg(long, value_name = "TEXT")]
     pub(super) target: Option<String>,
-    /// Apply a custom attention mask: a file with rows of 0 and 1 as text or JSON, one row per query and one number per key; 0
-    /// masks the key. KIND is encoder, decoder, cross or pooling; only translators need it (default: decoder for language models,
-    /// encoder for others). Repeatable; for a single text. Translations are searched without masks; their probabilities and
-    /// attention are computed with them
+    /// Apply a custom attention mask: a file with rows of 0 and 1 as text or JSON, one row per query and one
+    /// number per key; 0 masks the key. KIND is encoder, decoder, cross or pooling; only translators need it
+    /// (default: decoder for language models, encoder for others). Repeatable; for a single text.
+    /// Translations are searched without masks; their probabilities and attention are computed with them
     #[arg(long, value_name = "[KIND=]FILE")]
     mask: Vec<MaskArgument>,
 
-    /// Write to this file: .html contains everything, .svg and .png one view of one sentence, .json the numbers [default: draw
-    /// on the terminal]
+    /// Write to this file: .html contains everything, .svg and .png one view of one sentence, .json the
+    /// numbers [default: draw on the terminal]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
     /// View in an .svg or .png
@@ -56,12 +57,13 @@ pub(super) struct SentenceArguments {
     /// Rows and columns of the matrix [default: word for the views lines and words, else token]
     #[arg(long, value_enum, help_heading = "Output")]
     level: Option<LevelName>,
-    /// Layer: encoder.0.self, decoder.1.self, decoder.1.cross; or encoder, decoder, cross, pooling for the layer of that kind with
-    /// the sharpest attention [default: cross or pooling, else self attention; all layers in a grid]
+    /// Layer: encoder.0.self, decoder.1.self, decoder.1.cross; or encoder, decoder, cross, pooling for the
+    /// layer of that kind with the sharpest attention [default: cross or pooling, else self attention; all
+    /// layers in a grid]
     #[arg(long, value_name = "LAYER", help_heading = "Output")]
     layer: Option<LayerChoice>,
-    /// Head: its number in the layer, counted from 0, or its full name (decoder.1.cross.2), or mean for the mean of all
-    /// heads [default: mean]
+    /// Head: its number in the layer, counted from 0, or its full name (decoder.1.cross.2), or mean for the
+    /// mean of all heads [default: mean]
     #[arg(long, value_name = "HEAD|mean", help_heading = "Output")]
     head: Option<NamedHead>,
     /// Encoding of the attention weights in .json
@@ -151,7 +153,8 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
         }
         (Some(file), _) => write_picture(file, &arguments.picture(&explanations[0], best()?)?),
         (None, _) => {
-            // Checked for all texts first, so that an unknown layer or head is refused before anything is drawn.
+            // Checked for all texts first, so that an unknown layer or head is refused before anything is
+            // drawn.
             let drawn = |explanation: &Explanation| {
                 let best = explanation.outputs.first();
                 best.map(|best| arguments.matrix(explanation, best)).transpose()

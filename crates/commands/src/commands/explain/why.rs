@@ -12,8 +12,8 @@ use crate::machine::Threads;
 
 /// Measure why scores are divided by √d_k: variance, saturation and gradient of the softmax as d_k grows
 ///
-/// Computes attention of random queries and keys with components of unit variance, with and without the factor 1/√d_k. It takes
-/// a second.
+/// Computes attention of random queries and keys with components of unit variance, with and without the
+/// factor 1/√d_k. It takes a second.
 #[derive(clap::Args)]
 #[command(after_long_help = "Example:\n  heedful explain scaling -o scaling.svg")]
 pub(super) struct Scaling {
@@ -35,10 +35,12 @@ pub(super) struct Scaling {
     threads: Threads,
 }
 
-/// Show why positions are added: without them, the encoder states of a permuted sentence are the same states, permuted
+/// Show why positions are added: without them, the encoder states of a permuted sentence are the same states,
+/// permuted
 ///
-/// Encodes a sentence and a permutation of it, with and without the model's positions. MODEL is the folder of a translation
-/// Transformer; without one, a randomly initialized Transformer is used, whose tokens are the words of the text.
+/// Encodes a sentence and a permutation of it, with and without the model's positions. MODEL is the folder of
+/// a translation Transformer; without one, a randomly initialized Transformer is used, whose tokens are the
+/// words of the text.
 #[derive(clap::Args)]
 #[command(after_long_help = ORDER_EXAMPLES)]
 pub(super) struct Order {

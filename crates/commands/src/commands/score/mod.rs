@@ -23,15 +23,17 @@ use crate::results::Results;
 
 /// Score given translations, texts or labels: one log-probability per line
 ///
-/// A translator scores log p(target | source), a language model log p(text), a classifier log p(label | text): natural logarithms,
-/// summed over the tokens and <eos>. Scoring a translation of `heedful translate --json` gives the log-probability reported there,
-/// bit for bit. The translation of a blank line is blank: it has the log-probability 0, and any other target of a blank
-/// line has -inf (null in JSON). A blank text has 0 and does not count. For a language model, the perplexity per token, word and
-/// byte is printed on standard error at the end.
+/// A translator scores log p(target | source), a language model log p(text), a classifier log p(label |
+/// text): natural logarithms, summed over the tokens and <eos>. Scoring a translation of `heedful translate
+/// --json` gives the log-probability reported there, bit for bit. The translation of a blank line is blank:
+/// it has the log-probability 0, and any other target of a blank line has -inf (null in JSON). A blank text
+/// has 0 and does not count. For a language model, the perplexity per token, word and byte is printed on
+/// standard error at the end.
 ///
-/// A language model trained on single lines (with --block none) scores each line of --text separately. One trained on continuous
-/// text, such as GPT-2, processes the file as one text: a line is predicted from the preceding lines in the same block, whose size
-/// is in the model's config.json. To score lines separately with such a model, put each into its own file.
+/// A language model trained on single lines (with --block none) scores each line of --text separately. One
+/// trained on continuous text, such as GPT-2, processes the file as one text: a line is predicted from the
+/// preceding lines in the same block, whose size is in the model's config.json. To score lines separately
+/// with such a model, put each into its own file.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -60,7 +62,8 @@ pub(crate) struct Arguments {
     /// Write the scores to this file, once all of them are computed [default: standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// Print one JSON object per line: the log-probabilities of the line and of every token, with the token pieces, or of every label
+    /// Print one JSON object per line: the log-probabilities of the line and of every token, with the token
+    /// pieces, or of every label
     #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]

@@ -69,7 +69,8 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     Ok(())
 }
 
-/// Encodes lines to tokens, cut to the model's limit. Lines of continuous text may have any length: they are split into blocks.
+/// Encodes lines to tokens, cut to the model's limit. Lines of continuous text may have any length: they are
+/// split into blocks.
 struct TextReader<'a> {
     generator: &'a Generator,
     arguments: &'a Arguments,

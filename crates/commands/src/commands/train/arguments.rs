@@ -1,7 +1,8 @@
 //! The arguments of `heedful train`: a recipe, and what to do with it.
 //!
-//! They are built by hand because the flags of the recipe come from a table ([`RecipeArguments`]). `--compute` is a key of
-//! the recipe, because it affects the trained weights, so `train` takes only [`DeviceName`] and [`Threads`].
+//! They are built by hand because the flags of the recipe come from a table ([`RecipeArguments`]).
+//! `--compute` is a key of the recipe, because it affects the trained weights, so `train` takes only
+//! [`DeviceName`] and [`Threads`].
 
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
 //! A recipe on the command line: a file, a flag for every key, and `--set`.
 //!
-//! Flags are generated from the table of keys, so `--help` describes each flag with the text of the recipe's comments.
+//! Flags are generated from the table of keys, so `--help` describes each flag with the text of the recipe's
+//! comments.
 
 use std::path::{Path, PathBuf};
 
@@ -22,8 +23,8 @@ pub(crate) struct RecipeArguments {
 }
 
 impl RecipeArguments {
-    /// The recipe: the preset, overridden by the file, by flags, by `--set`. When a run is resumed, `resumed` is its recipe and
-    /// replaces the file.
+    /// The recipe: the preset, overridden by the file, by flags, by `--set`. When a run is resumed, `resumed`
+    /// is its recipe and replaces the file.
     pub(crate) fn recipe(&self, resumed: Option<&Path>) -> Result<Recipe> {
         let mut overrides = Overrides::new();
         if let Some(path) = &self.file {
@@ -84,7 +85,7 @@ impl RecipeArguments {
 }
 
 impl RecipeArguments {
-    /// Whether the command line, file aside, sets a key.
+    /// Whether flags or `--set` set a key.
     pub(crate) fn sets(&self, path: &str) -> bool {
         let is_it = |key: &Key| key.path() == path;
         let named = |set: &String| set.split_once('=').and_then(|(name, _)| find_key(name.trim()).ok());

@@ -15,9 +15,10 @@ use crate::progress::Quiet;
 
 /// Translate text: one line in, one line out, in order
 ///
-/// Each line of the input is a sentence. Translations are written as soon as they and all lines before them are done, so
-/// a program may send a line, read its translation and send the next one. A blank line stays blank. Several models form
-/// an ensemble, which averages their log-probabilities; they must have the same vocabulary.
+/// Each line of the input is a sentence. Translations are written as soon as they and all lines before them
+/// are done, so a program may send a line, read its translation and send the next one. A blank line stays
+/// blank. Several models form an ensemble, which averages their log-probabilities; they must have the same
+/// vocabulary.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -49,15 +50,17 @@ pub(crate) struct Arguments {
     /// Number of translations for each line, best first; at most the beam size
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
     pub(crate) n_best: usize,
-    /// File of target prefixes, which the translations must begin with: one line for each line of the text, blank for no prefix
+    /// File of target prefixes, which the translations must begin with: one line for each line of the text,
+    /// blank for no prefix
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub(crate) prefix: Option<PathBuf>,
-    /// File of terms, one per line: source term, tab, target term. If a line contains the source term (whole words, same
-    /// spelling), its translation contains the target term; a wider beam finds better positions for it
+    /// File of terms, one per line: source term, tab, target term. If a line contains the source term (whole
+    /// words, same spelling), its translation contains the target term; a wider beam finds better positions
+    /// for it
     #[arg(long, value_name = "FILE", conflicts_with = "sample", help_heading = "Search")]
     pub(crate) terms: Option<PathBuf>,
-    /// Restrict the target tokens to the model's shortlist for each line (`heedful shortlist` learns it): faster with large
-    /// vocabularies; a few translations change
+    /// Restrict the target tokens to the model's shortlist for each line (`heedful shortlist` learns it):
+    /// faster with large vocabularies; a few translations change
     #[arg(long, help_heading = "Search")]
     pub(crate) shortlist: bool,
     /// Prune an attention head, for example encoder.0.self.3 or decoder.0.cross.3 (layers and heads count from 0); repeatable

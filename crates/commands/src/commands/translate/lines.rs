@@ -45,8 +45,8 @@ impl fmt::Display for Location {
     }
 }
 
-/// The lines of the command line, of the file or of standard input. An error is the last item. A line is read only up to the
-/// model's limit.
+/// The lines of the command line, of the file or of standard input. An error is the last item. A line is read
+/// only up to the model's limit.
 pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Result<Receiver<Result<Line>>> {
     let (max_bytes, long) = match long {
         Long::Error | Long::Cut => (limit.bytes_to_read(), LongLines::Cut),
@@ -96,7 +96,8 @@ pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Resul
     Ok(receiver)
 }
 
-/// Sends a line or an error. Returns whether more can be sent: not after an error, nor after the receiver has stopped.
+/// Sends a line or an error. Returns whether more can be sent: not after an error, nor after the receiver has
+/// stopped.
 fn send(sender: &SyncSender<Result<Line>>, line: Result<Line>) -> bool {
     let is_good = line.is_ok();
     sender.send(line).is_ok() && is_good

@@ -147,7 +147,8 @@ impl<'t> LineReader<'t> {
 /// The source of lines.
 struct LineSource<'l> {
     lines: &'l Receiver<Result<Line>>,
-    /// Whether all lines are available without delay (a file or `--text`), so that the next one may be waited for.
+    /// Whether all lines are available without delay (a file or `--text`), so that the next one may be waited
+    /// for.
     is_complete: bool,
 }
 
@@ -170,8 +171,8 @@ impl<'l> LineSource<'l> {
 /// Translates lines as they arrive and passes the translations to `write` in the order of the lines, each as soon as it
 /// and all lines before it are done.
 ///
-/// While sentences are being decoded, input is polled without waiting, so that a producer can wait for a translation before it
-/// sends the next line.
+/// While sentences are being decoded, input is polled without waiting, so that a producer can wait for a
+/// translation before it sends the next line.
 fn translate(
     reader: &mut LineReader<'_>,
     options: &SearchOptions,

@@ -58,7 +58,8 @@ impl OutputWriter<'_> {
         Ok(Some(pharaoh(&output.align(self.translator, self.options)?)))
     }
 
-    /// The columns of an output. A blank line gets all columns: its translation has probability 1, so its score is 0.
+    /// The columns of an output. A blank line gets all columns: its translation has probability 1, so its
+    /// score is 0.
     fn fields(&self, number: usize, output: Option<&JoinedOutput<'_>>) -> Result<Vec<String>> {
         let is_n_best = self.arguments.n_best > 1;
         let mut fields = Vec::new();

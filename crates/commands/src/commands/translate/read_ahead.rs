@@ -1,4 +1,5 @@
-//! Limits the bytes of lines that wait to be translated: the reader blocks until earlier lines are translated.
+//! Limits the bytes of lines that wait to be translated: the reader blocks until earlier lines are
+//! translated.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 

@@ -1,4 +1,5 @@
-//! Applies a vocabulary: lists its pieces, encodes and decodes lines. Only data is written to standard output, for scripts.
+//! Applies a vocabulary: lists its pieces, encodes and decodes lines. Only data is written to standard
+//! output, for scripts.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -17,10 +17,10 @@ use crate::progress::Quiet;
 
 /// Learn a subword vocabulary, print one, or encode and decode lines with one
 ///
-/// One of --out, --show, --encode and --decode selects the action. Learning reads both sides of a parallel corpus,
-/// or text in one language, and writes tokenizer.json in the format of Hugging Face tokenizers; the same text gives the same file.
-/// Files may be plain, .gz, .xz or .zst; - is standard input. `heedful train` learns a vocabulary itself unless it gets one
-/// with --vocabulary-file.
+/// One of --out, --show, --encode and --decode selects the action. Learning reads both sides of a parallel
+/// corpus, or text in one language, and writes tokenizer.json in the format of Hugging Face tokenizers; the
+/// same text gives the same file. Files may be plain, .gz, .xz or .zst; - is standard input. `heedful train`
+/// learns a vocabulary itself unless it gets one with --vocabulary-file.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 #[command(group(clap::ArgGroup::new("action").required(true).args(["out", "show", "encode", "decode"])))]
@@ -58,7 +58,8 @@ pub(crate) struct Arguments {
     /// Minimum number of occurrences for a pair of pieces, or a word, to become a piece
     #[arg(long, help_heading = "Learn", value_name = "N", default_value_t = 2)]
     min_frequency: u64,
-    /// Character coverage: the share of the text whose characters become pieces; rarer ones are encoded as bytes
+    /// Character coverage: the share of the text whose characters become pieces; rarer ones are encoded as
+    /// bytes
     #[arg(long, help_heading = "Learn", value_name = "SHARE", default_value_t = 0.9999)]
     coverage: f64,
     /// Print the pieces of a vocabulary with their ids

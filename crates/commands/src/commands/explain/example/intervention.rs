@@ -19,7 +19,8 @@ const SEED: u64 = 0x5eed;
 /// Number of phrases used to find the deciding heads.
 const FINDING: usize = 100;
 
-/// Maximum number of phrases drawn per correctly translated one. A model that needs more is trained too little.
+/// Maximum number of phrases drawn per correctly translated one. A model that needs more is trained too
+/// little.
 const DRAWS: usize = 3;
 
 /// A model that translates too few phrases correctly to measure its heads.
@@ -38,7 +39,8 @@ impl fmt::Display for Undertrained {
     }
 }
 
-/// Phrases of a direction that the model translates correctly: some to find the deciding heads, others to measure them.
+/// Phrases of a direction that the model translates correctly: some to find the deciding heads, others to
+/// measure them.
 pub(super) struct Phrases {
     finding: Vec<String>,
     measuring: Vec<String>,
@@ -87,7 +89,8 @@ impl Intervention<'_> {
         Ok(found.experiment(self.direction.decided(), model))
     }
 
-    /// The measure word is predicted after the prefix 一, because without heads a phrase may begin differently and have none.
+    /// The measure word is predicted after the prefix 一, because without heads a phrase may begin
+    /// differently and have none.
     fn ablation<'a>(&'a self, word: &'a dyn Fn(&str) -> Option<String>) -> Ablation<'a> {
         let prefix = match self.direction {
             Direction::ChineseToEnglish => "",
@@ -112,8 +115,8 @@ impl Intervention<'_> {
         Ok(found?)
     }
 
-    /// Unseen phrases that begin with *an*, or with 一 and a measure word other than the common 个, and that the model translates
-    /// correctly, so that changes are due to the removed heads.
+    /// Unseen phrases that begin with *an*, or with 一 and a measure word other than the common 个, and that
+    /// the model translates correctly, so that changes are due to the removed heads.
     pub(super) fn phrases(&self, measured: usize) -> Result<Result<Phrases, Undertrained>> {
         let direction = self.direction;
         let is_probe = |phrase: &Phrase| {

@@ -1,4 +1,5 @@
-//! `heedful explain example`: the running example in both directions, the words that decide the translation, and ablations.
+//! `heedful explain example`: the running example in both directions, the words that decide the translation,
+//! and ablations.
 
 mod intervention;
 mod senses;
@@ -26,12 +27,13 @@ const DEMO_FOLDERS: [&str; 3] = ["heedful-demo", "heedful-demo/en-zh", "heedful-
 
 /// Show the attention of the running example, 一套自动驾驶解决方案 (an autonomous driving solution)
 ///
-/// From Chinese to English, “an” must attend to 自动驾驶, whose translation begins with a vowel. From English to Chinese,
-/// the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase. Attention weights are no proof, so
-/// heads are ablated (their output set to zero) to find those without which “an” becomes “a”. Because heads can replace each
-/// other, it searches for a few heads that decide together. Then it measures on --phrases other unseen phrases how often the
-/// article or the measure word changes without them, compared with as many random heads. From English to Chinese, it also shows
-/// which words decide whether a solution is 解决方案, 解 or 溶液. The models are those that `heedful demo` trains.
+/// From Chinese to English, “an” must attend to 自动驾驶, whose translation begins with a vowel. From English
+/// to Chinese, the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase.
+/// Attention weights are no proof, so heads are ablated (their output set to zero) to find those without
+/// which “an” becomes “a”. Because heads can replace each other, it searches for a few heads that decide
+/// together. Then it measures on --phrases other unseen phrases how often the article or the measure word
+/// changes without them, compared with as many random heads. From English to Chinese, it also shows which
+/// words decide whether a solution is 解决方案, 解 or 溶液. The models are those that `heedful demo` trains.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -157,7 +159,8 @@ fn direction(translator: &Translator, options: &SearchOptions) -> Result<Directi
 }
 
 impl Arguments {
-    /// Shows the attention of the example and the effect of removing the deciding heads; then the effect over many phrases.
+    /// Shows the attention of the example and the effect of removing the deciding heads; then the effect over
+    /// many phrases.
     fn show(
         &self,
         translator: &Translator,

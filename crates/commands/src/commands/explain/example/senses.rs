@@ -1,7 +1,7 @@
 //! One word, several senses: which words decide whether a *solution* is 解决方案, 解 or 溶液.
 //!
-//! Each word of a phrase is replaced by others of its class, so that the phrase stays grammatical. If the translated noun
-//! changes, that word decides the sense.
+//! Each word of a phrase is replaced by others of its class, so that the phrase stays grammatical. If the
+//! translated noun changes, that word decides the sense.
 
 use std::io::Write;
 
