@@ -93,7 +93,7 @@ fn closing_message(recipe: &Recipe, outcome: &Outcome) -> String {
     match plan {
         Some(plan) if *ending != Ending::Interrupted && plan.is_last && plan.steps > *step => {
             text +=
-                &format!("\nall planned steps: {}  (the time ended before the last one)", again(plan.steps));
+                &format!("\nplanned steps:   {}  (the time ended before the last one)", again(plan.steps));
         }
         Some(_) if *ending != Ending::Interrupted => text += &format!("\nreproduce it:    {}", again(*step)),
         _ => {}
