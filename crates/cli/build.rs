@@ -1,11 +1,11 @@
-//! Hands the commit of a git checkout to the program, for `heedful --version`.
+//! Passes the commit of a git checkout to the program, for `heedful --version`.
 
 use std::path::Path;
 use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // A package from a registry lies in no checkout, or in one of another project.
+    // A package from a registry is not in a checkout, or in that of another project.
     let root = Path::new("../..");
     let log = root.join(".git/logs/HEAD");
     if !log.is_file() || !root.join("crates/cli/build.rs").is_file() {

@@ -1,6 +1,6 @@
-//! `cargo xtask aarch64`: the tensor crate's tests, and the release binary at work, on an emulated ARM CPU.
+//! `cargo xtask aarch64`: runs the tensor crate's tests and the release binary on an emulated ARM CPU.
 //!
-//! What it needs is named in [`Tools::find`]. An ARM machine needs none of it: there `cargo xtask test` does all this, faster.
+//! [`Tools::find`] lists the required tools. On an ARM machine, use `cargo xtask test` instead.
 
 use std::env::consts::ARCH;
 use std::ffi::OsString;
@@ -17,8 +17,9 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64";
 
-/// Without arguments, all tests of the tensor crate and the bits of the release binary; with `test` and arguments, those of
-/// `cargo test`; with `bits`, only the bits, compared with those of an earlier table if there is one.
+/// Without arguments, runs all tests of the tensor crate and `bits` of the release binary; with `test`,
+/// `cargo test` with the given arguments; with `bits`, only `bits`, optionally compared with an earlier
+/// table.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let tools = Tools::find()?;
     match arguments {
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
 
 /// A cross compiler and an emulator.
 struct Tools {
-    /// Where the C library for ARM lies.
+    /// Folder of the C library for ARM.
     libraries: PathBuf,
 }
 
@@ -50,7 +51,8 @@ impl Tools {
         let answers = |program: &str| Command::new(program).arg("--version").output().is_ok();
         ensure!(answers(LINKER), "{LINKER} links for ARM: install it (Debian's gcc-aarch64-linux-gnu)");
         ensure!(answers(EMULATOR), "{EMULATOR} runs programs for ARM: install it (Debian's qemu-user)");
-        // The compiler knows where it keeps the loader: in the `lib` of the folder that the emulator wants to know.
+        // The compiler prints the path of the loader, which is in `lib` of the folder that the emulator
+        // needs.
         let loader = Command::new(LINKER).arg("-print-file-name=ld-linux-aarch64.so.1").output()?;
         let loader = PathBuf::from(String::from_utf8_lossy(&loader.stdout).trim_end());
         match loader.parent().and_then(Path::parent) {
@@ -59,7 +61,7 @@ impl Tools {
         }
     }
 
-    /// The emulator, to be followed by a program and its arguments.
+    /// The emulator's command line, to be followed by a program and its arguments.
     fn runner(&self) -> [OsString; 3] {
         [EMULATOR.into(), "-L".into(), self.libraries.clone().into()]
     }

@@ -6,7 +6,7 @@ use crate::python::Environment;
 use crate::workspace::{cargo, root};
 use crate::{python, step};
 
-/// Not a race: writes the tables of bench/README.md.
+/// Not a benchmark: writes the tables of bench/README.md.
 const PAGE: &str = "page";
 
 pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<()> {
@@ -27,7 +27,7 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<()> {
     step::command(cargo(run).args(arguments).env("HEEDFUL_BENCH_PYTHON", python))
 }
 
-/// The names of all benches, one file or one folder each.
+/// The names of all benches; each is one file or folder.
 pub(crate) fn names() -> Result<Vec<String>> {
     let folder = root().join("bench/src/bin");
     let mut names = Vec::new();

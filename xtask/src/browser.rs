@@ -1,7 +1,8 @@
-//! The page in a real browser: `crates/server/tests/browser`, run by Node against `heedful serve` with the demo's model.
+//! Tests the web page in a real browser: Node runs `crates/server/tests/browser` against `heedful serve` with
+//! the demo's model.
 //!
-//! The tests are copied to `target/browser`, where npm puts the packages that their lock file names: the repository's own
-//! folders stay free of them.
+//! The tests are copied to `target/browser`, where npm installs the packages of their lock file, so that the
+//! repository's folders stay clean.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,17 +15,17 @@ use crate::step;
 use crate::workspace::{cargo, release_program, root, target};
 
 const TESTS: &str = "crates/server/tests/browser";
-/// For each of its processes, on the slowest machine.
+/// Time limit of each process, for the slowest machine.
 const MINUTES: u64 = 30;
-/// Names under which a Chromium may be installed.
+/// Program names of Chromium.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// Runs the tests with a program and the folder of a model that it can serve.
+/// Runs the tests with a program and the folder of a model to serve.
 pub(crate) fn run(program: &Path, model: &Path) -> Result<()> {
     step::within(MINUTES, node(program, model)?.args(["--test", "page.test.js"]))
 }
 
-/// Takes the pictures of the page in `docs/pictures`, with the folder of a model that `heedful demo` trained.
+/// Takes the screenshots in `docs/pictures`, with the folder of a model trained by `heedful demo`.
 pub(crate) fn pictures(model: &str) -> Result<()> {
     step::command(&mut cargo(["build", "--release"]))?;
     let model = fs::canonicalize(model).with_context(|| format!("{model}: no folder of a model"))?;
@@ -34,7 +35,7 @@ pub(crate) fn pictures(model: &str) -> Result<()> {
     )
 }
 
-/// Node in the folder of the tests, which are told where program, model and browser are.
+/// Node in the folder of the tests, with the paths of program, model and browser in environment variables.
 fn node(program: &Path, model: &Path) -> Result<Command> {
     let browser = tools()?;
     let mut node = Command::new("node");
@@ -43,7 +44,7 @@ fn node(program: &Path, model: &Path) -> Result<Command> {
     Ok(node)
 }
 
-/// Makes sure that Node, npm and a Chromium are installed, and returns the latter.
+/// Ensures that Node, npm and Chromium are installed, and returns the path of Chromium.
 fn tools() -> Result<OsString> {
     let mut missing: Vec<&str> =
         ["nodejs", "npm"].into_iter().zip(["node", "npm"]).filter_map(absent).collect();
@@ -97,7 +98,7 @@ pub(crate) fn packages(scripts: &str, name: &str) -> Result<PathBuf> {
         let name = file.file_name().context("a listed file has a name")?;
         fs::copy(&file, folder.join(name)).with_context(|| format!("cannot copy {}", file.display()))?;
     }
-    // The stamp is the list that was installed, whole: what differs can be read off with `diff`.
+    // The stamp is a copy of the installed list, so that `diff` shows changes.
     let stamp = folder.join("installed-packages.json");
     let wanted =
         fs::read_to_string(folder.join("package-lock.json")).context("the scripts have no lock file")?;
@@ -105,7 +106,7 @@ pub(crate) fn packages(scripts: &str, name: &str) -> Result<PathBuf> {
         return Ok(folder);
     }
     step::within(MINUTES, Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))
-        .context("npm could not fetch the packages of the scripts; they need the network once")?;
+        .context("npm could not download the packages of the scripts; this needs a network once")?;
     // Written last: an interrupted installation is repeated next time.
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(folder)

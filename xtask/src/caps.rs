@@ -1,12 +1,13 @@
-//! Caps: what the project may grow to. Whoever raises one says why in the comment of its line.
+//! Caps: limits of the project's size. A change that raises one gives the reason in the cap's comment.
 
-/// Documented public items of the crate `heedful`, as `public_items` counts them: a crate root that is read in ten minutes.
+/// Documented public items of the crate `heedful`, as counted by `public_items`, so that the API can be read
+/// in ten minutes.
 pub(crate) const PUBLIC_ITEMS: usize = 350;
 
-/// Bytes of the program that `cargo build --release` leaves on Linux. Whoever raises it says why here. The aim was 14 MB:
-/// bench/NOTES.md says what was tried and why it stays where it is.
+/// Bytes of the release program on Linux. The aim was 14 MB: bench/NOTES.md lists what was tried and why it
+/// is larger.
 pub(crate) const PROGRAM_BYTES: u64 = 20_800_000;
-/// CPU seconds of the first `cargo build --release`, dependencies too. Whoever raises it says why here.
+/// CPU seconds of the first `cargo build --release`, including dependencies.
 pub(crate) const BUILD_CPU_SECONDS: f64 = 300.0;
-/// Commands that `heedful --help` lists, `help` too. Whoever raises it says why here: 24 with `completions`.
+/// Commands listed by `heedful --help`, including `help`: 24 with `completions`.
 pub(crate) const TOP_LEVEL_COMMANDS: usize = 24;

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: all checks of the code that do not run it.
+//! `cargo xtask check`: all static checks of the code.
 
 use anyhow::{Context, Result, bail};
 
@@ -6,7 +6,7 @@ use crate::workspace::cargo;
 use crate::{public_items, step, tidy};
 
 pub(crate) fn run() -> Result<()> {
-    // The quickest first: a misplaced space should not cost a compilation.
+    // The fastest check first, to fail before a compilation.
     step::command(&mut cargo(["fmt", "--all", "--check"]))?;
     tidy::run()?;
     step::command(&mut cargo([
@@ -25,10 +25,11 @@ pub(crate) fn run() -> Result<()> {
     lean()
 }
 
-/// The library without GPUs and MPI: it compiles, tests included, and nothing of theirs is among what it is built from.
+/// Checks the library without the features for GPUs and MPI: it compiles, including tests, and does not
+/// depend on their crates.
 fn lean() -> Result<()> {
     let lean = ["--package", "heedful", "--no-default-features"];
-    step::timed("what the library is built from without features", || {
+    step::timed("dependencies of the library without features", || {
         let edges = ["--edges", "normal", "--prefix", "none", "--format", "{p}"];
         let output = cargo(["tree"]).args(lean).args(edges).output().context("could not start cargo tree")?;
         if !output.status.success() {
@@ -39,7 +40,7 @@ fn lean() -> Result<()> {
         let found = ["cudarc", "libloading"]
             .into_iter()
             .find(|&refused| packages.lines().any(|line| line.split(' ').next() == Some(refused)));
-        found.map_or(Ok(()), |found| bail!("{found} is needed without the feature that it belongs to"))
+        found.map_or(Ok(()), |found| bail!("{found} is a dependency although its feature is disabled"))
     })?;
     let tests = ["--package", "heedful-tensor", "--all-targets", "--", "-D", "warnings"];
     step::command(cargo(["clippy"]).args(lean).args(tests))

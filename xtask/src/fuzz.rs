@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: broken input for everything that reads input.
+//! `cargo xtask fuzz`: fuzzes every parser of external input.
 
 use anyhow::Result;
 

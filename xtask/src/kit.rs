@@ -1,4 +1,4 @@
-//! What kits have in common: folders with programs that were built here, for machines without Rust.
+//! Shared code of the kits: folders with programs built here, for machines without Rust.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use crate::workspace::{cargo, root};
 
-/// What cargo made: its kind, its name and where it is.
+/// An executable built by cargo: kind, name and path.
 pub(crate) struct Built {
     kind: String,
     name: String,
     path: PathBuf,
 }
 
-/// One build of programs and tests, so that dependencies are built once; `how` are cargo's words for the profile and the
-/// packages.
+/// Builds programs and tests in one cargo call, so that dependencies are built once. `how` are cargo's flags
+/// for profile and packages.
 pub(crate) fn build(how: &[&str], programs: &[&str], tests: &[&str]) -> Result<Vec<Built>> {
     let mut command = cargo(["build", "--message-format", "json-render-diagnostics"]);
     command.args(how);
@@ -39,8 +39,8 @@ pub(crate) fn build(how: &[&str], programs: &[&str], tests: &[&str]) -> Result<V
     Ok(lines.lines().filter_map(executable).collect())
 }
 
-/// Where a program (`bin`) or `test` is.
-pub(crate) fn found(built: &[Built], kind: &str, name: &str) -> Result<PathBuf> {
+/// The path of a program (`bin`) or `test`.
+pub(crate) fn path_of(built: &[Built], kind: &str, name: &str) -> Result<PathBuf> {
     let mut made = built.iter().filter(|one| one.kind == kind && one.name == name);
     match (made.next(), made.next()) {
         (Some(one), None) => Ok(one.path.clone()),
@@ -49,7 +49,7 @@ pub(crate) fn found(built: &[Built], kind: &str, name: &str) -> Result<PathBuf> 
     }
 }
 
-/// Removes a folder of an earlier kit: what that had and this one does not must not be run.
+/// Removes a folder of an earlier kit, so that no outdated program remains in it.
 pub(crate) fn clear(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
@@ -57,7 +57,7 @@ pub(crate) fn clear(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file into a folder that is made if it is missing.
+/// Copies a file and creates its folder if missing.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     let folder = to.parent().context("a file of the kit has no folder")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;

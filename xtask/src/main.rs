@@ -39,46 +39,44 @@ The project's own commands.
 
 Usage: cargo xtask COMMAND
 
-  check              formatting, clippy, tidy and documentation, every warning an error; caps (xtask/src/caps.rs)
-  test               all of check, every test, a short run of the release binary's demo, and the page in a browser
-  test --all         and what is slow or needs a network: the wheel in an empty environment, and with Ray and Spark
-  matrix             every command, route and Python class with every kind of model: every pair of values of all keys; the table
+  check              formatting, clippy, tidy and documentation, with warnings as errors; caps (xtask/src/caps.rs)
+  test               check, all tests, a short run of the release binary's demo, and the web page in a browser
+  test --all         also tests that are slow or need a network: the wheel in an empty environment, and with Ray and Spark
+  matrix             every command, route and Python class with every kind of model (pairwise over all keys); prints a table
   matrix --all       the same models, each command with each of its options
-  page               the last part of test alone: the demo, the commands that the documentation names, and the page in a
-                     browser with the model that the demo leaves
+  page               only the last part of test: the demo, the commands in the documentation, and the web page in a
+                     browser with the demo's model
   page-pictures MODEL
-                     the pictures of the page in docs/pictures, with the folder of a model that heedful demo trained
-  tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths, dead links
-  wheel              the Python package as a wheel for this CPU, in target/wheels; needs Python and a network
+                     take the screenshots in docs/pictures, with the folder of a model trained by heedful demo
+  tidy               project rules: file lengths, module order, location of unsafe code, stray paths, dead links, words
+  wheel              build the Python package as a wheel for this CPU in target/wheels; needs Python and a network
   dist               programs and wheels for x86-64 and ARM (on Linux for glibc 2.17 or newer) with manual pages, completions,
                      checksums and licences, in target/dist/heedful-VERSION; needs Python and a network
   dist image         the container image heedful:VERSION, by docker or podman
   dist site          the guide as an archive
   dist models        train the demo's models and pack them
   dist sums FOLDER   write SHA256SUMS of the files in FOLDER
-  bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
+  bits [BEFORE]      checksums of the results of every family and task; BEFORE is the file of an earlier table to compare with
   bench NAME [ARGS]  measure heedful against its peers; without NAME, list the benches; ARGS are passed to the bench
   bench-kit FOLDER [VERSION]
-                     the bench translate with its peer for a machine without Rust and without a network; VERSION is that of
-                     its Python (3.12), if it is not that of python3 here
-  gpu-kit [FOLDER]  a folder (target/gpu-kit) with tests, races and a script for a machine with a GPU and without Rust
-  fuzz [ARGS]        broken inputs for everything that reads files, text and requests; --help lists ARGS
+                     package the bench translate with its peer for a machine without Rust and network; VERSION is the
+                     Python version there (3.12), if it differs from python3 here
+  gpu-kit [FOLDER]   package tests, benches and scripts (target/gpu-kit) for a machine with a GPU and without Rust
+  fuzz [ARGS]        fuzz the parsers of files, texts and requests; --help lists ARGS
   aarch64 [ARGS]     the tensor crate's tests and the bits of the release binary on an emulated ARM CPU;
                      ARGS: test [ARGUMENTS OF CARGO TEST], or bits [BEFORE]
   targets            compile for Linux, Windows and macOS: every target whose standard library is installed
-  story [check]      run the commands of docs/story, and write what they print and draw into its chapters; check asks only
-                     whether the commands of all documentation exist
-  site               write docs/reference from the sources, and make the guide a static site, target/site; installs mdBook
-                     below target/ if the machine has none
-  zoo ENGLISH
-                     fetch the models that heedful models lists, import them and compare them with their originals on a file of
-                     sentences; needs a network
+  story [check]      run the commands of docs/story, and write their output and pictures into its chapters; check only
+                     verifies that the commands in the documentation exist
+  site               write docs/reference from the sources, and build the guide as a static site in target/site; installs
+                     mdBook in target/ if missing
+  zoo ENGLISH        download the models of heedful models, import them and compare them with the original implementations
+                     on a file of sentences; needs a network
   golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
-bench, zoo, golden and test --all make a Python environment under target/ at first use (several GB), test, wheel and
-dist small ones;
-HEEDFUL_PYTHON names the interpreter to make them with (python3 by default). For bench, HEEDFUL_BENCH_PYTHON names one that
-already has what its peer needs.";
+bench, zoo, golden and test --all create a Python environment under target/ on first use (several GB), test, wheel and
+dist small ones. HEEDFUL_PYTHON names the interpreter to create them with (python3 by default). For bench,
+HEEDFUL_BENCH_PYTHON names an interpreter that already has the peer's packages.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -117,7 +115,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["page"] => test::demo_and_page(),
         ["page-pictures", model] => browser::pictures(model),
         ["page-pictures", ..] => {
-            bail!("page-pictures takes the folder of a model that `heedful demo` trained")
+            bail!("page-pictures takes the folder of a model trained by `heedful demo`")
         }
         ["site"] => site::run(),
         ["tidy"] => tidy::run(),

@@ -1,17 +1,17 @@
-//! What we need of Markdown: fenced blocks, links and the anchors of headings.
+//! A minimal Markdown parser: fenced blocks, links and the anchors of headings.
 
-/// A fenced block: its language, the lines between its fences, and where they are in the text (counted from 0).
+/// A fenced block: its language, the lines between its fences, and its position in the text (counted from 0).
 #[derive(Debug, PartialEq)]
 pub(crate) struct Block<'a> {
     pub(crate) language: &'a str,
     /// The line of the opening fence.
     pub(crate) opening: usize,
     pub(crate) lines: Vec<&'a str>,
-    /// What a comment directly above the block says: `<!-- … -->`.
+    /// The text of a comment `<!-- … -->` directly above the block.
     pub(crate) comment: Option<&'a str>,
 }
 
-/// Where a link leads, and the line that it stands in (counted from 1).
+/// The target of a link, and its line (counted from 1).
 #[derive(Debug, PartialEq)]
 pub(crate) struct Link<'a> {
     pub(crate) line: usize,
@@ -37,7 +37,7 @@ pub(crate) fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// What a line says that is a comment as a whole.
+/// The text of a line that is a comment.
 pub(crate) fn comment(line: &str) -> Option<&str> {
     Some(line.strip_prefix("<!--")?.strip_suffix("-->")?.trim())
 }
@@ -46,7 +46,7 @@ pub(crate) fn comment(line: &str) -> Option<&str> {
 pub(crate) fn links(text: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
     for (index, line) in prose(text) {
-        // Every second part lies between backquotes.
+        // Every second part is between backquotes.
         for part in line.split('`').step_by(2) {
             for (before, after) in [("](", ')'), ("src=\"", '"'), ("srcset=\"", '"'), ("href=\"", '"')] {
                 let found = part.match_indices(before).filter_map(|(start, _)| {
@@ -94,7 +94,7 @@ pub(crate) fn anchors(text: &str) -> Vec<String> {
     anchors
 }
 
-/// Small letters, digits, hyphens and underscores; spaces become hyphens, and everything else goes.
+/// Lowercase letters, digits, hyphens and underscores; spaces become hyphens, other characters are removed.
 fn anchor(title: &str) -> String {
     let kept = title.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_know_their_language_and_the_comment_above() {
+    fn blocks_have_their_language_and_the_comment_above() {
         let text =
             "# A\n\n```sh\nheedful demo\n```\n\n<!-- printed -->\n```text\n98 %\n```\n```text\nq · k\n```\n";
         let blocks = blocks(text);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn anchors_are_those_of_github() {
+    fn anchors_equal_those_of_github() {
         let text = "# How to add …\n## `--quick`, 1/√d_k\n```sh\n# a comment\n```\n## 多头 Heads\n## One\n## One\n#not\n";
         assert_eq!(anchors(text), ["how-to-add-", "--quick-1d_k", "多头-heads", "one", "one-1"]);
     }

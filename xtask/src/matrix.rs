@@ -1,4 +1,5 @@
-//! `cargo xtask matrix`: every command, route and class with every kind of model (`crates/cli/tests/matrix`).
+//! `cargo xtask matrix`: runs every command, route and class with every kind of model
+//! (`crates/cli/tests/matrix`).
 
 use anyhow::Result;
 
@@ -6,7 +7,7 @@ use crate::python::{self, Environment};
 use crate::workspace::{cargo, release_program, target};
 use crate::{step, wheel};
 
-/// Which kinds of models, and which options of the commands.
+/// Which models are combined with which options of the commands.
 #[derive(Clone, Copy)]
 pub(crate) enum Extent {
     /// Every pair of values of two keys, and each option with some of the models.
@@ -15,14 +16,14 @@ pub(crate) enum Extent {
     Everything,
 }
 
-/// Builds what it needs and prints the table.
+/// Builds the program and prints the table.
 pub(crate) fn run(extent: Extent) -> Result<()> {
     step::command(&mut cargo(["build", "--release"]))?;
     wheel::assemble()?;
     of_built(extent)
 }
 
-/// Prints the table of the release program and the Python package, which are there.
+/// Prints the table of the release program and the Python package, which must be built already.
 pub(crate) fn of_built(extent: Extent) -> Result<()> {
     let name = match extent {
         Extent::Pairs => "pairs",

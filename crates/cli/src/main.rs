@@ -1,5 +1,5 @@
-//! The program `heedful`. The commands are a library of their own: this crate only adds the commit that it was built from, so that
-//! a commit does not compile the commands again.
+//! The program `heedful`. The commands are in a library; this crate only adds the commit that it was built
+//! from, so that a new commit does not recompile the commands.
 
 #![forbid(unsafe_code)]
 

@@ -155,7 +155,7 @@ fn recipe() -> String {
     page
 }
 
-/// Text for Markdown: angle brackets would be taken for HTML.
+/// Escapes text for Markdown, where angle brackets would be parsed as HTML.
 fn escaped(text: &str) -> String {
     let pieces = text.split('`').enumerate();
     let pieces = pieces.map(|(index, piece)| {
@@ -164,7 +164,7 @@ fn escaped(text: &str) -> String {
     pieces.collect::<Vec<_>>().join("`")
 }
 
-/// The description that a server with this model gives of itself.
+/// The OpenAPI description of a server with this model.
 fn openapi(model: &Path) -> Result<String, Box<dyn Error>> {
     let models = vec![ModelSpec::named("model", model)];
     let address = "127.0.0.1:0".parse()?;
@@ -177,7 +177,7 @@ fn openapi(model: &Path) -> Result<String, Box<dyn Error>> {
     server.stop();
     let (head, body) = response.split_once("\r\n\r\n").ok_or("the server sent no body")?;
     if !head.starts_with("HTTP/1.1 200") {
-        return Err(format!("the server answered {}", head.lines().next().unwrap_or_default()).into());
+        return Err(format!("the server returned {}", head.lines().next().unwrap_or_default()).into());
     }
     Ok(body.to_owned())
 }

@@ -1,4 +1,4 @@
-//! `--attention`: every attention weight, in a file, the same for every command that runs a model.
+//! `--attention`: a file with all attention weights, in one format for every command that runs a model.
 //!
 //! ```text
 //! FILE.json          [{"line": 1, "source": ["▁a", …], "target": ["▁ein", …, "<eos>"], "attention":
@@ -6,14 +6,14 @@
 //! FILE.safetensors   tensors "1.decoder.0.cross" of heads × queries × keys; tokens in the metadata
 //! ```
 //!
-//! With `--raw-scores` also the scores before the softmax: `"scores"` in the form of the heads, null where a mask hides the key;
-//! tensors "1.decoder.0.cross.scores", −∞ there.
+//! `--raw-scores` adds the scores before the softmax. JSON: `"scores"`, shaped like the heads, null at masked
+//! keys. Safetensors: tensors "1.decoder.0.cross.scores", −∞ at masked keys.
 //!
 //! | | source | target | queries |
 //! |---|---|---|---|
 //! | translator | the source | the translation and `<eos>` | row i of a decoder predicts target token i |
-//! | classifier | the text, behind `<bos>` where that is read | the label | of the pooling: the label |
-//! | language model | empty | the text, and `<eos>` where texts end | row i predicts token i |
+//! | classifier | the text, after `<bos>` if the model uses it | the label | the label, in attention pooling |
+//! | language model | empty | the text, and `<eos>` if the model predicts it | row i predicts token i |
 //! | masked language model | the text | the best prediction for each gap | the text's tokens |
 
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub(crate) struct AttentionArguments {
 }
 
 impl AttentionArguments {
-    /// The file, if it is named; it must not be `output`.
+    /// Creates the file if `--attention` names one; it must not be `output`.
     pub(crate) fn create(
         &self,
         output: Option<&Path>,
@@ -59,24 +59,24 @@ impl AttentionArguments {
         AttentionFile::create(file, force, inputs).map(Some)
     }
 
-    /// A pass that records what is wanted.
+    /// A forward pass that records the attention weights, and the scores if requested.
     pub(crate) fn pass(&self, compute: Precision) -> Pass {
         let pass = Pass::inference(compute);
         if self.raw_scores { pass.recording_scores() } else { pass.recording() }
     }
 }
 
-/// Writes attention weights text by text; the file appears as a whole at the end.
+/// Writes attention weights text by text; the file becomes visible only when it is complete.
 pub(crate) struct AttentionFile {
     file: Output,
     contents: Contents,
 }
 
-/// What is kept in memory of the texts so far.
+/// State kept in memory for the texts written so far.
 enum Contents {
-    /// How many there are.
+    /// Number of texts.
     Json(usize),
-    /// What stands before the numbers.
+    /// Contents of the header, which precedes the tensor data.
     Safetensors { tensors: Vec<(String, TensorInfo)>, bytes: usize, metadata: Metadata },
 }
 
@@ -87,13 +87,13 @@ pub(crate) struct AttendedTokens {
 }
 
 impl AttendedTokens {
-    /// Of a translation's source and its best output.
+    /// Tokens of a translation's source and of its best output.
     pub(crate) fn of_translation(translator: &Translator, translation: &Translation) -> AttendedTokens {
         let best = translation.outputs.first().map_or(&[][..], |output| &output.hypothesis.tokens);
         AttendedTokens::of_pair(translator, &translation.source, best)
     }
 
-    /// Of a source and a target, which `<eos>` follows.
+    /// Tokens of a source and of a target; `<eos>` is appended to the target.
     pub(crate) fn of_pair(translator: &Translator, source: &[u32], target: &[u32]) -> AttendedTokens {
         let tokenizers = translator.tokenizers();
         let source = source.iter().map(|&id| tokenizers.source.piece(id)).collect();
@@ -104,14 +104,14 @@ impl AttendedTokens {
 }
 
 impl AttendedTokens {
-    /// Of a classifier's text and its label.
+    /// Tokens of a classifier's text, with its label as the target.
     pub(crate) fn of_text(classifier: &Classifier, tokens: &[u32], label: String) -> AttendedTokens {
         let read = classifier.model().special_tokens().surrounded(tokens);
         let source = read.iter().map(|&id| classifier.tokenizer().piece(id)).collect();
         AttendedTokens { source, target: vec![label] }
     }
 
-    /// Of a language model's text.
+    /// Tokens of a language model's text.
     pub(crate) fn of_line(generator: &Generator, tokens: &[u32]) -> AttendedTokens {
         let mut target: Vec<String> = tokens.iter().map(|&id| generator.tokenizer().piece(id)).collect();
         if generator.ends_texts() {
@@ -134,7 +134,7 @@ impl AttentionFile {
         let file = force.open(path, inputs)?;
         if file.is_device() && matches!(contents, Contents::Safetensors { .. }) {
             bail!(
-                "{} is a pipe or a device, and a .safetensors file begins with what is known last: name a file, or use .json",
+                "{} is a pipe or a device, and a .safetensors header can only be written last: name a file, or use .json",
                 path.display()
             );
         }
@@ -184,7 +184,7 @@ impl AttentionFile {
         Ok(())
     }
 
-    /// Puts the file in its place.
+    /// Completes the file and moves it to its final name.
     pub(crate) fn finish(self) -> Result<()> {
         match self.contents {
             Contents::Json(0) => self.file.finish_with(b"[]")?,
@@ -197,7 +197,7 @@ impl AttentionFile {
     }
 }
 
-/// JSON has no infinity: what a mask hides is null.
+/// JSON has no infinity: scores of masked keys are null.
 fn layer(map: &AttentionMap) -> Value {
     let keys = map.keys.tokens().max(1);
     let rows = |head: &Vec<f32>| head.chunks_exact(keys).map(<[f32]>::to_vec).collect::<Vec<_>>();

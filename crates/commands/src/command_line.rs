@@ -1,4 +1,4 @@
-//! What every command does alike with its flags.
+//! Flag parsing shared by all commands.
 //!
 //! ```text
 //! --length-penalty -1     a negative number is a value, as with =
@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches};
 
-use crate::without_effect;
+use crate::ineffective_flags;
 
 mod hints;
 mod short_help;
@@ -43,7 +43,7 @@ fn parse_from<A: FromArgMatches>(command: Command, arguments: &[OsString]) -> Re
         }
         error
     })?;
-    if let Some(sentence) = without_effect::find(&matches) {
+    if let Some(sentence) = ineffective_flags::find(&matches) {
         return Err(command.error(ErrorKind::ArgumentConflict, sentence));
     }
     A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
@@ -97,7 +97,7 @@ fn suggestion<'n>(unknown: &str, names: &'n [String]) -> Option<&'n String> {
     let distance = |name: &&String| {
         strsim::osa_distance(unknown, name).min(strsim::osa_distance(unknown, &spelled(name)))
     };
-    // Of two that are as near, people mean the one that begins alike.
+    // Of two equally near flags, prefer the one with the same first letter.
     let begins_otherwise = |name: &&String| name.chars().next() != unknown.chars().next();
     let nearest = names.iter().min_by_key(|name| (distance(name), begins_otherwise(name)));
     nearest.filter(|name| distance(name) <= unknown.len().div_ceil(3).min(3))

@@ -15,7 +15,7 @@ pub(crate) enum Style {
     Colour,
     /// ▁▂▃▄▅▆▇█
     Blocks,
-    /// From `.` to `@`.
+    /// ASCII characters from `.` to `@`.
     Plain,
 }
 
@@ -31,7 +31,8 @@ pub(crate) struct Labels {
     pub(crate) columns: Vec<String>,
 }
 
-/// From dark blue through red to light yellow; brightness increases throughout, so that it reads without colours too.
+/// From dark blue through red to light yellow; brightness increases throughout, so that the scale also works
+/// in greyscale.
 const COLOURS: [u8; 12] = [233, 17, 18, 54, 90, 126, 162, 168, 203, 209, 215, 229];
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
@@ -79,7 +80,7 @@ impl Heatmap {
     /// Draws heat maps of the same rows and columns side by side, as many as fit into `width` characters.
     ///
     /// # Panics
-    /// If a heat map has not rows × columns weights.
+    /// If a heat map does not have rows × columns weights.
     pub(crate) fn write_side_by_side(
         pictures: &[Heatmap],
         labels: &Labels,
@@ -137,7 +138,7 @@ pub(crate) fn stdout_width() -> usize {
     terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| width.0.into())
 }
 
-/// `text` padded with spaces to `width` characters; escape sequences take none.
+/// `text` padded with spaces to `width` characters; escape sequences count as zero width.
 fn padded(text: &str, width: usize) -> String {
     let mut seen = 0;
     let mut characters = text.chars();

@@ -1,10 +1,11 @@
 //! Signals that ask the program to end: Ctrl-C (SIGINT), SIGTERM, SIGHUP and SIGQUIT.
 //!
-//! Most commands end at once and leave no unfinished file. Those that have something to save hold an [`Interrupt`]: the first
-//! signal is then a request, and only a second one ends the process. The exit status is 128 and the number of the signal, as
-//! that of a program that does not handle it.
+//! Most commands end at once and leave no unfinished file. Commands with something to save hold an
+//! [`Interrupt`]: the first signal then only sets a flag, and a second one ends the process. The exit status
+//! is 128 + the signal number, as for a program that does not handle the signal.
 //!
-//! A signal that is ignored when the program starts stays so: `nohup heedful train …` survives the end of its terminal.
+//! A signal that is ignored when the program starts stays ignored: `nohup heedful train …` survives the end
+//! of its terminal.
 
 use std::error::Error;
 use std::fmt;
@@ -17,12 +18,12 @@ use std::thread;
 use heedful::store::unfinished;
 use heedful::system::{Signal, Signals};
 
-/// The first signal that arrived while someone held an [`Interrupt`].
+/// The first signal that arrived while an [`Interrupt`] existed.
 static REQUESTED: OnceLock<Signal> = OnceLock::new();
-/// How many hold one.
+/// Number of existing [`Interrupt`]s.
 static HOLDERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Handles signals from here on.
+/// Starts handling signals.
 pub(crate) fn handle_signals() -> io::Result<()> {
     let heeded: Vec<Signal> = Signal::ALL.into_iter().filter(|signal| !signal.is_ignored()).collect();
     let mut signals = Signals::listen(&heeded)?;
@@ -33,7 +34,7 @@ pub(crate) fn handle_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Called for every signal, on a thread of its own.
+/// Called for every signal, on a separate thread.
 fn arrived(signal: Signal) {
     let is_request = HOLDERS.load(Ordering::SeqCst) > 0 && REQUESTED.set(signal).is_ok();
     if !is_request {
@@ -42,7 +43,7 @@ fn arrived(signal: Signal) {
     }
 }
 
-/// While it is held, the first signal is a request to save and end.
+/// While it exists, the first signal is a request to save and exit.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt {
     _holder: Arc<Holder>,
@@ -69,7 +70,7 @@ impl Drop for Holder {
     }
 }
 
-/// The end of a command that a signal has asked to end, after it has saved what it had.
+/// Error of a command that a signal ended, after it saved its work.
 #[derive(Debug)]
 pub(crate) struct Interrupted {
     message: Option<String>,
@@ -81,7 +82,7 @@ impl Interrupted {
         Interrupted { message: Some(message.into()) }
     }
 
-    /// Everything is said.
+    /// Without a message.
     pub(crate) fn in_silence() -> Interrupted {
         Interrupted { message: None }
     }
@@ -113,8 +114,8 @@ mod tests {
     /// Long enough for the slowest machine; only a test that fails waits for it.
     const PATIENCE: Duration = Duration::from_secs(120);
 
-    /// In a process of its own: signals concern all threads of one. They mean there what they mean to a program that a person
-    /// starts, also where the tests were started with some of them ignored.
+    /// Exit status of a test in its own process, because signals concern all threads. `env` restores the
+    /// default signal actions, in case the tests were started with some signals ignored.
     fn status_of(test: &str) -> Option<i32> {
         let this = std::env::current_exe().expect("a running test has a file");
         let mut child = Command::new(&this);
@@ -137,7 +138,7 @@ mod tests {
         }
     }
 
-    /// To this process.
+    /// Sends a signal to this process.
     fn send(signal: Signal) {
         let arguments = [format!("-{}", signal.number()), process::id().to_string()];
         assert!(Command::new("kill").args(arguments).status().expect("kill is there").success());

@@ -4,9 +4,9 @@
 
 mod command_line;
 
+mod ineffective_flags;
 mod machine;
 mod progress;
-mod without_effect;
 
 mod interrupt;
 mod output;
@@ -80,16 +80,17 @@ enum Command {
     Completions(commands::completions::Arguments),
 }
 
-/// All commands with their arguments, for tests and for documents that are made from them.
+/// All commands with their arguments, for tests and generated documentation.
 pub fn command_line() -> clap::Command {
     command_line::with_rules(Arguments::command())
 }
 
-/// Runs the command that the arguments of this process name. `commit` is what the program was built from, if that is known.
+/// Runs the command named by this process's arguments. `commit` is the commit the program was built from, if
+/// known.
 pub fn main(commit: Option<&str>) -> ExitCode {
     match run(command_line::parse::<Arguments>(&long_version(commit)).command) {
         Ok(()) => ExitCode::SUCCESS,
-        // A reader that has seen enough, as in `heedful demo | head`, is no error.
+        // A closed pipe, as in `heedful demo | head`, is not an error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => match error.downcast_ref::<Interrupted>() {
             Some(interrupted) => {
@@ -106,7 +107,7 @@ pub fn main(commit: Option<&str>) -> ExitCode {
     }
 }
 
-/// The lines of `--version`: the version with its commit, the features, and the instruction set that computes here.
+/// The lines of `--version`: the version with its commit, the features and the instruction set in use.
 fn long_version(commit: Option<&str>) -> String {
     let features =
         [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi")), ("png", cfg!(feature = "png"))];
@@ -118,7 +119,7 @@ fn long_version(commit: Option<&str>) -> String {
 }
 
 fn run(command: Command) -> Result<()> {
-    // A server has signals of its own: SIGHUP reloads its models.
+    // The server handles signals itself: SIGHUP reloads its models.
     if !matches!(command, Command::Serve(_)) {
         interrupt::handle_signals()?;
     }

@@ -1,4 +1,4 @@
-//! Texts of more tokens than a model reads at a time: the flags, the messages and the count of them.
+//! Texts with more tokens than a model's limit: the flags, the messages and the count of such texts.
 
 use std::fmt::Display;
 
@@ -9,39 +9,39 @@ use heedful::data::text_limit::TooLong;
 
 const HEADING: &str = "Long text";
 
-/// The most bytes of a line that is split: no more of it is kept in memory.
+/// Maximum bytes of a line that is kept in memory to be split.
 pub(crate) const LONGEST_LINE: usize = 16 << 20;
 
-/// What to do with a line that is too long, where its parts have results that can be joined.
+/// Handling of a line that is too long, for commands that can join the results of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Long {
     /// Stop with an error that names the line
     Error,
     /// Use its first tokens
     Cut,
-    /// Split it at the ends of sentences, else at spaces, and join the results
+    /// Split it at sentence ends, else at spaces, and join the results
     Split,
 }
 
-/// What to do with a text that is too long, where it must stay whole.
+/// Handling of a text that is too long, for commands that cannot split it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LongWhole {
     /// Stop with an error
     Error,
-    /// Use as many of its tokens as the model reads
+    /// Use as many of its tokens as the limit allows
     Cut,
 }
 
 /// `--max-tokens`, the same for every command that reads text with a model.
 #[derive(clap::Args)]
 pub(crate) struct MaxTokens {
-    /// Maximum number of tokens of a text [default: the positions that the model has learned; without such 1024, or the
-    /// longest text of its training if that is longer]
+    /// Maximum number of tokens of a text [default: the number of learned positions; without learned
+    /// positions, 1024 or the longest training text if that is longer]
     #[arg(id = "max_tokens", long = "max-tokens", value_name = "N", help_heading = HEADING)]
     pub(crate) tokens: Option<usize>,
 }
 
-/// A text that is too long for a command that may not change it. `remedies` are the flags that help.
+/// The error for a text that is too long. `remedies` are flags that avoid it.
 pub(crate) fn refused(place: impl Display, error: TooLong, remedies: &str) -> anyhow::Error {
     anyhow!("{place}: {error}; make it shorter, or use {remedies}")
 }
@@ -54,17 +54,17 @@ pub(crate) struct LongTexts {
 }
 
 impl LongTexts {
-    /// None yet; `what` was done to them: "cut", "split".
+    /// A count of zero; `what` is done to such texts: "cut" or "split".
     pub(crate) fn new(what: &'static str, limit: TextLimit) -> LongTexts {
         LongTexts { what, limit, count: 0 }
     }
 
-    /// One more, with its place.
+    /// Counts one more text, found at `place`.
     pub(crate) fn add(&mut self, place: impl Display) {
         self.add_at(|| place);
     }
 
-    /// As [`LongTexts::add`], for a place that takes time to find.
+    /// As [`LongTexts::add`], for a place that takes time to compute.
     pub(crate) fn add_at<D: Display>(&mut self, place: impl FnOnce() -> D) {
         self.count += 1;
         if self.count == 1 {
@@ -73,7 +73,7 @@ impl LongTexts {
         }
     }
 
-    /// The tokens of a text; the first of them where there are too many and `long` says so.
+    /// The tokens of a text; if there are too many, the first of them or an error, depending on `long`.
     pub(crate) fn read<D: Display>(
         &mut self,
         text: &str,
@@ -91,7 +91,7 @@ impl LongTexts {
         }
     }
 
-    /// Reports how many there were, if it was more than the one that is known.
+    /// Reports the number of such texts if there were more than the one already reported.
     pub(crate) fn finish(&self) {
         if self.count > 1 {
             eprintln!(

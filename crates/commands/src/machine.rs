@@ -1,4 +1,4 @@
-//! What a command computes with: the same flags, defaults and help for every command.
+//! Device, number type and threads of a command: the same flags, defaults and help for every command.
 //!
 //! ```text
 //! Machine      --compute TYPE  --threads N  --device NAME    commands that open a model
@@ -31,11 +31,11 @@ pub(crate) struct Machine {
     threads: Threads,
 }
 
-/// How many threads compute. Results never depend on it.
+/// Number of threads. Results never depend on it.
 #[derive(clap::Args)]
 pub(crate) struct Threads {
-    /// Number of threads that compute; the results are the same with any number. `auto` is one for each core that this process
-    /// may use: its affinity and the limits of its control group count [default: HEEDFUL_THREADS, or auto]
+    /// Number of threads; the results are the same with any number. `auto` is one for each core that this
+    /// process may use, considering its affinity and cgroup limits [default: HEEDFUL_THREADS, or auto]
     #[arg(long, value_name = "N|auto", value_parser = thread_count, help_heading = HEADING)]
     threads: Option<ThreadCount>,
 }
@@ -67,11 +67,11 @@ enum Compute {
     Bf16,
     /// Operands and sums in f32
     F32,
-    /// Operands as integers of eight bits, with a scale for each row and column; the same result on every instruction set
+    /// Operands in int8 with a scale for each row and column; the same result on every instruction set
     Int8,
 }
 
-/// What computes.
+/// The device.
 #[derive(clap::Args)]
 pub(crate) struct DeviceName {
     /// Device that computes: models train and run on both [default: auto]
@@ -111,8 +111,8 @@ impl DeviceName {
         Ok(())
     }
 
-    /// The device, to be asked for before anything is read or written: an error if `--device cuda` finds no GPU. A line on standard
-    /// error names a GPU that nobody asked for, and says why `--device auto` takes the CPU.
+    /// The device; to be called before anything is read or written. Returns an error if `--device cuda` finds
+    /// no GPU. Prints a GPU that was selected by default, and the reason if `--device auto` selects the CPU.
     pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<Device> {
         let ChosenDevice { device, why_not_gpu } = self.chosen()?;
         if verbosity == Verbosity::Normal {
@@ -134,7 +134,7 @@ impl DeviceName {
 
 impl Machine {
     /// Sets the machine up for work that is done on the CPU only, before anything is read or written.
-    pub(crate) fn set_up_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
+    pub(crate) fn set_up_cpu(&self, work: &str, verbosity: Verbosity) -> Result<()> {
         self.device.only_processor(work, verbosity)?;
         self.threads.set_up();
         Ok(())
@@ -154,7 +154,7 @@ impl Machine {
         Ok(())
     }
 
-    /// How a model is opened.
+    /// Options to open the model with.
     pub(crate) fn opening(&self) -> OpenOptions {
         OpenOptions::new().device(self.choice()).compute(self.precision())
     }
@@ -167,7 +167,7 @@ impl Machine {
         }
     }
 
-    /// What is to compute.
+    /// The choice of the device.
     pub(crate) fn choice(&self) -> DeviceChoice {
         match (self.device.device, self.compute) {
             (None, Some(Compute::Int8)) => DeviceChoice::Cpu,

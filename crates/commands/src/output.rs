@@ -1,4 +1,4 @@
-//! Where commands write: everything is checked before the work begins.
+//! Output files and folders, checked before the work begins.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use heedful::store::output::{Output, check_folder};
 use heedful::system::is_same_file;
 use heedful::tasks::folder::{MODEL, MODEL_FILES, read_model_file};
 
-/// Refuses `command x >> x`, where the system has names for standard input and output: what is written would be read again,
-/// without end.
+/// Refuses `command x >> x`, on systems that have names for standard input and output: the command would read
+/// its own output without end.
 pub(crate) fn check_standard_output(inputs: &[&Path]) -> Result<()> {
     let output = Path::new("/dev/stdout");
-    // A terminal is both, and harmless.
+    // A terminal may be both input and output.
     if !output.is_file() {
         return Ok(());
     }
@@ -26,9 +26,9 @@ pub(crate) fn check_standard_output(inputs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Copies what lies beside a model into another folder with the same model: the recipe of a run, which says how long the texts
-/// were that the model was trained with, and where the model is from, with its licence.
-pub(crate) fn copy_what_belongs(from: &Path, to: &Path) -> Result<()> {
+/// Copies the files that accompany a model: the recipe of its run, which gives the lengths of its training
+/// texts, its origin and its licence.
+pub(crate) fn copy_accompanying_files(from: &Path, to: &Path) -> Result<()> {
     const RECIPE: &str = "recipe.toml";
     if !is_same_file(from, to)
         && let Some(recipe) = read_model_file(from, RECIPE)?
@@ -41,7 +41,7 @@ pub(crate) fn copy_what_belongs(from: &Path, to: &Path) -> Result<()> {
 /// `--force`, the same for every command that writes files.
 #[derive(clap::Args)]
 pub(crate) struct Force {
-    /// Write even over a file that the command reads, over a model, or into a folder that is not empty
+    /// Overwrite a file that the command reads or a model, or write into a folder that is not empty
     #[arg(long, help_heading = "Output")]
     force: bool,
 }
@@ -53,7 +53,7 @@ impl Force {
 
     /// Opens a file to write. `inputs` are the files that the command reads; a folder among them is that of a model.
     pub(crate) fn open(&self, path: &Path, inputs: &[&Path]) -> Result<Output> {
-        // What standard input was redirected from, where the system has a name for it.
+        // The file that standard input was redirected from, on systems that have a name for it.
         let mut read: Vec<PathBuf> = vec![PathBuf::from("/dev/stdin")];
         for input in inputs {
             read.push(input.to_path_buf());
@@ -65,7 +65,7 @@ impl Force {
         Ok(Output::open(path, &read.iter().map(PathBuf::as_path).collect::<Vec<_>>())?)
     }
 
-    /// As [`Force::open`], where the output may be left out: then standard output is checked.
+    /// As [`Force::open`], for an optional output: without a path, standard output is checked.
     pub(crate) fn open_if_named(&self, path: Option<&Path>, inputs: &[&Path]) -> Result<Option<Output>> {
         if path.is_none() && !self.force {
             check_standard_output(inputs)?;
@@ -73,7 +73,7 @@ impl Force {
         path.map(|path| self.open(path, inputs)).transpose()
     }
 
-    /// Checks that files can be written into a folder, and that it holds no model which they would break. `inputs` are
+    /// Checks that files can be written into a folder and that they would not overwrite a model. `inputs` are
     /// folders that the command reads.
     pub(crate) fn check_folder(&self, folder: &Path, inputs: &[&Path]) -> Result<()> {
         let name = folder.display();
@@ -86,7 +86,8 @@ impl Force {
         self.check_free_of(&["recipe.toml", "config.json", MODEL], folder)
     }
 
-    /// As [`Force::check_folder`], for files of which some have the names of others' files: the folder must be empty.
+    /// As [`Force::check_folder`], for files with names that other programs use too: the folder must be
+    /// empty.
     pub(crate) fn check_empty_folder(&self, folder: &Path, inputs: &[&Path]) -> Result<()> {
         self.check_folder(folder, inputs)?;
         let mut files = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -97,7 +98,7 @@ impl Force {
         Ok(())
     }
 
-    /// As [`Force::check_folder`], for a vocabulary: that of another `heedful vocab` may be replaced.
+    /// As [`Force::check_folder`], for a vocabulary: one that `heedful vocab` wrote may be replaced.
     pub(crate) fn check_vocabulary_folder(&self, folder: &Path) -> Result<()> {
         self.check_free_of(&["config.json", MODEL], folder)
     }

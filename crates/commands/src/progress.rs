@@ -1,8 +1,8 @@
 //! Progress on standard error: a bar on a terminal, a line every few seconds elsewhere, nothing with `--quiet`. Standard output
 //! is for results.
 //!
-//! Lines begin after five seconds and become rarer, up to one in a minute. They come from a thread of their own, so that work
-//! which reports nothing for a while does not look like a program that hangs.
+//! The first line is printed after five seconds, later ones less often, down to one per minute. A separate
+//! thread prints them, so that a long computation without reports does not look like a hang.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const BLOCKS: &str = "█▉▊▋▌▍▎▏ ";
-/// Ticks of the bar for each item: an item may report a share of itself.
+/// Ticks of the bar per item, for items that report fractional progress.
 const TICKS: u64 = 1000;
-/// How often a bar on a terminal moves by itself.
+/// Refresh interval of a bar on a terminal.
 const STEADY: Duration = Duration::from_millis(200);
 
 /// How much a command reports on standard error.
@@ -41,7 +41,7 @@ impl Quiet {
     }
 }
 
-/// Progress over a number of items, above which lines may be printed.
+/// Progress over a number of items; other lines can be printed above it.
 pub(crate) struct Bar {
     form: Form,
 }
@@ -55,23 +55,29 @@ enum Form {
 impl Bar {
     /// Progress over `items`; 0 if their number is not known. The template is indicatif's.
     pub(crate) fn new(verbosity: Verbosity, items: usize, template: &str) -> Bar {
-        Bar::of(verbosity, items, template, Left::Unsaid, Beat::Always)
+        Bar::of(verbosity, items, template, TimeLeft::Hidden, PrintLines::Always)
     }
 
     /// As [`Bar::new`], with an estimate of the time left.
     pub(crate) fn with_time_left(verbosity: Verbosity, items: usize) -> Bar {
-        Bar::of(verbosity, items, template(items), Left::Said, Beat::Always)
+        Bar::of(verbosity, items, template(items), TimeLeft::Shown, PrintLines::Always)
     }
 
-    /// As [`Bar::with_time_left`], for a command that writes its results as they come and may wait for its input. Nothing where
-    /// the results are seen on the terminal.
-    pub(crate) fn beside_results(verbosity: Verbosity, items: usize, output: Option<&Path>) -> Bar {
+    /// As [`Bar::with_time_left`], for a command that writes results as they become available and may wait
+    /// for input. Shows nothing if the results go to the terminal.
+    pub(crate) fn for_streamed_results(verbosity: Verbosity, items: usize, output: Option<&Path>) -> Bar {
         let are_seen = output.is_none() && std::io::stdout().is_terminal();
         let verbosity = if are_seen { Verbosity::Quiet } else { verbosity };
-        Bar::of(verbosity, items, template(items), Left::Said, Beat::WithNews)
+        Bar::of(verbosity, items, template(items), TimeLeft::Shown, PrintLines::OnProgress)
     }
 
-    fn of(verbosity: Verbosity, items: usize, template: &str, left: Left, beat: Beat) -> Bar {
+    fn of(
+        verbosity: Verbosity,
+        items: usize,
+        template: &str,
+        left: TimeLeft,
+        print_lines: PrintLines,
+    ) -> Bar {
         let form = match verbosity {
             Verbosity::Quiet => Form::Quiet,
             Verbosity::Normal if std::io::stderr().is_terminal() => {
@@ -82,7 +88,7 @@ impl Bar {
                 bar.enable_steady_tick(STEADY);
                 Form::Bar(bar)
             }
-            Verbosity::Normal => Form::Lines(Lines::begin(items, left, beat)),
+            Verbosity::Normal => Form::Lines(Lines::begin(items, left, print_lines)),
         };
         Bar { form }
     }
@@ -92,7 +98,7 @@ impl Bar {
         matches!(self.form, Form::Bar(_))
     }
 
-    /// `done` items are finished, and a share in [0, 1] of the next one.
+    /// Reports that `done` items are finished, and a share in [0, 1] of the next one.
     pub(crate) fn show(&self, done: usize, share: f64, text: impl FnOnce() -> String) {
         let share = share.clamp(0.0, 1.0);
         match &self.form {
@@ -131,28 +137,28 @@ impl Bar {
     }
 }
 
-/// Whether lines say how much time is left.
+/// Whether progress lines show an estimate of the time left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
-    Said,
-    /// The text says it, or nobody knows.
-    Unsaid,
+enum TimeLeft {
+    Shown,
+    /// The text already contains it, or there is no estimate.
+    Hidden,
 }
 
-/// When a line is printed.
+/// When progress lines are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beat {
-    /// As long as the work takes.
+enum PrintLines {
+    /// At every interval.
     Always,
-    /// Only if something was finished since the last line: whoever waits for input is silent.
-    WithNews,
+    /// Only if an item was finished since the last line, so that a command waiting for input prints nothing.
+    OnProgress,
 }
 
 fn template(items: usize) -> &'static str {
     if items == 0 { "{spinner} {wide_msg} {elapsed}" } else { "{bar:24} {wide_msg} {eta} left" }
 }
 
-/// Lines of progress, from a thread.
+/// Progress lines, printed by a thread.
 struct Lines {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -166,26 +172,26 @@ struct Shared {
 struct State {
     began: Instant,
     items: f64,
-    left: Left,
-    beat: Beat,
+    left: TimeLeft,
+    print_lines: PrintLines,
     done: f64,
-    /// What was done at the last line.
-    told: f64,
+    /// Progress at the last line.
+    printed_progress: f64,
     text: String,
-    /// When the last line was printed, after the beginning.
+    /// Time of the last line since the start.
     printed: Duration,
     is_over: bool,
 }
 
 impl Lines {
-    fn begin(items: usize, left: Left, beat: Beat) -> Lines {
+    fn begin(items: usize, left: TimeLeft, print_lines: PrintLines) -> Lines {
         let state = State {
             began: Instant::now(),
             items: items as f64,
             left,
-            beat,
+            print_lines,
             done: 0.0,
-            told: 0.0,
+            printed_progress: 0.0,
             text: String::new(),
             printed: Duration::ZERO,
             is_over: false,
@@ -208,7 +214,7 @@ impl Lines {
 impl Drop for Lines {
     fn drop(&mut self) {
         self.end();
-        // It holds nothing but a lock for the length of a line.
+        // The thread only holds the lock while it prints a line.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -227,7 +233,7 @@ impl Shared {
                 if let Some(line) = state.line(now) {
                     eprintln!("{line}");
                 }
-                (state.printed, state.told) = (now, state.done);
+                (state.printed, state.printed_progress) = (now, state.done);
                 continue;
             }
             let waited = self.ended.wait_timeout(state, due - now);
@@ -237,25 +243,27 @@ impl Shared {
 }
 
 impl State {
-    /// `without enc.0.3, 31 % done, 1m20s left`.
+    /// `sentence 26 of 100, 25 % done, 1m30s left`.
     fn line(&self, now: Duration) -> Option<String> {
-        if self.text.is_empty() || (self.beat == Beat::WithNews && self.done == self.told) {
+        if self.text.is_empty()
+            || (self.print_lines == PrintLines::OnProgress && self.done == self.printed_progress)
+        {
             return None;
         }
         let share = if self.items > 0.0 { self.done / self.items } else { 0.0 };
         let rest = match self.left {
-            Left::Unsaid => String::new(),
-            Left::Said if share > 0.0 => {
+            TimeLeft::Hidden => String::new(),
+            TimeLeft::Shown if share > 0.0 => {
                 let left = now.as_secs_f64() * (1.0 - share) / share;
                 format!(", {:.0} % done, {} left", 100.0 * share, duration(left))
             }
-            Left::Said => format!(", {} so far", duration(now.as_secs_f64())),
+            TimeLeft::Shown => format!(", {} so far", duration(now.as_secs_f64())),
         };
         Some(format!("{}{rest}", self.text))
     }
 }
 
-/// Number of lines in a plain file that is quickly read; 0 for others, and for standard input.
+/// Number of lines of an uncompressed file of at most 1 GiB; 0 for other files and standard input.
 pub(crate) fn line_count(file: Option<&Path>) -> usize {
     const LARGEST: u64 = 1 << 30;
     let is_packed = |file: &&Path| {
@@ -273,7 +281,7 @@ pub(crate) fn line_count(file: Option<&Path>) -> usize {
     }
 }
 
-/// When the next line is due, after one at `printed`: five seconds later at first, a minute later in the end.
+/// The time of the next line after one at `printed`: five seconds later at first, growing to one minute.
 fn next_line(printed: Duration) -> Duration {
     printed + (printed / 4).clamp(Duration::from_secs(5), Duration::from_secs(60))
 }
@@ -314,27 +322,36 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_how_far_the_work_is_and_what_is_left() {
+    fn a_line_shows_progress_and_time_left() {
         let state = |items, done, left| State {
             began: Instant::now(),
             items,
             left,
-            beat: Beat::Always,
+            print_lines: PrintLines::Always,
             done,
-            told: 25.0,
+            printed_progress: 25.0,
             text: "sentence 26 of 100".to_owned(),
             printed: Duration::ZERO,
             is_over: false,
         };
         let line = |state: State| state.line(Duration::from_secs(30));
         assert_eq!(
-            line(state(100.0, 25.0, Left::Said)).as_deref(),
+            line(state(100.0, 25.0, TimeLeft::Shown)).as_deref(),
             Some("sentence 26 of 100, 25 % done, 1m30s left")
         );
-        assert_eq!(line(state(0.0, 25.0, Left::Said)).as_deref(), Some("sentence 26 of 100, 30s so far"));
-        assert_eq!(line(state(100.0, 25.0, Left::Unsaid)).as_deref(), Some("sentence 26 of 100"));
-        assert_eq!(line(State { text: String::new(), ..state(1.0, 0.0, Left::Said) }), None);
-        assert_eq!(line(State { beat: Beat::WithNews, ..state(0.0, 25.0, Left::Said) }), None);
-        assert!(line(State { beat: Beat::WithNews, ..state(0.0, 26.0, Left::Said) }).is_some());
+        assert_eq!(
+            line(state(0.0, 25.0, TimeLeft::Shown)).as_deref(),
+            Some("sentence 26 of 100, 30s so far")
+        );
+        assert_eq!(line(state(100.0, 25.0, TimeLeft::Hidden)).as_deref(), Some("sentence 26 of 100"));
+        assert_eq!(line(State { text: String::new(), ..state(1.0, 0.0, TimeLeft::Shown) }), None);
+        assert_eq!(
+            line(State { print_lines: PrintLines::OnProgress, ..state(0.0, 25.0, TimeLeft::Shown) }),
+            None
+        );
+        assert!(
+            line(State { print_lines: PrintLines::OnProgress, ..state(0.0, 26.0, TimeLeft::Shown) })
+                .is_some()
+        );
     }
 }

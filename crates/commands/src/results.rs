@@ -1,4 +1,5 @@
-//! Where lines of results go: to standard output as they come, or into a file that appears whole.
+//! Destination of result lines: standard output, as they are computed, or a file that becomes visible when
+//! complete.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -8,11 +9,11 @@ use heedful::store::output::Output;
 
 use crate::output::Force;
 
-/// Where results go. It is opened before a model is.
+/// Destination of results; opened before the model is loaded.
 pub(crate) enum Results {
-    /// Whoever reads them need not wait for all.
+    /// Standard output; results are flushed as they are computed.
     Standard(BufWriter<io::Stdout>),
-    /// It appears at the end.
+    /// A file that becomes visible when it is complete.
     File(Output),
 }
 
@@ -31,7 +32,7 @@ impl Results {
         }
     }
 
-    /// Shows what was added to whoever waits for it.
+    /// Flushes the lines added so far to standard output.
     pub(crate) fn flush(&mut self) -> Result<()> {
         match self {
             Results::Standard(out) => Ok(out.flush()?),
@@ -39,7 +40,7 @@ impl Results {
         }
     }
 
-    /// Writes the file, if there is one. `what` is in it, for messages.
+    /// Completes the file, if there is one. `what` names its contents in messages.
     pub(crate) fn finish(self, what: &str) -> Result<()> {
         match self {
             Results::Standard(mut out) => Ok(out.flush()?),

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use crate::progress::Verbosity;
 
-/// Says that a command waits for somebody to type, and refuses a sentence in the place of a file.
+/// Prints that a command waits for input from the terminal, and refuses a sentence in place of a file name.
 pub(crate) fn check(file: Option<&Path>, verbosity: Verbosity) -> Result<()> {
     match file {
         Some(file) => {

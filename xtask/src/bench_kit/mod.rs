@@ -1,5 +1,5 @@
-//! `cargo xtask bench-kit FOLDER [VERSION]`: the bench `translate` with its peer, for a machine that has Python with numpy, but
-//! neither Rust nor a network.
+//! `cargo xtask bench-kit FOLDER [VERSION]`: packages the bench `translate` with its peer for a machine with
+//! Python and numpy but without Rust and network.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::kit::{build, clear, copy, copy_all, found};
+use crate::kit::{build, clear, copy, copy_all, path_of};
 use crate::{python, step};
 
 const PROGRAM: &str = "translate";
-/// What the peer imports that is not ours.
+/// Third-party packages that the peer imports.
 const PACKAGES: [&str; 2] = ["ctranslate2", "safetensors"];
-/// The systems whose wheels a Linux machine of the last years can use.
+/// Wheel platforms supported by Linux machines of the last years.
 const PLATFORMS: [&str; 2] = ["manylinux_2_28_x86_64", "manylinux2014_x86_64"];
 const SCRIPT: &str = include_str!("run.sh");
 
@@ -21,19 +21,20 @@ pub(crate) fn run(folder: &str, version: Option<&str>) -> Result<()> {
     let folder = Path::new(folder);
     let requirements = python::peer_requirements()?;
     let wanted = pinned(&requirements)?;
-    // As `cargo xtask bench` builds it: other words would build all dependencies again.
+    // The same flags as `cargo xtask bench`: others would rebuild all dependencies.
     let how = ["--profile", "bench", "--package", "heedful-bench"];
     let built = step::timed("build the program of the kit", || build(&how, &[PROGRAM], &[]))?;
     for part in ["peers", "wheels", "site"] {
         clear(&folder.join(part))?;
     }
-    copy(&found(&built, "bin", PROGRAM)?, &folder.join(PROGRAM))?;
-    // Lines for profilers are three quarters of it, and it may have to go through a narrow door.
+    copy(&path_of(&built, "bin", PROGRAM)?, &folder.join(PROGRAM))?;
+    // Debug info for profilers is three quarters of the file, which may have to be copied over a slow
+    // connection.
     step::command(Command::new("strip").arg(folder.join(PROGRAM)))?;
     copy_all("bench/peers", &folder.join("peers"))?;
     let mut pip = Command::new(python::maker());
     pip.args(["-m", "pip", "download", "--disable-pip-version-check", "--quiet", "--no-deps"]);
-    // Another system's wheels are only given without sources, which would have to be built.
+    // pip downloads wheels for another platform only with --only-binary.
     pip.args(["--only-binary", ":all:"]).args(PLATFORMS.iter().flat_map(|name| ["--platform", name]));
     pip.args(version.iter().flat_map(|version| ["--python-version", version]));
     step::command(pip.arg("--dest").arg(folder.join("wheels")).args(wanted))?;
@@ -43,7 +44,7 @@ pub(crate) fn run(folder: &str, version: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// The packages of the kit with their versions, as the peers' requirements have them.
+/// The packages of the kit with their versions, as pinned in the peers' requirements.
 fn pinned(requirements: &str) -> Result<Vec<&str>> {
     let line = |package: &str| {
         let name = |line: &&str| line.split_once("==").is_some_and(|(name, _)| name == package);

@@ -1,10 +1,10 @@
 #!/bin/sh
-# On a machine where a kit (`cargo xtask bench-kit`) was copied to:
+# Runs the bench of a kit (`cargo xtask bench-kit`) on another machine:
 #
-#   sh run.sh [OPTIONS]             translation beside CTranslate2; sh run.sh --help lists the options
+#   sh run.sh [OPTIONS]             translation compared with CTranslate2; sh run.sh --help lists the options
 #
-# $PYTHON (python3) needs numpy, and the version that the kit was made for. The peer is unpacked beside this script at first use.
-# The JSON lines go to $HEEDFUL_BENCH_OUTPUT, or to results/ beside this script.
+# $PYTHON (python3) needs numpy and the Python version that the kit was made for. The peer is unpacked to this script's folder on
+# first use. The JSON lines are written to $HEEDFUL_BENCH_OUTPUT, or to results/ in this script's folder.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}

@@ -1,4 +1,5 @@
-//! A small corpus that is the same on every machine: sentences of number words in one order, and in the other.
+//! A small corpus that is the same on every machine: sentences of number words, and the same words in reverse
+//! order.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +19,7 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
         let (mut source, mut target, mut labels) = (String::new(), String::new(), String::new());
         let mut state: u64 = seed;
         for _ in 0..lines {
-            // Knuth's generator: any would do, as long as it never changes.
+            // Knuth's generator; it must never change.
             let mut draw = |below: usize| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (state >> 33) as usize % below

@@ -1,15 +1,17 @@
-//! `cargo xtask bits`: checksums of what every family and task computes, on every instruction set of this machine.
+//! `cargo xtask bits`: checksums of the results of every family and task, on every instruction set of this
+//! machine.
 //!
-//! A change of structure must keep every bit. Print the table before the change, and after it compare with the first:
+//! A refactoring must keep every bit. Print the table before the change, and compare with it afterwards:
 //!
 //! ```sh
 //! cargo xtask bits > target/before.txt
 //! cargo xtask bits target/before.txt
 //! ```
 //!
-//! Each line is a small model that the release binary trains for 20 steps and then uses: a checksum of its weights
-//! and one of its output for a few texts. The command uses nothing of the project but the binary, so no change inside
-//! can affect the comparison. `HEEDFUL_BITS_OF` names another binary than the one that this tree builds.
+//! Each line is a small model that the release binary trains for 20 steps and then runs: a checksum of its
+//! weights and one of its output for a few texts. The command only runs the binary and links no other code of
+//! the project, so that code changes cannot affect the comparison. `HEEDFUL_BITS_OF` names a binary to use
+//! instead of this tree's.
 
 mod corpus;
 
@@ -31,7 +33,7 @@ struct Case {
     flags: String,
 }
 
-/// A case on each line.
+/// One case per line.
 const CASES: &str = "
     transformer                translate --attention-dropout 0.1 --feed-forward-dropout 0.1
     transformer-pre-gelu       translate --norm pre --activation gelu --positions learned
@@ -71,16 +73,17 @@ const CASES: &str = "
     masked-gelu-tanh           masked    --activation gelu-tanh
 ";
 
-/// Flags that all trainings share. The sizes fit no kernel exactly, so that tails and odd rows are covered.
+/// Flags of all training runs. The sizes are no multiples of any kernel's block, so that tails and odd rows
+/// are covered.
 const TRAINING: &str = "--preset tiny --steps 20 --warmup 5 --batch-tokens 300 --dropout 0.1 --seed 7 \
     --validation-every 10 --checkpoint-every 20 --log-every 5 --vocabulary-size 420 --quiet";
 
-/// The program whose bits are asked for: its path, behind that of an emulator if it needs one.
+/// The program to check: its command line, including an emulator if it needs one.
 pub(crate) struct Program {
     pub(crate) words: Vec<OsString>,
 }
 
-/// The table of this tree's release binary, or of the one that `HEEDFUL_BITS_OF` names.
+/// Prints the table of this tree's release binary, or of the one named by `HEEDFUL_BITS_OF`.
 pub(crate) fn run(before: Option<&str>) -> Result<()> {
     let program = match std::env::var_os("HEEDFUL_BITS_OF") {
         Some(program) => program,
@@ -92,7 +95,7 @@ pub(crate) fn run(before: Option<&str>) -> Result<()> {
     table(&Program { words: vec![program] }, before)
 }
 
-/// Prints the table; with a file that holds an earlier one, marks what differs and fails if something does.
+/// Prints the table; with the file of an earlier table, marks lines that differ, and fails if there are any.
 pub(crate) fn table(program: &Program, before: Option<&str>) -> Result<()> {
     let before =
         before.map(|file| fs::read_to_string(file).with_context(|| format!("could not read {file}")));
@@ -112,7 +115,7 @@ pub(crate) fn table(program: &Program, before: Option<&str>) -> Result<()> {
             different += usize::from(!is_known);
         }
     }
-    ensure!(different == 0, "{different} results have other bits than before");
+    ensure!(different == 0, "the bits of {different} results changed");
     Ok(())
 }
 
@@ -124,7 +127,7 @@ impl Case {
         Some(Case { name, task, flags: words.collect::<Vec<_>>().join(" ") })
     }
 
-    /// Trains and uses the model, and returns its line. `None` where this machine lacks the instruction set.
+    /// Trains and runs the model, and returns its line. `None` if this machine lacks the instruction set.
     fn line(&self, program: &Program, folder: &Path, isa: &str, compute: &str) -> Result<Option<String>> {
         let run = folder.join("run");
         if run.exists() {
@@ -143,12 +146,12 @@ impl Case {
                 output(program, folder, isa, &format!("{words} --compute {compute}"))?.unwrap_or_default(),
             );
         }
-        let (weights, given) = (checksum(numbers(&weights)?), checksum(&given));
+        let (weights, given) = (checksum(tensor_data(&weights)?), checksum(&given));
         Ok(Some(format!("{isa:8} {compute:4} {:26} {:016x} {:016x}", self.name, weights, given)))
     }
 }
 
-/// The data that a task is trained on, and commands that use the result.
+/// Training data of a task, and the commands that run the model.
 fn words(task: &str) -> Result<(&'static str, &'static [&'static str])> {
     Ok(match task {
         "translate" => (
@@ -177,7 +180,8 @@ fn words(task: &str) -> Result<(&'static str, &'static [&'static str])> {
     })
 }
 
-/// The output of a command. `None` if this machine lacks the instruction set: the program then warns and uses another.
+/// The output of a command. `None` if this machine lacks the instruction set; the program then warns and uses
+/// another.
 fn output(program: &Program, folder: &Path, isa: &str, words: &str) -> Result<Option<Vec<u8>>> {
     let mut command = Command::new(&program.words[0]);
     command
@@ -194,11 +198,11 @@ fn output(program: &Program, folder: &Path, isa: &str, words: &str) -> Result<Op
     Ok((!messages.contains("this machine has no")).then_some(output.stdout))
 }
 
-/// The numbers of a safetensors file, without its header.
-fn numbers(file: &[u8]) -> Result<&[u8]> {
-    let (length, rest) = file.split_first_chunk().context("the weights are cut short")?;
+/// The tensor data of a safetensors file, without its header.
+fn tensor_data(file: &[u8]) -> Result<&[u8]> {
+    let (length, rest) = file.split_first_chunk().context("the weights file is truncated")?;
     let header = usize::try_from(u64::from_le_bytes(*length))?;
-    rest.get(header..).context("the weights are cut short")
+    rest.get(header..).context("the weights file is truncated")
 }
 
 fn checksum(bytes: &[u8]) -> u64 {

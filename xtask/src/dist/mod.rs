@@ -28,7 +28,7 @@ use crate::{site, step, targets, wheel};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PROGRAM: &str = "heedful-cli";
-/// What lies beside the program.
+/// Files packed with the program.
 const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Programs and wheels for all targets of this system that have a standard library here.
@@ -121,7 +121,7 @@ fn program(name: &str, folder: &Path) -> Result<()> {
     fs::remove_dir_all(&inside).with_context(|| format!("cannot remove {}", inside.display()))
 }
 
-/// Packs the folder `name` that lies in `folder`.
+/// Packs the folder `name` in `folder`.
 fn archive(folder: &Path, name: &str, file: &Path) -> Result<()> {
     let mut tar = Command::new("tar");
     if cfg!(target_os = "linux") {

@@ -20,7 +20,7 @@ pub(super) struct Package {
     pub(super) is_foreign: bool,
 }
 
-/// The crates of a program for a target, by their identifiers; tools of the build and of tests are none of it.
+/// The crates of a program for a target, by their identifiers, without build and test dependencies.
 pub(super) fn of_program(program: &str, target: &str) -> Result<BTreeMap<String, Package>> {
     let listing = ["metadata", "--format-version", "1", "--locked", "--filter-platform", target];
     let output = cargo(listing).output().context("could not start cargo")?;
@@ -59,7 +59,7 @@ fn is_linked(dependency: &Value) -> bool {
     items(&dependency["dep_kinds"]).any(|kind| kind["kind"].is_null())
 }
 
-/// Whether it is a plug-in of the compiler, which leaves nothing of itself in the program.
+/// Whether it is a procedural macro, which is not linked into the program.
 fn is_plug_in(package: &Value) -> bool {
     items(&package["targets"]).flat_map(|target| items(&target["kind"])).any(|kind| kind == "proc-macro")
 }

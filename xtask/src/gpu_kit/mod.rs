@@ -1,18 +1,18 @@
-//! `cargo xtask gpu-kit [FOLDER]`: a folder with all that is run on a machine with a GPU, which needs no Rust.
+//! `cargo xtask gpu-kit [FOLDER]`: packages tests, benches and quality runs for a GPU machine without Rust.
 
 use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::kit::{build, clear, copy, copy_all, found};
+use crate::kit::{build, clear, copy, copy_all, path_of};
 use crate::step;
 use crate::workspace::target;
 
 const PROGRAMS: [&str; 5] = ["heedful", "gpu", "search", "seq2seq", "classify"];
-/// Those with tests that need a GPU.
+/// Test programs with tests that need a GPU.
 const TESTS: [&str; 6] = ["gradients", "devices", "recurrent_gpu", "gpu_decoding", "gpu", "gpu_search"];
-/// What is run there: tests and races; trainings to their end, and which.
+/// Scripts of the kit: tests and benches (run.sh), and quality runs with their list.
 const SCRIPTS: [(&str, &str); 3] = [
     ("run.sh", include_str!("run.sh")),
     ("quality.sh", include_str!("quality.sh")),
@@ -28,10 +28,10 @@ pub(crate) fn run(folder: Option<&str>) -> Result<()> {
         clear(&folder.join(part))?;
     }
     for name in PROGRAMS {
-        copy(&found(&built, "bin", name)?, &folder.join(name))?;
+        copy(&path_of(&built, "bin", name)?, &folder.join(name))?;
     }
     for name in TESTS {
-        copy(&found(&built, "test", name)?, &folder.join("tests").join(name))?;
+        copy(&path_of(&built, "test", name)?, &folder.join("tests").join(name))?;
     }
     copy_all("bench/peers", &folder.join("peers"))?;
     copy_all("recipes", &folder.join("recipes"))?;

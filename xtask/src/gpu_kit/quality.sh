@@ -4,17 +4,18 @@
 #   sh quality.sh LIST --data FOLDER --out FOLDER [--jobs N] [--minutes M] [--device cuda|cpu] [--only NAME] [--flags "…"]
 #
 # A line of LIST is a model: its name | its seeds | its task | recipe and flags of `heedful train` | test sets | pack, or nothing.
-# DATA, OUT and SEED stand for the folders and the seed. A test set is a name, then SOURCE REFERENCE (translate), LABELLED (classify) or
-# TEXT (lm), then flags of `heedful evaluate`; several are separated by `;`. A model that starts from OUT/NAME-SEED/run waits for it, so it comes later.
+# DATA, OUT and SEED are replaced by the folders and the seed. A test set is a name, then SOURCE REFERENCE (translate), LABELLED (classify) or
+# TEXT (lm), then flags of `heedful evaluate`; several are separated by `;`. A model that starts from OUT/NAME-SEED/run waits for that run, which must be listed before it.
 #
-# N runs share the machine. After M minutes nothing more is begun, and trainings write a checkpoint and stop: the same command goes
-# on with them. $OUT/results.md is written anew after each run; logs, outputs and models stay in $OUT/NAME-SEED. --flags go to every training.
+# N runs share the machine. After M minutes no run is started, and training runs write a checkpoint and stop: repeat the command to
+# resume them. $OUT/results.md is rewritten after each run; logs, outputs and models stay in $OUT/NAME-SEED. --flags are passed to every
+# training run.
 set -u
 usage() {
     sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
-# The program lies beside this script, as in a kit, unless $HEEDFUL names another.
+# The program is in this script's folder, as in a kit, unless $HEEDFUL names another.
 heedful=${HEEDFUL:-$(cd "$(dirname "$0")" && pwd)/heedful}
 jobs=1 minutes= device=cuda only= extra= data= out=
 [ $# -gt 0 ] || usage
@@ -37,14 +38,14 @@ done
 mkdir -p "$out" || exit 1
 rm -rf "$out/.claims" "$out/.pids" "$out/.stop" "$out/.tables" "$out/.over"
 mkdir "$out/.claims" "$out/.pids"
-# A run that was stopped has to end again before others start from it.
+# A stopped run must end again before other runs start from it.
 for run in "$out"/*/ended; do
     [ -f "${run%ended}done" ] || rm -f "$run"
 done
 threads=$(($(getconf _NPROCESSORS_ONLN) / jobs))
 [ $threads -ge 1 ] || threads=1
 
-# Field N of a line, with what the words stand for.
+# Field N of a line, with DATA, OUT and SEED replaced.
 field() {
     printf '%s\n' "$line" | cut -d '|' -f "$1" | sed "s#DATA/#$data/#g; s#OUT/#$out/#g; s#SEED#${seed:-}#g; s/^ *//; s/ *\$//"
 }
@@ -53,7 +54,7 @@ lines() {
     grep -v '^ *\(#\|$\)' "$list"
 }
 
-# The newest number of a name in a file of JSON.
+# The last value of a key in a JSON file.
 number() {
     tr ',{}' '\n\n\n' <"$2" | sed -n "s/^\"$1\": *//p" | tail -n 1
 }
@@ -75,7 +76,7 @@ train() {
     return $status
 }
 
-# One test set of a run: its numbers as JSON in NAME.json.
+# Evaluates one test set of a run and writes the scores to NAME.json.
 evaluate() {
     folder=$1 task=$2 test=$3
     shift 3
@@ -101,7 +102,7 @@ evaluate() {
     esac 2>>"$folder/evaluate.log" && mv "$folder/$test.part" "$folder/$test.json"
 }
 
-# All of one run, as far as time allows; `ended` says that nobody need wait for it, `done` that there is nothing left to do.
+# One complete run, as far as time allows. The file `ended` means that other runs need not wait for it, `done` that it is complete.
 one() {
     name=$1 seed=$2
     folder=$out/$name-$seed
@@ -111,7 +112,7 @@ one() {
     for word in $flags; do
         case $word in
             "$out"/*/run)
-                # What it starts from.
+                # The run that it starts from.
                 while [ ! -f "${word%/run}/ended" ] && [ ! -f "$out/.stop" ]; do sleep 1; done
                 ;;
         esac
@@ -134,7 +135,7 @@ one() {
     : >"$folder/done"
 }
 
-# Takes what nobody has taken yet.
+# A worker: claims and executes runs that no other worker has claimed.
 worker() {
     lines >"$out/.list.$1"
     while IFS= read -r line <&3; do
@@ -158,7 +159,7 @@ worker() {
     done 3<"$out/.list.$1"
 }
 
-# results.md, by one at a time.
+# Writes results.md; a lock folder excludes other workers.
 tables() {
     until mkdir "$out/.tables" 2>/dev/null; do sleep 1; done
     lines | while IFS= read -r line; do
@@ -169,7 +170,7 @@ tables() {
     rmdir "$out/.tables"
 }
 
-# A table of one model: a row for each seed that is done, and their mean.
+# The table of one model: a row for each completed seed, and their mean.
 table() {
     name=$1 task=$2
     sets=$(field 5 | tr ';' '\n' | sed 's/^ *//; s/ .*//')
@@ -196,7 +197,7 @@ table() {
     done >"$out/.rows"
     [ -s "$out/.rows" ] || return
     cat "$out/.rows"
-    # Intervals belong to one model: the mean has none.
+    # Confidence intervals belong to single models, so the mean has none.
     awk -F '|' '/^\| [0-9]/ {
         rows++
         for (i = 5; i < NF - 1; i++) { parts[i] = split($i, part, "/"); for (j = 1; j <= parts[i]; j++) sum[i, j] += part[j] }
@@ -208,12 +209,12 @@ table() {
     }' "$out/.rows"
 }
 
-# `2000: 33.9, 4000: 39.5`: what validations found.
+# `2000: 33.9, 4000: 39.5`: validation scores by step.
 curve() {
     sed -n "s/.*\"step\":\([0-9]*\).*\"$measure\":\([0-9.]*\).*/\1 \2/p" "$1" | awk '{ printf "%s%d: %.4g", (NR > 1 ? ", " : ""), $1, $2 }'
 }
 
-# `38.02 ± 1.60 / 61.3 ± 1.1`: the score of each metric, and its interval where there is one.
+# `38.02 ± 1.60 / 61.3 ± 1.1`: the score of each metric, with its confidence interval if there is one.
 result() {
     file=$1 text=
     shift

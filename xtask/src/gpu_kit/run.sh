@@ -1,21 +1,21 @@
 #!/bin/sh
-# On a machine with a GPU, where a kit (`cargo xtask gpu-kit`) was copied to:
+# Runs a kit (`cargo xtask gpu-kit`) on a machine with a GPU:
 #
-#   sh run.sh tests                 every test that needs a GPU, which other machines leave out (`--ignored`), and those beside them
-#   sh run.sh sanitizer             memory errors and races of the kernels, by NVIDIA's compute-sanitizer
-#   sh run.sh race [OPTIONS]        training steps beside PyTorch, if $PYTHON (python3) has it, with options of ./gpu
-#   sh run.sh recurrent [ROUNDS]    the same of a recurrent encoder-decoder and of a text classifier
-#   sh run.sh [all]                 one after the other
+#   sh run.sh tests                 all tests of the programs, including those that need a GPU (`--ignored` elsewhere)
+#   sh run.sh sanitizer             memory errors and data races of the kernels, with NVIDIA's compute-sanitizer
+#   sh run.sh race [OPTIONS]        training steps compared with PyTorch, if $PYTHON (python3) has it, with options of ./gpu
+#   sh run.sh recurrent [ROUNDS]    the same for a recurrent encoder-decoder and a text classifier
+#   sh run.sh [all]                 all of these
 #
-# quality.sh trains models to their end and says how good they are.
+# quality.sh trains models completely and evaluates them.
 set -u
 cd "$(dirname "$0")" || exit 1
 PYTHON=${PYTHON:-python3}
 
-# Quick ones, every kernel of a training step but Adam's.
+# Fast tests of every kernel of a training step except Adam's.
 MEMCHECK="gpu::linear gpu::embedding gpu::attention gpu::norm gpu::softmax_and_cross_entropy gpu::convolution_and_gates gpu::pool
     gpu::ssru gpu::elementwise gpu::attend_tokens"
-# Those that work in shared memory. racecheck is much slower than memcheck.
+# Tests of kernels that use shared memory. racecheck is much slower than memcheck.
 RACECHECK="gpu::attention gpu::norm gpu::softmax_and_cross_entropy gpu::convolution_and_gates gpu::pool"
 
 tests() {
@@ -49,7 +49,7 @@ check() {
 
 has_torch() {
     "$PYTHON" -c 'import sys, importlib.util; sys.exit(importlib.util.find_spec("torch") is None)' && return
-    echo "$PYTHON has no PyTorch: no race, our side alone"
+    echo "$PYTHON has no PyTorch: measuring heedful only"
     return 1
 }
 

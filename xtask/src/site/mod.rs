@@ -103,7 +103,7 @@ fn debug_program(name: &str) -> PathBuf {
     target().join("debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// The program, and the example that writes what it says of itself.
+/// The program, and the example that writes its reference pages.
 fn build_programs() -> Result<()> {
     // The same selection of packages and features as that of the tests: nothing is compiled twice.
     let build = ["build", "--workspace", "--all-features", "--bin", "heedful", "--example", "reference"];

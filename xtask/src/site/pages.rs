@@ -10,7 +10,7 @@ use super::title;
 use crate::markdown;
 use crate::workspace::root;
 
-/// Where links to files lead that are not part of the site.
+/// Base URL of links to files outside of the site.
 const REPOSITORY: &str = "https://github.com/heedful/heedful";
 
 /// Pages from outside docs/, and their names in the site.
@@ -78,7 +78,7 @@ fn is_shared(path: &str) -> bool {
     path.starts_with("docs/story/pictures/")
 }
 
-/// What is in the site: paths in the tree, with the book and the name there.
+/// The pages of the site: paths in the tree, with the book and the name there.
 fn names(tracked: &[String]) -> BTreeMap<String, (Book, String)> {
     let mut names = BTreeMap::new();
     for path in tracked {

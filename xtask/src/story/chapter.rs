@@ -1,4 +1,4 @@
-//! A chapter as text: the commands and pictures that it names, and what it quotes.
+//! A chapter's text: its commands, pictures and quotations of output.
 
 use anyhow::{Context, Result};
 
@@ -34,13 +34,13 @@ impl<'a> Chapter<'a> {
         blocks.map(|block| block.lines.join("\n")).collect()
     }
 
-    /// The blocks that are neither commands nor what they printed.
+    /// Number of blocks that are neither commands nor printed output.
     pub(super) fn formulas(&self) -> usize {
         let is_formula = |block: &Block<'_>| block.language == "text" && printed(block).is_none();
         markdown::blocks(self.text).iter().filter(|block| is_formula(block)).count()
     }
 
-    /// Whether every quotation quotes something.
+    /// Whether no quotation is empty.
     pub(super) fn is_filled(&self) -> bool {
         markdown::blocks(self.text).iter().all(|block| printed(block).is_none() || !block.lines.is_empty())
     }
@@ -61,7 +61,7 @@ impl<'a> Chapter<'a> {
         pictures
     }
 
-    /// The text with every quotation replaced by what the scripts printed.
+    /// The text with every quotation replaced by the output of the scripts.
     pub(super) fn filled(&self, outputs: &[String]) -> Result<String> {
         let mut lines: Vec<String> = Vec::new();
         let mut copied = 0;
@@ -83,13 +83,13 @@ impl<'a> Chapter<'a> {
     }
 }
 
-/// What is quoted of an output, if the block quotes one: nothing more is said where all of it is.
+/// The selection of lines, if the block quotes an output; empty for the whole output.
 fn printed<'a>(block: &Block<'a>) -> Option<&'a str> {
     let rest = block.comment?.strip_prefix("printed")?;
     Some(rest.trim_start_matches(':').trim())
 }
 
-/// The lines that `which` names: `3 lines from TEXT`, or all.
+/// The lines selected by `which`: `3 lines from TEXT`, or all.
 fn excerpt(output: &str, which: &str) -> Result<Vec<String>> {
     let lines: Vec<String> = output.lines().map(|line| line.trim_end().to_owned()).collect();
     let (first, count) = if which.is_empty() {
@@ -97,7 +97,7 @@ fn excerpt(output: &str, which: &str) -> Result<Vec<String>> {
     } else {
         let (count, text) = which.split_once(" lines from ").context("expected `N lines from TEXT`")?;
         let first = lines.iter().position(|line| line.contains(text));
-        (first.with_context(|| format!("no line was printed that has `{text}`"))?, count.parse()?)
+        (first.with_context(|| format!("no printed line contains `{text}`"))?, count.parse()?)
     };
     let chosen: Vec<String> = lines.into_iter().skip(first).take(count).collect();
     let is_blank = |line: &String| line.is_empty();

@@ -1,4 +1,5 @@
-//! The commands that our texts name exist: each `heedful …` in a block of `sh`, with every flag, in the program's help.
+//! Checks that commands in the documentation exist: each `heedful …` in a block of `sh`, with every flag, is
+//! in the help.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::workspace::{files, root};
 use crate::{markdown, step};
 
-/// Fails and lists what the program does not know. It runs nothing but `--help`.
+/// Fails with a list of unknown commands and flags. It only runs `--help`.
 pub(crate) fn check(program: &Path) -> Result<()> {
     step::timed("the commands of the documentation", || {
         let mut helps = Helps { program, known: BTreeMap::new() };
@@ -22,7 +23,7 @@ pub(crate) fn check(program: &Path) -> Result<()> {
             }
         }
         if !complaints.is_empty() {
-            bail!("the program does not know these:\n  {}", complaints.join("\n  "));
+            bail!("these commands or flags do not exist:\n  {}", complaints.join("\n  "));
         }
         Ok(())
     })
@@ -44,7 +45,7 @@ fn commands(text: &str) -> Vec<String> {
     commands
 }
 
-/// A line with `…` in place of what stands in quotes.
+/// A line with quoted text replaced by `…`.
 fn unquoted(line: &str) -> String {
     let mut result = String::new();
     let mut quote = None;
@@ -62,14 +63,14 @@ fn unquoted(line: &str) -> String {
     result
 }
 
-/// The help texts that were asked for, by subcommand.
+/// A cache of help texts by subcommand.
 struct Helps<'a> {
     program: &'a Path,
     known: BTreeMap<Vec<String>, String>,
 }
 
 impl Helps<'_> {
-    /// The first word of a command that the program does not know.
+    /// The first unknown word of a command.
     fn unknown(&mut self, command: &str) -> Result<Option<String>> {
         let words: Vec<&str> = command.split_whitespace().skip(1).collect();
         let mut path: Vec<String> = Vec::new();

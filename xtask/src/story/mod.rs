@@ -1,15 +1,17 @@
-//! `cargo xtask story`: runs the commands of the chapters in `docs/story`, and writes into them what was printed and drawn.
+//! `cargo xtask story`: runs the commands of the chapters in `docs/story`, and writes their output and
+//! pictures into them.
 //!
-//! A chapter names its commands and nothing else does. It has two files, `NN-NAME.md` and, in Chinese, `NN-NAME.zh.md`:
+//! The commands are defined only in the chapters. A chapter has two files, `NN-NAME.md` and, in Chinese,
+//! `NN-NAME.zh.md`:
 //!
-//! - A block of `sh` is run by a shell that finds the release binary as `heedful`, in one folder for all chapters: a
-//!   chapter may use what an earlier one left.
-//! - A block below `<!-- printed -->` gets what the `sh` block above it printed; `<!-- printed: 3 lines from TEXT -->` takes
-//!   that many, beginning with the first line that has the text.
+//! - A block of `sh` is run by a shell with the release binary as `heedful`, in one folder for all chapters, so that a
+//!   chapter may use files of earlier ones.
+//! - A block below `<!-- printed -->` gets the output of the `sh` block above it; `<!-- printed: 3 lines from TEXT -->` takes
+//!   that many lines, from the first one that contains the text.
 //! - A picture `pictures/NAME.svg` is the file `NAME.svg` that a command wrote; below `<!-- drawn: FILE.html TITLE -->` it is
 //!   the chart of that title in a report.
 //!
-//! `HEEDFUL_STORY_OF` names another binary than the one that this tree builds.
+//! `HEEDFUL_STORY_OF` names a binary to use instead of this tree's.
 
 mod chapter;
 mod commands;
@@ -29,7 +31,7 @@ use chapter::Chapter;
 pub(crate) use commands::check as check_commands;
 pub(crate) use rules::check;
 
-/// Where the chapters and their pictures are, seen from the root.
+/// Folders of the chapters and their pictures, relative to the root.
 const FOLDER: &str = "docs/story/";
 const PICTURES: &str = "docs/story/pictures/";
 
@@ -42,17 +44,17 @@ pub(crate) fn run() -> Result<()> {
     fs::create_dir_all(&folder)?;
     fs::create_dir_all(root().join(PICTURES))?;
     for path in files()?.iter().filter(|path| chapter::is_english(path)) {
-        step::timed(path, || tell(path, &program, &folder))?;
+        step::timed(path, || update(path, &program, &folder))?;
     }
     Ok(())
 }
 
-/// Only asks whether the commands exist.
+/// Only checks that the commands exist.
 pub(crate) fn check_only() -> Result<()> {
     check_commands(&program()?)
 }
 
-/// The release binary of this tree, or the one that `HEEDFUL_STORY_OF` names.
+/// The release binary of this tree, or the one named by `HEEDFUL_STORY_OF`.
 fn program() -> Result<PathBuf> {
     if let Some(program) = std::env::var_os("HEEDFUL_STORY_OF") {
         return fs::canonicalize(&program).with_context(|| format!("there is no {}", program.display()));
@@ -61,8 +63,8 @@ fn program() -> Result<PathBuf> {
     Ok(release_program())
 }
 
-/// Runs a chapter's commands, and fills its two files and its pictures.
-fn tell(path: &str, program: &Path, folder: &Path) -> Result<()> {
+/// Runs a chapter's commands, and updates its two files and its pictures.
+fn update(path: &str, program: &Path, folder: &Path) -> Result<()> {
     let english = read(path)?;
     let mut printed = Vec::new();
     for script in Chapter::new(&english).scripts() {
@@ -83,9 +85,9 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(root().join(path)).with_context(|| format!("could not read {path}"))
 }
 
-/// What a script prints on standard output; what it prints elsewhere is shown.
+/// Standard output of a script; its standard error is passed through.
 fn output(script: &str, program: &Path, folder: &Path) -> Result<String> {
-    let mut search = OsString::from(program.parent().context("the program lies in no folder")?);
+    let mut search = OsString::from(program.parent().context("the program has no folder")?);
     if let Some(path) = std::env::var_os("PATH") {
         search.push(":");
         search.push(path);
@@ -96,5 +98,5 @@ fn output(script: &str, program: &Path, folder: &Path) -> Result<String> {
     if !output.status.success() {
         bail!("these commands failed ({}):\n{script}", output.status);
     }
-    String::from_utf8(output.stdout).context("what was printed is not UTF-8")
+    String::from_utf8(output.stdout).context("the output is not UTF-8")
 }

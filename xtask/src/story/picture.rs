@@ -1,4 +1,4 @@
-//! The pictures of a chapter: SVG that a page shows as it is.
+//! The pictures of a chapter, converted to standalone SVG.
 
 use std::fs;
 use std::path::Path;
@@ -6,20 +6,21 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 pub(super) struct Picture<'a> {
-    /// Its file in the folder of pictures, and, where it is not part of a report, the file that a command wrote.
+    /// Its file in the folder of pictures; unless it is part of a report, also the name of the file that a
+    /// command wrote.
     pub(super) name: &'a str,
-    /// The report that it is part of, and its title there.
+    /// The report that contains it, and its title there.
     pub(super) report: Option<(&'a str, &'a str)>,
 }
 
-/// Lines and letters, and what is below them: in an `<img>` a picture does not know the colours of the page around it.
+/// Foreground and background colours: an SVG in an `<img>` cannot use the colours of the page.
 const INK: &str = "#1f2328";
 const PAPER: &str = "#fff";
-/// Around the picture, so that nothing touches the edge of the paper.
+/// Margin around the picture.
 const MARGIN: f64 = 10.0;
 
 impl Picture<'_> {
-    /// The picture that the commands left in the folder.
+    /// The picture that the commands wrote to the folder.
     pub(super) fn drawing(&self, folder: &Path) -> Result<String> {
         let read = |file: &str| {
             fs::read_to_string(folder.join(file)).with_context(|| format!("no command wrote {file}"))
@@ -46,7 +47,7 @@ fn chart<'a>(page: &'a str, title: &str) -> Option<&'a str> {
     })
 }
 
-/// The picture with colours of its own, and without the titles that a pointer would show. `None` if it has no size.
+/// The picture with fixed colours and without tooltips (`<title>`). `None` if it has no size.
 fn on_paper(svg: &str) -> Option<String> {
     let (tag, inside) = svg.split_once('>')?;
     let [width, height] = size(tag)?;
@@ -61,7 +62,7 @@ fn on_paper(svg: &str) -> Option<String> {
         .replace(&format!(r#" width="{width}""#), &format!(r#" width="{wide}""#))
         .replace(&format!(r#" height="{height}""#), &format!(r#" height="{high}""#));
     let mut drawn = format!("{tag}>{paper}{inside}").replace("currentColor", INK);
-    // `var(--heat,#0b5c8a)`: a colour of the page, and the one to take without it.
+    // `var(--heat,#0b5c8a)`: a colour of the page with a fallback.
     while let Some(start) = drawn.find("var(--") {
         let end = start + drawn[start..].find(')')?;
         let default = drawn[start..end].split_once(',')?.1.trim().to_owned();

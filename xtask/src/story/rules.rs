@@ -1,14 +1,15 @@
-//! What a chapter must have: a formula, the code, commands, a picture, and the same in the other language. Tidy asks.
+//! Rules of `tidy` for chapters: each has a formula, a link to code, commands, a picture, and a translation
+//! with the same blocks.
 
 use super::chapter::{self, Chapter};
 use super::{FOLDER, PICTURES};
 use crate::markdown;
 
-/// Maximum size of a picture: a chapter is read in minutes, and loaded faster.
+/// Maximum size of a picture.
 const PICTURE_BYTES: usize = 64 << 10;
 const INDEXES: [&str; 2] = ["README.md", "README.zh.md"];
 
-/// Complains about chapters of the project's files, paths and texts, that lack something.
+/// Complains about incomplete chapters. `files` are paths and texts.
 pub(crate) fn check(files: &[(String, String)], complaints: &mut Vec<String>) {
     let text = |path: &str| files.iter().find(|(other, _)| other == path).map(|(_, text)| text.as_str());
     let mut shown: Vec<String> = Vec::new();
@@ -47,7 +48,7 @@ pub(crate) fn check(files: &[(String, String)], complaints: &mut Vec<String>) {
     }
 }
 
-/// What a chapter in English lacks.
+/// The missing parts of an English chapter.
 fn lacks(text: &str) -> Vec<&'static str> {
     let chapter = Chapter::new(text);
     let has_command = chapter.scripts().iter().any(|script| script.starts_with("heedful "));
@@ -62,7 +63,8 @@ fn lacks(text: &str) -> Vec<&'static str> {
     has.into_iter().filter(|(has, _)| !has).map(|(_, what)| what).collect()
 }
 
-/// What is the same in both languages: blocks, comments, which say how blocks are filled, and where links lead.
+/// Parts that are the same in both languages: blocks, comments about the contents of blocks, and link
+/// targets.
 fn quoted(text: &str) -> Vec<String> {
     let blocks = markdown::blocks(text).into_iter().map(|block| block.lines.join("\n"));
     let comments = text.lines().filter_map(markdown::comment).map(str::to_owned);
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_chapter_lacks_is_named() {
+    fn missing_parts_of_a_chapter_are_reported() {
         let empty = complaints(&[("docs/story/01-a.md", "# One\n"), ("docs/story/01-a.zh.md", "# 一\n")]);
         let lacks = ["no formula", "no command", "no link to the code", "no picture"];
         let mut expected = lacks.map(|what| format!("docs/story/01-a.md: {what}")).to_vec();

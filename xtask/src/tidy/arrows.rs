@@ -1,10 +1,11 @@
-//! Modules of a library import only from those above them in `lib.rs`, so no cycle crosses a folder.
+//! Modules of a library import only from those above them in `lib.rs`, so that there are no cycles between
+//! modules.
 
-/// The libraries that this holds for; the `mod` lines of their `lib.rs` are the order.
+/// The libraries with this rule; the `mod` lines of their `lib.rs` define the order.
 pub(super) const LIBRARIES: [&str; 2] = ["crates/tensor/src/", "crates/heedful/src/"];
 
-/// Lists of what all the others have, which stand outside the order.
-const LISTS: [&str; 2] = ["kernels", "registry"];
+/// Registries of items of all modules, which are exempt from the order.
+const REGISTRIES: [&str; 2] = ["kernels", "registry"];
 
 /// The modules of a library in the order of `lib.rs`.
 pub(super) fn order(library: &str) -> Vec<String> {
@@ -15,7 +16,7 @@ pub(super) fn order(library: &str) -> Vec<String> {
     library.lines().filter_map(module).collect()
 }
 
-/// Complains about every line of a module that names one further down. Tests may look at everything.
+/// Complains about every line of a module that imports from a later one. Tests may import from all modules.
 pub(super) fn check(
     path: &str,
     text: &str,
@@ -25,7 +26,7 @@ pub(super) fn check(
     let Some(inside) = path.strip_prefix(sources) else { return };
     let own = inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs");
     let Some(place) = order.iter().position(|module| module == own) else { return };
-    if LISTS.contains(&own) || inside.ends_with("tests.rs") || inside.contains("/tests/") {
+    if REGISTRIES.contains(&own) || inside.ends_with("tests.rs") || inside.contains("/tests/") {
         return;
     }
     let lines: Vec<&str> = text.lines().collect();
@@ -43,7 +44,7 @@ pub(super) fn check(
     }
 }
 
-/// The modules behind every `crate::` of a line, also in braces.
+/// The modules after every `crate::` of a line, also in braces.
 fn modules_named(code: &str) -> impl Iterator<Item = &str> {
     code.match_indices("crate::").flat_map(|(start, root)| {
         let rest = &code[start + root.len()..];
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_arrow_that_runs_back_up_is_found() {
+    fn an_import_from_a_later_module_is_found() {
         let order = order("//! Text.\nmod registry;\npub mod layers;\n\npub mod models;\n");
         assert_eq!(order, ["registry", "layers", "models"]);
         let complaints = |path: &str, text: &str| {

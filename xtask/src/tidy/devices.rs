@@ -1,13 +1,13 @@
-//! Devices are told apart in few places, and nowhere by what is left over.
+//! Few files match on devices, and no `match` on devices has a catch-all arm.
 //!
-//! The library asks a device what it is like (`Device::has_own_memory` and others). Where a `match` names devices it names all of
-//! them: an arm for the rest would take a new device for an old one.
+//! The library asks a device for its properties (`Device::has_own_memory` and others). A `match` that names
+//! devices names all of them, because a catch-all arm would treat a new device like an old one.
 
 use super::rules::lines_before_tests;
 
 const LIBRARY: &str = "crates/heedful/src/";
 /// Files of the library, without tests, that may name a device.
-const MOST_FILES: usize = 5;
+const MAX_FILES: usize = 5;
 
 pub(super) fn check(texts: &[(String, String)], complaints: &mut Vec<String>) {
     let rust = texts.iter().filter(|(path, _)| path.ends_with(".rs"));
@@ -26,19 +26,19 @@ pub(super) fn check(texts: &[(String, String)], complaints: &mut Vec<String>) {
             naming.push(path.as_str());
         }
     }
-    if naming.len() > MOST_FILES {
+    if naming.len() > MAX_FILES {
         let (count, files) = (naming.len(), naming.join(", "));
         complaints.push(format!(
-            "{LIBRARY}: {count} files name a device, over {MOST_FILES}: ask it what it is like ({files})"
+            "{LIBRARY}: {count} files name a device, over {MAX_FILES}: use its properties instead ({files})"
         ));
     }
 }
 
-/// The arms that take whatever is left in a `match` that names devices in others of its arms.
+/// The catch-all arms of `match` expressions that name devices in other arms.
 fn leftovers(lines: &[&str]) -> Vec<usize> {
     let is_leftover = |&index: &usize| {
         let depth = indentation(lines[index]);
-        // rustfmt gives the arms of a match one indentation, and all that is around them less.
+        // rustfmt indents all arms of a match equally, and the surrounding code less.
         let arms = lines[..index].iter().rev().filter(|line| !line.is_empty());
         let mut arms = arms.take_while(|line| indentation(line) >= depth);
         takes_the_rest(lines[index])
@@ -56,7 +56,7 @@ fn takes_the_rest(line: &str) -> bool {
     line.contains("=>") && pattern(line).is_some_and(is_free)
 }
 
-/// What stands before the arrow of an arm, or on a line of its own with other patterns.
+/// The pattern of a match arm: before the arrow, or on a separate line of a multi-line pattern.
 fn pattern(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let is_part = line.starts_with('|') || (line.starts_with("Device::") && !line.contains(['=', ';', ',']));
@@ -68,7 +68,7 @@ fn names_device(code: &str) -> bool {
         .any(|(start, _)| !code[..start].ends_with(|before: char| before.is_alphanumeric() || before == '_'))
 }
 
-/// A line without its comment and what is blank at its end.
+/// A line without its comment and trailing blanks.
 fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or(line).trim_end()
 }

@@ -1,24 +1,25 @@
-//! Links between the files of the project lead somewhere: to a file or folder, and where they name a heading, to that.
+//! Links between the files of the project have existing targets: a file or folder, and its heading if they
+//! name one.
 
 use std::collections::BTreeMap;
 
 use crate::markdown;
 
-/// What links can lead to: every file with the anchors of its headings (those of text in Markdown only).
-pub(super) struct Places {
+/// Possible targets of links: every file with the anchors of its headings (Markdown files only).
+pub(super) struct LinkTargets {
     files: BTreeMap<String, Vec<String>>,
 }
 
-impl Places {
-    pub(super) fn new(files: &[(String, String)]) -> Places {
+impl LinkTargets {
+    pub(super) fn new(files: &[(String, String)]) -> LinkTargets {
         let anchors = |(path, text): &(String, String)| {
             let anchors = if path.ends_with(".md") { markdown::anchors(text) } else { Vec::new() };
             (path.clone(), anchors)
         };
-        Places { files: files.iter().map(anchors).collect() }
+        LinkTargets { files: files.iter().map(anchors).collect() }
     }
 
-    /// Complains about every link of a text in Markdown that leads nowhere.
+    /// Complains about every broken link of a Markdown text.
     pub(super) fn check(&self, path: &str, text: &str, complaints: &mut Vec<String>) {
         if !path.ends_with(".md") {
             return;
@@ -59,16 +60,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_that_lead_nowhere_are_found() {
+    fn broken_links_are_found() {
         let files = [
             ("README.md".to_owned(), "# Begin\n".to_owned()),
             ("docs/a.md".to_owned(), "# One two\n## 一二\n".to_owned()),
             ("docs/a.svg".to_owned(), String::new()),
         ];
-        let places = Places::new(&files);
+        let targets = LinkTargets::new(&files);
         let complaints = |target: &str| {
             let mut complaints = Vec::new();
-            places.check("docs/b.md", &format!("text\n[x]({target})\n"), &mut complaints);
+            targets.check("docs/b.md", &format!("text\n[x]({target})\n"), &mut complaints);
             complaints
         };
         for target in

@@ -48,14 +48,14 @@ fn complaints() -> Result<Vec<String>> {
         // Binary files (goldens, pictures) have no lines to check, but links may lead to them.
         texts.push((path, String::from_utf8(bytes).unwrap_or_default()));
     }
-    let places = links::Places::new(&texts);
+    let targets = links::LinkTargets::new(&texts);
     for (path, text) in &texts {
         rules::check(path, text, &mut complaints);
         words::check(path, text, &mut complaints);
         for (sources, order) in &orders {
             arrows::check(path, text, (sources, order), &mut complaints);
         }
-        places.check(path, text, &mut complaints);
+        targets.check(path, text, &mut complaints);
     }
     words::check_types(&texts, &mut complaints);
     devices::check(&texts, &mut complaints);

@@ -1,6 +1,6 @@
-//! The rules themselves: a path and its text in, complaints out.
+//! Rules for single files: take a path and its text, return complaints.
 //!
-//! Words that a rule forbids are built with `concat!`, so that this file follows its own rules.
+//! Forbidden words are built with `concat!`, so that this file passes its own rules.
 
 const LONGEST_SOURCE: usize = 400;
 const LONGEST_ARCHITECTURE: usize = 150;
@@ -11,11 +11,11 @@ const HOST_MACHINERY: &str = concat!("crate::", "cpu");
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/t", "mp/"), concat!("/Use", "rs/")];
 
-/// Where systems may be named: once for everyone, once for system calls, which take unsafe code, and where MPI is loaded, which is
-/// used on some systems only.
+/// Modules that may name operating systems: the general one, system calls with unsafe code, and the loading
+/// of MPI, which some systems lack.
 const SYSTEM_MODULES: [&str; 3] =
     ["crates/heedful/src/system/", "crates/tensor/src/cpu/system.rs", "crates/tensor/src/collective/mpi/"];
-/// Crates and attributes that one system has and another lacks.
+/// Crates and attributes that are specific to a system.
 const SYSTEM_WORDS: [&str; 10] = [
     "unix",
     "cfg(windows)",
@@ -33,7 +33,7 @@ const SYSTEM_FOLDERS: [&str; 2] = ["\"/proc/", "\"/sys/"];
 pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
     let rust = path.ends_with(".rs");
     let is_operation = is_operation(path);
-    let knows_no_system = knows_no_system(path);
+    let is_portable = is_portable(path);
     let tests = if rust { lines_before_tests(text) } else { 0 };
     length(path, text, complaints);
     if !text.is_empty() && !text.ends_with('\n') {
@@ -59,8 +59,8 @@ pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
                 "an operation matches on the device and calls its own `cpu` module, which alone uses the machinery",
             );
         }
-        if knows_no_system && index < tests && names_system(code) {
-            complain("what only some systems have belongs in `heedful::system`");
+        if is_portable && index < tests && names_system(code) {
+            complain("system-specific code belongs in `heedful::system`");
         }
         if opens_unsafe_code(code) && !path.starts_with("crates/tensor/") {
             complain("only crates/tensor may contain unsafe code");
@@ -68,16 +68,16 @@ pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Whether a file holds formula, shapes and tape node of an operation, for all devices: what lies in the operations'
-/// folders but not in their `cpu` modules, which are the kernels of one device.
+/// Whether a file defines the formula, shapes and tape node of an operation for all devices: a file in the
+/// operations' folders outside of their `cpu` modules, which contain the kernels of one device.
 fn is_operation(path: &str) -> bool {
     let Some(inside) = path.strip_prefix("crates/tensor/src/ops/") else { return false };
     let mut parts = inside.split('/');
     !parts.any(|part| part == "cpu" || part == "cpu.rs" || part == "tests")
 }
 
-/// Whether a file must compile and work alike on all systems. Tests may look at what one of them has.
-fn knows_no_system(path: &str) -> bool {
+/// Whether a file must be independent of the operating system. Tests may use system-specific features.
+fn is_portable(path: &str) -> bool {
     let is_ours = (path.starts_with("crates/") && path.contains("/src/")) || path.starts_with("fuzz/src/");
     let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
     is_ours && !is_test && !SYSTEM_MODULES.iter().any(|module| path.starts_with(module))
@@ -103,14 +103,14 @@ fn length(path: &str, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// The lines above the test module at the end, which may be as long as it needs to be.
+/// Number of lines above the test module at the end, whose length is not limited.
 pub(super) fn lines_before_tests(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     let tests = lines.windows(2).rposition(|pair| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod "));
     tests.unwrap_or(lines.len())
 }
 
-/// Whether `word` stands alone: `unsafe_code` and `my_dbg!` are other words.
+/// Whether `code` contains `word` as a whole word: `unsafe_code` and `my_dbg!` are different words.
 fn has_word(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(start, _)| {
         let before = code[..start].chars().next_back();
@@ -120,7 +120,7 @@ fn has_word(code: &str, word: &str) -> bool {
     })
 }
 
-/// Whether the keyword is used, not merely written about in a message.
+/// Whether the keyword is used as code, not in a message.
 fn opens_unsafe_code(code: &str) -> bool {
     let follows = ["{", "(", "fn ", "impl ", "impl<", "trait ", "extern "];
     code.match_indices(UNSAFE).any(|(start, word)| {
@@ -129,7 +129,7 @@ fn opens_unsafe_code(code: &str) -> bool {
     })
 }
 
-/// Whether the line holds `folder` as the beginning of an absolute path, not as a piece of a longer one or of an address.
+/// Whether the line contains `folder` at the start of an absolute path, not inside a longer path or a URL.
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(start, _)| {
         let before = line[..start].chars().next_back();

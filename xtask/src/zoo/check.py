@@ -1,4 +1,4 @@
-"""Imported models beside their originals: `cargo xtask zoo` runs this.
+"""Compares imported models with the original implementations; run by `cargo xtask zoo`.
 
     python check.py ZOO HEEDFUL EXAMPLES ENGLISH
 
@@ -80,7 +80,7 @@ def bergamot():
     for text, found in zip(texts, mine):
         ids = pieces.encode(text) + [pieces.eos_id()]
         same += pieces.decode(original.greedy(ids, pieces.eos_id(), 2 * len(ids) + 20)).strip() == found.strip()
-    say("bergamot-en-pt, greedy texts", f"{same} of {len(texts)}", same >= 0.95 * len(texts), "95 % are those of Marian's arithmetic in numpy, float32")
+    say("bergamot-en-pt, greedy texts", f"{same} of {len(texts)}", same >= 0.95 * len(texts), "95 % equal to Marian's arithmetic in numpy, float32")
 
 
 for part in (minilm, bergamot):

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def read(path):
-    """The tensors of a .bin: int8 ones divided by their multiplier, and turned the way that float ones lie."""
+    """The tensors of a .bin file: int8 ones are dequantized and transposed to the layout of float ones."""
     data = open(path, "rb").read()
     version, count = struct.unpack_from("<QQ", data)
     assert version == 1, version
@@ -35,7 +35,7 @@ def read(path):
             integers = np.frombuffer(raw, np.int8, number).astype(np.float32)
             (multiplier,) = struct.unpack_from("<f", raw, number)
             values = integers / np.float32(multiplier)
-            # A prepared matrix lies with its columns as rows; the table of embeddings does not.
+            # A prepared matrix is stored transposed; the embedding table is not.
             tensors[name] = values.reshape(shape) if name.startswith("Wemb") else values.reshape(shape[::-1]).T
     return tensors
 
@@ -98,7 +98,7 @@ class Marian:
         states = [np.zeros(self.d, np.float32) for _ in range(self.decoder_layers)]
         out, embedded = [], np.zeros((1, self.d), np.float32)
         while len(out) < longest:
-            # The first input is nothing but its position.
+            # The first input is only its position encoding.
             x = embedded + self.position(len(out)) if not out else self.embed([out[-1]], len(out))
             for layer in range(1, self.decoder_layers + 1):
                 name = f"decoder_l{layer}_rnn_"

@@ -1,5 +1,5 @@
-//! `cargo xtask zoo ENGLISH`: fetches the models that `heedful models` lists, imports them and compares them with their
-//! originals. Needs a network, and several GB for the originals' libraries; no part of the tests.
+//! `cargo xtask zoo ENGLISH`: downloads the models of `heedful models`, imports them and compares them with
+//! the original implementations. Needs a network, and several GB for their libraries; not part of the tests.
 
 use std::env;
 use std::fs;
@@ -9,19 +9,19 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::kit::{build, found};
+use crate::kit::{build, path_of};
 use crate::python::Environment;
 use crate::workspace::{root, target};
 use crate::{python, step};
 
 pub(crate) fn run(english: &str) -> Result<()> {
     let english = fs::canonicalize(english)
-        .with_context(|| format!("{english}: a file of sentences, one in a line, is needed"))?;
-    // In one go: alone, the examples would have dependencies with other features.
+        .with_context(|| format!("{english}: a file of sentences, one per line, is needed"))?;
+    // In one build, because a separate build of the examples would use dependencies with different features.
     let how = ["--release", "--package", "heedful-cli", "--package", "heedful", "--examples"];
     let built = step::timed("build heedful and its examples", || build(&how, &["heedful"], &[]))?;
-    let heedful = found(&built, "bin", "heedful")?;
-    let examples = found(&built, "example", "hidden_states")?;
+    let heedful = path_of(&built, "bin", "heedful")?;
+    let examples = path_of(&built, "example", "hidden_states")?;
     let examples = examples.parent().context("a program without a folder")?;
     let python = python::environment(Environment::Zoo)?;
     let zoo = target().join("zoo");
@@ -45,7 +45,7 @@ fn names(heedful: &Path) -> Result<Vec<String>> {
     Ok(models.iter().filter_map(|model| model["name"].as_str()).map(str::to_owned).collect())
 }
 
-/// Does what `heedful models NAME` prints, unless it was done.
+/// Runs the commands that `heedful models NAME` prints, unless the model exists already.
 fn fetch(heedful: &Path, zoo: &Path, name: &str) -> Result<()> {
     if zoo.join(name).exists() {
         return Ok(());

@@ -6,7 +6,7 @@ use crate::support::{Workplace, text};
 use serde_json::Value;
 
 #[test]
-fn the_example_is_a_file_to_begin_with() {
+fn the_example_is_a_valid_file() {
     let place = Workplace::empty();
     for name in ["", " self", " cross", " heads", " additive"] {
         let numbers = place.good(&format!("attend --example{name}"));
@@ -19,7 +19,7 @@ fn the_example_is_a_file_to_begin_with() {
 }
 
 #[test]
-fn the_numbers_come_out_in_every_form() {
+fn results_are_written_in_every_format() {
     let place = Workplace::empty();
     place.write(
         "numbers.json",
@@ -73,7 +73,7 @@ fn bad_files_are_refused_with_their_name() {
 }
 
 #[test]
-fn standard_input_is_read_too() {
+fn standard_input_is_accepted() {
     let place = Workplace::empty();
     let mut child = place.start("attend - --json");
     child

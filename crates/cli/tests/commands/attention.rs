@@ -1,4 +1,4 @@
-//! Attention out of every model: `explain`, `--attention`, raw scores and masks, as processes.
+//! Attention of every kind of model: `explain`, `--attention`, raw scores and masks, as processes.
 
 use std::sync::OnceLock;
 
@@ -54,15 +54,15 @@ fn numbers(value: &Value) -> Vec<f64> {
         .collect()
 }
 
-/// All numbers of nested lists, as the model has them.
-fn singles(value: &Value) -> Vec<f32> {
+/// All values of nested lists, as f32.
+fn f32_values(value: &Value) -> Vec<f32> {
     match value.as_array() {
-        Some(values) => values.iter().flat_map(singles).collect(),
+        Some(values) => values.iter().flat_map(f32_values).collect(),
         None => vec![value.as_f64().expect("a number") as f32],
     }
 }
 
-/// In every row of every head the softmax of the scores is the weights, and what has no score has no weight.
+/// In every row of every head, the softmax of the scores equals the weights, and masked keys have weight 0.
 fn check_scores(heads: &Value, scores: &Value) {
     for (head, scores) in heads.as_array().expect("heads").iter().zip(scores.as_array().expect("scores")) {
         for (row, scores) in head.as_array().expect("rows").iter().zip(scores.as_array().expect("rows")) {
@@ -109,7 +109,7 @@ fn models_of_every_task_are_explained_with_weights_and_scores() {
         }
         assert_eq!(kinds, layers, "{model}");
         assert!(output["log_probability"].as_f64().expect("a number") < 0.0, "{model}");
-        // The terminal, a page and a picture show it too.
+        // It is also shown on the terminal, on a page and as a picture.
         assert!(
             with_text(&format!("explain {model}"), text).expect(model).contains("log-probability"),
             "{model}"
@@ -140,7 +140,7 @@ fn every_command_writes_the_attention_that_explain_shows() {
     with_text("explain news --compute f32 -o explained.json", "a new car").expect("explained");
     let explained = json("explained.json");
     let layer = |number: usize| &explained[0]["outputs"][0]["attention"][number];
-    assert_eq!(singles(&found[0]["attention"][0]["heads"]), singles(&layer(0)["heads"]));
+    assert_eq!(f32_values(&found[0]["attention"][0]["heads"]), f32_values(&layer(0)["heads"]));
     check_scores(&found[0]["attention"][0]["heads"], &found[0]["attention"][0]["scores"]);
 
     with_text("generate writer --tokens 4 --n 2 --attention generate.json --prompt", "a new")
@@ -182,13 +182,13 @@ fn a_mask_hides_keys_and_changes_probabilities() {
     check_scores(&layer["heads"], &layer["scores"]);
     let probability = |of: &Value| of[0]["outputs"][0]["log_probability"].clone();
     assert_ne!(probability(&open), probability(&masked));
-    // A mask that hides nothing changes nothing, to the bit.
+    // A mask that hides nothing keeps every bit.
     place.write("all.json", format!("{:?}", vec![vec![1; n]; n]).as_bytes());
     with_text("explain news --compute f32 -o same.json --mask encoder=all.json", "a new car")
         .expect("explained");
     assert_eq!(json("same.json"), open);
 
-    // A translator's cross attention: the first source token hidden from all.
+    // A translator's cross attention: the first source token is masked for all queries.
     with_text("explain run --compute f32 -o cross.json", "一辆新车").expect("explained");
     let cross = json("cross.json");
     let output = &cross[0]["outputs"][0];
@@ -207,7 +207,7 @@ fn a_mask_hides_keys_and_changes_probabilities() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_refused_and_named() {
+fn unsupported_explanations_are_refused_with_a_reason() {
     let place = place();
     place.write("empty-row.txt", b"1 1\n0 0\n");
     place.write("small.txt", b"1\n");
@@ -229,7 +229,7 @@ fn what_cannot_be_explained_is_refused_and_named() {
         ("explain news --target x", "a new car", "--target is not for a classifier"),
         ("explain writer --beam 3", "a new car", "--beam is not for a language model"),
         ("explain reader --n-best 2 -o x.json", "a <mask>", "--n-best is not for"),
-        ("explain news --without-head enc.0.0", "a new car", "--without-head is not for"),
+        ("explain news --without-head encoder.0.self.0", "a new car", "--without-head is not for"),
         ("explain news --mask small.txt a", "b", "--mask is for one text"),
         ("explain news -o x.json --weights none --raw-scores", "a new car", "--raw-scores"),
         ("explain news --layer cross", "a new car", "it has encoder.0.self"),
@@ -243,7 +243,7 @@ fn what_cannot_be_explained_is_refused_and_named() {
         assert!(error.contains(wanted), "{line}: {error}");
         assert!(!error.contains("panicked"), "{line}: {error}");
     }
-    // Of a causal model, what the mask allows may lie ahead.
+    // In a causal model, the mask may allow later positions.
     with_text("explain writer -o length.json", "a new").expect("explained");
     let n = json("length.json")[0]["outputs"][0]["tokens"].as_array().map_or(0, Vec::len);
     let ahead: Vec<String> =

@@ -17,13 +17,13 @@ use heedful::train::{Schedule, StepTrainer, TrainerOptions, ValidationScore};
 
 use crate::support::{Bounded, program};
 
-/// A run of four steps with a checkpoint at each; the second is the best. Returns the weights of all.
+/// A run of four steps with a checkpoint at each step; the second is the best. Returns the weights of all.
 fn trained(run: &Path) -> Vec<Weights> {
     let config = TransformerConfig::tiny(20);
     let vocabulary = run.with_file_name("vocabulary.json");
-    fs::write(&vocabulary, "{}").expect("room enough");
+    fs::write(&vocabulary, "{}").expect("enough space");
     let family = ModelConfig::from(EncoderDecoderConfig::Transformer(config.clone()));
-    ModelFolder::create(run, family, &TokenizerFiles::Joint(vocabulary), None).expect("room enough");
+    ModelFolder::create(run, family, &TokenizerFiles::Joint(vocabulary), None).expect("enough space");
     let checkpoints = Checkpoints::open(&run.join("checkpoints")).expect("nobody else is here");
     let model = Transformer::new(config, 1).expect("a good configuration");
     let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 0.01 });
@@ -34,7 +34,7 @@ fn trained(run: &Path) -> Vec<Weights> {
         let score = Some(ValidationScore { metric: BestBy::Bleu, value: *bleu });
         let progress = Progress { score, ..Progress::default() };
         let checkpoint = Checkpoint { trainer: trainer.state(), progress };
-        checkpoints.save(&checkpoint, Keep { last: 9, best: 9, full: 2 }).expect("room enough");
+        checkpoints.save(&checkpoint, Keep { last: 9, best: 9, full: 2 }).expect("enough space");
         checkpoint.trainer.parameters
     };
     [3.0, 9.0, 5.0, 8.0].iter().map(step).collect()
@@ -71,7 +71,7 @@ fn the_recipe_of_the_run_goes_along() {
     let folder = tempfile::tempdir().expect("a folder");
     let (run, out) = (folder.path().join("run"), folder.path().join("model"));
     trained(&run);
-    fs::write(run.join("recipe.toml"), "[data]\nmax_tokens = 77\n").expect("room enough");
+    fs::write(run.join("recipe.toml"), "[data]\nmax_tokens = 77\n").expect("enough space");
     let output = heedful(&["--last", "2"], &run, &out);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let recipe = |folder: &Path| fs::read(folder.join("recipe.toml")).expect("a recipe");
@@ -79,7 +79,7 @@ fn the_recipe_of_the_run_goes_along() {
 }
 
 #[test]
-fn what_cannot_be_averaged_is_an_error_that_says_why() {
+fn averaging_errors_give_a_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let (run, out) = (folder.path().join("run"), folder.path().join("model"));
     let complaint = |arguments: &[&str]| {
@@ -95,7 +95,7 @@ fn what_cannot_be_averaged_is_an_error_that_says_why() {
     assert!(complaint(&["--last", "2", "--best", "2"]).contains("cannot be used with"));
     let newest = run.join("checkpoints").join("step-00000004.safetensors");
     let bytes = fs::read(&newest).expect("it was saved");
-    fs::write(&newest, &bytes[..bytes.len() / 2]).expect("room enough");
+    fs::write(&newest, &bytes[..bytes.len() / 2]).expect("enough space");
     let message = complaint(&["--last", "2"]);
     assert!(message.contains("step-00000004.safetensors is damaged"), "{message}");
 }

@@ -7,7 +7,7 @@ use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
 
-/// Texts whose label is decided by one word of theirs.
+/// Texts whose label is decided by a single word.
 fn labelled(texts: usize, first: usize) -> String {
     let things = ["the film", "this book", "our dinner", "a long journey", "that song", "the new house"];
     let moods = [
@@ -66,7 +66,7 @@ fn a_run_learns_labels_and_reports_how_well() {
 }
 
 #[test]
-fn every_family_can_read_for_a_classifier() {
+fn every_family_can_be_a_classifier() {
     let place = written();
     for family in ["recurrent", "convolutional"] {
         place.good(&training(family, &format!("--steps 80 --family {family}")));
@@ -116,7 +116,7 @@ fn json_has_the_probability_of_every_label_and_the_words_attended_to() {
 }
 
 #[test]
-fn a_text_has_the_same_bits_alone_and_among_others() {
+fn a_text_has_the_same_bits_alone_and_in_a_batch() {
     let place = place();
     let texts: Vec<String> =
         labelled(20, 500).lines().map(|line| line.split('\t').nth(1).expect("a text").to_owned()).collect();
@@ -134,7 +134,7 @@ fn a_text_has_the_same_bits_alone_and_among_others() {
 }
 
 #[test]
-fn a_run_that_was_stopped_goes_on_to_the_same_weights() {
+fn a_resumed_run_gives_the_same_weights() {
     let place = written();
     place.good(&training("whole", "--steps 40 --ema 0.9 --pooling first"));
     place.good(&training("parts", "--steps 20 --ema 0.9 --pooling first"));
@@ -152,7 +152,7 @@ fn a_classifier_starts_from_a_masked_language_model() {
         "train --task mlm --text texts.txt --valid-text texts.txt --preset tiny --d-model 32 --vocabulary-size 400 \
          --batch-tokens 256 --validation-every 20 --steps 40 --out masked",
     );
-    // Sizes and vocabulary are those of the masked language model.
+    // Sizes and vocabulary are inherited from the masked language model.
     let tuning = |out: &str, more: &str| {
         training(out, more).replace("--preset tiny ", "").replace("--vocabulary-size 400 ", "")
     };
@@ -161,13 +161,13 @@ fn a_classifier_starts_from_a_masked_language_model() {
     assert!(text(&place.read("tuned/config.json")).contains("\"d_model\": 32"));
     assert!(place.good("classify tuned valid.tsv").lines().count() == 60);
     place.good("train --resume tuned --steps 32");
-    // And another classifier from that one.
+    // Another classifier is fine-tuned from this one.
     place.good(&tuning("again", "--steps 5 --init-from tuned"));
     assert_eq!(place.read("again/labels.json"), place.read("tuned/labels.json"));
 }
 
 #[test]
-fn what_cannot_be_trained_or_classified_is_refused_and_named() {
+fn training_and_classification_errors_give_a_reason() {
     let place = place();
     place.write("unknown.tsv", b"good\tfine words\nneutral\tother words\n");
     place.write("no-text.tsv", b"good\tfine words\ngood\t\n");

@@ -1,4 +1,4 @@
-//! What all commands do alike with their arguments, and what they say to arguments that are almost right.
+//! Argument handling shared by all commands, and messages for arguments that are almost right.
 
 use crate::support::{Workplace, text};
 
@@ -16,7 +16,7 @@ fn negative_numbers_need_no_equals_sign_and_the_last_flag_counts() {
 }
 
 #[test]
-fn an_unknown_flag_is_answered_with_the_one_that_was_meant() {
+fn an_unknown_flag_gets_a_suggestion() {
     let place = Workplace::empty();
     for (command, meant) in [
         ("train --sorce a", "'--src'"),
@@ -47,7 +47,7 @@ fn a_vocabulary_is_learned_from_one_language() {
     assert!(refused.contains("add --tgt"), "{refused}");
     let refused = place.bad("vocab --text train.zh --size 270 --out small.json");
     assert!(refused.contains("vocabulary.coverage; --coverage"), "{refused}");
-    // What the message names exists.
+    // The files named by the message exist.
     let small = "train --src train.zh --tgt train.en --preset tiny --d-model 16 --heads 2 --steps 1 --vocabulary-size 270";
     let refused = place.bad(&format!("{small} --out run"));
     assert!(refused.contains("vocabulary.coverage"), "{refused}");
@@ -55,7 +55,7 @@ fn a_vocabulary_is_learned_from_one_language() {
 }
 
 #[test]
-fn explain_refuses_before_it_draws_and_says_what_a_file_name_is() {
+fn explain_refuses_errors_before_it_draws_and_reports_file_names() {
     let place = Workplace::new(100);
     place.good(
         "train --src train.zh --tgt train.en --preset tiny --d-model 16 --heads 2 --d-ff 16 --steps 1 --vocabulary-kind \
@@ -72,8 +72,8 @@ fn explain_refuses_before_it_draws_and_says_what_a_file_name_is() {
     let drawn = |head: &str| place.good(&format!("explain run 一辆汽车 {head}"));
     assert_eq!(drawn("--head enc.0.1"), drawn("--layer encoder.0 --head 1"));
     assert_eq!(drawn("--head cross.0.0"), drawn("--head decoder.0.cross.0"));
-    let refused = place.bad("explain run 一辆汽车 --head enc.0.1 --layer decoder.0");
-    assert!(refused.contains("--head names a head of another layer than --layer"), "{refused}");
+    let refused = place.bad("explain run 一辆汽车 --head encoder.0.self.1 --layer decoder.0");
+    assert!(refused.contains("the head of --head is not in the layer of --layer"), "{refused}");
     let translated = |head: &str| {
         place.good(&format!("translate run --text 一辆汽车 --max-length 3 --without-head {head}"))
     };
@@ -81,11 +81,11 @@ fn explain_refuses_before_it_draws_and_says_what_a_file_name_is() {
 
     place.write("news.zh", "一辆汽车\n两本书\n".as_bytes());
     let said = text(&place.run("explain run news.zh").stderr);
-    assert!(said.contains("news.zh is a file, and its 2 lines are explained"), "{said}");
+    assert!(said.contains("news.zh is a file: explaining its 2 lines"), "{said}");
     let said = text(&place.run("explain run nwes.zh").stderr);
-    assert!(said.contains("there is no file nwes.zh, so it is explained as a text"), "{said}");
+    assert!(said.contains("there is no file nwes.zh: explaining it as a text"), "{said}");
     let refused = place.bad("explain run 一辆汽车 news.zh");
-    assert!(refused.contains("news.zh is a file, and stands alone"), "{refused}");
+    assert!(refused.contains("news.zh is a file, which cannot be combined"), "{refused}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `heedful compare` as a process: the tables it prints, the files it leaves, how it goes on and how it refuses.
+//! `heedful compare` as a process: its tables and files, resuming, and errors.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::support::{Workplace, names, text};
 
-/// Arguments of a comparison whose runs take a moment each.
+/// Arguments of a comparison with very short runs.
 fn variations(more: &str) -> String {
     format!(
         "compare variations --src train.zh --tgt train.en --valid-src valid.zh --valid-tgt valid.en --preset tiny \
@@ -92,7 +92,7 @@ fn memory_grows_with_the_sequence() {
 }
 
 #[test]
-fn no_layer_needs_memory_by_the_square_of_the_length() {
+fn no_layer_needs_memory_quadratic_in_the_length() {
     let place = Workplace::empty();
     place.good("compare layers --lengths 512,2048 --widths 16 --seconds 0.001 --compute f32 --out layers");
     let rows = csv(&text(&place.read("layers/compare.csv")));
@@ -113,7 +113,7 @@ fn variations_are_trained_once_and_compared() {
     let output = place.run(&command);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let talk = text(&output.stderr);
-    assert!(talk.contains("heads-16 is left out: 16 heads do not divide d_model 24"), "{talk}");
+    assert!(talk.contains("heads-16 is skipped: 16 heads do not divide d_model 24"), "{talk}");
     let rows = csv(&text(&place.read("table/compare.csv")));
     let trained: Vec<&str> = rows.iter().map(|row| row["variation"].as_str()).collect();
     assert_eq!(trained, ["base", "heads-1", "heads-4", "heads-8", "dropout-0.0", "dropout-0.2"]);
@@ -146,16 +146,16 @@ fn variations_are_trained_once_and_compared() {
     assert_eq!(text(&again.stdout), table);
     assert_eq!(written(), before, "a finished run was trained again");
 
-    // One run is missing: what is kept meanwhile shows the others all the same.
+    // With one run missing, the intermediate table still shows the others.
     fs::remove_dir_all(place.path("table/heads-1")).expect("a folder to remove");
-    place.write("train.zh.aside", &place.read("train.zh"));
+    place.write("train.zh.backup", &place.read("train.zh"));
     fs::remove_file(place.path("train.zh")).expect("a file to remove");
     assert!(place.bad(&command).contains("heads-1: "));
     assert_eq!(csv(&text(&place.read("table/compare.csv"))).len(), 5);
-    place.write("train.zh", &place.read("train.zh.aside"));
+    place.write("train.zh", &place.read("train.zh.backup"));
     assert_eq!(place.good(&command).lines().count(), table.lines().count());
 
-    // More steps: all of them go on.
+    // With more steps, all runs are resumed.
     place.good(&command.replace("--steps 4", "--steps 6 --quiet"));
     let rows = csv(&text(&place.read("table/compare.csv")));
     assert!(rows.iter().all(|row| row["steps"] == "6"), "{rows:?}");
@@ -199,7 +199,7 @@ fn groups_without_text_are_trained_on_built_in_text() {
 }
 
 #[test]
-fn a_killed_comparison_goes_on_where_it_was() {
+fn a_killed_comparison_is_resumed() {
     let place = Workplace::new(200);
     let command = variations("--steps 30 --validation-every 10 --only label-smoothing");
     place.good(&command.replace("--out table", "--out whole"));
@@ -217,7 +217,7 @@ fn a_killed_comparison_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_and_named() {
+fn comparison_errors_give_a_reason() {
     let place = Workplace::new(50);
     let data = "--src train.zh --tgt train.en";
     let cases = [

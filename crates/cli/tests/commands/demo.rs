@@ -35,14 +35,14 @@ fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).expect("the program writes UTF-8")
 }
 
-/// The first percentage behind the words.
+/// The first percentage after the words.
 fn exact_match(stdout: &str) -> f64 {
     let line = stdout.lines().find_map(|line| line.trim().strip_prefix("exact match")).expect("the result");
     line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
 }
 
 #[test]
-fn it_learns_to_translate_and_leaves_a_model_and_a_report() {
+fn it_learns_to_translate_and_writes_a_model_and_a_report() {
     let (_place, out) = place();
     let first = demo(&out, &["--quick", "--text", "一辆红色的新车"]);
     let (stdout, stderr) = (text(&first.stdout), text(&first.stderr));
@@ -71,7 +71,7 @@ fn it_learns_to_translate_and_leaves_a_model_and_a_report() {
     };
     assert_eq!(config.source_vocabulary, tokenizers.source.size());
 
-    // The same again, in the same folder and with another number of threads.
+    // A second run in the same folder with a different number of threads gives the same.
     let weights = fs::read(out.join("model.safetensors")).expect("weights");
     let second = demo(&out, &["--quick", "--text", "一辆红色的新车", "--threads", "1"]);
     assert_eq!(text(&second.stdout), stdout);
@@ -93,10 +93,10 @@ fn both_directions_are_two_models() {
 }
 
 #[test]
-fn other_peoples_folders_are_left_alone() {
+fn folders_of_other_programs_are_refused() {
     let (_place, out) = place();
     fs::create_dir(&out).expect("a new folder");
-    fs::write(out.join("thesis.tex"), "years of work").expect("room enough");
+    fs::write(out.join("thesis.tex"), "years of work").expect("enough space");
     let output = demo(&out, &["--quick"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
@@ -105,7 +105,7 @@ fn other_peoples_folders_are_left_alone() {
 }
 
 #[test]
-fn wishes_that_cannot_be_met_are_refused_before_the_training() {
+fn invalid_arguments_are_refused_before_the_training() {
     for (arguments, complaint) in [
         (&["--text", "a red car"][..], "--direction en-zh"),
         (&["--direction", "en-zh", "--text", "一辆车"], "--direction zh-en"),
@@ -122,7 +122,7 @@ fn wishes_that_cannot_be_met_are_refused_before_the_training() {
 
 #[test]
 #[cfg_attr(not(unix), ignore = "it sends a signal")]
-fn an_interrupted_demo_says_so_and_the_next_one_replaces_it() {
+fn an_interrupted_demo_is_reported_and_replaced_by_the_next_one() {
     let (_place, out) = place();
     let mut child = command(&out, &[]).stderr(Stdio::piped()).stdout(Stdio::null()).running();
     let mut lines =

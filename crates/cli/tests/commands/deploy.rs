@@ -1,4 +1,4 @@
-//! What stands in `deploy/` is what the program understands: every command there, with every flag and value.
+//! The files in `deploy/` match the program: it accepts every command there, with every flag and value.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,14 @@ fn read(name: &str) -> String {
     fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Whether the program's parser accepts the arguments: `--help` behind them is reached only if all of them are good.
+/// Whether the program's parser accepts the arguments: a `--help` after them is only reached if all of them
+/// are valid.
 fn accepts(arguments: &[String]) -> Result<(), String> {
     let output = program().args(arguments).arg("--help").finish();
     if output.status.success() { Ok(()) } else { Err(text(&output.stderr)) }
 }
 
-/// The `args` of the containers in a manifest, one word on each line behind a dash.
+/// The `args` of the containers in a manifest, one word per line after a dash.
 fn container_arguments(manifest: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut lines = manifest.lines().peekable();
@@ -38,7 +39,7 @@ fn container_arguments(manifest: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_parser_reads_arguments_to_the_end() {
+fn the_parser_checks_all_arguments() {
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
     assert!(accepts(&words("serve run --drain 5")).is_ok());
     for wrong in ["serve run --drian 5", "serve run --drain soon", "translate run text --beam x"] {

@@ -1,11 +1,11 @@
-//! `--device` in every command: what it refuses, before anything is read or written, and what it says.
+//! `--device` in every command: refusals before anything is read or written, and messages.
 
 use crate::support::{Workplace, names, text};
 use heedful::tensor::cuda;
 use heedful::train::checkpoint::{self, Checkpoints, Keep};
 
-/// Commands that compute on the CPU; none of the files exists.
-const ON_THE_PROCESSOR: [&str; 7] = [
+/// Commands that only run on the CPU; the files do not exist.
+const CPU_COMMANDS: [&str; 7] = [
     "evaluate no-text --ref no-text",
     "explain no-model text -o out.html",
     "explain heads no-model --src no-text --tgt no-text -o out.html",
@@ -15,8 +15,8 @@ const ON_THE_PROCESSOR: [&str; 7] = [
     "compare layers --out out",
 ];
 
-/// Commands that a GPU can compute, if there is one; none of the files exists.
-const ON_A_GPU: [&str; 7] = [
+/// Commands that can run on a GPU; the files do not exist.
+const GPU_COMMANDS: [&str; 7] = [
     "translate no-model no-text -o out",
     "generate no-model",
     "score no-model --src no-text --tgt no-text",
@@ -27,9 +27,9 @@ const ON_A_GPU: [&str; 7] = [
 ];
 
 #[test]
-fn a_command_that_computes_on_the_processor_refuses_gpus_before_anything_is_read_or_written() {
+fn a_cpu_only_command_refuses_gpus_before_anything_is_read_or_written() {
     let place = Workplace::empty();
-    for command in ON_THE_PROCESSOR {
+    for command in CPU_COMMANDS {
         let error = place.bad(&format!("{command} --device cuda"));
         assert!(
             error.contains("runs on the CPU")
@@ -44,7 +44,7 @@ fn a_command_that_computes_on_the_processor_refuses_gpus_before_anything_is_read
 #[test]
 fn a_gpu_that_is_not_there_is_an_error_before_anything_is_read_or_written() {
     let place = Workplace::empty();
-    for command in ON_A_GPU {
+    for command in GPU_COMMANDS {
         let error = place.bad(&format!("{command} --device cuda"));
         if cuda::gpu().is_err() {
             assert!(
@@ -68,7 +68,7 @@ fn a_perplexity_on_a_gpu_that_is_not_there_is_an_error_before_anything_is_read()
 }
 
 #[test]
-fn auto_says_in_one_line_that_the_processor_is_used_and_nothing_when_quiet() {
+fn auto_reports_the_cpu_in_one_line_and_nothing_when_quiet() {
     let place = Workplace::empty();
     place.write("text", b"a b c d\n");
     let evaluate = |more: &str| {
@@ -83,7 +83,7 @@ fn auto_says_in_one_line_that_the_processor_is_used_and_nothing_when_quiet() {
 }
 
 #[test]
-fn auto_trains_and_translates_on_the_processor_where_there_is_no_gpu_and_says_why() {
+fn auto_trains_and_translates_on_the_cpu_without_a_gpu_and_gives_the_reason() {
     if cuda::gpu().is_ok() {
         return;
     }
@@ -125,7 +125,7 @@ fn training_on_a_gpu_that_is_not_there_writes_nothing() {
 }
 
 #[test]
-fn a_run_that_goes_on_on_another_device_says_so_once() {
+fn a_run_resumed_on_another_device_reports_it_once() {
     let place = Workplace::new(100);
     place.good(&Workplace::training("run", "--steps 7"));
     let resume = |steps: u64| {

@@ -1,10 +1,10 @@
-//! `heedful train` on disks that are too small, or that fill up while it trains.
+//! `heedful train` on disks that are too small or become full during training.
 
 use std::fs;
 
 use crate::support::{Bounded, Workplace, names, text, with_default_signals};
 
-/// The size of the model that [`Workplace::training`] makes.
+/// The size of the model trained by [`Workplace::training`].
 fn model_size(place: &Workplace) -> u64 {
     place.good(&Workplace::training("sized", "--steps 1"));
     fs::metadata(place.path("sized/model.safetensors")).expect("a model").len()
@@ -22,7 +22,7 @@ fn script(place: &Workplace, words: &[&str], script: &str) -> (bool, String) {
 #[cfg_attr(not(unix), ignore = "it limits the size of files")]
 fn checkpoints_that_cannot_be_written_do_not_cost_the_model() {
     let place = Workplace::new(400);
-    // In units of 512 bytes: room for the model, but not for a checkpoint, which is three times as large.
+    // In units of 512 bytes: enough for the model, but not for a checkpoint, which is three times as large.
     let blocks = 2 * model_size(&place) / 512;
     for (out, valid) in [("run", true), ("unvalidated", false)] {
         let mut training = Workplace::training(out, "--steps 20");
@@ -43,7 +43,7 @@ fn checkpoints_that_cannot_be_written_do_not_cost_the_model() {
     }
 }
 
-/// Runs a script with a disk of its own, of so many bytes, in the folder `disk`; `None` where no disk can be mounted.
+/// Runs a script with a separate disk of this size mounted at `disk`; `None` if no disk can be mounted.
 fn on_a_disk(place: &Workplace, bytes: u64, commands: &str) -> Option<(bool, String)> {
     fs::create_dir_all(place.path("disk")).expect("a new name");
     let mount = format!("mount -t tmpfs -o size={bytes} none disk");
@@ -58,7 +58,7 @@ fn on_a_disk(place: &Workplace, bytes: u64, commands: &str) -> Option<(bool, Str
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it mounts a small disk")]
-fn a_disk_that_is_too_small_is_found_before_the_first_step() {
+fn a_disk_that_is_too_small_is_detected_before_the_first_step() {
     let place = Workplace::new(400);
     let size = 4 * model_size(&place) + 2_000_000;
     let training = Workplace::training("disk/run", "--steps 1000");
@@ -79,8 +79,8 @@ fn a_disk_that_fills_up_while_a_run_trains_costs_checkpoints_and_not_the_model()
     let place = Workplace::new(400);
     let size = 40 * model_size(&place) + 20_000_000;
     let training = Workplace::training("disk/run", "--steps 100000");
-    // Full from some checkpoint on; then the model becomes better all the same. The run stands still while the disk fills up: it has to
-    // survive a full disk, not a race for each free block.
+    // The disk is full after some checkpoint, and the model still improves. The run is stopped while the disk
+    // is filled, so that the test does not depend on a race for free blocks.
     let commands = format!(
         r#"
         "$HEEDFUL" {training} 2> talk & run=$!

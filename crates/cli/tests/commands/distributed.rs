@@ -1,4 +1,5 @@
-//! `heedful train --distributed mpi` under real launchers: the same bytes on any number of ranks, whoever's MPI it is.
+//! `heedful train --distributed mpi` under real launchers: the same bytes on any number of ranks with any
+//! MPI.
 //!
 //! Ignored by default, because they need Open MPI and MPICH: `cargo xtask test` installs both and names their folders.
 
@@ -11,13 +12,13 @@ use std::time::Duration;
 
 use crate::support::{Bounded, Running, Workplace, text, with_default_signals};
 
-/// A launcher, and the library that it belongs to.
+/// A launcher and its library.
 #[derive(Clone, Copy)]
 enum Mpi {
     Open,
-    /// MPICH, by its own ABI.
+    /// MPICH with its own ABI.
     Mpich,
-    /// MPICH, by that of the MPI 5 standard.
+    /// MPICH with the ABI of the MPI 5 standard.
     Standard,
 }
 
@@ -30,7 +31,7 @@ impl Mpi {
         env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test`")).into()
     }
 
-    /// So many processes of the program, in the folder of a workplace.
+    /// The program with this number of ranks, in the folder of a workplace.
     fn command(self, place: &Workplace, ranks: usize, arguments: &str) -> Command {
         let launcher = self.folder().join("bin/mpirun");
         let mut command = with_default_signals(launcher.to_str().expect("a name in UTF-8"));
@@ -54,7 +55,7 @@ fn training(more: &str) -> String {
     Workplace::training("run", &format!("{options} {more}"))
 }
 
-/// The last checkpoint and the model, as bytes; the run makes room for the next one.
+/// The last checkpoint and the model, as bytes; the run's folder is removed.
 fn taken(place: &Workplace) -> (Vec<u8>, Vec<u8>) {
     let files =
         (place.read("run/checkpoints/step-00000020.safetensors"), place.read("run/model.safetensors"));
@@ -88,7 +89,7 @@ fn checkpoints_have_the_same_bytes_on_any_number_of_ranks_of_any_mpi() {
 
 #[test]
 #[ignore = "it needs MPI"]
-fn a_run_that_loses_a_rank_ends_and_goes_on_with_fewer() {
+fn a_run_that_loses_a_rank_ends_and_is_resumed_with_fewer() {
     let place = Workplace::new(400);
     place.good(&training(""));
     let alone = taken(&place);
@@ -111,7 +112,7 @@ fn a_run_that_loses_a_rank_ends_and_goes_on_with_fewer() {
     assert!(taken(&place) == alone, "a resumed run ends with other bytes");
 }
 
-/// Kills one of the processes that mpirun has started, and not the first.
+/// Kills one of the processes started by mpirun, but not the first.
 fn kill_one_rank(job: &Running) {
     let pids = |parent: u32| -> Vec<u32> {
         let children = Path::new("/proc").join(parent.to_string()).join("task").join(parent.to_string());
@@ -136,7 +137,7 @@ fn kill_one_rank(job: &Running) {
 
 #[test]
 #[ignore = "it needs MPI"]
-fn what_cannot_be_divided_or_is_not_one_job_is_refused_in_a_sentence() {
+fn indivisible_batches_and_separate_jobs_are_refused() {
     let place = Workplace::new(100);
     let refused = |mpi: Mpi, ranks: usize, arguments: &str, library: Option<PathBuf>| {
         let mut command = mpi.command(&place, ranks, arguments);
@@ -158,7 +159,7 @@ fn what_cannot_be_divided_or_is_not_one_job_is_refused_in_a_sentence() {
         error.contains("OMPI_COMM_WORLD_SIZE says that 2 processes were started: add --distributed mpi"),
         "{error}"
     );
-    // The launcher below Open MPI's, which does not say how many it starts.
+    // The launcher below Open MPI's, which does not set the number of processes.
     let prterun = Mpi::Open.folder().join("bin/prterun");
     let mut command = with_default_signals(prterun.to_str().expect("a name in UTF-8"));
     command.current_dir(place.path("")).args([
@@ -183,7 +184,7 @@ fn what_cannot_be_divided_or_is_not_one_job_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn a_process_of_a_launcher_trains_alone_only_if_it_is_alone() {
+fn a_process_of_a_launcher_trains_alone_only_if_it_is_the_only_one() {
     let place = Workplace::new(100);
     let train = |variables: &[(&str, &str)]| {
         let output = place.command(&training("--steps 1")).envs(variables.iter().copied()).finish();

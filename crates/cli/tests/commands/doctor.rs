@@ -1,4 +1,4 @@
-//! `heedful doctor`, and what `--device cuda` does on a machine without a GPU.
+//! `heedful doctor`, and `--device cuda` on a machine without a GPU.
 
 use std::process::Output;
 
@@ -9,7 +9,7 @@ fn heedful(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_machine_is_described_and_a_missing_gpu_is_an_error_that_leaves_nothing() {
+fn the_machine_is_described_and_a_missing_gpu_is_an_error_without_output() {
     let doctor = heedful(&["doctor"]);
     let text = String::from_utf8(doctor.stdout).expect("UTF-8");
     assert!(doctor.status.success());

@@ -1,4 +1,4 @@
-//! `heedful evaluate` as a process: what it prints, where, and how it fails.
+//! `heedful evaluate` as a process: its output and errors.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ const REFERENCES: &str = "The dog bit the man.\nIt was not unexpected.\nThe man 
 const OTHERS: &str = "The dog had bit the man.\nNo one was surprised.\nThe man had bitten the dog.\n";
 const BLEU: &str = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0";
 
-/// A folder of its own for each test, removed at its end.
+/// A separate folder for each test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -66,7 +66,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that stays behind hurts nobody.
+        // A remaining folder does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -76,7 +76,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_line_for_people_is_sacrebleu_s() {
+fn the_text_output_equals_sacrebleu_s() {
     let folder = Folder::new();
     let detail = "45.07 70.6/42.9/36.4/37.5 (BP = 1.000 ratio = 1.000 hyp_len = 17 ref_len = 17)";
     assert_eq!(folder.stdout("hyp --ref ref"), format!("BLEU|{BLEU} = {detail}\n"));
@@ -135,7 +135,7 @@ fn settings_reach_the_metrics_and_the_signatures() {
 }
 
 #[test]
-fn sentences_are_scored_one_a_line() {
+fn sentences_are_scored_one_per_line() {
     let folder = Folder::new();
     let lines = folder.stdout("hyp --ref ref --sentence-level --metric ter,bleu");
     assert_eq!(lines, "100.00\t0.00\n14.79\t75.00\n15.62\t80.00\n");
@@ -147,7 +147,7 @@ fn sentences_are_scored_one_a_line() {
 }
 
 #[test]
-fn confidence_and_comparison_say_how_they_drew() {
+fn confidence_and_comparison_report_their_resampling() {
     let folder = Folder::new();
     let json = folder.json("hyp --ref ref --confidence --compare other --resamples 100 --trials 50 --json");
     let bleu = &json["bleu"];
@@ -173,7 +173,7 @@ fn confidence_and_comparison_say_how_they_drew() {
 }
 
 #[test]
-fn standard_input_is_read_where_a_dash_stands() {
+fn a_dash_is_standard_input() {
     let folder = Folder::new();
     for arguments in ["- --ref ref --json", "hyp --ref - --json"] {
         let piped = if arguments.starts_with('-') { HYPOTHESES } else { REFERENCES };
@@ -188,7 +188,7 @@ fn standard_input_is_read_where_a_dash_stands() {
 }
 
 #[test]
-fn files_that_do_not_fit_are_refused_with_file_and_line() {
+fn mismatched_files_are_refused_with_file_and_line() {
     let folder = Folder::new();
     folder.write("short", b"One line.\nTwo lines.\n");
     folder.write("latin1", b"Good.\nStra\xdfe\nGood.\n");
@@ -202,7 +202,10 @@ fn files_that_do_not_fit_are_refused_with_file_and_line() {
             "hyp --ref ref --ref short",
             ["short has 2 lines and hyp has 3 lines: line 3", "line n of the others"],
         ),
-        ("hyp --ref ref --compare short", ["short has 2 lines and hyp has 3 lines", "line 3 has no partner"]),
+        (
+            "hyp --ref ref --compare short",
+            ["short has 2 lines and hyp has 3 lines", "line 3 has no counterpart"],
+        ),
         ("hyp --ref latin1", ["latin1, line 2: byte 5 of the line is not UTF-8", "iconv"]),
         ("absent --ref ref", ["cannot read absent", "No such file"]),
         ("hyp --ref .", ["cannot read .", "folder"]),
@@ -219,7 +222,7 @@ fn files_that_do_not_fit_are_refused_with_file_and_line() {
 }
 
 #[test]
-fn wrong_usage_names_what_is_possible() {
+fn wrong_usage_is_refused_with_the_possible_values() {
     let folder = Folder::new();
     let cases = [
         ("hyp --ref ref --metric rouge", "bleu, chrf, chrf++, ter, bleu-teaching"),
@@ -232,11 +235,11 @@ fn wrong_usage_names_what_is_possible() {
         assert!(message.contains(part), "{arguments}: {message}");
     }
     let message = folder.error("hyp", 1);
-    assert!(message.contains("nothing to compare hyp with: add --ref REF"), "{message}");
+    assert!(message.contains("hyp needs references: add --ref REF"), "{message}");
 }
 
 #[test]
-fn tokenized_text_is_warned_of_unless_quiet() {
+fn tokenized_text_causes_a_warning_unless_quiet() {
     let folder = Folder::new();
     folder.write("tokenized", "It is so .\n".repeat(100).as_bytes());
     folder.write("plain", "It is so.\n".repeat(100).as_bytes());

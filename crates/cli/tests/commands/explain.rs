@@ -1,4 +1,4 @@
-//! `heedful explain` as a process, with a small model that is trained here.
+//! `heedful explain` as a process, with a small model trained by the tests.
 
 use std::sync::OnceLock;
 
@@ -24,7 +24,7 @@ fn written(name: &str) -> String {
 }
 
 #[test]
-fn a_sentence_comes_out_as_numbers_that_translate_agrees_with() {
+fn json_agrees_with_translate() {
     place().good("explain run 一辆新车 一本书 -o two.json --compute f32");
     let both = json("two.json");
     let both = both.as_array().expect("a list");
@@ -46,7 +46,7 @@ fn a_sentence_comes_out_as_numbers_that_translate_agrees_with() {
 }
 
 #[test]
-fn weights_may_be_packed_or_left_away() {
+fn weights_may_be_packed_or_omitted() {
     place().good("explain run 一辆新车 -o packed.json --weights packed");
     assert!(json("packed.json")[0]["outputs"][0]["attention"][0]["heads"][0].is_string());
     place().good("explain run 一辆新车 -o none.json --weights none");
@@ -54,7 +54,7 @@ fn weights_may_be_packed_or_left_away() {
 }
 
 #[test]
-fn a_given_output_is_explained_with_the_score_that_a_search_would_report() {
+fn a_given_target_has_the_score_that_a_search_reports() {
     let found = {
         place().good("explain run 一辆新车 -o found.json --compute f32");
         json("found.json")[0]["outputs"][0].clone()
@@ -124,14 +124,14 @@ fn wrong_input_is_named_and_leaves_no_file() {
         ("explain run 一 -o x.svg --view grid --head 0", "remove --head and --level"),
         ("explain run 一 -o x.svg --layer middle", "is not a layer"),
         (
-            "explain run 一 -o x.json --without-head enc.9.0",
+            "explain run 一 -o x.json --without-head encoder.9.self.0",
             "the model has no head encoder.9.self.0: it has encoder.{0…1}.self.{0…3}",
         ),
         ("explain nowhere 一 -o x.json", "nowhere"),
-        ("explain run 一 - -o x.json", "standard input and stands alone"),
+        ("explain run 一 - -o x.json", "- (standard input) cannot be combined"),
         ("explain heads run --src valid.zh --tgt train.en", "must belong to line n"),
         (
-            "explain prune run --src valid.zh --ref valid.en --heads enc.0.0,cross.0.4",
+            "explain prune run --src valid.zh --ref valid.en --heads encoder.0.self.0,decoder.0.cross.4",
             "no head decoder.0.cross.4",
         ),
         ("explain prune run --src valid.zh --ref valid.en --heads first", "names no head"),
@@ -149,7 +149,7 @@ fn wrong_input_is_named_and_leaves_no_file() {
 }
 
 #[test]
-fn heads_are_measured_and_held_against_alignments() {
+fn heads_are_measured_and_compared_with_alignments() {
     let count = place().lines("valid.zh").len();
     place().write("valid.align", "0-0\n".repeat(count).as_bytes());
     let table = place().good(
@@ -165,7 +165,7 @@ fn heads_are_measured_and_held_against_alignments() {
     let numbers: Value = serde_json::from_str(&numbers).expect("JSON");
     assert_eq!(numbers["sentences"], 5);
     assert_eq!(numbers["heads"][0]["head"], "encoder.0.self.0");
-    // The whole source is one word to white space, so every word that was said is aligned to it.
+    // The whole source is one word when split at white space, so every target word is aligned to it.
     let links: Vec<String> = place()
         .lines("valid.en")
         .iter()
@@ -176,7 +176,7 @@ fn heads_are_measured_and_held_against_alignments() {
         place().good("explain heads run --src valid.zh --tgt valid.en --alignments all.align --json --quiet");
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["layers"][0]["aer"], 0.0);
-    // Every head has sentences of the corpus to show, the sharpest first.
+    // Every head shows sentences of the corpus, the sharpest first.
     for head in json["heads"].as_array().expect("heads") {
         let examples = head["examples"].as_array().expect("examples");
         assert!(!examples.is_empty(), "{head}");
@@ -199,15 +199,15 @@ fn heads_are_measured_and_held_against_alignments() {
 }
 
 #[test]
-fn heads_left_out_change_translations_and_scores() {
+fn removed_heads_change_translations_and_scores() {
     let whole = place().good("translate run valid.zh");
     let heads: String = (0..4).map(|head| format!(" --without-head cross.0.{head}")).collect();
     let blind = place().good(&format!("translate run valid.zh{heads}"));
     assert_ne!(whole, blind);
-    // Without any look at the source, all sources of one length are the same.
+    // Without cross attention, all sources of one length give the same.
     let scores = |more: &str| place().good(&format!("score run --src valid.zh --tgt valid.en{more}"));
     assert_ne!(scores(""), scores(&heads));
-    let complaint = place().bad("translate run valid.zh --without-head cross.1.0");
+    let complaint = place().bad("translate run valid.zh --without-head decoder.1.cross.0");
     assert!(
         complaint
             .contains("it has encoder.{0…1}.self.{0…3}, decoder.{0}.self.{0…3} and decoder.{0}.cross.{0…3}"),
@@ -217,8 +217,9 @@ fn heads_left_out_change_translations_and_scores() {
 }
 
 #[test]
-fn pruning_says_what_each_head_costs() {
-    let command = "explain prune run --src valid.zh --ref valid.en --heads enc.0.1,cross.0.2 --quiet";
+fn pruning_reports_the_cost_of_each_head() {
+    let command =
+        "explain prune run --src valid.zh --ref valid.en --heads encoder.0.self.1,decoder.0.cross.2 --quiet";
     let first = place().good(&format!("{command} -o cost.json"));
     assert!(
         first.contains("| without")
@@ -258,7 +259,7 @@ fn order_is_lost_without_positions() {
     ] {
         let text = place().good(&format!("{command} -o order.json"));
         assert!(text.contains("Without positions") && text.contains("With positions"), "{text}");
-        // A young model moves its states little, and still far more than rounding does.
+        // A briefly trained model moves its states little, but far more than rounding does.
         let [with, without] = ["with_positions", "without_positions"].map(most);
         assert!(without < 1e-5 && with > 1000.0 * without, "{}", written("order.json"));
     }
@@ -270,15 +271,18 @@ fn order_is_lost_without_positions() {
 }
 
 #[test]
-fn after_a_quick_demo_the_example_is_right_or_the_model_is_said_to_be_young() {
+fn after_a_quick_demo_the_example_is_right_or_reported_as_undertrained() {
     let place = Workplace::empty();
     place.good("demo --quick --out demo");
     let shown = place.good("explain example --model demo --phrases 2000");
-    assert!(shown.contains("→ an autonomous driving solution") || shown.contains("too young"), "{shown}");
-    // It was trained on short phrases alone, and does not know enough of the others.
-    assert!(shown.contains("The model is too young: it "), "{shown}");
+    assert!(
+        shown.contains("→ an autonomous driving solution") || shown.contains("trained too little"),
+        "{shown}"
+    );
+    // It was trained only on short phrases, and does not translate enough of the longer ones.
+    assert!(shown.contains("The model is trained too little: it"), "{shown}");
     let complaint = place.bad("explain example --model demo --phrases 0 --effects none.svg");
-    assert!(complaint.contains("--phrases 0 leaves nothing to write"), "{complaint}");
+    assert!(complaint.contains("--phrases 0 measures no effects"), "{complaint}");
     assert!(!place.path("none.svg").exists());
 }
 
@@ -293,7 +297,7 @@ fn the_paper_s_pictures_are_drawn() {
 }
 
 #[test]
-fn a_run_tells_how_its_attention_came_about() {
+fn a_run_reports_the_development_of_its_attention() {
     let lines = place().lines("run/attention.jsonl");
     let steps: Vec<u64> = lines
         .iter()

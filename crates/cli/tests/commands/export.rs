@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::{Workplace, names, text};
 
 #[test]
-fn an_exported_run_is_imported_as_it_was() {
+fn an_exported_run_is_imported_bit_for_bit() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 4"));
     let before = place.good("translate run valid.zh --scores");
@@ -38,7 +38,7 @@ fn an_exported_run_is_imported_as_it_was() {
 }
 
 #[test]
-fn narrow_models_are_exported_and_it_is_said_how_to_make_them_small_again() {
+fn quantized_models_are_exported_with_a_hint_to_quantize_again() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 2"));
     place.good("quantize run --to int8 -o small");
@@ -48,7 +48,7 @@ fn narrow_models_are_exported_and_it_is_said_how_to_make_them_small_again() {
 }
 
 #[test]
-fn what_cannot_be_exported_leaves_nothing_and_no_model_is_overwritten() {
+fn a_failed_export_writes_nothing_and_overwrites_no_model() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 2"));
     place.good(&Workplace::training("learned", "--steps 2 --positions learned --max-positions 200"));

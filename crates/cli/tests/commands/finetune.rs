@@ -1,4 +1,4 @@
-//! `heedful train --init-from`: models that start from others, of heedful and of other projects.
+//! `heedful train --init-from`: fine-tuning of models of heedful and of other projects.
 
 use heedful::store::weights::Weights;
 use heedful::tasks::folder::ModelFolder;
@@ -11,7 +11,7 @@ fn imported(place: &Workplace, name: &str) {
     place.good(&format!("import {original} -o {name}"));
 }
 
-/// A place with the text that the small models of other projects know.
+/// A workplace with text in the vocabulary of the small models of other projects.
 fn place_for_imports() -> Workplace {
     let place = Workplace::empty();
     let lines = ["a small cat sits on a mat", "the old dog runs", "the house is old", "a cat and a dog eat"];
@@ -30,7 +30,7 @@ fn weights(place: &Workplace, model: &str) -> Weights {
     Weights::of(folder.load().expect("a model").params())
 }
 
-/// The parameters that two models have with the same bits, and the others that both have.
+/// The names of common parameters of two models: with equal bits, and with different bits.
 fn compared(place: &Workplace, [one, other]: [&str; 2]) -> [Vec<String>; 2] {
     let (one, other) = (weights(place, one), weights(place, other));
     let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
@@ -40,7 +40,7 @@ fn compared(place: &Workplace, [one, other]: [&str; 2]) -> [Vec<String>; 2] {
 }
 
 #[test]
-fn a_model_of_every_task_and_family_starts_from_another_of_its_kind() {
+fn models_of_every_task_and_family_can_be_fine_tuned() {
     let place = Workplace::new(120);
     let labels: String =
         place.lines("train.en").iter().enumerate().map(|(i, line)| format!("{}\t{line}\n", i % 3)).collect();
@@ -84,7 +84,7 @@ fn a_model_of_every_task_and_family_starts_from_another_of_its_kind() {
             let [one, other] = [&first, &second].map(|run| std::fs::read(place.path(run).join(file)).ok());
             assert!(one == other, "{kind}: {file}");
         }
-        // What is frozen is the original's; the rest has moved on.
+        // Frozen parameters equal the pretrained ones; the others have changed.
         let [same, changed] = compared(&place, [&first, &second]);
         let is_kept = |name: &String| {
             kept.split(',').any(|pattern| {
@@ -102,7 +102,7 @@ fn a_model_of_every_task_and_family_starts_from_another_of_its_kind() {
 }
 
 #[test]
-fn an_imported_model_is_trained_on_with_its_own_vocabulary_and_special_tokens() {
+fn an_imported_model_is_fine_tuned_with_its_vocabulary_and_special_tokens() {
     let place = place_for_imports();
     for (name, task, data) in [
         ("marian-swish", "translate", "--src text --tgt text"),
@@ -145,7 +145,7 @@ fn an_imported_model_is_trained_on_with_its_own_vocabulary_and_special_tokens() 
 }
 
 #[test]
-fn a_classifier_keeps_the_labels_that_it_knows() {
+fn a_fine_tuned_classifier_keeps_its_labels() {
     let place = place_for_imports();
     imported(&place, "bert");
     let train = |out: &str, more: &str| {
@@ -203,7 +203,7 @@ fn tokens_are_added_to_vocabularies_of_all_kinds() {
         assert_eq!(new, [first as u32, first as u32 + 1], "{name}: {whole:?}");
         assert!(after.target.piece(new[0]).contains("catflap"), "{name}");
         assert_eq!(after.target.decode(&whole), line, "{name}");
-        // A new row is the mean of the rows of its pieces, which stand between those that both have.
+        // A new row is the mean of the rows of its pieces.
         let table = |model: &str| {
             let weights = weights(&place, model);
             let names = ["embedding.weight", "target_embedding.weight"];
@@ -220,7 +220,7 @@ fn tokens_are_added_to_vocabularies_of_all_kinds() {
             let mean = rows.sum::<f32>() / (end - begin) as f32;
             assert!((value - mean).abs() < 1e-5, "{name}: {value} and {mean}");
         }
-        // A run that is resumed has them too.
+        // A resumed run also has them.
         place.good(&format!("train --resume {out} --steps 6 --quiet"));
         assert_eq!(tokenizers(&out).target.size(), after.target.size());
     }
@@ -237,7 +237,7 @@ fn tokens_are_added_to_vocabularies_of_all_kinds() {
 }
 
 #[test]
-fn what_contradicts_the_original_is_refused_and_nothing_is_written() {
+fn keys_that_contradict_the_pretrained_model_are_refused() {
     let place = place_for_imports();
     imported(&place, "marian-swish");
     imported(&place, "bert");
@@ -290,14 +290,14 @@ fn what_contradicts_the_original_is_refused_and_nothing_is_written() {
         place.bad(&format!("train {pairs} --init-from marian-swish --out ./marian-swish --force --steps 1"));
     assert!(error.contains("the run would replace the model in marian-swish"), "{error}");
     assert!(place.path("marian-swish/model.safetensors").exists());
-    // Values that are the original's may be written.
+    // Values equal to the pretrained model's may be given.
     place.good(&format!(
         "train {pairs} --init-from marian-swish --d-model 8 --heads 2 --steps 1 --out run --quiet"
     ));
 }
 
 #[test]
-fn a_run_knows_the_model_that_it_was_begun_with() {
+fn a_run_records_the_model_that_it_started_from() {
     let place = place_for_imports();
     imported(&place, "marian-swish");
     imported(&place, "marian-relu-bf16");
@@ -322,14 +322,14 @@ fn a_run_knows_the_model_that_it_was_begun_with() {
         error.contains(checksum.split('"').nth(1).expect("quotes")) && error.contains("init_checksum"),
         "{error}"
     );
-    // The run itself has all that it needs, and says what is there now.
+    // The run itself is complete, and reports the changed model.
     let run = place.run("train --resume run --steps 3");
     let told = text(&run.stderr);
     assert!(
         run.status.success() && told.contains("base is not the model that the run was started with"),
         "{told}"
     );
-    // Without a checkpoint it would begin with the wrong one.
+    // Without a checkpoint, it would start from the wrong model.
     std::fs::remove_dir_all(place.path("again/checkpoints")).expect("a folder");
     let error = place.bad("train --resume again");
     assert!(error.contains("not the model that the run in again was started with"), "{error}");

@@ -1,15 +1,16 @@
-//! Flags that nothing reads are refused, with exit status and message; what a run with only a time says, and how it is repeated.
+//! Ineffective flags are refused with exit status and message; messages of a run with only a time limit, and
+//! how to repeat it.
 
 use crate::support::{Bounded, Workplace, same_run, text};
 
-/// What the command says, in one string, and its exit status.
+/// The exit status of a command, and its output in one string.
 fn refused(place: &Workplace, line: &str) -> (Option<i32>, String) {
     let output = place.run(line);
     (output.status.code(), text(&output.stderr))
 }
 
 #[test]
-fn a_flag_that_nothing_reads_is_refused_with_a_sentence_and_nothing_is_written() {
+fn an_ineffective_flag_is_refused_and_nothing_is_written() {
     let place = Workplace::new(50);
     place.write("mine.toml", b"[model]\nfamily = \"recurrent\"\nwindow = 3\n");
     let data = "--src train.zh --tgt train.en --out run";
@@ -124,14 +125,14 @@ fn a_classifier_from_another_model_refuses_sizes_of_its_own() {
         assert!(message.contains(expected), "{more}: {message}");
     }
     place.good(&train("run", "--preset tiny --d-model 64"));
-    // The recipe in its folder has the sizes of the other model, and can be used as any recipe.
+    // The recipe in its folder contains the sizes of the pretrained model, and can be used like any recipe.
     place.good("train run/recipe.toml --out again --quiet");
     same_run(&place, "run", "again");
     place.good("train --resume run --steps 3 --quiet");
 }
 
 #[test]
-fn another_instruction_set_is_warned_of_when_a_run_goes_on() {
+fn a_resumed_run_warns_of_another_instruction_set() {
     let place = Workplace::new(100);
     let on = |isa: &str, line: &str| {
         let output = place.command(line).env("HEEDFUL_ISA", isa).finish();
@@ -144,7 +145,7 @@ fn another_instruction_set_is_warned_of_when_a_run_goes_on() {
     let native = place.run("train --resume run --steps 5");
     let talk = text(&native.stderr);
     assert!(native.status.success(), "{talk}");
-    // A machine that has nothing but the portable one cannot show it.
+    // This cannot be tested on a machine with only the portable instruction set.
     let is_portable = heedful::tensor::Device::Cpu.fingerprint() == "cpu (portable)";
     let warned = talk.contains("another device or instruction set (cpu (portable) before, ")
         && talk.contains("last bits");
@@ -152,7 +153,7 @@ fn another_instruction_set_is_warned_of_when_a_run_goes_on() {
 }
 
 #[test]
-fn a_run_with_only_a_time_says_what_it_chose_and_how_to_repeat_it() {
+fn a_run_with_only_a_time_limit_reports_its_plan_and_how_to_repeat_it() {
     let place = Workplace::new(300);
     let training = "train --src train.zh --tgt train.en --valid-src valid.zh --valid-tgt valid.en --preset tiny \
         --vocabulary-kind character --vocabulary-size 700 --batch-tokens 512 --time 3s --out run";
@@ -164,7 +165,7 @@ fn a_run_with_only_a_time_says_what_it_chose_and_how_to_repeat_it() {
     {
         assert!(talk.lines().any(|said| said.starts_with(line)), "{line}: {talk}");
     }
-    let again = talk.lines().find_map(|line| line.strip_prefix("the same again:  heedful "));
+    let again = talk.lines().find_map(|line| line.strip_prefix("reproduce it:    heedful "));
     let again = again.unwrap_or_else(|| panic!("no command: {talk}")).replace("OTHER", "other");
     place.good(&format!("{again} --quiet"));
     same_run(&place, "run", "other");

@@ -8,7 +8,7 @@ use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
 
-/// A text of a few sentences that come again and again.
+/// A text of a few repeated sentences.
 fn running(lines: usize) -> String {
     let line = |i: usize| match i % 4 {
         0 => "First Citizen:\n",
@@ -55,7 +55,8 @@ fn recurrent_language_models_are_trained_resumed_and_generate() {
     assert!(error.contains("window"), "{error}");
 }
 
-/// A workplace with a language model of running text in `run`, one of lines in `lines` and a masked one in `masked`.
+/// A workplace with a language model of continuous text in `run`, one of lines in `lines` and a masked one in
+/// `masked`.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -100,7 +101,7 @@ fn a_run_learns_a_language_and_reports_its_perplexity() {
 }
 
 #[test]
-fn what_was_learned_goes_on_with_its_line_ends() {
+fn generated_text_keeps_line_ends() {
     let said = generated("run", "First Citizen:", "--temperature 0 --tokens 30");
     assert!(
         said.starts_with("First Citizen:\nBefore we proceed any further, hear me speak.\n\n"),
@@ -111,7 +112,7 @@ fn what_was_learned_goes_on_with_its_line_ends() {
 }
 
 #[test]
-fn the_seed_decides_and_several_texts_differ() {
+fn the_seed_determines_texts_which_differ() {
     let draw = |seed| generated("run", "All", &format!("--tokens 40 --temperature 2 --seed {seed}"));
     assert_eq!(draw(1), draw(1));
     assert_ne!(draw(1), draw(2));
@@ -124,11 +125,11 @@ fn the_seed_decides_and_several_texts_differ() {
 }
 
 #[test]
-fn tokens_are_shown_while_more_are_made() {
+fn tokens_are_printed_as_they_are_generated() {
     let mut child = place().command("generate run --prompt First --tokens 5000 --seed 3").running();
     let mut start = [0; 12];
     child.stdout.take().expect("a pipe").read_exact(&mut start).expect("the beginning");
-    // It is far from its end, and nobody reads on.
+    // It is far from its end, and its output is not read further.
     child.kill();
     child.ended();
     assert!(start.starts_with(b"First"), "{:?}", text(&start));
@@ -155,7 +156,7 @@ fn gaps_are_filled() {
 }
 
 #[test]
-fn runs_that_were_stopped_go_on_to_the_same_weights() {
+fn resumed_runs_give_the_same_weights() {
     let place = written();
     for (task, more) in [("lm", "--block 16 --dropout 0.1"), ("mlm", "--dropout 0.1")] {
         let (whole, parts) = (format!("{task}-whole"), format!("{task}-parts"));
@@ -179,7 +180,7 @@ fn text_may_come_from_standard_input() {
 }
 
 #[test]
-fn what_cannot_be_trained_or_said_is_refused_and_named() {
+fn training_and_generation_errors_give_a_reason() {
     let place = place();
     place.write("empty.txt", b"");
     let long = "speak ".repeat(60);
@@ -215,11 +216,11 @@ fn what_cannot_be_trained_or_said_is_refused_and_named() {
 }
 
 #[test]
-fn help_says_how_many_texts_there_may_be_and_what_a_line_of_running_text_depends_on() {
+fn help_states_the_maximum_number_of_texts_and_the_context_of_a_line() {
     let help = |command: &str| {
         let printed = Workplace::empty().good(&format!("{command} --help"));
         printed.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert!(help("generate").contains("Number of texts to generate, at most 1000"));
-    assert!(help("score").contains("a line is predicted from the lines before it in the same block"));
+    assert!(help("score").contains("a line is predicted from the preceding lines in the same block"));
 }

@@ -1,4 +1,4 @@
-//! `heedful import` as a process, and what other commands do with a model that it wrote.
+//! `heedful import` as a process, and other commands with an imported model.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn original(name: &str) -> String {
 }
 
 #[test]
-fn an_imported_translator_does_what_any_other_does() {
+fn an_imported_translator_works_with_every_command() {
     let place = Workplace::empty();
     place.write("text", b"the small cat runs\na dog\n\nthe house is old\n");
     let run = place.run(&format!("import {} -o model", original("ctranslate2-int8")));
@@ -42,7 +42,7 @@ fn imported_language_models_and_masked_models_work_too() {
 }
 
 #[test]
-fn options_of_the_original_that_are_not_adopted_are_named() {
+fn options_that_are_not_imported_are_reported() {
     let place = Workplace::empty();
     fs::create_dir(place.path("original")).expect("a folder");
     for file in names(original("marian-swish").as_ref()) {
@@ -68,7 +68,7 @@ fn options_of_the_original_that_are_not_adopted_are_named() {
 }
 
 #[test]
-fn what_cannot_be_imported_leaves_nothing_and_no_model_is_overwritten() {
+fn a_failed_import_writes_nothing_and_overwrites_no_model() {
     let place = Workplace::empty();
     fs::create_dir(place.path("damaged")).expect("a folder");
     place.write("damaged/model.bin", b"");

@@ -1,4 +1,5 @@
-//! A model is one thing: every command refuses a folder in which a file is damaged or another model's.
+//! Model folders are checksummed: every command refuses a folder in which a file is damaged or belongs to
+//! another model.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +8,8 @@ use std::sync::OnceLock;
 use crate::support::{Workplace, text};
 use heedful::tensor::random::Stream;
 
-/// A workplace with a translator in `run`, a classifier in `judge`, and a translator with other weights and another
-/// vocabulary of the same size in `other`.
+/// A workplace with a translator in `run`, a classifier in `judge`, and a translator with different weights
+/// and a different vocabulary of the same size in `other`.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -43,7 +44,7 @@ fn copy(name: &str, to: &str) {
     copy_folder(&place().path(name), &place().path(to));
 }
 
-/// The vocabulary with two characters in each other's places: as many bytes, as good a vocabulary, other text.
+/// The vocabulary with two characters swapped: valid and of the same size, but it gives different text.
 fn other_vocabulary(folder: &str) -> String {
     let vocabulary = text(&place().read(&format!("{folder}/tokenizer.json")));
     let swapped =
@@ -61,7 +62,7 @@ fn refused(line: &str, file: &str, remedy: &str) {
 }
 
 #[test]
-fn another_models_file_is_refused_by_every_command() {
+fn a_file_of_another_model_is_refused_by_every_command() {
     copy("run", "mixed");
     place().write("mixed/tokenizer.json", other_vocabulary("mixed").as_bytes());
     let lines = [
@@ -84,7 +85,7 @@ fn another_models_file_is_refused_by_every_command() {
             "copy the whole folder of the model again",
         );
     }
-    // Without a saved model, its checkpoints know.
+    // Without a saved model, its checkpoints have the checksums.
     fs::remove_file(place().path("mixed/model.safetensors")).expect("it is there");
     fs::remove_file(place().path("mixed/corpus.bin")).expect("it is there");
     for line in ["average mixed --last 1 --out never", "train --resume mixed --steps 9"] {
@@ -124,7 +125,7 @@ fn a_flipped_bit_in_any_file_is_refused() {
 }
 
 #[test]
-fn a_change_on_purpose_is_sealed_and_damage_is_not() {
+fn intended_changes_can_be_sealed_and_damage_cannot() {
     copy("run", "edited");
     let config = text(&place().read("edited/config.json"));
     assert!(config.contains("\"heads\": 2"), "{config}");

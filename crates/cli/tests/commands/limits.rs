@@ -1,12 +1,12 @@
-//! No text and no number of a user's decides how much memory or time is taken: every command with its exit status and message.
+//! User input cannot exhaust memory or time: every command with its exit status and message.
 
 use std::process::Stdio;
 use std::sync::OnceLock;
 
 use crate::support::{Bounded, Workplace, text};
 
-/// A workplace with a translator, a classifier, a language model and a masked one that have learned next to nothing, and
-/// with texts that are too long for them.
+/// A workplace with a hardly trained translator, classifier, language model and masked language model, and
+/// texts that are too long for them.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -30,13 +30,13 @@ fn place() -> &'static Workplace {
         place.write("long.txt", format!("一辆汽车\n{long}\n两本书\n").as_bytes());
         place.write("long.en", format!("a car\n{}\ntwo books\n", "a dog ".repeat(500)).as_bytes());
         place.write("wide.txt", "a ".repeat(100_000).as_bytes());
-        // No line ends at all, and more of it than is ever kept in memory.
+        // A file without line ends, larger than the maximum kept in memory.
         place.write("huge.txt", "x".repeat((16 << 20) + 1).as_bytes());
         place
     })
 }
 
-/// A command that fails with a message, or succeeds and says something about it; the message is a part of standard error.
+/// A command that fails, or succeeds with a warning; the message is a part of standard error.
 struct Case {
     command: &'static str,
     succeeds: bool,
@@ -94,7 +94,7 @@ fn long_texts_are_refused_cut_or_split_and_reported() {
         refused("translate short short.txt --max-tokens 41", "the model has learned 40 positions"),
         refused(
             "translate run short.txt --attention a.json --long split",
-            "--attention has one set of weights for a line, and --long split makes several",
+            "--attention writes one set of weights per line, but --long split",
         ),
         refused(
             "translate run long.txt --attention a.json",
@@ -138,7 +138,7 @@ fn long_texts_are_refused_cut_or_split_and_reported() {
 }
 
 #[test]
-fn sequences_of_thousands_of_tokens_are_read_and_trained_on() {
+fn models_translate_and_train_on_sequences_of_thousands_of_tokens() {
     let common = "--preset tiny --d-model 16 --heads 2 --d-ff 16 --vocabulary-kind character --vocabulary-size 700 --steps 1 \
                   --batch-tokens 8192";
     place().good(&format!("train --task lm --text words.txt --block 8192 {common} --out long-writer"));
@@ -208,7 +208,7 @@ fn long_prompts_and_texts_of_the_command_line_are_refused_or_cut() {
 }
 
 #[test]
-fn numbers_that_no_machine_could_serve_are_refused_with_a_sentence() {
+fn impossible_numbers_are_refused_with_a_message() {
     check(&[
         refused("translate run short.txt --beam 0", "the beam is 0: set it to at least 1"),
         refused("translate run short.txt --beam 100000", "the beam is 100000: it may be at most 1000"),
@@ -257,7 +257,7 @@ fn numbers_that_no_machine_could_serve_are_refused_with_a_sentence() {
 }
 
 #[test]
-fn models_and_batches_that_fit_into_no_memory_are_refused_before_anything_is_written() {
+fn models_and_batches_that_exceed_memory_are_refused_before_anything_is_written() {
     let training =
         "train --src train.zh --tgt train.en --valid-src train.zh --valid-tgt train.en --out refused";
     for (flags, message) in [

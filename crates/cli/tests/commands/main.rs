@@ -1,4 +1,5 @@
-//! The program's commands, each as a process. One test program for all of them: two dozen would each link the whole library.
+//! Tests of the commands as processes. They are one test program, because each program links the whole
+//! library.
 
 mod process;
 mod support;

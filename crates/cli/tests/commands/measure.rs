@@ -7,7 +7,8 @@ use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
 
-/// A workplace with language models of lines and of running text, a classifier and a translator, which every test shares.
+/// A workplace with language models of lines and of continuous text, a classifier and a translator, shared by
+/// all tests.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -44,14 +45,14 @@ fn close(found: f64, wanted: f64, what: &str) {
 }
 
 #[test]
-fn perplexities_are_those_of_the_validation_and_of_the_scored_lines() {
+fn perplexities_agree_with_validation_and_with_scored_lines() {
     let place = place();
     for model in ["writer", "novel"] {
         let line =
             format!("evaluate valid.en --model {model} --metric perplexity --json --width 8 --compute f32");
         let found: Value = serde_json::from_str(&place.good(&line)).expect("JSON");
         let found = &found["perplexity"];
-        // The trainer validates by code of its own, and keeps the model with the lowest loss.
+        // The trainer validates with separate code, and keeps the model with the lowest loss.
         let records = read_metrics(&place.path(model).join("metrics.jsonl")).expect("records");
         for (key, measure) in [
             ("by_token", Measure::ValidPerplexity),
@@ -86,10 +87,10 @@ fn perplexities_are_those_of_the_validation_and_of_the_scored_lines() {
     let scored = place.good("score writer --text gaps.txt");
     let lines: Vec<&str> = scored.lines().collect();
     assert_eq!((lines.len(), lines[1], lines[2]), (4, "0.000000", "0.000000"));
-    // A line has the score that it has alone.
+    // A line has the same score as in a file of its own.
     place.write("one.txt", b"an old car\n");
     assert_eq!(place.good("score writer --text one.txt").trim_end(), lines[3]);
-    // A translator's perplexity is that of its scores.
+    // A translator's perplexity follows from its scores.
     let found = place.good(
         "evaluate valid.en --src valid.zh --model run --metric perplexity --json --width 8 --compute f32",
     );
@@ -103,7 +104,7 @@ fn perplexities_are_those_of_the_validation_and_of_the_scored_lines() {
     close(number(&found["perplexity"]["by_token"]), (-sum / tokens as f64).exp(), "translator");
 }
 
-/// The perplexity by token of valid.en, to eight digits.
+/// The perplexity per token of valid.en, to eight digits.
 fn perplexity(model: &str, more: &str) -> f64 {
     let line = format!("evaluate valid.en --model {model} --metric perplexity --json --width 8 {more}");
     let found: Value = serde_json::from_str(&place().good(&line)).expect("JSON");
@@ -120,17 +121,17 @@ fn copy_of_model(model: &str, to: &str) {
 }
 
 #[test]
-fn the_perplexity_of_running_text_depends_on_the_sealed_model_alone() {
+fn the_perplexity_of_continuous_text_depends_only_on_the_sealed_model() {
     let place = place();
     let wanted = perplexity("novel", "");
-    // Neither without its recipe nor with another one.
+    // It depends neither on the presence nor the content of the recipe.
     copy_of_model("novel", "alone");
     assert_eq!(perplexity("alone", ""), wanted);
     let recipe = text(&place.read("novel/recipe.toml"));
     assert!(recipe.contains("block = 24"), "{recipe}");
     place.write("alone/recipe.toml", recipe.replace("block = 24", "block = 7").as_bytes());
     assert_eq!(perplexity("alone", ""), wanted);
-    // The block is part of the model; one that does not say so has the default of recipes.
+    // The block size is part of the model; a model without it uses the default of recipes.
     let config = text(&place.read("alone/config.json"));
     assert!(config.contains("\"block\": 24,"), "{config}");
     let with_block = |name: &str, line: &str| {
@@ -147,7 +148,7 @@ fn the_perplexity_of_running_text_depends_on_the_sealed_model_alone() {
 }
 
 #[test]
-fn score_and_evaluate_compute_in_the_same_numbers() {
+fn score_and_evaluate_compute_in_the_same_type() {
     let place = place();
     let told = |line: &str| text(&place.run(line).stderr);
     for (more, compute) in [("", "bf16"), ("--compute bf16", "bf16"), ("--compute f32", "f32")] {
@@ -219,7 +220,7 @@ fn labels_are_scored_and_reported_alike_everywhere() {
     let plain = place.good("classify news --label-text valid.tsv --compute f32");
     assert!(plain.contains("macro F1") && plain.contains("Confusion matrix"), "{plain}");
 
-    // The probability of the given label is the one that classify says.
+    // The probability of the given label equals the output of classify.
     let texts: String =
         lines.iter().map(|line| format!("{}\n", line.split('\t').nth(1).unwrap_or(""))).collect();
     place.write("valid.txt", texts.as_bytes());
@@ -237,7 +238,7 @@ fn labels_are_scored_and_reported_alike_everywhere() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_and_named() {
+fn measurement_errors_give_a_reason() {
     let place = place();
     place.write("a.txt", b"x\ny\n");
     place.write("b.txt", b"x\ny\nz\n");
@@ -246,7 +247,7 @@ fn what_cannot_be_measured_is_refused_and_named() {
     place.write("empty.txt", b"\n\n");
     place.write("unknown.tsv", b"an\tan old car\nneutral\ta car\n");
     for (line, wanted) in [
-        ("evaluate a.txt --ref b.txt --metric f1", "line 3 has no partner"),
+        ("evaluate a.txt --ref b.txt --metric f1", "line 3 has no counterpart"),
         ("evaluate a.txt --ref gap.txt --metric accuracy", "gap.txt, line 2: there is no label"),
         ("evaluate a.txt --ref a.txt --metric accuracy", "the same file"),
         ("evaluate a.txt --ref b.txt --ref b.txt --metric accuracy", "--ref once"),
@@ -255,17 +256,17 @@ fn what_cannot_be_measured_is_refused_and_named() {
         ("evaluate a.txt --ref b.txt --metric accuracy,bleu", "different things"),
         (
             "evaluate a.txt --ref b.txt --metric f1 --confidence",
-            "--confidence is for metrics of translations",
+            "--confidence applies only to metrics of translations",
         ),
-        ("evaluate a.txt --ref b.txt --metric f1 --sentence-level", "--sentence-level is for"),
+        ("evaluate a.txt --ref b.txt --metric f1 --sentence-level", "--sentence-level applies only to"),
         ("evaluate a.txt --ref b.txt --model writer", "--model has no effect"),
         ("evaluate a.txt --ref b.txt --compute f32", "--compute has no effect"),
         ("evaluate a.txt --metric perplexity", "add --model FOLDER"),
         ("evaluate a.txt --metric perplexity --model writer --ref b.txt", "leave out --ref"),
         ("evaluate a.txt --metric perplexity --model run", "--src FILE"),
         ("evaluate a.txt --metric perplexity --model writer --src b.txt", "--src is for translators"),
-        ("evaluate a.txt --metric perplexity --model news", "gives no text a probability"),
-        ("evaluate a.txt --metric perplexity --model reader", "gives no text a probability"),
+        ("evaluate a.txt --metric perplexity --model news", "does not compute text probabilities"),
+        ("evaluate a.txt --metric perplexity --model reader", "does not compute text probabilities"),
         ("evaluate blank.txt --metric perplexity --model writer", "blank"),
         ("evaluate a.txt --metric perplexity --model nowhere", "nowhere"),
         ("score writer --src a.txt --tgt a.txt", "give --text FILE"),
@@ -274,7 +275,7 @@ fn what_cannot_be_measured_is_refused_and_named() {
         ("score writer", "--text FILE"),
         ("score run --src a.txt", "--tgt"),
         ("score reader --text a.txt", "heedful fill"),
-        ("score writer --text a.txt --without-head enc.0.0", "--without-head"),
+        ("score writer --text a.txt --without-head encoder.0.self.0", "--without-head"),
         ("score writer --text nowhere.txt", "nowhere.txt"),
         ("score news --label-text unknown.tsv", "unknown.tsv, line 2: the label `neutral`"),
         ("score news --label-text a.txt", "a.txt, line 1"),
@@ -292,7 +293,7 @@ fn what_cannot_be_measured_is_refused_and_named() {
 }
 
 #[test]
-fn a_run_says_its_operations_and_a_resumed_one_all_of_them() {
+fn a_run_reports_its_flops_and_a_resumed_one_the_total() {
     let place = place();
     let flops = |line: &str| -> f64 {
         let outcome: Value = serde_json::from_str(&place.good(line)).expect("JSON");

@@ -1,4 +1,4 @@
-//! `docs/mechanisms.md` tells the truth: its commands work, one after the other, and the tests that it names exist.
+//! Checks `docs/mechanisms.md`: its commands work in order, and the tests that it names exist.
 
 use std::path::Path;
 use std::process::Output;
@@ -24,7 +24,7 @@ fn rows() -> Vec<Row> {
     PAGE.lines().filter_map(row).collect()
 }
 
-/// Runs lines as a user's shell does, with our program on the path.
+/// Runs lines in a shell, with the tested program on the path.
 fn shell(place: &Workplace, lines: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_heedful")).parent().expect("a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
@@ -42,7 +42,7 @@ fn every_command_works() {
     let output = shell(&place, beginning);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let mut failures = Vec::new();
-    // `cargo xtask test` runs a demo in release, where it takes seconds.
+    // `cargo xtask test` runs the demo with the release binary, which takes seconds.
     let is_of_the_demo = |row: &&Row| {
         ["heedful demo", "heedful explain example"].iter().any(|start| row.command.starts_with(start))
     };
@@ -56,7 +56,7 @@ fn every_command_works() {
 }
 
 #[test]
-fn every_mechanism_is_there_once_and_names_tests_that_exist() {
+fn every_mechanism_is_listed_once_with_tests_that_exist() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder of crates");
     let rows = rows();
     let expected = [('A', 13), ('B', 11), ('C', 13), ('D', 9), ('E', 7), ('F', 11)];

@@ -1,4 +1,4 @@
-//! Where commands write: what would be lost is refused before the work begins, and nothing unfinished stays.
+//! Outputs of commands: data loss is refused before the work begins, and no unfinished file remains.
 
 use std::fs::{self, File, OpenOptions};
 use std::process::Stdio;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::support::{Bounded, Running, Workplace, names, send, text};
 use heedful::system::Signal;
 
-/// A workplace with a run, a model that is no run, and things that must not be overwritten. Every test shares it, and writes
-/// under names of its own.
+/// A workplace with a run, a model without a run, and files that must not be overwritten. All tests share it
+/// and write to different names.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -42,9 +42,9 @@ fn place() -> &'static Workplace {
     })
 }
 
-/// The command ends with status 1 and this message, and has changed nothing in the workplace.
+/// Checks that the command ends with status 1 and this message, and changes nothing in the workplace.
 fn refused(line: &str, expected: &str) {
-    // One at a time, so that what changes is the command's doing.
+    // One at a time, so that any change is caused by this command.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let state = || {
@@ -95,7 +95,7 @@ fn files_that_cannot_be_written_are_refused_by_every_command() {
         ("protected", "it is write-protected"),
     ];
     if cfg!(target_os = "linux") {
-        // Not even the superuser may write there.
+        // Not even root may write there.
         problems.push(("/proc/out", "cannot write /proc/out"));
     }
     for (line, ending) in WRITERS {
@@ -136,7 +136,7 @@ fn files_that_are_read_are_not_written() {
 
 #[test]
 #[cfg_attr(not(unix), ignore = "only Unix tells which file it is")]
-fn what_standard_input_comes_from_is_not_written() {
+fn the_source_of_standard_input_is_not_overwritten() {
     let before = place().read("valid.zh");
     let input = File::open(place().path("valid.zh")).expect("it is there");
     let output = place().command("translate run -o valid.zh").stdin(input).finish();
@@ -147,8 +147,8 @@ fn what_standard_input_comes_from_is_not_written() {
 
 #[cfg(unix)]
 #[test]
-fn standard_output_is_not_what_is_read() {
-    // A copy: `refused` watches the others.
+fn standard_output_must_not_be_an_input() {
+    // A copy, because `refused` checks the other files for changes.
     for (name, line) in [
         ("zh", "translate run OUT"),
         ("zh", "translate run OUT -q --json"),
@@ -176,7 +176,7 @@ fn standard_output_is_not_what_is_read() {
 }
 
 #[test]
-fn folders_that_hold_a_model_or_anything_else_of_the_user_are_not_written() {
+fn folders_with_a_model_or_other_files_are_not_overwritten() {
     let training = |out: &str| Workplace::training(out, "--steps 2");
     let mut lines = vec![
         ("average run --last 1 --out run".to_owned(), "run is the same folder as run"),
@@ -210,7 +210,7 @@ fn folders_that_hold_a_model_or_anything_else_of_the_user_are_not_written() {
 }
 
 #[test]
-fn force_writes_all_the_same() {
+fn force_overwrites() {
     let place = Workplace::new(300);
     place.good(&Workplace::training("run", "--steps 14"));
     let translations = place.good("translate run valid.zh");
@@ -227,7 +227,7 @@ fn force_writes_all_the_same() {
 
 #[test]
 #[cfg_attr(not(unix), ignore = "only Unix has them as files")]
-fn devices_and_pipes_are_written_and_stay() {
+fn devices_and_pipes_are_written_and_not_replaced() {
     let translations = place().good("translate run valid.zh");
     assert_eq!(place().good("translate run valid.zh -o /dev/stdout"), translations);
     place().good("translate run valid.zh -o /dev/null");
@@ -253,14 +253,15 @@ fn waiting(place: &Workplace) -> Running {
 
 #[test]
 #[cfg_attr(not(unix), ignore = "it sends signals")]
-fn an_interrupted_command_leaves_nothing_and_says_by_its_status_what_ended_it() {
+fn an_interrupted_command_leaves_no_file_and_exits_with_the_signal_s_status() {
     let place = Workplace::new(300);
     place.good(&Workplace::training("run", "--steps 7"));
     const SIGKILL: i32 = 9;
     let ends = [Signal::Interrupt, Signal::Terminate, Signal::Hangup].map(Signal::number);
     for (signal, status) in ends.into_iter().zip([130, 143, 129].map(Some)).chain([(SIGKILL, None)]) {
         let mut child = waiting(&place);
-        // Else `wait` closes it, and the command may have read all there is before the signal arrives.
+        // Otherwise `wait` closes it, and the command may reach the end of its input before the signal
+        // arrives.
         let input = child.stdin.take();
         send(&child, signal);
         assert_eq!(child.ended().code(), status);

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use crate::support::{Bounded, Workplace, names, text};
 
 #[test]
-fn a_packed_model_is_the_model_wherever_it_is_unpacked() {
+fn a_packed_model_is_unpacked_bit_for_bit() {
     let place = Workplace::new(200);
     place.good(&Workplace::training("run", "--steps 5"));
     place.good("quantize run --to int8 -o small");
@@ -27,7 +27,7 @@ fn a_packed_model_is_the_model_wherever_it_is_unpacked() {
 }
 
 #[test]
-fn what_cannot_be_packed_or_read_is_an_error_and_nothing_is_written() {
+fn packing_errors_write_nothing() {
     let place = Workplace::new(200);
     place.good(&Workplace::training("run", "--steps 5"));
     place.good("pack run -o model.zip");
@@ -43,7 +43,7 @@ fn what_cannot_be_packed_or_read_is_an_error_and_nothing_is_written() {
         assert!(error.contains(expected), "{command}: {error}");
     }
     assert_eq!(names(&place.path("")), before);
-    // Half of it is no model, and says so.
+    // A truncated package is refused with a message.
     let bytes = fs::read(place.path("model.zip")).expect("it was written");
     place.write("half.zip", &bytes[..bytes.len() / 2]);
     let output = place.run("translate half.zip --text a");
@@ -55,7 +55,7 @@ fn what_cannot_be_packed_or_read_is_an_error_and_nothing_is_written() {
 }
 
 #[test]
-fn every_command_takes_a_package_as_it_takes_a_folder() {
+fn every_command_accepts_a_package_like_a_folder() {
     let place = Workplace::new(200);
     place.good(&Workplace::training("run", "--steps 5"));
     place.good("quantize run --to int8 -o small");
@@ -82,7 +82,7 @@ fn every_command_takes_a_package_as_it_takes_a_folder() {
             assert_eq!(text(&folder.stdout), without_name(&package.stdout), "{command}");
         }
     }
-    // Two models together, one of them packed, and a file.
+    // An ensemble of two models, one of them packed, and a file.
     assert_eq!(
         place.good("translate run run.zip valid.zh --compute f32"),
         place.good("translate run run valid.zh --compute f32")
@@ -111,7 +111,7 @@ fn every_command_takes_a_package_as_it_takes_a_folder() {
 }
 
 #[test]
-fn a_package_is_never_written_into() {
+fn a_package_is_never_modified() {
     let place = Workplace::new(200);
     place.good(&Workplace::training("run", "--steps 5"));
     place.good("pack run -o run.zip");
@@ -134,23 +134,23 @@ fn a_package_is_never_written_into() {
 }
 
 #[test]
-fn a_package_has_something_to_show_or_says_that_it_has_not() {
+fn a_package_has_example_texts_or_reports_that_it_has_none() {
     let place = Workplace::new(200);
     place.good(&Workplace::training("run", "--steps 5"));
     let pack = |model: &str, out: &str| text(&place.run(&format!("pack {model} -o {out}.zip")).stderr);
     let said = pack("run", "run");
-    assert!(said.contains("of its validation text") && said.contains("--examples FILE"), "{said}");
+    assert!(said.contains("from the validation text") && said.contains("--examples FILE"), "{said}");
     place.good("import run.zip -o shown");
     let first = place.read("shown/examples.txt");
     let first = text(&first).lines().next().expect("an example").to_owned();
     assert!(place.lines("valid.zh").contains(&first), "{first}");
-    // Of a model without a log, the validation text that its recipe names.
+    // For a model without a log, the validation text named by its recipe.
     place.good("quantize run --to int8 -o small");
     pack("small", "small");
     place.good("import small.zip -o unpacked");
     assert_eq!(place.lines("unpacked/examples.txt")[..], place.lines("valid.zh")[..4]);
-    // A model that nothing is known of.
+    // A model without a log and a recipe.
     fs::remove_file(place.path("small/recipe.toml")).expect("it is ours");
     let said = pack("small", "bare");
-    assert!(said.contains("the package has no texts to try the model with"), "{said}");
+    assert!(said.contains("the package has no example texts"), "{said}");
 }

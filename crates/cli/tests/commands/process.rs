@@ -1,4 +1,4 @@
-//! The program as a process that no test waits for without an end.
+//! Runs the program as a process with a time limit.
 
 use std::io::Read;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use heedful::system::Signal;
 
-/// Long enough for the slowest machine; only a test that fails waits for it.
+/// Long enough for the slowest machine; only failing tests wait so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The program, with what it says kept and nothing to read. Signals mean to it what they mean to a program that a person starts,
-/// also where the tests were started with some of them ignored, as shells start what is to run in the background.
+/// The program, with piped output and without input. Signal actions are reset to their defaults, because the
+/// tests may have been started with some signals ignored, as shells do for background jobs.
 pub(crate) fn program() -> Command {
     with_default_signals(env!("CARGO_BIN_EXE_heedful"))
 }
 
-/// As [`program`], for another one.
+/// As [`program`], for another program.
 pub(crate) fn with_default_signals(program: &str) -> Command {
     let ignored = Signal::ALL.into_iter().any(Signal::is_ignored);
     let mut command = if ignored { Command::new("env") } else { Command::new(program) };
@@ -39,7 +39,7 @@ pub(crate) fn with_default_signals(program: &str) -> Command {
 
 const RESET: &str = "--default-signal=HUP,INT,QUIT,TERM";
 
-/// A process that is killed when it takes longer than [`PATIENCE`], and when the test ends before it.
+/// A process that is killed if it takes longer than [`PATIENCE`], or when the test ends.
 pub(crate) struct Running {
     what: String,
     child: Arc<Mutex<Child>>,
@@ -47,7 +47,7 @@ pub(crate) struct Running {
     pub(crate) stdout: Option<ChildStdout>,
     pub(crate) stderr: Option<ChildStderr>,
     started: Instant,
-    /// Dropped, it tells the watch that nobody waits any more.
+    /// Dropping it stops the watchdog thread.
     _watch: Sender<()>,
 }
 
@@ -62,7 +62,7 @@ impl Running {
         let (watched, name) = (child.clone(), what.clone());
         thread::spawn(move || {
             if over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                // Whoever reads its output comes to an end of it.
+                // This also ends the threads that read its output.
                 eprintln!("killed, because it did not end within {PATIENCE:?}: {name}");
                 let _ = locked(&watched).kill();
             }
@@ -78,12 +78,12 @@ impl Running {
         locked(&self.child).kill().expect("a process to kill");
     }
 
-    /// How it has ended, if it has.
+    /// The exit status, if it has ended.
     pub(crate) fn status(&mut self) -> Option<ExitStatus> {
         locked(&self.child).try_wait().expect("a process")
     }
 
-    /// Waits for its end; its input is closed, for it may wait for that.
+    /// Closes its input and waits for its end.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         drop(self.stdin.take());
         loop {
@@ -95,7 +95,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end, and takes what it has written.
+    /// Waits for its end, and returns its output.
     pub(crate) fn output(mut self) -> Output {
         drop(self.stdin.take());
         let (stdout, stderr) = (read(self.stdout.take()), read(self.stderr.take()));
@@ -109,7 +109,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let mut child = locked(&self.child);
         let _ = child.kill();
-        // A process that was killed ends.
+        // A killed process ends.
         let _ = child.wait();
     }
 }
@@ -128,7 +128,7 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>>
     })
 }
 
-/// A command whose process nobody waits for without an end.
+/// Runs a command with a time limit.
 pub(crate) trait Bounded {
     /// Starts it.
     fn running(&mut self) -> Running;

@@ -3,7 +3,7 @@
 use crate::support::Workplace;
 
 #[test]
-fn a_quantized_model_translates_as_the_model_does_with_integers() {
+fn a_quantized_model_translates_like_the_model_in_int8() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 30"));
     place.good("quantize run --to int8 -o small");
@@ -16,7 +16,7 @@ fn a_quantized_model_translates_as_the_model_does_with_integers() {
     assert_eq!(translate("small"), integers, "a model of integers computes with them");
     assert_eq!(translate("small --compute int8"), integers);
     assert_ne!(translate("run --compute f32"), integers);
-    // The numbers of a narrow model can be computed with in any type.
+    // A quantized model can be computed in any type.
     translate("small --compute f32");
     translate("half");
 
@@ -26,7 +26,7 @@ fn a_quantized_model_translates_as_the_model_does_with_integers() {
 }
 
 #[test]
-fn choices_of_the_model_stay_in_what_is_averaged_quantized_and_resumed() {
+fn model_options_are_kept_when_averaged_quantized_and_resumed() {
     let place = Workplace::new(60);
     for (name, flags) in [
         ("biased", "--output-bias --activation silu"),
@@ -51,23 +51,23 @@ fn choices_of_the_model_stay_in_what_is_averaged_quantized_and_resumed() {
 }
 
 #[test]
-fn what_cannot_be_quantized_is_an_error_that_says_why() {
+fn quantization_errors_give_a_reason() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 2"));
     place.good("quantize run --to int8 -o small");
     for (words, message) in [
-        ("quantize small --to bf16 -o again", "integers already"),
+        ("quantize small --to bf16 -o again", "int8 already"),
         ("quantize run --to int8 -o run", "run"),
         ("quantize run --to int8 -o small", "--force"),
         ("quantize nowhere --to int8 -o other", "nowhere"),
         ("quantize run --to int4 -o other", "int4"),
         ("quantize run -o other", "--to"),
-        ("compare layers --compute int8", "int8 is for inference only"),
+        ("compare layers --compute int8", "int8 supports inference only"),
     ] {
         let complaint = place.bad(words);
         assert!(complaint.contains(message), "{words}: {complaint}");
     }
-    // A flipped bit among the integers is refused.
+    // A flipped bit in the int8 weights is refused.
     let mut bytes = place.read("small/model.safetensors");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 4;

@@ -1,4 +1,4 @@
-//! `heedful serve` as a program: it says where it is, answers, and ends when it is told to.
+//! `heedful serve` as a process: it prints its address, responds, and stops on a signal.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::process::PATIENCE;
 use crate::support::{Bounded, Workplace, send};
 
-/// A connection on which nobody waits without an end.
+/// A connection with a timeout.
 fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
@@ -22,19 +22,19 @@ fn connect(address: &str) -> TcpStream {
 #[test]
 #[cfg_attr(not(unix), ignore = "it sends a signal")]
 fn a_run_is_served_under_its_languages_until_sigterm() {
-    // Trained for long enough that it says more than the most frequent token.
+    // Trained for long enough to generate more than the most frequent token.
     let place = Workplace::new(800);
     place.good(&Workplace::training("run", "--steps 60 --lr 3e-3"));
     let complaint = place.bad("serve run --port 0 --shortlist");
     assert!(complaint.contains("run: it has no shortlist: learn one with heedful shortlist"), "{complaint}");
-    // So few tokens that a translation is another one without it.
+    // So few tokens that the shortlist changes the translation.
     place.good("shortlist run --src valid.zh --tgt valid.en --per-token 1 --frequent 1");
     let mut command = place.command("serve run --port 0 --shortlist");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).running();
     let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
     let mut line = String::new();
     lines.read_line(&mut line).expect("a first line");
-    // The languages come from the names of the files that it was trained on.
+    // The languages come from the names of the training files.
     assert!(line.contains("run (zh → en)"), "{line}");
     let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address");
 
@@ -62,7 +62,7 @@ fn a_run_is_served_under_its_languages_until_sigterm() {
 
 #[test]
 #[cfg_attr(not(unix), ignore = "it sends signals")]
-fn a_server_that_is_asked_to_end_answers_while_it_drains() {
+fn a_stopping_server_responds_while_it_drains() {
     let place = Workplace::empty();
     std::fs::create_dir(place.path("runs")).expect("room");
     let mut command = place.command("serve --runs runs --port 0 --drain 3600");
@@ -92,7 +92,7 @@ fn a_server_that_is_asked_to_end_answers_while_it_drains() {
 
 #[test]
 #[cfg_attr(not(unix), ignore = "it sends signals")]
-fn a_server_ends_when_it_is_told_to_though_a_reload_never_does() {
+fn a_server_stops_although_a_reload_hangs() {
     let place = Workplace::empty();
     let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../heedful/tests/exchange/models/marian-swish");
     place.good(&format!("import {} -o model", given.display()));
@@ -100,7 +100,7 @@ fn a_server_ends_when_it_is_told_to_though_a_reload_never_does() {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).running();
     let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
     lines.read_line(&mut String::new()).expect("a first line");
-    // A file that nobody writes: whoever reads it waits.
+    // A FIFO without a writer: reading it blocks.
     let config = place.path("model/config.json");
     std::fs::remove_file(&config).expect("it was there");
     assert!(Command::new("mkfifo").arg(&config).status().expect("mkfifo").success());
@@ -113,7 +113,7 @@ fn a_server_ends_when_it_is_told_to_though_a_reload_never_does() {
 }
 
 #[test]
-fn a_run_can_be_watched_while_it_goes_on() {
+fn a_run_can_be_watched_while_it_trains() {
     let place = Workplace::new(200);
     let mut command = place.command(&Workplace::training("run", "--steps 1000000 --dashboard=0"));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).running();
@@ -121,7 +121,7 @@ fn a_run_can_be_watched_while_it_goes_on() {
     let mut line = String::new();
     lines.read_line(&mut line).expect("a first line");
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
-    // What it says from now on is nobody's business, but must not fill the pipe.
+    // Its further output is ignored, but must not fill the pipe.
     thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
 
     let get = |path: &str| {
@@ -144,7 +144,7 @@ fn a_run_can_be_watched_while_it_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_served_is_named() {
+fn serving_errors_give_a_reason() {
     let place = Workplace::empty();
     assert!(place.bad("serve").contains("there is nothing to serve"));
     assert!(place.bad("serve nowhere --port 0").contains("nowhere is not a folder"));

@@ -3,7 +3,7 @@
 use crate::support::Workplace;
 
 #[test]
-fn a_shortlist_goes_with_the_model_and_no_batch_changes_a_translation() {
+fn a_shortlist_is_copied_with_the_model_and_batches_do_not_change_translations() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 30"));
     place.good("shortlist run --src train.zh --tgt train.en --per-token 3 --frequent 5 -o fast");
@@ -18,7 +18,7 @@ fn a_shortlist_goes_with_the_model_and_no_batch_changes_a_translation() {
     let alone = crate::support::text(&alone.expect("the program starts").stdout);
     assert_eq!(Some(alone.trim_end()), found.lines().nth(3));
 
-    // In fewer bits it is the same shortlist.
+    // Quantization keeps the shortlist.
     place.good("quantize fast --to int8 -o small");
     assert!(place.read("small/shortlist.bin") == place.read("fast/shortlist.bin"));
     assert_eq!(translate("small --shortlist"), translate("fast --shortlist --compute int8"));
@@ -29,12 +29,12 @@ fn a_shortlist_goes_with_the_model_and_no_batch_changes_a_translation() {
 }
 
 #[test]
-fn a_shortlist_is_added_to_a_run_and_lasts_until_it_goes_on() {
+fn a_shortlist_is_added_to_a_run_and_removed_when_it_is_resumed() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 20"));
     let before = place.good("translate run valid.zh --scores");
     place.write("few.zh", "一辆汽车\n\n".as_bytes());
-    // Without targets: the model's own translations.
+    // Without targets, it uses the model's own translations.
     let output = place.run("shortlist run --src few.zh");
     let message = crate::support::text(&output.stderr);
     assert!(
@@ -50,7 +50,7 @@ fn a_shortlist_is_added_to_a_run_and_lasts_until_it_goes_on() {
     place.good("shortlist run --src train.zh --tgt train.en --force");
     place.good("translate run valid.zh --shortlist");
 
-    // Other weights need another one.
+    // New weights need a new shortlist.
     place.good("train --resume run --steps 40");
     place.good("translate run valid.zh");
     let complaint = place.bad("translate run valid.zh --shortlist");
@@ -58,7 +58,7 @@ fn a_shortlist_is_added_to_a_run_and_lasts_until_it_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_learned_or_used_is_an_error_that_says_why() {
+fn shortlist_errors_give_a_reason() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 2"));
     place.good(&Workplace::training("lstm", "--steps 2 --family recurrent"));
@@ -67,7 +67,7 @@ fn what_cannot_be_learned_or_used_is_an_error_that_says_why() {
     for (words, message) in [
         ("translate run valid.zh --shortlist", "run has no shortlist: learn one with heedful shortlist run"),
         ("translate fast fast valid.zh --shortlist", "--shortlist is for one model"),
-        ("shortlist lstm --src train.zh --tgt train.en", "lstm is no Transformer"),
+        ("shortlist lstm --src train.zh --tgt train.en", "lstm is not a Transformer"),
         ("shortlist nowhere --src train.zh --tgt train.en", "nowhere is not a folder"),
         ("shortlist run --src missing.zh --tgt train.en", "missing.zh"),
         ("shortlist run --src train.zh --tgt valid.en", "valid.en"),
@@ -97,7 +97,7 @@ fn a_damaged_or_foreign_shortlist_is_refused_with_its_model() {
         let message = "fast/shortlist.bin is not the file that fast/model.safetensors was saved with";
         assert!(complaint.contains(message), "{complaint}");
     }
-    // Sealed on purpose, it must still be one.
+    // Even when sealed on purpose, it must be a valid shortlist.
     let complaint = place.bad("seal fast");
     assert!(
         complaint.contains("the shortlist fast/shortlist.bin cannot be used: it is damaged"),

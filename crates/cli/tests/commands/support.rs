@@ -1,4 +1,4 @@
-//! What the tests of train, translate and score share: a workplace with a small corpus, and the program as a process.
+//! Shared by the tests: a folder with a small corpus, and the program as a process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ pub(crate) struct Workplace {
 }
 
 impl Workplace {
-    /// Without a corpus.
+    /// A folder without a corpus.
     pub(crate) fn empty() -> Workplace {
         Workplace { folder: tempfile::tempdir().expect("a folder") }
     }
 
-    /// With so many training pairs.
+    /// A folder with this number of training pairs.
     pub(crate) fn new(pairs: usize) -> Workplace {
         let place = Workplace::empty();
         let split = Grammar::new().split(1, pairs, 40);
@@ -63,14 +63,14 @@ impl Workplace {
         self.command(arguments).finish()
     }
 
-    /// Runs and succeeds; what it wrote to standard output.
+    /// Runs the program, which must succeed; returns its standard output.
     pub(crate) fn good(&self, arguments: &str) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
         text(&output.stdout)
     }
 
-    /// Runs and fails; what it wrote to standard error.
+    /// Runs the program, which must fail; returns its standard error.
     pub(crate) fn bad(&self, arguments: &str) -> String {
         let output = self.run(arguments);
         assert!(!output.status.success(), "{arguments} succeeded: {}", text(&output.stderr));
@@ -82,7 +82,7 @@ impl Workplace {
         command.stdin(Stdio::piped()).stderr(Stdio::null()).running()
     }
 
-    /// Arguments of a training that takes a second or two, in folder `out`.
+    /// Arguments of a training run of a second or two, in folder `out`.
     pub(crate) fn training(out: &str, more: &str) -> String {
         format!(
             "train --src train.zh --tgt train.en --valid-src valid.zh --valid-tgt valid.en --preset tiny \
@@ -92,7 +92,7 @@ impl Workplace {
     }
 }
 
-/// Two runs have the same weights, moments and average, and left the same model.
+/// Checks that two runs have the same weights, moments and average, and wrote the same model.
 pub(crate) fn same_run(place: &Workplace, one: &str, other: &str) {
     let last = |run: &str| {
         let checkpoints = Checkpoints::read_only(&place.path(run).join("checkpoints"));

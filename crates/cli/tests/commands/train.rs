@@ -1,4 +1,4 @@
-//! `heedful train` as a process: what it leaves behind, how it goes on, how it refuses.
+//! `heedful train` as a process: its files, resuming, and errors.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn last_checkpoint(run: &Path) -> checkpoint::Checkpoint {
 }
 
 #[test]
-fn a_run_leaves_a_model_its_logs_and_a_report() {
+fn a_run_writes_a_model_its_logs_and_a_report() {
     let place = Workplace::new(400);
     let json = place.good(&Workplace::training("run", "--steps 40 --ema 0.9 --json"));
     let outcome: Value = serde_json::from_str(&json).expect("one line of JSON");
@@ -60,7 +60,7 @@ fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() 
         let options = "--ema 0.95 --attention-dropout 0.1 --accumulate 2 --checkpoint-every-time none";
         Workplace::training(out, &format!("{options} --steps {steps}"))
     };
-    // Far more steps than there is time for, so that no run ends before its kill on any machine.
+    // Far more steps than time, so that no run ends before it is killed.
     let command = || match place.path("killed/recipe.toml").exists() {
         true => "train --resume killed".to_owned(),
         false => training("killed", 1_000_000),
@@ -73,7 +73,7 @@ fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() 
         Checkpoints::read_only(&folder).last(1).map_or(0, |steps| steps[0])
     };
 
-    // Other moments in every run of the test; a failure names the seed that repeats them.
+    // Random times in every run of the test; a failure prints the seed that reproduces them.
     let seed = std::env::var("HEEDFUL_KILL_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
     eprintln!("kills drawn with HEEDFUL_KILL_SEED={seed}");
@@ -81,7 +81,7 @@ fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() 
     for attempt in 0..7 {
         let before = reached();
         let mut child = place.start(&command());
-        // Every second kill may hit the start; the others come after a checkpoint, for the run to advance.
+        // Every second kill may hit the start; the others come after a checkpoint, so that the run advances.
         while attempt % 2 == 1 && reached() == before {
             assert!(child.status().is_none(), "it ended by itself");
             sleep(Duration::from_millis(5));
@@ -113,7 +113,7 @@ fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() 
     assert_eq!(looks("whole"), looks("killed"), "attention over time differs");
 }
 
-/// The newest checkpoint's step, while the run goes on.
+/// The newest checkpoint's step, while the run trains.
 fn reached(place: &Workplace) -> u64 {
     Checkpoints::read_only(&place.path("run/checkpoints")).last(1).map_or(0, |steps| steps[0])
 }
@@ -130,7 +130,7 @@ fn started(place: &Workplace, mut command: Command) -> Running {
 
 #[test]
 #[cfg_attr(not(unix), ignore = "it sends signals")]
-fn signals_save_and_end_and_the_run_goes_on() {
+fn a_signal_saves_and_stops_a_run_which_can_be_resumed() {
     for (signal, status) in [(Signal::Interrupt, 130), (Signal::Terminate, 143), (Signal::Hangup, 129)] {
         let place = Workplace::new(400);
         let mut child = started(&place, place.command(&Workplace::training("run", "--steps 100000")));
@@ -147,7 +147,7 @@ fn signals_save_and_end_and_the_run_goes_on() {
 
 #[test]
 #[cfg_attr(not(unix), ignore = "it sends signals")]
-fn a_run_that_shall_outlive_its_terminal_does() {
+fn a_run_under_nohup_outlives_its_terminal() {
     let place = Workplace::new(400);
     let training = Workplace::training("run", "--steps 100000");
     let mut command = with_default_signals("sh");
@@ -180,7 +180,7 @@ fn a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used() {
 }
 
 #[test]
-fn a_short_run_warms_up_in_a_tenth_of_its_steps_and_a_longer_warmup_is_warned_of() {
+fn a_short_run_warms_up_in_a_tenth_of_its_steps_and_warns_of_a_longer_warmup() {
     let place = Workplace::new(100);
     let training = |out: &str, more: &str| {
         let text =
@@ -196,7 +196,7 @@ fn a_short_run_warms_up_in_a_tenth_of_its_steps_and_a_longer_warmup_is_warned_of
     assert!(output.status.success() && !talk.contains("warning"), "{talk}");
     let found = rates("short");
     assert!(found.len() == 5 && found[0] > 0.9e-3 && found[4] > 0.4e-3, "{found:?}");
-    // What the run chose is in its recipe, and stays if it goes on.
+    // The chosen values are in the run's recipe, and are kept when it is resumed.
     let recipe = || text(&place.read("short/recipe.toml"));
     assert!(recipe().contains("\nwarmup = 1\n") && recipe().contains("\nlog_every = 1\n"), "{}", recipe());
     place.good("train --resume short --steps 40");
@@ -210,7 +210,7 @@ fn a_short_run_warms_up_in_a_tenth_of_its_steps_and_a_longer_warmup_is_warned_of
 }
 
 #[test]
-fn what_cannot_be_trained_is_refused_and_named() {
+fn training_errors_give_a_reason() {
     let place = Workplace::new(50);
     place.write("short.en", b"one line\n");
     place.write("latin.en", &[&b"a line\n".repeat(9)[..], b"caf\xe9\n"].concat());
@@ -258,7 +258,7 @@ fn a_folder_with_a_run_is_not_overwritten() {
 }
 
 #[test]
-fn a_rate_that_is_far_too_high_is_told_as_divergence_and_the_last_checkpoint_is_kept() {
+fn a_far_too_high_learning_rate_is_reported_as_divergence_and_the_last_checkpoint_is_kept() {
     let place = Workplace::new(400);
     let error = place.bad(&Workplace::training("run", "--steps 400 --lr 1e30 --compute f32"));
     assert!(error.contains("diverged at step"), "{error}");

@@ -1,4 +1,4 @@
-//! `heedful translate` and `heedful score` as processes, with a small model that is trained here.
+//! `heedful translate` and `heedful score` as processes, with a small model trained by the tests.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -56,7 +56,7 @@ fn neither_batch_nor_order_nor_threads_change_a_bit_of_a_result() {
 }
 
 #[test]
-fn an_answer_comes_before_the_next_line_is_asked_for() {
+fn a_translation_is_written_before_the_next_line_is_needed() {
     let mut child = place().command("translate run").stdin(Stdio::piped()).running();
     let (mut input, output) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
     let mut output = BufReader::new(output);
@@ -96,7 +96,7 @@ fn n_best_lists_are_ordered_and_scores_are_those_of_score() {
 }
 
 #[test]
-fn a_model_with_itself_translates_as_it_does_alone() {
+fn an_ensemble_of_a_model_with_itself_translates_like_the_model() {
     let alone = translated("translate run valid.zh --json --align");
     assert_eq!(translated("translate run run run valid.zh --json --align"), alone);
     let text = &place().lines("valid.zh")[0];
@@ -105,7 +105,7 @@ fn a_model_with_itself_translates_as_it_does_alone() {
 }
 
 #[test]
-fn lines_that_repeat_have_the_same_translation_each_time() {
+fn repeated_lines_have_the_same_translation() {
     let sources = &place().lines("valid.zh")[..5];
     let alone = translated("translate run valid.zh --scores");
     let repeated: Vec<&str> = sources.iter().cycle().take(42).map(String::as_str).collect();
@@ -128,13 +128,13 @@ fn a_translation_begins_with_its_prefix() {
             prefix => assert!(forced.starts_with(prefix), "{forced}"),
         }
     }
-    // In any company, and of a text on the command line.
+    // With any other lines, and for a text on the command line.
     let first = place().lines("valid.zh").swap_remove(0);
     place().write("one.en", b"which of the\n");
     assert_eq!(translated(&format!("translate run --text {first} --prefix one.en --scores")), forced[..1]);
     place().write("few.en", (prefixes[..39].join("\n") + "\n").as_bytes());
     let error = place().bad("translate run valid.zh --prefix few.en");
-    assert!(error.contains("few.en: it ends after line 39, and there is valid.zh, line 40"), "{error}");
+    assert!(error.contains("few.en: it ends after line 39, but valid.zh, line 40"), "{error}");
     place().write("many.en", (prefixes.join("\n") + "\na\n").as_bytes());
     let error = place().bad("translate run valid.zh --prefix many.en");
     assert!(error.contains("many.en: it has more lines than the text, which ends after line 40"), "{error}");
@@ -144,7 +144,7 @@ fn a_translation_begins_with_its_prefix() {
 fn a_term_of_the_source_has_its_translation() {
     let sources = place().lines("valid.zh");
     let free = translated("translate run valid.zh");
-    // The last character of the first line, wherever else it stands.
+    // The last character of the first line, at any position in the other lines.
     let term = sources[0].chars().next_back().expect("a character");
     place().write("terms.tsv", format!("{term}\tgreen zebra\n").as_bytes());
     let said = translated("translate run valid.zh --terms terms.tsv --beam 6 --n-best 2");
@@ -157,7 +157,7 @@ fn a_term_of_the_source_has_its_translation() {
     let output = place().run("translate run valid.zh --terms terms.tsv --max-length 1");
     let warning = text(&output.stderr);
     assert!(output.status.success(), "{warning}");
-    // Which line is named depends on which ends first.
+    // The line named in the message depends on which finishes first.
     assert!(warning.contains("valid.zh, line "), "{warning}");
     assert!(warning.contains(": no translation with “green zebra” was possible"), "{warning}");
     let quiet = place().run("translate run valid.zh --terms terms.tsv --max-length 1 --quiet");
@@ -173,7 +173,7 @@ fn sampling_depends_on_the_seed_alone() {
 }
 
 #[test]
-fn attention_weights_of_every_head_come_out_and_sum_to_one() {
+fn attention_weights_of_every_head_are_written_and_sum_to_one() {
     let source = place().lines("valid.zh")[0].clone();
     translated(&format!("translate run --attention maps.json --text {source}"));
     let lines: Value = serde_json::from_slice(&place().read("maps.json")).expect("JSON");
@@ -199,7 +199,7 @@ fn attention_weights_of_every_head_come_out_and_sum_to_one() {
     let bytes = place().read("maps.safetensors");
     let file = safetensors::SafeTensors::deserialize(&bytes).expect("safetensors");
     assert_eq!(file.len(), layers.len());
-    // Of several lines too, in the order of the lines, with blank ones left out.
+    // Also for several lines, in their order, without blank ones.
     let [first, second] = [0, 1].map(|line| place().lines("valid.zh")[line].clone());
     place().write("three.zh", format!("{first}\n\n{second}\n").as_bytes());
     for (maps, name) in [("three.json", "json"), ("three.safetensors", "safetensors")] {
@@ -247,7 +247,7 @@ fn alignments_name_words_that_exist() {
 }
 
 #[test]
-fn a_file_appears_whole_or_not_at_all() {
+fn a_file_appears_complete_or_not_at_all() {
     let lines = translated("translate run valid.zh");
     assert_eq!(place().good("translate run valid.zh -o all.en"), "");
     assert_eq!(place().lines("all.en"), lines);
@@ -266,7 +266,7 @@ fn strange_text_is_translated_like_any_other() {
 }
 
 #[test]
-fn what_cannot_be_translated_is_refused_and_named() {
+fn translation_errors_give_a_reason() {
     let cases = [
         ("translate nowhere valid.zh", "nowhere"),
         ("translate . valid.zh", "config.json"),
@@ -276,7 +276,7 @@ fn what_cannot_be_translated_is_refused_and_named() {
         ("translate run valid.zh --sample --top-p 2", "top-p"),
         ("translate run valid.zh --compute int3", "bf16, f32"),
         ("translate run nowhere valid.zh", "nowhere"),
-        ("translate run run valid.zh --without-head cross.0.1", "--without-head is for one model"),
+        ("translate run run valid.zh --without-head decoder.0.cross.1", "--without-head is for one model"),
         ("translate run valid.zh --text 一辆汽车", "valid.zh and --text: translate a file or texts"),
         ("translate run valid.zh --terms nowhere.tsv", "nowhere.tsv"),
         ("translate run valid.zh --terms valid.en", "valid.en, line 1: write a source term, a tab"),

@@ -9,7 +9,7 @@ use crate::support::{Bounded, program};
 
 fn heedful(arguments: &[&str], input: &[u8]) -> Output {
     let mut process = program().args(arguments).stdin(Stdio::piped()).running();
-    // A process that fails early does not read its input: that is no failure of the test.
+    // A process that fails early does not read its input, which is not a failure of the test.
     let _ = process.stdin.take().expect("a pipe").write_all(input);
     process.output()
 }

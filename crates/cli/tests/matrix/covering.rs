@@ -3,28 +3,29 @@
 //! ```text
 //! rows = []
 //! for every pair of values that no row has:
-//!     row = the pair, and what it needs to be allowed
+//!     row = the pair, and the values it requires
 //!     for every other factor: the value that adds most pairs, if the row stays allowed
 //! ```
 //!
-//! Most keys of a recipe are read by some tasks and families only, so a row may leave a factor open. A pair that no allowed row can
-//! have is left out.
+//! Most recipe keys apply only to some tasks and families, so a row may leave a factor open. Pairs that no
+//! allowed row can contain are omitted.
 
 use std::collections::{HashMap, HashSet};
 
-/// Something that can be chosen, with its values.
+/// A factor and its values.
 pub(crate) struct Factor {
     pub(crate) name: String,
     pub(crate) values: Vec<String>,
 }
 
-/// For every factor the index of its value; `None` leaves it open.
+/// The index of the value of every factor; `None` leaves it open.
 pub(crate) type Row = Vec<Option<usize>>;
 
 /// A value of a factor.
 type Choice = (usize, usize);
 
-/// Rows in which all allowed pairs occur, and how many pairs those are. The first two factors decide most of what else is allowed.
+/// Rows in which all allowed pairs occur, and the number of pairs. The first two factors decide most of the
+/// other allowed values.
 pub(crate) fn pairwise(factors: &[Factor], is_allowed: impl Fn(&Row) -> bool) -> (Vec<Row>, usize) {
     let choices: Vec<Choice> = factors
         .iter()
@@ -56,7 +57,8 @@ struct Search<'a> {
     factors: usize,
 }
 
-/// Values of the first two factors, and the choices that are allowed with them: each with another that it needs, if it needs one.
+/// Values of the first two factors, and the choices allowed with them, each with the other choice that it
+/// requires, if any.
 struct Beginning {
     row: Row,
     allowed: HashMap<Choice, Option<Choice>>,
@@ -76,7 +78,7 @@ impl Search<'_> {
             .collect()
     }
 
-    /// The other choice that this one needs in a row: none, or one; `None` if it cannot be there.
+    /// The other choice that this one requires in a row, if any; `None` if this choice is not possible.
     fn need(&self, row: &Row, choice: Choice) -> Option<Option<Choice>> {
         if (self.is_allowed)(&with(row, &[choice])) {
             return Some(None);
@@ -85,7 +87,7 @@ impl Search<'_> {
         others.copied().find(|&other| (self.is_allowed)(&with(row, &[choice, other]))).map(Some)
     }
 
-    /// An allowed row with these choices and what they need.
+    /// An allowed row with these choices and those they require.
     fn completed(&self, beginnings: &[Beginning], pair: [Choice; 2]) -> Option<Row> {
         beginnings.iter().find_map(|Beginning { row, allowed }| {
             let mut needed = Vec::new();
@@ -96,7 +98,7 @@ impl Search<'_> {
                     needed.extend(allowed.get(&choice)?.iter().copied());
                 }
             }
-            // The pair itself overrides what one of the two needs of the other.
+            // The pair itself overrides a requirement of one on the other.
             needed.extend(pair);
             Some(with(row, &needed)).filter(|row| (self.is_allowed)(row))
         })
@@ -157,7 +159,7 @@ fn every_allowed_pair_occurs_and_no_other() {
         values: (0..values).map(|value| value.to_string()).collect(),
     };
     let factors = [factor("task", 3), factor("family", 2), factor("a", 2), factor("b", 3), factor("c", 2)];
-    // `c` is for task 1 alone, and `b` = 2 needs `a` = 1.
+    // `c` applies only to task 1, and `b` = 2 requires `a` = 1.
     let is_allowed =
         |row: &Row| (row[4].is_none() || row[0] == Some(1)) && (row[3] != Some(2) || row[2] == Some(1));
     let (rows, pairs) = pairwise(&factors, is_allowed);

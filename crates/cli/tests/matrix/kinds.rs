@@ -1,5 +1,6 @@
-//! Kinds of models: rows of a covering array over the task, the family, the stored type and every key of a recipe that changes how
-//! a model computes. The lists of keys and values are those of the recipe: a new key takes part by itself.
+//! Kinds of models: rows of a covering array over the task, the family, the stored type and every recipe key
+//! that changes the computation of a model. The keys and values come from the recipe, so new keys are
+//! included automatically.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use heedful::tasks::{Family, Task, resolve};
 use crate::covering::{Factor, Row, pairwise};
 use crate::process::Place;
 
-/// The files that every folder has. Options of this name are inputs.
+/// Input files in every folder. Options of these names are inputs.
 pub(crate) const INPUTS: [(&str, &str); 8] = [
     ("src", "the cat sees the dog\na dog runs\nmy cat sleeps here\nthe dog sleeps\n"),
     ("tgt", "die Katze sieht den Hund\nein Hund rennt\nmeine Katze schläft hier\nder Hund schläft\n"),
@@ -29,7 +30,7 @@ pub(crate) const STORED: [&str; 3] = ["f32", "bf16", "int8"];
 #[derive(Clone, Debug)]
 pub(crate) struct Kind {
     pub(crate) name: String,
-    /// What its uses are compared by: those of one task take the same arguments.
+    /// The task, which determines the arguments of uses.
     pub(crate) task: String,
     pub(crate) stored: String,
     number: usize,
@@ -44,12 +45,12 @@ enum Origin {
     Imported(PathBuf),
 }
 
-/// Kinds in which every pair of values occurs, and the number of pairs; then the models of other projects.
+/// Kinds in which every pair of values occurs, followed by models of other projects; and the number of pairs.
 pub(crate) fn all() -> (Vec<Kind>, usize) {
     let factors = factors();
     let value = |row: &Row, factor: usize| row[factor].map(|value| factors[factor].values[value].as_str());
     let settings = |row: &Row| -> Vec<(String, String)> {
-        // The stored type is no key.
+        // The stored type is not a recipe key.
         let keys = (0..factors.len()).filter(|&factor| factors[factor].name != "stored");
         keys.filter_map(|factor| Some((factors[factor].name.clone(), value(row, factor)?.to_owned())))
             .collect()
@@ -69,7 +70,7 @@ pub(crate) fn all() -> (Vec<Kind>, usize) {
     )
 }
 
-/// One kind for each task and family, in int8 and with an output bias where there is one.
+/// One kind for each task and family, in int8 and with an output bias if supported.
 pub(crate) fn few() -> Vec<Kind> {
     let mut kinds = Vec::new();
     for task in Task::ALL {
@@ -94,20 +95,20 @@ pub(crate) fn few() -> Vec<Kind> {
 }
 
 impl Kind {
-    /// Its place among all kinds.
+    /// Its index among all kinds.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// Whether its attention is a choice, which rounding may turn.
-    pub(crate) fn looks_at_one_word(&self) -> bool {
+    /// Whether it uses hard attention, whose choice rounding may change.
+    pub(crate) fn has_hard_attention(&self) -> bool {
         let Origin::Trained(settings) = &self.origin else { return false };
         settings.iter().any(|(key, value)| {
             key == "model.attention" && ["hard", "straight-through"].contains(&value.as_str())
         })
     }
 
-    /// What makes it up.
+    /// Its settings as text.
     pub(crate) fn description(&self) -> String {
         match &self.origin {
             Origin::Trained(settings) => {
@@ -124,7 +125,8 @@ impl Kind {
         }
     }
 
-    /// Makes the folders `f32`, the reference, and `model`, in a folder with the inputs. Some translators get a shortlist.
+    /// Creates the folders `f32`, the reference, and `model`, in a folder with the inputs. Some translators
+    /// get a shortlist.
     pub(crate) fn make(&self, place: &Place) -> Result<(), String> {
         let folder = place.folder.as_path();
         fs::create_dir_all(folder).map_err(|error| error.to_string())?;
@@ -168,9 +170,9 @@ impl Kind {
 
 /// Why a model was not made.
 enum Failed {
-    /// A sentence says why.
+    /// A regular error message.
     Refused(String),
-    /// No run may end so.
+    /// A crash, hang or missing message.
     Fault(String),
 }
 
@@ -180,7 +182,7 @@ impl From<Failed> for String {
     }
 }
 
-/// An imported model has no checkpoints: it is copied as it is.
+/// Copies a model. An imported model has no checkpoints.
 fn copy(folder: &Path) -> Result<(), Failed> {
     let failed = |error: std::io::Error| Failed::Fault(error.to_string());
     fs::create_dir_all(folder.join("model")).map_err(failed)?;
@@ -205,7 +207,7 @@ fn files_of(task: &str) -> &'static str {
     }
 }
 
-/// The task and the family first: they decide which keys are read.
+/// The task and the family come first, because they decide which keys apply.
 fn factors() -> Vec<Factor> {
     let names = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect();
     let mut factors = vec![
@@ -227,8 +229,7 @@ fn factors() -> Vec<Factor> {
     factors
 }
 
-/// The values of a key that can change how a model computes: all names, both truths, and two small sizes. Files and
-/// real numbers have none.
+/// Values of a key to test: all names, both booleans, or two small sizes. None for files and real numbers.
 fn values(key: &Key) -> Vec<String> {
     let names: Vec<String> = key.expects.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     let default = key.value(&Recipe::default());
@@ -244,7 +245,7 @@ fn values(key: &Key) -> Vec<String> {
     }
 }
 
-/// Whether a recipe with these values is one.
+/// Whether a recipe with these values is valid.
 fn is_allowed(settings: &[(String, String)]) -> bool {
     let mut overrides = Overrides::new();
     let fixed = ["model.preset=tiny", "model.d_model=16", "vocabulary.size=300"].map(str::to_owned);
@@ -253,7 +254,7 @@ fn is_allowed(settings: &[(String, String)]) -> bool {
     is_known && resolve(overrides).is_ok()
 }
 
-/// The tiny models of other projects that the tests of the library have, in each stored type.
+/// The tiny models of other projects from the library's tests, in each stored type.
 fn imported() -> Vec<Kind> {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../heedful/tests/exchange/models");
     let mut folders: Vec<PathBuf> = fs::read_dir(&models)

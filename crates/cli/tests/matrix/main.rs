@@ -4,8 +4,8 @@
 //! kinds    every pair of values of task, family, stored type and all keys of a recipe that change how a model computes (`kinds`)
 //! uses     every command that takes a model, alone and with each of its options (`uses`); every route of a server (`routes`); every
 //!          class and method of the Python package (`crates/python/tests/matrix.py`)
-//! passed   no run waits for itself, panics or ends without a reason; a stored type changes neither whether a use works
-//!          nor, beyond a bound, its numbers (`numbers`); every use works with some kind
+//! passed   no run hangs, panics or fails without a message; a stored type changes neither the success of a use
+//!          nor, beyond a bound, its numbers (`numbers`); every use works with at least one kind
 //! ```
 //!
 //! `cargo xtask matrix` runs `pairs` in release and prints the table; `cargo xtask matrix --all` runs every option with every kind.
@@ -30,12 +30,12 @@ use process::{Ended, Place};
 use table::{Outcome, Table};
 use uses::{Extra, Use};
 
-/// Which options each kind of model is used with.
+/// The options that each kind of model is used with.
 #[derive(Clone, Copy, PartialEq)]
 enum Options {
     /// None.
     None,
-    /// For each command some, so that the kinds of a task have all of them together.
+    /// Some for each command, so that the kinds of a task cover all of them together.
     Shared,
     /// All.
     All,
@@ -68,7 +68,7 @@ fn finish(table: &Table) {
     assert!(table.faults().is_empty(), "{} faults:\n{}", table.faults().len(), table.faults().join("\n"));
 }
 
-/// What worked for a command and a task before: tried first with the next kind.
+/// Inputs that worked for a command and a task, which are tried first with the next kind.
 type Known = Mutex<HashMap<(String, String), Extra>>;
 
 fn run(kinds: &[Kind], options: Options) -> Table {
@@ -77,11 +77,11 @@ fn run(kinds: &[Kind], options: Options) -> Table {
     let work = || {
         while let Some(kind) = kinds.get(next.fetch_add(1, Ordering::Relaxed)) {
             let place = Place::new(folder.path().join(&kind.name));
-            let of_kind = Tried { kind, place: &place, options, known: &known };
+            let of_kind = TestedKind { kind, place: &place, options, known: &known };
             let outcomes = of_kind.outcomes(&uses);
             eprintln!("{}: {}", kind.name, kind.description());
             table.lock().unwrap_or_else(PoisonError::into_inner).add(kind, outcomes);
-            // Models that were used are not needed again.
+            // Tested models are no longer needed.
             let _ = fs::remove_dir_all(&place.folder);
         }
     };
@@ -90,16 +90,16 @@ fn run(kinds: &[Kind], options: Options) -> Table {
     table.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A kind of model in its folder.
-struct Tried<'a> {
+/// A kind of model with its folder.
+struct TestedKind<'a> {
     kind: &'a Kind,
     place: &'a Place,
     options: Options,
     known: &'a Known,
 }
 
-impl Tried<'_> {
-    /// What every use came to.
+impl TestedKind<'_> {
+    /// The outcome of every use.
     fn outcomes(&self, uses: &[Use]) -> Vec<(String, Outcome)> {
         if let Err(error) = self.kind.make(self.place) {
             return vec![("make".to_owned(), Outcome::Fault(error))];
@@ -142,8 +142,8 @@ impl Tried<'_> {
         Some(if ended.is_good() { Outcome::Passed(None) } else { Outcome::Fault(about()) })
     }
 
-    /// The inputs with which a command works with the f32 model; without such, what the first run without result came to. A fault ends
-    /// the search: it is no answer to wrong inputs.
+    /// Inputs with which a command works with the f32 model, or the outcome of the first failed run. A fault
+    /// ends the search, because wrong inputs must not cause one.
     fn inputs(&self, one: &Use) -> Result<Extra, Outcome> {
         let key = (one.path.clone(), self.kind.task.clone());
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
@@ -166,7 +166,7 @@ impl Tried<'_> {
         format!("[{}] {}", self.kind.description(), one.arguments(model, extra).join(" "))
     }
 
-    /// A use of the stored model against the same use of the f32 model.
+    /// Compares a use of the stored model with the same use of the f32 model.
     fn compared(&self, one: &Use, extra: &Extra) -> Outcome {
         let mut exact_extra = extra.clone();
         if one.has_compute() && !extra.iter().any(|argument| argument == "--compute") {
@@ -183,18 +183,18 @@ impl Tried<'_> {
             (true, true) => self
                 .near(one, extra, [&exact, &other])
                 .map_or_else(|why| Outcome::Fault(format!("{}: {why}", arguments())), Outcome::Passed),
-            // A model of integers is not quantized again.
+            // An int8 model cannot be quantized again.
             (true, false) if one.path == "quantize" && self.kind.stored == "int8" => {
                 Outcome::Refused(other.stderr)
             }
-            // It finds out what a model translates by a search, which may find nothing.
+            // It determines the model's languages by decoding, which may fail.
             _ if one.path == "explain example" => Outcome::Refused([other.stderr, exact.stderr].concat()),
             (true, false) => Outcome::Fault(format!("{}: {}", arguments(), other.stderr.trim())),
             (false, true) => Outcome::Fault(format!("{}: f32: {}", arguments(), exact.stderr.trim())),
         }
     }
 
-    /// How far the results are from each other, if they are to be compared.
+    /// The distance between the results, if they are comparable.
     fn near(&self, one: &Use, extra: &Extra, [exact, other]: [&Ended; 2]) -> Result<Option<f64>, String> {
         let text = |which: &str, ended: &Ended| {
             let written = fs::read_to_string(self.place.folder.join(format!("{which}.out.json")));
@@ -203,9 +203,9 @@ impl Tried<'_> {
         let texts = [text("f32", exact), text("model", other)];
         let [a, b] = texts.each_ref().map(|text| numbers::parsed(text));
         let may_differ = one.texts(extra);
-        // Hard attention looks at one word, which may be another. So are random draws, sizes of files, and what searches find.
+        // Not comparable: hard attention, random draws, file sizes, and search results.
         let others = ["export", "pack", "quantize", "generate", "explain example", "explain prune", "train"];
-        if others.contains(&one.path.as_str()) || self.kind.looks_at_one_word() {
+        if others.contains(&one.path.as_str()) || self.kind.has_hard_attention() {
             return Ok(None);
         }
         let is_json = one.arguments("model", extra).iter().any(|argument| argument == "--json");
@@ -221,7 +221,8 @@ impl Tried<'_> {
         }
     }
 
-    /// The masks of a use, which fit what the f32 model attends to without them: no query sees the second key but the second.
+    /// Writes the masks of a use, with the shape of the f32 model's attention: the second key is masked for
+    /// all but the second query.
     fn write_masks(&self, one: &Use, extra: &Extra) {
         let Some(place) = extra.iter().position(|argument| argument == "--mask") else { return };
         let unmasked = [&extra[..place], &extra[place + 2..]].concat();
@@ -256,9 +257,9 @@ impl Tried<'_> {
     }
 }
 
-/// Among how many kinds of models the options of a command are divided.
+/// Number of kinds of models among which the options of a command are divided.
 const SHARING: usize = 12;
-/// One of so many kinds is trained further.
+/// One of this many kinds is fine-tuned.
 const TRAINED: usize = 5;
 
 #[test]
@@ -275,7 +276,7 @@ fn a_command_that_fails_with_every_model_is_found() {
     assert!(Command::new("chmod").arg("+x").arg(&script).status().expect("chmod").success());
     let kind = &kinds::few()[0];
     let place = Place::of(folder.path().join("kind"), script);
-    let of_kind = Tried { kind, place: &place, options: Options::None, known: &Known::default() };
+    let of_kind = TestedKind { kind, place: &place, options: Options::None, known: &Known::default() };
     let mut uses = uses::all();
     uses.retain(|one| ["explain", "score", "translate"].contains(&one.path.as_str()));
     let mut table = Table::default();

@@ -1,13 +1,13 @@
-//! Numbers of one result against those of another: JSON values at the same places.
+//! Compares the numbers of two results at the same JSON paths.
 
 use serde_json::Value;
 
-/// How far apart the results of two types may be, relative to the larger of 1 and the f32 value.
+/// Maximum distance between the results of two types, relative to the larger of 1 and the f32 value.
 pub(crate) fn bound(stored: &str) -> f64 {
     if stored == "int8" { 0.2 } else { 0.1 }
 }
 
-/// The values of a text: one for each line that is JSON.
+/// The JSON values of a text, one per JSON line.
 pub(crate) fn parsed(text: &str) -> Vec<Value> {
     match serde_json::from_str(text) {
         Ok(value) => vec![value],
@@ -15,22 +15,22 @@ pub(crate) fn parsed(text: &str) -> Vec<Value> {
     }
 }
 
-/// Which texts of two results may differ.
+/// The texts that may differ between two results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Texts {
-    /// None: what is asked decides them.
+    /// None, because the request determines them.
     Same,
-    /// Those of a ranking, whose n-th numbers are near each other all the same.
+    /// Texts of a ranking, whose n-th numbers are still near each other.
     Ranked,
-    /// All: a search may find something else, and its numbers are those of another text.
+    /// All, because a search may find a different text with different numbers.
     Found,
 }
 
-/// Keys of times, checksums, names and sizes, which are no results, and of places of maxima.
-const OTHERS: [&str; 7] = ["seconds", "timings", "checksum", "model", "bytes", "compute", "alignment"];
+/// Keys that are not compared: times, checksums, names and sizes, and positions of maxima.
+const IGNORED_KEYS: [&str; 7] = ["seconds", "timings", "checksum", "model", "bytes", "compute", "alignment"];
 
-/// The largest distance between numbers at the same places; `None` if the results have other shapes, or other texts that may not
-/// differ.
+/// The largest distance between numbers at the same paths; `None` if the results have different shapes, or
+/// texts that must not differ.
 pub(crate) fn distance(exact: &[Value], other: &[Value], texts: Texts) -> Option<f64> {
     if exact.len() != other.len() {
         return None;
@@ -47,7 +47,7 @@ fn of_value(a: &Value, b: &Value, texts: Texts) -> Option<f64> {
         (Value::Array(a), Value::Array(b)) => distance(a, b, texts),
         (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
             a.iter().try_fold(0.0, |largest: f64, (key, a)| {
-                if OTHERS.contains(&key.as_str()) {
+                if IGNORED_KEYS.contains(&key.as_str()) {
                     return Some(largest);
                 }
                 Some(largest.max(of_value(a, b.get(key)?, texts)?))

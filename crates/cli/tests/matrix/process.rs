@@ -1,11 +1,11 @@
-//! A run of the program with a limit on its time.
+//! Runs the program with a time limit.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on a busy machine; a run that waits for itself takes for ever.
+/// Longer than any run here takes on a busy machine; a deadlocked run is killed.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// How a run ended.
@@ -20,7 +20,8 @@ impl Ended {
         self.status == Some(0)
     }
 
-    /// Why no run may end like this, whatever it was asked; `None` for results and for refusals in a sentence.
+    /// The fault of a run that ended in a way that is never allowed; `None` for results and for error
+    /// messages.
     pub(crate) fn fault(&self) -> Option<String> {
         let last = || self.stderr.lines().last().unwrap_or_default().to_owned();
         match self.status {
@@ -33,14 +34,14 @@ impl Ended {
     }
 }
 
-/// A folder, and the program that works there.
+/// A folder, and the program that runs in it.
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
     program: PathBuf,
 }
 
 impl Place {
-    /// With the program of this build, or the one that `HEEDFUL_MATRIX_OF` names.
+    /// Uses the program of this build, or the one named by `HEEDFUL_MATRIX_OF`.
     pub(crate) fn new(folder: PathBuf) -> Place {
         let named = std::env::var_os("HEEDFUL_MATRIX_OF").map(PathBuf::from);
         Place::of(folder, named.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_heedful"))))

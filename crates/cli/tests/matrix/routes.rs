@@ -1,4 +1,4 @@
-//! Every route of a server with a model, as its own description (`/openapi.json`) has them.
+//! Every route of a server with a model, from its OpenAPI description (`/openapi.json`).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -13,11 +13,11 @@ use crate::numbers::{self, Texts};
 use crate::process::Place;
 use crate::table::Outcome;
 
-/// For one answer.
+/// Timeout of a response.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Serves the folders `f32` and `model`, each by itself, and sends a request to every route: what it requires, and one more of its fields
-/// by the kind's number.
+/// Serves the folders `f32` and `model`, one after the other, and sends a request to every route: its
+/// required fields, and one optional field selected by the kind's number.
 pub(crate) fn outcome(place: &Place, kind: &Kind) -> Outcome {
     let answers = |arguments: &[&str]| -> Result<Answers, String> {
         let mut server = Server::start(place, arguments);
@@ -32,19 +32,20 @@ pub(crate) fn outcome(place: &Place, kind: &Kind) -> Outcome {
     compared().map_or_else(about, Outcome::Passed)
 }
 
-/// By request, the status and what came.
+/// Status and body of the response by request.
 type Answers = Vec<(String, u16, String)>;
 
-/// The largest distance of the numbers of `/v1`; a fault if it is too large, or if a route answers one model alone.
+/// The largest distance between numbers of `/v1`; a fault if it is too large, or if a route succeeds for only
+/// one of the models.
 fn near(exact: &Answers, other: &Answers, kind: &Kind) -> Result<Option<f64>, String> {
     let mut farthest = None;
     for ((request, exact_status, a), (_, status, b)) in exact.iter().zip(other) {
         if status != exact_status {
             return Err(format!("{request}: status {status}, of f32 {exact_status}: {b}"));
         }
-        // A stream of events is not JSON; the same request without one is compared.
+        // An event stream is not JSON; the same request without streaming is compared.
         let is_stream = request.contains("\"stream\":true");
-        if !request.starts_with("post /v1/") || *status != 200 || is_stream || kind.looks_at_one_word() {
+        if !request.starts_with("post /v1/") || *status != 200 || is_stream || kind.has_hard_attention() {
             continue;
         }
         let is_ranking = ["/classify", "/fill"].iter().any(|route| request.contains(route));
@@ -77,7 +78,7 @@ impl Server {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                // The rest is read, so that the server never waits for a reader.
+                // The rest is read, so that the server never blocks on a full pipe.
                 let _ = sender.send(line);
             }
         });
@@ -108,7 +109,7 @@ fn requests(address: &str, number: usize) -> Result<Answers, String> {
             let content = &operation["requestBody"]["content"]["application/json"]["schema"];
             let schemas = Schemas(&description);
             let body = (!content.is_null()).then(|| schemas.body(content, number));
-            // Files are sent otherwise, and a reload or a key is the administrator's.
+            // Files are sent in another form, and reload and keys need the administrator.
             if operation["requestBody"].is_object() && body.is_none() {
                 continue;
             }
@@ -142,7 +143,7 @@ impl Schemas<'_> {
         }
     }
 
-    /// What an object requires, and one field more.
+    /// The required fields of an object, and one optional field.
     fn body(&self, schema: &Value, number: usize) -> Value {
         let schema = self.resolved(schema);
         let required: Vec<&str> =
@@ -170,7 +171,7 @@ impl Schemas<'_> {
             "integer" => json!(2),
             "number" => json!(0.5),
             "boolean" => json!(true),
-            // Any code is a language of a model that names none.
+            // A model without languages accepts any language code.
             _ => match field {
                 "source" => json!("en"),
                 "target" => json!("de"),
@@ -181,7 +182,7 @@ impl Schemas<'_> {
     }
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 fn send(address: &str, method: &str, path: &str, body: Option<&Value>) -> Result<(u16, String), String> {
     let failed = |error: std::io::Error| format!("{method} {path}: {error}");
     let mut stream = TcpStream::connect(address).map_err(failed)?;

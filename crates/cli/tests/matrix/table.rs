@@ -1,4 +1,4 @@
-//! What all uses came to, as a table: commands down, tasks across.
+//! The outcomes of all uses as a table: a row per command, a column per task.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use crate::kinds::Kind;
 
-/// What one use came to.
+/// The outcome of one use.
 pub(crate) enum Outcome {
-    /// It works; how far its numbers are from those of f32, if they can be compared.
+    /// It works; the distance of its numbers from those of f32, if comparable.
     Passed(Option<f64>),
-    /// A sentence says why not, for every stored type.
+    /// It is refused with a message, for every stored type.
     Refused(String),
-    /// What is wrong.
+    /// A fault.
     Fault(String),
 }
 
@@ -22,7 +22,7 @@ struct Cell {
     passed: usize,
     refused: usize,
     faults: usize,
-    /// Of those that passed.
+    /// Number of passed uses whose numbers were compared.
     compared: usize,
     farthest: f64,
 }
@@ -33,11 +33,11 @@ pub(crate) struct Table {
     kinds: usize,
     cells: BTreeMap<(String, String), Cell>,
     faults: Vec<String>,
-    /// The sentences, without what differs from model to model, and how often each came.
+    /// Messages of refusals, without parts that differ between models, and their counts.
     refusals: BTreeMap<String, usize>,
 }
 
-/// The first line of a refusal, with numbers and names of files left out.
+/// The first line of a refusal, without numbers and file names.
 fn shortened(sentence: &str) -> String {
     let line = sentence.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let is_name = |word: &&str| !word.contains(['/', '.']) && !word.chars().any(|c| c.is_ascii_digit());
@@ -80,7 +80,7 @@ impl Table {
         }
     }
 
-    /// The sentences of refusals, the most frequent first.
+    /// Messages of refusals, the most frequent first.
     pub(crate) fn refusals(&self) -> Vec<(usize, &str)> {
         let mut all: Vec<(usize, &str)> =
             self.refusals.iter().map(|(text, count)| (*count, text.as_str())).collect();
@@ -88,7 +88,7 @@ impl Table {
         all
     }
 
-    /// Uses that no kind passed: nothing is known of them.
+    /// Uses that passed with no kind, which are therefore untested.
     pub(crate) fn never_passed(&self) -> Vec<&str> {
         let mut passed: BTreeMap<&str, usize> = BTreeMap::new();
         self.cells.iter().for_each(|((path, _), cell)| *passed.entry(path).or_default() += cell.passed);

@@ -1,7 +1,8 @@
-//! Uses of a model: every command that takes one, with every option. Both lists are those of the command line: a new command or
-//! option takes part by itself.
+//! Uses of a model: every command that takes one, with every option. Both lists come from the command line,
+//! so new commands and options are included automatically.
 //!
-//! Which input files a command wants for a kind of model is found by trying: the first set that works with the f32 model.
+//! The input files that a command needs for a kind of model are found by trying: the first set that works
+//! with the f32 model.
 
 use clap::{Arg, ArgAction, Command};
 use heedful::tasks::Task;
@@ -33,7 +34,7 @@ fn walk(path: &str, command: &Command, found: &mut Vec<Use>) {
     for child in command.get_subcommands().filter(|child| child.get_name() != "help") {
         let path = format!("{path} {}", child.get_name()).trim().to_owned();
         walk(&path, child, found);
-        // `serve` does not end: see `routes`. What else trains does it as `train`.
+        // `serve` does not end: see `routes`. Other commands that train do it like `train`.
         if child.get_arguments().any(takes_a_model)
             && !["serve", "compare variations"].contains(&path.as_str())
         {
@@ -42,7 +43,7 @@ fn walk(path: &str, command: &Command, found: &mut Vec<Use>) {
     }
 }
 
-/// A model that is read, as the first argument, by `--model`, or to train it further.
+/// Whether it is an input model: the first argument, `--model`, or the model to fine-tune.
 fn takes_a_model(argument: &Arg) -> bool {
     match value_name(argument) {
         "MODEL" => argument.is_positional(),
@@ -52,12 +53,13 @@ fn takes_a_model(argument: &Arg) -> bool {
     }
 }
 
-/// More models, which work together with the first.
+/// Whether it takes more models, which form an ensemble with the first.
 fn takes_more_models(argument: &Arg) -> bool {
     argument.is_positional() && value_name(argument).starts_with("MODEL|")
 }
 
-/// Where a new model goes. It is always named: one that is changed where it lies would be another in its next use.
+/// Whether it is the folder of a new model. It is always given, because a model changed in place would differ
+/// in its next use.
 fn writes_a_model(argument: &Arg) -> bool {
     value_name(argument) == "MODEL" && !argument.is_positional()
 }
@@ -87,7 +89,7 @@ impl Use {
         }
     }
 
-    /// The arguments that every such use has, with `extra` at their end.
+    /// The arguments of this use, with `extra` at the end.
     pub(crate) fn arguments(&self, model: &str, extra: &Extra) -> Vec<String> {
         let mut arguments: Vec<String> = self.path.split(' ').map(str::to_owned).collect();
         if self.trains() {
@@ -122,7 +124,7 @@ impl Use {
         arguments
     }
 
-    /// What makes the results JSON: a flag, or the end of a file's name.
+    /// The arguments for JSON results: a flag, or the extension of a file.
     fn as_json(&self, extra: &Extra) -> Extra {
         let find = |id: &str| self.command.get_arguments().find(|argument| argument.get_id() == id);
         let output =
@@ -178,7 +180,7 @@ impl Use {
                 && !["help", "version", "device", "json"].contains(&id)
         });
         let values = arguments.flat_map(|argument| {
-            // The first value of what is required is that of the use without options.
+            // The first value of a required option is used in the run without options.
             let first = usize::from(argument.is_required_set());
             let is_choice = is_choice(argument) && first == 0;
             (first..).map_while(move |n| Some(OptionValue { extra: self.value(argument, n)?, is_choice }))
@@ -230,7 +232,8 @@ impl Use {
     }
 }
 
-/// Masks: of models with one kind of attention, then of translators, whose translation has to be known. `main` writes the files.
+/// Masks for models with one kind of attention, then for translators, which need a known translation. `main`
+/// writes the files.
 const MASKS: [&str; 5] = [
     "--mask|./mask.self",
     "--mask|pooling=./mask.pooling",

@@ -108,7 +108,7 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("classify", &["text", "top", "label-text", "report", "output", "json", "compute", "device", "threads"]),
 ];
 
-/// Hides the other options of such a command in `-h`, which says where they are.
+/// Hides the other options of such a command in `-h`, which refers to `--help`.
 pub(super) fn of(command: Command) -> Command {
     let Some((_, shown)) = SHOWN.iter().find(|(name, _)| *name == command.get_name()) else { return command };
     let mut hidden = 0;

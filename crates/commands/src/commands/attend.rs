@@ -11,30 +11,32 @@ use heedful::layers::AttentionScore;
 use super::explain::output::{Format, write_picture};
 use crate::output::Force;
 
-/// Compute attention over numbers of your own and show every table: Q, K, V, scores, scaled, masked, softmax, result
+/// Compute attention over your own numbers and show every table: Q, K, V, scores, scaled, masked, softmax,
+/// result
 ///
-/// FILE is JSON: x with w_q, w_k and w_v (biases b_q, b_k, b_v), or q, k and v. A memory makes it cross attention. score is
-/// scaled-dot, dot, general (with score_matrix) or additive (score_query, score_key, score_bias, score_vector); mask is
-/// "causal" or rows of true (may be seen) and false; window limits the distance of keys; heads splits the columns, and
-/// w_o with b_o joins them again; tokens and memory_tokens are labels. Everything is computed in f64 by the formulas.
-/// Sequences have at most 64 rows, matrices 256 columns.
+/// FILE is JSON: x with w_q, w_k and w_v (biases b_q, b_k, b_v), or q, k and v. A memory makes it cross
+/// attention. score is scaled-dot, dot, general (with score_matrix) or additive (score_query, score_key,
+/// score_bias, score_vector); mask is "causal" or rows of true (visible) and false (masked); window limits
+/// the distance of keys; heads splits the columns, and w_o with b_o projects the concatenated heads; tokens
+/// and memory_tokens are labels. Everything is computed in f64. Sequences have at most 64 rows, matrices 256
+/// columns.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// File of numbers, or - for standard input
     #[arg(value_name = "FILE", required_unless_present = "example")]
     numbers: Option<PathBuf>,
-    /// Print a file to begin with, and compute nothing
+    /// Print an example file and compute nothing
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "self", value_parser = example_names(),
         conflicts_with_all = ["numbers", "score", "mask", "window", "output", "json", "digits"])]
     example: Option<String>,
-    /// Use this score instead of that of the file
+    /// Score function, instead of the file's
     #[arg(long, value_name = "SCORE", value_parser = score_names())]
     score: Option<String>,
-    /// Use this mask instead of that of the file
+    /// Mask, instead of the file's
     #[arg(long, value_name = "MASK", value_parser = ["none", "causal"])]
     mask: Option<String>,
-    /// Let queries see keys at most so far away, instead of the file's window
+    /// Maximum distance between a query and its keys, instead of the file's window
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     window: Option<u8>,
     /// Also write a page with pictures (.html), all digits (.json), the tables (.txt) or the weights as a picture (.svg, .png)
@@ -43,7 +45,7 @@ pub(crate) struct Arguments {
     /// Print JSON with all digits instead of tables
     #[arg(long, help_heading = "Output")]
     json: bool,
-    /// Digits after the point in tables
+    /// Digits after the decimal point in tables
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=15), help_heading = "Output")]
     digits: u8,
     #[command(flatten)]
@@ -57,12 +59,12 @@ Examples:
   heedful attend numbers.json --score dot --mask none -o page.html
   heedful attend --example cross | heedful attend - --json
 
-Other files to begin with: --example cross, heads, additive.";
+Other example files: --example cross, heads, additive.";
 
 const FORMATS: [Format; 5] = [Format::Html, Format::Json, Format::Text, Format::Svg, Format::Png];
 
-/// The most bytes of a file: more than its numbers can take.
-const MOST_BYTES: u64 = 8 << 20;
+/// Maximum file size in bytes: larger than any valid exercise.
+const MAX_BYTES: u64 = 8 << 20;
 
 fn example_names() -> Vec<&'static str> {
     EXERCISES.iter().map(|(name, ..)| *name).collect()
@@ -116,7 +118,7 @@ impl Arguments {
     }
 }
 
-/// The text of a file that is not too large.
+/// Reads a file of at most [`MAX_BYTES`].
 fn read(path: &Path) -> Result<String> {
     let cannot = || format!("cannot read {}", path.display());
     let source: Box<dyn Read> = match path == Path::new("-") {
@@ -124,9 +126,9 @@ fn read(path: &Path) -> Result<String> {
         false => Box::new(File::open(path).with_context(cannot)?),
     };
     let mut bytes = Vec::new();
-    source.take(MOST_BYTES + 1).read_to_end(&mut bytes).with_context(cannot)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        bail!("{} has more than {MOST_BYTES} bytes: give a small exercise", path.display());
+    source.take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(cannot)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        bail!("{} has more than {MAX_BYTES} bytes: give a small exercise", path.display());
     }
     String::from_utf8(bytes).map_err(|_| anyhow!("{} is not text in UTF-8", path.display()))
 }

@@ -1,4 +1,4 @@
-//! `heedful average`: the mean of several checkpoints of a run, as a model.
+//! `heedful average`: averages several checkpoints of a run into one model.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,13 @@ use heedful::tasks::folder::{ModelFolder, is_package};
 use heedful::train::checkpoint::Checkpoints;
 use heedful::train::{Averaged, average};
 
-use crate::output::{Force, copy_what_belongs};
+use crate::output::{Force, copy_accompanying_files};
 use crate::progress::{Bar, Quiet, Verbosity};
 
-/// Average the weights of several checkpoints of a run, which is often better than each of them
+/// Average the weights of several checkpoints of a run, which is often better than any single one
 ///
-/// `heedful train` does this at the end of a run (--checkpoint-average); here it can be repeated with other checkpoints.
+/// `heedful train` does this at the end of a run (--checkpoint-average); this command repeats it with other
+/// checkpoints.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -73,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let weights = average(&paths, what)?;
     bar.finish();
     run.copy_to(&arguments.out)?.save(&weights)?;
-    copy_what_belongs(&arguments.run, &arguments.out)?;
+    copy_accompanying_files(&arguments.run, &arguments.out)?;
     if arguments.quiet.verbosity() == Verbosity::Normal {
         let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
         eprintln!("the mean of steps {} is in {}", steps.join(", "), arguments.out.display());

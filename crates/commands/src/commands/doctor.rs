@@ -1,4 +1,4 @@
-//! `heedful doctor`: what this machine has, and what would be used.
+//! `heedful doctor`: lists the hardware and libraries found, and which of them heedful would use.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
         Ok(gpu) => {
             let (major, minor) = gpu.driver();
             text += &format!(
-                "GPU              {}, {}, {} GiB\n",
+                "GPU               {}, {}, {} GiB\n",
                 gpu.name(),
                 gpu.architecture(),
                 gpu.memory() >> 30
@@ -36,7 +36,7 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
             text += "inference         --device cuda or cpu; int8 on the CPU\n";
         }
         Err(reason) => {
-            text += &format!("GPU              none: {reason}\n");
+            text += &format!("GPU               none: {reason}\n");
             text += "training          on the CPU\n";
             text += "inference         on the CPU\n";
         }

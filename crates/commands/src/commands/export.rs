@@ -1,4 +1,4 @@
-//! `heedful export`: models for other projects.
+//! `heedful export`: converts models to the formats of other projects.
 
 use std::path::PathBuf;
 
@@ -11,19 +11,20 @@ use heedful::tensor::Precision;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet, Verbosity};
 
-/// Make a model one of CTranslate2's or Hugging Face's
+/// Convert a heedful model to CTranslate2 or Hugging Face format
 ///
-/// Translators, language models and masked language models of the Transformer family, with the files that the other side needs to
-/// make tokens of text. CTranslate2 gets a folder for its Translator, Generator or Encoder, with a script that runs it; transformers
-/// gets MarianMT or Pegasus, GPT-2 or OPT, BERT or Megatron-BERT: whichever computes the same. If the model has something that the
-/// other side does not compute, that is named and nothing is written. Weights are written as f32 with the same values;
-/// heedful import of the new folder gives them back, bit for bit. ORIGIN.md and licences go along.
+/// Converts translators, language models and masked language models of the Transformer family, with their
+/// tokenizer files. For CTranslate2, writes a folder for its Translator, Generator or Encoder with a script
+/// that runs it; for transformers, MarianMT or Pegasus, GPT-2 or OPT, BERT or Megatron-BERT: whichever
+/// computes the same function. If the target format does not support a feature of the model, an error names
+/// the feature and nothing is written. Weights are written as f32 with the same values; heedful import
+/// restores them bit for bit. ORIGIN.md and licences are copied.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Folder of a model or of a training run, or a package
     model: PathBuf,
-    /// Whose format
+    /// Target format
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Format,
     /// Folder to write
@@ -72,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 Format::Huggingface => "dtype=torch.bfloat16",
             };
             eprintln!(
-                "its {narrow} weights are f32 there, with the same values: load it with {way} to compute in fewer bits"
+                "its {narrow} weights are written as f32, with the same values: load it with {way} to compute in {narrow}"
             );
         }
         match exported.names().find(|name| name.ends_with(".py")) {

@@ -23,7 +23,7 @@ use crate::progress::{Bar, Quiet};
 
 /// Predict the masked tokens of a text with a masked language model
 ///
-/// Every <mask> stands for one token, and is predicted from the text on both sides of it.
+/// Every <mask> stands for one token, which is predicted from the text on both sides of it.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| filler.set_max_tokens(tokens))?;
     let mut long_texts = LongTexts::new("cut", filler.limit());
     let mut out = io::stdout().lock();
-    let bar = Bar::beside_results(verbosity, arguments.text.len(), None);
+    let bar = Bar::for_streamed_results(verbosity, arguments.text.len(), None);
     for (number, text) in arguments.text.iter().enumerate() {
         bar.show(number, 0.0, || format!("text {}", number + 1));
         let place = || format!("text {}", number + 1);

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// Maximum number of generated tokens
     #[arg(long, default_value_t = 100, value_name = "N")]
     tokens: usize,
-    /// Number of texts to generate, at most 1000; another --seed gives others
+    /// Number of texts to generate, at most 1000; another --seed generates different ones
     #[arg(long, default_value_t = 1, value_name = "N")]
     n: usize,
 
@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut out = io::stdout().lock();
     // With several hypotheses, the best text is known only at the end.
     let streams = options.n_best == 1 && options.beam == 1 && !arguments.json;
-    // What is printed token by token needs no other progress.
+    // Text printed token by token needs no progress bar.
     let bar = Bar::with_time_left(if streams { Verbosity::Quiet } else { verbosity }, arguments.tokens);
     let (mut shown, mut tokens) = (0, 0);
     while generation.step()? {
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     attention.map_or(Ok(()), |file| write_attention(file, &generator, &generation, arguments))
 }
 
-/// The attention within every text, prompt and continuation.
+/// Writes the attention weights of every text: prompt and continuation.
 fn write_attention(
     mut file: AttentionFile,
     generator: &Generator,
@@ -138,7 +138,7 @@ fn write_attention(
     file.finish()
 }
 
-/// Prints what was generated since the last call; a character with missing bytes is held back.
+/// Prints the text generated since the last call; a character with missing bytes is held back.
 fn show(text: &str, shown: &mut usize, out: &mut impl Write) -> Result<()> {
     let complete = text.trim_end_matches('\u{FFFD}');
     if let Some(new) = complete.get(*shown..).filter(|new| !new.is_empty()) {

@@ -1,4 +1,4 @@
-//! `heedful import`: models of other projects.
+//! `heedful import`: converts models of other projects.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,15 @@ use heedful::tasks::package::{self, Package};
 use crate::output::Force;
 use crate::progress::{Bar, Quiet, Verbosity};
 
-/// Make a model of CTranslate2, Argos, Marian or Hugging Face one of heedful's
+/// Convert a CTranslate2, Argos, Marian or Hugging Face model to heedful's format
 ///
-/// What it is, its files say: a CTranslate2 folder with its SentencePiece model, an .argosmodel, Marian's .npz or .bin beside its .spm,
-/// or a Hugging Face folder of MarianMT (OPUS-MT), Pegasus, BERT, Megatron-BERT, GPT-2 or OPT with safetensors. Weights of fewer bits
-/// become f32; heedful quantize makes them small again. If the model has something that heedful does not compute, that is named and
-/// nothing is written; what generation_config.json sets is obeyed or refused, and options such as num_beams, which each command of
-/// heedful takes, are named. The model's licence and origin go into ORIGIN.md. What heedful pack has packed becomes
-/// a folder again.
+/// The format is detected from the files: a CTranslate2 folder with its SentencePiece model, an .argosmodel,
+/// Marian's .npz or .bin with its .spm in the same folder, or a Hugging Face folder of MarianMT (OPUS-MT),
+/// Pegasus, BERT, Megatron-BERT, GPT-2 or OPT with safetensors. Quantized and half-precision weights become
+/// f32; heedful quantize makes them small again. If heedful does not support a feature of the model, an error
+/// names the feature and nothing is written. Settings of generation_config.json are applied or refused;
+/// options that are flags in heedful, such as num_beams, are listed. The model's licence and origin are
+/// written to ORIGIN.md. A package of heedful pack is unpacked to a folder.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

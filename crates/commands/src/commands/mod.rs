@@ -1,4 +1,5 @@
-//! One module for each command, in groups: learn, use, measure, explain, serve.
+//! One module per command, grouped: setup, training, model files, inference, evaluation, explanation,
+//! serving.
 
 pub(crate) mod completions;
 pub(crate) mod demo;

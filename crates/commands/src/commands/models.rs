@@ -1,4 +1,4 @@
-//! `heedful models`: what can be imported, and from where.
+//! `heedful models`: lists models that can be imported, and where to download them.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use heedful::exchange::zoo::Zoo;
 
 /// List models of other projects that heedful imports, with licence, size and checksum
 ///
-/// Nothing is downloaded. With NAME, the shell commands that fetch the model with your own tools, check it and import it.
+/// Nothing is downloaded. With NAME, prints the shell commands that download the model, verify and import it.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -35,14 +35,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn list(zoo: &Zoo) -> String {
-    let mut text = String::from("Models that were compared with their originals:\n\n");
+    let mut text = String::from("Models whose output was compared with the original implementation:\n\n");
     for model in &zoo.models {
         let megabytes = model.bytes.div_ceil(1_000_000);
         text +=
             &format!("  {:18} {:10} {:>4} MB   {}\n", model.name, model.languages, megabytes, model.licence);
         text += &format!("  {:18} {}\n", "", model.what);
     }
-    text += "\nThe commands that fetch, check and import one: heedful models NAME\n\nKinds of models:\n\n";
+    text += "\nCommands that download, verify and import one: heedful models NAME\n\nKinds of models:\n\n";
     for family in &zoo.families {
         text += &format!("  {:18} {}\n", family.name, family.what);
         text += &format!("  {:18} licence: {}\n", "", family.licence);

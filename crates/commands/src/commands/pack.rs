@@ -1,4 +1,4 @@
-//! `heedful pack`: a model in one file.
+//! `heedful pack`: packs a model into one file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,14 @@ use heedful::train::examples::examples as of_model;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet, Verbosity};
 
-/// Pack a model into one file, to be given to others
+/// Pack a model into one file for distribution
 ///
-/// The file is a zip archive with all that the model needs: weights, configuration, vocabulary; what is said of it (its card, its
-/// licence, its origin); and texts to try it with, by default a few of its
-/// validation text. Nothing else of the folder goes in: no checkpoints, no training text, and of a run's recipe only the names of
-/// the text files and their lengths. The same model is the same file, byte for byte. Every command and Python take the file as
-/// they take the folder, and `heedful import FILE -o FOLDER` makes a folder of it; quantize a model first to make it small.
+/// The file is a zip archive with weights, configuration and vocabulary; the model card, licence and origin;
+/// and example texts, by default a few lines of the validation text. Checkpoints and training text are left
+/// out, and of a run's recipe only the names of the text files and their lengths are included. Packing the
+/// same model gives the same file, byte for byte. Every command and the Python package accept the file in
+/// place of the folder, and `heedful import FILE -o FOLDER` unpacks it. Quantize a model first to make it
+/// small.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -26,13 +27,14 @@ pub(crate) struct Arguments {
     /// File to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// What is said of the model: its languages, data, scores [default: MODEL_CARD.md in its folder]
+    /// Model card: languages, data, scores [default: MODEL_CARD.md in the model's folder]
     #[arg(long, value_name = "FILE")]
     card: Option<PathBuf>,
-    /// Its licence [default: LICENSE in its folder]
+    /// Licence [default: LICENSE in the model's folder]
     #[arg(long, value_name = "FILE")]
     license: Option<PathBuf>,
-    /// Texts to try it with, one a line [default: examples.txt in its folder, else some of its validation text]
+    /// Example texts to try the model with, one per line [default: examples.txt in the model's folder, else
+    /// lines of its validation text]
     #[arg(long, value_name = "FILE")]
     examples: Option<PathBuf>,
     #[command(flatten)]
@@ -81,15 +83,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What is said of examples that nobody named.
+/// The message about examples that were chosen from the validation text.
 fn about_examples(texts: &[String]) -> String {
     match texts {
-        [] => "the package has no texts to try the model with, so nothing can be shown of it: name a file of them \
-               (--examples FILE), one a line"
-            .to_owned(),
-        [text] => format!("the text to try the model with is “{text}”, of its validation text; --examples FILE names others"),
+        [] => {
+            "the package has no example texts, so users cannot try the model with one: name a file of them \
+               (--examples FILE), one per line"
+                .to_owned()
+        }
+        [text] => {
+            format!("the example text is “{text}”, from the validation text; --examples FILE names others")
+        }
         [first, ..] => format!(
-            "the {} texts to try the model with are of its validation text (“{first}” …); --examples FILE names others",
+            "the {} example texts are from the validation text (“{first}” …); --examples FILE names others",
             texts.len()
         ),
     }

@@ -1,4 +1,4 @@
-//! `heedful quantize`: a model in fewer bits.
+//! `heedful quantize`: converts a model's weights to int8 or bf16.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,16 @@ use clap::ValueEnum;
 use heedful::tasks::folder::{MODEL, ModelFolder};
 use heedful::tensor::Precision;
 
-use crate::output::{Force, copy_what_belongs};
+use crate::output::{Force, copy_accompanying_files};
 use crate::progress::{Bar, Quiet, Verbosity};
 
-/// Save a model in fewer bits: smaller files, faster translation of single sentences
+/// Quantize a model's weights: smaller files, faster translation of single sentences
 ///
-/// The weights of matrix products, embeddings and output projection included, become integers of eight bits with a scale for
-/// each output (int8, about a quarter of the size), or are rounded to bf16 (half of it). No data is needed. An int8 model
-/// computes with its integers unless --compute says otherwise; its file is used where it lies, so that it starts in
-/// milliseconds and several processes share its memory. Its result has the same bits on every instruction set.
+/// The weights of matrix products, including embeddings and the output projection, become int8 with one scale
+/// per output (about a quarter of the size), or are rounded to bf16 (half the size). No calibration data is
+/// needed. An int8 model computes in int8 unless --compute names another type; its file is memory-mapped, so
+/// that it starts in milliseconds and processes share its memory. Its results have the same bits on every
+/// instruction set.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -36,9 +37,9 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Type {
-    /// Integers of eight bits, with a scale for each output
+    /// 8-bit integers with one scale per output
     Int8,
-    /// The upper half of each number
+    /// The upper 16 bits of each f32, rounded
     Bf16,
 }
 
@@ -56,13 +57,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     if folder.precision()? == Precision::Int8 {
         let name = arguments.model.display();
-        bail!("the weights of {name} are integers already: quantize the model that they were made from");
+        bail!("the weights of {name} are int8 already: quantize the original model");
     }
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), 0);
     bar.show(0, 0.0, || format!("rounding {} to {precision}", arguments.model.display()));
     let model = folder.load()?;
     let count = folder.copy_to(&arguments.output)?.save_narrow(model.params(), precision)?;
-    copy_what_belongs(&arguments.model, &arguments.output)?;
+    copy_accompanying_files(&arguments.model, &arguments.output)?;
     bar.finish();
     if arguments.quiet.verbosity() == Verbosity::Normal {
         let size = |model: &Path| {

@@ -1,4 +1,4 @@
-//! `heedful seal`: records that the files of a folder are one model.
+//! `heedful seal`: records the checksums of a model folder's files.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use heedful::tasks::folder::ModelFolder;
 
 use crate::progress::{Quiet, Verbosity};
 
-/// Record that the files of a folder are one model, after you changed one of them on purpose
+/// Record new checksums of a model folder, after you edited one of its files on purpose
 ///
-/// A model's weights say which configuration, vocabulary and labels belong to them, by size and hash. A folder in which one of
-/// these files is damaged, missing or another model's is refused by every command. This command accepts them as they are. It
-/// is also for weights that another program or an earlier heedful wrote. Weights that are damaged, or do not fit the
-/// configuration, are not sealed.
+/// The weights file records the sizes and hashes of the configuration, vocabulary and labels. Every command
+/// refuses a folder in which one of these files is damaged, missing or from another model. This command
+/// accepts the files as they are now, and weights written by another program or an earlier heedful. It
+/// refuses weights that are damaged or do not fit the configuration.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -1,4 +1,4 @@
-//! `heedful serve`: models over HTTP, with a web page that shows what they attend to.
+//! `heedful serve`: serves models over HTTP, with a web page that shows their attention.
 
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,14 +12,14 @@ use heedful_server::{AccessLog, Limits, ModelSpec, Network, Server, ServerOption
 use crate::machine::Machine;
 use crate::progress::{Bar, Verbosity};
 
-/// Serve models over HTTP: a web page, LibreTranslate's API and a complete API of its own (/v1)
+/// Serve models over HTTP: a web page, LibreTranslate's API and heedful's own API (/v1)
 ///
-/// Translators, classifiers and language models are served side by side; requests of all clients are batched. A
-/// translator's languages come from --source and --target, from its name (en-de), from the files that it was imported from,
-/// or from the recipe of its training run (train.en, train.de).
+/// Serves translators, classifiers and language models together; requests of all clients are batched. A
+/// translator's languages come from --source and --target, from its name (en-de), from the files that it was
+/// imported from, or from the recipe of its training run (train.en, train.de).
 ///
-/// It listens before the models are loaded; /health/ready says 503 until they are. Ctrl-C or SIGTERM stops the server after
-/// in-flight requests are answered; SIGHUP reloads all models.
+/// It listens before the models are loaded; /health/ready returns 503 until they are. Ctrl-C or SIGTERM stops
+/// the server after in-flight requests are answered; SIGHUP reloads all models.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -48,16 +48,16 @@ pub(crate) struct Arguments {
     /// JSON file of API keys with their rate limits: [{"key", "name", "requests_per_minute", "characters_per_minute", "admin"}]
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     keys: Option<PathBuf>,
-    /// Answer to this name too, for example translate.example.org; repeatable, * for any. Without it, localhost and addresses:
-    /// a foreign page cannot use the server through a name of its own
+    /// Accept requests to this host name too, for example translate.example.org; repeatable, * for any. By
+    /// default only localhost and IP addresses are accepted, as a protection against DNS rebinding
     #[arg(long, value_name = "NAME", help_heading = "Network")]
     allow_host: Vec<String>,
-    /// Believe this reverse proxy, or those of this network, who their clients are (X-Forwarded-For, X-Forwarded-Proto,
-    /// X-Forwarded-Host, Forwarded), for example 10.0.0.7 or 10.0.0.0/8; repeatable
+    /// Trust the forwarding headers (X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host, Forwarded) of this
+    /// reverse proxy or network, for example 10.0.0.7 or 10.0.0.0/8; repeatable
     #[arg(long, value_name = "ADDRESS", help_heading = "Network")]
     trusted_proxy: Vec<Network>,
-    /// Address of this server for its clients, for example https://translate.example.org: addresses of translated files begin with
-    /// it, and the server answers to its name
+    /// Public URL of this server, for example https://translate.example.org: URLs of translated files begin
+    /// with it, and its host name is accepted
     #[arg(long, value_name = "URL", help_heading = "Network")]
     public_url: Option<String>,
     /// Serve /metrics at this address too, without a key
@@ -66,11 +66,11 @@ pub(crate) struct Arguments {
     /// Allow web pages of this origin to use the server (CORS): * or https://example.org
     #[arg(long, value_name = "ORIGIN", help_heading = "Network")]
     allow_origin: Option<String>,
-    /// After SIGTERM, answer for this many seconds more while /health/ready already says 503: as long as a load balancer needs to
-    /// notice and to send new requests elsewhere
+    /// After SIGTERM, keep serving for this many seconds while /health/ready already returns 503, so that a
+    /// load balancer can redirect new requests
     #[arg(long, default_value_t = 0, value_name = "S", help_heading = "Network")]
     drain: u64,
-    /// Log a line for each response to standard error; it never contains text of users
+    /// Log a line for each response to standard error; it never contains users' text
     #[arg(long, help_heading = "Network")]
     log: bool,
     /// Reload a model when its weights on disk change
@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     /// Never generate the same n-gram of N tokens twice in a translation
     #[arg(long, value_name = "N", help_heading = "Search")]
     no_repeat_ngram: Option<usize>,
-    /// Translators consider only the target tokens that a sentence may need, by their shortlists (`heedful shortlist`)
+    /// Restrict translators to the target tokens of their shortlists (`heedful shortlist`)
     #[arg(long, help_heading = "Search")]
     shortlist: bool,
 
@@ -99,8 +99,9 @@ pub(crate) struct Arguments {
     /// Maximum number of sentences in a request
     #[arg(long, default_value_t = Limits::default().sentences, value_name = "N", help_heading = "Limits")]
     max_sentences: usize,
-    /// Maximum number of tokens in a sentence to translate, a text to classify or a prompt [default: the positions that the
-    /// model has learned; without such 1024, or the longest text of its training if that is longer]
+    /// Maximum number of tokens in a sentence to translate, a text to classify or a prompt [default: the
+    /// number of learned positions; without learned positions, 1024 or the longest training text if that is
+    /// longer]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     max_text_tokens: Option<usize>,
     /// Maximum beam size, and number of outputs, of a request
@@ -131,8 +132,8 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     machine: Machine,
-    /// Source tokens (times hypotheses) decoded side by side; affects speed and memory, never a translation
-    /// [default: 8192; on a GPU up to 262144, as its memory allows]
+    /// Source tokens (times hypotheses) decoded in one batch; affects speed and memory, never a translation
+    /// [default: 8192; on a GPU up to 262144, limited by its memory]
     #[arg(long, value_name = "N", help_heading = "Machine")]
     batch_tokens: Option<usize>,
     /// Maximum time in milliseconds that an idle model waits to fill a batch; a single client never waits, and later
@@ -161,7 +162,7 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up(Verbosity::Normal)?;
     let options = arguments.options()?;
-    // Programs that start a server wait for its first line, which has the address.
+    // Programs that start a server wait for its first line, which contains the address.
     let verbosity = if io::stderr().is_terminal() { Verbosity::Normal } else { Verbosity::Quiet };
     let bar = Bar::with_time_left(verbosity, 0);
     bar.show(0, 0.0, || "loading the models".to_owned());
@@ -185,7 +186,7 @@ impl Arguments {
             && (self.source.is_some() || self.target.is_some())
         {
             bail!(
-                "--source and --target are those of one FOLDER, and {} is another: use --model SOURCE-TARGET=FOLDER for each",
+                "--source and --target apply to a single FOLDER, but {} is a second one: use --model SOURCE-TARGET=FOLDER for each",
                 another.display()
             );
         }

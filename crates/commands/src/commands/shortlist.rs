@@ -1,4 +1,4 @@
-//! `heedful shortlist`: which target tokens a source may need, learned by the model's own attention.
+//! `heedful shortlist`: learns from the model's attention which target tokens a source may need.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,15 +14,16 @@ use heedful::tasks::translate::Translator;
 
 use crate::long_text::LongTexts;
 use crate::machine::Machine;
-use crate::output::{Force, copy_what_belongs};
+use crate::output::{Force, copy_accompanying_files};
 use crate::progress::{Bar, Quiet, Verbosity, line_count};
 
 /// Learn which target tokens a sentence may need: faster translation with --shortlist
 ///
-/// The model reads sentence pairs, and its cross attention links the tokens of both sides. The list of a sentence has the target
-/// tokens that are most often linked to its tokens, the most frequent ones and, if both sides have one vocabulary, its own
-/// tokens. `heedful translate --shortlist` computes the scores of these only, which saves most of the output projection of a
-/// large vocabulary. Use the training text or a part of it; some ten thousand pairs are better than few.
+/// The model processes sentence pairs, and its cross attention links source and target tokens. The shortlist
+/// of a sentence contains the target tokens most often linked to its tokens, the most frequent target tokens
+/// and, if both sides share a vocabulary, its own tokens. `heedful translate --shortlist` computes logits for
+/// these only, which saves most of the output projection of a large vocabulary. Use the training text or a
+/// part of it, at least some ten thousand pairs.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -34,13 +35,13 @@ pub(crate) struct Arguments {
     /// Target text: line n translates line n of the source [default: the model's own translations, beam size 1]
     #[arg(long, value_name = "FILE")]
     tgt: Option<PathBuf>,
-    /// Target tokens that are kept for each source token
+    /// Target tokens per source token
     #[arg(long, default_value_t = 100, value_name = "N")]
     per_token: usize,
-    /// Most frequent target tokens that every sentence has
+    /// Number of most frequent target tokens in every shortlist
     #[arg(long, default_value_t = 200, value_name = "N")]
     frequent: usize,
-    /// Folder of a new model with the shortlist [default: it is added to the model]
+    /// Folder of a new model with the shortlist [default: add it to the model]
     #[arg(short, long, value_name = "MODEL")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -57,24 +58,25 @@ Examples:
   heedful translate run news.en -o news.de --shortlist
   heedful shortlist run --src train.en --tgt train.de --per-token 50 -o fast";
 
-/// Pairs that are read side by side.
+/// Pairs in a chunk.
 const CHUNK: usize = 1024;
-/// Bytes of such pairs, but for the last one.
+/// A chunk ends with the pair that reaches this number of bytes.
 const CHUNK_BYTES: usize = 4 << 20;
-/// The most tokens of a text: attention weights grow with their square, and longer texts say nothing more about tokens.
-const MOST_TOKENS: usize = 512;
-/// Sources whose lists are measured.
+/// Maximum tokens of a text: attention weights grow with the square of the length, and longer texts give no
+/// better links.
+const MAX_LINK_TOKENS: usize = 512;
+/// Number of sources whose shortlist sizes are averaged for the report.
 const MEASURED: usize = 1000;
 
 type TokenPair = (Vec<u32>, Vec<u32>);
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
-    arguments.machine.set_up_processor("attending", verbosity)?;
+    arguments.machine.set_up_cpu("attending", verbosity)?;
     let folder = ModelFolder::open(&arguments.model)?;
     let mut translator = Translator::open(&arguments.model)?;
     check(arguments, &translator)?;
-    translator.set_max_tokens(MOST_TOKENS.min(translator.source_limit().tokens()))?;
+    translator.set_max_tokens(MAX_LINK_TOKENS.min(translator.source_limit().tokens()))?;
     let options = SearchOptions { compute: arguments.machine.precision(), ..SearchOptions::default() };
 
     let mut reader = PairReader::new(&translator, arguments)?;
@@ -103,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let output = arguments.output.as_deref().unwrap_or(&arguments.model);
     folder.save_with_shortlist(output, translator.model().params(), &shortlist)?;
     if arguments.output.is_some() {
-        copy_what_belongs(&arguments.model, output)?;
+        copy_accompanying_files(&arguments.model, output)?;
     }
     if verbosity == Verbosity::Normal {
         report(&shortlist, pairs, &measured, output);
@@ -111,16 +113,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Checks the model, and where the shortlist goes, before the work.
+/// Checks the model and the destination of the shortlist before the work begins.
 fn check(arguments: &Arguments, translator: &Translator) -> Result<()> {
     let name = arguments.model.display();
     ensure!(
         translator.ensemble().supports_shortlist(),
-        "{name} is no Transformer: only Transformers translate with a shortlist"
+        "{name} is not a Transformer: only Transformers support shortlists"
     );
     let Some(output) = &arguments.output else {
         if is_package(&arguments.model) {
-            bail!("{name} is a packed model, which is only read: name a folder for a new one with -o MODEL");
+            bail!(
+                "{name} is a packed model, which cannot be changed: name a folder for a new one with -o MODEL"
+            );
         }
         check_folder(&arguments.model)?;
         if translator.shortlist().is_some() && !arguments.force.is_given() {
@@ -144,7 +148,7 @@ fn make(translator: &Translator, links: &Links, arguments: &Arguments) -> Shortl
     links.shortlist([tokenizers.source.size(), tokenizers.target.size()], options)
 }
 
-/// Puts the model's own translations in the place of targets.
+/// Replaces the targets with the model's own translations.
 fn translate(translator: &Translator, chunk: &mut [TokenPair], options: &SearchOptions) -> Result<()> {
     let sources: Vec<Vec<u32>> = chunk.iter().map(|(source, _)| source.clone()).collect();
     let greedy = SearchOptions { beam: 1, ..options.clone() };
@@ -166,12 +170,12 @@ fn report(shortlist: &Shortlist, pairs: usize, sources: &[Vec<u32>], output: &Pa
     );
 }
 
-/// From lines to what the model reads of them.
+/// Reads lines and encodes them to tokens, cut to the model's limits.
 struct PairReader<'a> {
     translator: &'a Translator,
     arguments: &'a Arguments,
     pairs: Pairs,
-    /// Lines so far.
+    /// Number of lines read.
     lines: usize,
     long_texts: [LongTexts; 2],
 }
@@ -188,7 +192,7 @@ impl<'a> PairReader<'a> {
         Ok(PairReader { translator, arguments, pairs, lines: 0, long_texts })
     }
 
-    /// Some pairs; none at the end.
+    /// The next chunk of pairs; empty at the end of the text.
     fn chunk(&mut self) -> Result<Vec<TokenPair>> {
         let (mut chunk, mut bytes) = (Vec::new(), 0);
         while chunk.len() < CHUNK

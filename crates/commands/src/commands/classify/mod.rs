@@ -1,4 +1,5 @@
-//! `heedful classify`: for each line a label, its probability, and the words with the most attention.
+//! `heedful classify`: prints for each line its label, the probability, and the words with the most
+//! attention.
 //!
 //! ```text
 //! label<TAB>probability<TAB>word word …        a blank line stays blank
@@ -28,8 +29,8 @@ use crate::text_input;
 
 /// Classify texts: one line in, one label out, in order
 ///
-/// A line of output has the label, its probability and the words with the most attention, separated by tabs. A blank line
-/// stays blank.
+/// A line of output consists of the label, its probability and the words with the most attention, separated
+/// by tabs. A blank line stays blank.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -40,8 +41,8 @@ pub(crate) struct Arguments {
     /// Classify this text instead of a file; repeatable
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     text: Vec<String>,
-    /// Classify the texts of this file, one per line with its label before it (label, tab, text), and report how many labels are
-    /// right: accuracy, F1 of each label, confusion matrix. Lines of labels are written with -o only
+    /// Classify the labelled texts of this file (label, tab, text on each line) and report accuracy, F1 of
+    /// each label and the confusion matrix. The predicted labels are written only with -o
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "text"])]
     label_text: Option<PathBuf>,
     /// Also write the report of --label-text to this file: .html, .json or .md
@@ -80,13 +81,13 @@ Examples:
 
 Train a classifier with: heedful train --task classify --label-text train.tsv --out news";
 
-/// Tokens of texts that are classified side by side, unless one has more.
+/// Maximum tokens of a batch, unless a single text has more.
 const CHUNK_TOKENS: usize = 16 * 1024;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    // The parser waives what it requires beside a conflict.
+    // clap ignores `requires` for an argument that is in a conflict.
     if arguments.report.is_some() && arguments.label_text.is_none() {
-        anyhow::bail!("--report is about labelled texts: add --label-text FILE");
+        anyhow::bail!("--report needs labelled texts: add --label-text FILE");
     }
     let verbosity = arguments.quiet.verbosity();
     if arguments.text.is_empty() && arguments.label_text.is_none() {
@@ -102,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut attention = arguments.attention.create(arguments.output.as_deref(), &arguments.force, &inputs)?;
     if attention.is_some() && arguments.long == Long::Split {
         bail!(
-            "--attention has one set of weights for a text, and --long split makes several: use --long cut or error"
+            "--attention writes one set of weights per text, but --long split runs the model several times: use --long cut or error"
         );
     }
     let mut classifier = Classifier::open_with(&arguments.model, &arguments.machine.opening())?;
@@ -113,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut line = 0;
     let read = arguments.file.as_deref().or(arguments.label_text.as_deref());
     let count = if arguments.text.is_empty() { line_count(read) } else { 0 };
-    let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
+    let bar = Bar::for_streamed_results(verbosity, count, arguments.output.as_deref());
     while let Some(chunk) = texts.next_chunk()? {
         let read = |(index, text): (usize, &String)| reader.parts(text, || texts.place(line + index + 1));
         let chunk: Vec<Vec<Vec<u32>>> = chunk.iter().enumerate().map(read).collect::<Result<_>>()?;
@@ -130,7 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         line += chunk.len();
         bar.show(line, 0.0, || format!("{line} texts classified"));
-        // Standard output is for the report, if there is one.
+        // With --label-text, standard output is for the report.
         if tally.is_none() || arguments.output.is_some() {
             results.add(&lines)?;
             results.flush()?;
@@ -143,15 +144,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(tally) = tally {
         let report = tally.report(&texts.name)?;
         report_file.map_or(Ok(()), |file| file.finish(&report, &arguments.model))?;
-        let said = if arguments.json { format!("{}\n", report.to_json(2)) } else { report.to_text(2) };
+        let text = if arguments.json { format!("{}\n", report.to_json(2)) } else { report.to_text(2) };
         let mut out = io::stdout();
-        out.write_all(said.as_bytes())?;
+        out.write_all(text.as_bytes())?;
         out.flush()?;
     }
     Ok(())
 }
 
-/// Writes what the model attends to in the one part of a text; nothing for a blank one.
+/// Writes the attention weights of a text in one part; nothing for a blank text.
 fn attend(
     classifier: &Classifier,
     parts: &[Vec<u32>],
@@ -167,7 +168,7 @@ fn attend(
     file.add(number, &AttendedTokens::of_text(classifier, tokens, label), &maps)
 }
 
-/// From texts to what the model reads of them.
+/// Encodes texts to tokens, cut or split to the model's limit.
 struct TextReader<'c> {
     classifier: &'c Classifier,
     long: Long,
@@ -201,7 +202,8 @@ impl<'c> TextReader<'c> {
     }
 }
 
-/// The lines of output for a chunk of texts, each in its parts, and the label that each text got; none for a blank one.
+/// The lines of output for a chunk of texts, each given as its parts, and the predicted labels; `None` for a
+/// blank text.
 fn label(
     classifier: &Classifier,
     texts: &[Vec<Vec<u32>>],
@@ -226,7 +228,8 @@ fn label(
     Ok((lines, labels))
 }
 
-/// Classifies texts, at most [`CHUNK_TOKENS`] side by side. What a text gets depends on no other.
+/// Classifies texts in batches of at most [`CHUNK_TOKENS`]. A text's result does not depend on the other
+/// texts.
 fn classify(classifier: &Classifier, texts: &[Vec<u32>]) -> Result<Vec<Classified>> {
     let mut found = Vec::new();
     while found.len() < texts.len() {
@@ -269,7 +272,7 @@ fn object(classifier: &Classifier, found: &Classified, line: usize, words: usize
     })
 }
 
-/// The words with the most attention, in decreasing order; equal ones in the order of the text.
+/// The words with the most attention, in decreasing order; ties in the order of the text.
 fn most_attended(found: &Classified, count: usize) -> Vec<&Word> {
     let mut words: Vec<&Word> = found.words.iter().collect();
     words.sort_by(|a, b| b.attention.total_cmp(&a.attention));

@@ -1,4 +1,4 @@
-//! `--label-text`: how many labels are right.
+//! `--label-text`: compares predicted labels with the given ones.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use heedful::tasks::classify::Classifier;
 
 use super::Arguments;
 
-/// Counts labels and what was predicted for them.
+/// Confusion matrix of given and predicted labels.
 pub(super) struct Tally {
     names: Vec<String>,
     confusion: ConfusionMatrix,
@@ -23,7 +23,7 @@ impl Tally {
         Tally { names: labels.names().to_vec(), confusion: ConfusionMatrix::new(labels.count()) }
     }
 
-    /// One chunk of texts; blank ones do not count.
+    /// Adds a chunk of texts; blank ones do not count.
     pub(super) fn add(&mut self, actual: &[Option<u32>], predicted: &[Option<u32>]) {
         for (actual, predicted) in actual.iter().zip(predicted) {
             if let (Some(actual), Some(predicted)) = (actual, predicted) {
@@ -40,7 +40,7 @@ impl Tally {
     }
 }
 
-/// The file of `--report`, opened before the work.
+/// The file of `--report`, opened before the work begins.
 pub(super) struct ReportFile {
     file: Output,
     format: Format,
@@ -62,7 +62,7 @@ impl ReportFile {
             _ => bail!("{}: the file name must end in .html, .json or .md", path.display()),
         };
         if [&arguments.output, &arguments.attention.file].into_iter().flatten().any(|other| other == path) {
-            bail!("{} is named twice: give --report a file of its own", path.display());
+            bail!("{} is named twice: give --report a different file", path.display());
         }
         Ok(ReportFile { file: arguments.force.open(path, inputs)?, format })
     }

@@ -9,18 +9,18 @@ use heedful::tasks::classify::Classifier;
 use super::Arguments;
 use crate::long_text::{LONGEST_LINE, Long};
 
-/// Texts that are read, and classified, side by side.
+/// Texts read and classified in one chunk.
 const CHUNK: usize = 64;
-/// Bytes of such texts, but for the last one.
+/// A chunk ends with the text that reaches this number of bytes.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Texts to classify, read a chunk at a time.
 pub(super) struct Texts {
     pub(super) name: String,
-    /// None if they are those of `--text`.
+    /// `None` for the texts of `--text`.
     input: Option<Input>,
     source: Source,
-    /// The labels of the latest chunk, if texts have such; none for an empty line.
+    /// The labels of the latest chunk, if the texts are labelled; `None` for an empty line.
     labels: Vec<Option<u32>>,
 }
 
@@ -31,7 +31,7 @@ enum Source {
 }
 
 impl Texts {
-    /// Of a line, no more is read than the model will.
+    /// Opens the texts. A line is read only up to the model's limit.
     pub(super) fn open(arguments: &Arguments, classifier: &Classifier) -> Result<Texts> {
         let limit = classifier.limit();
         if let Some(file) = &arguments.label_text {
@@ -58,7 +58,7 @@ impl Texts {
         Ok(Texts { name, input: Some(input), source, labels: Vec::new() })
     }
 
-    /// Where the text that was read as number `line` is, for messages.
+    /// Location of text number `line`, for messages.
     pub(super) fn place(&self, line: usize) -> String {
         match &self.input {
             Some(input) => input.location(line as u64),
@@ -70,7 +70,7 @@ impl Texts {
         let chunk = match &mut self.source {
             Source::Arguments(texts) => std::mem::take(texts),
             Source::Lines(lines) => {
-                // Interactive use: every line of standard input is answered at once.
+                // Interactive use: every line of standard input is classified at once.
                 let chunk_size = if lines.input() == &Input::Standard { 1 } else { CHUNK };
                 let (mut chunk, mut bytes) = (Vec::new(), 0);
                 while chunk.len() < chunk_size
@@ -89,7 +89,7 @@ impl Texts {
                     && let Some(pair) = pairs.next()
                 {
                     let pair = pair?;
-                    // An empty line has neither label nor text.
+                    // An empty line has no label and no text.
                     self.labels.push(match pair.source.is_empty() {
                         true => None,
                         false => Some(labels.require(&pair.target, || pairs.location())?),

@@ -1,11 +1,13 @@
-//! What variations are trained on if no text is named: phrases of the built-in grammar, and a small recipe for them.
+//! Training text for variations when the user names none: phrases of the built-in grammar, with a small
+//! recipe.
 //!
 //! ```text
 //! translators    Chinese phrases of all lengths to English
-//! classifiers    English phrases one after the other, one of which names a thing that is a label; where it stands is chance
+//! classifiers    concatenated English phrases; one of them, at a random position, names a thing that is the label
 //! ```
 //!
-//! The longer such a text is, the more a single vector has to hold: attention finds the thing wherever it is.
+//! The longer such a text is, the more a single vector has to store; attention finds the thing at any
+//! position.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,29 +26,30 @@ use heedful_grammar::{Grammar, Phrase};
 const PHRASES: [usize; 2] = [30_000, 400];
 /// Labelled texts for training and for validation.
 const TEXTS: [usize; 2] = [4_000, 400];
-/// The most phrases of a labelled text beside the one that decides.
-const MOST_PHRASES: u32 = 24;
-/// What a labelled text is about.
+/// Maximum number of phrases in a labelled text, not counting the one that names the label.
+const MAX_PHRASES: u32 = 24;
+/// Things that the labelled texts name.
 const LABELS: [&str; 4] = ["book", "car", "dog", "song"];
 const SEED: u64 = 1;
-/// Seeds of each variation: what one seed has more of may be chance.
+/// Seeds per variation: a difference with one seed may be chance.
 pub(super) const SEEDS: u16 = 3;
-/// After 300 steps a translator's BLEU differed by 14 from seed to seed, and a classifier by its last state was still near chance.
+/// After 300 steps, the BLEU of translators differed by 14 between seeds, and a classifier that pools the
+/// last state was still near chance.
 const STEPS: u64 = 1000;
 
-/// The folder of a comparison that names none.
+/// The default folder of a comparison.
 pub(super) fn folder(groups: &[VariationGroup]) -> PathBuf {
     let names: Vec<&str> = groups.iter().map(|group| group.name()).collect();
     PathBuf::from(format!("heedful-compare-{}", names.join("-")))
 }
 
-/// A recipe for the built-in text, which is written to a folder below the comparison's.
+/// A recipe for the built-in text, which is written to a subfolder of the comparison.
 pub(super) fn recipe(groups: &[VariationGroup], folder: &Path) -> Result<Recipe> {
     let text = folder.join("text");
     match groups {
         [VariationGroup::Pooling] => classifier(&text),
         _ if groups.contains(&VariationGroup::Pooling) => bail!(
-            "poolings are of classifiers and the other groups of translators: compare the group pooling by itself, or name text of your own"
+            "the group pooling trains classifiers and the other groups translators: compare the group pooling by itself, or name your own text"
         ),
         _ => translator(groups, &text),
     }
@@ -69,7 +72,7 @@ fn translator(groups: &[VariationGroup], folder: &Path) -> Result<Recipe> {
         }
     }
     if groups == [VariationGroup::Score] {
-        // A recurrent decoder knows all scores, a Transformer only products.
+        // A recurrent decoder supports all score functions, a Transformer only dot products.
         recurrent(&mut recipe);
     }
     Ok(recipe)
@@ -89,7 +92,7 @@ fn classifier(folder: &Path) -> Result<Recipe> {
     Ok(recipe)
 }
 
-/// Labels and texts, one each line.
+/// Lines of label, tab, text.
 fn labelled(phrases: &[Phrase], count: usize, number: u64) -> String {
     let stream = Stream::new(SEED, number, 0);
     let words = |phrase: &Phrase| -> Vec<String> {
@@ -100,29 +103,29 @@ fn labelled(phrases: &[Phrase], count: usize, number: u64) -> String {
         let is_named = |label: &str| words.iter().any(|word| word == label || *word == format!("{label}s"));
         (0..LABELS.len()).filter(|&label| is_named(LABELS[label])).collect()
     };
-    let mut about: [Vec<&str>; LABELS.len()] = [const { Vec::new() }; LABELS.len()];
-    let mut others: Vec<&str> = Vec::new();
+    let mut with_label: [Vec<&str>; LABELS.len()] = [const { Vec::new() }; LABELS.len()];
+    let mut without_label: Vec<&str> = Vec::new();
     for phrase in phrases {
         match named(phrase).as_slice() {
-            [] => others.push(&phrase.english),
-            [label] => about[*label].push(&phrase.english),
+            [] => without_label.push(&phrase.english),
+            [label] => with_label[*label].push(&phrase.english),
             _ => {}
         }
     }
     let mut lines = String::new();
     let mut draws = (0..).map(|index| stream.bits(index) as usize);
-    let mut draw = |below: usize| draws.next().expect("there is no end of draws") % below.max(1);
+    let mut draw = |below: usize| draws.next().expect("an endless iterator") % below.max(1);
     for text in 0..count {
         let label = text % LABELS.len();
         let mut parts: Vec<&str> =
-            (0..draw(MOST_PHRASES as usize + 1)).map(|_| others[draw(others.len())]).collect();
-        parts.insert(draw(parts.len() + 1), about[label][draw(about[label].len())]);
+            (0..draw(MAX_PHRASES as usize + 1)).map(|_| without_label[draw(without_label.len())]).collect();
+        parts.insert(draw(parts.len() + 1), with_label[label][draw(with_label[label].len())]);
         lines += &format!("{}\t{}\n", LABELS[label], parts.join(" ; "));
     }
     lines
 }
 
-/// A model that is trained in seconds.
+/// A recipe that trains in seconds.
 fn small() -> Recipe {
     let mut recipe = Recipe::preset(Preset::Tiny);
     let Recipe { vocabulary, model, training, validation, checkpoint, output, .. } = &mut recipe;

@@ -13,9 +13,10 @@ use crate::progress::{Bar, Quiet};
 
 /// Measure time and memory of self attention, restricted self attention, recurrence and convolution, plain and dilated (table 1)
 ///
-/// One sequence of n tokens, each a vector of width d, runs forward and backward through one layer of each kind. Time is
-/// the median over repetitions; memory is the peak of all buffers, and what is kept between forward and backward. Attention
-/// computes its weights in blocks: its time grows with n², its memory with n.
+/// One sequence of n tokens, each a vector of width d, runs forward and backward through one layer of each
+/// kind. Time is the median over repetitions; memory is the peak of all buffers, and the activations saved
+/// for the backward pass. Attention computes its weights in blocks: its time grows with n², its memory with
+/// n.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -25,13 +26,13 @@ pub(crate) struct Arguments {
     /// Widths d of the vectors, separated by commas
     #[arg(long, value_name = "D,…", value_delimiter = ',', default_value = "64,256")]
     widths: Vec<usize>,
-    /// Window r of restricted self attention: tokens to each side
+    /// Window r of restricted self attention: tokens on each side
     #[arg(long, value_name = "R", default_value_t = 16)]
     window: usize,
     /// Kernel size k of the convolution; odd
     #[arg(long, alias = "taps", value_name = "K", default_value_t = 3)]
     kernel_size: usize,
-    /// Seconds that each measurement takes
+    /// Duration of each measurement in seconds
     #[arg(long, value_name = "S", default_value_t = 0.3)]
     seconds: f64,
     /// Also write compare.md, compare.csv and report.html to this folder
@@ -51,10 +52,10 @@ Examples:
   heedful compare layers --lengths 64,1024,16384 --widths 512 --compute f32 --out layers";
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up_processor("measuring layers", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_cpu("measuring layers", arguments.quiet.verbosity())?;
     if arguments.machine.precision() == Some(Precision::Int8) {
         bail!(
-            "layers are measured in training too, and int8 is for inference only: use --compute bf16 or f32"
+            "layers are measured forward and backward, and int8 supports inference only: use --compute bf16 or f32"
         );
     }
     if let Some(folder) = &arguments.out {
@@ -84,16 +85,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     Ok(io::stdout().lock().write_all(files.markdown.as_bytes())?)
 }
 
-/// Refuses sizes that would fill any memory.
+/// Refuses sizes that would exhaust memory.
 fn check(arguments: &Arguments) -> Result<()> {
     let largest = |sizes: &[usize]| sizes.iter().copied().max().unwrap_or(0);
-    for (flag, value, most) in [
+    for (flag, value, max) in [
         ("--lengths", largest(&arguments.lengths), 131_072),
         ("--widths", largest(&arguments.widths), 8_192),
         ("--kernel-size", arguments.kernel_size, 1_001),
     ] {
-        if value > most {
-            bail!("{flag} has {value}: it may be at most {most}");
+        if value > max {
+            bail!("{flag} has {value}: the maximum is {max}");
         }
     }
     if !(0.0..=3600.0).contains(&arguments.seconds) {

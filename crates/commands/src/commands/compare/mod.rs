@@ -1,4 +1,4 @@
-//! `heedful compare`: layers and models side by side.
+//! `heedful compare`: measures layers and variations of a model.
 
 mod builtin;
 mod layers;

@@ -20,11 +20,11 @@ use crate::machine::{DeviceName, Threads};
 use crate::output::Force;
 use crate::progress::{Bar, Quiet, Verbosity, duration};
 
-/// The arguments of `heedful compare variations`, built by hand as those of `heedful train` are.
+/// The arguments of `heedful compare variations`, built by hand like those of `heedful train`.
 pub(crate) struct Arguments {
     recipe: RecipeArguments,
     groups: Vec<VariationGroup>,
-    /// How many seeds each variation is trained with.
+    /// Number of seeds per variation.
     seeds: Option<u16>,
     force: Force,
     quiet: Quiet,
@@ -62,22 +62,22 @@ impl Args for Arguments {
             Force::augment_args(command),
         )));
         let about = "Train a recipe and variations of it: heads, widths, depth, dropout and more (table 3)";
-        // Last, because each of the parts above sets the description of the command to its own documentation.
+        // Last, because each flattened struct above overwrites the command's description.
         RecipeArguments::augment_args(command)
             .mut_arg("RECIPE", |argument| {
                 argument
                     .value_name("GROUP|RECIPE")
                     .num_args(0..)
                     .action(ArgAction::Append)
-                    .help("Groups of variations, and a recipe, a TOML file; groups without any text are trained on built-in text")
+                    .help("Groups of variations, and a recipe (a TOML file); without text of your own, groups are trained on built-in text")
             })
             .about(about)
             .long_about(format!(
                 "{about}.\n\n{PRECEDENCE}\n\nEach variation is trained in a folder of its own below --out, for the recipe's \
                  --steps and --time. The table has perplexity and BLEU of the validation set. A stopped comparison continues \
-                 with the same command: finished runs are kept, and the interrupted one is resumed.\n\nGroups: {}. If groups are \
-                 named and no text is, a small model is trained on phrases of the built-in grammar (poolings: a classifier), \
-                 with three seeds (--seeds), some minutes on two cores for each group, in heedful-compare-GROUP if --out names no folder.",
+                 with the same command: finished runs are kept, and the interrupted one is resumed.\n\nGroups: {}. If you name groups \
+                 but no text, a small model is trained on phrases of the built-in grammar (pooling: a classifier), \
+                 with three seeds (--seeds), in heedful-compare-GROUP unless --out names a folder; each group takes some minutes on two cores.",
                 VariationGroup::ALL.map(VariationGroup::name).join(", ")
             ))
             .after_long_help(EXAMPLES)
@@ -144,7 +144,7 @@ fn group_parser() -> impl TypedValueParser<Value = VariationGroup> {
 }
 
 impl Arguments {
-    /// Whether there is no text of the user's.
+    /// Whether the user named no text.
     fn is_on_builtin_text(&self) -> bool {
         !self.groups.is_empty() && !self.recipe.names_text()
     }
@@ -156,7 +156,7 @@ impl Arguments {
         }
         if self.recipe.sets("model.preset") || self.recipe.sets("data.task") {
             bail!(
-                "the built-in text has a recipe of its own, and no other --preset or --task: name text of your own, or set single keys such as --d-model"
+                "the built-in text has its own recipe, which does not take --preset or --task: name your own text, or set single keys such as --d-model"
             );
         }
         let folder = match self.recipe.value("output.out") {
@@ -189,10 +189,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         name: String::new(),
     };
     for variation in &plan.skipped {
-        progress.bar.println(&format!("{} is left out: {}", variation.name, variation.reason));
+        progress.bar.println(&format!("{} is skipped: {}", variation.name, variation.reason));
     }
     let outcome = compare(&plan, &mut progress, |entries| {
-        // After every run, so that the table can be read while the others are trained.
+        // After every run, so that the table can be read while the other variations train.
         Ok(variations::files(&plan, entries).save(&folder)?)
     });
     progress.bar.finish();
@@ -206,13 +206,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     if is_whole { Ok(()) } else { Err(Interrupted::in_silence().into()) }
 }
 
-/// Trains the variations that are not finished, one after the other; `show` gets all finished ones after each.
+/// Trains the unfinished variations one after the other; after each, `show` gets all finished ones.
 fn compare(
     plan: &VariationPlan,
     progress: &mut ComparisonProgress,
     show: impl Fn(&[VariationResult]) -> Result<()>,
 ) -> Result<Vec<VariationResult>> {
-    // All finished runs are read first, so that a continued comparison never shows fewer rows.
+    // All finished runs are read first, so that a resumed comparison never shows fewer rows.
     let mut found: Vec<Option<VariationResult>> =
         plan.variations.iter().map(variations::finished).collect::<Result<_, _>>()?;
     let finished =
@@ -235,7 +235,7 @@ fn compare(
     Ok(finished(&found))
 }
 
-/// Reports the runs of a comparison, and ends them when Ctrl-C is pressed.
+/// Reports the runs of a comparison, and stops them when Ctrl-C is pressed.
 struct ComparisonProgress {
     device: DeviceChoice,
     bar: Bar,

@@ -1,4 +1,4 @@
-//! The cross-attention head that shows best how a translation depends on its source.
+//! Selects the cross-attention head that best shows how a translation depends on its source.
 
 use heedful::layers::AttentionRole;
 use heedful::models::HeadName;
@@ -12,34 +12,35 @@ pub(super) struct BestHead {
     pub(super) layer: usize,
     pub(super) head: usize,
     pub(super) weights: Vec<f32>,
-    /// The share of its attention that the word of the dependency gives to the word it depends on, if both occur.
+    /// Attention weight from the dependency's word to the word it depends on, if both occur.
     pub(super) share: Option<f32>,
 }
 
 impl BestHead {
-    /// Among these heads, or among all where none of them has cross attention, that in which the word of the dependency attends
-    /// most to the word it depends on; without a dependency, or if the model did not generate the word, the head with the
-    /// sharpest attention.
+    /// The head in which the dependency's word attends most to the word it depends on; without a dependency,
+    /// or if the model did not generate the word, the head with the sharpest attention. Only the
+    /// cross-attention heads of `among` are considered, or all heads if it contains none.
     pub(super) fn of(
         trace: &Trace<'_>,
         dependency: Option<&Dependency>,
         among: &[HeadName],
     ) -> Option<BestHead> {
-        let places = dependency.and_then(|dependency| {
+        let positions = dependency.and_then(|dependency| {
             let row = trace.rows.iter().position(|row| row == dependency.word)?;
             Some((row, columns(&trace.columns, dependency.depends_on)?))
         });
         let width = trace.columns.len();
-        let is_wanted = |layer: usize, head: usize| {
+        let is_candidate = |layer: usize, head: usize| {
             let mut cross = among.iter().filter(|head| head.role == AttentionRole::Cross).peekable();
-            cross.peek().is_none() || cross.any(|wanted| (wanted.layer, wanted.head) == (layer, head))
+            cross.peek().is_none()
+                || cross.any(|candidate| (candidate.layer, candidate.head) == (layer, head))
         };
         let heads = trace.maps.iter().flat_map(|map| {
             map.weights[0].iter().enumerate().map(|(head, weights)| (map.site.layer, head, weights))
         });
-        let heads = heads.filter(|(layer, head, _)| is_wanted(*layer, *head));
+        let heads = heads.filter(|(layer, head, _)| is_candidate(*layer, *head));
         let rated = heads.map(|(layer, head, weights)| {
-            let share = places.as_ref().map(|(row, columns)| {
+            let share = positions.as_ref().map(|(row, columns)| {
                 weights[row * width..(row + 1) * width][columns.clone()].iter().sum::<f32>()
             });
             let best = BestHead { layer, head, weights: weights.clone(), share };
@@ -49,7 +50,7 @@ impl BestHead {
     }
 }
 
-/// The mean over all heads of all layers.
+/// Mean attention over all heads of all layers.
 pub(super) fn mean(trace: &Trace<'_>) -> Vec<f32> {
     let layers = trace.maps.len() as f32;
     let mut sum = vec![0.0; trace.rows.len() * trace.columns.len()];
@@ -61,12 +62,12 @@ pub(super) fn mean(trace: &Trace<'_>) -> Vec<f32> {
     sum
 }
 
-/// Sum of squares: the larger, the more the attention is concentrated.
+/// Sum of squared weights: larger means sharper attention.
 fn sharpness(weights: &[f32]) -> f32 {
     weights.iter().map(|weight| weight * weight).sum()
 }
 
-/// The tokens that `word` consists of.
+/// The range of tokens that form `word`.
 fn columns(tokens: &[String], word: &str) -> Option<std::ops::Range<usize>> {
     let starts = 0..tokens.len();
     let ends = |start| (start + 1..=tokens.len()).map(move |end| start..end);
@@ -107,7 +108,8 @@ mod tests {
         let best = BestHead::of(&trace(), Some(&dependency), &[]).expect("there are heads");
         assert_eq!((best.layer, best.head), (1, 0));
         assert!((best.share.expect("both words are there") - 0.7).abs() < 1e-6);
-        let among = ["dec.0.0", "cross.1.1"].map(|name| name.parse().expect("a head's name"));
+        let among =
+            ["decoder.0.self.0", "decoder.1.cross.1"].map(|name| name.parse().expect("a head's name"));
         let best = BestHead::of(&trace(), Some(&dependency), &among).expect("one of them is there");
         assert_eq!((best.layer, best.head), (1, 1));
     }

@@ -1,4 +1,4 @@
-//! Two recurrent networks that differ in one thing, attention: how their exact match falls as phrases grow.
+//! Compares two recurrent networks, with and without attention: exact match by phrase length.
 
 use std::path::{Path, PathBuf};
 
@@ -19,14 +19,14 @@ use super::plan::BOTTLENECK;
 use super::{folder, train};
 use crate::interrupt::Interrupt;
 
-/// One vector for the whole phrase, and attention to all of it.
+/// Without attention (one vector for the whole phrase), and with attention.
 const MODELS: [DemoModel; 2] = [DemoModel::Rnn, DemoModel::RnnAttention];
 
-/// Phrases of so many lengths are one point of a curve.
+/// Number of phrase lengths that form one point of a curve.
 const LENGTHS: usize = 2;
 
-/// Fewer phrases than this are no point of their own: they join a neighbour.
-const FEWEST: usize = 20;
+/// Groups with fewer phrases are merged with a neighbouring group.
+const MIN_PHRASES: usize = 20;
 
 /// The exact match of one model.
 struct Curve {
@@ -78,7 +78,7 @@ fn points(phrases: &[Phrase], result: &TestResult) -> Vec<Point> {
     let mut groups: Vec<Vec<(usize, bool)>> = Vec::new();
     for same in rated.chunk_by(|a, b| a.0.div_ceil(LENGTHS) == b.0.div_ceil(LENGTHS)) {
         match groups.last_mut() {
-            Some(before) if same.len() < FEWEST || before.len() < FEWEST => before.extend(same),
+            Some(before) if same.len() < MIN_PHRASES || before.len() < MIN_PHRASES => before.extend(same),
             _ => groups.push(same.to_vec()),
         }
     }
@@ -111,7 +111,7 @@ impl Point {
 fn experiment(curves: &[Curve], phrases: usize, seed: u64) -> Experiment {
     let fall = |curve: &Curve| match (curve.points.first(), curve.points.last()) {
         (Some(first), Some(last)) => format!(
-            "{} translates {} of the phrases of {} words exactly, and {} of those of {}.",
+            "{} translates {} of the phrases with {} words exactly, and {} of those with {}.",
             capital(&curve.model.to_string()),
             first.found.percent(),
             first.lengths(),
@@ -135,7 +135,7 @@ fn experiment(curves: &[Curve], phrases: usize, seed: u64) -> Experiment {
     Experiment {
         title: "Why is one vector not enough?".to_owned(),
         setting: format!(
-            "two GRU networks of width {} after {} equal steps, {phrases} unseen phrases, Chinese to English, seed {seed}",
+            "two GRU networks of width {} after {} steps each, {phrases} unseen phrases, Chinese to English, seed {seed}",
             BOTTLENECK.width(),
             BOTTLENECK.steps()
         ),

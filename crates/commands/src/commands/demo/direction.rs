@@ -50,7 +50,7 @@ impl Direction {
     pub(in crate::commands) const BOTH: [Direction; 2] =
         [Direction::ChineseToEnglish, Direction::EnglishToChinese];
 
-    /// The word of a translation that other words decide.
+    /// Name of the word class that depends on another word of the phrase.
     pub(in crate::commands) fn decided(self) -> &'static str {
         match self {
             Direction::ChineseToEnglish => "the article",

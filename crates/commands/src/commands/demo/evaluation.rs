@@ -22,7 +22,7 @@ pub(super) struct TestTranslation {
     pub(super) length: LengthClass,
 }
 
-/// How many translations equal their reference, to the letter.
+/// Number of translations that are identical to their reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ExactMatch {
     pub(super) correct: usize,
@@ -51,12 +51,12 @@ impl TestResult {
         Ok(TestResult { translations, bleu })
     }
 
-    /// Over all phrases.
+    /// Exact match over all phrases.
     pub(super) fn exact_match(&self) -> ExactMatch {
         ExactMatch::count(self.translations.iter())
     }
 
-    /// For each length that occurs, from short to long.
+    /// Exact match for each length class that occurs, from short to long.
     pub(super) fn by_length(&self) -> Vec<(LengthClass, ExactMatch)> {
         let of = |length| {
             ExactMatch::count(self.translations.iter().filter(|translation| translation.length == length))

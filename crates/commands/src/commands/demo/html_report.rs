@@ -1,4 +1,4 @@
-//! The demo's `report.html`: that of the training run, with the test result and the attention of the example.
+//! The demo's `report.html`: the training run's report with the test result and the attention of the example.
 
 use std::path::Path;
 

@@ -47,14 +47,14 @@ use crate::progress::{Bar, Verbosity};
 
 /// Train a small Chinese–English Transformer, evaluate it and show its attention
 ///
-/// It takes half a minute to two minutes and needs nothing but this program: a built-in grammar generates 200,000
-/// phrases, such as 一套自动驾驶解决方案, an autonomous driving solution. No phrase of the test set is in the training set.
-/// The result is a model's folder, for `heedful translate`. The same seed gives the same result, with any number of
-/// threads.
+/// It takes half a minute to two minutes and needs no data: a built-in grammar generates 200,000 phrases,
+/// such as 一套自动驾驶解决方案, an autonomous driving solution. No phrase of the test set is in the training
+/// set. The result is a model folder for `heedful translate`. The same seed gives the same result with any
+/// number of threads.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Short phrases and a smaller model: a few seconds, less accurate
+    /// Use short phrases and a smaller model: takes a few seconds, less accurate
     #[arg(long)]
     quick: bool,
     /// Direction of translation
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     /// Also translate this phrase and show its attention; repeatable
     #[arg(long, value_name = "PHRASE")]
     text: Vec<String>,
-    /// Folder for model, phrases and report; that of an earlier demo is replaced
+    /// Folder for model, phrases and report; the folder of an earlier demo is replaced
     #[arg(long, value_name = "FOLDER", default_value = "heedful-demo")]
     out: PathBuf,
     /// Random seed of the phrases and of the training
@@ -83,19 +83,19 @@ Examples:
   heedful demo
   heedful demo --direction both --text 一辆红色的新车
   heedful demo --model rnn,rnn-attention,transformer
-      the predecessors of the Transformer too: the table shows what attention adds";
+      also the predecessors of the Transformer: the table shows the effect of attention";
 
 /// One model in one direction.
 struct DemoRun<'a> {
     model: DemoModel,
     direction: Direction,
-    /// Phrases of the user, in the source language.
+    /// The user's phrases, in the source language.
     texts: Vec<&'a str>,
     folder: PathBuf,
 }
 
-/// The most characters of a phrase of the user's; those of the grammar have fewer than 100.
-const LONGEST_PHRASE: usize = 500;
+/// Maximum characters of a user's phrase; phrases of the grammar have fewer than 100.
+const MAX_PHRASE_CHARACTERS: usize = 500;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let runs = arguments.runs()?;
@@ -139,8 +139,8 @@ impl Arguments {
         }
         for text in &self.text {
             let characters = text.chars().count();
-            if characters > LONGEST_PHRASE {
-                bail!("--text has {characters} characters: a phrase has at most {LONGEST_PHRASE}");
+            if characters > MAX_PHRASE_CHARACTERS {
+                bail!("--text has {characters} characters: a phrase has at most {MAX_PHRASE_CHARACTERS}");
             }
             let needed = Direction::of_text(text)?;
             if !directions.contains(&needed) {
@@ -158,7 +158,8 @@ impl Arguments {
                 .filter(|text| Direction::of_text(text).is_ok_and(|needed| needed == direction))
                 .map(String::as_str)
                 .collect(),
-            // The first model is in the folder itself, so that there is one name to remember.
+            // The first model is written to the folder itself, so that the default name works in other
+            // commands.
             folder: match (number, self.model.first() == Some(&model)) {
                 (0, _) => self.out.clone(),
                 (_, true) => self.out.join(direction.name()),
@@ -206,12 +207,12 @@ impl DemoRun<'_> {
         Ok(result)
     }
 
-    /// A Transformer that learns too little is an error. What the other models reach is for the table to show.
+    /// Returns an error if a Transformer is less accurate than expected. Other models may reach any accuracy.
     fn check(&self, result: &TestResult, required: f64) -> Result<()> {
         let found = result.exact_match();
         if self.model == DemoModel::Transformer && found.share() < required {
             bail!(
-                "only {} of the test phrases are translated correctly, {:.0} % are expected. Try another --seed; if several \
+                "only {} of the test phrases were translated correctly instead of at least {:.0} %. Try another --seed; if several \
                  fail, this is a bug",
                 found.percent(),
                 100.0 * required
@@ -238,8 +239,10 @@ fn train(device: DeviceChoice, recipe: &Recipe, interrupt: Interrupt) -> Result<
     progress.finish();
     let outcome = outcome?;
     if outcome.ending == Ending::Interrupted {
-        let message =
-            format!("interrupted after step {}: the next demo starts from the beginning", outcome.step);
+        let message = format!(
+            "interrupted after step {}: a demo cannot be resumed, the next one starts from the beginning",
+            outcome.step
+        );
         return Err(Interrupted::because(message).into());
     }
     Ok(outcome)

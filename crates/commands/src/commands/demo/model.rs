@@ -22,7 +22,7 @@ pub(super) enum DemoModel {
 }
 
 impl DemoModel {
-    /// For folders and tables.
+    /// Name in folders and tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             DemoModel::Rnn => "rnn",
@@ -33,7 +33,7 @@ impl DemoModel {
         }
     }
 
-    /// Adapts a recipe for a Transformer to this model: the same width, phrases and number of steps.
+    /// Adapts a Transformer's recipe to this model, with the same width, phrases and number of steps.
     pub(super) fn adapt(self, recipe: &mut Recipe) {
         let attention = match self {
             DemoModel::Transformer => return,

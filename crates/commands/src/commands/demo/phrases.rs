@@ -1,4 +1,4 @@
-//! The phrases of the demo as text files, which `heedful train` can read too.
+//! Writes the phrases of the demo to text files, which `heedful train` can also read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ pub(super) struct TextFiles {
 }
 
 impl TextFiles {
-    /// Files in a folder, which are not there yet.
+    /// Paths in a folder; nothing is written yet.
     pub(super) fn new(folder: &Path) -> TextFiles {
         TextFiles { folder: folder.to_owned() }
     }
 
-    /// Draws phrases and writes them to the files. Returns those of the test set, which like the validation set has no
-    /// phrase in common with the training set.
+    /// Samples phrases and writes them to the files. Returns the test set. Test and validation set share no
+    /// phrase with the training set.
     pub(super) fn write(&self, plan: &Plan, seed: u64) -> Result<Vec<Phrase>> {
         let mut split = Grammar::new().split(seed, plan.train, plan.validation + plan.test);
         let mut test = split.test.split_off(plan.validation);
@@ -46,12 +46,12 @@ impl TextFiles {
         Ok(test)
     }
 
-    /// Source and target to train with.
+    /// Source and target of the training set.
     pub(super) fn train(&self, direction: Direction) -> [PathBuf; 2] {
         self.files(TRAIN, direction)
     }
 
-    /// Source and target to validate with.
+    /// Source and target of the validation set.
     pub(super) fn validation(&self, direction: Direction) -> [PathBuf; 2] {
         self.files(VALIDATION, direction)
     }

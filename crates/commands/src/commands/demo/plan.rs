@@ -14,7 +14,7 @@ use super::phrases::TextFiles;
 /// The sizes of a demo.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Plan {
-    /// Phrases to draw for training, validation and test, before those that are too long are left out.
+    /// Phrases to sample for training, validation and test, before too long ones are removed.
     pub(super) train: usize,
     pub(super) validation: usize,
     pub(super) test: usize,
@@ -41,7 +41,8 @@ pub(super) const NORMAL: Plan = Plan {
     d_model: 128,
     d_ff: 256,
     heads: 4,
-    // A second layer is no more accurate, and gathers the phrase in 一: then “an” attends to 一 alone.
+    // A second layer does not improve accuracy, and collects the phrase in 一, so that “an” attends only to
+    // 一.
     encoder_layers: 1,
     decoder_layers: 2,
     batch_tokens: 1024,
@@ -77,9 +78,9 @@ pub(super) const BOTTLENECK: Plan = Plan {
     ..NORMAL
 };
 
-/// Maximum size of the vocabulary: the words and characters of the grammar are fewer.
+/// Maximum size of the vocabulary; the grammar has fewer words and characters.
 const VOCABULARY: usize = 2000;
-/// Validations in a run, and lines of its log.
+/// Number of validations in a run, and of its log lines.
 const VALIDATIONS: u64 = 8;
 const LOG_LINES: u64 = 20;
 
@@ -98,11 +99,11 @@ impl Plan {
         let Recipe { data, vocabulary, model, training, validation, checkpoint, output, .. } = &mut recipe;
         [data.src, data.tgt] = text.train(direction).map(|file| vec![file]);
         [data.valid_src, data.valid_tgt] = text.validation(direction).map(|file| vec![file]);
-        // English words and Chinese characters, so that attention is read word by word.
+        // English words and Chinese characters, so that attention maps have one row or column per word.
         (vocabulary.kind, vocabulary.size) = (VocabularyKind::Word, VOCABULARY);
         (model.d_model, model.d_ff, model.heads) = (self.d_model, self.d_ff, self.heads);
         (model.encoder_layers, model.decoder_layers) = (self.encoder_layers, self.decoder_layers);
-        // bf16 where the CPU multiplies it in tiles, else f32.
+        // bf16 on CPUs with AMX tiles, else f32.
         training.compute = if isa::current() == Isa::Amx { DType::Bf16 } else { DType::F32 };
         training.seed = seed;
         training.batch_tokens = self.batch_tokens;

@@ -12,7 +12,7 @@ use super::model::DemoModel;
 use super::trace::Trace;
 use crate::heatmap::{self, Heatmap, Labels, Style};
 
-/// Correct translations and mistakes that are shown.
+/// Number of correct translations and of mistakes to print.
 const SAMPLES: (usize, usize) = (8, 3);
 
 /// BLEU and exact match on the test set, by length, with samples.
@@ -41,7 +41,7 @@ pub(super) fn test_result(
     Ok(())
 }
 
-/// The models side by side: exact match by the length of the phrases.
+/// A table of all models: exact match by phrase length.
 pub(super) fn comparison(
     direction: Direction,
     columns: &[(&str, &TestResult)],
@@ -67,7 +67,7 @@ pub(super) fn comparison(
     writeln!(out)
 }
 
-/// A translation and its cross attention, by the best of these heads or of all.
+/// A translation and its cross attention: the best head, of `among` if not empty, and the mean of all heads.
 pub(in crate::commands) fn attention(
     trace: &Trace<'_>,
     dependency: Option<&Dependency>,
@@ -92,20 +92,20 @@ pub(in crate::commands) fn attention(
     Ok(())
 }
 
-/// A word whose share of attention is smaller does not show what decides it.
-const SHOWN: f32 = 0.5;
+/// Minimum attention weight that counts as showing a dependency.
+const MIN_MIN_SHOWN_WEIGHT_WEIGHT: f32 = 0.5;
 
-/// What the attention says of a dependency: the reason is that of the language, and the head shows it or does not.
+/// Explains a dependency: the linguistic reason, and whether the head shows it.
 fn explained(head: HeadName, share: f32, dependency: &Dependency) -> String {
     let Dependency { word, depends_on, why, .. } = dependency;
     let percent = 100.0 * share;
-    if share >= SHOWN {
+    if share >= MIN_SHOWN_WEIGHT {
         return format!("In {head}, “{word}” gives {percent:.0} % of its attention to {depends_on}:\n{why}.");
     }
     format!(
         "{why}.\nNo cross attention shows it here: of all heads, {head} attends most from “{word}” to {depends_on}, with \
-         {percent:.0} %.\nThe encoder lets every word see the others: the decoder may read what decides from the state of another \
-         word."
+         {percent:.0} %.\nThe encoder mixes information between words: the decoder may get the deciding information from the state of \
+         another word."
     )
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_said_to_show_what_it_attends_to_and_no_more() {
+    fn a_head_only_shows_a_dependency_that_it_attends_to() {
         let dependency =
             Dependency { source: "一自动", word: "an", depends_on: "自动", why: "自动 decides" };
         let head = HeadName { role: AttentionRole::Cross, layer: 0, head: 1 };

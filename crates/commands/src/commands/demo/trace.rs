@@ -38,7 +38,7 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// A piece without the mark of the space before a word.
+/// A piece without its word-boundary marker (▁).
 fn label(piece: &str) -> String {
     match piece.strip_prefix('▁') {
         Some(word) if !word.is_empty() => word.to_owned(),

@@ -1,4 +1,4 @@
-//! Labels against labels: accuracy, F1 and the confusion matrix, with scikit-learn's numbers.
+//! Compares predicted with reference labels: accuracy, F1 and the confusion matrix, equal to scikit-learn's.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use super::Arguments;
 use super::lines::{self, read_lines};
 use super::settings::MetricName;
 
-/// Prints the report: all of it, or the lines of the metrics that were asked for.
+/// Prints the report, or only the requested metrics.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let [reference] = arguments.references.as_slice() else {
-        bail!("labels are compared with one file of labels: give --ref once");
+        bail!("labels are compared with a single file of labels: give --ref once");
     };
     if arguments.hypotheses == *reference {
         bail!("HYP and --ref name the same file: give the predictions and the labels");
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// The matrix belongs to F1.
+/// The confusion matrix is printed with F1.
 fn is_wanted(arguments: &Arguments, key: &str) -> bool {
     match key {
         "accuracy" => arguments.metrics.contains(&MetricName::Accuracy),
@@ -50,7 +50,8 @@ fn is_wanted(arguments: &Arguments, key: &str) -> bool {
     }
 }
 
-/// The label of each line: what stands before the first tab, as `heedful classify` writes it and as training files have it.
+/// The label of each line: the text before the first tab, as in the output of `heedful classify` and in
+/// training files.
 fn labels(path: &std::path::Path) -> Result<Vec<String>> {
     let label = |line: String| line.split('\t').next().unwrap_or_default().trim().to_owned();
     Ok(read_lines(path)?.into_iter().map(label).collect())

@@ -1,4 +1,5 @@
-//! `heedful evaluate`: translations against references, with sacreBLEU's numbers; labels against labels; a text by a model.
+//! `heedful evaluate`: scores translations (equal to sacreBLEU's scores), labels, and the perplexity of
+//! texts.
 
 mod settings;
 
@@ -24,12 +25,13 @@ use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Evaluate translations (BLEU, chrF, TER), labels (accuracy, F1) or a text (perplexity)
 ///
-/// Labels are compared line by line: what stands before the first tab, as `heedful classify` prints it. Their numbers are those of
-/// scikit-learn, in per cent. The perplexity of a text is that of the language model --model, or of a translator given --src.
+/// Labels are compared line by line (the text before the first tab, as `heedful classify` prints it). Their
+/// metrics equal scikit-learn's, in per cent. Perplexity is computed with the language model --model, or with
+/// a translator and --src.
 ///
-/// Scores and signatures are those of sacreBLEU 2.6.0, digit for digit, so that they can be compared with published ones.
-/// Resampling draws what sacreBLEU draws from the same seed, but computes in double precision: the last digit of an
-/// interval may differ.
+/// Scores and signatures equal those of sacreBLEU 2.6.0, digit for digit, so that they can be compared with
+/// published ones. Resampling draws the same samples as sacreBLEU with the same seed, but computes in double
+/// precision: the last digit of an interval may differ.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -45,7 +47,7 @@ pub(crate) struct Arguments {
     /// The model of --metric perplexity: folder of a language model or a translator, or of its training run
     #[arg(long, value_name = "FOLDER")]
     model: Option<PathBuf>,
-    /// Source text of --metric perplexity by a translator: line n is translated by line n of HYP
+    /// Source text for --metric perplexity with a translator: line n of HYP translates line n
     #[arg(long, value_name = "FILE", requires = "model")]
     src: Option<PathBuf>,
     #[command(flatten)]
@@ -91,11 +93,11 @@ Examples:
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.settings.check()?;
     let kind = arguments.kind()?;
-    // A model reads the text; all other metrics count.
+    // Perplexity runs a model; all other metrics only compare texts.
     if kind == MetricKind::Text {
         return perplexity::run(arguments);
     }
-    arguments.machine.set_up_processor("evaluation", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_cpu("evaluation", arguments.quiet.verbosity())?;
     if kind == MetricKind::Labels {
         return labels::run(arguments);
     }
@@ -130,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Arguments {
-    /// What is measured; metrics of one kind only, with the flags that they read.
+    /// The kind of the metrics. Refuses metrics of different kinds, and flags without effect on them.
     fn kind(&self) -> Result<MetricKind> {
         let kind = self.metrics.first().map_or(MetricKind::Translations, |metric| metric.kind());
         if let Some(other) = self.metrics.iter().find(|metric| metric.kind() != kind) {
@@ -147,7 +149,7 @@ impl Arguments {
             bail!("--compute has no effect without --metric perplexity: remove it");
         }
         if kind != MetricKind::Text && self.references.is_empty() {
-            bail!("there is nothing to compare {} with: add --ref REF", lines::name(&self.hypotheses));
+            bail!("{} needs references: add --ref REF", lines::name(&self.hypotheses));
         }
         let resampled = [
             ("--confidence", self.confidence),
@@ -157,13 +159,13 @@ impl Arguments {
         if let Some((flag, _)) =
             resampled.iter().find(|(_, given)| *given && kind != MetricKind::Translations)
         {
-            bail!("{flag} is for metrics of translations: remove it");
+            bail!("{flag} applies only to metrics of translations: remove it");
         }
         Ok(kind)
     }
 }
 
-/// All texts: they have the same number of lines, at least one.
+/// Hypotheses and references, with the same number of lines, at least one.
 struct Corpus {
     hypotheses: Vec<String>,
     other: Option<Vec<String>>,
@@ -202,21 +204,21 @@ impl Corpus {
     }
 }
 
-/// The most cells of the table of edits that TER computes for a line: one for each word of it and each of its reference.
-const MOST_EDITS: usize = 1 << 24;
+/// Maximum cells of TER's edit-distance table for a line: words of the line × words of its reference.
+const MAX_EDIT_CELLS: usize = 1 << 24;
 
 impl Corpus {
-    /// Refuses lines whose table of edits would not fit into memory.
+    /// Refuses lines whose edit-distance table would not fit into memory.
     fn check_edits(&self, arguments: &Arguments) -> Result<()> {
-        let words = |line: &String| arguments.settings.most_ter_words(line);
+        let words = |line: &String| arguments.settings.max_ter_words(line);
         for system in [Some(&self.hypotheses), self.other.as_ref()].into_iter().flatten() {
             for (index, hypothesis) in system.iter().enumerate() {
                 let reference = self.references.iter().map(|lines| words(&lines[index])).max().unwrap_or(0);
                 let (hypothesis, line) = (words(hypothesis), index + 1);
-                if hypothesis.saturating_mul(reference) > MOST_EDITS {
+                if hypothesis.saturating_mul(reference) > MAX_EDIT_CELLS {
                     bail!(
                         "line {line} has {hypothesis} words, and its reference {reference}: too many for TER, which \
-                         compares each with each. Break the line up, or leave out --metric ter"
+                         compares all pairs of words. Split the line, or leave out --metric ter"
                     );
                 }
             }
@@ -224,7 +226,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Says which tokenizer suits references whose words are not separated by spaces.
+    /// Recommends a tokenizer for references whose words are not separated by spaces.
     fn hint_at_tokenizer(&self, arguments: &Arguments) {
         let references = self.references.iter().flatten().map(String::as_str);
         let measures =
@@ -248,7 +250,7 @@ impl Corpus {
                 ),
             };
             eprintln!(
-                "heedful: {name} is {language}, whose sentences are single words to this tokenizer: {advice}"
+                "heedful: {name} is {language}, and this tokenizer treats whole sentences as single words: {advice}"
             );
         }
     }
@@ -260,7 +262,7 @@ fn check_alignment(first: (&Path, usize), second: (&Path, usize)) -> Result<()> 
     }
     let (shorter, longer) = if first.1 < second.1 { (first, second) } else { (second, first) };
     bail!(
-        "{} has {} and {} has {}: line {} has no partner. Line n of each file must belong to line n of the others; look \
+        "{} has {} and {} has {}: line {} has no counterpart. Line n of each file must belong to line n of the others; look \
          for a missing or an extra line break",
         lines::name(shorter.0),
         lines::counted(shorter.1),

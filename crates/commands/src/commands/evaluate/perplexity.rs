@@ -1,4 +1,4 @@
-//! The perplexity of a text, by a language model or, given its source, by a translator.
+//! The perplexity of a text under a language model or, given its source, under a translator.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -20,10 +20,10 @@ use crate::progress::{Bar, line_count};
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let Some(model) = arguments.model.as_deref() else {
-        bail!("--metric perplexity needs a model that reads the text: add --model FOLDER");
+        bail!("--metric perplexity needs a model: add --model FOLDER");
     };
     if !arguments.references.is_empty() {
-        bail!("--metric perplexity reads HYP with --model, and compares it with nothing: leave out --ref");
+        bail!("--metric perplexity scores HYP with --model and uses no references: leave out --ref");
     }
     arguments.machine.set_up(arguments.quiet.verbosity())?;
     let text = &arguments.hypotheses;
@@ -35,17 +35,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         (Task::Translate, Some(source)) => of_translation(model, [source, text], &opening, &bar)?,
         (Task::Language, Some(_)) => bail!("--src is for translators: leave it out for a language model"),
         (Task::Translate, None) => {
-            bail!("{} holds a translator: name the source of the text with --src FILE", model.display())
+            bail!("{} contains a translator: name the source of the text with --src FILE", model.display())
         }
         (task, _) => bail!(
-            "{} holds {}, which gives no text a probability: name a language model or a translator",
+            "{} contains {}, which does not compute text probabilities: name a language model or a translator",
             model.display(),
             task.model()
         ),
     };
     bar.finish();
     if found.tokens == 0 {
-        bail!("{} is blank: there is no text to read", lines::name(text));
+        bail!("{} is blank: there is no text to score", lines::name(text));
     }
     let mut out = io::stdout().lock();
     let digits = usize::from(arguments.width);
@@ -98,7 +98,7 @@ fn of_text(
     Ok((scorer.finish()?.1, generator.compute()))
 }
 
-/// Pairs that are scored side by side.
+/// Pairs scored in one chunk.
 const CHUNK: usize = 256;
 
 fn of_translation(
@@ -123,11 +123,13 @@ fn of_translation(
             let place = |file: &Path| format!("{}, line {number}", file.display());
             let ids = translator.source_limit().encode(&pair.source, |text| translator.encode(text));
             let ids = ids.map_err(|error| refused(place(source), error, "heedful score --long cut"))?;
-            let said = translator.target_limit().encode(&pair.target, |text| translator.encode_target(text));
-            let said = said.map_err(|error| refused(place(target), error, "heedful score --long cut"))?;
+            let target_ids =
+                translator.target_limit().encode(&pair.target, |text| translator.encode_target(text));
+            let target_ids =
+                target_ids.map_err(|error| refused(place(target), error, "heedful score --long cut"))?;
             found.words += pair.target.split_whitespace().count() as u64;
             found.bytes += pair.target.len() as u64 + 1;
-            chunk.push((ids, said));
+            chunk.push((ids, target_ids));
         }
         if chunk.is_empty() {
             return Ok((found, translator.compute()));

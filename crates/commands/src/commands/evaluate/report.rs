@@ -12,12 +12,12 @@ use super::settings::MetricName;
 pub(super) struct MetricResult {
     pub(super) name: MetricName,
     pub(super) score: MetricScore,
-    /// The comparison with another system, and its name.
+    /// The comparison with another system, and that system's name.
     pub(super) comparison: Option<(Comparison, String)>,
     pub(super) digits: usize,
 }
 
-/// sacreBLEU's lines, aligned at the score; a comparison follows below its line.
+/// Lines in sacreBLEU's format, aligned at the score; a comparison follows on the next line.
 pub(super) fn write_lines(results: &[MetricResult], out: &mut impl Write) -> io::Result<()> {
     let before_score =
         |result: &MetricResult| result.score.name.len() + 1 + result.score.signature.to_string().len();
@@ -107,7 +107,7 @@ impl ResultJson {
 /// Rounds as the text output does, so that both show the same number.
 fn rounded(value: f64, digits: usize) -> f64 {
     let shown: f64 = format!("{value:.digits$}").parse().expect("a number that was just written");
-    // Turns −0 into 0.
+    // Converts −0 to 0.
     shown + 0.0
 }
 

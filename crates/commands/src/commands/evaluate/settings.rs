@@ -1,4 +1,4 @@
-//! The metrics, and how they are computed.
+//! The metrics and their settings.
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -22,15 +22,15 @@ pub(super) enum MetricName {
     Ter,
     /// exp(min(0, 1 − len_ref/len_hyp)) · Π p_n^(1/2^n), unsmoothed: the textbook form
     BleuTeaching,
-    /// Labels: the share that is right; HYP and REF have a label per line
+    /// Labels: the share of correct ones; HYP and REF have a label per line
     Accuracy,
     /// Labels: F1 (macro, micro, weighted, and of each label) with the confusion matrix
     F1,
-    /// The perplexity of HYP to a model (--model) by token, word and byte; lower is better
+    /// Perplexity of HYP under a model (--model) per token, word and byte; lower is better
     Perplexity,
 }
 
-/// What a metric measures.
+/// The kind of input that a metric measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricKind {
     Translations,
@@ -61,7 +61,7 @@ impl MetricName {
     }
 }
 
-/// How metrics are computed.
+/// Settings of the metrics.
 #[derive(clap::Args)]
 pub(super) struct Settings {
     /// Tokenizer; zh for Chinese
@@ -100,7 +100,7 @@ pub(super) struct Settings {
     /// Treat East Asian characters as words (with --ter-normalized) and their punctuation as punctuation
     #[arg(long, help_heading = "TER")]
     ter_asian_support: bool,
-    /// Case matters
+    /// Do not ignore case
     #[arg(long, help_heading = "TER")]
     ter_case_sensitive: bool,
 }
@@ -109,7 +109,7 @@ pub(super) struct Settings {
 enum SmoothingForm {
     /// Exponential: half a match for the first such order, a quarter for the next (the default of sacreBLEU)
     Exp,
-    /// --smooth-value matches instead of none
+    /// --smooth-value matches instead of 0
     Floor,
     /// Add --smooth-value to matches and n-grams of all orders above 1
     AddK,
@@ -128,7 +128,7 @@ impl Settings {
         let Some(value) = self.smooth_value else { return Ok(()) };
         if matches!(self.smooth, SmoothingForm::Exp | SmoothingForm::None) {
             bail!(
-                "--smooth-value needs --smooth floor or --smooth add-k: the other forms have no number to set"
+                "--smooth-value needs --smooth floor or --smooth add-k: the other methods have no parameter"
             );
         }
         if !value.is_finite() || value < 0.0 {
@@ -142,8 +142,8 @@ impl Settings {
         self.tokenize != BleuTokenizer::None
     }
 
-    /// The most words that TER can find in a text.
-    pub(super) fn most_ter_words(&self, text: &str) -> usize {
+    /// Upper bound of the number of words that TER finds in a text.
+    pub(super) fn max_ter_words(&self, text: &str) -> usize {
         if self.ter_normalized || self.ter_asian_support {
             text.chars().count()
         } else {
@@ -151,7 +151,7 @@ impl Settings {
         }
     }
 
-    /// Whether words of BLEU are what spaces and punctuation separate.
+    /// Whether BLEU splits words at spaces and punctuation.
     pub(super) fn splits_at_spaces(&self) -> bool {
         matches!(self.tokenize, BleuTokenizer::V13a | BleuTokenizer::International)
     }

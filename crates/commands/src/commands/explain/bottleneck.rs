@@ -1,4 +1,4 @@
-//! `heedful explain bottleneck`: one vector against attention, as phrases grow.
+//! `heedful explain bottleneck`: accuracy by phrase length, with and without attention.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,15 @@ use super::experiment::ExperimentOutput;
 use crate::commands::demo::bottleneck;
 use crate::machine::Threads;
 
-/// Train two recurrent networks, without attention and with it, and compare them as phrases grow
+/// Train two recurrent networks, with and without attention, and compare them by phrase length
 ///
-/// Both are encoder-decoders of GRU cells that see the same phrases in the same order. Without attention, the decoder gets one vector
-/// for the whole phrase, however long it is; with attention it looks at every word. It takes about a minute.
+/// Both are GRU encoder-decoders trained on the same phrases in the same order. Without attention, the
+/// decoder gets one vector for the whole phrase, whatever its length; with attention it can attend to every
+/// word. It takes about a minute.
 #[derive(clap::Args)]
 #[command(after_long_help = "Example:\n  heedful explain bottleneck -o bottleneck.svg")]
 pub(super) struct Bottleneck {
-    /// Folder for phrases and models; that of an earlier run is replaced
+    /// Folder for phrases and models; the folder of an earlier run is replaced
     #[arg(long, value_name = "FOLDER", default_value = "heedful-bottleneck")]
     out: PathBuf,
     /// Random seed of the phrases and of the training

@@ -1,4 +1,4 @@
-//! What experiments have in common: text on the terminal, and a file with pictures or numbers.
+//! Output of experiments: text on the terminal, and a file with pictures or numbers.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use heedful::store::output::Output;
 use super::output::{Format, write_picture};
 use crate::output::Force;
 
-/// Where an experiment writes to.
+/// Output arguments of an experiment.
 #[derive(clap::Args)]
 pub(super) struct ExperimentOutput {
     /// Also write a page (.html), the picture (.svg, .png) or all numbers (.json) to this file
@@ -20,7 +20,7 @@ pub(super) struct ExperimentOutput {
     force: Force,
 }
 
-/// A file that was opened before the work.
+/// The output file, opened before the experiment runs.
 pub(super) struct OpenOutput {
     file: Option<(Output, Format)>,
 }
@@ -28,7 +28,7 @@ pub(super) struct OpenOutput {
 pub(super) const FORMATS: [Format; 4] = [Format::Html, Format::Svg, Format::Png, Format::Json];
 
 impl ExperimentOutput {
-    /// Opens the file, before the work begins. `inputs` are what the command reads.
+    /// Opens the file before the experiment runs. `inputs` are the paths that the command reads.
     pub(super) fn open(&self, inputs: &[&Path]) -> Result<OpenOutput> {
         let format = self.output.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
         let file = self.force.open_if_named(self.output.as_deref(), inputs)?;
@@ -37,7 +37,7 @@ impl ExperimentOutput {
 }
 
 impl OpenOutput {
-    /// Prints what was found, and writes the file.
+    /// Prints the results, and writes the file.
     pub(super) fn finish(self, found: &Experiment) -> Result<()> {
         if let Some((file, format)) = self.file {
             write_experiment(file, format, found)?;

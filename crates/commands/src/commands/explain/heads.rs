@@ -1,4 +1,4 @@
-//! `heedful explain heads`: what every attention head does, measured over a corpus.
+//! `heedful explain heads`: statistics of every attention head over a corpus.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet};
 
-/// Measure what every attention head does over a corpus, and how well it agrees with word alignments
+/// Measure every attention head over a corpus, and how well it agrees with word alignments
 ///
 /// For each head: entropy in bits, confidence (its largest weight), distance in tokens, and the share of its attention
 /// on the previous, the same and the next token and on separators (punctuation, <bos>, <eos>). With --alignments, also
@@ -66,7 +66,7 @@ Examples:
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
     let format = arguments.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
-    arguments.machine.set_up_processor("measuring heads", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_cpu("measuring heads", arguments.quiet.verbosity())?;
     let files = [&arguments.model, &arguments.src, &arguments.tgt].into_iter().chain(&arguments.alignments);
     let inputs: Vec<&Path> = files.map(PathBuf::as_path).collect();
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
@@ -114,7 +114,7 @@ impl Arguments {
         links.collect::<Result<_>>().map(Some)
     }
 
-    /// How many of the sentences are used.
+    /// Number of sentences used.
     fn count(&self, sentences: usize) -> usize {
         self.limit.map_or(sentences, |limit| sentences.min(limit as usize))
     }

@@ -1,4 +1,4 @@
-//! Reads the texts of the command line, of files and of standard input.
+//! Reads texts from the command line, files and standard input.
 
 use std::path::Path;
 
@@ -9,27 +9,29 @@ use heedful::tasks::translate::Translator;
 
 use crate::long_text::{LONGEST_LINE, refused};
 
-/// The texts of the command line; the lines of a file if the only argument names one; those of standard input for `-` or
-/// without an argument.
+/// The texts of the command line; the lines of a file if the only argument names one; the lines of standard
+/// input for `-` or without arguments.
 pub(super) fn texts(arguments: &[String]) -> Result<Vec<String>> {
     match arguments {
         [] => lines(Path::new("-")),
         [name] if name == "-" => lines(Path::new("-")),
         [name] if Path::new(name).is_file() => {
             let lines = lines(Path::new(name))?;
-            eprintln!("heedful: {name} is a file, and its {} lines are explained", lines.len());
+            eprintln!("heedful: {name} is a file: explaining its {} lines", lines.len());
             Ok(lines)
         }
         texts => {
             if texts.iter().any(|text| text == "-") {
-                bail!("- is standard input and stands alone: give texts, one file, or -");
+                bail!("- (standard input) cannot be combined with other texts: give texts, one file, or -");
             }
             for text in texts {
                 if Path::new(text).is_file() {
-                    bail!("{text} is a file, and stands alone: give texts, one file, or -");
+                    bail!(
+                        "{text} is a file, which cannot be combined with other texts: give texts, one file, or -"
+                    );
                 }
                 if looks_like_a_file(text) {
-                    eprintln!("heedful: there is no file {text}, so it is explained as a text");
+                    eprintln!("heedful: there is no file {text}: explaining it as a text");
                 }
             }
             Ok(texts.to_vec())
@@ -37,7 +39,7 @@ pub(super) fn texts(arguments: &[String]) -> Result<Vec<String>> {
     }
 }
 
-/// Whether a text is more likely the name of a file: one word with a folder or an extension.
+/// Whether a text looks like a file name: one word with a folder or an extension.
 fn looks_like_a_file(text: &str) -> bool {
     let has_extension =
         Path::new(text).extension().and_then(|extension| extension.to_str()).is_some_and(|extension| {
@@ -60,7 +62,7 @@ pub(super) fn lines(path: &Path) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The lines of two files, which must have the same number of them.
+/// The lines of two files, which must have the same number of lines.
 pub(super) fn aligned_lines(first: &Path, second: &Path) -> Result<(Vec<String>, Vec<String>)> {
     let (a, b) = (lines(first)?, lines(second)?);
     if a.len() != b.len() {
@@ -75,7 +77,8 @@ pub(super) fn aligned_lines(first: &Path, second: &Path) -> Result<(Vec<String>,
     Ok((a, b))
 }
 
-/// Refuses texts that are too long for the model, sources and targets; `what` they are, to be followed by their number.
+/// Refuses sources and targets that are too long for the model. In messages, `what` precedes the number of
+/// the text.
 pub(super) fn check_lengths(
     translator: &Translator,
     sources: &[String],
@@ -99,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files_are_told_from_texts() {
+    fn file_names_are_distinguished_from_texts() {
         for name in ["news.en", "corpus/news", "./news.txt.gz"] {
             assert!(looks_like_a_file(name), "{name}");
         }

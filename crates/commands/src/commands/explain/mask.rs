@@ -1,4 +1,4 @@
-//! `--mask [KIND=]FILE`: who may attend to what.
+//! `--mask [KIND=]FILE`: a custom attention mask.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,15 +10,15 @@ use heedful::explain::MaskRows;
 use heedful::layers::{AttentionMask, AttentionRole};
 use heedful::tasks::Task;
 
-/// A mask's file, and the attention that it is for.
+/// The file of a mask, and the kind of attention that it applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MaskArgument {
     role: Option<AttentionRole>,
     file: PathBuf,
 }
 
-/// The most bytes of a mask: more than any text has that is explained.
-const MOST_BYTES: u64 = 64 << 20;
+/// Maximum bytes of a mask file: enough for the longest text that can be explained.
+const MAX_BYTES: u64 = 64 << 20;
 
 impl FromStr for MaskArgument {
     type Err = String;
@@ -41,7 +41,7 @@ impl FromStr for MaskArgument {
 }
 
 impl MaskArgument {
-    /// Reads the file; `task` says which attention is meant where none is named.
+    /// Reads the file; `task` determines the default kind of attention.
     pub(super) fn read(&self, task: Task) -> Result<AttentionMask> {
         let name = self.file.display();
         if let Some((kind, _)) = self.file.to_str().and_then(|file| file.split_once('='))
@@ -49,7 +49,7 @@ impl MaskArgument {
             && !self.file.exists()
         {
             bail!(
-                "--mask {name}: `{kind}` is no kind of attention: write encoder, decoder, cross or pooling before the ="
+                "--mask {name}: `{kind}` is not a kind of attention: write encoder, decoder, cross or pooling before the ="
             );
         }
         let role = match (self.role, task) {
@@ -57,14 +57,14 @@ impl MaskArgument {
             (None, Task::Language) => AttentionRole::DecoderSelf,
             (None, Task::Classify | Task::Masked) => AttentionRole::EncoderSelf,
             (None, _) => bail!(
-                "--mask {name}: a translator attends in three ways: write --mask encoder={name}, decoder={name} or cross={name}"
+                "--mask {name}: a translator has three kinds of attention: write --mask encoder={name}, decoder={name} or cross={name}"
             ),
         };
         let mut text = String::new();
         let file = File::open(&self.file).with_context(|| format!("cannot open {name}"))?;
-        file.take(MOST_BYTES + 1).read_to_string(&mut text).with_context(|| format!("cannot read {name}"))?;
-        if text.len() as u64 > MOST_BYTES {
-            bail!("{name} has more than {MOST_BYTES} bytes, too many for a mask");
+        file.take(MAX_BYTES + 1).read_to_string(&mut text).with_context(|| format!("cannot read {name}"))?;
+        if text.len() as u64 > MAX_BYTES {
+            bail!("{name} has more than {MAX_BYTES} bytes, too many for a mask");
         }
         Ok(MaskRows::parse(&text).with_context(|| name.to_string())?.mask(role))
     }

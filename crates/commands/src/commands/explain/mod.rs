@@ -1,4 +1,4 @@
-//! `heedful explain`: what a model attends to, as pictures, tables and numbers.
+//! `heedful explain`: shows a model's attention as pictures, tables and numbers.
 
 mod sentence;
 
@@ -23,11 +23,12 @@ use anyhow::Result;
 
 /// Show what a model attends to: one sentence as a page, a picture or numbers, or its heads over a corpus
 ///
-/// `heedful explain MODEL TEXT` translates a text, classifies it, fills its gaps or reads it, whatever the model is for, and
-/// shows the attention weights: on the terminal, or with -o in a file.
-/// Heads are named by layer and number, both counted from 0: decoder.1.cross.2, encoder.0.self.3. A model folder with the
-/// name of a subcommand is written with a slash: ./heads. All weights of a text are kept, layers × heads × the square of
-/// its tokens: a text of more tokens than --max-tokens is refused.
+/// `heedful explain MODEL TEXT` runs the model on a text (translates, classifies, fills gaps or predicts each
+/// token, depending on the model's task) and shows the attention weights on the terminal, or writes them to a
+/// file with -o. Heads are named by layer and number, both counted from 0: decoder.1.cross.2,
+/// encoder.0.self.3. If a model folder has the name of a subcommand, write it with a slash: ./heads. All
+/// weights are kept in memory (layers × heads × the square of the number of tokens), so a text with more
+/// tokens than --max-tokens is refused.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -50,7 +51,7 @@ Examples:
       pictures for a paper
 
   heedful explain run 'A dog runs.' --mask cross=mask.txt -o dog.json --raw-scores
-      under a mask of your own, with the scores before the softmax
+      with a custom mask, and the scores before the softmax
 
   heedful explain news 'shares fell after the report'
   heedful explain writer 'Once upon a time' -o story.html
@@ -59,13 +60,13 @@ Examples:
 
   heedful explain heads run --src valid.en --tgt valid.de
   heedful explain prune run --src valid.en --ref valid.de
-      what each head does, and the BLEU that it is worth
+      statistics of each head, and the BLEU lost without it
 
   heedful explain scaling
   heedful explain order
   heedful explain bottleneck
   heedful explain example
-      experiments that show why: 1/√d_k, positions, attention, a head's work";
+      experiments on the reasons for 1/√d_k, positions and attention, and on the function of a head";
 
 #[derive(clap::Subcommand)]
 enum Command {

@@ -1,4 +1,4 @@
-//! A model of any task that has attention to show.
+//! A model of any task with attention.
 
 use std::path::Path;
 
@@ -23,19 +23,20 @@ pub(super) enum Model {
     Filler(Box<Filler>),
 }
 
-/// The most attention weights and scores of all explanations together, which are in memory before the first is written.
-const MOST_NUMBERS: usize = 1 << 26;
+/// Maximum number of attention weights and scores in all explanations together, which are in memory before
+/// the first is written.
+const MAX_VALUES: usize = 1 << 26;
 
-/// Counts the numbers of explanations.
+/// Counts the weights and scores of explanations.
 #[derive(Default)]
-struct Held(usize);
+struct ValueCount(usize);
 
-impl Held {
+impl ValueCount {
     fn add(&mut self, explanation: Explanation) -> Result<Explanation> {
         self.0 += explanation.value_count();
-        if self.0 > MOST_NUMBERS {
+        if self.0 > MAX_VALUES {
             bail!(
-                "these texts have more than {MOST_NUMBERS} attention weights together: give fewer, or write --weights none; \
+                "these texts have more than {MAX_VALUES} attention weights together: give fewer, or write --weights none; \
                  --attention FILE of translate, classify, generate, fill and score writes them text by text"
             );
         }
@@ -72,7 +73,7 @@ impl Model {
         Ok(model)
     }
 
-    /// Explanations of all texts; `show` is told how many are done.
+    /// Explanations of all texts; `show` is called with the number of finished ones.
     pub(super) fn explain(
         &self,
         texts: &[String],
@@ -84,11 +85,11 @@ impl Model {
             input::check_lengths(translator, texts, arguments.target.as_slice(), "text")?;
             return explain_translations(translator, texts, arguments, options, show);
         }
-        let mut held = Held::default();
+        let mut values = ValueCount::default();
         let all = texts.iter().enumerate().map(|(number, text)| {
             show(number);
             let explanation = self.explain_text(text, number, arguments.n_best(), options);
-            held.add(explanation.with_context(|| format!("text {}", number + 1))?)
+            values.add(explanation.with_context(|| format!("text {}", number + 1))?)
         });
         all.collect()
     }
@@ -135,10 +136,10 @@ fn explain_translations(
         None => translator.translate(texts, &options.search)?,
     };
     let both = texts.iter().zip(&translations).enumerate();
-    let mut held = Held::default();
+    let mut values = ValueCount::default();
     let explanations = both.map(|(number, (text, translation))| {
         show(number);
-        held.add(Explanation::of_translation(translator, text, translation, options)?)
+        values.add(Explanation::of_translation(translator, text, translation, options)?)
     });
     explanations.collect()
 }

@@ -47,9 +47,9 @@ impl Format {
     }
 }
 
-/// Pixels of a .png for each unit of the picture.
+/// Pixels of a .png per SVG unit.
 #[cfg(feature = "png")]
-const PIXELS: f32 = 2.0;
+const PIXELS_PER_UNIT: f32 = 2.0;
 
 /// Writes a picture as SVG or PNG.
 pub(in crate::commands) fn write_picture(file: Output, svg: &str) -> Result<()> {
@@ -61,7 +61,7 @@ pub(in crate::commands) fn write_picture(file: Output, svg: &str) -> Result<()> 
 
 #[cfg(feature = "png")]
 fn write_png(file: Output, svg: &str) -> Result<()> {
-    let picture = heedful::plot::png(svg, PIXELS)?;
+    let picture = heedful::plot::png(svg, PIXELS_PER_UNIT)?;
     for warning in &picture.warnings {
         eprintln!("heedful: {warning}");
     }

@@ -1,4 +1,5 @@
-//! `heedful explain positions` and `heedful explain schedule`: two figures about the paper, which need no model.
+//! `heedful explain positions` and `heedful explain schedule`: two figures of the paper, drawn without a
+//! model.
 
 use std::path::PathBuf;
 
@@ -45,7 +46,7 @@ impl Positions {
     pub(super) fn run(&self) -> Result<()> {
         if !self.d_model.is_multiple_of(2) {
             bail!(
-                "--d-model {} is odd: dimensions come in pairs of sine and cosine, give an even number",
+                "--d-model {} is odd: dimensions are pairs of sine and cosine, give an even number",
                 self.d_model
             );
         }

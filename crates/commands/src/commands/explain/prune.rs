@@ -1,4 +1,4 @@
-//! `heedful explain prune`: what each attention head is worth, as the BLEU that the model loses without it.
+//! `heedful explain prune`: measures the BLEU that the model loses without each attention head.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ enum HeadSelection {
     Named(Vec<HeadName>),
 }
 
-/// The sources to translate, with their references and how translations are scored.
+/// The sources to translate, their references and the BLEU settings.
 struct Corpus {
     sources: Vec<String>,
     references: Vec<String>,
@@ -93,7 +93,7 @@ Examples:
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
     let format = arguments.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
-    arguments.machine.set_up_processor("searching", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_cpu("searching", arguments.quiet.verbosity())?;
     let compute = arguments.machine.precision();
     let options = SearchOptions { beam: arguments.beam, compute, ..SearchOptions::default() };
     options.check()?;
@@ -157,14 +157,14 @@ impl Arguments {
             without.push((head, score(number + 1, &head.to_string(), &[head])?));
         }
         bar.finish();
-        // The lower the BLEU without a head, the more important the head; equal ones in the order of layers.
+        // The lower the BLEU without a head, the more important the head; ties in the order of layers.
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
         Ok(HeadCosts { whole, without })
     }
 
     fn report(&self, costs: &HeadCosts) -> Report {
         Report {
-            title: "What each head is worth".to_owned(),
+            title: "Importance of each head".to_owned(),
             subtitle: self.model.display().to_string(),
             status: Status::Absent,
             results: vec![Fact::new("BLEU with all heads", format!("{:.2}", costs.whole))],

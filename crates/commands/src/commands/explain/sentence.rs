@@ -1,4 +1,4 @@
-//! `heedful explain MODEL TEXT`: the attention weights of one text, or of a few, by a model of any task.
+//! `heedful explain MODEL TEXT`: shows the attention weights of one or a few texts, for a model of any task.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet};
 
-/// A page with more sentences is too heavy for browsers.
+/// A page with more sentences is too large for browsers.
 const MAX_SENTENCES_PER_PAGE: usize = 100;
 const FORMATS: [Format; 4] = [Format::Html, Format::Svg, Format::Png, Format::Json];
 
@@ -33,41 +33,43 @@ pub(super) struct SentenceArguments {
     /// Folder of a model of any task, or of its training run, or its package (`heedful pack`)
     #[arg(required = true)]
     model: Option<PathBuf>,
-    /// Texts to explain (for a masked language model with <mask>, if it shall predict something); or one file, a sentence per line, which may be compressed; or - for standard input
+    /// Texts to explain (for a masked language model, with <mask> where it should predict a token); or one
+    /// file with a sentence per line, which may be compressed; or - for standard input
     #[arg(value_name = "TEXT|FILE|-")]
     text: Vec<String>,
-    /// Explain this translation instead of the one that the translator finds
+    /// Explain this translation instead of the model's own
     #[arg(long, value_name = "TEXT")]
     pub(super) target: Option<String>,
-    /// Let queries see only the keys that a file allows: rows of 0 and 1 as text or JSON, one row for each query, one number for
-    /// each key. KIND is encoder, decoder, cross or pooling; only translators need it (else: decoder of a language model, encoder
-    /// of others). Repeatable, for one text. A translation is searched without masks; its probabilities and its attention are
-    /// those under them
+    /// Apply a custom attention mask: a file with rows of 0 and 1 as text or JSON, one row per query and one
+    /// number per key; 0 masks the key. KIND is encoder, decoder, cross or pooling; only translators need it
+    /// (default: decoder for language models, encoder for others). Repeatable; for a single text.
+    /// Translations are searched without masks; their probabilities and attention are computed with them
     #[arg(long, value_name = "[KIND=]FILE")]
     mask: Vec<MaskArgument>,
 
-    /// Write to this file: .html has everything, .svg and .png one view of one sentence, .json the numbers [default: draw
-    /// on the terminal]
+    /// Write to this file: .html contains everything, .svg and .png one view of one sentence, .json the
+    /// numbers [default: draw on the terminal]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// What an .svg or .png shows
+    /// View in an .svg or .png
     #[arg(long, value_enum, default_value = "matrix", help_heading = "Output")]
     view: View,
     /// Rows and columns of the matrix [default: word for the views lines and words, else token]
     #[arg(long, value_enum, help_heading = "Output")]
     level: Option<LevelName>,
-    /// Layer: encoder.0.self, decoder.1.self, decoder.1.cross; or encoder, decoder, cross, pooling for the one with the sharpest
-    /// attention [default: cross or pooling, else the self attention; all layers in a grid]
+    /// Layer: encoder.0.self, decoder.1.self, decoder.1.cross; or encoder, decoder, cross, pooling for the
+    /// layer of that kind with the sharpest attention [default: cross or pooling, else self attention; all
+    /// layers in a grid]
     #[arg(long, value_name = "LAYER", help_heading = "Output")]
     layer: Option<LayerChoice>,
-    /// Head: its number in the layer, counted from 0, or with its layer as elsewhere (decoder.1.cross.2), or the
+    /// Head: its number in the layer, counted from 0, or its full name (decoder.1.cross.2), or mean for the
     /// mean of all heads [default: mean]
     #[arg(long, value_name = "HEAD|mean", help_heading = "Output")]
     head: Option<NamedHead>,
-    /// How a .json encodes the attention weights
+    /// Encoding of the attention weights in .json
     #[arg(long, value_enum, default_value = "rows", help_heading = "Output")]
     weights: WeightsName,
-    /// Add the scores before the softmax to a .json or .html: null where a mask hides the key
+    /// Add the scores before the softmax to a .json or .html: null for masked keys
     #[arg(long, help_heading = "Output")]
     raw_scores: bool,
     #[command(flatten)]
@@ -104,7 +106,7 @@ enum View {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LevelName {
-    /// Subword tokens, as the model reads and generates them
+    /// Subword tokens, the model's units
     Token,
     /// Whole words: attention is summed over the tokens of a key word and averaged over those of a query word
     Word,
@@ -116,7 +118,7 @@ enum WeightsName {
     Rows,
     /// Base64 of 16-bit integers: a quarter of the size
     Packed,
-    /// Left out
+    /// Omitted
     None,
 }
 
@@ -124,7 +126,7 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     let model =
         arguments.model.as_deref().context("the folder of a model is missing: heedful explain MODEL TEXT")?;
     let format = arguments.output.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
-    arguments.machine.set_up_processor("searching", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_cpu("searching", arguments.quiet.verbosity())?;
     let task = task_of(model)?;
     arguments.check_task(task)?;
     let options = arguments.options(task, format)?;
@@ -151,7 +153,8 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
         }
         (Some(file), _) => write_picture(file, &arguments.picture(&explanations[0], best()?)?),
         (None, _) => {
-            // All of them first: a layer or head that does not exist is refused before anything is drawn.
+            // Checked for all texts first, so that an unknown layer or head is refused before anything is
+            // drawn.
             let drawn = |explanation: &Explanation| {
                 let best = explanation.outputs.first();
                 best.map(|best| arguments.matrix(explanation, best)).transpose()
@@ -177,7 +180,7 @@ impl SentenceArguments {
         self.n_best.unwrap_or(1)
     }
 
-    /// Refuses what models of a task do not have.
+    /// Refuses flags that the model's task does not support.
     fn check_task(&self, task: Task) -> Result<()> {
         let is_translator = task == Task::Translate;
         let given = [
@@ -203,7 +206,7 @@ impl SentenceArguments {
         if task == Task::Translate {
             search.check()?;
         } else if self.n_best() == 0 {
-            bail!("--n-best 0: ask for at least one label");
+            bail!("--n-best must be at least 1");
         }
         let form = match (format, self.weights) {
             (Some(Format::Html), _) | (Some(Format::Json), WeightsName::Packed) => WeightForm::Packed,
@@ -234,7 +237,7 @@ impl SentenceArguments {
             bail!("--mask is for one text, and {} were given: give one", texts.len());
         }
         if self.raw_scores && self.weights == WeightsName::None {
-            bail!("--weights none leaves out the scores too: remove it or --raw-scores");
+            bail!("--weights none also omits the scores: remove it or --raw-scores");
         }
         if self.target.is_some() && texts.len() > 1 {
             bail!("--target is the translation of one text, and {} were given: give one", texts.len());
@@ -245,7 +248,7 @@ impl SentenceArguments {
         if let (Some(layer), Some(NamedHead { layer: Some(of_head), .. })) = (self.layer, self.head)
             && (layer.kind != of_head.kind || layer.layer.is_some_and(|number| Some(number) != of_head.layer))
         {
-            bail!("--head names a head of another layer than --layer: remove one of them");
+            bail!("the head of --head is not in the layer of --layer: remove one of them");
         }
         Ok(())
     }
@@ -282,7 +285,7 @@ impl SentenceArguments {
     }
 }
 
-/// What a picture of all heads is called.
+/// Title of a picture of all heads.
 fn title_of(explanation: &Explanation, output: &ExplainedOutput) -> String {
     match explanation.source.text.as_str() {
         "" => output.text.clone(),

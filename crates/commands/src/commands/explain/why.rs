@@ -12,21 +12,21 @@ use crate::machine::Threads;
 
 /// Measure why scores are divided by √d_k: variance, saturation and gradient of the softmax as d_k grows
 ///
-/// Queries and keys with parts of unit variance are drawn and go through the operations of the models, with the factor 1/√d_k and
-/// without. It takes a second.
+/// Computes attention of random queries and keys with components of unit variance, with and without the
+/// factor 1/√d_k. It takes a second.
 #[derive(clap::Args)]
 #[command(after_long_help = "Example:\n  heedful explain scaling -o scaling.svg")]
 pub(super) struct Scaling {
-    /// Largest d_k: widths go up to it in powers of two
+    /// Largest d_k: all powers of two up to it are measured
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(8..=4096))]
     widest: u32,
-    /// Keys that a query chooses from
+    /// Number of keys
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1024))]
     keys: u32,
-    /// Queries to average over
+    /// Number of queries to average over
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16384))]
     queries: u32,
-    /// Random seed of the draws
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -35,11 +35,12 @@ pub(super) struct Scaling {
     threads: Threads,
 }
 
-/// Show why positions are added: without them, a permuted sentence gives permuted states and nothing else
+/// Show why positions are added: without them, the encoder states of a permuted sentence are the same states,
+/// permuted
 ///
-/// The encoder reads a sentence and a permutation of it, with the model's positions and without them. MODEL is the folder of a
-/// Transformer that translates; without one, a Transformer that was never trained is used, whose tokens are the words of the
-/// text.
+/// Encodes a sentence and a permutation of it, with and without the model's positions. MODEL is the folder of
+/// a translation Transformer; without one, a randomly initialized Transformer is used, whose tokens are the
+/// words of the text.
 #[derive(clap::Args)]
 #[command(after_long_help = ORDER_EXAMPLES)]
 pub(super) struct Order {
@@ -48,7 +49,7 @@ pub(super) struct Order {
     /// Sentence to permute [default, without a model: the dog bites the man]
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// Draw the permutation from this seed instead of reversing the sentence
+    /// Random seed of the permutation [default: reverse the sentence]
     #[arg(long, value_name = "SEED")]
     shuffle: Option<u64>,
     /// Random seed of the random model
@@ -65,7 +66,7 @@ Examples:
   heedful explain order
   heedful explain order heedful-demo --text 一套自动驾驶解决方案 -o order.html";
 
-/// The sentence of a random model.
+/// Default sentence without a model.
 const SENTENCE: &str = "the dog bites the man";
 
 impl Scaling {
@@ -85,7 +86,7 @@ impl Order {
         let text = match (&self.text, &self.model) {
             (Some(text), _) => text.clone(),
             (None, None) => SENTENCE.to_owned(),
-            (None, Some(model)) => bail!("give a sentence that {} can read: --text TEXT", model.display()),
+            (None, Some(model)) => bail!("give a sentence for {}: --text TEXT", model.display()),
         };
         let permutation = self.shuffle.map_or(Permutation::Reversed, Permutation::Random);
         let settings = OrderSettings { text, permutation };

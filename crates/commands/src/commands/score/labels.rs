@@ -1,4 +1,4 @@
-//! Labels, by a classifier.
+//! Scores labels with a classifier.
 
 use anyhow::{Context, Result};
 use heedful::data::{CorpusFiles, Input};
@@ -11,7 +11,7 @@ use crate::long_text::LongTexts;
 use crate::progress::{Bar, line_count};
 use crate::results::Results;
 
-/// Texts that are read, and classified, side by side, and their tokens, but for the last one.
+/// Maximum texts of a chunk, and the number of tokens at which a chunk ends.
 const CHUNK: usize = 64;
 const CHUNK_TOKENS: usize = 8192;
 
@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let files = CorpusFiles::labelled(&[Input::new(file)])?;
     let mut pairs = files.pairs();
     let count = line_count(Some(file));
-    let bar = Bar::beside_results(arguments.quiet.verbosity(), count, arguments.output.as_deref());
+    let bar = Bar::for_streamed_results(arguments.quiet.verbosity(), count, arguments.output.as_deref());
     let mut long_texts = LongTexts::new("cut", classifier.limit());
     let mut number = 0;
     loop {
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
             && let Some(pair) = pairs.next()
         {
             let pair = pair?;
-            // An empty line has neither label nor text.
+            // An empty line has no label and no text.
             let label = match pair.source.is_empty() {
                 true => None,
                 false => Some(classifier.labels().require(&pair.target, || pairs.location())?),

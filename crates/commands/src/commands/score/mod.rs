@@ -1,4 +1,4 @@
-//! `heedful score`: the log-probability of given translations, texts or labels.
+//! `heedful score`: prints the log-probability of given translations, texts or labels.
 
 mod labels;
 mod texts;
@@ -23,15 +23,17 @@ use crate::results::Results;
 
 /// Score given translations, texts or labels: one log-probability per line
 ///
-/// A translator scores log p(target | source), a language model log p(text), a classifier log p(label | text): natural logarithms,
-/// summed over the tokens and <eos>. That of a translation is the number that `heedful translate --json` reports for a translation
-/// of its own, to the bit. The translation of a blank line is blank: it has the log-probability 0, and any other target of a blank
-/// line has -inf (null in JSON). A blank text has 0 and does not count. After its texts a language model says its perplexity by
-/// token, word and byte on standard error.
+/// A translator scores log p(target | source), a language model log p(text), a classifier log p(label |
+/// text): natural logarithms, summed over the tokens and <eos>. Scoring a translation of `heedful translate
+/// --json` gives the log-probability reported there, bit for bit. The translation of a blank line is blank:
+/// it has the log-probability 0, and any other target of a blank line has -inf (null in JSON). A blank text
+/// has 0 and does not count. For a language model, the perplexity per token, word and byte is printed on
+/// standard error at the end.
 ///
-/// A language model of lines (trained with --block none) scores each line of --text by itself. One of running text, such as GPT-2, reads the
-/// file as one text: a line is predicted from the lines before it in the same block, whose size is in the model's config.json. To score
-/// lines by themselves, give it a file for each.
+/// A language model trained on single lines (with --block none) scores each line of --text separately. One
+/// trained on continuous text, such as GPT-2, processes the file as one text: a line is predicted from the
+/// preceding lines in the same block, whose size is in the model's config.json. To score lines separately
+/// with such a model, put each into its own file.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -43,10 +45,10 @@ pub(crate) struct Arguments {
     /// Target text: line n translates line n of the source
     #[arg(long, value_name = "FILE", requires = "src")]
     tgt: Option<PathBuf>,
-    /// Text for a language model; - is standard input. A model of running text predicts a line from those before it too
+    /// Text for a language model; - is standard input
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Labels and texts for a classifier, one pair per line: label, tab, text
+    /// Labelled texts for a classifier, one per line: label, tab, text
     #[arg(long, value_name = "FILE")]
     label_text: Option<PathBuf>,
     /// Prune an attention head of a translator, for example decoder.0.cross.3 (layers and heads count from 0); repeatable
@@ -60,7 +62,8 @@ pub(crate) struct Arguments {
     /// Write the scores to this file, once all of them are computed [default: standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// Print one JSON object per line: its log-probability and that of every token, with the tokens as pieces, or of every label
+    /// Print one JSON object per line: the log-probabilities of the line and of every token, with the token
+    /// pieces, or of every label
     #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
@@ -90,14 +93,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Task::Language => texts::run(arguments, results),
         Task::Classify => labels::run(arguments, results),
         Task::Masked => bail!(
-            "{} holds a masked language model, which predicts masked tokens and gives no text a probability: use heedful fill",
+            "{} contains a masked language model, which predicts masked tokens but does not compute text probabilities: use heedful fill",
             arguments.model.display()
         ),
     }
 }
 
 impl Arguments {
-    /// The files that are read.
+    /// The input files.
     fn files(&self) -> Vec<&Path> {
         [&self.src, &self.tgt, &self.text, &self.label_text]
             .into_iter()
@@ -106,12 +109,12 @@ impl Arguments {
             .collect()
     }
 
-    /// The files and the model.
+    /// The input files and the model.
     fn inputs(&self) -> Vec<&Path> {
         std::iter::once(self.model.as_path()).chain(self.files()).collect()
     }
 
-    /// Whether what is named is what a model of this task scores.
+    /// Checks that the input files fit the model's task.
     fn check(&self, task: Task) -> Result<()> {
         let given = [("--src", &self.src), ("--text", &self.text), ("--label-text", &self.label_text)];
         let wanted = match task {
@@ -127,10 +130,10 @@ impl Arguments {
         };
         let (name, model) = (self.model.display(), task.model());
         if let Some((flag, _)) = given.iter().find(|(flag, file)| *flag != wanted && file.is_some()) {
-            bail!("{name} holds {model}, which does not read {flag}: give {needs}");
+            bail!("{name} contains {model}, which does not take {flag}: give {needs}");
         }
         if given.iter().all(|(_, file)| file.is_none()) {
-            bail!("{name} holds {model}: name what it is to score with {needs}");
+            bail!("{name} contains {model}: give {needs}");
         }
         if task != Task::Translate && !self.without_head.is_empty() {
             bail!("--without-head is for translators: leave it out");
@@ -138,11 +141,11 @@ impl Arguments {
         Ok(())
     }
 
-    /// The line of a score, of a text of these tokens.
+    /// The output line of a text with these tokens.
     fn line(&self, score: &TargetScore, tokenizer: &Tokenizer, tokens: &[u32]) -> String {
         if self.json {
             let pieces: Vec<String> = tokens.iter().map(|&id| tokenizer.piece(id)).collect();
-            // JSON has no infinity: there the logarithm of 0 is null.
+            // JSON has no infinity: the logarithm of 0 becomes null.
             json!({ "log_probability": score.log_probability, "tokens": score.tokens, "pieces": pieces })
                 .to_string()
         } else {

@@ -1,4 +1,4 @@
-//! Texts, by a language model.
+//! Scores texts with a language model.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -27,9 +27,9 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let input = Input::new(file);
     let mut lines = Lines::open(&input)?.bounded(LONGEST_LINE, LongLines::Refused);
     let count = line_count(Some(file));
-    let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
+    let bar = Bar::for_streamed_results(verbosity, count, arguments.output.as_deref());
     let mut scorer = TextScorer::new(&generator);
-    // The tokens of the lines that have no score yet.
+    // Tokens of lines without a score so far.
     let mut open: VecDeque<Vec<u32>> = VecDeque::new();
     let line_of = |score: &TargetScore, tokens: Option<Vec<u32>>| {
         arguments.line(score, generator.tokenizer(), &tokens.unwrap_or_default()) + "\n"
@@ -69,7 +69,8 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     Ok(())
 }
 
-/// From lines to what the model reads of them. Lines of running text may have any length: blocks cut them.
+/// Encodes lines to tokens, cut to the model's limit. Lines of continuous text may have any length: they are
+/// split into blocks.
 struct TextReader<'a> {
     generator: &'a Generator,
     arguments: &'a Arguments,
@@ -81,7 +82,7 @@ impl<'a> TextReader<'a> {
         TextReader { generator, arguments, long_texts: LongTexts::new("cut", generator.limit()) }
     }
 
-    /// What is read of a line, of which words and bytes are counted, and its tokens.
+    /// The part of a line that is scored, whose words and bytes are counted, and its tokens.
     fn read<'l>(&mut self, line: &'l str, input: &Input, number: u64) -> Result<(Cow<'l, str>, Vec<u32>)> {
         let encode = |text: &str| self.generator.encode(text);
         if !self.generator.ends_texts() && self.arguments.attention.file.is_none() {

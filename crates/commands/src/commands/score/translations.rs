@@ -1,4 +1,4 @@
-//! Translations, by a translator.
+//! Scores translations with a translator.
 
 use anyhow::{Context, Result};
 use heedful::data::{CorpusFiles, Input, Pair, TextLimit};
@@ -11,9 +11,9 @@ use crate::long_text::{LongTexts, LongWhole};
 use crate::progress::{Bar, line_count};
 use crate::results::Results;
 
-/// Pairs that are read, and scored, side by side.
+/// Maximum pairs of a chunk.
 const CHUNK: usize = 1024;
-/// Bytes of such pairs, but for the last one.
+/// A chunk ends with the pair that reaches this number of bytes.
 const CHUNK_BYTES: usize = 4 << 20;
 
 pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
         line: 0,
         long_texts: limits.map(cut),
     };
-    let bar = Bar::beside_results(verbosity, line_count(Some(src)), arguments.output.as_deref());
+    let bar = Bar::for_streamed_results(verbosity, line_count(Some(src)), arguments.output.as_deref());
     loop {
         let (mut chunk, mut bytes) = (Vec::new(), 0);
         while chunk.len() < CHUNK
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
                 file.add(first + index, &AttendedTokens::of_pair(&translator, source, target), &maps)?;
             }
         }
-        // Whoever reads them need not wait for all.
+        // Results are available before the whole text is scored.
         results.flush()?;
         bar.show(reader.line, 0.0, || format!("{} pairs scored", reader.line));
     }
@@ -80,13 +80,13 @@ fn cut(limit: TextLimit) -> LongTexts {
     LongTexts::new("cut", limit)
 }
 
-/// From lines to what the model reads of them.
+/// Reads pairs of lines and encodes them to tokens, cut to the model's limits.
 struct PairReader<'a> {
     translator: &'a Translator,
-    /// Of sources and of targets.
+    /// For sources and for targets.
     inputs: &'a [Input; 2],
     long: LongWhole,
-    /// Lines so far.
+    /// Number of lines read.
     line: usize,
     long_texts: [LongTexts; 2],
 }

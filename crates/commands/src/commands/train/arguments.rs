@@ -1,7 +1,8 @@
 //! The arguments of `heedful train`: a recipe, and what to do with it.
 //!
-//! They are built by hand because the flags of the recipe come from a table ([`RecipeArguments`]). `--compute` is one of
-//! its keys, as it decides what a model learns, so `train` takes only the [`Threads`] of the machine.
+//! They are built by hand because the flags of the recipe come from a table ([`RecipeArguments`]).
+//! `--compute` is a key of the recipe, because it affects the trained weights, so `train` takes only
+//! [`DeviceName`] and [`Threads`].
 
 use std::path::PathBuf;
 
@@ -30,29 +31,29 @@ pub(crate) struct Arguments {
     pub(crate) quiet: Quiet,
     pub(crate) device: DeviceName,
     pub(crate) threads: Threads,
-    /// How the processes of one run find each other.
+    /// How the processes of a run connect to each other.
     pub(crate) distributed: Option<Distributed>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   heedful train --src train.en --tgt train.de --valid-src valid.en --valid-tgt valid.de --time 20m --out run
-      a translator with the default preset, small, in twenty minutes: the schedule fits itself to them
+      a translator with the default preset, small, in twenty minutes: the schedule is fitted to the time
 
   heedful train recipe.toml --dropout 0.3 --dashboard
-      a recipe with another dropout, and a web page that shows the curves
+      a recipe with a different dropout, and a web page with the training curves
 
   heedful train --resume run --steps 100000
-      resume a run that was stopped, and train longer
+      resume a stopped run, and train longer
 
   heedful train --preset base --print-recipe > recipe.toml
-      write a recipe with every key, its default and its meaning
+      write a recipe with every key, its default and its description
 
   mpirun -n 4 heedful train recipe.toml --accumulate 8 --distributed mpi
-      train on four machines or sockets; one of them, or two, would give the same weights";
+      train on four machines or sockets; one or two would give the same weights";
 
 impl Arguments {
-    /// The recipe to train. A resumed run has its recipe in its folder, and stays in that folder.
+    /// The recipe to train. A resumed run uses the recipe in its folder, and stays in that folder.
     pub(crate) fn recipe(&self) -> Result<Recipe> {
         let of_run = self.resume.as_ref().map(|run| run.join("recipe.toml"));
         if let (Some(folder), Some(file)) = (&self.resume, &of_run)
@@ -61,8 +62,8 @@ impl Arguments {
             if is_package(folder) {
                 let file = folder.display();
                 bail!(
-                    "{file} is a packed model, which has no checkpoints and is not resumed: give the folder of its run, or train on \
-                     from its weights with --init-from {file} --out FOLDER"
+                    "{file} is a packed model without checkpoints, which cannot be resumed: give the folder of its run, or fine-tune \
+                     its weights with --init-from {file} --out FOLDER"
                 );
             }
             return Err(not_a_run(folder).into());
@@ -88,7 +89,7 @@ impl Args for Arguments {
                     .value_parser(value_parser!(PathBuf)),
                 Arg::new("print-recipe")
                     .long("print-recipe")
-                    .help("Print the complete recipe, every key with its meaning, instead of training")
+                    .help("Print the complete recipe, every key with its description, instead of training")
                     .conflicts_with_all(["dashboard", "json"])
                     .action(ArgAction::SetTrue),
                 Arg::new("dashboard")
@@ -107,14 +108,14 @@ impl Args for Arguments {
                     .long("distributed")
                     .value_name("WAY")
                     .help(
-                        "Train with all processes that a launcher has started, as in `mpirun -n 4 heedful train … --distributed mpi`: \
-                         each computes some of the batches of a step (--accumulate), on its CPU or its GPU, and the weights have the same bits on any number",
+                        "Train with all processes started by a launcher, as in `mpirun -n 4 heedful train … --distributed mpi`: \
+                         each computes some of the batches of a step (--accumulate), on its CPU or GPU; the weights have the same bits for any number of processes",
                     )
                     .value_parser(value_parser!(Distributed))
                     .help_heading("Machine"),
                 Arg::new("json")
                     .long("json")
-                    .help("Print the outcome of the run as one line of JSON")
+                    .help("Print the result of the run as one line of JSON")
                     .action(ArgAction::SetTrue)
                     .help_heading("Output"),
             ]);
@@ -123,7 +124,7 @@ impl Args for Arguments {
         )));
         let about =
             "Train a model from text files: a translator, or with --task a classifier or a language model";
-        // Last, because each of the parts above sets the description of the command to its own documentation.
+        // Last, because each flattened struct above overwrites the command's description.
         RecipeArguments::augment_args(command)
             .about(about)
             .long_about(format!(
@@ -193,8 +194,8 @@ mod tests {
     #[test]
     fn several_files_may_follow_one_flag_or_several() {
         let together = recipe(&["--src", "a", "b", "--tgt", "c", "d"]);
-        let apart = recipe(&["--src", "a", "--src", "b", "--tgt", "c", "--tgt", "d"]);
-        assert_eq!(together, apart);
+        let separate = recipe(&["--src", "a", "--src", "b", "--tgt", "c", "--tgt", "d"]);
+        assert_eq!(together, separate);
         assert_eq!(together.data.src.len(), 2);
     }
 
@@ -203,16 +204,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
         let first = recipe(&["--dropout", "0.35", "--out", "elsewhere"]);
-        std::fs::write(folder.join("recipe.toml"), first.to_toml()).expect("room enough");
+        std::fs::write(folder.join("recipe.toml"), first.to_toml()).expect("enough space");
         let resumed = recipe(&["--resume", folder.to_str().expect("a plain name"), "--steps", "9"]);
         assert_eq!((resumed.training.dropout, resumed.training.steps), (0.35, Some(9)));
         assert_eq!(resumed.output.out, Some(folder.to_owned()));
     }
 
     #[test]
-    fn help_says_every_default() {
+    fn help_shows_every_default() {
         let help = Arguments::augment_args(Command::new("train")).render_long_help().to_string();
-        // Without its line breaks, which depend on the width of the terminal.
+        // Without line breaks, which depend on the width of the terminal.
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         for key in Recipe::keys() {
             assert!(help.contains(&format!("--{}", key.flag())), "{}", key.path());

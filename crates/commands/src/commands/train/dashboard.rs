@@ -1,4 +1,4 @@
-//! `heedful train --dashboard`: the server's page about a run, during the run.
+//! `heedful train --dashboard`: the server's page about a run while it trains.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

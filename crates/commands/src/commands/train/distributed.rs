@@ -1,4 +1,4 @@
-//! `heedful train --distributed`: the processes that a launcher has started train one model together.
+//! `heedful train --distributed`: the processes started by a launcher train one model together.
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -10,28 +10,28 @@ use super::Arguments;
 use crate::interrupt::Interrupt;
 use crate::progress::Verbosity;
 
-/// How processes find each other.
+/// How processes connect to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Distributed {
     /// MPI: mpirun, mpiexec or srun starts the processes; HEEDFUL_MPI names its library
     Mpi,
 }
 
-/// What this process is to do.
-pub(super) enum Part {
-    /// Everything.
-    Alone,
-    /// Lead others.
+/// The role of this process in the run.
+pub(super) enum Role {
+    /// The only process.
+    Single,
+    /// Rank 0, which leads the team.
     Leader(Team),
-    /// Nothing more: it has followed to the end.
+    /// Another rank, whose training has ended.
     Done,
 }
 
-/// Joins the others, if there are to be any, and follows if this is not the one that leads.
-pub(super) fn join(arguments: &Arguments) -> Result<Part> {
+/// Joins the team, if the run is distributed. On ranks other than 0 it returns when the training has ended.
+pub(super) fn join(arguments: &Arguments) -> Result<Role> {
     let Some(Distributed::Mpi) = arguments.distributed else {
         return match mpi::launched() {
-            None | Some(Launched { processes: Some(0 | 1), .. }) => Ok(Part::Alone),
+            None | Some(Launched { processes: Some(0 | 1), .. }) => Ok(Role::Single),
             Some(Launched { variable, processes: Some(processes) }) => bail!(
                 "{variable} says that {processes} processes were started: add --distributed mpi to train one model with all of \
                  them, or start one process"
@@ -57,12 +57,12 @@ pub(super) fn join(arguments: &Arguments) -> Result<Part> {
                 ranks => eprintln!("heedful: {ranks} ranks train together{threads}"),
             }
         }
-        return Ok(Part::Leader(team));
+        return Ok(Role::Leader(team));
     }
-    // Signals are for the one that leads: it saves, and lets the others end.
+    // Only the leader handles signals: it saves, and stops the other ranks.
     let _deaf = Interrupt::hold();
     match run::follow(&team) {
-        Ok(()) => Ok(Part::Done),
+        Ok(()) => Ok(Role::Done),
         Err(error) => {
             eprintln!("heedful: rank {}: {error}", team.group().rank());
             team.group().abort();

@@ -1,4 +1,4 @@
-//! `heedful train`: from text files to a model.
+//! `heedful train`: trains a model from text files.
 
 mod arguments;
 mod distributed;
@@ -17,7 +17,7 @@ use heedful::train::run::{self, Ending, FinalModel, Outcome, Start};
 use serde_json::{Value, json};
 
 pub(crate) use self::arguments::Arguments;
-use self::distributed::Part;
+use self::distributed::Role;
 pub(crate) use self::progress::TrainingProgress;
 pub(crate) use self::recipe_arguments::{PRECEDENCE, RecipeArguments};
 use crate::interrupt::{Interrupt, Interrupted};
@@ -28,15 +28,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(io::stdout().lock().write_all(arguments.recipe()?.to_toml().as_bytes())?);
     }
     let team = match distributed::join(arguments)? {
-        Part::Alone => None,
-        Part::Leader(team) => Some(team),
-        Part::Done => return Ok(()),
+        Role::Single => None,
+        Role::Leader(team) => Some(team),
+        Role::Done => return Ok(()),
     };
     let recipe = arguments.recipe()?;
     if team.is_none() {
         arguments.threads.set_up();
     }
-    // Before a dashboard opens.
+    // Before the dashboard opens.
     arguments.device.choice().for_training()?;
     team.as_ref().map_or(Ok(()), |team| team.check(recipe.training.accumulate))?;
     let start = match (&arguments.resume, arguments.force.is_given()) {
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if outcome.ending == Ending::Interrupted { Err(Interrupted::in_silence().into()) } else { Ok(()) }
 }
 
-/// How the run ended, and what to do next.
+/// How the run ended, and commands to continue with.
 fn closing_message(recipe: &Recipe, outcome: &Outcome) -> String {
     let (folder, task) = (folder(recipe), recipe.data.task);
     let Outcome { step, ending, best, model, seconds, plan, .. } = outcome;
@@ -88,14 +88,14 @@ fn closing_message(recipe: &Recipe, outcome: &Outcome) -> String {
         Ending::Interrupted => format!("\nresume it with:  heedful train --resume {folder}"),
         _ => format!("\nuse it with:     heedful {} {folder} {}", task.command(), task.command_input()),
     };
-    // The folder's recipe has what the run chose to fit into its time.
+    // The recipe in the folder contains the settings that the run chose to fit its time limit.
     let again = |steps| format!("heedful train {folder}/recipe.toml --time none --steps {steps} --out OTHER");
     match plan {
         Some(plan) if *ending != Ending::Interrupted && plan.is_last && plan.steps > *step => {
             text +=
-                &format!("\nits steps again:  {}  (the time was over before the last)", again(plan.steps));
+                &format!("\nplanned steps:   {}  (the time ended before the last one)", again(plan.steps));
         }
-        Some(_) if *ending != Ending::Interrupted => text += &format!("\nthe same again:  {}", again(*step)),
+        Some(_) if *ending != Ending::Interrupted => text += &format!("\nreproduce it:    {}", again(*step)),
         _ => {}
     }
     text

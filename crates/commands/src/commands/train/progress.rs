@@ -1,4 +1,4 @@
-//! Progress of a training run on standard error: a bar on a terminal, the lines of the log elsewhere.
+//! Progress of a training run on standard error: a bar on a terminal, log lines elsewhere.
 
 use std::time::{Duration, Instant};
 
@@ -13,20 +13,20 @@ use crate::progress::{Bar, Verbosity, duration};
 
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Reports a training run, and ends it when Ctrl-C is pressed.
+/// Reports a training run, and stops it when Ctrl-C is pressed.
 pub(crate) struct TrainingProgress {
     bar: Bar,
     interrupt: Interrupt,
     refreshed: Option<Instant>,
-    /// When the first step was reported, and how far the run was.
+    /// Time of the first reported step, and the progress at that time.
     start: Option<(Instant, f64)>,
-    /// The time left, once steps were timed.
+    /// Seconds left, once steps were timed.
     left: Option<f64>,
     /// Progress from 0 to 1.
     progress: f64,
-    /// What is being done, until the first step.
+    /// The current phase before the first step.
     phase: &'static str,
-    /// Lines of the training text, once they were counted.
+    /// Lines of the training text, once counted.
     lines: u64,
 }
 
@@ -51,7 +51,7 @@ impl TrainingProgress {
         self.bar.finish();
     }
 
-    /// Shows on the bar what changes too often for a line of the log.
+    /// Shows text on the bar that changes too often for log lines.
     fn refresh(&mut self, progress: Option<f64>, text: impl FnOnce() -> String) {
         if self.refreshed.is_none_or(|refreshed| refreshed.elapsed() >= REFRESH) {
             self.refreshed = Some(Instant::now());
@@ -59,7 +59,7 @@ impl TrainingProgress {
         }
     }
 
-    /// Says what is being done; where there is no bar, its beginning is a line.
+    /// Shows the current phase; without a bar, prints a line at its start.
     fn prepare(&mut self, phase: &'static str, progress: Option<f64>, detail: impl FnOnce() -> String) {
         if self.phase != phase {
             self.phase = phase;
@@ -104,7 +104,7 @@ impl Watcher for TrainingProgress {
             Event::AddedTokens { added, known } => {
                 let known = match known {
                     0 => String::new(),
-                    known => format!("; {} were tokens already", thousands(*known as u64)),
+                    known => format!("; {} were already tokens", thousands(*known as u64)),
                 };
                 self.bar
                     .println(&format!("{} tokens added to the vocabulary{known}", thousands(*added as u64)));
@@ -191,7 +191,7 @@ fn log_line(record: &Record) -> String {
             Measure::LearningRate => format!("  learning rate {value:.2e}"),
             Measure::TokensPerSecond => format!("  {} tokens/s", thousands(*value as u64)),
             Measure::GradientNorm => format!("  gradient norm {value:.2}"),
-            // The message at the end says them.
+            // Part of the closing message.
             Measure::Flops => String::new(),
             Measure::ValidLoss => format!("  validation loss {value:.4}"),
             Measure::ValidPerplexity => format!("  perplexity {value:.2}"),

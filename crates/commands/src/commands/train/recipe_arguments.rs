@@ -1,6 +1,7 @@
 //! A recipe on the command line: a file, a flag for every key, and `--set`.
 //!
-//! Flags are generated from the table of keys, so `--help` describes each of them in the words of the recipe's comments.
+//! Flags are generated from the table of keys, so `--help` describes each flag with the text of the recipe's
+//! comments.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ pub(crate) const PRECEDENCE: &str = "\
 A recipe is a TOML file; every key of it is also a flag. Values start from the preset (--preset); the recipe file overrides \
 the preset, a flag overrides the file, and --set overrides all. The defaults below are those of the preset small.";
 
-/// The parts of the command line that make a recipe.
+/// The arguments that define a recipe.
 pub(crate) struct RecipeArguments {
     file: Option<PathBuf>,
     flags: Vec<(&'static Key, Vec<String>)>,
@@ -22,13 +23,13 @@ pub(crate) struct RecipeArguments {
 }
 
 impl RecipeArguments {
-    /// The recipe: the preset, overridden by the file, by flags, by `--set`. The recipe in the folder of a run that is resumed
-    /// takes the place of the file.
-    pub(crate) fn recipe(&self, of_run: Option<&Path>) -> Result<Recipe> {
+    /// The recipe: the preset, overridden by the file, by flags, by `--set`. When a run is resumed, `resumed`
+    /// is its recipe and replaces the file.
+    pub(crate) fn recipe(&self, resumed: Option<&Path>) -> Result<Recipe> {
         let mut overrides = Overrides::new();
         if let Some(path) = &self.file {
             overrides.file(path)?;
-        } else if let Some(path) = of_run {
+        } else if let Some(path) = resumed {
             overrides.written_by(Author::Program);
             overrides.file(path)?;
             overrides.written_by(Author::User);
@@ -40,7 +41,7 @@ impl RecipeArguments {
         Ok(tasks::resolve(overrides)?)
     }
 
-    /// The recipe: that of the program, overridden by flags and by `--set`.
+    /// The recipe `base` of the program, overridden by flags and by `--set`.
     pub(crate) fn recipe_over(&self, base: &Recipe) -> Result<Recipe> {
         let mut overrides = Overrides::new();
         overrides.written_by(Author::Program);
@@ -53,12 +54,12 @@ impl RecipeArguments {
         Ok(tasks::resolve(overrides)?)
     }
 
-    /// The same with another recipe file, or none.
+    /// The same arguments with another recipe file, or none.
     pub(crate) fn with_file(self, file: Option<PathBuf>) -> RecipeArguments {
         RecipeArguments { file, ..self }
     }
 
-    /// The last value of a key that flags or `--set` give, as it was written.
+    /// The last value that flags or `--set` give a key, as written.
     pub(crate) fn value(&self, path: &str) -> Option<String> {
         let is_it = |key: &Key| key.path() == path;
         let flag =
@@ -73,7 +74,7 @@ impl RecipeArguments {
         set.or(flag)
     }
 
-    /// Whether a file or a flag may name text to read.
+    /// Whether the recipe file or a flag may name training text.
     pub(crate) fn names_text(&self) -> bool {
         let is_text = |key: &Key| key.section == "data" && key.many;
         let named = |set: &String| set.split_once('=').and_then(|(name, _)| find_key(name.trim()).ok());
@@ -84,7 +85,7 @@ impl RecipeArguments {
 }
 
 impl RecipeArguments {
-    /// Whether the command line, file aside, sets a key.
+    /// Whether flags or `--set` set a key.
     pub(crate) fn sets(&self, path: &str) -> bool {
         let is_it = |key: &Key| key.path() == path;
         let named = |set: &String| set.split_once('=').and_then(|(name, _)| find_key(name.trim()).ok());
@@ -158,7 +159,7 @@ fn flag(key: &'static Key, defaults: &Recipe) -> Arg {
     if key.many {
         argument.num_args(1..)
     } else if key.value_name == "true|false" {
-        // The flag alone says yes.
+        // The flag without a value means true.
         argument.num_args(0..=1).default_missing_value("true")
     } else {
         argument

@@ -15,9 +15,10 @@ use crate::progress::Quiet;
 
 /// Translate text: one line in, one line out, in order
 ///
-/// Each line of the input is a sentence. Translations are written as soon as they and all lines before them are done, so
-/// a program may send a line, read its translation and send the next one. A blank line stays blank. Several models
-/// translate together, by the mean of their log-probabilities; they must have one vocabulary.
+/// Each line of the input is a sentence. Translations are written as soon as they and all lines before them
+/// are done, so a program may send a line, read its translation and send the next one. A blank line stays
+/// blank. Several models form an ensemble, which averages their log-probabilities; they must have the same
+/// vocabulary.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -49,15 +50,17 @@ pub(crate) struct Arguments {
     /// Number of translations for each line, best first; at most the beam size
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
     pub(crate) n_best: usize,
-    /// File of what translations begin with: one line for each line of the text, blank for no prefix
+    /// File of target prefixes, which the translations must begin with: one line for each line of the text,
+    /// blank for no prefix
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub(crate) prefix: Option<PathBuf>,
-    /// File of terms, one in a line: source term, tab, target term. Where a line has the source term, as whole words and
-    /// spelled alike, its translation has the target term; a wider beam finds better places for it
+    /// File of terms, one per line: source term, tab, target term. If a line contains the source term (whole
+    /// words, same spelling), its translation contains the target term; a wider beam finds better positions
+    /// for it
     #[arg(long, value_name = "FILE", conflicts_with = "sample", help_heading = "Search")]
     pub(crate) terms: Option<PathBuf>,
-    /// Consider only the target tokens that a line may need, by the model's shortlist (`heedful shortlist` learns it): faster
-    /// with large vocabularies; some translations are other ones
+    /// Restrict the target tokens to the model's shortlist for each line (`heedful shortlist` learns it):
+    /// faster with large vocabularies; a few translations change
     #[arg(long, help_heading = "Search")]
     pub(crate) shortlist: bool,
     /// Prune an attention head, for example encoder.0.self.3 or decoder.0.cross.3 (layers and heads count from 0); repeatable
@@ -76,7 +79,7 @@ pub(crate) struct Arguments {
     /// Softmax temperature: below 1 sharpens the distribution, above 1 flattens it
     #[arg(long, default_value_t = 1.0, value_name = "T", requires = "sample", help_heading = "Sampling")]
     temperature: f32,
-    /// Random seed: with the same seed, a line has the same translation whatever the other lines are
+    /// Random seed: with the same seed, a line has the same translation regardless of the other lines
     #[arg(long, default_value_t = 1, value_name = "N", requires = "sample", help_heading = "Sampling")]
     seed: u64,
 
@@ -107,8 +110,8 @@ pub(crate) struct Arguments {
     pub(crate) force: Force,
     #[command(flatten)]
     pub(crate) machine: Machine,
-    /// Source tokens (times hypotheses) decoded side by side; affects speed and memory, never a translation
-    /// [default: 8192; on a GPU up to 262144, as its memory allows]
+    /// Source tokens (times hypotheses) decoded in one batch; affects speed and memory, never a translation
+    /// [default: 8192; on a GPU up to 262144, limited by its memory]
     #[arg(long, value_name = "N", help_heading = "Machine")]
     batch_tokens: Option<usize>,
 }
@@ -128,7 +131,7 @@ Lines of output:
   {\"line\": 1, …}                               with --json; lines count from 1, as in error messages";
 
 impl Arguments {
-    /// What is read.
+    /// All files and folders that the command reads.
     pub(crate) fn inputs(&self) -> Vec<&Path> {
         let files = self.more.iter().chain(&self.prefix).chain(&self.terms);
         std::iter::once(&self.model).chain(files).map(PathBuf::as_path).collect()
@@ -140,19 +143,19 @@ impl Arguments {
         std::iter::once(&self.model).chain(more).map(PathBuf::as_path).collect()
     }
 
-    /// The text file: what is named last, unless it is a folder or a packed model.
+    /// The text file: the last path, unless it is a folder or a packed model.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.more.last().map(PathBuf::as_path).filter(|last| !last.is_dir() && !is_package(last))
     }
 
-    /// Whether what is named goes together.
+    /// Checks that the arguments can be combined.
     pub(crate) fn check(&self) -> Result<()> {
         if let (Some(file), false) = (self.file(), self.text.is_empty()) {
             bail!("{} and --text: translate a file or texts, not both", file.display());
         }
         ensure!(
             self.models().len() == 1 || self.without_head.is_empty(),
-            "--without-head is for one model: its heads are not those of the others"
+            "--without-head is for one model: the models of an ensemble have different heads"
         );
         ensure!(
             self.models().len() == 1 || !self.shortlist,
@@ -161,11 +164,11 @@ impl Arguments {
         Ok(())
     }
 
-    /// What to do with long lines.
+    /// Handling of long lines.
     pub(crate) fn long(&self) -> Result<Long> {
         match (self.long, &self.attention.file) {
             (Some(Long::Split), Some(_)) => bail!(
-                "--attention has one set of weights for a line, and --long split makes several: use --long cut or error"
+                "--attention writes one set of weights per line, but --long split runs the model several times: use --long cut or error"
             ),
             (Some(long), _) => Ok(long),
             (None, Some(_)) => Ok(Long::Error),

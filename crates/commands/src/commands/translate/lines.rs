@@ -1,4 +1,4 @@
-//! Reads the lines to translate in a thread of its own, so that decoding never waits for a slow producer.
+//! Reads the lines to translate on a separate thread, so that decoding never waits for a slow producer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use heedful::data::{Input, TextLimit};
 
 use super::Arguments;
 use super::prefixes::{Prefix, Prefixes};
-use super::read_ahead::{Held, ReadAhead};
+use super::read_ahead::{ReadAhead, Reservation};
 use crate::long_text::{LONGEST_LINE, Long};
 
-/// Number of lines that are read ahead, at most.
+/// Maximum number of lines read ahead.
 const READ_AHEAD: usize = 4096;
 
 /// A line to translate.
 pub(super) struct Line {
     pub(super) text: String,
-    /// What its translation begins with.
+    /// The prefix of its translation.
     pub(super) prefix: Option<Prefix>,
     pub(super) location: Location,
-    /// Its share of what is read ahead.
-    _held: Held,
+    /// Its bytes in the read-ahead limit.
+    _reservation: Reservation,
 }
 
-/// Where a line was read, for messages.
+/// Where a line was read from, for messages.
 #[derive(Clone)]
 pub(super) struct Location {
-    /// None if it is that of `--text`.
+    /// `None` for `--text`.
     pub(super) input: Option<Arc<Input>>,
-    /// Counted from 1, in what is read of the input.
+    /// Counted from 1, in the part of the input that is read.
     pub(super) line: usize,
 }
 
@@ -45,10 +45,10 @@ impl fmt::Display for Location {
     }
 }
 
-/// The lines of the command line, of the file or of standard input. An error is the last item. Of a line, no more is read
-/// than the model will.
+/// The lines of the command line, of the file or of standard input. An error is the last item. A line is read
+/// only up to the model's limit.
 pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Result<Receiver<Result<Line>>> {
-    let (most_bytes, long) = match long {
+    let (max_bytes, long) = match long {
         Long::Error | Long::Cut => (limit.bytes_to_read(), LongLines::Cut),
         Long::Split => (LONGEST_LINE, LongLines::Refused),
     };
@@ -59,11 +59,12 @@ pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Resul
     if !arguments.text.is_empty() {
         let texts = arguments.text.clone();
         thread::spawn(move || {
-            let held = ReadAhead::default();
+            let unlimited = ReadAhead::default();
             for (number, text) in texts.into_iter().enumerate() {
                 let location = Location { input: None, line: number + 1 };
                 let prefix = prefixes.as_mut().map(|prefixes| prefixes.next(&location)).transpose();
-                let line = prefix.map(|prefix| Line { text, prefix, location, _held: held.hold(0) });
+                let line =
+                    prefix.map(|prefix| Line { text, prefix, location, _reservation: unlimited.reserve(0) });
                 if !send(&sender, line) {
                     return;
                 }
@@ -73,16 +74,16 @@ pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Resul
         return Ok(receiver);
     }
     let input = Arc::new(Input::of(arguments.file()));
-    let mut lines = Lines::open(&input)?.bounded(most_bytes, long);
+    let mut lines = Lines::open(&input)?.bounded(max_bytes, long);
     thread::spawn(move || {
         for number in 0.. {
             let line = match lines.next() {
                 Ok(None) => break,
                 Ok(Some(text)) => {
                     let location = Location { input: Some(input.clone()), line: number + 1 };
-                    let (text, _held) = (text.to_owned(), ahead.hold(text.len()));
+                    let (text, _reservation) = (text.to_owned(), ahead.reserve(text.len()));
                     let prefix = prefixes.as_mut().map(|prefixes| prefixes.next(&location)).transpose();
-                    prefix.map(|prefix| Line { text, prefix, location, _held })
+                    prefix.map(|prefix| Line { text, prefix, location, _reservation })
                 }
                 Err(error) => Err(error.into()),
             };
@@ -95,13 +96,14 @@ pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Resul
     Ok(receiver)
 }
 
-/// Whether more can be sent: neither was this an error, nor has the receiver stopped, which is no error here.
+/// Sends a line or an error. Returns whether more can be sent: not after an error, nor after the receiver has
+/// stopped.
 fn send(sender: &SyncSender<Result<Line>>, line: Result<Line>) -> bool {
     let is_good = line.is_ok();
     sender.send(line).is_ok() && is_good
 }
 
-/// There are no more lines: no prefix may be left.
+/// Called after the last line: sends an error if there are more prefixes.
 fn send_end(sender: &SyncSender<Result<Line>>, prefixes: Option<Prefixes>) {
     if let Some(Err(error)) = prefixes.map(Prefixes::finish) {
         let _ = sender.send(Err(error));

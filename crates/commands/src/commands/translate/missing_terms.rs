@@ -1,11 +1,11 @@
-//! Says which terms of `--terms` a translation lacks, where it was not possible to have them.
+//! Reports terms of `--terms` that are missing in a translation because the search could not place them.
 
 use heedful::tasks::translate::{TranslatedPart, TranslatedText, Translator};
 
 use super::lines::Location;
 use crate::progress::Verbosity;
 
-/// Counts the translations that lack a term: the first is reported at once, all at the end.
+/// Counts translations that lack a term; the first is reported at once, the total at the end.
 pub(super) struct MissingTerms {
     verbosity: Verbosity,
     count: usize,
@@ -16,7 +16,7 @@ impl MissingTerms {
         MissingTerms { verbosity, count: 0 }
     }
 
-    /// Compares the best output of every part of a line with what it should have.
+    /// Checks the best output of every part of a line for its terms.
     pub(super) fn look_for(
         &mut self,
         translator: &Translator,
@@ -43,7 +43,7 @@ impl MissingTerms {
         }
     }
 
-    /// Reports how many there were, if it was more than the one that is known.
+    /// Reports the number of such translations if there were more than the one already reported.
     pub(super) fn finish(&self) {
         if self.count > 1 && self.verbosity == Verbosity::Normal {
             eprintln!("heedful: {} translations lack a term that they should have", self.count);

@@ -1,4 +1,4 @@
-//! `heedful translate`: text in, translations out, line by line and in order.
+//! `heedful translate`: translates text line by line, in order.
 
 mod arguments;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let count = if arguments.text.is_empty() { line_count(arguments.file()) } else { arguments.text.len() };
     let mut writer = OutputWriter { arguments, translator: &translator, options: &options, results };
     let mut reader = LineReader::new(&translator, long, &terms, verbosity);
-    let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
+    let bar = Bar::for_streamed_results(verbosity, count, arguments.output.as_deref());
     let source = LineSource::new(arguments, &lines);
     translate(&mut reader, &options, &source, |line, translated| {
         bar.show(line + 1, 0.0, || format!("{} lines translated", line + 1));
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     writer.finish()
 }
 
-/// The model, or the ensemble of all models that are named.
+/// The model, or the ensemble of several models.
 fn open(arguments: &Arguments) -> Result<Translator> {
     let models = arguments.models();
     let open = |folder: &&Path| {
@@ -101,7 +101,7 @@ fn shortlist(arguments: &Arguments, translator: &Translator) -> Result<Arc<Short
     })
 }
 
-/// From lines to what the model reads of them.
+/// Encodes lines to tokens, cut or split to the model's limit.
 struct LineReader<'t> {
     translator: &'t Translator,
     terms: &'t Terms,
@@ -117,7 +117,7 @@ impl<'t> LineReader<'t> {
         LineReader { translator, terms, long, long_texts, missing_terms: MissingTerms::new(verbosity) }
     }
 
-    /// The tokens that the translation of a line begins with.
+    /// The tokens of a line's prefix.
     fn prefix(&self, line: &Line) -> Result<Vec<u32>> {
         let Some(prefix) = line.prefix.as_ref().filter(|prefix| !prefix.text.trim().is_empty()) else {
             return Ok(Vec::new());
@@ -144,10 +144,11 @@ impl<'t> LineReader<'t> {
     }
 }
 
-/// Where lines come from.
+/// The source of lines.
 struct LineSource<'l> {
     lines: &'l Receiver<Result<Line>>,
-    /// Whether nobody waits for an answer before the next line comes, so that it may be waited for.
+    /// Whether all lines are available without delay (a file or `--text`), so that the next one may be waited
+    /// for.
     is_complete: bool,
 }
 
@@ -157,7 +158,7 @@ impl<'l> LineSource<'l> {
         LineSource { lines, is_complete }
     }
 
-    /// The next line, if it is there or nothing else is to be done.
+    /// The next line, if one is available; waits for it if there is nothing else to do.
     fn next(&self, is_idle: bool) -> Result<Result<Line>, TryRecvError> {
         if is_idle || self.is_complete {
             self.lines.recv().map_err(|_| TryRecvError::Disconnected)
@@ -170,8 +171,8 @@ impl<'l> LineSource<'l> {
 /// Translates lines as they arrive and passes the translations to `write` in the order of the lines, each as soon as it
 /// and all lines before it are done.
 ///
-/// While sentences are being decoded, input is polled and never waited for: a producer that waits for a translation before
-/// it sends its next line gets it.
+/// While sentences are being decoded, input is polled without waiting, so that a producer can wait for a
+/// translation before it sends the next line.
 fn translate(
     reader: &mut LineReader<'_>,
     options: &SearchOptions,
@@ -180,7 +181,7 @@ fn translate(
 ) -> Result<()> {
     let translator = reader.translator;
     let mut queue = TranslationQueue::new(translator, options)?;
-    // The lines in the queue, where their numbers are those that they have in the input.
+    // The lines in the queue, by their line numbers in the input.
     let mut open: BTreeMap<usize, Location> = BTreeMap::new();
     let mut has_ended = false;
     loop {
@@ -191,7 +192,7 @@ fn translate(
                     let (parts, prefix) = (reader.parts(&line)?, reader.prefix(&line)?);
                     let number = queue.push(translator.part_inputs(parts, prefix, reader.terms));
                     open.insert(number, line.location);
-                    // A blank line is done at once, and the next one may have to be waited for.
+                    // A blank line is done at once, and the next line may take time to arrive.
                     write_done(&mut queue, &mut open, reader, &mut write)?;
                 }
                 Err(TryRecvError::Empty) => break,
@@ -209,7 +210,7 @@ fn translate(
     }
 }
 
-/// Writes what is done, up to the first line that is not.
+/// Writes finished lines, up to the first unfinished one.
 fn write_done(
     queue: &mut TranslationQueue<'_>,
     open: &mut BTreeMap<usize, Location>,
@@ -217,7 +218,7 @@ fn write_done(
     write: &mut impl FnMut(usize, TranslatedText) -> Result<()>,
 ) -> Result<()> {
     while let Some((number, translated)) = queue.pop() {
-        let location = open.remove(&number).expect("what is done was in the queue");
+        let location = open.remove(&number).expect("finished lines were in the queue");
         reader.missing_terms.look_for(reader.translator, &translated, &location);
         write(number, translated)?;
     }

@@ -1,4 +1,4 @@
-//! The lines of translations.
+//! Output lines of translations.
 //!
 //! ```text
 //! text                              by default
@@ -46,7 +46,7 @@ impl OutputWriter<'_> {
         self.results.flush()
     }
 
-    /// Writes the file, if there is one.
+    /// Completes the output file, if there is one.
     pub(super) fn finish(self) -> Result<()> {
         self.results.finish("translations")
     }
@@ -58,8 +58,8 @@ impl OutputWriter<'_> {
         Ok(Some(pharaoh(&output.align(self.translator, self.options)?)))
     }
 
-    /// The columns of an output. A blank line stays blank, with all its columns: its translation is certain, so the
-    /// logarithm of its probability is 0.
+    /// The columns of an output. A blank line gets all columns: its translation has probability 1, so its
+    /// score is 0.
     fn fields(&self, number: usize, output: Option<&JoinedOutput<'_>>) -> Result<Vec<String>> {
         let is_n_best = self.arguments.n_best > 1;
         let mut fields = Vec::new();

@@ -1,4 +1,4 @@
-//! `--prefix`: what translations begin with, one line for each line of the text.
+//! `--prefix`: target prefixes, one line for each line of the text.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use heedful::data::corpus::Lines;
 
 use super::lines::Location;
 
-/// The lines of the file, read beside those of the text.
+/// The lines of the prefix file, read in parallel with those of the text.
 pub(super) struct Prefixes {
     lines: Lines,
     input: Arc<Input>,
     read: usize,
 }
 
-/// What a translation begins with; blank for nothing.
+/// The prefix of one translation; blank for none.
 pub(super) struct Prefix {
     pub(super) text: String,
     pub(super) location: Location,
@@ -30,7 +30,7 @@ impl Prefixes {
     pub(super) fn next(&mut self, line: &Location) -> Result<Prefix> {
         let Some(text) = self.lines.next()? else {
             bail!(
-                "{}: it ends after line {}, and there is {line} to translate: give one prefix for each line, blank for none",
+                "{}: it ends after line {}, but {line} is still to be translated: give one prefix for each line, blank for none",
                 self.input,
                 self.lines.number()
             );
@@ -41,7 +41,7 @@ impl Prefixes {
         Ok(Prefix { text, location })
     }
 
-    /// Whether there is none left when the text has ended.
+    /// Checks that no prefix is left when the text has ended.
     pub(super) fn finish(mut self) -> Result<()> {
         if self.lines.next()?.is_some() {
             bail!(

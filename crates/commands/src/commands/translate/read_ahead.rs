@@ -1,33 +1,34 @@
-//! How many bytes of lines wait to be translated: a reader that is ahead waits until some of them are used.
+//! Limits the bytes of lines that wait to be translated: the reader blocks until earlier lines are
+//! translated.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// The most bytes that wait, unless one line has more.
-const MOST_BYTES: usize = 64 << 20;
+/// Maximum bytes of waiting lines, unless a single line has more.
+const MAX_BYTES: usize = 64 << 20;
 
-/// The bytes that wait.
+/// Bytes of waiting lines.
 #[derive(Clone, Default)]
 pub(super) struct ReadAhead(Arc<(Mutex<usize>, Condvar)>);
 
-/// The bytes of one line. Dropped, they no longer count.
-pub(super) struct Held {
+/// The reserved bytes of one line, released on drop.
+pub(super) struct Reservation {
     ahead: ReadAhead,
     bytes: usize,
 }
 
 impl ReadAhead {
-    /// Counts the bytes of a line, once there is room for them.
-    pub(super) fn hold(&self, bytes: usize) -> Held {
+    /// Waits until there is space for the bytes of a line, and reserves them.
+    pub(super) fn reserve(&self, bytes: usize) -> Reservation {
         let (waiting, freed) = &*self.0;
         let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_full = |waiting: &mut usize| *waiting > 0 && *waiting + bytes > MOST_BYTES;
+        let is_full = |waiting: &mut usize| *waiting > 0 && *waiting + bytes > MAX_BYTES;
         let mut waiting = freed.wait_while(waiting, is_full).unwrap_or_else(PoisonError::into_inner);
         *waiting += bytes;
-        Held { ahead: self.clone(), bytes }
+        Reservation { ahead: self.clone(), bytes }
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         let (waiting, freed) = &*self.ahead.0;
         *waiting.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
@@ -42,15 +43,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_waits_until_there_is_room_for_it() {
+    fn a_line_waits_until_there_is_space_for_it() {
         let ahead = ReadAhead::default();
-        // One line may be larger than the room.
-        let first = ahead.hold(2 * MOST_BYTES);
+        // A single line may exceed the limit.
+        let first = ahead.reserve(2 * MAX_BYTES);
         thread::scope(|scope| {
-            let second = scope.spawn(|| drop(ahead.hold(1)));
+            let second = scope.spawn(|| drop(ahead.reserve(1)));
             assert!(!second.is_finished());
             drop(first);
-            second.join().expect("there is room");
+            second.join().expect("there is space");
         });
         assert_eq!(*ahead.0.0.lock().expect("nobody panicked"), 0);
     }

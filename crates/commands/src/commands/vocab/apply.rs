@@ -1,4 +1,5 @@
-//! Applies a vocabulary: lists its pieces, encodes and decodes lines. Made for scripts: standard output has data only.
+//! Applies a vocabulary: lists its pieces, encodes and decodes lines. Only data is written to standard
+//! output, for scripts.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -62,14 +63,14 @@ pub(super) fn decode(path: &Path) -> Result<()> {
 /// Loads a file, or the tokenizer.json of a folder.
 fn load(path: &Path) -> Result<Arc<Tokenizer>> {
     if path.join("config.json").exists() || is_package(path) {
-        // Opened as a model, its vocabulary is checked to be the one that it was trained with.
+        // Opening it as a model checks that the vocabulary is the one that the model was trained with.
         return Ok(ModelFolder::open(path)?.tokenizers()?.source);
     }
     let file: PathBuf = if path.is_dir() { path.join("tokenizer.json") } else { path.to_owned() };
     Ok(Arc::new(Tokenizer::load(&file)?))
 }
 
-/// Writes one line for every line of standard input, without waiting for the next.
+/// Writes one line for every line of standard input and flushes it at once.
 fn for_each_line(mut answer: impl FnMut(&str, u64) -> Result<String>) -> Result<()> {
     text_input::announce(Verbosity::Normal);
     let mut lines = Lines::open(&Input::Standard)?.bounded(LONGEST_LINE, LongLines::Refused);

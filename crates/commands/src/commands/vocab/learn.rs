@@ -47,12 +47,12 @@ pub(super) fn run(arguments: &Arguments, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The texts to learn from: in one language, or in two.
+/// The texts to learn from, in one or two languages.
 fn files(arguments: &Arguments) -> Result<CorpusFiles> {
     let Arguments { src, tgt, tsv, text, separate, .. } = arguments;
     let is_one = !text.is_empty() || tgt.is_empty() && tsv.is_empty() && !src.is_empty();
     if is_one && *separate {
-        bail!("--separate learns a vocabulary for each of two languages, and --src is one: add --tgt");
+        bail!("--separate learns a vocabulary for each of two languages, but --src is only one: add --tgt");
     }
     Ok(if is_one {
         CorpusFiles::plain(&inputs(if text.is_empty() { src } else { text }))?
@@ -65,7 +65,7 @@ fn inputs(paths: &[PathBuf]) -> Vec<Input> {
     paths.iter().map(Input::new).collect()
 }
 
-/// Where the vocabulary is saved.
+/// Destination of the vocabulary.
 enum Destination {
     Folder(PathBuf),
     File(PathBuf),
@@ -83,7 +83,7 @@ impl Destination {
         }
     }
 
-    /// Checks that it can be written, and is none of the texts nor part of a model.
+    /// Checks that it can be written, and is neither one of the texts nor part of a model.
     fn check(&self, arguments: &Arguments) -> Result<()> {
         let texts = [&arguments.src, &arguments.tgt, &arguments.tsv].into_iter().flatten();
         let inputs: Vec<&Path> = texts.map(PathBuf::as_path).collect();

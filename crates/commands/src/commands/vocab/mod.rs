@@ -1,4 +1,4 @@
-//! `heedful vocab`: learns a vocabulary, prints one, or applies one to lines.
+//! `heedful vocab`: learns, prints or applies a vocabulary.
 
 mod learn;
 
@@ -17,10 +17,10 @@ use crate::progress::Quiet;
 
 /// Learn a subword vocabulary, print one, or encode and decode lines with one
 ///
-/// One of --out, --show, --encode and --decode selects what is done. Learning reads both sides of a parallel corpus,
-/// or text in one language, and writes tokenizer.json, the format of Hugging Face tokenizers; the same text gives the same file. Files may be plain,
-/// .gz, .xz or .zst; - is standard input. `heedful train` learns a vocabulary by itself, unless it is given one with
-/// --vocabulary-file.
+/// One of --out, --show, --encode and --decode selects the action. Learning reads both sides of a parallel
+/// corpus, or text in one language, and writes tokenizer.json in the format of Hugging Face tokenizers; the
+/// same text gives the same file. Files may be plain, .gz, .xz or .zst; - is standard input. `heedful train`
+/// learns a vocabulary itself unless it gets one with --vocabulary-file.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 #[command(group(clap::ArgGroup::new("action").required(true).args(["out", "show", "encode", "decode"])))]
@@ -58,7 +58,8 @@ pub(crate) struct Arguments {
     /// Minimum number of occurrences for a pair of pieces, or a word, to become a piece
     #[arg(long, help_heading = "Learn", value_name = "N", default_value_t = 2)]
     min_frequency: u64,
-    /// Character coverage: the share of the text whose characters become pieces; rarer ones are spelled in bytes
+    /// Character coverage: the share of the text whose characters become pieces; rarer ones are encoded as
+    /// bytes
     #[arg(long, help_heading = "Learn", value_name = "SHARE", default_value_t = 0.9999)]
     coverage: f64,
     /// Print the pieces of a vocabulary with their ids
@@ -94,7 +95,7 @@ enum KindName {
     Bpe,
     /// Unigram language model: prunes the least useful of many pieces
     Unigram,
-    /// Whole words; rare words are spelled
+    /// Whole words; rare words are split into characters or bytes
     Word,
     /// Single characters
     Character,
@@ -102,7 +103,7 @@ enum KindName {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum NormalizationName {
-    /// Text is kept as it is
+    /// Text is unchanged
     None,
     /// Canonical composition
     Nfc,

@@ -1,4 +1,4 @@
-//! Proof by intervention: without the heads that the picture points at, the word changes.
+//! Ablation of the heads that show the dependency: without them, the word changes.
 
 use std::fmt;
 use std::io::Write;
@@ -13,35 +13,40 @@ use heedful_grammar::{Grammar, Phrase};
 use crate::commands::demo::{Dependency, Direction};
 use crate::progress::{Bar, Verbosity};
 
-/// Of the phrases that heads are removed for: other draws than those of any demo.
+/// Seed of the phrases for ablation: different from the seeds of demos.
 const SEED: u64 = 0x5eed;
 
-/// Phrases that the deciding heads are found with.
+/// Number of phrases used to find the deciding heads.
 const FINDING: usize = 100;
 
-/// How many phrases may be drawn for each that is translated correctly. A model below that knows too little.
+/// Maximum number of phrases drawn per correctly translated one. A model that needs more is trained too
+/// little.
 const DRAWS: usize = 3;
 
-/// A model that translates too few phrases correctly to say what its heads are for.
-pub(super) struct TooYoung {
+/// A model that translates too few phrases correctly to measure its heads.
+pub(super) struct Undertrained {
     drawn: usize,
     correct: usize,
 }
 
-impl fmt::Display for TooYoung {
+impl fmt::Display for Undertrained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TooYoung { drawn, correct } = self;
-        write!(f, "The model is too young: it translates {correct} of {drawn} unseen phrases correctly")
+        let Undertrained { drawn, correct } = self;
+        write!(
+            f,
+            "The model is trained too little: it translates {correct} of {drawn} unseen phrases correctly"
+        )
     }
 }
 
-/// Phrases of a direction that the model translates correctly: to find the heads that decide, and others to measure them with.
+/// Phrases of a direction that the model translates correctly: some to find the deciding heads, others to
+/// measure them.
 pub(super) struct Phrases {
     finding: Vec<String>,
     measuring: Vec<String>,
 }
 
-/// The word of a direction's translations that other words decide.
+/// Ablation experiments on the word that depends on another word of the phrase.
 pub(super) struct Intervention<'a> {
     pub(super) translator: &'a Translator,
     pub(super) direction: Direction,
@@ -49,7 +54,7 @@ pub(super) struct Intervention<'a> {
 }
 
 impl Intervention<'_> {
-    /// Translates a phrase without some heads, and says what became of the word.
+    /// Translates a phrase without some heads, and prints how the word changes.
     pub(super) fn show(
         &self,
         dependency: &Dependency,
@@ -69,7 +74,7 @@ impl Intervention<'_> {
             }
             _ if whole == without => writeln!(out, "nothing changes."),
             (Some(before), Some(_)) => writeln!(out, "“{before}” stays."),
-            _ => writeln!(out, "the phrase is another."),
+            _ => writeln!(out, "the phrase changes."),
         }?)
     }
 
@@ -78,13 +83,14 @@ impl Intervention<'_> {
         self.removing(|ablation, bar| ablation.find_deciding_heads(&borrowed(&phrases.finding), bar))
     }
 
-    /// Removes these heads, every head alone, and random ones, for phrases that they were not found with.
+    /// Removes these heads, every single head, and random heads, on phrases that were not used to find them.
     pub(super) fn measure(&self, phrases: &Phrases, heads: &[HeadName], model: &str) -> Result<Experiment> {
         let found = self.removing(|ablation, bar| ablation.run(&borrowed(&phrases.measuring), heads, bar))?;
         Ok(found.experiment(self.direction.decided(), model))
     }
 
-    /// The measure word is asked for after 一: without heads a phrase may begin in another way, and have none.
+    /// The measure word is predicted after the prefix 一, because without heads a phrase may begin
+    /// differently and have none.
     fn ablation<'a>(&'a self, word: &'a dyn Fn(&str) -> Option<String>) -> Ablation<'a> {
         let prefix = match self.direction {
             Direction::ChineseToEnglish => "",
@@ -109,9 +115,9 @@ impl Intervention<'_> {
         Ok(found?)
     }
 
-    /// Unseen phrases that begin with *an*, or with 一 and a measure word that is not the usual 个, and that the model translates
-    /// correctly: what changes in them is due to the heads.
-    pub(super) fn phrases(&self, measured: usize) -> Result<Result<Phrases, TooYoung>> {
+    /// Unseen phrases that begin with *an*, or with 一 and a measure word other than the common 个, and that
+    /// the model translates correctly, so that changes are due to the removed heads.
+    pub(super) fn phrases(&self, measured: usize) -> Result<Result<Phrases, Undertrained>> {
         let direction = self.direction;
         let is_probe = |phrase: &Phrase| {
             phrase.is_held_out()
@@ -124,23 +130,23 @@ impl Intervention<'_> {
                     }
                 }
         };
-        let wanted = FINDING + measured;
+        let needed = FINDING + measured;
         let grammar = Grammar::new();
-        let drawn: Vec<Phrase> = grammar.phrases(SEED).filter(is_probe).take(wanted * DRAWS).collect();
+        let drawn: Vec<Phrase> = grammar.phrases(SEED).filter(is_probe).take(needed * DRAWS).collect();
         let pairs: Vec<[&str; 2]> = drawn.iter().map(|phrase| direction.pair(phrase)).collect();
         let mut found = Vec::new();
-        for some in pairs.chunks(wanted) {
+        for some in pairs.chunks(needed) {
             let sources: Vec<&str> = some.iter().map(|[source, _]| *source).collect();
             let outputs = self.translator.translate(&sources, self.options)?;
             let correct = some.iter().zip(&outputs).filter(|([_, target], output)| output.best() == *target);
             found.extend(correct.map(|([source, _], _)| (*source).to_owned()));
-            if found.len() >= wanted {
-                let measuring = found[FINDING..wanted].to_vec();
+            if found.len() >= needed {
+                let measuring = found[FINDING..needed].to_vec();
                 found.truncate(FINDING);
                 return Ok(Ok(Phrases { finding: found, measuring }));
             }
         }
-        Ok(Err(TooYoung { drawn: pairs.len(), correct: found.len() }))
+        Ok(Err(Undertrained { drawn: pairs.len(), correct: found.len() }))
     }
 }
 
@@ -148,7 +154,7 @@ fn borrowed(texts: &[String]) -> Vec<&str> {
     texts.iter().map(String::as_str).collect()
 }
 
-/// The word of a translation that its other words decide: the article, or the measure word after 一.
+/// The dependent word of a translation: the article, or the measure word after 一.
 fn decided(direction: Direction, output: &str) -> Option<String> {
     match direction {
         Direction::ChineseToEnglish => {

@@ -1,4 +1,5 @@
-//! `heedful explain example`: the running example in both directions, with the words that decide the translation and the proof.
+//! `heedful explain example`: the running example in both directions, the words that decide the translation,
+//! and ablations.
 
 mod intervention;
 mod senses;
@@ -21,17 +22,18 @@ use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::Verbosity;
 
-/// Where `heedful demo` writes its models by default.
+/// Default folders of `heedful demo`.
 const DEMO_FOLDERS: [&str; 3] = ["heedful-demo", "heedful-demo/en-zh", "heedful-demo-en-zh"];
 
 /// Show the attention of the running example, 一套自动驾驶解决方案 (an autonomous driving solution)
 ///
-/// From Chinese to English, “an” must attend to 自动驾驶, whose translation begins with a vowel. From English to Chinese,
-/// the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase. A picture proves nothing, so heads
-/// are removed, their output set to zero: without which does “an” become “a”? Heads stand in for each other, so a few are
-/// sought that decide together. Then, over --phrases other unseen phrases: how often does the article or the measure word change
-/// without them, and how often without as many random ones? From English to Chinese, it also shows which words decide whether
-/// a solution is 解决方案, 解 or 溶液. The models are those that `heedful demo` trains.
+/// From Chinese to English, “an” must attend to 自动驾驶, whose translation begins with a vowel. From English
+/// to Chinese, the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase.
+/// Attention weights are no proof, so heads are ablated (their output set to zero) to find those without
+/// which “an” becomes “a”. Because heads can replace each other, it searches for a few heads that decide
+/// together. Then it measures on --phrases other unseen phrases how often the article or the measure word
+/// changes without them, compared with as many random heads. From English to Chinese, it also shows which
+/// words decide whether a solution is 解决方案, 解 or 溶液. The models are those that `heedful demo` trains.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -41,10 +43,10 @@ pub(super) struct Arguments {
     /// Also write all views to this file: .html or .json
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// Unseen phrases for which heads are removed; 0 for the example alone
+    /// Number of unseen phrases on which heads are removed; 0 for the example only
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(0..=2000))]
     phrases: u16,
-    /// Also write what the removal of each head changes: .html, .svg, .png or .json
+    /// Also write the effect of removing each head to this file: .html, .svg, .png or .json
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     effects: Option<PathBuf>,
     #[command(flatten)]
@@ -66,9 +68,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         .map(|path| Format::of(path, &[Format::Html, Format::Json]))
         .transpose()?;
     if arguments.phrases == 0 && arguments.effects.is_some() {
-        bail!("--phrases 0 leaves nothing to write to the file of --effects: remove one of them");
+        bail!("--phrases 0 measures no effects to write with --effects: remove one of them");
     }
-    arguments.machine.set_up_processor("searching", Verbosity::Normal)?;
+    arguments.machine.set_up_cpu("searching", Verbosity::Normal)?;
     let folders = models(arguments)?;
     let inputs: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
@@ -157,7 +159,8 @@ fn direction(translator: &Translator, options: &SearchOptions) -> Result<Directi
 }
 
 impl Arguments {
-    /// Shows the attention of the example and what removing the heads does that decide; then the same over many phrases.
+    /// Shows the attention of the example and the effect of removing the deciding heads; then the effect over
+    /// many phrases.
     fn show(
         &self,
         translator: &Translator,
@@ -170,11 +173,11 @@ impl Arguments {
         let output = translator.translate([source], options)?.remove(0).best().to_owned();
         let intervention = Intervention { translator, direction, options };
         let count = usize::from(self.phrases);
-        // Or why the model is too young for them.
+        // Or the reason why the model is trained too little.
         let phrases = if output == expected {
-            intervention.phrases(count)?.map_err(|young| young.to_string())
+            intervention.phrases(count)?.map_err(|undertrained| undertrained.to_string())
         } else {
-            Err(format!("The model is too young: it says “{output}”, and the example is “{expected}”"))
+            Err(format!("The model is trained too little: its output is “{output}” instead of “{expected}”"))
         };
         let heads = phrases.as_ref().map_or(Ok(Vec::new()), |phrases| intervention.deciding(phrases))?;
         for dependency in direction.contrast() {
@@ -186,8 +189,8 @@ impl Arguments {
         }
         let phrases = match phrases {
             Ok(phrases) => phrases,
-            Err(young) => {
-                writeln!(out, "\n{young}. Train it longer: {}", training_command(direction))?;
+            Err(undertrained) => {
+                writeln!(out, "\n{undertrained}. Train it longer: {}", training_command(direction))?;
                 return Ok(None);
             }
         };
@@ -200,7 +203,7 @@ impl Arguments {
         if heads.is_empty() {
             writeln!(
                 out,
-                "\nNo {MAX_DECIDING_HEADS} heads decide {} together: without them it stays in more than half of the phrases.",
+                "\nNo {MAX_DECIDING_HEADS} heads decide {} together: without them it stays the same in more than half of the phrases.",
                 direction.decided()
             )?;
             return Ok(None);

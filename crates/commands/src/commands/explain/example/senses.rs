@@ -1,7 +1,7 @@
 //! One word, several senses: which words decide whether a *solution* is 解决方案, 解 or 溶液.
 //!
-//! Each word of a phrase is replaced by others of its kind, so that the phrase stays one. Where the noun becomes another, that
-//! word has decided.
+//! Each word of a phrase is replaced by others of its class, so that the phrase stays grammatical. If the
+//! translated noun changes, that word decides the sense.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use heedful_grammar::{SENSES, Sense};
 /// The word with several senses.
 const WORD: &str = "solution";
 
-/// Words that can take each other's place. All that may follow “an” begin with a vowel.
+/// Interchangeable words. Those that may follow “an” begin with a vowel.
 const KINDS: [&[&str]; 5] = [
     &["an", "this", "that"],
     &["a", "this", "that"],
@@ -45,7 +45,7 @@ pub(super) fn show(translator: &Translator, options: &SearchOptions, out: &mut i
         if noun(outputs[0]) != Some(sense.noun) {
             writeln!(
                 out,
-                "“{}” is {}, not {}: the model is too young.\n",
+                "“{}” is {}, not {}: the model is trained too little.\n",
                 sense.english, outputs[0], sense.noun
             )?;
             continue;
@@ -77,7 +77,7 @@ fn replacements(phrase: &str) -> Vec<Replaced<'_>> {
     found.into_iter().map(|(_, replaced)| replaced).collect()
 }
 
-/// Where a word stands in a phrase.
+/// Byte position of a word in a phrase.
 fn position(phrase: &str, word: &str) -> Option<usize> {
     format!(" {phrase} ").find(&format!(" {word} "))
 }
@@ -96,15 +96,15 @@ fn verdict(sense: &Sense, replaced: &[Replaced<'_>], outputs: &[&str]) -> String
         .collect();
     let english = sense.english;
     if decided.is_empty() {
-        return format!("“{english}”: {}, whichever word is replaced.", sense.noun);
+        return format!("“{english}”: {}, regardless of which word is replaced.", sense.noun);
     }
     format!("“{english}”: {}; {}.", sense.noun, decided.join(", "))
 }
 
 fn table(sense: &Sense, sources: &[&str], outputs: &[&str]) -> Table {
     let row = |(source, output): (&&str, &&str)| {
-        let mark = if noun(output) == Some(sense.noun) { "" } else { "another sense" };
-        vec![(*source).to_owned(), (*output).to_owned(), mark.to_owned()]
+        let note = if noun(output) == Some(sense.noun) { "" } else { "another sense" };
+        vec![(*source).to_owned(), (*output).to_owned(), note.to_owned()]
     };
     Table {
         title: format!("{} → {}", sense.english, outputs[0]),
@@ -113,7 +113,7 @@ fn table(sense: &Sense, sources: &[&str], outputs: &[&str]) -> Table {
     }
 }
 
-/// What a solution is in a translation. 解决方案 has a 解 of its own.
+/// The translation of “solution”. 解决方案 is tested first because it contains 解.
 fn noun(output: &str) -> Option<&'static str> {
     ["解决方案", "溶液", "解"].into_iter().find(|noun| output.contains(noun))
 }
@@ -123,13 +123,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_noun_is_told_from_its_parts() {
+    fn the_noun_is_distinguished_from_its_parts() {
         assert_eq!(noun("一套自动驾驶解决方案"), Some("解决方案"));
         assert_eq!((noun("一个近似解"), noun("一种溶液"), noun("一辆车")), (Some("解"), Some("溶液"), None));
     }
 
     #[test]
-    fn a_phrase_stays_one_when_a_word_is_replaced() {
+    fn a_phrase_stays_grammatical_when_a_word_is_replaced() {
         let texts =
             |phrase| replacements(phrase).into_iter().map(|replaced| replaced.text).collect::<Vec<_>>();
         assert_eq!(
@@ -161,6 +161,6 @@ mod tests {
             verdict(&sense, &replaced, &outputs),
             "“an acidic solution”: 溶液; with “autonomous driving” for “acidic” it is 解决方案, with “approximate” for “acidic” it is 解."
         );
-        assert!(verdict(&sense, &replaced[..1], &["这种溶液"]).contains("whichever"));
+        assert!(verdict(&sense, &replaced[..1], &["这种溶液"]).contains("regardless"));
     }
 }

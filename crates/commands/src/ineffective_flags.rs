@@ -1,21 +1,21 @@
-//! Flags that have no effect beside others: refused, so that nobody waits for what does not come.
+//! Refuses flags that have no effect in combination with other flags.
 //!
-//! What clap can say for one flag alone (`requires`, `conflicts_with`) stands beside that flag. The flags of a recipe have a table
-//! of their own, in the library.
+//! Rules that clap supports (`requires`, `conflicts_with`) are declared at the flag. The flags of a recipe
+//! have their own table in the library.
 
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-/// Flags of one command, and when they have an effect.
+/// Flags of one command, and the condition under which they have an effect.
 struct Rule {
-    /// `explain heads`.
+    /// Path of the command, for example `explain heads`.
     command: &'static str,
     flags: &'static [&'static str],
     has_effect: fn(&ArgMatches) -> bool,
-    /// Why there is none, to follow "has no effect".
-    why: &'static str,
+    /// The reason, to follow "has no effect".
+    reason: &'static str,
 }
 
 const RULES: &[Rule] = &[
@@ -23,115 +23,115 @@ const RULES: &[Rule] = &[
         command: "translate",
         flags: &["beam"],
         has_effect: |given| !given.get_flag("sample"),
-        why: "with --sample, which draws translations instead of searching for them",
+        reason: "with --sample, which draws translations instead of searching for them",
     },
     Rule {
         command: "generate",
         flags: &["temperature", "top_k", "top_p", "seed"],
         has_effect: |given| !is_given(given, "beam"),
-        why: "with --beam, which searches for a text instead of drawing one",
+        reason: "with --beam, which searches for a text instead of drawing one",
     },
     Rule {
         command: "generate",
         flags: &["top_k", "top_p", "seed"],
         has_effect: |given| given.get_one::<f32>("temperature") != Some(&0.0),
-        why: "with --temperature 0, which always takes the most probable token",
+        reason: "with --temperature 0, which always takes the most probable token",
     },
     Rule {
         command: "classify",
         flags: &["words"],
         has_effect: |given| !is_given(given, "label_text") || is_given(given, "output"),
-        why: "with --label-text, which prints a report, unless -o FILE takes the lines of labels",
+        reason: "with --label-text, which prints a report, unless -o FILE takes the lines of labels",
     },
     Rule {
         command: "explain",
         flags: &["view"],
         has_effect: |given| output_is(given, &["svg", "png"]),
-        why: "without -o FILE.svg or FILE.png: the terminal shows a matrix, a page every view",
+        reason: "without -o FILE.svg or FILE.png: the terminal shows a matrix, a page every view",
     },
     Rule {
         command: "explain",
         flags: &["layer", "head", "level"],
         has_effect: |given| !output_is(given, &["html", "json"]),
-        why: "in .html and .json, which have every layer and head",
+        reason: "in .html and .json, which have every layer and head",
     },
     Rule {
         command: "explain",
         flags: &["weights"],
         has_effect: |given| output_is(given, &["json"]),
-        why: "without -o FILE.json",
+        reason: "without -o FILE.json",
     },
     Rule {
         command: "explain",
         flags: &["raw_scores"],
         has_effect: |given| output_is(given, &["html", "json"]),
-        why: "without -o FILE.json or FILE.html: pictures show weights",
+        reason: "without -o FILE.json or FILE.html: pictures show weights",
     },
     Rule {
         command: "explain",
         flags: &["n_best"],
         has_effect: |given| output_is(given, &["html", "json"]),
-        why: "without -o FILE.html or FILE.json: the others show the best output",
+        reason: "without -o FILE.html or FILE.json: the others show the best output",
     },
     Rule {
         command: "explain",
         flags: &["beam", "n_best"],
         has_effect: |given| !is_given(given, "target"),
-        why: "with --target, which is explained instead of what a search finds",
+        reason: "with --target, which is explained instead of a search's result",
     },
     Rule {
         command: "evaluate",
         flags: &["resamples", "seed"],
         has_effect: |given| given.get_flag("confidence") || is_given(given, "compare"),
-        why: "without --confidence or --compare",
+        reason: "without --confidence or --compare",
     },
     Rule {
         command: "evaluate",
         flags: &["trials"],
         has_effect: |given| is_given(given, "compare"),
-        why: "without --compare",
+        reason: "without --compare",
     },
     Rule {
         command: "evaluate",
         flags: &["tokenize"],
         has_effect: |given| measures(given, &["bleu", "bleu-teaching"]),
-        why: "without --metric bleu or bleu-teaching",
+        reason: "without --metric bleu or bleu-teaching",
     },
     Rule {
         command: "evaluate",
         flags: &["smooth", "smooth_value"],
         has_effect: |given| measures(given, &["bleu"]),
-        why: "without --metric bleu",
+        reason: "without --metric bleu",
     },
     Rule {
         command: "evaluate",
         flags: &["teaching_order"],
         has_effect: |given| measures(given, &["bleu-teaching"]),
-        why: "without --metric bleu-teaching",
+        reason: "without --metric bleu-teaching",
     },
     Rule {
         command: "evaluate",
         flags: &["chrf_char_order", "chrf_beta", "chrf_whitespace", "chrf_eps_smoothing"],
         has_effect: |given| measures(given, &["chrf", "chrf++"]),
-        why: "without --metric chrf or chrf++",
+        reason: "without --metric chrf or chrf++",
     },
     Rule {
         command: "evaluate",
         flags: &["ter_normalized", "ter_no_punct", "ter_asian_support", "ter_case_sensitive"],
         has_effect: |given| measures(given, &["ter"]),
-        why: "without --metric ter",
+        reason: "without --metric ter",
     },
     Rule {
         command: "evaluate",
         flags: &["ter_asian_support"],
         has_effect: |given| given.get_flag("ter_normalized") || given.get_flag("ter_no_punct"),
-        why: "without --ter-normalized or --ter-no-punct",
+        reason: "without --ter-normalized or --ter-no-punct",
     },
     Rule {
         command: "evaluate",
         flags: &["lowercase"],
         has_effect: |given| measures(given, &["bleu", "bleu-teaching", "chrf", "chrf++"]),
-        why: "with --metric ter alone, which ignores case unless --ter-case-sensitive is given",
+        reason: "with --metric ter alone, which ignores case unless --ter-case-sensitive is given",
     },
     Rule {
         command: "vocab",
@@ -148,7 +148,7 @@ const RULES: &[Rule] = &[
             "coverage",
         ],
         has_effect: |given| is_given(given, "out"),
-        why: "without --out: a vocabulary that exists is applied as it is",
+        reason: "without --out: an existing vocabulary is applied unchanged",
     },
     Rule {
         command: "vocab",
@@ -156,17 +156,17 @@ const RULES: &[Rule] = &[
         has_effect: |given| {
             text(given, "kind").is_none_or(|kind| ["bpe", "unigram"].contains(&kind.as_str()))
         },
-        why: "with --kind word or character, which have boundaries of their own",
+        reason: "with --kind word or character, which define their own boundaries",
     },
     Rule {
         command: "vocab",
         flags: &["min_frequency"],
         has_effect: |given| text(given, "kind").is_none_or(|kind| kind != "character"),
-        why: "with --kind character",
+        reason: "with --kind character",
     },
 ];
 
-/// The first flag that has no effect, as a sentence; `None` if all have one.
+/// A sentence about the first flag without effect; `None` if all flags have an effect.
 pub(crate) fn find(matches: &ArgMatches) -> Option<String> {
     let (mut path, mut given) = (Vec::new(), matches);
     while let Some((name, below)) = given.subcommand() {
@@ -176,7 +176,7 @@ pub(crate) fn find(matches: &ArgMatches) -> Option<String> {
     let command = path.join(" ");
     RULES.iter().filter(|rule| rule.command == command && !(rule.has_effect)(given)).find_map(|rule| {
         let flag = rule.flags.iter().find(|flag| is_given(given, flag))?;
-        Some(format!("--{} has no effect {}: remove it", flag.replace('_', "-"), rule.why))
+        Some(format!("--{} has no effect {}: remove it", flag.replace('_', "-"), rule.reason))
     })
 }
 
@@ -196,7 +196,7 @@ fn measures(given: &ArgMatches, metrics: &[&str]) -> bool {
     texts(given, "metrics").iter().any(|name| name.split(',').any(|name| metrics.contains(&name)))
 }
 
-/// What the user wrote after a flag.
+/// The last value of a flag, as the user wrote it.
 fn text(given: &ArgMatches, flag: &str) -> Option<String> {
     texts(given, flag).pop()
 }
