@@ -1,4 +1,4 @@
-"""Reference ids of SentencePiece and tokenizers, for the test `originals` of heedful's tokenizers.
+"""Reference ids of SentencePiece and tokenizers, for the test `reference_cases` of heedful's tokenizers.
 
     python3 tokenizer_cases.py FOLDER --texts a.txt b.txt --models source.spm "sentencepiece.model+vocabulary.json" tokenizer.json
 
@@ -14,19 +14,19 @@ import tokenizers
 
 
 def of_sentencepiece(model, tokens, texts):
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-    names = [processor.id_to_piece(i) for i in range(len(processor))]
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    names = [pieces.id_to_piece(i) for i in range(len(pieces))]
     id_of = {name: i for i, name in enumerate(names if tokens is None else tokens)}
-    unknown = id_of[names[processor.unk_id()]]
+    unknown = id_of[names[pieces.unk_id()]]
     if tokens is None:
         # By id: the text of an unknown piece would be the input text.
-        found = [[names[i] for i in processor.encode(text)] for text in texts]
+        found = [[names[i] for i in pieces.encode(text)] for text in texts]
     else:
         # By text, as programs with their own vocabulary do: it may contain pieces that SentencePiece's does not.
-        found = [processor.encode(text, out_type=str) for text in texts]
+        found = [pieces.encode(text, out_type=str) for text in texts]
     ids = [[id_of.get(piece, unknown) for piece in line] for line in found]
     known = [[piece for piece in line if id_of.get(piece, unknown) != unknown] for line in found]
-    return ids, [processor.decode(line) if line else "" for line in known]
+    return ids, [pieces.decode(line) if line else "" for line in known]
 
 
 def of_tokenizers(model, texts):

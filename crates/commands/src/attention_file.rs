@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use heedful::layers::{AttentionMap, Pass};
 use heedful::models::Model;
-use heedful::store::output::Output;
+use heedful::store::output::OutputFile;
 use heedful::store::weights::{Metadata, header};
 use heedful::tasks::classify::Classifier;
 use heedful::tasks::language::Generator;
@@ -68,7 +68,7 @@ impl AttentionArguments {
 
 /// Writes attention weights text by text; the file becomes visible only when it is complete.
 pub(crate) struct AttentionFile {
-    file: Output,
+    file: OutputFile,
     contents: Contents,
 }
 

@@ -119,7 +119,7 @@ impl DeviceName {
             match (self.device, why_not_gpu, cuda::gpu()) {
                 (Some(_), Some(why), _) => eprintln!("heedful: uses the CPU: {why}"),
                 (None, None, Ok(gpu)) => {
-                    eprintln!("heedful: uses the GPU, {}; --device cpu for the CPU", gpu.name())
+                    eprintln!("heedful: uses the GPU, {}; --device cpu for the CPU", gpu.name());
                 }
                 _ => {}
             }

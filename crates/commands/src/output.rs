@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use heedful::exchange::origin::copy_origin;
 use heedful::store::durable::write_bytes;
-use heedful::store::output::{Output, check_folder};
+use heedful::store::output::{OutputFile, check_folder};
 use heedful::system::is_same_file;
 use heedful::tasks::folder::{MODEL, MODEL_FILES, read_model_file};
 
@@ -52,7 +52,7 @@ impl Force {
     }
 
     /// Opens a file to write. `inputs` are the files that the command reads; a folder among them is that of a model.
-    pub(crate) fn open(&self, path: &Path, inputs: &[&Path]) -> Result<Output> {
+    pub(crate) fn open(&self, path: &Path, inputs: &[&Path]) -> Result<OutputFile> {
         // The file that standard input was redirected from, on systems that have a name for it.
         let mut read: Vec<PathBuf> = vec![PathBuf::from("/dev/stdin")];
         for input in inputs {
@@ -62,11 +62,11 @@ impl Force {
         if self.force || !path.is_file() {
             read.clear();
         }
-        Ok(Output::open(path, &read.iter().map(PathBuf::as_path).collect::<Vec<_>>())?)
+        Ok(OutputFile::open(path, &read.iter().map(PathBuf::as_path).collect::<Vec<_>>())?)
     }
 
     /// As [`Force::open`], for an optional output: without a path, standard output is checked.
-    pub(crate) fn open_if_named(&self, path: Option<&Path>, inputs: &[&Path]) -> Result<Option<Output>> {
+    pub(crate) fn open_if_named(&self, path: Option<&Path>, inputs: &[&Path]) -> Result<Option<OutputFile>> {
         if path.is_none() && !self.force {
             check_standard_output(inputs)?;
         }

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use heedful::store::output::Output;
+use heedful::store::output::OutputFile;
 
 use crate::output::Force;
 
@@ -14,7 +14,7 @@ pub(crate) enum Results {
     /// Standard output; results are flushed as they are computed.
     Standard(BufWriter<io::Stdout>),
     /// A file that becomes visible when it is complete.
-    File(Output),
+    File(OutputFile),
 }
 
 impl Results {

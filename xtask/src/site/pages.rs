@@ -151,9 +151,9 @@ fn chinese_summary(tracked: &[String]) -> Result<String> {
             let text = fs::read_to_string(root().join(&path))?;
             let line = format!("- [{}]({name})\n", title(&text)?);
             if name == "index.md" {
-                summary.insert_str("# Summary\n\n".len(), &line)
+                summary.insert_str("# Summary\n\n".len(), &line);
             } else {
-                summary += &line
+                summary += &line;
             }
         }
     }

@@ -15,13 +15,21 @@ const fn forbidden(word: &'static str, better: &'static str) -> Forbidden {
     Forbidden { word, better, allowed: &[] }
 }
 
-const MODEL_CARD: &[&str] =
-    &[concat!("model", " card"), concat!("Model", " card"), concat!("model_", "card"), concat!("--", "card")];
+const MODEL_CARD: &[&str] = &[
+    concat!("model", " card"),
+    concat!("Model", " card"),
+    concat!("model_", "card"),
+    concat!("--", "card"),
+    concat!("\"", "card\""),
+    concat!("card", ".md"),
+];
+
+const THERE_IS: &[&str] = &["there is none", "there are none", "is none of"];
 
 const WORDS: [Forbidden; 22] = [
     Forbidden { word: concat!("ca", "rd"), better: "GPU", allowed: MODEL_CARD },
     Forbidden { word: concat!("ca", "rds"), better: "GPUs", allowed: MODEL_CARD },
-    forbidden(concat!("proc", "essor"), "CPU"),
+    Forbidden { word: concat!("proc", "essor"), better: "CPU", allowed: &[concat!("post-proc", "essor")] },
     forbidden(concat!("proc", "essors"), "CPUs"),
     forbidden(concat!("sing", "les"), "f32"),
     forbidden(concat!("asi", "de"), "on the side stream"),
@@ -38,8 +46,8 @@ const WORDS: [Forbidden; 22] = [
     forbidden(concat!("files know ", "each other"), "is checksummed"),
     forbidden(concat!("reluc", "tance"), "backoff"),
     forbidden(concat!("one of heed", "ful's"), "in heedful's format"),
-    forbidden(concat!("is ", "none"), "is not one"),
-    forbidden(concat!("are ", "none"), "are not ones"),
+    Forbidden { word: concat!("is ", "none"), better: "is not one", allowed: THERE_IS },
+    Forbidden { word: concat!("are ", "none"), better: "are not ones", allowed: THERE_IS },
     forbidden(concat!("giving ", "way"), "yielding"),
 ];
 

@@ -37,7 +37,7 @@ fn place() -> &'static Workplace {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 fn close(found: f64, wanted: f64, what: &str) {

@@ -28,8 +28,8 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Model card: languages, data, scores [default: MODEL_CARD.md in the model's folder]
-    #[arg(long, value_name = "FILE")]
-    card: Option<PathBuf>,
+    #[arg(id = "card", long = "card", value_name = "FILE")]
+    model_card: Option<PathBuf>,
     /// Licence [default: LICENSE in the model's folder]
     #[arg(long, value_name = "FILE")]
     license: Option<PathBuf>,
@@ -50,8 +50,8 @@ Examples:
   heedful serve en-de.zip";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let Arguments { model, output, card, license, examples, force, quiet } = arguments;
-    let given = [(MODEL_CARD, card), ("LICENSE", license), (EXAMPLES_FILE, examples)];
+    let Arguments { model, output, model_card, license, examples, force, quiet } = arguments;
+    let given = [(MODEL_CARD, model_card), ("LICENSE", license), (EXAMPLES_FILE, examples)];
     let mut inputs: Vec<&Path> = vec![model];
     inputs.extend(given.iter().filter_map(|(_, file)| file.as_deref()));
     let file = force.open(output, &inputs)?;

@@ -8,9 +8,9 @@ use super::durable::WriteError;
 use super::unfinished::{Unfinished, remove_leftovers};
 use crate::system::is_same_file;
 
-/// An output file. [`Output::finish`] creates it atomically; without it nothing is created.
+/// An output file. [`OutputFile::finish`] creates it atomically; without it nothing is created.
 #[derive(Debug)]
-pub struct Output {
+pub struct OutputFile {
     path: PathBuf,
     destination: Destination,
     /// Number of bytes added so far.
@@ -76,9 +76,9 @@ pub enum OutputError {
 
 impl crate::error::Cause for OutputError {}
 
-impl Output {
+impl OutputFile {
     /// Opens a file for writing. It must not be one of `inputs`, the files that the command reads.
-    pub fn open(path: &Path, inputs: &[&Path]) -> Result<Output, OutputError> {
+    pub fn open(path: &Path, inputs: &[&Path]) -> Result<OutputFile, OutputError> {
         let owned = || path.to_owned();
         if let Some(input) = inputs.iter().find(|input| is_same_file(path, input)) {
             return Err(OutputError::IsInput { path: owned(), input: input.to_path_buf() });
@@ -88,7 +88,7 @@ impl Output {
             Ok(metadata) if metadata.is_dir() => return Err(OutputError::IsFolder { path: owned() }),
             Ok(metadata) if !metadata.is_file() => {
                 let device = OpenOptions::new().write(true).open(path).map_err(refused)?;
-                return Ok(Output { path: owned(), destination: Destination::Device(device), bytes: 0 });
+                return Ok(OutputFile { path: owned(), destination: Destination::Device(device), bytes: 0 });
             }
             Ok(metadata) if metadata.permissions().readonly() => {
                 return Err(OutputError::Protected { path: owned() });
@@ -102,7 +102,7 @@ impl Output {
         // A leftover that cannot be removed is harmless.
         let _ = remove_leftovers(folder);
         let unfinished = Unfinished::beside(path).map_err(refused)?;
-        Ok(Output { path: owned(), destination: Destination::File(unfinished), bytes: 0 })
+        Ok(OutputFile { path: owned(), destination: Destination::File(unfinished), bytes: 0 })
     }
 
     /// Appends to the contents.
@@ -196,7 +196,7 @@ mod tests {
             ("link", "which is read"),
             ("protected", "write-protected"),
         ] {
-            let message = Output::open(&at(name), &[&at("input")]).expect_err("not writable").to_string();
+            let message = OutputFile::open(&at(name), &[&at("input")]).expect_err("not writable").to_string();
             assert!(message.contains(expected), "{name}: {message}");
         }
         assert_eq!(fs::read_dir(temporary.path()).expect("a folder").count(), 3);
@@ -207,7 +207,7 @@ mod tests {
     fn finish_behind_puts_the_head_first() {
         let temporary = tempfile::tempdir().expect("a folder");
         let path = temporary.path().join("out");
-        let mut output = Output::open(&path, &[]).expect("a writable folder");
+        let mut output = OutputFile::open(&path, &[]).expect("a writable folder");
         let numbers = b"numbers".repeat(1 << 18);
         output.add(&numbers).expect("a writable folder");
         output.finish_behind(b"head ").expect("a writable folder");
@@ -219,7 +219,7 @@ mod tests {
     fn a_file_appears_when_it_is_finished() {
         let temporary = tempfile::tempdir().expect("a folder");
         let path = temporary.path().join("out");
-        let mut output = Output::open(&path, &[]).expect("a writable folder");
+        let mut output = OutputFile::open(&path, &[]).expect("a writable folder");
         output.add(b"a").expect("a writable folder");
         assert!(!path.exists());
         output.finish_with(b"b").expect("a writable folder");
@@ -230,7 +230,10 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_device_is_written_and_not_replaced() {
-        Output::open(Path::new("/dev/null"), &[]).expect("writable").finish_with(b"away").expect("written");
+        OutputFile::open(Path::new("/dev/null"), &[])
+            .expect("writable")
+            .finish_with(b"away")
+            .expect("written");
         assert!(!Path::new("/dev/null").is_file());
     }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use heedful::metrics::LabelReport;
 use heedful::metrics::classification::ConfusionMatrix;
 use heedful::plot::{Fact, Report, Status};
-use heedful::store::output::Output;
+use heedful::store::output::OutputFile;
 use heedful::tasks::classify::Classifier;
 
 use super::Arguments;
@@ -42,7 +42,7 @@ impl Tally {
 
 /// The file of `--report`, opened before the work begins.
 pub(super) struct ReportFile {
-    file: Output,
+    file: OutputFile,
     format: Format,
 }
 

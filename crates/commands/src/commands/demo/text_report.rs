@@ -93,7 +93,7 @@ pub(in crate::commands) fn attention(
 }
 
 /// Minimum attention weight that counts as showing a dependency.
-const MIN_MIN_SHOWN_WEIGHT_WEIGHT: f32 = 0.5;
+const MIN_SHOWN_WEIGHT: f32 = 0.5;
 
 /// Explains a dependency: the linguistic reason, and whether the head shows it.
 fn explained(head: HeadName, share: f32, dependency: &Dependency) -> String {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use heedful::explain::experiments::Experiment;
-use heedful::store::output::Output;
+use heedful::store::output::OutputFile;
 
 use super::output::{Format, write_picture};
 use crate::output::Force;
@@ -22,7 +22,7 @@ pub(super) struct ExperimentOutput {
 
 /// The output file, opened before the experiment runs.
 pub(super) struct OpenOutput {
-    file: Option<(Output, Format)>,
+    file: Option<(OutputFile, Format)>,
 }
 
 pub(super) const FORMATS: [Format; 4] = [Format::Html, Format::Svg, Format::Png, Format::Json];
@@ -47,7 +47,7 @@ impl OpenOutput {
 }
 
 /// Writes an experiment in one of the [`FORMATS`].
-pub(super) fn write_experiment(file: Output, format: Format, found: &Experiment) -> Result<()> {
+pub(super) fn write_experiment(file: OutputFile, format: Format, found: &Experiment) -> Result<()> {
     match format {
         Format::Html => Ok(file.finish_with(found.report().to_html().as_bytes())?),
         Format::Json => Ok(file.finish_with(format!("{}\n", found.json).as_bytes())?),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use heedful::store::output::Output;
+use heedful::store::output::OutputFile;
 
 /// Format of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Format {
 const PIXELS_PER_UNIT: f32 = 2.0;
 
 /// Writes a picture as SVG or PNG.
-pub(in crate::commands) fn write_picture(file: Output, svg: &str) -> Result<()> {
+pub(in crate::commands) fn write_picture(file: OutputFile, svg: &str) -> Result<()> {
     if Format::of(file.path(), &PICTURES)? == Format::Svg {
         return Ok(file.finish_with(svg.as_bytes())?);
     }
@@ -60,7 +60,7 @@ pub(in crate::commands) fn write_picture(file: Output, svg: &str) -> Result<()> 
 }
 
 #[cfg(feature = "png")]
-fn write_png(file: Output, svg: &str) -> Result<()> {
+fn write_png(file: OutputFile, svg: &str) -> Result<()> {
     let picture = heedful::plot::png(svg, PIXELS_PER_UNIT)?;
     for warning in &picture.warnings {
         eprintln!("heedful: {warning}");
@@ -69,7 +69,7 @@ fn write_png(file: Output, svg: &str) -> Result<()> {
 }
 
 #[cfg(not(feature = "png"))]
-fn write_png(file: Output, _svg: &str) -> Result<()> {
+fn write_png(file: OutputFile, _svg: &str) -> Result<()> {
     Err(no_png(file.path()))
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use heedful::explain::position_table_svg;
-use heedful::store::output::Output;
+use heedful::store::output::OutputFile;
 
 use super::output::{Format, PICTURES, write_picture};
 
@@ -51,7 +51,7 @@ impl Positions {
             );
         }
         Format::of(&self.output, &PICTURES)?;
-        let file = Output::open(&self.output, &[])?;
+        let file = OutputFile::open(&self.output, &[])?;
         write_picture(file, &position_table_svg(self.positions.into(), self.d_model.into()))
     }
 }
@@ -59,7 +59,7 @@ impl Positions {
 impl Schedule {
     pub(super) fn run(&self) -> Result<()> {
         Format::of(&self.output, &PICTURES)?;
-        let file = Output::open(&self.output, &[])?;
+        let file = OutputFile::open(&self.output, &[])?;
         let schedule = heedful::train::Schedule::noam(self.d_model as usize, self.warmup);
         write_picture(file, &schedule.svg(self.steps))
     }

@@ -54,13 +54,13 @@ impl<'w> ParamExporter<'w> {
                     self.add(theirs, &[width], values);
                 }
                 ParamMapping::Linear { ours, theirs, layout, shape } => {
-                    self.linear(&ours, &theirs, layout, shape)
+                    self.linear(&ours, &theirs, layout, shape);
                 }
             }
         }
     }
 
-    /// Splits one of heedful's layers into column blocks, one for each of the other project's layers.
+    /// Splits a layer of heedful into column blocks, one for each of the other project's layers.
     fn linear(&mut self, ours: &str, theirs: &[[String; 2]], layout: Linear, [inputs, outputs]: [usize; 2]) {
         let (weight, bias) = (self.values(&format!("{ours}.weight")), self.values(&format!("{ours}.bias")));
         let each = outputs / theirs.len();

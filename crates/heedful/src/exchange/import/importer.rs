@@ -98,7 +98,7 @@ impl<'t> ParamImporter<'t> {
             match pair {
                 ParamMapping::Vector { ours, theirs, width } => self.vector(&ours, &theirs, width)?,
                 ParamMapping::Linear { ours, theirs, layout, shape } => {
-                    self.linear(&ours, layout, &theirs, shape)?
+                    self.linear(&ours, layout, &theirs, shape)?;
                 }
             }
         }

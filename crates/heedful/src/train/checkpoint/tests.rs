@@ -73,7 +73,7 @@ fn a_truncated_file_is_rejected_and_the_one_before_is_used() {
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("step-00000020.safetensors is damaged"), "{}", warnings[0]);
     assert!(warnings[0].contains("the one before it is used"), "{}", warnings[0]);
-    assert_eq!(checkpoints.steps().expect("a folder"), [10], "the damaged one was set aside");
+    assert_eq!(checkpoints.steps().expect("a folder"), [10], "the damaged one was left out");
 }
 
 #[test]

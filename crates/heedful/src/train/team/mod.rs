@@ -70,7 +70,7 @@ fn remedy(batches: usize) -> String {
 
 impl Team {
     /// Joins the processes started by an MPI launcher.
-    pub fn join_mpi() -> Result<Team, mpi::Unavailable> {
+    pub fn join_mpi() -> Result<Team, mpi::MpiUnavailable> {
         mpi::join().map(Team::new)
     }
 

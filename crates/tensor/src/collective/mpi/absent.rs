@@ -1,14 +1,14 @@
 //! Replaces `loaded` in a build without MPI.
 
-use super::Unavailable;
+use super::MpiUnavailable;
 use crate::collective::Group;
 
 /// Always an error.
-pub fn join() -> Result<Group, Unavailable> {
-    Err(Unavailable::NotBuilt)
+pub fn join() -> Result<Group, MpiUnavailable> {
+    Err(MpiUnavailable::NotBuilt)
 }
 
 /// Always an error.
-pub fn library() -> Result<String, Unavailable> {
-    Err(Unavailable::NotBuilt)
+pub fn library() -> Result<String, MpiUnavailable> {
+    Err(MpiUnavailable::NotBuilt)
 }

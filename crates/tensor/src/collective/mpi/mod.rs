@@ -12,7 +12,7 @@ pub use loaded::{join, library};
 
 /// Why MPI cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unavailable {
+pub enum MpiUnavailable {
     /// The program was built without MPI.
     #[error("this program was built without MPI: build it on a Unix system, with the feature `mpi`")]
     NotBuilt,

@@ -6,7 +6,7 @@
 //! of an undivided sum. There are two kernels:
 //!
 //! - `panels`: f32 fused multiply-add (AVX-512, AVX2, NEON) or plain Rust. A bf16 product runs the same
-//! kernel on operands rounded to bf16, so that a bf16 model gives the same results on every machine.
+//!   kernel on operands rounded to bf16, so that a bf16 model gives the same results on every machine.
 //! - `tiles`: AMX, bf16 operands with f32 accumulation; with many rows also f32, each split into three bf16.
 
 mod finish;

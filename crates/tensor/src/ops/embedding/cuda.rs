@@ -128,7 +128,7 @@ pub(super) fn scatter(g: &Arc<Array>, rows: &[usize], scale: f32, dropout: Dropo
     let partial =
         Array::scratch_on(Device::Cuda, DType::F32, round_up_to_bucket(groups.partials), param.shape()[1]);
     on_side_stream((g.clone(), partial), |(g, partial)| {
-        scatter_groups(g, partial, &groups, scale, dropout, param)
+        scatter_groups(g, partial, &groups, scale, dropout, param);
     });
 }
 

@@ -186,10 +186,10 @@ const UNALIGNED: Tile =
 impl Tile {
     /// The largest tile with enough blocks to occupy every multiprocessor.
     fn for_shape(rows: usize, outputs: usize) -> Tile {
-        let processors = gpu().map_or(1, |gpu| gpu.multiprocessors());
+        let multiprocessors = gpu().map_or(1, |gpu| gpu.multiprocessors());
         let fills_the_gpu = |tile: &Tile| {
             let [x, y, _] = tile.blocks(rows, outputs).grid;
-            x * y >= processors * 3 / 4
+            x * y >= multiprocessors * 3 / 4
         };
         [TILE_128X128, TILE_64X64].into_iter().find(fills_the_gpu).unwrap_or(TILE_16X32)
     }

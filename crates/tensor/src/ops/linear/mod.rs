@@ -76,10 +76,15 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         // y = dropout(f(z))
         match gradient.device() {
             Device::Cpu => {
-                cpu::activation_backward(&mut gradient, activation, saved_for_activation.as_deref(), dropout)
+                cpu::activation_backward(&mut gradient, activation, saved_for_activation.as_deref(), dropout);
             }
             Device::Cuda => {
-                cuda::activation_backward(&mut gradient, activation, saved_for_activation.as_deref(), dropout)
+                cuda::activation_backward(
+                    &mut gradient,
+                    activation,
+                    saved_for_activation.as_deref(),
+                    dropout,
+                );
             }
         }
         // dx = dz Wᵀ

@@ -29,8 +29,8 @@ def encoder(side="source"):
     if pieces := first_existing(f"{side}.spm", "sentencepiece.model"):
         import sentencepiece
 
-        processor = sentencepiece.SentencePieceProcessor(pieces)
-        return lambda text: processor.encode(text, out_type=str)
+        encoder = sentencepiece.SentencePieceProcessor(pieces)
+        return lambda text: encoder.encode(text, out_type=str)
     vocabulary = Tokenizer.from_file(first_existing("tokenizer.json", f"{side}.tokenizer.json"))
     return lambda text: vocabulary.encode(text, add_special_tokens=False).tokens
 

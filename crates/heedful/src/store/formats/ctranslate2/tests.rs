@@ -131,7 +131,7 @@ fn the_vocabularies_of_a_folder_are_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = Files::Folder(folder.path().to_owned());
     let write = |name: &str, content: &[u8]| {
-        std::fs::write(folder.path().join(name), content).expect("a writable folder")
+        std::fs::write(folder.path().join(name), content).expect("a writable folder");
     };
     let refused = |files: &Files| Ctranslate2Folder::open(files).expect_err("a part").to_string();
     assert!(refused(&files).contains("no file model.bin"));

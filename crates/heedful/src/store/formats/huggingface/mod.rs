@@ -177,7 +177,7 @@ mod tests {
     fn tensors_are_read_from_one_file_and_from_shards() {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, content: &[u8]| {
-            fs::write(folder.path().join(name), content).expect("a writable folder")
+            fs::write(folder.path().join(name), content).expect("a writable folder");
         };
         write("config.json", br#"{"model_type": "bert"}"#);
         write("a.safetensors", &weights(&["x", "y"]));
@@ -202,7 +202,7 @@ mod tests {
     fn every_truncation_is_rejected_and_pickles_are_never_opened() {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, content: &[u8]| {
-            fs::write(folder.path().join(name), content).expect("a writable folder")
+            fs::write(folder.path().join(name), content).expect("a writable folder");
         };
         assert!(refused(folder.path()).contains("no file config.json"));
         write("config.json", b"{}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use libloading::os::unix::{Library, Symbol};
 
-use super::Unavailable;
+use super::MpiUnavailable;
 use super::abi::{Abi, Handle};
 use super::library::LoadedLibrary;
 use crate::collective::Failure;
@@ -63,11 +63,11 @@ type Incoming<'a> = (*mut u8, &'a [i32], &'a [i32]);
 
 impl Calls {
     /// Loads the functions; the library stays loaded, because MPI has threads of its own.
-    pub(super) fn load(found: LoadedLibrary) -> Result<Calls, Unavailable> {
+    pub(super) fn load(found: LoadedLibrary) -> Result<Calls, MpiUnavailable> {
         let LoadedLibrary { library, path } = found;
         let calls = Calls::of(&library, &path);
         std::mem::forget(library);
-        calls.map_err(|error| Unavailable::Unusable {
+        calls.map_err(|error| MpiUnavailable::Unusable {
             path: path.display().to_string(),
             why: error.to_string(),
         })

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
-use super::Unavailable;
+use super::MpiUnavailable;
 
 /// A loaded library.
 pub(super) struct LoadedLibrary {
@@ -26,10 +26,10 @@ pub(super) struct LoadedLibrary {
 const OPEN_MPI: &[&str] = &["libmpi.so.40", "libmpi.so.80"];
 const MPICH: &[&str] = &["libmpi_abi.so.1", "libmpi_abi.so.0", "libmpi.so.12", "libmpich.so.12"];
 
-pub(super) fn find() -> Result<LoadedLibrary, Unavailable> {
+pub(super) fn find() -> Result<LoadedLibrary, MpiUnavailable> {
     if let Some(named) = env::var_os("HEEDFUL_MPI").filter(|named| !named.is_empty()) {
         let path = PathBuf::from(named);
-        return open(&path).map_err(|error| Unavailable::Unusable {
+        return open(&path).map_err(|error| MpiUnavailable::Unusable {
             path: path.display().to_string(),
             why: error.to_string(),
         });
@@ -47,7 +47,7 @@ pub(super) fn find() -> Result<LoadedLibrary, Unavailable> {
     candidates
         .into_iter()
         .find_map(|path| open(&path).ok())
-        .ok_or_else(|| Unavailable::NotFound { looked_for: names.join(", ") })
+        .ok_or_else(|| MpiUnavailable::NotFound { looked_for: names.join(", ") })
 }
 
 fn open(path: &Path) -> Result<LoadedLibrary, libloading::Error> {

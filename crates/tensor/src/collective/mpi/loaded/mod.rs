@@ -10,23 +10,23 @@ mod calls;
 mod library;
 mod transport;
 
-use super::{Launched, OPEN_MPI, Unavailable, launched};
+use super::{Launched, MpiUnavailable, OPEN_MPI, launched};
 use crate::collective::Group;
 
 /// Joins the processes of this launch. It may be called once in a process.
-pub fn join() -> Result<Group, Unavailable> {
+pub fn join() -> Result<Group, MpiUnavailable> {
     Group::open(transport::Mpi::join)
 }
 
 /// Version string of the library that would be used. Nothing is started.
-pub fn library() -> Result<String, Unavailable> {
+pub fn library() -> Result<String, MpiUnavailable> {
     library::find().and_then(calls::Calls::load).map(|calls| calls.version())
 }
 
-fn check_launcher(size: usize, library: &str) -> Result<(), Unavailable> {
+fn check_launcher(size: usize, library: &str) -> Result<(), MpiUnavailable> {
     match launched() {
         Some(Launched { variable, processes: Some(launched) }) if launched > 1 && size == 1 => {
-            Err(Unavailable::Alone { variable, launched, library: library.to_owned() })
+            Err(MpiUnavailable::Alone { variable, launched, library: library.to_owned() })
         }
         _ => Ok(()),
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::abi::{Abi, Kind};
 use super::calls::{Calls, Request};
-use super::{OPEN_MPI, Unavailable, check_launcher, launched, library};
+use super::{MpiUnavailable, OPEN_MPI, check_launcher, launched, library};
 use crate::collective::group::{Failure, Transport};
 
 /// A started MPI, used only by the thread that started it.
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_micros(20);
 
 impl Mpi {
     /// Starts the MPI of the launcher, with the rank of this process and the number of ranks.
-    pub(super) fn join() -> Result<(Mpi, usize, usize), Unavailable> {
+    pub(super) fn join() -> Result<(Mpi, usize, usize), MpiUnavailable> {
         let calls = Calls::load(library::find()?)?;
         // MPICH would abort the process.
         if calls.abi().kind == Kind::Mpich && launched().is_some_and(|launched| launched.variable == OPEN_MPI)

@@ -143,7 +143,7 @@ impl Workspace {
         match (values, sizes.rounding) {
             (Numbers::F32(stored), Rounding::Uniform) => uniform::attend(stored, starts, sizes, &mut buffers),
             (Numbers::Bf16(stored), Rounding::Uniform) => {
-                uniform::attend(stored, starts, sizes, &mut buffers)
+                uniform::attend(stored, starts, sizes, &mut buffers);
             }
             (Numbers::F32(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut buffers),
             (Numbers::Bf16(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut buffers),
