@@ -1,10 +1,13 @@
-//! The results of a bench: a table for people, and one line of JSON for each cell for programs.
+//! The results of a bench: a table for people, one line of JSON for each cell for programs, and a document with
+//! machine, date, command and quartiles, from which `cargo xtask bench page` makes tables.
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use serde_json::json;
+use heedful_tensor::cpu::{isa, threads};
+use serde_json::{Value, json};
 
 use crate::pair::{Paired, Quartiles};
 
@@ -18,6 +21,7 @@ pub struct Cell {
     ours: Quartiles,
     peer: Quartiles,
     ratio: Quartiles,
+    peer_settings: Option<String>,
 }
 
 /// Whether higher or lower measurements are better.
@@ -47,6 +51,7 @@ impl Cell {
             ours: Quartiles::of(&ours),
             peer: Quartiles::of(&peer),
             ratio: Quartiles::of(&ratios),
+            peer_settings: None,
         }
     }
 
@@ -61,7 +66,13 @@ impl Cell {
             ours: Quartiles::of(&paired.ours),
             peer: Quartiles::of(&paired.peer),
             ratio: Quartiles::of(&paired.ratios()),
+            peer_settings: None,
         }
+    }
+
+    /// The same cell with the settings that the peer was fastest with.
+    pub fn with_peer_settings(self, settings: String) -> Self {
+        Self { peer_settings: Some(settings), ..self }
     }
 
     /// One measurement of memory of each side, in bytes.
@@ -96,6 +107,15 @@ impl Cell {
             .to_string()
     }
 
+    /// The cell as a row of the document.
+    fn document_row(&self) -> Value {
+        let three = |q: Quartiles| json!({"p25": q.p25, "median": q.median, "p75": q.p75});
+        json!({
+            "group": self.bench, "cell": self.name, "unit": self.unit, "ours": three(self.ours), "peer": three(self.peer),
+            "ratio": three(self.ratio), "peer_settings": self.peer_settings,
+        })
+    }
+
     fn row(&self, width: usize) -> String {
         let four = |q: Quartiles| {
             let best = if self.better == Better::Higher { q.max } else { q.min };
@@ -121,13 +141,44 @@ pub fn report(bench: &str, cells: &[Cell]) -> Result<()> {
     record(bench, cells)
 }
 
-/// Writes the JSON lines to `target/bench/NAME.jsonl`, or to the folder `HEEDFUL_BENCH_OUTPUT`. A long bench
-/// calls it after each group of cells, so that an interrupted run keeps its results.
+/// Writes the JSON lines to `target/bench/NAME.jsonl` and the document to `NAME.json`, or to the folder
+/// `HEEDFUL_BENCH_OUTPUT`. A long bench calls it after each group of cells, so that an interrupted run keeps
+/// its results.
 pub fn record(bench: &str, cells: &[Cell]) -> Result<()> {
     let path = jsonl(bench);
     let folder = path.parent().context("the report has no folder")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    fs::write(&path, lines(cells)).with_context(|| format!("cannot write {}", path.display()))
+    fs::write(&path, lines(cells)).with_context(|| format!("cannot write {}", path.display()))?;
+    let document = path.with_extension("json");
+    let text = serde_json::to_string_pretty(&document_of(bench, cells))?;
+    fs::write(&document, text + "\n").with_context(|| format!("cannot write {}", document.display()))
+}
+
+/// The fields of a file of `bench/results`; who publishes it adds what the program cannot see.
+fn document_of(bench: &str, cells: &[Cell]) -> Value {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let rows: Vec<Value> = cells.iter().map(Cell::document_row).collect();
+    json!({
+        "title": bench,
+        "date": date(seconds / 86_400),
+        "machine": format!("{} cores, {}", threads::available_cores(), isa::current()),
+        "command": format!("cargo xtask bench {bench} {}", arguments.join(" ")).trim_end(),
+        "work": "", "ours": concat!("heedful ", env!("CARGO_PKG_VERSION")), "peer": "",
+        "rows": rows,
+    })
+}
+
+/// The date of a day, counted from 1970-01-01 (Hinnant's algorithm).
+fn date(days: u64) -> String {
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let (day, month) = (day_of_year - (153 * month + 2) / 5 + 1, (month + 2) % 12 + 1);
+    format!("{:04}-{month:02}-{day:02}", year + era * 400 + u64::from(month <= 2))
 }
 
 /// Prints the table, then the JSON lines.
@@ -203,6 +254,17 @@ mod tests {
         let cell = Cell::memory("step", "small bf16 memory", 1048576.0, 3145728.0);
         assert_eq!(cell.ratio(), 3.0);
         assert!(cell.row(20).contains("MiB"));
+    }
+
+    #[test]
+    fn the_document_has_quartiles_and_the_settings_of_the_peer() {
+        let cell = Cell::cost("translate", "load", "ms", &paired()).with_peer_settings("int8 1 × 2".to_owned());
+        let document = document_of("translate", &[cell]);
+        let row = &document["rows"][0];
+        assert_eq!((row["ours"]["p25"].as_f64(), row["ours"]["median"].as_f64()), (Some(1.5), Some(2.0)));
+        assert_eq!(row["peer_settings"], "int8 1 × 2");
+        assert!(document["command"].as_str().is_some_and(|command| command.starts_with("cargo xtask bench translate")));
+        assert_eq!([date(0), date(11_016), date(20_776)], ["1970-01-01", "2000-02-29", "2026-11-19"]);
     }
 
     #[test]

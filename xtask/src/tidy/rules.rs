@@ -3,7 +3,7 @@
 //! Forbidden words are built with `concat!`, so that this file passes its own rules.
 
 const LONGEST_SOURCE: usize = 400;
-const LONGEST_ARCHITECTURE: usize = 150;
+const LONGEST_ARCHITECTURE: usize = 200;
 
 const UNFINISHED: [&str; 3] = [concat!("to", "do!"), concat!("unimple", "mented!"), concat!("db", "g!")];
 const UNSAFE: &str = concat!("un", "safe");

@@ -61,7 +61,7 @@ const LONGEST_MARKDOWN: usize = 120;
 fn is_prose(path: &str) -> bool {
     let ends = [".rs", ".cu", ".py", ".js", ".html", ".css", ".md", ".toml", ".yml", ".sh"];
     let foreign =
-        ["bench/results/", "crates/heedful/tests/golden/", "crates/heedful/tests/exchange/", "STYLE.md"];
+        ["bench/results/", "crates/heedful/tests/golden/", "crates/heedful/tests/exchange/", "docs/reference/", "STYLE.md"];
     ends.iter().any(|end| path.ends_with(end)) && !foreign.iter().any(|start| path.starts_with(start))
 }
 

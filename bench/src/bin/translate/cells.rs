@@ -27,7 +27,7 @@ pub(super) fn cells(result: &RaceResult, work: &Work) -> Vec<Cell> {
             speed.ratio(),
             result.sides[pair[1]].compute
         );
-        cells.push(speed);
+        cells.push(speed.with_peer_settings(result.sides[pair[1]].compute.clone()));
         if spec.variant == Variant::Trained {
             cells.push(Cell::rates(BENCH, &format!("{name} tokens"), "tokens/s", tokens, &paired));
         }
