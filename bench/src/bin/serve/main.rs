@@ -212,7 +212,7 @@ impl PeerServer {
         Ok(PeerServer { peer, computes })
     }
 
-    /// Starts the peer in its fastest configuration for so many clients, whose sentences form a batch.
+    /// Starts the peer in its fastest configuration for this many clients, whose sentences form a batch.
     fn start(&mut self, work: &Work, clients: usize) -> Result<Load> {
         let batch = clients.min(MAX_BATCH);
         let sources = &work.sources[..work.sources.len().min(TRIAL_SENTENCES).min(16 * batch)];

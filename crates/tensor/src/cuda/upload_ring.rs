@@ -1,6 +1,6 @@
 //! The inputs of a step: token ids, offsets, work lists, random keys. All of them are uploaded in one copy.
 //!
-//! A step writes its inputs into pinned memory and knows their device address at once. Addresses follow from
+//! A step writes its inputs into pinned memory and gets their device addresses at once. Addresses follow from
 //! the sizes alone, so a step with the same sizes has the same addresses, as graph replay requires. Earlier
 //! steps may still read those addresses, so the bytes are first copied to a staging area of this step, on a
 //! stream of their own; a kernel then copies them to their addresses when the step begins.

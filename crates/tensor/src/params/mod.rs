@@ -233,7 +233,8 @@ impl Params {
         })
     }
 
-    /// Calls `work` with all gradients; what no backward pass has written since [`Self::clear_gradients`] is zero.
+    /// Calls `work` with all gradients; zero where no backward pass has written since
+    /// [`Self::clear_gradients`].
     pub(crate) fn with_gradients<R>(&self, work: impl FnOnce(&FlatGradients) -> R) -> R {
         let flat = self.store.flat();
         let mut gradients = ignore_poison(flat.gradients.lock());

@@ -20,7 +20,7 @@ unsafe impl Send for Mpi {}
 
 /// Polls without pause at first: most messages are short.
 const SPIN: Duration = Duration::from_micros(200);
-/// Then polls so rarely that work on the same core hardly notices.
+/// Then polls rarely, to leave the core to other work.
 const PAUSE: Duration = Duration::from_micros(20);
 
 impl Mpi {

@@ -1,7 +1,7 @@
 //! The tile unit of a thread: permission, configuration, and the instructions of a product.
 //!
 //! tmm0–3 hold a block of 32 × 32 sums, tmm4–5 the left side, tmm6–7 the right side. The functions below pass
-//! values to each other in these registers, which the compiler neither knows nor uses.
+//! values to each other in these registers, which the compiler does not use.
 
 use std::arch::asm;
 use std::cell::Cell;
