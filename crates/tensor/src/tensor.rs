@@ -119,8 +119,8 @@ impl Tensor {
         self
     }
 
-    /// Attaches a closure that recomputes the array from the arrays that the operation saves anyway: operations
-    /// that need this tensor for backward then need not save it. It must give the same bits.
+    /// Attaches a closure that recomputes the array from the arrays that the operation saves anyway:
+    /// operations that need this tensor for backward then need not save it. It must give the same bits.
     pub(crate) fn with_recompute(self, recompute: impl Fn() -> Array + Send + Sync + 'static) -> Tensor {
         drop(self.data.recompute.set(Arc::new(recompute)));
         self

@@ -255,7 +255,8 @@ impl Pool {
             let job = self.broadcast.0.job.load(Ordering::SeqCst);
             let mut done = 0;
             if !job.is_null() {
-                // SAFETY: this worker has been busy since before the region was withdrawn, and `run` waits for it.
+                // SAFETY: this worker has been busy since before the region was withdrawn, and `run` waits
+                // for it.
                 let region = unsafe { &*job };
                 // It may be a later region than the one polled.
                 if thread < region.threads {

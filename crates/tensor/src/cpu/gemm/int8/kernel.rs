@@ -84,8 +84,8 @@ impl Kernel {
             Kernel::Portable => portable::multiply(left, strip, sums),
             #[cfg(target_arch = "aarch64")]
             Kernel::Neon => super::neon::multiply(left, strip, sums),
-            // SAFETY: `for_rows` returns a kernel of this machine, here and below; the assertions above are the
-            // kernels' other conditions.
+            // SAFETY: `for_rows` returns a kernel of this machine, here and below; the assertions above are
+            // the kernels' other conditions.
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => unsafe { avx2::multiply(left, strip, sums) },
             // SAFETY: as above.

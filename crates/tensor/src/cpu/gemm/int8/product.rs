@@ -152,8 +152,8 @@ fn store(out: &Destination<'_>, block: &Block<'_>) {
     if matches!(isa::current(), Isa::Amx | Isa::Avx512)
         && let Some((place, bias)) = out.direct_f32(block.corner, block.len())
     {
-        // SAFETY: `isa::current()` is an instruction set of this machine; blocks of different tasks have no element
-        // in common.
+        // SAFETY: `isa::current()` is an instruction set of this machine; blocks of different tasks have no
+        // element in common.
         unsafe { avx512::store(block, bias, out.finish.rectifier, place, out.columns) };
         return;
     }

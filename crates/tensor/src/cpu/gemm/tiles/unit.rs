@@ -42,7 +42,8 @@ pub(crate) fn configure_thread() {
         config.0[16 + 2 * tile] = 64;
         config.0[48 + tile] = 16;
     }
-    // SAFETY: the layout of palette 1 from Intel's manual; permission was granted before this path was chosen.
+    // SAFETY: the layout of palette 1 from Intel's manual; permission was granted before this path was
+    // chosen.
     unsafe { asm!("ldtilecfg [{}]", in(reg) config.0.as_ptr(), options(nostack, readonly)) };
 }
 
