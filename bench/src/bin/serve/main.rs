@@ -1,5 +1,9 @@
-//! The server under load on the loopback:
-//! `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory]`.
+//! The server under load on the loopback.
+//!
+//! ```text
+//! cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS]
+//!                         [--alone] [--memory]
+//! ```
 //!
 //! ```text
 //! offline      all sentences through `Translator::translate` in the same process: an upper bound for batching
