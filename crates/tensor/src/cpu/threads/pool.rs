@@ -235,9 +235,9 @@ impl Pool {
         done
     }
 
-    /// Spawns workers up to `wanted`. For the holder of the lock.
-    fn spawn_workers(&'static self, wanted: usize) {
-        for number in self.spawned.load(Ordering::Relaxed) + 1..=wanted {
+    /// Spawns workers up to number `last`. For the holder of the lock.
+    fn spawn_workers(&'static self, last: usize) {
+        for number in self.spawned.load(Ordering::Relaxed) + 1..=last {
             let name = format!("heedful-{number}");
             let spawned = std::thread::Builder::new().name(name).spawn(move || self.work(number));
             spawned.expect("a worker thread");

@@ -185,8 +185,8 @@ impl Grid {
         let threads = if is_inside_task() { 1 } else { thread_count() };
         let down = rows.div_ceil(MAX_ROWS).max(1);
         let work = rows * k * strips * STRIP;
-        let wanted = (work / TASK).clamp(1, 4 * threads).div_ceil(down);
-        Grid { rows, strips, down, across: wanted.clamp(1, strips.max(1)) }
+        let target = (work / TASK).clamp(1, 4 * threads).div_ceil(down);
+        Grid { rows, strips, down, across: target.clamp(1, strips.max(1)) }
     }
 
     pub(crate) fn tasks(&self) -> usize {
