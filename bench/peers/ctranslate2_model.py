@@ -12,8 +12,11 @@ SPECIAL = {0: "<blank>", 1: "<s>", 2: "</s>", 3: "<unk>"}
 
 
 def opened(model, config, threads):
-    """The translator of a configuration, and its number of workers: a compute type ("int8": one worker with all threads), or a type and a split ("int8 4x2":
-    four workers of two threads each)."""
+    """The translator of a configuration, and its number of workers.
+
+    A configuration is a compute type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four
+    workers of two threads each).
+    """
     compute, _, split = config.partition(" ")
     workers, each = map(int, (split or f"1x{threads}").split("x"))
     return ctranslate2.Translator(str(model), device="cpu", compute_type=compute, inter_threads=workers, intra_threads=each), workers

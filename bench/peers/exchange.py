@@ -5,7 +5,7 @@ import sys
 
 
 def serve(answer):
-    """Answers requests until stdin ends or one says {"op": "quit"}."""
+    """Answers requests until stdin ends or a request is {"op": "quit"}."""
     for line in sys.stdin:
         request = json.loads(line)
         if request.get("op") == "quit":

@@ -87,7 +87,7 @@ class GraphSearch:
         self.left = [(pinned(), torch.cuda.Event() if self.on_gpu else None) for _ in range(2)]
 
     def batch(self, count, length, beam):
-        """The batch for so many sentences: its size is rounded up to a bucket."""
+        """The batch for `count` sentences: its size is rounded up to a bucket."""
         size = min((size for size in [*SIZES, self.max_batch] if size >= count), default=count)
         key = size, length, beam
         if key not in self.batches:

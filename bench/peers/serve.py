@@ -1,17 +1,21 @@
 """The engine of LibreTranslate behind a minimal web server: CTranslate2 with dynamic batching in a FastAPI app.
 
-{"op": "load", "folder": F, "computes": ["float32", "int8", …], "threads": n, "beam": n, "alpha": a, "longest": maximum output tokens,
-"wait_ms": w} converts a heedful model and answers {"computes"}, those of the compute types that this CPU supports;
-{"op": "trial", "way": way, "sources": [[id, …], …], "batch": n} translates them in batches of n sentences and answers {"seconds"};
-{"op": "start", "way": way, "batch": n} starts a server with this configuration and batches of at most n sentences, stops the previous one, and
-answers {"port"}; {"op": "translate", "sources": [[id, …], …]} translates without the server and answers {"outputs"};
+{"op": "load", "folder": F, "computes": ["float32", "int8", …], "threads": n, "beam": n, "alpha": a, "longest": maximum
+  output tokens, "wait_ms": w} converts a heedful model and answers {"computes"}, those of the compute types that this
+  CPU supports;
+{"op": "trial", "way": way, "sources": [[id, …], …], "batch": n} translates them in batches of n sentences and answers
+  {"seconds"};
+{"op": "start", "way": way, "batch": n} starts a server with this configuration and batches of at most n sentences,
+  stops the previous one, and answers {"port"};
+{"op": "translate", "sources": [[id, …], …]} translates without the server and answers {"outputs"};
 {"op": "memory"} answers {"bytes"}, the peak of this process.
 
-A "way" is a configuration as in translate.py: a compute type and a split of the threads. The bench chooses the fastest for each number of clients. A batch is
-divided evenly among the workers. Scores are returned, because heedful computes them too.
+A "way" is a configuration as in translate.py: a compute type and a split of the threads. The bench chooses the fastest
+for each number of clients. A batch is divided evenly among the workers. Scores are returned, because heedful computes
+them too.
 
-POST /translate {"ids": [id, …]} answers {"ids": [id, …]}: tokens in and out, so the peer does not tokenize. Requests that arrive within `wait_ms` of
-the first, or while a batch is computed, form a batch.
+POST /translate {"ids": [id, …]} answers {"ids": [id, …]}: tokens in and out, so the peer does not tokenize. Requests
+that arrive within `wait_ms` of the first, or while a batch is computed, form a batch.
 """
 
 import asyncio

@@ -1,8 +1,10 @@
 """One training step in PyTorch: forward, backward, Adam.
 
-{"op": "build", "size": "small" | "base", "dtype": "f32" | "bf16", "batches": [[[source, target], …], …]} builds a model and
-its batches, given as lengths, and answers {"parameters", "way": the fastest attention kernel}; {"op": "step", "batch": i} answers {"seconds", "loss"}; {"op": "memory"} answers {"bytes"}, the
-peak of this process; {"op": "quit"} ends it.
+{"op": "build", "size": "small" | "base", "dtype": "f32" | "bf16", "batches": [[[source, target], …], …]} builds a model
+  and its batches, given as lengths, and answers {"parameters", "way": the fastest attention kernel};
+{"op": "step", "batch": i} answers {"seconds", "loss"};
+{"op": "memory"} answers {"bytes"}, the peak of this process;
+{"op": "quit"} ends it.
 """
 
 import contextlib

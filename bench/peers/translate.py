@@ -2,13 +2,14 @@
 
 {"op": "types"} answers {"types": [compute type, …]}, those that this CPU supports, and {"version"};
 {"op": "convert", "folder": F, "into": G} converts the model of F to G, once for each storage format of the weights;
-{"op": "open", "folder": G, "compute": way, "threads": n} opens it and answers {"seconds"}; {"op": "close", "compute": way} closes it;
-{"op": "translate", "compute": way, "batches": [[[id, …], …], …], "beam": n, "alpha": a, "shortest": n, "longest": n, "seconds": s, "outputs": bool}
-translates all batches, and again until s seconds have passed; it answers {"times": [seconds of a batch, …], "tokens": of one pass,
-"outputs": [[id, …], …] of one pass, if requested}.
+{"op": "open", "folder": G, "compute": way, "threads": n} opens it and answers {"seconds"};
+{"op": "close", "compute": way} closes it;
+{"op": "translate", "compute": way, "batches": [[[id, …], …], …], "beam": n, "alpha": a, "shortest": n, "longest": n,
+  "seconds": s, "outputs": bool} translates all batches, and again until s seconds have passed; it answers {"times":
+  [seconds of a batch, …], "tokens": of one pass, "outputs": [[id, …], …] of one pass, if requested}.
 
-A "way" is a compute type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four workers of two threads each). A batch is divided evenly
-among the workers. Scores are returned, because heedful computes them too.
+A "way" is a compute type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four workers of two
+threads each). A batch is divided evenly among the workers. Scores are returned, because heedful computes them too.
 """
 
 import time

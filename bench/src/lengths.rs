@@ -2,8 +2,8 @@
 
 use heedful_tensor::random::Stream;
 
-/// `[source, target]` tokens of `count` pairs: log-normal with mean 25, a target a little longer or shorter than its source.
-/// The same in every run.
+/// `[source, target]` tokens of `count` pairs: log-normal with mean 25, a target a little longer or shorter
+/// than its source. The same in every run.
 pub fn realistic_lengths(count: u32) -> Vec<[usize; 2]> {
     let target = Stream::new(3, 0, 1);
     let pair = |i| {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-/// OpenMP threads spin for a while after their last work; a turn that starts earlier shares its cores with them.
+/// OpenMP threads spin for a while after their last work; a turn that starts earlier shares its cores with
+/// them.
 const REST: Duration = Duration::from_millis(30);
 
 /// Seconds of both sides, round by round.

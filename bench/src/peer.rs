@@ -1,4 +1,5 @@
-//! A peer: a long-lived child process that does the same work in another library and answers one line of JSON per request.
+//! A peer: a long-lived child process that does the same work in another library and answers one line of JSON
+//! per request.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,5 @@
-//! A benchmark of training steps: one model in bf16 and f32 against the peer in both types, on the CPU or on a GPU.
+//! A benchmark of training steps: one model in bf16 and f32 against the peer in both types, on the CPU or on
+//! a GPU.
 
 use std::time::Instant;
 

@@ -95,7 +95,7 @@ fn watch(child: &mut Child, progress: &Path) -> Result<Result<usize, String>> {
     }
 }
 
-/// The exit status of a worker with so many panics; no other error uses these.
+/// The exit status of a worker with this many panics; no other error uses these.
 pub fn exit_status(panics: usize) -> u8 {
     if panics == 0 { 0 } else { 100 + panics as u8 }
 }

@@ -1,8 +1,8 @@
 //! One training step (forward, backward, Adam) of a text classifier, ours against PyTorch's, in alternating
 //! turns: `cargo xtask bench classify [ROUNDS]`.
 //!
-//! Two layers of bidirectional LSTM with attention pooling; d 256, 8000 subwords, dropout 0.3, four labels. One batch of
-//! 64 texts, log-normal lengths of mean 40, as in news.
+//! Two layers of bidirectional LSTM with attention pooling; d 256, 8000 subwords, dropout 0.3, four labels.
+//! One batch of 64 texts, log-normal lengths of mean 40, as in news.
 
 use anyhow::Result;
 use heedful::data::batch::{Batch, BatchLayout};

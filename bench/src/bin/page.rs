@@ -1,7 +1,8 @@
 //! `cargo xtask bench page`: writes the tables and charts of `bench/README.md` from `bench/results/*.json`.
 //!
-//! In the page `<!-- table NAME -->` and `<!-- chart NAME -->` are followed by the contents of `results/NAME.json`, up to
-//! `<!-- end -->`. A race leaves such a file in `target/bench`; to publish it, copy it to `bench/results`.
+//! In the page `<!-- table NAME -->` and `<!-- chart NAME -->` are followed by the contents of
+//! `results/NAME.json`, up to `<!-- end -->`. A race leaves such a file in `target/bench`; to publish it,
+//! copy it to `bench/results`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

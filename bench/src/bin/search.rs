@@ -4,7 +4,7 @@
 //! search MODEL FILE [--beam N] [--rounds R] [--alone N] [--device cuda|cpu] [--peer PYTHON] [--modes eager:2000,graph:2000,graph:512,compile:512]
 //! ```
 //!
-//! A mode of the peer is MODE:BATCH, where MODE says how PyTorch runs the model, or is `ctranslate2`. With
+//! A mode of the peer is MODE:BATCH, where MODE is how PyTorch runs the model, or `ctranslate2`. With
 //! `--peer PYTHON` it is a race, in which the sides alternate in every round. `HEEDFUL_CUDA_PROFILE=1` prints
 //! the time of each kernel.
 

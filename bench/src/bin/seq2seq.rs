@@ -1,8 +1,8 @@
 //! One training step (forward, backward, Adam) of a recurrent encoder-decoder with additive attention, ours
 //! against PyTorch's, in alternating turns: `cargo xtask bench seq2seq [ROUNDS]`.
 //!
-//! The encoder has two layers of bidirectional LSTM, the decoder one layer of LSTM; d 512, 8000 subwords, dropout 0.2, label
-//! smoothing 0.1. One batch of 64 pairs of all lengths.
+//! The encoder has two layers of bidirectional LSTM, the decoder one layer of LSTM; d 512, 8000 subwords,
+//! dropout 0.2, label smoothing 0.1. One batch of 64 pairs of all lengths.
 
 use anyhow::Result;
 use heedful::data::batch::Batch;

@@ -27,7 +27,7 @@ pub struct Gradients {
 }
 
 impl Gradients {
-    /// Accumulates `gradient` into what has already arrived at `edge`.
+    /// Adds `gradient` to the gradient that has already arrived at `edge`.
     pub fn add(&mut self, edge: &Edge, gradient: Array) {
         let Some(node) = &edge.0 else { return };
         match self.pending.get_mut(&node.order) {

@@ -80,8 +80,8 @@ impl Tensor {
         inputs: &[&Tensor],
         backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
     ) -> Tensor {
-        let wanted = inputs.iter().any(|input| input.edge.requires_grad());
-        if wanted { Tensor::from_parameters(array, backward) } else { Tensor::new(array) }
+        let requires_grad = inputs.iter().any(|input| input.edge.requires_grad());
+        if requires_grad { Tensor::from_parameters(array, backward) } else { Tensor::new(array) }
     }
 
     /// As [`Tensor::from_inputs`] for an operation with parameters, whose gradients are always required.
@@ -119,8 +119,8 @@ impl Tensor {
         self
     }
 
-    /// Attaches a closure that recomputes the array from what the operation saves anyway: operations that
-    /// need this tensor for backward then need not save it. It must give the same bits.
+    /// Attaches a closure that recomputes the array from the arrays that the operation saves anyway:
+    /// operations that need this tensor for backward then need not save it. It must give the same bits.
     pub(crate) fn with_recompute(self, recompute: impl Fn() -> Array + Send + Sync + 'static) -> Tensor {
         drop(self.data.recompute.set(Arc::new(recompute)));
         self

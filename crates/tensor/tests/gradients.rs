@@ -1,5 +1,6 @@
-//! Every operation × every instruction set × f32 and bf16: results against naive f64 references, gradients against
-//! central differences. `support` is the harness, `cases` the test cases. `gpu::NAME` runs the same on a GPU.
+//! Every operation × every instruction set × f32 and bf16: results against naive f64 references, gradients
+//! against central differences. `support` is the harness, `cases` the test cases. `gpu::NAME` runs the same
+//! on a GPU.
 
 mod cases;
 mod support;

@@ -46,7 +46,7 @@ fn a_norm_and_the_linear_layers_after_it_save_one_array_together() {
         );
         weights.each_ref().map(|weight| map(&y, weight))
     };
-    // ReturnWeights that are packed twice stay packed: pack them before the first measurement.
+    // The packed copy of a weight is cached from its second use on: use each twice before the measurement.
     drop(forward());
     drop(forward());
     let before = bytes_in_use();

@@ -1,10 +1,9 @@
-//! A training step on a GPU: target tokens a second of the base model (25,600 tokens a side, 32,000 subwords) and of the IWSLT
-//! model (4,096 tokens, 10,000 subwords), for equal and for log-normal lengths.
+//! A training step on a GPU: target tokens a second of the base model (25,600 tokens a side, 32,000 subwords)
+//! and of the IWSLT model (4,096 tokens, 10,000 subwords), for equal and for log-normal lengths.
 //!
 //! ```text
-//! GPU [SECONDS] [CELL]
-//! GPU [--seconds S] [--rounds R] [--cell CELL] [--peer PYTHON] [--modes eager,compile,reduce-overhead,packed]
-//! GPU --about        prints the name of the GPU
+//! gpu [--seconds S] [--rounds R] [--cell CELL] [--peer PYTHON] [--modes eager,compile,reduce-overhead,packed]
+//! gpu --about        prints the name of the GPU
 //! ```
 //!
 //! CELL is a substring of a cell's name. With `--peer PYTHON` it is a race against PyTorch.

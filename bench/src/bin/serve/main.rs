@@ -1,4 +1,9 @@
-//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory]`.
+//! The server under load on the loopback.
+//!
+//! ```text
+//! cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS]
+//!                         [--alone] [--memory]
+//! ```
 //!
 //! ```text
 //! offline      all sentences through `Translator::translate` in the same process: an upper bound for batching
@@ -212,7 +217,7 @@ impl PeerServer {
         Ok(PeerServer { peer, computes })
     }
 
-    /// Starts the peer in its fastest configuration for so many clients, whose sentences form a batch.
+    /// Starts the peer in its fastest configuration for this many clients, whose sentences form a batch.
     fn start(&mut self, work: &Work, clients: usize) -> Result<Load> {
         let batch = clients.min(MAX_BATCH);
         let sources = &work.sources[..work.sources.len().min(TRIAL_SENTENCES).min(16 * batch)];

@@ -1,11 +1,12 @@
 //! One training step (forward, backward, Adam) of a Transformer, ours against PyTorch's, in alternating
 //! turns: `cargo xtask bench step [--tuned] [ROUNDS] [SIZE …]`.
 //!
-//! `--tuned` configures PyTorch's C library to keep freed memory, which avoids most page faults; without it PyTorch runs as
-//! installed.
+//! `--tuned` configures PyTorch's C library to keep freed memory, which avoids most page faults; without it
+//! PyTorch runs as installed.
 //!
-//! Both sides train the same model on batches of the same lengths with dropout 0.1 on embeddings and sublayers, label smoothing
-//! 0.1 and Adam. PyTorch pads a batch to its longest sentence; its batches have sentences of similar length.
+//! Both sides train the same model on batches of the same lengths with dropout 0.1 on embeddings and
+//! sublayers, label smoothing 0.1 and Adam. PyTorch pads a batch to its longest sentence; its batches have
+//! sentences of similar length.
 
 mod ours;
 mod work;

@@ -45,8 +45,8 @@ impl Size {
         }
     }
 
-    /// Floating point operations of all matrix products with parameters, forward and backward, for one source and one target
-    /// token.
+    /// Floating point operations of all matrix products with parameters, forward and backward, for one source
+    /// and one target token.
     pub(crate) fn operations_per_pair_of_tokens(self) -> f64 {
         let TransformerConfig { d_model: d, d_ff, encoder_layers, decoder_layers, .. } = self.config();
         let encoder = encoder_layers * (4 * d * d + 2 * d * d_ff);
@@ -72,7 +72,8 @@ impl FromStr for Size {
 pub(crate) enum Spread {
     /// 64 pairs of 32 + 32 tokens.
     Equal,
-    /// Log-normal with mean 25, as in real text, sentences of similar length together, about 2048 target tokens a batch.
+    /// Log-normal with mean 25, as in real text, sentences of similar length together, about 2048 target
+    /// tokens a batch.
     Realistic,
 }
 

@@ -114,7 +114,7 @@ impl Process {
         self.ask(&json!({"op": "close", "compute": compute})).map(drop)
     }
 
-    /// Translates for about so many seconds, at least one pass over all batches.
+    /// Translates for about `seconds`, at least one pass over all batches.
     pub(super) fn translate(
         &mut self,
         work: &Work,

@@ -50,7 +50,7 @@ impl Work {
         (self.min_length == self.max_length).then(|| self.sentences() * self.max_length)
     }
 
-    /// A request to translate for about so many seconds, at least one pass.
+    /// A request to translate for about `seconds`, at least one pass.
     pub(super) fn request(&self, compute: &str, seconds: f64, outputs: Outputs) -> Value {
         json!({"op": "translate", "compute": compute, "batches": self.batches, "beam": self.beam, "alpha": ALPHA,
                "shortest": self.min_length, "longest": self.max_length, "seconds": seconds, "outputs": outputs == Outputs::Return})

@@ -5,7 +5,7 @@
 //!           n odd    ((b₁ + b₂) + b₃) + …
 //! ```
 //!
-//! So if a power of two divides the number of batches, that many ranks have a subtree each, and what remains
+//! So if a power of two divides the number of batches, that many ranks have a subtree each, and the rest
 //! is a tree over the ranks.
 
 /// Whether this many batches can be divided among so many ranks without changing the order of addition.
@@ -22,7 +22,7 @@ pub fn additions_after(index: usize, batches: usize) -> usize {
     if place + 1 == odd { joined + group.trailing_ones() as usize } else { joined }
 }
 
-/// Adds `terms`, a power of two of them, in tree order; the sum is in the first.
+/// Adds `terms`, whose number is a power of two, in tree order; the sum is in the first.
 pub(super) fn tree_sum(terms: &mut [&mut [f32]]) {
     let mut distance = 1;
     while distance < terms.len() {

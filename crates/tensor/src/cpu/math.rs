@@ -50,8 +50,8 @@ pub(crate) fn ln(x: f64) -> f64 {
     e as f64 * std::f64::consts::LN_2 + 2.0 * s * (1.0 + series)
 }
 
-/// The error function, absolute error below 2e-7 (Abramowitz & Stegun 7.1.26 refitted is not enough near zero, so
-/// small arguments take the Taylor series).
+/// The error function, absolute error below 2e-7 (Abramowitz & Stegun 7.1.26 refitted is not enough near
+/// zero, so small arguments take the Taylor series).
 #[inline(always)]
 pub(crate) fn erf(x: f32) -> f32 {
     let a = x.abs();
@@ -89,13 +89,15 @@ fn gelu_tanh_inner(x: f32) -> f32 {
 const SQRT_2_PI: f32 = 0.797_884_6;
 const CUBIC: f32 = 0.044_715;
 
-/// `x (1 + tanh √(2/π) (x + 0.044715 x³)) / 2`: the approximation of [`gelu`] that GPT and BERT were trained with.
+/// `x (1 + tanh √(2/π) (x + 0.044715 x³)) / 2`: the approximation of [`gelu`] that GPT and BERT were trained
+/// with.
 #[inline(always)]
 pub(crate) fn gelu_tanh(x: f32) -> f32 {
     0.5 * x * (1.0 + tanh(gelu_tanh_inner(x)))
 }
 
-/// `(1 + t) / 2 + x (1 − t²) √(2/π) (1 + 3 · 0.044715 x²) / 2` with `t` the tanh: the derivative of [`gelu_tanh`].
+/// `(1 + t) / 2 + x (1 − t²) √(2/π) (1 + 3 · 0.044715 x²) / 2` with `t` the tanh: the derivative of
+/// [`gelu_tanh`].
 #[inline(always)]
 pub(crate) fn gelu_tanh_slope(x: f32) -> f32 {
     let t = tanh(gelu_tanh_inner(x));

@@ -18,7 +18,7 @@ macro_rules! kernel {
     };
     (@versions [$($meta:tt)*] [$vis:vis] $name:ident [$($generics:tt)*] [$($turbofish:tt)*] [$($params:tt)*] [$($args:tt)*] [$($ret:tt)*] $body:block) => {
         $($meta)*
-        #[allow(clippy::too_many_arguments, clippy::needless_range_loop, reason = "kernels speak in indices")]
+        #[allow(clippy::too_many_arguments, clippy::needless_range_loop, reason = "kernels use indices")]
         $vis fn $name $($generics)* ($($params)*) $($ret)* {
             #[inline(always)]
             fn body $($generics)* ($($params)*) $($ret)* $body
@@ -38,7 +38,7 @@ macro_rules! kernel {
             #[cfg(target_arch = "x86_64")]
             match $crate::cpu::isa::current() {
                 $crate::cpu::isa::Isa::Amx | $crate::cpu::isa::Isa::Avx512 => {
-                    // SAFETY: `isa::current()` only names what this machine was found to have.
+                    // SAFETY: `isa::current()` is an instruction set of this machine.
                     return unsafe { avx512 $($turbofish)* ($($args)*) };
                 }
                 $crate::cpu::isa::Isa::Avx2 => {
@@ -55,7 +55,7 @@ macro_rules! kernel {
 /// `by_type!(dtype, T => work)`: runs the work with `T` as the element type.
 macro_rules! by_type {
     ($dtype:expr, $t:ident => $work:expr) => {{
-        #[allow(unused_imports, reason = "not all work asks for the elements of arrays")]
+        #[allow(unused_imports, reason = "not all work uses the elements of arrays")]
         use $crate::cpu::number::Element as _;
         match $dtype {
             $crate::DType::F32 => {

@@ -37,7 +37,7 @@ pub(super) fn request_amx() -> bool {
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 unsafe fn call(number: usize, arguments: [usize; 3]) -> isize {
     let result: isize;
-    // SAFETY: the caller's; the kernel clobbers rcx and r11.
+    // SAFETY: the caller's promise; the kernel clobbers rcx and r11.
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -60,7 +60,7 @@ unsafe fn call(number: usize, arguments: [usize; 3]) -> isize {
 #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
 unsafe fn call(number: usize, arguments: [usize; 3]) -> isize {
     let result: isize;
-    // SAFETY: the caller's; the kernel clobbers nothing else.
+    // SAFETY: the caller's promise; the kernel clobbers nothing else.
     unsafe {
         std::arch::asm!(
             "svc 0",

@@ -15,16 +15,16 @@ use super::command::List;
 use super::gpu::{active_gpu, expect};
 
 /// Maximum number of cached lists; the least recently used one is evicted.
-const KEPT: usize = 512;
+const MAX_CACHED: usize = 512;
 
 /// The lists by their hash.
 #[derive(Default)]
 pub(super) struct Graphs {
-    known: HashMap<u64, Known>,
+    lists: HashMap<u64, CachedList>,
     time: u64,
 }
 
-struct Known {
+struct CachedList {
     list: List,
     graph: Option<Graph>,
     used: u64,
@@ -37,24 +37,24 @@ impl Graphs {
         let mut hasher = DefaultHasher::new();
         list.hash(&mut hasher);
         let hash = hasher.finish();
-        match self.known.get_mut(&hash).filter(|known| known.list == *list) {
-            Some(known) => {
-                known.used = self.time;
-                known.graph.get_or_insert_with(|| Graph::of(list)).launch();
+        match self.lists.get_mut(&hash).filter(|cached| cached.list == *list) {
+            Some(cached) => {
+                cached.used = self.time;
+                cached.graph.get_or_insert_with(|| Graph::of(list)).launch();
             }
             None => {
                 list.prepare();
                 list.run();
-                self.known.insert(hash, Known { list: list.clone(), graph: None, used: self.time });
-                self.forget();
+                self.lists.insert(hash, CachedList { list: list.clone(), graph: None, used: self.time });
+                self.evict();
             }
         }
     }
 
-    fn forget(&mut self) {
-        if self.known.len() > KEPT {
-            let oldest = self.known.iter().min_by_key(|(_, known)| known.used).map(|(&hash, _)| hash);
-            oldest.and_then(|hash| self.known.remove(&hash));
+    fn evict(&mut self) {
+        if self.lists.len() > MAX_CACHED {
+            let oldest = self.lists.iter().min_by_key(|(_, cached)| cached.used).map(|(&hash, _)| hash);
+            oldest.and_then(|hash| self.lists.remove(&hash));
         }
     }
 }
@@ -83,7 +83,7 @@ impl Graph {
     }
 
     fn launch(&self) {
-        // SAFETY: the graph was instantiated, and what it refers to is what the list refers to.
+        // SAFETY: the graph was instantiated, and refers to the same memory as the list.
         expect("cuGraphLaunch", unsafe { driver::cuGraphLaunch(self.0, active_gpu().stream) });
     }
 }

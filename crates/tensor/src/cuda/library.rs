@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
-/// The required libraries, by the names that the dynamic loader knows.
+/// The required libraries, by their file names.
 pub(super) const DRIVER: &[&str] = &["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 pub(super) const NVRTC: &[&str] =
     &["libnvrtc.so.13", "libnvrtc.so.12", "nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];

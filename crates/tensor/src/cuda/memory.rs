@@ -24,7 +24,7 @@ const GROWTH: Growth = Growth { alignment: 512, min_region: 64 << 20, quarter_ca
 const RESERVE: usize = 256 << 20;
 
 /// See [`crate::Device::catch_oom`]. The commands that a step had recorded before the failure are executed,
-/// so persistent state is what the host believes it is.
+/// so that the state on the GPU is the one that the host expects.
 pub(crate) fn catch_oom<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
     struct Restore(bool);
     impl Drop for Restore {
@@ -189,8 +189,8 @@ pub(crate) fn upload_bucketed<T: NoUninit>(values: &[T]) -> Buffer {
     upload_with_capacity(bytemuck::cast_slice(values), round_up_to_bucket(values.len()) * size_of::<T>())
 }
 
-/// As [`upload_bucketed`] for a list that grows from step to step: room for a power of two of values, at
-/// least 8192.
+/// As [`upload_bucketed`] for a list that grows from step to step: its capacity is a power of two, at least
+/// 8192 values.
 pub(crate) fn upload_pow2<T: NoUninit>(values: &[T]) -> Buffer {
     let room = values.len().next_power_of_two().max(1 << 13);
     upload_with_capacity(bytemuck::cast_slice(values), room * size_of::<T>())

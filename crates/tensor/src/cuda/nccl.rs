@@ -38,7 +38,7 @@ macro_rules! functions {
 
         impl Calls {
             fn of(library: &Library) -> Result<Calls, libloading::Error> {
-                // SAFETY: NCCL's header says what these functions take.
+                // SAFETY: the signatures are those of NCCL's header.
                 unsafe {
                     let error_string: Symbol<'_, unsafe extern "C" fn(c_int) -> *const c_char> =
                         library.get("ncclGetErrorString".as_bytes())?;

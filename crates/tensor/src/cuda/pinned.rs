@@ -69,7 +69,8 @@ impl Pinned {
     /// Copies some bytes out of it; the GPU must have finished writing them.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
-        // SAFETY: within the memory, which the caller has waited for with a call that the compiler cannot see through.
+        // SAFETY: within the memory, which the caller has waited for with a call that the compiler cannot see
+        // through.
         unsafe { ptr::copy_nonoverlapping(self.start.add(offset), bytes.as_mut_ptr(), bytes.len()) };
     }
 }

@@ -78,7 +78,8 @@ pub(super) fn layout(operand: Operand) -> Layout {
 impl Plan {
     pub(super) fn new(handle: cublasLtHandle_t, product: &Product, key: &Key) -> Option<Plan> {
         let Product { left, right, epilogue, .. } = *product;
-        // SAFETY: every pointer is to a local of the type that the call takes; what is created lives as long as the process.
+        // SAFETY: every pointer is to a local of the type that the call takes; the created objects live as
+        // long as the process.
         unsafe {
             let mut operation: cublasLtMatmulDesc_t = ptr::null_mut();
             let compute = cublasComputeType_t::CUBLAS_COMPUTE_32F;

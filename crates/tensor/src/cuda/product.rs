@@ -1,8 +1,8 @@
 //! Matrix products through cuBLASLt: bf16 operands with f32 accumulation, or f32 throughout (never TF32,
 //! which has a mantissa of 10 bits).
 //!
-//! cuBLASLt is column-major; it sees a row-major matrix as its transpose. So `C = A B` is computed as `Cᵀ =
-//! Bᵀ Aᵀ`, without copies. The plan for products of one shape is made once.
+//! cuBLASLt is column-major; it sees a row-major matrix as its transpose. So `C = A B` is computed as
+//! `Cᵀ = Bᵀ Aᵀ`, without copies. The plan for products of one shape is made once.
 
 use std::collections::HashMap;
 use std::ffi::c_void;

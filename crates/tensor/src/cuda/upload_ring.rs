@@ -1,6 +1,6 @@
 //! The inputs of a step: token ids, offsets, work lists, random keys. All of them are uploaded in one copy.
 //!
-//! A step writes its inputs into pinned memory and knows their device address at once. Addresses follow from
+//! A step writes its inputs into pinned memory and gets their device addresses at once. Addresses follow from
 //! the sizes alone, so a step with the same sizes has the same addresses, as graph replay requires. Earlier
 //! steps may still read those addresses, so the bytes are first copied to a staging area of this step, on a
 //! stream of their own; a kernel then copies them to their addresses when the step begins.
@@ -74,8 +74,8 @@ impl UploadRing {
         (!is_there).then(|| capacity.max(BLOCK) * (1 + self.slots))
     }
 
-    /// Stages some bytes, with `capacity` bytes reserved on the GPU; returns their device address. `new_block` is
-    /// the block that [`Self::missing_bytes`] asked for.
+    /// Stages some bytes, with `capacity` bytes reserved on the GPU; returns their device address.
+    /// `new_block` is the block that [`Self::missing_bytes`] asked for.
     pub(super) fn stage(
         &mut self,
         slot: usize,
@@ -112,8 +112,8 @@ impl UploadRing {
         let mut staged = block.gpu.pointer().offset((1 + slot) * block.bytes + self.sent);
         let from = block.hosts[slot].pointer().offset(self.sent);
         let main = active_gpu().stream;
-        // SAFETY: all sides have these bytes; host memory and staging area stay until an event says that the step is
-        // done. Streams and event live as long as the GPU.
+        // SAFETY: all sides have these bytes; host memory and staging area stay until an event says that the
+        // step is done. Streams and event live as long as the GPU.
         unsafe {
             let copied = driver::cuMemcpyHtoDAsync_v2(staged.0, from.0 as *const _, bytes, self.stream);
             expect("cuMemcpyHtoDAsync", copied);

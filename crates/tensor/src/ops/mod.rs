@@ -1,6 +1,7 @@
 //! The operations, one folder each: formula, shapes, gradient, kernel, tests.
 //!
-//! Shapes that do not fit are bugs in the calling program: an operation panics and names itself and both shapes.
+//! Shapes that do not fit are bugs in the calling program: an operation panics and names itself and both
+//! shapes.
 
 // A Transformer, from its tokens to its loss.
 pub mod embedding;

@@ -135,8 +135,8 @@ impl Params {
         registered.iter().map(|e| e.rows.saturating_mul(e.width)).fold(0, usize::saturating_add)
     }
 
-    /// Name and `[rows, width]` of every parameter, in order; like [`Params::registered_elements`] it allocates
-    /// nothing.
+    /// Name and `[rows, width]` of every parameter, in order; like [`Params::registered_elements`] it
+    /// allocates nothing.
     pub fn shapes(&self) -> Vec<(Arc<str>, [usize; 2])> {
         let registered = self.store.registered.lock().expect("params lock");
         registered.iter().map(|entry| (entry.name.clone(), [entry.rows, entry.width])).collect()
@@ -233,7 +233,8 @@ impl Params {
         })
     }
 
-    /// Calls `work` with all gradients; what no backward pass has written since [`Self::clear_gradients`] is zero.
+    /// Calls `work` with all gradients; zero where no backward pass has written since
+    /// [`Self::clear_gradients`].
     pub(crate) fn with_gradients<R>(&self, work: impl FnOnce(&FlatGradients) -> R) -> R {
         let flat = self.store.flat();
         let mut gradients = ignore_poison(flat.gradients.lock());

@@ -1,8 +1,8 @@
 //! Gradient reduction that overlaps with the backward pass (as in DDP).
 //!
 //! A bucket may be sent when no more writes to it are expected. The number of writes of each parameter is
-//! known from the previous pass: tied weights are written more than once. If a pass writes more often than
-//! that, an incomplete bucket has been sent; then all buckets are sent again.
+//! known from the previous pass: tied weights are written more than once. If a pass writes more often, an
+//! incomplete bucket has been sent; then all buckets are sent again.
 
 use std::ops::Range;
 

@@ -21,8 +21,8 @@
 //! ```
 //!
 //! Dropout gives element `i` the 16 bits `x >> 16·(i mod 2) & FFFF` of draw `⌊i / 2⌋` (truncated to 32 bits)
-//! and drops it if they are below `threshold = round(65536 · rate)`. Kept elements are multiplied by `1 / (1
-//! − threshold / 65536)`, which is computed in f64 and rounded to f32.
+//! and drops it if they are below `threshold = round(65536 · rate)`. Kept elements are multiplied by
+//! `1 / (1 − threshold / 65536)`, which is computed in f64 and rounded to f32.
 
 /// Spreads indices; also the last multiplication.
 pub(crate) const SPREAD: u32 = 0x9E37_79B1;

@@ -2,10 +2,10 @@
 //! on every instruction set of this machine, in f32 and bf16, with one and two threads, or on a GPU.
 //!
 //! - f32 results are compared with the reference, f32 gradients with central differences *of the reference*:
-//!   in f64
-//!   these are accurate to nine digits, so the tolerance can be that of f32 itself.
+//!   in f64 these are accurate to nine digits, so the tolerance can be that of f32 itself.
 //! - bf16 results are compared with the reference, bf16 gradients with the f32 ones, both in the L2 norm.
-//! - One and two threads must give the same bits; a second backward pass must double the parameters' gradients.
+//! - One and two threads must give the same bits; a second backward pass must double the parameters'
+//!   gradients.
 
 pub(crate) mod reference;
 
@@ -70,7 +70,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// `forward` computes the operation; `reference` does so in f64 from the inputs followed by the parameters.
+    /// `forward` computes the operation; `reference` does so in f64 from the inputs followed by the
+    /// parameters.
     pub(crate) fn new(
         name: impl Into<String>,
         forward: impl Fn(&Run) -> Tensor + 'static,

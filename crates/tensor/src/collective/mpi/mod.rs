@@ -57,7 +57,7 @@ const OPEN_MPI: &str = "OMPI_COMM_WORLD_SIZE";
 /// Set by prterun and other PMIx launchers.
 const PMIX: &str = "PMIX_RANK";
 
-/// What the launcher has started, according to one environment variable.
+/// The size of a launch, according to one environment variable of its launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launched {
     /// The variable.
@@ -66,7 +66,7 @@ pub struct Launched {
     pub processes: Option<usize>,
 }
 
-/// What the launcher of this process has started; `None` without a launcher.
+/// The launch that this process belongs to; `None` without a launcher.
 pub fn launched() -> Option<Launched> {
     launched_by(|name| std::env::var(name).ok())
 }

@@ -73,10 +73,7 @@ impl Layout {
     }
 
     /// Maximum strips of a task, for sums of length `k`.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        expect(unused_variables, reason = "panels are as long as they are")
-    )]
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "only tiles depend on k"))]
     pub(super) fn strips(self, k: usize) -> usize {
         match self {
             // Partial sums are kept in the L2 cache.

@@ -46,8 +46,8 @@ pub fn multiply_transposed(
     let (m, n, t) = (lhs.columns, rhs.columns, lhs.rows);
     assert_eq!(t, rhs.rows, "weight gradient: {t}×{m} and {}×{n}", rhs.rows);
     assert_eq!(out.len(), m * n, "multiply: {m}×{n} does not fill {} elements", out.len());
-    let asked = sums.as_ref().map_or(n, |sums| sums.len());
-    assert_eq!(asked, n, "weight gradient: {asked} sums for {n} columns");
+    let count = sums.as_ref().map_or(n, |sums| sums.len());
+    assert_eq!(count, n, "weight gradient: {count} sums for {n} columns");
     if let Some(sums) = sums {
         add_column_sums(rhs.numbers(), sums);
     }
@@ -107,8 +107,8 @@ impl Grid {
             down = down.next_multiple_of(threads);
         }
         // Enough tasks that threads finish together, but none narrower than a strip.
-        let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(down.max(1)) };
-        let across = wanted.max(strips.div_ceil(layout.strips(k))).min(strips);
+        let target = if threads == 1 { 1 } else { (4 * threads).div_ceil(down.max(1)) };
+        let across = target.max(strips.div_ceil(layout.strips(k))).min(strips);
         Grid { rows, height: layout.height(), strips, down, across }
     }
 

@@ -48,8 +48,8 @@ impl FreeLists {
 impl FreeList {
     /// Allocates spares for tasks: the other threads may need as many blocks as this one, now or in a later
     /// step. With spares from the start a step allocates nothing, however its tasks happen to overlap.
-    fn add_spares(&mut self, capacity: usize, wanted: usize) {
-        let more = wanted.saturating_sub(self.spares);
+    fn add_spares(&mut self, capacity: usize, target: usize) {
+        let more = target.saturating_sub(self.spares);
         self.blocks.extend((0..more).map(|_| Block::new(capacity)));
         self.spares += more;
     }
@@ -124,8 +124,8 @@ mod tests {
                 let blocks = [0; 2].map(|_| free_lists.take(bytes));
                 blocks.into_iter().for_each(|block| free_lists.put(block));
                 let free_list = &free_lists.0[&size_class(bytes)];
-                let wanted = if is_inside_operation() { 2 * thread_count() } else { 2 };
-                assert_eq!(free_list.blocks.len(), wanted);
+                let target = if is_inside_operation() { 2 * thread_count() } else { 2 };
+                assert_eq!(free_list.blocks.len(), target);
             }
         });
     }

@@ -71,7 +71,8 @@ impl Buffer {
     pub(crate) fn lazy(bytes: usize) -> Buffer {
         match MmapMut::map_anon(bytes.max(1)) {
             Ok(mut memory) => {
-                let start = NonNull::new(memory.as_mut_ptr()).expect("mapped memory is somewhere");
+                let start =
+                    NonNull::new(memory.as_mut_ptr()).expect("the address of mapped memory is not null");
                 Buffer::at(start, memory.len(), Backing::Lazy(memory))
             }
             // A system without mmap uses ordinary memory.

@@ -36,7 +36,7 @@ impl Block {
         // SAFETY: the layout's size is not zero.
         let start = unsafe { alloc(layout) };
         let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
-        ask_for_huge_pages(start, capacity);
+        request_huge_pages(start, capacity);
         // SAFETY: the block has this size.
         unsafe { start.write_bytes(0, capacity) };
         Block { start, capacity }
@@ -65,7 +65,7 @@ fn layout(capacity: usize) -> Layout {
 /// Requests pages of 2 MiB, before the first touch. Products and the optimizer walk through hundreds of MiB
 /// with large strides; with pages of 4 KiB, and twice so in a virtual machine, TLB misses cost a twentieth of
 /// a step.
-fn ask_for_huge_pages(start: NonNull<u8>, capacity: usize) {
+fn request_huge_pages(start: NonNull<u8>, capacity: usize) {
     if capacity >= HUGE_PAGE {
         system::advise_huge_pages(start, capacity);
     }

@@ -235,9 +235,9 @@ impl Pool {
         done
     }
 
-    /// Spawns workers up to `wanted`. For the holder of the lock.
-    fn spawn_workers(&'static self, wanted: usize) {
-        for number in self.spawned.load(Ordering::Relaxed) + 1..=wanted {
+    /// Spawns workers up to number `last`. For the holder of the lock.
+    fn spawn_workers(&'static self, last: usize) {
+        for number in self.spawned.load(Ordering::Relaxed) + 1..=last {
             let name = format!("heedful-{number}");
             let spawned = std::thread::Builder::new().name(name).spawn(move || self.work(number));
             spawned.expect("a worker thread");
@@ -255,7 +255,8 @@ impl Pool {
             let job = self.broadcast.0.job.load(Ordering::SeqCst);
             let mut done = 0;
             if !job.is_null() {
-                // SAFETY: this worker has been busy since before the region was withdrawn, and `run` waits for it.
+                // SAFETY: this worker has been busy since before the region was withdrawn, and `run` waits
+                // for it.
                 let region = unsafe { &*job };
                 // It may be a later region than the one polled.
                 if thread < region.threads {

@@ -8,7 +8,8 @@ pub(crate) struct SharedMut<T> {
     len: usize,
 }
 
-// SAFETY: it is a `&mut [T]` whose parts go to different threads; `slice` requires that the parts are disjoint.
+// SAFETY: it is a `&mut [T]` whose parts go to different threads; `slice` requires that the parts are
+// disjoint.
 unsafe impl<T: Send> Sync for SharedMut<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for SharedMut<T> {}
@@ -21,8 +22,8 @@ impl<T> SharedMut<T> {
     /// The part `range`.
     ///
     /// # Safety
-    /// No two parts that are alive at the same time may overlap, and the slice that this was made from must outlive
-    /// them.
+    /// No two parts that are alive at the same time may overlap, and the slice that this was made from must
+    /// outlive them.
     #[allow(clippy::mut_from_ref, reason = "disjointness is the caller's promise")]
     pub(crate) unsafe fn slice(&self, range: Range<usize>) -> &mut [T] {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);

@@ -157,12 +157,12 @@ __device__ __forceinline__ float shared_sum(const float* sums, u32 row, u32 colu
     return sum;
 }
 
-// The index of this block in the launch: which layer, which slice of units, and which 16 rows of every
+// The position of this block in the launch: which layer, which slice of units, and which 16 rows of every
 // `groups` times 16.
-struct Place {
+struct BlockPosition {
     u32 slice, group, groups;
     bool is_first;
-    __device__ __forceinline__ Place(u32 slices, u32 groups) : groups(groups) {
+    __device__ __forceinline__ BlockPosition(u32 slices, u32 groups) : groups(groups) {
         u32 block = blockIdx.x;
         is_first = block < slices * groups;
         if (!is_first) block -= slices * groups;

@@ -146,8 +146,8 @@ impl PendingStep {
         PendingStep(State::Done(result))
     }
 
-    /// The result of a finished step (see [`crate::cuda::SubmittedStep`]); `None` if the step was skipped because an
-    /// earlier one was rejected. Must be called once for each step, in order.
+    /// The result of a finished step (see [`crate::cuda::SubmittedStep`]); `None` if the step was skipped
+    /// because an earlier one was rejected. Must be called once for each step, in order.
     pub fn read(self, guard: &mut Guard) -> Option<Result<StepResult, Divergence>> {
         match self.0 {
             State::Done(result) => Some(result),

@@ -202,7 +202,7 @@ impl BoolMask {
     /// For every sequence, queries × keys booleans, row after row, sequence after sequence.
     ///
     /// # Panics
-    /// If the number of booleans is another one.
+    /// If the number of booleans does not match.
     pub fn new(queries: &Ragged, keys: &Ragged, allowed: Vec<bool>) -> Result<BoolMask, MaskError> {
         let (a, b) = (queries.sequences(), keys.sequences());
         assert_eq!(a, b, "BoolMask: {a} sequences of queries and {b} of keys");

@@ -3,8 +3,8 @@
 //! For every sequence and head, with queries `Q (m × d_k)`, keys `K (n × d_k)`, values `V (n × d_v)`:
 //!
 //! ```text
-//! S = scale · Q Kᵀ        what the mask hides: −∞          m × n
-//! P = softmax(S)          row by row, hidden = exactly 0    m × n
+//! S = scale · Q Kᵀ        hidden keys: −∞                   m × n
+//! P = softmax(S)          row by row, hidden: exactly 0     m × n
 //! W = dropout(P)                                            m × n
 //! O = W V                                                   m × d_v
 //! ```

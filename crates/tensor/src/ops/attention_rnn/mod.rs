@@ -236,7 +236,7 @@ pub fn attention_rnn(
     AttentionRnn { states, contexts, choices, taken, attention, scores }
 }
 
-/// A decoder and its steps over one batch: what forward and backward both need.
+/// A decoder and its steps over one batch, as forward and backward both need them.
 struct Decoder {
     cell: Cell,
     selection: Selection,

@@ -130,7 +130,7 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
     AttendedTokens { contexts, choices, taken, attention, scores }
 }
 
-/// The attention of all tokens of one batch: what forward and backward both need.
+/// The attention of all tokens of one batch, as forward and backward both need it.
 pub(super) struct TokenAttention {
     pub(super) score: AttentionScore,
     pub(super) score_weight: Option<Param>,

@@ -117,7 +117,7 @@ fn pointer(param: &Param) -> Pointer {
     param.operand(DType::F32).pointer
 }
 
-/// A buffer for so many kinds of partial column sums, the launch that computes them, and its sizes.
+/// A buffer for `kinds` partial sums of each column, the launch that computes them, and its sizes.
 fn partial_sums(x: &Array, kinds: usize) -> (Array, Blocks, [u32; 3]) {
     let (rows, width) = (x.rows(), x.width());
     let parts = rows.div_ceil(ROWS);

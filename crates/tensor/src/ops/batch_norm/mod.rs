@@ -15,10 +15,10 @@
 //! dx = γ (g − dβ / T − x̂ dγ / T) / √(σ² + ε)
 //! ```
 //!
-//! Shapes: x and y are `rows × d`, f32; γ, β, μ and σ² are `1 × d`. Saved for backward: x̂ and one `1 / √(σ²
-//! + ε)` for each column. Sums over rows are computed for every 128 rows and added in order. A row's result
-//! depends on the other rows of its batch, except in
-//! [`batch_norm_with_statistics`], which takes μ and σ² as inputs and has no gradient.
+//! Shapes: x and y are `rows × d`, f32; γ, β, μ and σ² are `1 × d`. Saved for backward: x̂ and for each
+//! column `1 / √(σ² + ε)`. Sums over rows are computed for every 128 rows and added in order. A row's result
+//! depends on the other rows of its batch, except in [`batch_norm_with_statistics`], which takes μ and σ² as
+//! inputs and has no gradient.
 
 mod cpu;
 pub(crate) mod cuda;

@@ -1,5 +1,4 @@
-//! Causal windows for incremental decoding: each holds what its own step needs and what later steps need of
-//! it.
+//! Causal windows for incremental decoding: each holds the tokens that its own step and later steps need.
 
 use super::{cpu, cuda};
 use crate::{Device, Tensor};

@@ -1,7 +1,7 @@
 //! Cross entropy of `softmax(x Wᵀ + b)` with label smoothing, fused with the output projection.
 //!
-//! With `z = x_t Wᵀ + b`, `p = softmax(z)`, label `y`, `V` classes and smoothing `ε`, the target is `q_y = 1 − ε` and
-//! `q_j = ε / (V − 1)` elsewhere (the paper's form), and over `T` tokens
+//! With `z = x_t Wᵀ + b`, `p = softmax(z)`, label `y`, `V` classes and smoothing `ε`, the target is
+//! `q_y = 1 − ε` and `q_j = ε / (V − 1)` elsewhere (the paper's form), and over `T` tokens
 //!
 //! `loss = 1/T Σ_t (log Σ_j e^{z_j} − Σ_j q_j z_j)`, `dz = (p − q) / T`, `dx = dz W`, `dW = dzᵀ x`,
 //! `db = Σ_t dz_t`.

@@ -3,8 +3,8 @@
 use super::{cpu, cuda};
 use crate::{Compute, DType, Device, Rows, Tensor};
 
-/// `A B`; `rows` says whether A has few rows or many. bf16 if either is bf16 (operands rounded, f32 sums),
-/// else f32.
+/// `A B`; `rows`: whether A has few rows or many. bf16 if either is bf16 (operands rounded, f32 sums), else
+/// f32.
 ///
 /// Gradient: `dA = dY Bᵀ`, `dB = Aᵀ dY`. Saved for backward: A and B.
 ///

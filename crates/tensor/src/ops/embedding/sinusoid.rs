@@ -43,7 +43,8 @@ impl SinusoidLayout {
     }
 }
 
-/// One row of the sinusoidal table of the paper: `PE(pos, 2i) = sin(pos / 10000^{2i/d})`, `PE(pos, 2i+1) = cos(…)`.
+/// One row of the sinusoidal table of the paper: `PE(pos, 2i) = sin(pos / 10000^{2i/d})`,
+/// `PE(pos, 2i+1) = cos(…)`.
 ///
 /// # Panics
 /// If the row has an odd length.

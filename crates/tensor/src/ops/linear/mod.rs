@@ -164,9 +164,9 @@ pub fn project<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compute: C
     })
 }
 
-/// [`project`] for inference, with f32 results whatever the compute type: bf16 logits have three digits, which would create
-/// ties between tokens that beam search must rank. Always uses the kernels for few rows. No gradient flows
-/// back.
+/// [`project`] for inference, with f32 results whatever the compute type: bf16 logits have three digits,
+/// which would create ties between tokens that beam search must rank. Always uses the kernels for few rows.
+/// No gradient flows back.
 pub fn project_f32_out<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compute: Compute) -> Tensor {
     let projection = projection.into();
     projection.check("project", x);

@@ -27,8 +27,8 @@ template <int PENDING> __device__ __forceinline__ void wait_for_mma_but() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// Keeps the compiler from moving accesses to the sums across this line: it does not know that MMAs write them
-// asynchronously.
+// Keeps the compiler from moving accesses to the sums across this line: MMAs write them asynchronously, which it
+// cannot see.
 template <u32 COUNT> __device__ __forceinline__ void pin_registers(float (&sums)[COUNT]) {
     #pragma unroll
     for (u32 i = 0; i < COUNT; i++) asm volatile("" : "+f"(sums[i])::"memory");

@@ -1,7 +1,7 @@
 //! The three cells, one row at a time: the elementwise part of a step, between its products.
 //!
-//! A row's gate pre-activations have two addends, which the GRU needs separately: `x` is the input side (`x
-//! W_x + b_x`), `a` the hidden side (`h_{t−1} W_h + b_h`). Both concatenate the gates, `d` elements each.
+//! A row's gate pre-activations have two addends, which the GRU needs separately: `x` is the input side
+//! (`x W_x + b_x`), `a` the hidden side (`h_{t−1} W_h + b_h`). Both concatenate the gates, `d` elements each.
 //!
 //! ```text
 //! simple   h_t = tanh(x + a)
@@ -42,8 +42,8 @@ impl Cell {
         matches!(self, Cell::Lstm)
     }
 
-    /// How many values per unit the forward pass saves for backward: none (`h` is enough), `r z n a_n`, `i f
-    /// g o`.
+    /// How many values per unit the forward pass saves for backward: none (`h` is enough), `r z n a_n`,
+    /// `i f g o`.
     pub(crate) const fn saved_values(self) -> usize {
         match self {
             Cell::Simple => 0,

@@ -51,8 +51,8 @@ kernel! {
             match before {
                 Some(before) => {
                     for (((now, before), v), a) in now.iter_mut().zip(before).zip(v).zip(a) {
-                        let kept = gate(a.wide());
-                        *now = kept * before + (1.0 - kept) * v.wide();
+                        let forget = gate(a.wide());
+                        *now = forget * before + (1.0 - forget) * v.wide();
                     }
                 }
                 None => {
@@ -77,12 +77,12 @@ kernel! {
                 let (dv, da) = dx[token * 2 * d..(token + 1) * 2 * d].split_at_mut(d);
                 for column in columns.clone() {
                     let before = if token == 0 { 0.0 } else { c[(token - 1) * d + column] };
-                    let kept = gate(a[column].wide());
+                    let forget = gate(a[column].wide());
                     let delta = g[token * d + column] + carried[column - first];
                     // c_t = f_t ∘ c_{t−1} + (1 − f_t) ∘ v_t
-                    dv[column] = T::nearest(delta * (1.0 - kept));
-                    da[column] = T::nearest(delta * (before - v[column].wide()) * (kept * (1.0 - kept)));
-                    carried[column - first] = kept * delta;
+                    dv[column] = T::nearest(delta * (1.0 - forget));
+                    da[column] = T::nearest(delta * (before - v[column].wide()) * (forget * (1.0 - forget)));
+                    carried[column - first] = forget * delta;
                 }
             }
         }

@@ -13,8 +13,8 @@ __device__ __forceinline__ void ssru(const T* x, const float* initial, float* c,
 #pragma unroll 4
     for (u32 token = first; token < end; token++) {
         const T* row = x + (u64)token * 2 * d;
-        float kept = gate(widen(row[d + column]));
-        state = kept * state + (1.0f - kept) * widen(row[column]);
+        float forget = gate(widen(row[d + column]));
+        state = forget * state + (1.0f - forget) * widen(row[column]);
         c[(u64)token * d + column] = state;
     }
 }
@@ -31,11 +31,11 @@ __device__ __forceinline__ void ssru_backward(const T* x, const float* c, const 
         const T* row = x + (u64)token * 2 * d;
         T* to = dx + (u64)token * 2 * d;
         float before = token == first ? 0.0f : c[(u64)(token - 1) * d + column];
-        float kept = gate(widen(row[d + column])), delta = g[(u64)token * d + column] + carried;
+        float forget = gate(widen(row[d + column])), delta = g[(u64)token * d + column] + carried;
         // c = f c_before + (1 - f) v
-        to[column] = narrow<T>(delta * (1.0f - kept));
-        to[d + column] = narrow<T>(delta * (before - widen(row[column])) * (kept * (1.0f - kept)));
-        carried = kept * delta;
+        to[column] = narrow<T>(delta * (1.0f - forget));
+        to[d + column] = narrow<T>(delta * (before - widen(row[column])) * (forget * (1.0f - forget)));
+        carried = forget * delta;
     }
 }
 

@@ -10,9 +10,9 @@
 //! δc_t += f_{t+1} ∘ δc_{t+1}      δv_t = δc_t ∘ (1 − f_t)      δa_t = δc_t ∘ (c_{t−1} − v_t) ∘ f_t ∘ (1 − f_t)
 //! ```
 //!
-//! Shapes: x is `tokens × 2d`, f32 or bf16, computed for all tokens by one [`super::linear()`]; c is `tokens
-//! × d`, f32. No product depends on `c`, so a step is a few operations for each element. Saved for backward:
-//! x and c, which exist anyway.
+//! Shapes: x is `tokens × 2d`, f32 or bf16, computed for all tokens by one [`super::linear()`]; c is
+//! `tokens × d`, f32. No product depends on `c`, so a step is a few operations for each element. Saved for
+//! backward: x and c, which exist anyway.
 
 mod cpu;
 pub(crate) mod cuda;

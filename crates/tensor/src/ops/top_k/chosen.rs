@@ -73,8 +73,7 @@ impl ChosenColumns {
 
 impl TopK {
     /// As [`TopK::find`] for the scores `x Wᵀ + b` of chosen columns. Also keeps the scores of the `extra`
-    /// rows and columns, for
-    /// [`TopK::extra`]: −∞ for columns that are not chosen.
+    /// rows and columns, for [`TopK::extra`]: −∞ for columns that are not chosen.
     pub fn find_in_chosen(
         &mut self,
         x: &Tensor,

@@ -51,7 +51,7 @@ const ROWS: usize = 8;
 const STATS: usize = 16;
 
 impl FromGpu {
-    /// Memory for so many bytes. Its address stays the same while it is large enough, so that CUDA graphs can
+    /// Memory for `bytes` bytes. Its address stays the same while it is large enough, so that CUDA graphs can
     /// be replayed.
     fn memory(&mut self, bytes: usize) -> Pointer {
         if self.memory.as_ref().is_none_or(|memory| memory.bytes() < bytes) {

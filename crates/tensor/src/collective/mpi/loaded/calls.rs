@@ -27,7 +27,7 @@ macro_rules! functions {
 
         impl Calls {
             fn of(library: &Library, path: &Path) -> Result<Calls, libloading::Error> {
-                // SAFETY: the standard says what these functions take.
+                // SAFETY: the signatures are those of the MPI standard.
                 unsafe {
                     $(let $field: Symbol<unsafe extern "C" fn($($argument),*) -> c_int> = library.get($name.as_bytes())?;)+
                     Ok(Calls { abi: Abi::of(library, path), $($field: *$field,)+ })

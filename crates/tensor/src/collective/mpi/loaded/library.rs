@@ -1,11 +1,13 @@
 //! Finds the MPI library that belongs to the launcher.
 //!
 //! ```text
-//! HEEDFUL_MPI                    that one and no other
-//! beside the launcher            bin/mpirun → lib/libmpi.so…: the one that started this process, then the first in the PATH
-//! where the loader looks
-//! where distributions put it
+//! HEEDFUL_MPI                  only this library
+//! folders of launchers         bin/mpirun → lib/libmpi.so…
+//! search path of the loader
+//! folders of distributions
 //! ```
+//!
+//! The launcher of this process comes before the first `mpirun` in the PATH.
 
 use std::env;
 use std::ffi::OsStr;
@@ -35,7 +37,7 @@ pub(super) fn find() -> Result<LoadedLibrary, MpiUnavailable> {
         });
     }
     let names = names();
-    let beside: Vec<PathBuf> = folders_beside_launchers();
+    let of_launchers: Vec<PathBuf> = folders_of_launchers();
     let in_folders = |folders: Vec<PathBuf>| {
         let names = names.clone();
         folders.into_iter().flat_map(move |folder| {
@@ -43,7 +45,7 @@ pub(super) fn find() -> Result<LoadedLibrary, MpiUnavailable> {
         })
     };
     let plain = names.iter().map(PathBuf::from);
-    let candidates = in_folders(beside).chain(plain).chain(in_folders(folders_of_distributions()));
+    let candidates = in_folders(of_launchers).chain(plain).chain(in_folders(folders_of_distributions()));
     candidates
         .into_iter()
         .find_map(|path| open(&path).ok())
@@ -66,14 +68,14 @@ fn names() -> Vec<&'static str> {
 }
 
 /// The `lib` folders next to the `bin` of the launcher, and of the first `mpirun` in the PATH.
-fn folders_beside_launchers() -> Vec<PathBuf> {
+fn folders_of_launchers() -> Vec<PathBuf> {
     let prefix = env::var_os("OPAL_PREFIX").map(PathBuf::from);
     let paths = env::var_os("PATH").unwrap_or_default();
     let in_path = env::split_paths(&paths).find(|folder| folder.join("mpirun").exists());
     let in_path = in_path.and_then(|folder| fs::canonicalize(folder.join("mpirun")).ok());
     let launchers = ancestors().into_iter().chain(in_path);
-    let beside = launchers.filter_map(|program| Some(program.parent()?.parent()?.to_owned()));
-    prefix.into_iter().chain(beside).flat_map(|root| [root.join("lib"), root.join("lib64")]).collect()
+    let roots = launchers.filter_map(|program| Some(program.parent()?.parent()?.to_owned()));
+    prefix.into_iter().chain(roots).flat_map(|root| [root.join("lib"), root.join("lib64")]).collect()
 }
 
 /// The executables of the parent processes, nearest first, where /proc exists.
@@ -86,7 +88,7 @@ fn ancestors() -> Vec<PathBuf> {
         process = parent.trim().to_owned();
         programs.extend(fs::read_link(format!("/proc/{process}/exe")));
     }
-    // A shell or `timeout` in /usr/bin says nothing about the MPI.
+    // A shell or `timeout` in /usr/bin is not a launcher.
     programs.retain(|program| program.parent().and_then(Path::file_name) == Some(OsStr::new("bin")));
     programs.retain(|program| !program.starts_with("/usr/bin") && !program.starts_with("/bin"));
     programs

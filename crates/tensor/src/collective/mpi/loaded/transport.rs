@@ -15,12 +15,13 @@ pub(super) struct Mpi {
     size: usize,
 }
 
-// SAFETY: it is created and used on one thread; `Transport` requires `Send` because groups may move between threads.
+// SAFETY: it is created and used on one thread; `Transport` requires `Send` because groups may move between
+// threads.
 unsafe impl Send for Mpi {}
 
 /// Polls without pause at first: most messages are short.
 const SPIN: Duration = Duration::from_micros(200);
-/// Then polls so rarely that work on the same core hardly notices.
+/// Then polls rarely, to leave the core to other work.
 const PAUSE: Duration = Duration::from_micros(20);
 
 impl Mpi {
@@ -69,7 +70,8 @@ impl Transport for Mpi {
         let (send_counts, receive_counts) = (Counts::new(send_lengths)?, Counts::new(receive_lengths)?);
         assert_eq!((send.len(), receive.len()), (send_counts.total, receive_counts.total), "all_to_all");
         assert_eq!((send_lengths.len(), receive_lengths.len()), (self.size, self.size), "all_to_all");
-        // SAFETY: counts and displacements lie within the slices, as asserted, and all of it lives until the request is done.
+        // SAFETY: counts and displacements lie within the slices, as asserted, and all of it lives until the
+        // request is done.
         let request = unsafe {
             self.calls.all_to_all(
                 (start(send), &send_counts.counts, &send_counts.displacements),

@@ -15,8 +15,8 @@ pub(super) fn is_available() -> bool {
 }
 
 /// # Safety
-/// The process must be permitted to use AMX; the left side must have its rows and memory up to a multiple of 16 of them,
-/// each at least as long as the strip is deep.
+/// The process must be permitted to use AMX; the left side must have its rows and memory up to a multiple of
+/// 16 of them, each at least as long as the strip is deep.
 pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], prefetch: bool, sums: &mut Sums) {
     configure_thread();
     // SAFETY: the caller's promise.
@@ -29,7 +29,8 @@ pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], prefetch: bool, su
     }
 }
 
-/// One or two tiles of rows with the two tiles of a strip. tmm0–3 hold the sums, tmm4–5 the rows, tmm6–7 the columns.
+/// One or two tiles of rows with the two tiles of a strip. tmm0–3 hold the sums, tmm4–5 the rows, tmm6–7 the
+/// columns.
 #[inline(always)]
 unsafe fn block<const TALL: bool>(left: Left<'_>, strip: &[Tile], prefetch: bool, sums: &mut Sums) {
     let (mut upper, mut columns) = (left.integers.as_ptr(), strip.as_ptr());

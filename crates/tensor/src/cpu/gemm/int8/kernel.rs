@@ -25,7 +25,7 @@ pub(super) struct Left<'a> {
     /// The sums of the rows' integers.
     pub(super) sums: &'a [i32],
     /// Whether these are the first rows that are multiplied with the strip.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 ask"))]
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 read it"))]
     pub(super) is_first: bool,
 }
 
@@ -84,7 +84,8 @@ impl Kernel {
             Kernel::Portable => portable::multiply(left, strip, sums),
             #[cfg(target_arch = "aarch64")]
             Kernel::Neon => super::neon::multiply(left, strip, sums),
-            // SAFETY: `for_rows` only names what this machine has, here and below; the assertions above are what the kernels ask for.
+            // SAFETY: `for_rows` returns a kernel of this machine, here and below; the assertions above are
+            // the kernels' other conditions.
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => unsafe { avx2::multiply(left, strip, sums) },
             // SAFETY: as above.

@@ -61,7 +61,8 @@ impl MappedFile {
     /// Maps a whole file. It must not be modified while this or a matrix from it is in use; replacing the
     /// file, as is done with models, is safe, because that creates a new one.
     pub fn open(file: &File) -> io::Result<MappedFile> {
-        // SAFETY: other processes cannot be kept from writing into the file; see above. The contents are plain bytes.
+        // SAFETY: other processes cannot be kept from writing into the file; see above. The contents are
+        // plain bytes.
         unsafe { Mmap::map(file) }.map(|map| MappedFile(Arc::new(map)))
     }
 }

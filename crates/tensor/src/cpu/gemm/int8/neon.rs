@@ -56,7 +56,8 @@ fn walk(
     out: &mut [i32; STRIP],
     add: impl Fn(int32x4_t, int8x16_t, int8x16_t) -> int32x4_t,
 ) {
-    // SAFETY: every CPU of this architecture has these; a line has 64 bytes, and there are eight vectors of sums.
+    // SAFETY: every CPU of this architecture has these; a line has 64 bytes, and there are eight vectors of
+    // sums.
     unsafe {
         let mut sums = [vdupq_n_s32(0); VECTORS];
         for (integers, tiles) in integers.as_chunks::<64>().0.iter().zip(strip.as_chunks::<2>().0) {

@@ -152,7 +152,7 @@ fn store(out: &Destination<'_>, block: &Block<'_>) {
     if matches!(isa::current(), Isa::Amx | Isa::Avx512)
         && let Some((place, bias)) = out.direct_f32(block.corner, block.len())
     {
-        // SAFETY: `isa::current()` only names what this machine was found to have; blocks of different tasks have no
+        // SAFETY: `isa::current()` is an instruction set of this machine; blocks of different tasks have no
         // element in common.
         unsafe { avx512::store(block, bias, out.finish.rectifier, place, out.columns) };
         return;
@@ -185,8 +185,8 @@ impl Grid {
         let threads = if is_inside_task() { 1 } else { thread_count() };
         let down = rows.div_ceil(MAX_ROWS).max(1);
         let work = rows * k * strips * STRIP;
-        let wanted = (work / TASK).clamp(1, 4 * threads).div_ceil(down);
-        Grid { rows, strips, down, across: wanted.clamp(1, strips.max(1)) }
+        let target = (work / TASK).clamp(1, 4 * threads).div_ceil(down);
+        Grid { rows, strips, down, across: target.clamp(1, strips.max(1)) }
     }
 
     pub(crate) fn tasks(&self) -> usize {

@@ -34,7 +34,8 @@ pub(crate) fn strip_height() -> usize {
     }
 }
 
-/// The left side as the kernels see it: element `(r, k)` at `r · row_stride + k · k_stride` from a block's start.
+/// The left side as the kernels see it: element `(r, k)` at `r · row_stride + k · k_stride` from a block's
+/// start.
 #[derive(Clone, Copy)]
 struct Left<'a> {
     values: &'a [f32],
@@ -245,8 +246,9 @@ fn multiply_add(a: f32, b: f32, sum: f32) -> f32 {
     if cfg!(target_arch = "aarch64") { a.mul_add(b, sum) } else { a * b + sum }
 }
 
-/// Packs the columns of `matrix` in strips of `width`: `[strip][row][width]`, columns past the edge zero. With a width
-/// of 32 this is a right side; with the kernel's height it is the left side that `matrix` is the transpose of.
+/// Packs the columns of `matrix` in strips of `width`: `[strip][row][width]`, columns past the edge zero.
+/// With a width of 32 this is a right side; with the kernel's height it is the left side that `matrix` is the
+/// transpose of.
 pub(crate) fn pack(matrix: Matrix<'_>, dtype: DType, width: usize, out: &mut [f32]) {
     let (rows, columns) = (matrix.rows, matrix.columns);
     let strip_len = rows * width;

@@ -139,7 +139,7 @@ fn block256<const ROWS: usize>(a: Left<'_>, b: &[f32], sums: &mut [f32; TALLEST 
         }
         let mut at = a.values.as_ptr();
         for b in b.chunks_exact(PANEL) {
-            // SAFETY: `b` has 32 elements of which 16 from `column` are read; `a` as in `in_bounds`.
+            // SAFETY: `b` has 32 elements, 16 from `column` on are read; `a` is in bounds by `in_bounds`.
             unsafe {
                 let b_low = _mm256_loadu_ps(b.as_ptr().add(column));
                 let b_high = _mm256_loadu_ps(b.as_ptr().add(column + 8));

@@ -98,7 +98,8 @@ fn whole<T>(values: &[T], start: usize, end: usize) -> *const T {
 /// block stays in registers.
 ///
 /// # Safety
-/// `load` must be able to read 32 elements at `start` and at the 31 rows behind it, and the CPU must have AVX-512.
+/// `load` must be able to read 32 elements at `start` and at the 31 rows behind it, and the CPU must have
+/// AVX-512.
 #[inline(always)]
 unsafe fn arrange<T>(
     start: *const T,

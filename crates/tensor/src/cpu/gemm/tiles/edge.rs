@@ -27,7 +27,7 @@ pub(super) fn pack_edge(
             Side::TransposedRows => transpose(pairs(matrix, row, column + 16 * half, part)),
         };
         for (i, vector) in tile.into_iter().enumerate() {
-            // SAFETY: AVX-512 is there.
+            // SAFETY: AVX-512 is available.
             unsafe { store(vector, out, 16 * half + i) };
         }
     }

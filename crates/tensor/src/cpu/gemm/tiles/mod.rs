@@ -3,8 +3,8 @@
 //! A block of 32 × 32 sums stays in four tile registers while `k` runs in steps of 32. The left side is read
 //! in place (row-major bf16), the right side is packed in the order of the tile loads.
 //!
-//! f32 products use the same instructions (bf16x3): each f32 is split into three bf16 without loss, `a = a₀ +
-//! a₁ + a₂` with 8 bits of the mantissa each:
+//! f32 products use the same instructions (bf16x3): each f32 is split into three bf16 without loss,
+//! `a = a₀ + a₁ + a₂` with 8 bits of the mantissa each:
 //!
 //! ```text
 //! a b = a₂b₀ + a₁b₀ + a₁b₁ + a₀b₁ + a₀b₂ + a₀b₀        (+ a₁b₂ + a₂b₁ + a₂b₂, less than 2⁻²⁰ of a b, left out)

@@ -15,8 +15,8 @@ pub(crate) fn pack_columns(matrix: Matrix<'_>, parts: Parts, out: &mut [bf16]) {
     pack(Operand::columns(matrix), parts, out);
 }
 
-/// Packs the transpose of `matrix` (row-major `k × m`) as a left side; a tile's row holds 32 consecutive `k` of one row of
-/// the transpose.
+/// Packs the transpose of `matrix` (row-major `k × m`) as a left side; a tile's row holds 32 consecutive `k`
+/// of one row of the transpose.
 pub(crate) fn pack_rows(matrix: Matrix<'_>, parts: Parts, out: &mut [bf16]) {
     pack(Operand::transposed_rows(matrix), parts, out);
 }

@@ -129,8 +129,8 @@ macro_rules! add_product {
 
 impl Block {
     /// # Safety
-    /// All tiles must be in bounds, and the thread's tiles configured. tmm0–3 hold the sums, tmm4–5 the left side,
-    /// tmm6–7 the right side.
+    /// All tiles must be in bounds, and the thread's tiles configured. tmm0–3 hold the sums, tmm4–5 the left
+    /// side, tmm6–7 the right side.
     #[inline(always)]
     unsafe fn run<const TALL: bool, const WIDE: bool>(self) {
         let (left_bytes, sums_bytes) = (self.left_row * 2, self.sums_row * 4);

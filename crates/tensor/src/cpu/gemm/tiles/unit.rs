@@ -1,7 +1,7 @@
 //! The tile unit of a thread: permission, configuration, and the instructions of a product.
 //!
 //! tmm0–3 hold a block of 32 × 32 sums, tmm4–5 the left side, tmm6–7 the right side. The functions below pass
-//! values to each other in these registers, which the compiler neither knows nor uses.
+//! values to each other in these registers, which the compiler does not use.
 
 use std::arch::asm;
 use std::cell::Cell;
@@ -42,7 +42,8 @@ pub(crate) fn configure_thread() {
         config.0[16 + 2 * tile] = 64;
         config.0[48 + tile] = 16;
     }
-    // SAFETY: the layout of palette 1 from Intel's manual; permission was granted before this path was chosen.
+    // SAFETY: the layout of palette 1 from Intel's manual; permission was granted before this path was
+    // chosen.
     unsafe { asm!("ldtilecfg [{}]", in(reg) config.0.as_ptr(), options(nostack, readonly)) };
 }
 

@@ -140,9 +140,9 @@ fn walk<const PARTS: usize>(
             let rows = BLOCK.min(task.rows.end - row);
             let block = PendingBlock { row, column: strip * PANEL, rows, finished: 0, buffer };
             let mut done = 0;
-            // SAFETY: both sides hold all steps of their segments; the left one at least 16 rows, 32 if more are
-            // wanted. Sums are unloaded before they are resumed or stored. Tasks are disjoint rectangles of the
-            // output.
+            // SAFETY: both sides hold all steps of their segments; the left one at least 16 rows, 32 if more
+            // are computed. Sums are unloaded before they are resumed or stored. Tasks are disjoint
+            // rectangles of the output.
             unsafe {
                 if steps.start == 0 {
                     clear();

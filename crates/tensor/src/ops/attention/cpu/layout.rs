@@ -41,7 +41,7 @@ pub(super) struct Block {
     /// Indices among the sequence's queries.
     pub(super) queries: Range<usize>,
     /// Whether it is the first of its piece: keys and values have to be packed.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 ask"))]
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 read it"))]
     pub(super) is_first: bool,
     /// Row indices in the tensor.
     pub(super) rows: Range<usize>,

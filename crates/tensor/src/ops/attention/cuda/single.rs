@@ -20,7 +20,7 @@ pub(super) fn launch(call: &Call<'_>, pass: &str) {
     launch!(SINGLE.function(name), blocks, argument);
 }
 
-/// Whether every row and head begins at a multiple of 16 bytes, which are so many elements.
+/// Whether every row and head begins at a multiple of 16 bytes, which are `elements` elements.
 fn is_aligned(argument: &Argument, elements: usize) -> bool {
     let Argument { q, k, v, o, d_o, dq, dk, dv, .. } = *argument;
     let Argument { q_stride, k_stride, v_stride, o_stride, dq_stride, dk_stride, dv_stride, .. } = *argument;

@@ -56,8 +56,8 @@ pub(super) fn backward<T: Element>(
             tokens,
             before: schedule.before(step),
             outputs: inputs.states.f32(),
-            kept_gates: T::of(&inputs.activations.gates),
-            kept_c: inputs.activations.c.f32(),
+            saved_gates: T::of(&inputs.activations.gates),
+            saved_c: inputs.activations.c.f32(),
             initial_h: inputs.h.f32(),
             initial_c: inputs.c.f32(),
             d_outputs: gradients.states.f32(),
@@ -81,7 +81,7 @@ pub(super) fn backward<T: Element>(
             tokens,
             order: schedule.order(),
             queries: inputs.activations.queries.f32(),
-            kept: inputs.attention.as_deref().map(Array::f32),
+            saved: inputs.attention.as_deref().map(Array::f32),
             recomputed: SharedMut::new(recomputed.f32_mut()),
             taken: &inputs.taken,
             d_contexts: gradients.contexts.map(Array::f32),
@@ -122,7 +122,7 @@ pub(super) struct AttentionStep<'a, T> {
     /// By token.
     queries: &'a [f32],
     /// All weights, if they were saved.
-    kept: Option<&'a [f32]>,
+    saved: Option<&'a [f32]>,
     /// By row: the recomputed weights if they were not.
     recomputed: SharedMut<f32>,
     taken: &'a [Option<usize>],
@@ -164,8 +164,8 @@ kernel! {
         // SAFETY: as above.
         let query = unsafe { step.d_query.slice(of(row, key_width)) };
         let query_values = &step.queries[of(token, key_width)];
-        let weights = match (common.weight_range(sequence, step.number), step.kept) {
-            (Some(range), Some(kept)) => &kept[range],
+        let weights = match (common.weight_range(sequence, step.number), step.saved) {
+            (Some(range), Some(saved)) => &saved[range],
             _ => {
                 // SAFETY: as above.
                 let recomputed =

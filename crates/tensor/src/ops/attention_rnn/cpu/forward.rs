@@ -78,7 +78,7 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
             contexts: SharedMut::new(out.contexts.f32_mut()),
             contexts_narrow: out.contexts_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
             left_context: SharedMut::new(T::of_mut(&mut left_context)),
-            kept_queries: SharedMut::new(out.activations.queries.f32_mut()),
+            saved_queries: SharedMut::new(out.activations.queries.f32_mut()),
             choices: SharedMut::new(out.choices.f32_mut()),
             taken: SharedMut::new(&mut out.taken),
         };
@@ -99,7 +99,7 @@ pub(super) fn forward<T: Element>(decoder: &Decoder, x: &Array, states: [Array; 
             h: SharedMut::new(h.f32_mut()),
             c: SharedMut::new(c.f32_mut()),
             left: Some(SharedMut::new(T::of_mut(&mut left))),
-            kept: Some(&SharedMut::new(T::of_mut(&mut out.activations.gates))),
+            saved: Some(&SharedMut::new(T::of_mut(&mut out.activations.gates))),
             record: Some(&record),
         };
         cells.run(rows);
@@ -120,7 +120,7 @@ pub(super) struct AttentionStep<'a, T> {
     contexts: SharedMut<f32>,
     contexts_narrow: Option<SharedMut<bf16>>,
     left_context: SharedMut<T>,
-    kept_queries: SharedMut<f32>,
+    saved_queries: SharedMut<f32>,
     choices: SharedMut<f32>,
     taken: SharedMut<Option<usize>>,
 }
@@ -141,7 +141,7 @@ kernel! {
         let taken =
             attend(common.compare, common.selection, token, query, source, (&mut *weights, &mut *context));
         // SAFETY: as above.
-        number::copy(query, unsafe { step.kept_queries.slice(of(token, key_width)) });
+        number::copy(query, unsafe { step.saved_queries.slice(of(token, key_width)) });
         // SAFETY: as above.
         number::copy(context, unsafe { step.left_context.slice(of(row, value_width)) });
         if let Some(narrow) = &step.contexts_narrow {

@@ -5,7 +5,7 @@
 static constexpr int WIDE = 2, UNITS = 8, VALUES = 2;
 
 template <int CELL, int QUERIES>
-__device__ __forceinline__ void decoder_forward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, const Place& place,
+__device__ __forceinline__ void decoder_forward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, const BlockPosition& place,
                                                 const Team& team, u32 cache_size) {
     constexpr int G = Shape<CELL>::gates, BLOCKS = WIDE * VALUES, HELD = QUERIES > 0 ? QUERIES : 1;
     constexpr u32 STRIDE = sums_stride((G > HELD ? G : HELD) * UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
@@ -127,7 +127,7 @@ __device__ __forceinline__ float from_query(const Attention& b, const Held<BLOCK
 }
 
 template <int CELL, int QUERIES>
-__device__ __forceinline__ void decoder_backward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, const Place& place,
+__device__ __forceinline__ void decoder_backward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, const BlockPosition& place,
                                                  const Team& team, u32 cache_size) {
     constexpr int G = Shape<CELL>::gates, BLOCKS = G * WIDE, QUERY_BLOCKS = WIDE * (QUERIES > 0 ? QUERIES : 1);
     constexpr u32 STRIDE = sums_stride(8 * VALUES + UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
@@ -236,12 +236,12 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
 #define FAST(NAME, CELL, QUERIES)                                                                                           \
     extern "C" __global__ void __launch_bounds__(256, 1) NAME##_fast_decoder_forward_##QUERIES(                             \
         Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups, u32 cache_size) {               \
-        Place place(slices, groups);                                                                                        \
+        BlockPosition place(slices, groups);                                                                                \
         decoder_forward<CELL, QUERIES>(a, b, rows, sizes, d, place, Team(slices, place.slice), cache_size);                 \
     }                                                                                                                       \
     extern "C" __global__ void __launch_bounds__(256, 1) NAME##_fast_decoder_backward_##QUERIES(                            \
         Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups, u32 cache_size) {               \
-        Place place(slices, groups);                                                                                        \
+        BlockPosition place(slices, groups);                                                                                \
         decoder_backward<CELL, QUERIES>(a, b, rows, sizes, d, place, Team(slices, place.slice), cache_size);                \
     }
 FAST(simple, SIMPLE, 0)

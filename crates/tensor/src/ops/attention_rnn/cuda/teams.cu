@@ -48,7 +48,7 @@ struct Share {
 // Calls `work(row, share, cached data or null, first token of the source)` for the rows of a group in which this block has a
 // share, as long as they have such a step.
 template <class W>
-__device__ __forceinline__ void share_rows(const Team& team, const Place& place, const Attention& b, const Matrices& matrices,
+__device__ __forceinline__ void share_rows(const Team& team, const BlockPosition& place, const Attention& b, const Matrices& matrices,
                                            const Cache& cache, Rows rows, u32 count, u32 step, const W& work) {
     if (team.part >= team.parts) return;
     u32 used = 0;
@@ -74,7 +74,7 @@ __device__ __forceinline__ void share_rows(const Team& team, const Place& place,
 }
 
 // Fills a block's cache before the first step.
-__device__ __forceinline__ void fill_cache(const Team& team, const Place& place, const Attention& b, const Matrices& matrices,
+__device__ __forceinline__ void fill_cache(const Team& team, const BlockPosition& place, const Attention& b, const Matrices& matrices,
                                            const Cache& cache, Rows rows, u32 count) {
     share_rows(team, place, b, matrices, cache, rows, count, 0, [&](uint4, const Share& share, bf16* cached, u32 source) {
         if (!cached) return;

@@ -206,8 +206,8 @@ fn softmax(weights: &mut [f32]) {
 fn exp_or_zero(x: __m512) -> __m512 {
     let least = _mm512_set1_ps(-87.0);
     // Not less, or NaN.
-    let kept = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least);
-    _mm512_maskz_mov_ps(kept, exp(_mm512_max_ps(least, x)))
+    let in_range = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least);
+    _mm512_maskz_mov_ps(in_range, exp(_mm512_max_ps(least, x)))
 }
 
 /// `o = P V` for `VECTORS` vectors of columns from vector `first` on.

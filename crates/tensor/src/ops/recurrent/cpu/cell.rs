@@ -22,13 +22,13 @@ pub(crate) struct ForwardRow<'a, X, K> {
     /// `d`: `c_{t−1}` on entry, `c_t` on return; empty for a cell without memory.
     pub(crate) c: &'a mut [f32],
     /// `Cell::saved_values · d`, output; `None` without a backward pass.
-    pub(crate) kept: Option<&'a mut [K]>,
+    pub(crate) saved: Option<&'a mut [K]>,
 }
 
 /// One row of a step backward.
 pub(crate) struct BackwardRow<'a, K, G> {
     /// The values that the forward pass saved.
-    pub(crate) kept: &'a [K],
+    pub(crate) saved: &'a [K],
     /// `d`: `h_{t−1}` (the GRU reads it).
     pub(crate) h_previous: &'a [f32],
     /// `d`: `h_t` (the simple cell reads it).
@@ -56,7 +56,7 @@ const PIECE: usize = 128;
 #[inline(always)]
 pub(crate) fn forward_row<X: Number, K: Number>(cell: Cell, row: ForwardRow<'_, X, K>) {
     let d = row.h.len();
-    let ForwardRow { x, a, h, c, mut kept } = row;
+    let ForwardRow { x, a, h, c, mut saved } = row;
     let mut gates = [[0.0_f32; PIECE]; 4];
     for first in (0..d).step_by(PIECE) {
         let n = PIECE.min(d - first);
@@ -80,7 +80,7 @@ pub(crate) fn forward_row<X: Number, K: Number>(cell: Cell, row: ForwardRow<'_, 
                 for (h, (z, new)) in h[here].iter_mut().zip(z.iter().zip(&*new)) {
                     *h = (1.0 - z) * new + z * *h;
                 }
-                keep(&mut kept, part, [r, z, new, hidden]);
+                save(&mut saved, part, [r, z, new, hidden]);
             }
             Cell::Lstm => {
                 let (i, f, g, o) = (g0, g1, g2, g3);
@@ -95,7 +95,7 @@ pub(crate) fn forward_row<X: Number, K: Number>(cell: Cell, row: ForwardRow<'_, 
                 for (h, (c, o)) in h[here].iter_mut().zip(c.iter().zip(&*o)) {
                     *h = o * tanh(*c);
                 }
-                keep(&mut kept, part, [i, f, g, o]);
+                save(&mut saved, part, [i, f, g, o]);
             }
         }
     }
@@ -105,7 +105,7 @@ pub(crate) fn forward_row<X: Number, K: Number>(cell: Cell, row: ForwardRow<'_, 
 #[inline(always)]
 pub(crate) fn backward_row<K: Number, G: Number>(cell: Cell, row: BackwardRow<'_, K, G>) {
     let d = row.dh.len();
-    let BackwardRow { kept, h_previous, h, c_previous, c, dh, dc, dx, da } = row;
+    let BackwardRow { saved, h_previous, h, c_previous, c, dh, dc, dx, da } = row;
     let mut gates = [[0.0_f32; PIECE]; 4];
     for first in (0..d).step_by(PIECE) {
         let n = PIECE.min(d - first);
@@ -126,7 +126,7 @@ pub(crate) fn backward_row<K: Number, G: Number>(cell: Cell, row: BackwardRow<'_
             Cell::Gru => {
                 let (r, z, new, hidden) = (g0, g1, g2, g3);
                 for (gate, to) in [&mut *r, &mut *z, &mut *new, &mut *hidden].into_iter().enumerate() {
-                    number::copy(&kept[part(gate)], to);
+                    number::copy(&saved[part(gate)], to);
                 }
                 // h_t = (1 − z) ⊙ n + z ⊙ h_{t−1}
                 for ((z, new), (dh, h)) in
@@ -153,7 +153,7 @@ pub(crate) fn backward_row<K: Number, G: Number>(cell: Cell, row: BackwardRow<'_
             Cell::Lstm => {
                 let (i, f, g, o) = (g0, g1, g2, g3);
                 for (gate, to) in [&mut *i, &mut *f, &mut *g, &mut *o].into_iter().enumerate() {
-                    number::copy(&kept[part(gate)], to);
+                    number::copy(&saved[part(gate)], to);
                 }
                 let dc = &mut dc[here.clone()];
                 // h_t = o ⊙ tanh(c_t)
@@ -191,14 +191,14 @@ fn sums<X: Number>(x: &[X], a: &[f32], to: &mut [f32], f: impl Fn(f32) -> f32) {
 
 /// Saves pieces of gates for the backward pass.
 #[inline(always)]
-fn keep<K: Number>(
-    kept: &mut Option<&mut [K]>,
+fn save<K: Number>(
+    saved: &mut Option<&mut [K]>,
     part: impl Fn(usize) -> Range<usize>,
     gates: [&mut [f32]; 4],
 ) {
-    if let Some(kept) = kept {
+    if let Some(saved) = saved {
         for (gate, from) in gates.into_iter().enumerate() {
-            number::copy(from, &mut kept[part(gate)]);
+            number::copy(from, &mut saved[part(gate)]);
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], 
         narrow: narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
         c: activations.as_mut().map(|saved| SharedMut::new(saved.c.f32_mut())),
     };
-    let kept_gates = activations.as_mut().map(|saved| SharedMut::new(T::of_mut(&mut saved.gates)));
+    let saved_gates = activations.as_mut().map(|saved| SharedMut::new(T::of_mut(&mut saved.gates)));
     for step in 0..schedule.steps() {
         let tokens = schedule.tokens(step);
         let rows = tokens.len();
@@ -53,7 +53,7 @@ pub(super) fn forward<T: Element>(layer: &Layer, x: &Array, states: [Array; 2], 
             h: SharedMut::new(h.f32_mut()),
             c: SharedMut::new(c.f32_mut()),
             left: Some(SharedMut::new(T::of_mut(&mut left))),
-            kept: kept_gates.as_ref(),
+            saved: saved_gates.as_ref(),
             record: Some(&record),
         };
         step.run(rows);
@@ -84,7 +84,7 @@ pub(super) fn single_step<T: Element>(
         h: SharedMut::new(h.f32_mut()),
         c: SharedMut::new(c.f32_mut()),
         left: None,
-        kept: None,
+        saved: None,
         record: None,
     };
     step.run(rows);
@@ -109,7 +109,7 @@ pub(crate) struct ForwardStep<'a, T> {
     /// By row: `h_t` in the compute type.
     pub(crate) left: Option<SharedMut<T>>,
     /// By token.
-    pub(crate) kept: Option<&'a SharedMut<T>>,
+    pub(crate) saved: Option<&'a SharedMut<T>>,
     pub(crate) record: Option<&'a Record>,
 }
 
@@ -145,16 +145,16 @@ kernel! {
             let (h, c) = unsafe { (step.h.slice(of(row, d)), step.c.slice(of(row, d_c))) };
             let (x, a) = (&step.x[of(token, gates)], &step.a[of(row, gates)]);
             // SAFETY: as above.
-            let kept = step.kept.map(|kept| unsafe { kept.slice(of(token, cell.saved_values() * d)) });
+            let saved = step.saved.map(|saved| unsafe { saved.slice(of(token, cell.saved_values() * d)) });
             match &step.input_side {
-                None => forward_row(cell, ForwardRow { x, a, h: &mut *h, c: &mut *c, kept }),
+                None => forward_row(cell, ForwardRow { x, a, h: &mut *h, c: &mut *c, saved }),
                 Some(input_side) => {
                     // SAFETY: as above.
                     let sums = unsafe { input_side.slice(of(row, gates)) };
                     for (sum, x) in sums.iter_mut().zip(x) {
                         *sum += x.wide();
                     }
-                    forward_row(cell, ForwardRow { x: &*sums, a, h: &mut *h, c: &mut *c, kept });
+                    forward_row(cell, ForwardRow { x: &*sums, a, h: &mut *h, c: &mut *c, saved });
                 }
             }
             if let Some(left) = &step.left {

@@ -3,7 +3,7 @@
 
 // WIDE: the width is at most 256 times this.
 template <int CELL, int WIDE, int UNITS>
-__device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u32* sizes, u32 d, const Place& place) {
+__device__ __forceinline__ void forward_fast(const Layer& a, Rows rows, const u32* sizes, u32 d, const BlockPosition& place) {
     constexpr int G = Shape<CELL>::gates, COLUMNS = G * UNITS / 8;
     constexpr u32 STRIDE = sums_stride(G * UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
     extern __shared__ __align__(16) float parts[];
@@ -81,7 +81,7 @@ __device__ __forceinline__ void product_backward(float* to, const Held<BLOCKS, C
 }
 
 template <int CELL, int WIDE, int UNITS>
-__device__ __forceinline__ void backward_fast(const Layer& a, Rows rows, const u32* sizes, u32 d, const Place& place) {
+__device__ __forceinline__ void backward_fast(const Layer& a, Rows rows, const u32* sizes, u32 d, const BlockPosition& place) {
     constexpr int G = Shape<CELL>::gates, COLUMNS = UNITS / 8, BLOCKS = G * WIDE;
     constexpr u32 STRIDE = sums_stride(UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
     extern __shared__ __align__(16) float parts[];
@@ -133,12 +133,12 @@ __device__ __forceinline__ void backward_fast(const Layer& a, Rows rows, const u
 #define FAST(NAME, CELL, WIDE, UNITS)                                                                                       \
     extern "C" __global__ void __launch_bounds__(256, 1)                                                                    \
         NAME##_fast_forward_##WIDE(Layer a, Layer b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups) {           \
-        Place place(slices, groups);                                                                                        \
+        BlockPosition place(slices, groups);                                                                                \
         forward_fast<CELL, WIDE, UNITS>(place.is_first ? a : b, rows, sizes, d, place);                                      \
     }                                                                                                                       \
     extern "C" __global__ void __launch_bounds__(256, 1)                                                                    \
         NAME##_fast_backward_##WIDE(Layer a, Layer b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups) {          \
-        Place place(slices, groups);                                                                                        \
+        BlockPosition place(slices, groups);                                                                                \
         backward_fast<CELL, WIDE, UNITS>(place.is_first ? a : b, rows, sizes, d, place);                                     \
     }
 FAST(simple, SIMPLE, 1, 16)

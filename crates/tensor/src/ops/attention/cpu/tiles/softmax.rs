@@ -83,7 +83,7 @@ fn exp(x: __m512) -> __m512 {
     let set = |x: f32| _mm512_set1_ps(x);
     let least = set(-87.0);
     // Not less, or NaN.
-    let kept = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least);
+    let in_range = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least);
     let x = _mm512_max_ps(least, x);
     let n = _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(_mm512_mul_ps(
         x,
@@ -98,7 +98,7 @@ fn exp(x: __m512) -> __m512 {
     p = _mm512_fmadd_ps(p, r, set(1.666_666_6e-1));
     p = _mm512_fmadd_ps(p, r, set(0.5));
     let e_r = _mm512_fmadd_ps(_mm512_mul_ps(p, r), r, _mm512_add_ps(r, set(1.0)));
-    _mm512_maskz_scalef_ps(kept, e_r, n)
+    _mm512_maskz_scalef_ps(in_range, e_r, n)
 }
 
 /// Turns products into weights: in place as f32 before dropout if `keep`, and rounded to bf16 after dropout.

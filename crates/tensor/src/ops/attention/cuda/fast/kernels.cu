@@ -10,7 +10,7 @@ struct Job {
 
     __device__ __forceinline__ Job(const Attention& a) : rest(blockIdx.x), items(a.work) {}
 
-    // Whether the block belongs to the current kind, which has so many jobs.
+    // Whether the block belongs to the current kind, which has `jobs` jobs.
     __device__ __forceinline__ bool is_current(u32 jobs) const { return rest < jobs; }
     __device__ __forceinline__ void skip(u32 jobs) { rest -= jobs; }
     __device__ __forceinline__ void skip_items(u32 count) { items += 8 * count; }
