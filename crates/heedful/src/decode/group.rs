@@ -155,7 +155,7 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
         self.max_rows += std::mem::take(&mut other.max_rows);
     }
 
-    /// Encodes sentences, which take task from the next step on.
+    /// Encodes sentences, which take part from the next step on.
     fn encode(&mut self, sentences: Vec<Sentence<P>>) {
         let (mut sources, mut restricted) = (Vec::new(), Vec::new());
         for Sentence { id, source, tokens, weight, rows, strategy, .. } in sentences {

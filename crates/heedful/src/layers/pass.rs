@@ -101,8 +101,8 @@ impl Pass {
         Pass { recording: Some(Recording::new(rows, values, role)), ..self }
     }
 
-    /// The same pass over one sequence, whose attention is further restricted by these masks. [`Pass::check_masks`] says
-    /// afterwards whether they could be applied.
+    /// The same pass over one sequence, whose attention is further restricted by these masks.
+    /// [`Pass::check_masks`] reports afterwards whether they could be applied.
     #[doc(hidden)]
     pub fn with_masks(self, masks: &[AttentionMask]) -> Pass {
         Pass { masks: GivenMasks::new(masks), ..self }

@@ -96,8 +96,8 @@ impl Tokenizer {
         // Parsed here first, because the crate panics on a decoder that is not valid JSON.
         let json = serde_json::from_slice::<serde_json::Value>(bytes)
             .map_err(|error| unreadable(error.to_string()))?;
-        // Only native vocabularies split text by a pattern: a file with other patterns gets an error of what
-        // differs.
+        // Only native vocabularies split text by a pattern: an error names the difference of a file with
+        // other patterns.
         if json["pre_tokenizer"]["type"] == "Split" {
             drop(json);
             let pipeline = Pipeline::from_bytes(bytes).map_err(|error| unreadable(error.to_string()))?;

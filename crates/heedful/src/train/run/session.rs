@@ -123,7 +123,8 @@ impl<'a> Session<'a> {
         let batches =
             Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout, special), position)?);
         let now = Instant::now();
-        let reserve = Reserve::beside(&folder.path.join(MODEL), max_file_size(trainer.model().params())).ok();
+        let reserve =
+            Reserve::for_target(&folder.path.join(MODEL), max_file_size(trainer.model().params())).ok();
         Ok(Session {
             recipe,
             watcher,
