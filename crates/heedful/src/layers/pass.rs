@@ -170,7 +170,8 @@ impl Pass {
 
     /// Dropout at `rate` with its own random stream; none at inference.
     pub fn dropout(&mut self, rate: f32) -> Dropout {
-        // A stream is taken at rate 0 too, so that switching one dropout off does not change the masks of the others.
+        // A stream is taken at rate 0 too, so that switching one dropout off does not change the masks of
+        // the others.
         let stream = self.stream();
         stream.filter(|_| rate != 0.0).map_or(Dropout::NONE, |stream| Dropout::new(rate, stream))
     }
