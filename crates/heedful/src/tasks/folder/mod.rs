@@ -117,8 +117,7 @@ impl ModelFolder {
         Ok(())
     }
 
-    /// Adds the SentencePiece model from which a vocabulary was converted, for other programs.
-    /// [`ModelFolder::save`] seals it.
+    /// Adds the SentencePiece model that a vocabulary was converted from. [`ModelFolder::save`] seals it.
     pub(crate) fn add_pieces(&mut self, name: &'static str, bytes: &[u8]) -> Result<(), FolderError> {
         durable::write_bytes(&self.path.join(name), bytes)?;
         self.files.add(name, bytes.to_vec());
@@ -143,8 +142,7 @@ impl ModelFolder {
         self.write(self.metadata(), Vec::new(), weights)
     }
 
-    /// [`ModelFolder::save`] with the weights of matrix products in bf16 or int8. Returns the number of
-    /// these matrices.
+    /// [`ModelFolder::save`] with matrix product weights in bf16 or int8; returns the number of matrices.
     pub fn save_narrow(&self, params: &Params, precision: Precision) -> Result<usize, FolderError> {
         let narrow = ReducedWeights::of(params, precision);
         let mut metadata = self.metadata();
@@ -153,8 +151,7 @@ impl ModelFolder {
         Ok(narrow.len())
     }
 
-    /// Writes the same model with a shortlist to a folder, which may be this one. The weights keep their
-    /// precision.
+    /// Writes the model with a shortlist to a folder, which may be this one. The weights keep their precision.
     pub fn save_with_shortlist(
         &self,
         path: &Path,
@@ -186,8 +183,7 @@ impl ModelFolder {
         Ok(reduced::precision(&ModelStorage::of(folder)?.metadata()?))
     }
 
-    /// The checksum of the weights and of the seal, which identifies the model. It is verified when the
-    /// weights are read.
+    /// The checksum of the weights and of the seal; it identifies the model and is verified on reading.
     pub fn checksum(&self) -> Result<String, FolderError> {
         let (path, storage) = (self.path.join(MODEL), ModelStorage::of(&self.path)?);
         if !storage.has(MODEL) {

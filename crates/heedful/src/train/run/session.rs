@@ -248,8 +248,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends a run that cannot continue. Its error takes precedence over failures to write the checkpoint or
-    /// the report.
+    /// Ends a run that cannot continue. Its error precedes failures to write the checkpoint or the report.
     fn stop_with(&mut self, error: TrainError) -> Error {
         let reason = error.to_string();
         match error {
