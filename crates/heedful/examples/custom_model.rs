@@ -1,5 +1,8 @@
-//! A custom model that finds the letter of a word that is last in the alphabet: `cargo run --release -p
-//! heedful --example custom_model`
+//! A custom model that finds the letter of a word that is last in the alphabet.
+//!
+//! ```sh
+//! cargo run --release -p heedful --example custom_model
+//! ```
 //!
 //! ```text
 //! h = ReLU(E[x] W + b)

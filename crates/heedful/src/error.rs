@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-/// An error message that says what is wrong, where, and what to do.
+/// An error message with the problem, its location and the remedy.
 ///
 /// Its text and its [source](StdError::source) are those of the underlying cause.
 pub struct Error(Box<dyn StdError + Send + Sync>);

@@ -12,8 +12,8 @@ const RECIPE: &str = "[data]\nsrc = \"SRC\"\ntgt = \"TGT\"\n[vocabulary]\nkind =
 
 #[test]
 fn a_recipe_becomes_a_translator_that_chooses_its_own_precision() {
-    let place = tempfile::tempdir().expect("a folder");
-    let [src, tgt, out] = ["train.en", "train.de", "run"].map(|name| place.path().join(name));
+    let root = tempfile::tempdir().expect("a folder");
+    let [src, tgt, out] = ["train.en", "train.de", "run"].map(|name| root.path().join(name));
     fs::write(&src, "a dog\nthe cat\n".repeat(20)).expect("room on the disk");
     fs::write(&tgt, "ein hund\ndie katze\n".repeat(20)).expect("room on the disk");
     let recipe = RECIPE.replace("SRC", &src.display().to_string()).replace("TGT", &tgt.display().to_string());
@@ -36,9 +36,9 @@ fn a_recipe_becomes_a_translator_that_chooses_its_own_precision() {
     let exact = Translator::open_with(&out, &exact).expect("a model");
     assert_eq!((exact.compute(), exact.source_limit().tokens()), (Precision::F32, 64));
     let folder = ModelFolder::open(&out).expect("a model");
-    let small = folder.copy_to(&place.path().join("small")).expect("room on the disk");
+    let small = folder.copy_to(&root.path().join("small")).expect("room on the disk");
     small.save_narrow(exact.model().params(), Precision::Int8).expect("room on the disk");
-    let small = Translator::open(place.path().join("small")).expect("a model");
+    let small = Translator::open(root.path().join("small")).expect("a model");
     assert_eq!(small.compute(), Precision::Int8);
 
     let options = SearchOptions { max_length: MaxLength::Absolute(5), ..SearchOptions::default() };
@@ -51,7 +51,7 @@ fn a_recipe_becomes_a_translator_that_chooses_its_own_precision() {
         let all: Vec<String> = all.map(|text| text.expect("a good text").best()).collect();
         assert_eq!(all, found.iter().map(|found| found.best()).collect::<Vec<_>>());
     }
-    let error = Translator::open(place.path().join("none")).err().expect("nothing is there");
+    let error = Translator::open(root.path().join("none")).err().expect("nothing is there");
     assert!(error.to_string().contains("is not a folder: give the folder of a model"), "{error}");
     assert!(!error.is_cancelled());
 }

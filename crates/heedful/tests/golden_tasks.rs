@@ -1,4 +1,5 @@
-//! A language model, a masked language model and a classifier against PyTorch in f32: logits, loss, every gradient.
+//! A language model, a masked language model and a classifier against PyTorch in f32: logits, loss, every
+//! gradient.
 //!
 //! `golden/tasks/generate.py` writes the files; both sides generate parameters from their names.
 

@@ -2,8 +2,8 @@
 //!
 //! 1. [`layers`] is table 1: time and memory of self attention, restricted self attention, recurrence,
 //!    convolution and dilated convolution on this machine, by sequence length.
-//! 2. [`variations`] is table 3: one recipe trained with varied numbers of heads and layers, widths and so on,
-//!    on any corpus.
+//! 2. [`variations`] is table 3: one recipe trained with varied numbers of heads and layers, widths and so
+//!    on, on any corpus.
 //!
 //! Both produce Markdown, CSV and an HTML report ([`ComparisonFiles`]).
 

@@ -3,8 +3,8 @@
 //! ```text
 //! pairs        (x_1 … x_n, y_1 … y_m)
 //! source       x_1 … x_n
-//! target_in    <bos> y_1 … y_m      what the decoder reads
-//! target_out   y_1 … y_m <eos>      what it predicts: the same shifted by one, so position i predicts token i + 1
+//! target_in    <bos> y_1 … y_m      the decoder's input
+//! target_out   y_1 … y_m <eos>      its labels: the same shifted by one, so position i predicts token i + 1
 //! ```
 //!
 //! Other tasks use other layouts ([`BatchLayout`]): a label is a target of one token, a language model has no
@@ -144,7 +144,7 @@ impl Batch {
     /// Concatenates `(source, target)` pairs and adds `bos` and `eos` to the targets. A target may be empty:
     /// then the model learns to generate `<eos>` at once.
     pub fn new(pairs: &[(Vec<u32>, Vec<u32>)], bos: u32, eos: u32) -> Result<Batch, BatchError> {
-        let (source, source_sequences) = lay_end_to_end(pairs.iter().map(|(source, _)| source.as_slice()))?;
+        let (source, source_sequences) = concatenate(pairs.iter().map(|(source, _)| source.as_slice()))?;
         let target_tokens = pairs.iter().map(|(_, target)| target.len() + 1).sum();
         let mut target_in = Vec::with_capacity(target_tokens);
         let mut target_out = Vec::with_capacity(target_tokens);
@@ -175,7 +175,7 @@ impl Batch {
         if examples.is_empty() {
             return Err(BatchError::Empty);
         }
-        let sources = || lay_end_to_end(examples.iter().map(|(source, _)| source.as_slice()));
+        let sources = || concatenate(examples.iter().map(|(source, _)| source.as_slice()));
         let nothing = || (Vec::new(), Ragged::from_lengths([]));
         let targets = || examples.iter().map(|(_, target)| target.as_slice());
         let ((source, source_sequences), (target_out, target_sequences)) = match layout {
@@ -258,7 +258,7 @@ fn shifted(targets: &[u32], sequences: &Ragged, bos: u32) -> Vec<u32> {
 }
 
 /// Concatenates source sentences; none may be empty.
-pub(crate) fn lay_end_to_end<'a>(
+pub(crate) fn concatenate<'a>(
     sentences: impl Iterator<Item = &'a [u32]> + Clone,
 ) -> Result<(Vec<u32>, Ragged), BatchError> {
     if let Some(sentence) = sentences.clone().position(<[u32]>::is_empty) {

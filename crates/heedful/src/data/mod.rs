@@ -4,7 +4,8 @@
 //! files ──corpus──► pairs of lines ──tokenizer──► pairs of ids ──encoded──► corpus.bin ──batches──► Batch, Batch, …
 //! ```
 //!
-//! 1. [`batch`] concatenates the sentences of a batch, without padding between them; on GPUs its size is padded to a bucket.
+//! 1. [`batch`] concatenates the sentences of a batch, without padding between them; on GPUs its size is
+//!    padded to a bucket.
 //! 2. [`special`] defines the special tokens.
 //! 3. [`corpus`] reads line pairs from plain, tab-separated and compressed files, and counts what it filters.
 //! 4. [`labels`] are the class names of classifiers.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use heedful_tensor::Ragged;
 use serde::{Deserialize, Serialize};
 
-/// Padding, reserved for other programs; no model of this crate reads it.
+/// Padding, reserved for other programs; no model of this crate uses it.
 pub const PAD: u32 = 0;
 /// Beginning of sequence: the first input of the decoder.
 pub const BOS: u32 = 1;
@@ -23,7 +23,7 @@ pub const NAMES: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];
 
 /// The special tokens of a model. They are part of the model, so that no caller can forget them.
 ///
-/// | field | read by |
+/// | field | used by |
 /// |---|---|
 /// | `bos`, `eos`, `suppressed` | models that generate |
 /// | `source_eos`, `start_from_zero` | translators |

@@ -66,7 +66,8 @@ pub(crate) fn align_by(
     rows.filter_map(|(target, row)| best(row).map(|source| (source, target))).collect()
 }
 
-/// Alignments as `0-0 1-2 …` (source-target, counted from 0), ordered by source: the format of the Pharaoh decoder.
+/// Alignments as `0-0 1-2 …` (source-target, counted from 0), ordered by source: the format of the Pharaoh
+/// decoder.
 pub fn pharaoh(alignment: &[(usize, usize)]) -> String {
     let mut links = alignment.to_vec();
     links.sort_unstable();

@@ -6,10 +6,11 @@ use crate::data::batch::Batch;
 use crate::layers::{AttentionMap, AttentionRole, Pass};
 use crate::models::Generate;
 
-/// All attention weights for one source and target, in the order of computation: the encoder's, then self and cross
-/// attention of each decoder layer. Each map has one sequence.
+/// All attention weights for one source and target, in the order of computation: the encoder's, then self
+/// and cross attention of each decoder layer. Each map has one sequence.
 ///
-/// The decoder reads `<bos> y_1 … y_m`, so its row `i` is the step that predicts `y_i+1`, and its last row predicts `<eos>`.
+/// The decoder reads `<bos> y_1 … y_m`, so its row `i` is the step that predicts `y_i+1`, and its last row
+/// predicts `<eos>`.
 pub fn attend(
     model: &dyn Generate,
     source: &[u32],

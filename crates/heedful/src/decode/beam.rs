@@ -7,9 +7,9 @@
 //! finish    those that end with <eos> are finished, with the score log p / ((5 + n) / 6)^α; the rest stay open
 //! ```
 //!
-//! A hypothesis of log-probability `l` can reach at most the score `l / largest penalty of any length`, because `log p` of
-//! a token is never above 0. When that bound is no better than the worst of the `n_best` finished hypotheses, for every
-//! open one, the search ends.
+//! A hypothesis of log-probability `l` can reach at most the score `l / largest penalty of any length`,
+//! because `log p` of a token is never above 0. When that bound is no better than the worst of the `n_best`
+//! finished hypotheses, for every open one, the search ends.
 //!
 //! Constraints change which tokens are expanded and which expansions are kept: see
 //! [`constraints`](super::constraints).
@@ -243,7 +243,8 @@ impl Beam {
         let Some(worst) = self.finished.get(self.options.n_best - 1) else { return false };
         // All open hypotheses have the same length.
         let Some(OpenHypothesis { length, .. }) = self.open.first() else { return true };
-        // The penalty is monotonic in the length (the sign of α decides the direction): its maximum is at one of the ends.
+        // The penalty is monotonic in the length (the sign of α decides the direction): its maximum is at
+        // one of the ends.
         let [next, last] = [length + 1, self.limit + 1].map(|tokens| self.options.penalty(tokens));
         let largest = next.max(last);
         self.open.iter().all(|open| open.log_probability / largest <= worst.score)

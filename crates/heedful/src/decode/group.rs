@@ -28,7 +28,7 @@ pub(super) struct Group<'m, P: ?Sized> {
     next_sentence: usize,
     rows: Vec<Row>,
     best: TopK,
-    wanted: LogitsRequest,
+    request: LogitsRequest,
     /// Generated tokens: sentences with rows, summed over all steps.
     generated: usize,
 }
@@ -85,7 +85,7 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
             next_sentence: 0,
             rows: Vec::new(),
             best: TopK::default(),
-            wanted: LogitsRequest { rounding, ..LogitsRequest::default() },
+            request: LogitsRequest { rounding, ..LogitsRequest::default() },
             generated: 0,
         }
     }
@@ -155,7 +155,7 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
         self.max_rows += std::mem::take(&mut other.max_rows);
     }
 
-    /// Encodes sentences, which take task from the next step on.
+    /// Encodes sentences, which take part from the next step on.
     fn encode(&mut self, sentences: Vec<Sentence<P>>) {
         let (mut sources, mut restricted) = (Vec::new(), Vec::new());
         for Sentence { id, source, tokens, weight, rows, strategy, .. } in sentences {
@@ -205,8 +205,8 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
             return;
         }
         self.gather_request();
-        let Group { device, decoding, rows, wanted, best, .. } = self;
-        let (logits, handle) = device.begin_step(|| decoding.step_for(rows, wanted, best));
+        let Group { device, decoding, rows, request, best, .. } = self;
+        let (logits, handle) = device.begin_step(|| decoding.step_for(rows, request, best));
         self.in_flight = Some(InFlight { handle, logits });
     }
 
@@ -264,17 +264,17 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
 
     /// The union of the score requests of all strategies.
     fn gather_request(&mut self) {
-        let wanted = &mut self.wanted;
-        (wanted.top_k, wanted.full) = (0, false);
-        wanted.extra.clear();
+        let request = &mut self.request;
+        (request.top_k, request.full) = (0, false);
+        request.extra.clear();
         for open in self.open.iter().filter(|open| open.is_encoded) {
             let ScoreRequest { top_k, extra } = open.strategy.score_request();
-            wanted.top_k = wanted.top_k.max(top_k);
+            request.top_k = request.top_k.max(top_k);
             match extra {
-                ExtraScores::All => wanted.full = true,
+                ExtraScores::All => request.full = true,
                 ExtraScores::Tokens(tokens) => {
                     let rows = open.first..open.first + open.strategy.rows().len();
-                    wanted.extra.extend(rows.flat_map(|row| tokens.iter().map(move |&token| (row, token))));
+                    request.extra.extend(rows.flat_map(|row| tokens.iter().map(move |&token| (row, token))));
                 }
             }
         }

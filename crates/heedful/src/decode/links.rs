@@ -6,7 +6,8 @@
 //!          the pieces of a word, or over neighbours
 //! ```
 //!
-//! Links are counted for all pairs of a source token and a target token. Counts do not depend on the order of the sentences.
+//! Links are counted for all pairs of a source token and a target token. Counts do not depend on the order
+//! of the sentences.
 
 use rustc_hash::FxHashMap;
 
@@ -147,7 +148,8 @@ mod tests {
 
     const OPTIONS: ShortlistOptions = ShortlistOptions { per_token: 2, frequent: 1, copies: Copies::None };
 
-    /// Two sentences: target tokens 5 6 and 6 7, source tokens 3 4 and 4; the last row is the step of `<eos>`.
+    /// Two sentences: target tokens 5 6 and 6 7, source tokens 3 4 and 4; the last row is the step of
+    /// `<eos>`.
     fn links() -> Links {
         let mut links = Links::default();
         links.add(&[3, 4], &[5, 6], &[0.95, 0.05, 0.1, 0.9, 0.5, 0.5]);

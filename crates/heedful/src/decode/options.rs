@@ -8,7 +8,8 @@ use crate::data::shortlist::Shortlist;
 use crate::layers::HeadName;
 use crate::models::default_precision;
 
-/// The options of a search. The defaults are the paper's: beam size 4, α 0.6, at most 50 tokens more than the source.
+/// The options of a search. The defaults are the paper's: beam size 4, α 0.6, at most 50 tokens more than
+/// the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
     /// Beam size: hypotheses kept at every step; 1 is greedy search.
@@ -62,8 +63,8 @@ pub struct Sampling {
     pub top_k: Option<usize>,
     /// Top-p (nucleus): only the most probable tokens whose probabilities sum to this.
     pub top_p: Option<f32>,
-    /// The random numbers are a function of the seed, the source and the number of the output: the same source has the
-    /// same outputs in any batch and any order.
+    /// The random numbers are a function of the seed, the source and the number of the output: the same
+    /// source has the same outputs in any batch and any order.
     pub seed: u64,
 }
 

@@ -2,7 +2,7 @@
 //! other.
 //!
 //! ```text
-//! GPU    step of A | step of B | step of A | step of B | …
+//! GPU     step of A | step of B | step of A | step of B | …
 //! host                advance A | advance B | advance A | …
 //! ```
 //!
@@ -17,8 +17,8 @@ use super::strategy::Strategy;
 /// Groups on a GPU.
 pub(super) const GROUPS: usize = 2;
 
-/// Minimum number of rows to use two groups: with fewer, the host needs less time than the GPU for the second
-/// step.
+/// Minimum number of rows to use two groups: with fewer, the host's work takes less time than a second step
+/// on the GPU.
 const MIN_ROWS_TO_DIVIDE: usize = 2048;
 
 /// Up to this many rows a group is not worth its own step: the other group's step takes hardly longer with

@@ -117,8 +117,8 @@ impl<'m> Scheduler<'m> {
         id
     }
 
-    /// One more token for every open hypothesis. A sentence whose scores are not finite finishes with an error; the others
-    /// continue.
+    /// One more token for every open hypothesis. A sentence whose scores are not finite finishes with an
+    /// error; the others continue.
     ///
     /// # Errors
     /// If the device has no memory for the step. Then the open sentences are lost, and the scheduler cannot

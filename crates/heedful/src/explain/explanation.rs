@@ -86,7 +86,7 @@ pub struct ExplainedLayer {
     /// Its name: `decoder.0.cross`.
     #[serde(rename = "layer")]
     pub name: LayerName,
-    /// What attends to what.
+    /// Which sequence attends to which.
     pub kind: ExplainedKind,
     /// The number of rows of each head's matrix.
     pub queries: usize,
@@ -99,7 +99,7 @@ pub struct ExplainedLayer {
     pub scores: Option<HeadScores>,
 }
 
-/// What attends to what.
+/// Which sequence attends to which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExplainedKind {

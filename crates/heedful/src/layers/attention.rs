@@ -5,8 +5,9 @@ use heedful_tensor::{Ragged, Tensor};
 
 use super::{AttentionMap, AttentionRole, AttentionSite, Pass};
 
-/// `MultiHead(Q, K, V) = Concat(head_1 … head_h)`, `head_i = softmax(Q_i K_iᵀ / √d_k) V_i`: every row of sequence `n` of the
-/// queries attends to all rows of sequence `n` of the keys. A recording pass records the weights.
+/// `MultiHead(Q, K, V) = Concat(head_1 … head_h)`, `head_i = softmax(Q_i K_iᵀ / √d_k) V_i`: every row of
+/// sequence `n` of the queries attends to all rows of sequence `n` of the keys. A recording pass records
+/// the weights.
 ///
 /// # Panics
 /// If the shapes do not match, or if a query has no key to attend to.

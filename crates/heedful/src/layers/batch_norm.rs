@@ -19,7 +19,8 @@ use super::Pass;
 /// The weight of a batch's statistics in the running average.
 const MOMENTUM: f32 = 0.1;
 
-/// A batch norm with parameters `<name>.gamma` and `<name>.beta`, and the running statistics `<name>.mean` and `<name>.variance`.
+/// A batch norm with parameters `<name>.gamma` and `<name>.beta`, and the running statistics `<name>.mean`
+/// and `<name>.variance`.
 #[derive(Clone)]
 pub struct BatchNorm {
     gamma: Param,

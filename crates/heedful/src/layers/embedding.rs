@@ -3,8 +3,8 @@
 //! y_t = dropout(Norm(√d · table[id_t] + PE(pos_t)))      with a norm, as in BERT
 //! ```
 //!
-//! The table is initialized with standard deviation `1/√d`, so that it can be tied to the output projection; the factor √d
-//! scales its rows to the size of the positional encodings.
+//! The table is initialized with standard deviation `1/√d`, so that it can be tied to the output
+//! projection; the factor √d scales its rows to the size of the positional encodings.
 //!
 //! Without the factor the initialization stays the same: a tied output projection with larger weights would
 //! start with logits that are √d times too large. Learned positions have the same standard deviation, so that
@@ -40,8 +40,8 @@ enum Start {
 }
 
 impl Embedding {
-    /// Registers a table `<name>.weight` of `vocabulary × d` for [`Embedding::new`]. Tied embeddings are layers that share
-    /// a table.
+    /// Registers a table `<name>.weight` of `vocabulary × d` for [`Embedding::new`]. Tied embeddings are
+    /// layers that share a table.
     pub fn table(params: &Params, name: &str, vocabulary: usize, d: usize) -> Param {
         let init = Init::Normal((d as f32).powf(-0.5));
         params.add_weight(&format!("{name}.weight"), [vocabulary, d], init, Channels::Rows)

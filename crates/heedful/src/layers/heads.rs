@@ -29,8 +29,8 @@ pub struct MalformedLayer(String);
 
 impl crate::error::Cause for MalformedLayer {}
 
-/// One head of a model: `decoder.1.cross.2` is head 2 of the layer `decoder.1.cross`. Layers and heads are counted from 0; the layer
-/// may have any form that [`LayerName`] parses.
+/// One head of a model: `decoder.1.cross.2` is head 2 of the layer `decoder.1.cross`. Layers and heads are
+/// counted from 0; the layer may have any form that [`LayerName`] parses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadName {
     /// The role of its layer in the model.

@@ -101,8 +101,8 @@ impl Pass {
         Pass { recording: Some(Recording::new(rows, values, role)), ..self }
     }
 
-    /// The same pass over one sequence, whose attention is further restricted by these masks. [`Pass::check_masks`] says
-    /// afterwards whether they could be applied.
+    /// The same pass over one sequence, whose attention is further restricted by these masks.
+    /// [`Pass::check_masks`] reports afterwards whether they could be applied.
     #[doc(hidden)]
     pub fn with_masks(self, masks: &[AttentionMask]) -> Pass {
         Pass { masks: GivenMasks::new(masks), ..self }
@@ -170,7 +170,8 @@ impl Pass {
 
     /// Dropout at `rate` with its own random stream; none at inference.
     pub fn dropout(&mut self, rate: f32) -> Dropout {
-        // A stream is taken at rate 0 too, so that switching one dropout off does not change the masks of the others.
+        // A stream is taken at rate 0 too, so that switching one dropout off does not change the masks of
+        // the others.
         let stream = self.stream();
         stream.filter(|_| rate != 0.0).map_or(Dropout::NONE, |stream| Dropout::new(rate, stream))
     }

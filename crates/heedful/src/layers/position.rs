@@ -8,8 +8,8 @@
 //!
 //! Other toolkits store all sines in the first half of a row and all cosines in the second ([`Halves`]).
 //!
-//! `R_k` does not depend on `pos`, so "k tokens back" is one fixed linear map, which attention can learn. Learned
-//! positions are a table instead, whose size limits the length of a sequence.
+//! `R_k` does not depend on `pos`, so "k tokens back" is one fixed linear map, which attention can learn.
+//! Learned positions are a table instead, whose size limits the length of a sequence.
 
 use heedful_tensor::ops::SinusoidLayout;
 use heedful_tensor::{Init, Param, Params, ops};

@@ -41,7 +41,8 @@ pub struct Scorer {
 }
 
 impl Scorer {
-    /// Compares queries of width `query` with keys of width `key`; `inner` is the width of the additive score's hidden layer.
+    /// Compares queries of width `query` with keys of width `key`; `inner` is the width of the additive
+    /// score's hidden layer.
     ///
     /// # Panics
     /// If the score requires equal widths and these differ.

@@ -66,7 +66,7 @@ macro_rules! families {
                 }
             }
 
-            /// Checks that a model can be built from this; if not, the error says what to change.
+            /// Checks that a model can be built from this; if not, the error explains what to change.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::validate(config),)+
@@ -113,7 +113,7 @@ macro_rules! families {
                 }
             }
 
-            /// Checks that a model can be built from this; if not, the error says what to change.
+            /// Checks that a model can be built from this; if not, the error explains what to change.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self {
                     $(EncoderConfig::$Family(config) => EncoderFamily::validate(config),)+

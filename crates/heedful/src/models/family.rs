@@ -20,7 +20,7 @@ pub(crate) trait EncoderDecoderFamily: Sized {
     /// [`EncoderDecoderFamily::from_recipe`] reads except the training rates (dropout, label smoothing).
     fn describe(&self, recipe: &mut Recipe);
 
-    /// Checks that a model can be built from this; if not, the error says what to change.
+    /// Checks that a model can be built from this; if not, the error explains what to change.
     fn validate(&self) -> Result<(), ConfigError>;
 
     /// A new model; `seed` determines its initial parameters.
@@ -42,7 +42,7 @@ pub(crate) trait EncoderFamily: Sized {
     /// [`EncoderFamily::from_recipe`] reads except the training rates (dropout, label smoothing).
     fn describe(&self, recipe: &mut Recipe);
 
-    /// Checks that a model can be built from this; if not, the error says what to change.
+    /// Checks that a model can be built from this; if not, the error explains what to change.
     fn validate(&self) -> Result<(), ConfigError>;
 
     /// Builds the encoder and registers its parameters.

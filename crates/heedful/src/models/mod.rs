@@ -3,8 +3,7 @@
 //!
 //! 1. [`Model`], [`Generate`], [`Label`] and [`Encode`] are the traits that models implement.
 //! 2. [`transformer`] is "Attention Is All You Need", section 3; [`recurrent`] networks (seq2seq) and
-//! [`convolution`] (ConvS2S)
-//!    preceded it.
+//!    [`convolution`] (ConvS2S) preceded it.
 //! 3. [`EncoderDecoderConfig`] and [`EncoderConfig`] configure a model of any family.
 
 mod migrate;

@@ -45,7 +45,8 @@ pub trait Model: Send + Sync {
     }
 }
 
-/// A model that generates a target from a source, token by token: a translation, or the continuation of a prompt.
+/// A model that generates a target from a source, token by token: a translation, or the continuation of a
+/// prompt.
 pub trait Generate: Model {
     /// Checks that it can read these sources, which are concatenated.
     fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError>;

@@ -71,7 +71,7 @@ pub(crate) fn replace<T, E: From<io::Error>>(
     path: &Path,
     contents: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let mut unfinished = Unfinished::beside(path)?;
+    let mut unfinished = Unfinished::for_target(path)?;
     let value = contents(unfinished.writer())?;
     unfinished.finish()?;
     Ok(value)

@@ -1,9 +1,9 @@
 //! Files on disk.
 //!
 //! 1. [`durable`] writes files atomically, [`output`] those that a user asked for, [`reserve`] reserves disk
-//! space.
+//!    space.
 //! 2. [`weights`] are named matrices in safetensors files; [`seal`] holds the checksums of the files of a
-//! model folder.
+//!    model folder.
 //! 3. [`formats`] reads and writes the models of other projects.
 
 pub mod unfinished;

@@ -101,7 +101,7 @@ impl OutputFile {
         }
         // A leftover that cannot be removed is harmless.
         let _ = remove_leftovers(folder);
-        let unfinished = Unfinished::beside(path).map_err(refused)?;
+        let unfinished = Unfinished::for_target(path).map_err(refused)?;
         Ok(OutputFile { path: owned(), destination: Destination::File(unfinished), bytes: 0 })
     }
 
@@ -156,7 +156,7 @@ pub fn check_folder(folder: &Path) -> Result<(), OutputError> {
     let refused = |cause| OutputError::Refused { path: folder.to_owned(), cause };
     if folder.is_dir() {
         let _ = remove_leftovers(folder);
-        return Unfinished::beside(&folder.join("probe")).map(drop).map_err(refused);
+        return Unfinished::for_target(&folder.join("probe")).map(drop).map_err(refused);
     }
     if folder.exists() {
         return Err(OutputError::IsFile { path: folder.to_owned() });
@@ -166,7 +166,7 @@ pub fn check_folder(folder: &Path) -> Result<(), OutputError> {
     if !parent.is_dir() {
         return Err(OutputError::IsFile { path: parent.to_owned() });
     }
-    Unfinished::beside(&parent.join("probe")).map(drop).map_err(refused)
+    Unfinished::for_target(&parent.join("probe")).map(drop).map_err(refused)
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -16,8 +16,8 @@ pub(crate) struct Reserve {
 
 impl Reserve {
     /// Reserves this many bytes on the disk of `target`. Not every file system supports this.
-    pub(crate) fn beside(target: &Path, bytes: u64) -> io::Result<Reserve> {
-        let mut placeholder = Unfinished::beside(target)?;
+    pub(crate) fn for_target(target: &Path, bytes: u64) -> io::Result<Reserve> {
+        let mut placeholder = Unfinished::for_target(target)?;
         placeholder.writer().get_ref().allocate(bytes)?;
         Ok(Reserve { _placeholder: placeholder })
     }
@@ -33,7 +33,7 @@ mod tests {
     fn space_is_reserved_until_the_reserve_is_dropped() {
         let folder = tempfile::tempdir().expect("a folder");
         let files = || fs::read_dir(folder.path()).expect("a folder").count();
-        let Ok(reserve) = Reserve::beside(&folder.path().join("model"), 100_000) else {
+        let Ok(reserve) = Reserve::for_target(&folder.path().join("model"), 100_000) else {
             eprintln!("the file system of {} cannot preallocate", folder.path().display());
             return;
         };

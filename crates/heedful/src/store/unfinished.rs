@@ -35,7 +35,7 @@ pub(crate) struct Unfinished {
 impl Unfinished {
     /// Creates a temporary file in the folder of `target`, which it will replace. If `target` is a symbolic
     /// link, the file that it points to is replaced.
-    pub(crate) fn beside(target: &Path) -> io::Result<Unfinished> {
+    pub(crate) fn for_target(target: &Path) -> io::Result<Unfinished> {
         let target = if target.is_symlink() { target.canonicalize()? } else { target.to_owned() };
         loop {
             let path = temporary_name(&target);
@@ -67,7 +67,7 @@ impl Unfinished {
         self.file.flush()?;
         let written = self.file.get_mut();
         written.rewind()?;
-        let mut complete = Unfinished::beside(&self.target)?;
+        let mut complete = Unfinished::for_target(&self.target)?;
         complete.write_all(head)?;
         io::copy(written, &mut complete)?;
         complete.finish()
@@ -175,7 +175,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("out");
         fs::write(&path, "old").expect("a writable folder");
-        let mut unfinished = Unfinished::beside(&path).expect("a writable folder");
+        let mut unfinished = Unfinished::for_target(&path).expect("a writable folder");
         unfinished.write_all(b"half of the n").expect("a writable folder");
         drop(unfinished);
         assert_eq!(names(folder.path()), ["out"]);
@@ -186,7 +186,7 @@ mod tests {
     fn two_writers_of_one_file_do_not_interfere() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("out");
-        let mut writers = [(); 2].map(|()| Unfinished::beside(&path).expect("a writable folder"));
+        let mut writers = [(); 2].map(|()| Unfinished::for_target(&path).expect("a writable folder"));
         for (number, writer) in writers.iter_mut().enumerate() {
             write!(writer, "{number}").expect("a writable folder");
         }
@@ -203,7 +203,7 @@ mod tests {
         for name in ["a", "a.tmp", "heedful.tmp", "out.123-0.heedful.tmp"] {
             fs::write(folder.path().join(name), name).expect("a writable folder");
         }
-        let mut live = Unfinished::beside(&folder.path().join("out")).expect("a writable folder");
+        let mut live = Unfinished::for_target(&folder.path().join("out")).expect("a writable folder");
         live.write_all(b"new").expect("a writable folder");
         remove_leftovers(folder.path()).expect("files can be removed");
         live.finish().expect("another's file was not removed");
@@ -217,7 +217,7 @@ mod tests {
         let (path, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&path, "old").expect("a writable folder");
         std::os::unix::fs::symlink(&path, &link).expect("a new name");
-        let mut unfinished = Unfinished::beside(&link).expect("a writable folder");
+        let mut unfinished = Unfinished::for_target(&link).expect("a writable folder");
         unfinished.write_all(b"new").expect("a writable folder");
         unfinished.finish().expect("a writable folder");
         assert_eq!(fs::read(&path).expect("the file"), b"new");

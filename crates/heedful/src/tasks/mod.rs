@@ -5,7 +5,8 @@
 //! 2. [`classify`]: text classification, with any encoder.
 //! 3. [`language`]: language modelling, with a decoder that continues prompts.
 //! 4. [`masked`]: masked language modelling, with an encoder from which classifiers can be initialized.
-//! 5. [`folder`]: a model on disk, for all tasks; [`package`]: a model in one file; `open` opens either for a façade.
+//! 5. [`folder`]: a model on disk, for all tasks; [`package`]: a model in one file; `open` opens either for
+//!    a façade.
 //!
 //! To add a task, add a folder with the types `Config` and `Definition`, its `mod` line, and a line in
 //! `registry.rs`.

@@ -16,7 +16,7 @@ pub(super) fn largest_fitting(all: usize, mut fits: impl FnMut(usize) -> bool) -
 }
 
 /// The `--batch-tokens` for batches that need no more memory than a batch with these numbers of source and
-/// target tokens, one of which may be 0. Assumes that both sides can be full; a margin of 5 % allows for
+/// target tokens; one of them may be 0. Assumes that both sides can be full; a margin of 5 % allows for
 /// differently composed batches.
 pub(super) fn batch_tokens(sides: [usize; 2]) -> usize {
     let used_sides = sides.iter().filter(|&&tokens| tokens > 0).count().max(1);

@@ -1,5 +1,5 @@
-//! Four small models against PyTorch's `nn.Conv1d`, `glu`, `relu` and `softmax`: logits, loss, every gradient, ten Adam steps;
-//! f32, error ≤ 1e-4. `golden/convolution.py` writes the files.
+//! Four small models against PyTorch's `nn.Conv1d`, `glu`, `relu` and `softmax`: logits, loss, every
+//! gradient, ten Adam steps; f32, error ≤ 1e-4. `golden/convolution.py` writes the files.
 
 use heedful::layers::Tying;
 use heedful::layers::{AttentionScore, Pass, Positions};

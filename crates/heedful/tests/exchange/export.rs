@@ -96,12 +96,12 @@ fn same_bits(found: &Weights, expected: &Weights, case: &str) {
 
 /// Exports a model to these formats and imports it again.
 fn round_trip(config: impl Into<ModelConfig>, tokenizers: &Tokenizers, formats: &[ExportFormat]) {
-    let (config, place) = (config.into(), tempfile::tempdir().expect("a folder"));
-    let model = place.path().join("model");
+    let (config, root) = (config.into(), tempfile::tempdir().expect("a folder"));
+    let model = root.path().join("model");
     let weights = save(&config, tokenizers, &model);
     for &format in formats {
         let case = format!("{format:?} of {config:?}");
-        let to = place.path().join(format!("{format:?}"));
+        let to = root.path().join(format!("{format:?}"));
         let exported = export::prepare(&model, format).unwrap_or_else(|error| panic!("{case}: {error}"));
         exported.save(&to).expect("room on the disk");
         let again = import::read(&to).unwrap_or_else(|error| panic!("{case}: {error}"));
@@ -205,18 +205,18 @@ fn masked_models_round_trip_through_both_formats() {
 
 #[test]
 fn int8_and_bf16_weights_keep_their_values() {
-    let (joint, place) = (joint(), tempfile::tempdir().expect("a folder"));
+    let (joint, root) = (joint(), tempfile::tempdir().expect("a folder"));
     let config: ModelConfig = whole(translator(&joint)).into();
-    let wide = place.path().join("wide");
+    let wide = root.path().join("wide");
     save(&config, &joint, &wide);
     let opened = ModelFolder::open(&wide).expect("a model");
     let model = opened.load().expect("a model");
     for precision in [Precision::Int8, Precision::Bf16] {
-        let narrow = place.path().join(precision.to_string());
+        let narrow = root.path().join(precision.to_string());
         opened.copy_to(&narrow).and_then(|to| to.save_narrow(model.params(), precision)).expect("room");
         let weights = ModelFolder::open(&narrow).and_then(|folder| folder.weights()).expect("its weights");
         for format in BOTH {
-            let to = place.path().join(format!("{precision}-{format:?}"));
+            let to = root.path().join(format!("{precision}-{format:?}"));
             export::prepare(&narrow, format).expect("it fits").save(&to).expect("room");
             same_bits(import::read(&to).expect("an export").weights(), &weights, "narrow");
         }
@@ -225,7 +225,7 @@ fn int8_and_bf16_weights_keep_their_values() {
 
 #[test]
 fn imported_models_are_exported_with_their_own_vocabularies_and_origin() {
-    let place = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir().expect("a folder");
     for (name, formats) in [
         ("marian-swish", &BOTH[..]),
         ("marian-gelu-untied", &BOTH),
@@ -235,10 +235,10 @@ fn imported_models_are_exported_with_their_own_vocabularies_and_origin() {
         ("gpt2-relu", &BOTH),
     ] {
         let first = import::read(super::folder(name)).expect("a good model");
-        let model = place.path().join(name);
+        let model = root.path().join(name);
         first.save(&model).expect("room on the disk");
         for &format in formats {
-            let to = place.path().join(format!("{name}-{format:?}"));
+            let to = root.path().join(format!("{name}-{format:?}"));
             let exported = export::prepare(&model, format).unwrap_or_else(|error| panic!("{name}: {error}"));
             exported.save(&to).expect("room on the disk");
             let origin = std::fs::read_to_string(to.join(ORIGIN)).expect("the origin file");
@@ -257,9 +257,9 @@ fn imported_models_are_exported_with_their_own_vocabularies_and_origin() {
 
 /// The error of exporting a model.
 fn refusal(config: impl Into<ModelConfig>, tokenizers: &Tokenizers, format: ExportFormat) -> String {
-    let place = tempfile::tempdir().expect("a folder");
-    save(&config.into(), tokenizers, place.path());
-    match export::prepare(place.path(), format) {
+    let root = tempfile::tempdir().expect("a folder");
+    save(&config.into(), tokenizers, root.path());
+    match export::prepare(root.path(), format) {
         Ok(exported) => panic!("it was exported as {}", exported.kind()),
         Err(error) => {
             let error = error.to_string();

@@ -160,9 +160,9 @@ fn a_bert_classifier_matches_the_logits_of_transformers_and_keeps_its_label_name
         assert!((f64::from(*score) - expected).abs() < 1e-4, "{name}: {score} and {expected}");
     }
     // Its folder opens as a classifier.
-    let place = tempfile::tempdir().expect("a folder");
-    imported.save(place.path()).expect("room on the disk");
-    let classifier = Classifier::open_with(place.path(), &OpenOptions::new().compute(Precision::F32));
+    let root = tempfile::tempdir().expect("a folder");
+    imported.save(root.path()).expect("room on the disk");
+    let classifier = Classifier::open_with(root.path(), &OpenOptions::new().compute(Precision::F32));
     let classifier = classifier.expect("a classifier");
     let classified = classifier.classify(["the old cat eats on a mat"]).expect("a short text");
     assert_eq!(classifier.labels().name(classified[0].label()), "business");
@@ -188,14 +188,14 @@ fn gpt2_matches_the_logits_of_transformers() {
 
 #[test]
 fn an_imported_folder_opens_like_any_other_and_names_its_origin() {
-    let place = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir().expect("a folder");
     for (name, task) in [
         ("marian-swish", Task::Translate),
         ("ctranslate2-int8", Task::Translate),
         ("bert", Task::Masked),
         ("gpt2", Task::Language),
     ] {
-        let to = place.path().join(name);
+        let to = root.path().join(name);
         import::read(folder(name)).expect("a good model").save(&to).expect("room on the disk");
         let origin = std::fs::read_to_string(to.join(ORIGIN)).expect("a file");
         assert!(origin.contains(&format!("Imported from `{name}`")), "{origin}");
@@ -220,15 +220,15 @@ fn an_imported_folder_opens_like_any_other_and_names_its_origin() {
 
 /// A copy of a model, with one file changed.
 fn changed(name: &str, file: &str, change: impl FnOnce(Vec<u8>) -> Vec<u8>) -> heedful::Result<Imported> {
-    let place = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir().expect("a folder");
     for entry in folder(name).read_dir().expect("a folder") {
         let entry = entry.expect("a file");
-        std::fs::copy(entry.path(), place.path().join(entry.file_name())).expect("room on the disk");
+        std::fs::copy(entry.path(), root.path().join(entry.file_name())).expect("room on the disk");
     }
-    let path = place.path().join(file);
+    let path = root.path().join(file);
     let bytes = std::fs::read(&path).expect("a file of the model");
     std::fs::write(&path, change(bytes)).expect("room on the disk");
-    import::read(place.path())
+    import::read(root.path())
 }
 
 #[test]

@@ -219,9 +219,9 @@ fn a_model_with_padded_embedding_rows_matches_the_original_and_generates_only_to
     close(&found, &rows(&expected, "logits"), "all rows");
 
     assert_eq!(special(&marian.read("a padded Marian")).suppressed, [20]);
-    let place = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir().expect("a folder");
     for (copy, name) in [(&gpt2, "gpt2"), (&bert, "bert"), (&marian, "marian")] {
-        let (model, to) = (place.path().join(name), place.path().join(format!("{name}-again")));
+        let (model, to) = (root.path().join(name), root.path().join(format!("{name}-again")));
         let first = copy.read(name);
         first.save(&model).expect("room on the disk");
         let exported = export::prepare(&model, ExportFormat::HuggingFace);
@@ -237,8 +237,8 @@ fn a_model_with_padded_embedding_rows_matches_the_original_and_generates_only_to
 
 #[test]
 fn an_unknown_type_of_model_is_named_before_missing_files() {
-    let place = tempfile::tempdir().expect("a folder");
-    let write = |name: &str, bytes: &[u8]| fs::write(place.path().join(name), bytes).expect("room");
+    let root = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, bytes: &[u8]| fs::write(root.path().join(name), bytes).expect("room");
     write("pytorch_model.bin", b"");
     for (config, complaint) in [
         (r#"{"model_type": "t5"}"#, "a model of type `t5`"),
@@ -246,7 +246,7 @@ fn an_unknown_type_of_model_is_named_before_missing_files() {
         (r#"{"model_type": 5}"#, "not a text"),
     ] {
         write("config.json", config.as_bytes());
-        let error = import::read(place.path()).err().expect("no such model").to_string();
+        let error = import::read(root.path()).err().expect("no such model").to_string();
         assert!(error.contains(complaint) && !error.contains("python3"), "{error}");
     }
     // The CTranslate2 model has no SentencePiece model either.
@@ -276,8 +276,8 @@ fn a_model_with_source_pieces_only_is_exported_with_a_decoder_for_all_target_tok
     copy.write("target_vocabulary.json", &json!(targets));
     fs::remove_file(copy.path().join("shared_vocabulary.json")).expect("a file");
     let first = copy.read("an Argos-like model");
-    let place = tempfile::tempdir().expect("a folder");
-    let (model, to) = (place.path().join("model"), place.path().join("exported"));
+    let root = tempfile::tempdir().expect("a folder");
+    let (model, to) = (root.path().join("model"), root.path().join("exported"));
     first.save(&model).expect("room on the disk");
     export::prepare(&model, ExportFormat::Ctranslate2).expect("it fits").save(&to).expect("room on the disk");
     // The decoding of translate.py.

@@ -1,5 +1,6 @@
-//! Stacks of recurrent layers against `nn.RNN`, `nn.GRU` and `nn.LSTM` on packed sequences: outputs, last states, and the
-//! gradients of parameters, inputs and initial states. `golden/recurrent.py` writes the files.
+//! Stacks of recurrent layers against `nn.RNN`, `nn.GRU` and `nn.LSTM` on packed sequences: outputs, last
+//! states, and the gradients of parameters, inputs and initial states. `golden/recurrent.py` writes the
+//! files.
 
 use heedful::layers::Pass;
 use heedful::models::recurrent::{Cell, Directions, RecurrentStack, RecurrentStackConfig, RecurrentState};

@@ -12,8 +12,8 @@ use crate::models::convolution::{Convolution, ConvolutionShape};
 /// The path does not depend on the width.
 const WIDTH: usize = 4;
 
-/// The number of convolutions with kernel size `kernel_size` and dilations 1, k, k², … that connect the first of n
-/// tokens to the last.
+/// The number of convolutions with kernel size `kernel_size` and dilations 1, k, k², … that connect the
+/// first of n tokens to the last.
 pub(super) fn dilated(n: usize, kernel_size: usize) -> usize {
     let stream = Stream::new(1, 0, 0);
     let values: Vec<f32> = (0..n * WIDTH).map(|i| stream.normal(i as u32)).collect();

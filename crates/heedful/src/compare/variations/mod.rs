@@ -45,7 +45,7 @@ pub struct Variation {
     pub group: Option<VariationGroup>,
     /// Its name: `heads-2`. With the first seed it is also the name of its folder.
     pub name: String,
-    /// What differs from the base: `heads = 2`.
+    /// The differences from the base: `heads = 2`.
     pub changes: String,
     /// The whole recipe.
     pub recipe: Recipe,

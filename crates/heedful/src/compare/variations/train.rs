@@ -28,7 +28,7 @@ pub struct VariationResult {
     pub run: String,
     /// Its seed.
     pub seed: u64,
-    /// What differs from the base.
+    /// The differences from the base.
     pub changes: String,
     /// The number of parameters.
     pub parameters: usize,

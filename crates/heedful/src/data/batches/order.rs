@@ -40,7 +40,8 @@ impl EpochOrder {
         }
         let substream = 2 * window as u64;
         shuffle(&mut pairs, self.seed, self.epoch, substream + 1);
-        // The sort is stable: pairs of one length stay shuffled, so batches are composed differently in every epoch.
+        // The sort is stable: pairs of one length stay shuffled, so batches are composed differently in
+        // every epoch.
         pairs.sort_by_key(longer_side);
         let mut batches = cut(pairs, batch_tokens);
         shuffle(&mut batches, self.seed, self.epoch, substream + 2);

@@ -7,7 +7,7 @@ use twox_hash::XxHash3_128;
 
 use super::{CorpusReport, CorpusUnit, Pair};
 
-/// Which pairs are kept.
+/// The conditions under which pairs are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Filters {
     /// Maximum number of tokens of a side, without `<eos>`.
@@ -53,7 +53,7 @@ pub enum Duplicates {
     Drop,
 }
 
-/// Which sides of a pair are text.
+/// The sides of a pair that are text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextSides {
     /// Source and target.

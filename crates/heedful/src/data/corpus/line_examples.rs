@@ -28,8 +28,8 @@ impl CorpusFiles {
         CorpusFiles::of_lines(files, LineKind::Text, CorpusError::NoText)
     }
 
-    /// Files of `label<TAB>text`; the text is the source of a pair, the label its target. A line that lacks one of them
-    /// is an error, an empty line is an empty pair.
+    /// Files of `label<TAB>text`; the text is the source of a pair, the label its target. A line that lacks
+    /// one of them is an error, an empty line is an empty pair.
     pub fn labelled(files: &[Input]) -> Result<CorpusFiles, CorpusError> {
         CorpusFiles::of_lines(files, LineKind::Labelled, CorpusError::NoLabelledText)
     }

@@ -1,7 +1,7 @@
 //! Line pairs from files: plain text, tab-separated, compressed, standard input.
 //!
-//! Only `\n` ends a line; a `\r` before it is removed, and so is a byte order mark at the start of a file. U+2028 and
-//! similar characters stay inside their line: programs that split there misalign parallel files.
+//! Only `\n` ends a line; a `\r` before it is removed, and so is a byte order mark at the start of a file.
+//! U+2028 and similar characters stay inside their line: programs that split there misalign parallel files.
 
 mod error;
 mod filter;

@@ -30,8 +30,8 @@ pub(super) enum FileSet {
 }
 
 impl CorpusFiles {
-    /// Source files with as many target files, and tab-separated files. At least one pair of files or one tab-separated
-    /// file; standard input at most once.
+    /// Source files with as many target files, and tab-separated files. At least one pair of files or one
+    /// tab-separated file; standard input at most once.
     pub fn new(
         sources: &[Input],
         targets: &[Input],
@@ -75,8 +75,8 @@ impl CorpusFiles {
         })
     }
 
-    /// Whether the pairs can be read only once. A caller that reads them twice (for a vocabulary, then for training)
-    /// makes a copy with [`CorpusFiles::copy_into`].
+    /// Whether the pairs can be read only once. A caller that reads them twice (for a vocabulary, then for
+    /// training) makes a copy with [`CorpusFiles::copy_into`].
     pub(crate) fn reads_standard_input(&self) -> bool {
         self.inputs().any(|input| *input == Input::Standard)
     }
@@ -91,8 +91,8 @@ impl CorpusFiles {
         }
     }
 
-    /// Copies all pairs into `source.txt` and `target.txt` of a folder, or `lines.txt` if each line is an example, and
-    /// returns these files.
+    /// Copies all pairs into `source.txt` and `target.txt` of a folder, or `lines.txt` if each line is an
+    /// example, and returns these files.
     pub(crate) fn copy_into(&self, folder: &Path) -> Result<CorpusFiles, CorpusError> {
         if self.line_kind().is_some() {
             self.copy_lines(&folder.join("lines.txt"))?;

@@ -14,8 +14,8 @@ use crate::data::tokenizer::{CachingTokenizer, Tokenizers};
 use crate::store::durable::replace;
 
 impl EncodedCorpus {
-    /// Encodes pairs into a file on all threads. `progress` is called from time to time with the number of pairs read.
-    /// The file appears at `path` only when it is complete, checked and synced.
+    /// Encodes pairs into a file on all threads. `progress` is called from time to time with the number of
+    /// pairs read. The file appears at `path` only when it is complete, checked and synced.
     pub fn build(
         path: &Path,
         files: &CorpusFiles,
@@ -38,8 +38,8 @@ impl EncodedCorpus {
         build(path, examples, filters, fingerprint, progress)
     }
 
-    /// Opens the file if it exists, and builds it otherwise. A file that was built from other text, vocabularies or
-    /// filters is an error.
+    /// Opens the file if it exists, and builds it otherwise. A file that was built from other text,
+    /// vocabularies or filters is an error.
     pub(crate) fn open_or_build(
         path: &Path,
         examples: &Examples<'_>,

@@ -9,7 +9,8 @@ use twox_hash::XxHash3_128;
 use super::Examples;
 use crate::data::corpus::{CorpusError, Filters, Input};
 
-/// A hash of the bytes of every file, both vocabularies and the filters; names and dates of files do not matter.
+/// A hash of the bytes of every file, both vocabularies and the filters; names and dates of files do not
+/// matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(u128);
 

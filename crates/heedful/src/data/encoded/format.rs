@@ -15,7 +15,8 @@ const TAIL: u64 = 24;
 
 /// Maximum number of pairs of a block. Small, because blocks are shuffled as units.
 const BLOCK_PAIRS: u32 = 1024;
-/// Or at this many tokens, whichever comes first: a block of very long lines is no larger than one of short lines.
+/// Or at this many tokens, whichever comes first: a block of very long lines is no larger than one of short
+/// lines.
 const BLOCK_TOKENS: u64 = 1 << 17;
 
 /// Offset, size and checksum of a block.
@@ -158,7 +159,8 @@ impl<W: Write> Writer<W> {
 
 /// The pairs of a block; `None` if its bytes do not hold exactly that many.
 pub(super) fn decode_block(mut bytes: &[u8], pairs: u32) -> Option<Vec<EncodedPair>> {
-    // The lengths of a pair take at least two bytes: a damaged number never allocates more than the block can hold.
+    // The lengths of a pair take at least two bytes: a damaged number never allocates more than the block
+    // can hold.
     let mut decoded = Vec::with_capacity((pairs as usize).min(bytes.len() / 2));
     for _ in 0..pairs {
         let lengths = [varint::read(&mut bytes)? as usize, varint::read(&mut bytes)? as usize];

@@ -40,7 +40,8 @@ pub struct EncodedCorpus {
 }
 
 impl EncodedCorpus {
-    /// Opens a file that [`EncodedCorpus::build`] wrote. Damage is detected here or when the damaged block is read.
+    /// Opens a file that [`EncodedCorpus::build`] wrote. Damage is detected here or when the damaged block
+    /// is read.
     pub fn open(path: &Path) -> Result<EncodedCorpus, EncodedError> {
         let read_error = |error| EncodedError::Read { file: path.display().to_string(), error };
         let mut file = File::open(path).map_err(read_error)?;

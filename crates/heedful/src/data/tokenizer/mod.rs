@@ -96,8 +96,8 @@ impl Tokenizer {
         // Parsed here first, because the crate panics on a decoder that is not valid JSON.
         let json = serde_json::from_slice::<serde_json::Value>(bytes)
             .map_err(|error| unreadable(error.to_string()))?;
-        // Only native vocabularies split text by a pattern: a file with other patterns gets an error of what
-        // differs.
+        // Only native vocabularies split text by a pattern: an error names the difference of a file with
+        // other patterns.
         if json["pre_tokenizer"]["type"] == "Split" {
             drop(json);
             let pipeline = Pipeline::from_bytes(bytes).map_err(|error| unreadable(error.to_string()))?;
@@ -210,8 +210,8 @@ impl Tokenizer {
         }
     }
 
-    /// The text of ids; special tokens are skipped. Bytes that are not UTF-8, and ids that are not in the vocabulary,
-    /// become U+FFFD: a model may generate either.
+    /// The text of ids; special tokens are skipped. Bytes that are not UTF-8, and ids that are not in the
+    /// vocabulary, become U+FFFD: a model may generate either.
     pub fn decode(&self, ids: &[u32]) -> String {
         match &self.origin {
             Origin::Native(native) => native.decode(ids),
@@ -280,8 +280,8 @@ impl Tokenizer {
         }
     }
 
-    /// The index of the word that each token belongs to; words are separated by white space in the decoded text.
-    /// Special tokens and pure white space belong to no word.
+    /// The index of the word that each token belongs to; words are separated by white space in the decoded
+    /// text. Special tokens and pure white space belong to no word.
     pub fn words(&self, ids: &[u32]) -> Vec<Option<usize>> {
         let pieces = self.pieces();
         word_index::word_indices(ids.iter().map(|&id| pieces.bytes(id)))

@@ -85,7 +85,8 @@ impl Native {
         let model = match pipeline.get_model() {
             ModelWrapper::BPE(model) if model.byte_fallback => {
                 let mut model = model.clone();
-                // `CachingTokenizer` caches words; the crate's own cache would store every word a second time.
+                // `CachingTokenizer` caches words; the crate's own cache would store every word a second
+                // time.
                 model.resize_cache(0);
                 ModelWrapper::BPE(model)
             }

@@ -1,5 +1,6 @@
-//! Normalization and pre-tokenization: how text is prepared and split into words, before a vocabulary splits words into
-//! pieces. The rules are written into tokenizer.json, so that other programs split in the same places.
+//! Normalization and pre-tokenization: how text is prepared and split into words, before a vocabulary
+//! splits words into pieces. The rules are written into tokenizer.json, so that other programs split in the
+//! same places.
 //!
 //! ```text
 //! text              "Hallo Welt, 你好"
@@ -40,8 +41,8 @@ pub enum NormalizationForm {
     None,
     /// Composed characters: é is one character, however it was typed.
     Nfc,
-    /// Composed characters, and compatibility characters made equal: ﬁ becomes fi, full-width Ａ becomes A. Decoding
-    /// does not restore the original text.
+    /// Composed characters, and compatibility characters made equal: ﬁ becomes fi, full-width Ａ becomes A.
+    /// Decoding does not restore the original text.
     Nfkc,
 }
 
@@ -49,8 +50,8 @@ pub enum NormalizationForm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Boundaries {
-    /// Before spaces, and between letters, digits and punctuation; each digit and each punctuation mark is a word.
-    /// `house` and `house,` share a piece, which small corpora need.
+    /// Before spaces, and between letters, digits and punctuation; each digit and each punctuation mark is
+    /// a word. `house` and `house,` share a piece, which small corpora need.
     #[default]
     Words,
     /// Before spaces only.
@@ -189,8 +190,8 @@ impl Rules {
 }
 
 impl SplitMode {
-    /// Alternatives that together match every character. Written so that Rust's engine and Oniguruma, which the Python
-    /// package uses, agree: no look-around, and no `\s`.
+    /// Alternatives that together match every character. Written so that Rust's engine and Oniguruma, which
+    /// the Python package uses, agree: no look-around, and no `\s`.
     fn pattern(self) -> String {
         let letters = format!(r"[\p{{L}}\p{{M}}&&[^{UNSPACED}]]+");
         let others = r"[^ \p{L}\p{M}\p{N}]";

@@ -96,7 +96,8 @@ impl Tokenizers {
         Ok(ExtendedTokenizers { tokenizers, pieces, known: tokens.len() - count })
     }
 
-    /// Learns vocabularies from a corpus. `progress` is called from time to time with the number of pairs read.
+    /// Learns vocabularies from a corpus. `progress` is called from time to time with the number of pairs
+    /// read.
     pub fn train(
         files: &CorpusFiles,
         options: &VocabularyOptions,
@@ -119,8 +120,8 @@ impl Tokenizers {
         Ok(Tokenizers::joint(Tokenizer::load(&folder.join(JOINT_FILE))?))
     }
 
-    /// Writes the files that [`Tokenizers::load`] reads, and removes those of the other kind of sharing, which would
-    /// conflict with them.
+    /// Writes the files that [`Tokenizers::load`] reads, and removes those of the other kind of sharing,
+    /// which would conflict with them.
     pub fn save(&self, folder: &Path) -> Result<(), TokenizerError> {
         let write_error =
             |path: &Path, error| TokenizerError::Write { file: path.display().to_string(), error };
@@ -143,8 +144,8 @@ impl Tokenizers {
     }
 }
 
-/// Counts the words of both sides; a joint vocabulary uses only the first count. Chunks are counted on all threads and
-/// summed in the order of the text, so the result does not depend on the number of threads.
+/// Counts the words of both sides; a joint vocabulary uses only the first count. Chunks are counted on all
+/// threads and summed in the order of the text, so the result does not depend on the number of threads.
 fn count(
     files: &CorpusFiles,
     options: &VocabularyOptions,

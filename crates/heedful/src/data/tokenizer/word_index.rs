@@ -1,7 +1,7 @@
 //! The word that each token belongs to.
 
-/// For each token, given as the bytes that it adds to the text, the index of the white-space separated word that its
-/// first visible character is part of.
+/// For each token, given as the bytes that it adds to the text, the index of the white-space separated word
+/// that its first visible character is part of.
 pub(super) fn word_indices<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
     numbered(tokens, |_| false)
 }

@@ -25,7 +25,7 @@ pub(crate) enum ImportError {
     Weights {
         /// The file or folder.
         file: String,
-        /// What does not fit.
+        /// The mismatch.
         cause: WeightsMismatch,
     },
     /// A weight is infinite or NaN.

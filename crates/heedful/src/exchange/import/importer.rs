@@ -164,9 +164,9 @@ impl<'t> ParamImporter<'t> {
 
     /// All parameters; an error if a tensor was not read.
     pub(super) fn finish(self) -> Result<Weights, FormatError> {
-        let mut unread = self.tensors.names().filter(|name| !self.read.contains(*name));
-        if let Some(first) = unread.next() {
-            let others = match unread.count() {
+        let mut unused = self.tensors.names().filter(|name| !self.read.contains(*name));
+        if let Some(first) = unused.next() {
+            let others = match unused.count() {
                 0 => String::new(),
                 1 => " and another one".to_owned(),
                 more => format!(" and {more} others"),

@@ -1,6 +1,5 @@
 //! Reference alignments, in the format of the Pharaoh decoder: `0-0 1?2 1p3`, source before target, words
-//! counted from
-//! 0. A dash is a sure link, `?` or `p` a possible one.
+//! counted from 0. A dash is a sure link, `?` or `p` a possible one.
 
 use std::str::FromStr;
 

@@ -51,7 +51,7 @@ export function dropdown(label, options, chosen, choose) {
   return make('label', { class: 'dropdown' }, make('span', {}, label), select);
 }
 
-// A roving tabindex: arrow keys move among `items`, of which one can be reached with Tab.
+// A roving tabindex: arrow keys move among `items`; Tab reaches one of them.
 export function roving(container, items, first = 0) {
   const reach = (index) => items.forEach((item, i) => item.setAttribute('tabindex', i === index ? '0' : '-1'));
   reach(first);

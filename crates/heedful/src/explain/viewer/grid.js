@@ -7,10 +7,10 @@ import { KINDS, placeName } from './sides.js';
 import { headsOf, layersOf, scaleOf, share } from './weights.js';
 
 const SIDE = 112;
-// The maximum cells per side of a map on the screen; the browser scales it down.
+// The maximum number of cells per side of a map on the screen; the browser scales it down.
 const FINE = 3 * SIDE;
-// The maximum heads in a row.
-const BESIDE = 8;
+// The maximum number of heads in a row.
+const HEADS_PER_ROW = 8;
 // The width of layer names in the saved picture.
 const NAMES = 112;
 // The number of line strengths, with one path each: hundreds of thousands of lines take only a few elements.
@@ -25,7 +25,7 @@ export function drawGrid(stage, { output, choice, change, heads }) {
   const tiles = [];
   for (const layer of layersOf(output, choice.kind)) {
     const maps = make('div', { class: 'maps' });
-    maps.style.setProperty('--beside', String(Math.min(BESIDE, layer.heads.length)));
+    maps.style.setProperty('--columns', String(Math.min(HEADS_PER_ROW, layer.heads.length)));
     headsOf(layer).forEach((weights, head) => {
       const place = placeName({ kind: choice.kind, layer: layer.layer, head });
       const open = () => change({ view: choice.form === 'lines' ? 'lines' : 'matrix', layer: layer.layer, head });

@@ -11,7 +11,7 @@ import { share, strongest } from './weights.js';
 
 const ROW = 24;
 const ACROSS = 190;
-// Font sizes and word gaps for the stacked layout, of which the first that fits is used; and for the side-by-side layout.
+// Font sizes and word gaps: for the stacked layout, where the first that fits is used, and for the side-by-side layout.
 const WIDE_SPACING = [[21, 34], [18, 24], [16, 16]];
 const SIDEWAYS = 16;
 // Weaker lines are not drawn, because they would only be grey noise.

@@ -16,7 +16,7 @@ const READABLE = 11;
 const LARGEST = 34;
 const SMALLEST = 2;
 // Larger cells have a gap between them.
-const SET_APART = 10;
+const MAX_CELL_WITHOUT_GAP = 10;
 
 export function drawMatrix(stage, { matrix, choice, say }) {
   const canvas = make('canvas', { tabindex: '0', role: 'img', 'aria-label': `${placeName(choice)}, ${matrix.queries.length} rows × ${matrix.keys.length} columns. Arrow keys read single weights; the table below has them all.` });
@@ -116,9 +116,9 @@ class HeatMap {
   }
 
   // The range of visible rows or columns.
-  seen(scrolled, room, length) {
+  visibleRange(scrolled, space, length) {
     const first = Math.floor(scrolled / this.cell);
-    return [Math.max(0, first), Math.min(length, Math.ceil((scrolled + room) / this.cell) + 1)];
+    return [Math.max(0, first), Math.min(length, Math.ceil((scrolled + space) / this.cell) + 1)];
   }
 
   paint() {
@@ -129,8 +129,8 @@ class HeatMap {
     const [dx, dy] = [view.scrollLeft, view.scrollTop];
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, wide, high);
-    const rows = this.seen(dy, high - top, matrix.queries.length);
-    const columns = this.seen(dx, wide - left, matrix.keys.length);
+    const rows = this.visibleRange(dy, high - top, matrix.queries.length);
+    const columns = this.visibleRange(dx, wide - left, matrix.keys.length);
     const [x, y] = [left + columns[0] * cell - dx, top + rows[0] * cell - dy];
     const [across, down] = [columns[1] - columns[0], rows[1] - rows[0]];
     context.save();
@@ -140,7 +140,7 @@ class HeatMap {
     // Without smoothing, the edges of cells are crisp on every screen and at every zoom.
     context.imageSmoothingEnabled = false;
     if (across > 0 && down > 0) context.drawImage(this.cells, columns[0], rows[0], across, down, x, y, across * cell, down * cell);
-    if (cell > SET_APART) {
+    if (cell > MAX_CELL_WITHOUT_GAP) {
       const snap = (value) => Math.round(value * ratio) / ratio;
       context.fillStyle = this.colours.panel;
       for (let i = 0; i <= down; i++) context.fillRect(left, snap(y + i * cell) - 1, wide, 1);
@@ -214,7 +214,7 @@ class HeatMap {
   // Scrolls a cell into view.
   reveal({ row, column }) {
     const { view, cell, left, top } = this;
-    const near = (scrolled, place, room) => Math.min(place, Math.max(scrolled, place + cell - room));
+    const near = (scrolled, start, space) => Math.min(start, Math.max(scrolled, start + cell - space));
     view.scrollLeft = near(view.scrollLeft, column * cell, view.clientWidth - left);
     view.scrollTop = near(view.scrollTop, row * cell, view.clientHeight - top);
   }

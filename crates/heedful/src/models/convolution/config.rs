@@ -137,7 +137,7 @@ impl ConvolutionalConfig {
         )
     }
 
-    /// Checks that a model can be built from this; if not, the error says what to change.
+    /// Checks that a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[
             ("d_model", self.d_model),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_change() {
+    fn errors_explain_what_to_change() {
         assert_eq!(
             error_of(|c| c.encoder_taps = 4),
             "encoder_taps is 4: a kernel that is centred on its token has an odd size, use 3 or 5"

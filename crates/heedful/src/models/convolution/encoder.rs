@@ -3,8 +3,8 @@
 //! ```
 //!
 //! After N layers of kernel size k the receptive field of a state is (k − 1) N + 1 tokens. With dilation the
-//! distance between kernel positions grows by a factor δ from layer to layer, and the receptive field is (k −
-//! 1) (δ^N − 1) / (δ − 1) + 1.
+//! distance between kernel positions grows by a factor δ from layer to layer, and the receptive field is
+//! (k − 1) (δ^N − 1) / (δ − 1) + 1.
 
 use heedful_tensor::ops::Padding;
 use heedful_tensor::{Params, Ragged, Tensor};
@@ -40,7 +40,7 @@ pub struct ConvolutionalEncoderConfig {
 }
 
 impl ConvolutionalEncoderConfig {
-    /// Checks that an encoder can be built from this; if not, the error says what to change.
+    /// Checks that an encoder can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let ConvolutionalEncoderConfig { d_model, layers, taps, dilation, norm_epsilon, dropout, .. } = *self;
         check::sizes(&[("d_model", d_model), ("layers", layers), ("taps", taps), ("dilation", dilation)])?;

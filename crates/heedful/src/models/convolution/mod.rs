@@ -1,4 +1,5 @@
-//! Convolutional sequence to sequence (Gehring et al., 2017): no recurrence, attention in every decoder layer.
+//! Convolutional sequence to sequence (Gehring et al., 2017): no recurrence, attention in every decoder
+//! layer.
 //!
 //! ```text
 //! e        = √d E_source[source] + PE
@@ -9,8 +10,9 @@
 //! p(y_i+1) = softmax(states_i E_outputᵀ + b)         b only with an output bias
 //! ```
 //!
-//! The embedding is added to the values because a state represents the context of its token more than the token itself.
-//! The mean of m independent vectors of unit variance has variance 1/m; the factor √m restores it.
+//! The embedding is added to the values because a state represents the context of its token more than the
+//! token itself. The mean of m independent vectors of unit variance has variance 1/m; the factor √m
+//! restores it.
 
 mod config;
 

@@ -33,7 +33,7 @@ pub(crate) struct ConvolutionalTextEncoder {
 }
 
 impl ConvolutionalTextEncoderConfig {
-    /// Checks that a model can be built from this; if not, the error says what to change.
+    /// Checks that a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::vocabulary("vocabulary", self.vocabulary)?;
         check::rates(&[("dropout", self.dropout)])?;

@@ -40,7 +40,7 @@ impl RecurrentStackConfig {
         self.directions.list().len() * self.width
     }
 
-    /// Checks that a model can be built from this; if not, the error says what to change.
+    /// Checks that a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[("input", self.input), ("width", self.width), ("layers", self.layers)])?;
         check::rates(&[("dropout", self.dropout)])?;
@@ -264,7 +264,7 @@ impl RecurrentConfig {
         Ok(())
     }
 
-    /// Checks that a model can be built from this; if not, the error says what to change.
+    /// Checks that a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[
             ("d_model", self.d_model),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_change() {
+    fn errors_explain_what_to_change() {
         assert_eq!(error_of(|c| c.decoder_layers = 0), "decoder_layers is 0: set it to at least 1");
         assert_eq!(error_of(|c| c.d_encoder = 0), "d_encoder is 0: set it to at least 1");
         assert!(error_of(|c| c.source_vocabulary = 1).starts_with("source_vocabulary is 1"));

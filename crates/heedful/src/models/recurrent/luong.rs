@@ -8,7 +8,7 @@
 //!
 //! The states do not depend on the contexts, so all states are computed first, then all contexts at once,
 //! which is faster. With input feeding (Luong et al., section 3.3) the decoder also reads the last readout,
-//! so the steps are computed one by one, for all sentences of the batch collect.
+//! so the steps are computed one by one, for all sentences of the batch together.
 
 use heedful_tensor::ops::{
     self, AttendedTokens, Mask, RecurrentState, ReturnWeights, SourceRows, StepWeights,

@@ -1,6 +1,7 @@
 //! Recurrent networks: the encoder-decoders that preceded the Transformer.
 //!
-//! 1. `RecurrentLayer` reads sequences in one direction; [`RecurrentStack`] stacks layers, in one direction or both.
+//! 1. `RecurrentLayer` reads sequences in one direction; [`RecurrentStack`] stacks layers, in one direction
+//!    or both.
 //! 2. [`Seq2Seq`] is the encoder-decoder. Without attention the decoder sees the source as a single vector.
 //!    With attention, soft or hard, either the decoder's first layer (`AttentiveLayer`) attends to the source
 //!    before every step, as in Bahdanau et al., or its top layer attends after it, as in Luong et al.

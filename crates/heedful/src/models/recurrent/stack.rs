@@ -12,7 +12,8 @@ use heedful_tensor::{Params, Ragged, Tensor};
 use super::{RecurrentLayer, RecurrentStackConfig};
 use crate::layers::{LayerNorm, Pass};
 
-/// A stack with parameters `<name>.<layer>.forward.…`, `<name>.<layer>.backward.…` and `<name>.<layer>.norm.…`.
+/// A stack with parameters `<name>.<layer>.forward.…`, `<name>.<layer>.backward.…` and
+/// `<name>.<layer>.norm.…`.
 #[derive(Clone)]
 pub struct RecurrentStack {
     layers: Vec<Layer>,

@@ -55,7 +55,7 @@ impl RecurrentDecoderConfig {
         }
     }
 
-    /// Checks that a model can be built from this; if not, the error says what to change.
+    /// Checks that a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::vocabulary("vocabulary", self.vocabulary)?;
         check::sizes(&[("d_model", self.d_model), ("layers", self.layers)])?;

@@ -6,8 +6,8 @@
 //! cross attention     Q = x W_q + b,  [K | V] = memory W_kv + b    from the decoder to the encoder's output
 //! ```
 //!
-//! Q_i are the columns of head i: the projections of all heads are one matrix product, which includes queries, keys and
-//! values where they come from the same vectors.
+//! Q_i are the columns of head i: the projections of all heads are one matrix product, which includes
+//! queries, keys and values where they come from the same vectors.
 
 use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, ColumnView, KvView, Mask};
 use heedful_tensor::{Params, Ragged, Tensor};

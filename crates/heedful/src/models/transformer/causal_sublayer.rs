@@ -11,7 +11,8 @@ use super::stack::{StackMask, residual};
 use crate::layers::{AttentionSite, Pass, Residual};
 use crate::recipe::DecoderLayer;
 
-/// Causal self attention or an [`Ssru`], with its residual: parameters `<block>.self_attention…` or `<block>.ssru…`.
+/// Causal self attention or an [`Ssru`], with its residual: parameters `<block>.self_attention…` or
+/// `<block>.ssru…`.
 pub(super) struct CausalSublayer {
     kind: Kind,
     residual: Residual,

@@ -147,7 +147,7 @@ impl TransformerConfig {
         )
     }
 
-    /// Checks that a model can be built from this; if not, the error says what to change.
+    /// Checks that a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.layer().validate()?;
         check::sizes(&[("encoder_layers", self.encoder_layers), ("decoder_layers", self.decoder_layers)])?;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_change() {
+    fn errors_explain_what_to_change() {
         assert_eq!(
             error_of(|c| c.heads = 5),
             "5 heads do not divide d_model 64: choose heads that divide it, or a d_model that is a multiple of 5 (for \

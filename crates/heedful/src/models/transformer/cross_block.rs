@@ -15,7 +15,8 @@ use super::stack::{Stack, StackMask, residual};
 use crate::layers::{AttentionRole, AttentionSite, Pass, Residual};
 use crate::recipe::DecoderLayer;
 
-/// Causal self attention or a recurrent unit, cross attention and feed-forward: the block of an encoder-decoder's decoder.
+/// Causal self attention or a recurrent unit, cross attention and feed-forward: the block of an
+/// encoder-decoder's decoder.
 pub(crate) struct CrossBlock {
     causal: CausalSublayer,
     cross_attention: CrossAttention,

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! cross attention   keys and values of a sentence's memory, once for all its hypotheses
-//! self attention    keys and values of every generated token, in numbered slots; a hypothesis is a list of
-//! slots
+//! self attention    keys and values of every generated token, in numbered slots; a hypothesis is a
+//!                   list of slots
 //! SSRU              the recurrent state, one vector for each hypothesis
 //! ```
 //!

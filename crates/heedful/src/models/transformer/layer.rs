@@ -71,7 +71,7 @@ impl LayerConfig {
         self.value_width.unwrap_or(self.d_model)
     }
 
-    /// Checks that a model can be built from this; if not, the error says what to change.
+    /// Checks that a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[
             ("d_model", self.d_model),

@@ -154,7 +154,8 @@ mod tests {
         assert_eq!(second[1][..1], first[1][..]);
         assert_ne!(second[0][1], second[1][1]);
         assert_eq!(second[2].len(), 1);
-        // One row grows while another is dropped at each step: memory stays bounded, and no slot has two owners.
+        // One row grows while another is dropped at each step: memory stays bounded, and no slot has two
+        // owners.
         for _ in 0..500 {
             let lists = step(&[Some(0), Some(0)]);
             let mut used = lists[0].clone();

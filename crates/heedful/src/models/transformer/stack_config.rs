@@ -96,7 +96,7 @@ impl StackConfig {
         embedding
     }
 
-    /// Checks that a model can be built from this; if not, the error says what to change.
+    /// Checks that a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.layer().validate()?;
         check::sizes(&[("layers", self.layers)])?;

@@ -1,5 +1,5 @@
-//! `states = Stack(√d E[text] + PE)`: one vector for each token of a text, in encoder-only and decoder-only models. The
-//! [`StackMask`] decides which tokens of its text a token attends to.
+//! `states = Stack(√d E[text] + PE)`: one vector for each token of a text, in encoder-only and decoder-only
+//! models. The [`StackMask`] decides which tokens of its text a token attends to.
 
 use heedful_tensor::{Param, Params, Ragged, Tensor};
 

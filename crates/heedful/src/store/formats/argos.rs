@@ -1,4 +1,5 @@
-//! Argos packages: a zip with one folder, in it `metadata.json`, a CTranslate2 folder `model/`, and the subword model.
+//! Argos packages: a zip with one folder, in it `metadata.json`, a CTranslate2 folder `model/`, and the
+//! subword model.
 
 use std::path::Path;
 

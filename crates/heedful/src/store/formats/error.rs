@@ -20,7 +20,7 @@ pub enum FormatError {
         file: String,
         /// The byte, line or variable.
         place: String,
-        /// What is wrong there.
+        /// The problem.
         problem: String,
     },
     /// The file is valid, but has an unsupported feature.
@@ -30,7 +30,7 @@ pub enum FormatError {
         file: String,
         /// The unsupported feature, and where it is.
         found: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// A part of the model is missing.
@@ -40,7 +40,7 @@ pub enum FormatError {
         file: String,
         /// The missing part.
         missing: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
 }

@@ -1,4 +1,5 @@
-//! Marian's models: `.npz`, or `.bin` of version 1, each with its settings as YAML in the array `special:model.yml`.
+//! Marian's models: `.npz`, or `.bin` of version 1, each with its settings as YAML in the array
+//! `special:model.yml`.
 //!
 //! ```text
 //! u64 version · u64 n · n × (u64 bytes of the name, type, rank, bytes of the data) · names with NUL · i32 shapes

@@ -18,7 +18,7 @@ use heedful_tensor::{Precision, Ragged, ops};
 
 use super::{ClassifierConfig, EncoderClassifier};
 use crate::Result;
-use crate::data::batch::lay_end_to_end;
+use crate::data::batch::concatenate;
 use crate::data::labels::Labels;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::data::{SpecialTokens, TextLimit};
@@ -117,7 +117,7 @@ impl Classifier {
     /// As [`Classifier::classify`], for texts from [`Classifier::encode`].
     #[doc(hidden)]
     pub fn classify_tokens(&self, tokens: &[Vec<u32>]) -> Result<Vec<Classified>> {
-        let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
+        let (ids, sequences) = concatenate(tokens.iter().map(Vec::as_slice))?;
         self.model.check_text(&ids, &sequences)?;
         let mut pass = Pass::inference(self.compute()).recording_first_queries();
         let scores = || ops::softmax(&self.model.label_scores(&ids, &sequences, &mut pass)).to_vec();

@@ -130,7 +130,7 @@ fn every_parameter_has_a_gradient_and_labels_are_learned() {
         }));
     for model in models {
         let summary = model.config().summary();
-        // The label tells which of the tokens 5, 6 and 7 the text contains.
+        // The label depends on which of the tokens 5, 6 and 7 the text contains.
         let batch = batch(&[(&[5, 9, 10], 0), (&[11, 6], 1), (&[7, 12, 9, 10], 2), (&[12, 5], 0), (&[7], 2)]);
         let loss = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
         assert_eq!((loss.tokens, model.predictions(&batch)), (5, 5));

@@ -12,13 +12,13 @@
 //! source.spm, target.spm
 //! ```
 //!
-//! Model folders are checksummed: the seal lists the other files with their sizes and hashes, and has a checksum of the
-//! weights. A damaged, missing or mismatched file is rejected with its name. The seal is part of the weights file because that
-//! file is written last and replaced atomically: at every moment there is a complete model or none. [`ModelFolder::seal`]
-//! renews the seal.
+//! Model folders are checksummed: the seal lists the other files with their sizes and hashes, and has a
+//! checksum of the weights. A damaged, missing or mismatched file is rejected with its name. The seal is
+//! part of the weights file because that file is written last and replaced atomically: at every moment
+//! there is a complete model or none. [`ModelFolder::seal`] renews the seal.
 //!
-//! The folder of a training run is a model folder too: it contains the best model so far. A package ([`crate::tasks::package`])
-//! is opened like a folder, and is read-only (`storage`).
+//! The folder of a training run is a model folder too: it contains the best model so far. A package
+//! ([`crate::tasks::package`]) is opened like a folder, and is read-only (`storage`).
 
 mod config;
 mod error;
@@ -69,8 +69,8 @@ pub struct ModelFolder {
 }
 
 impl ModelFolder {
-    /// Reads all files except the weights, and checks them against the seal. The folder of a training run without a saved model
-    /// can be opened too.
+    /// Reads all files except the weights, and checks them against the seal. The folder of a training run
+    /// without a saved model can be opened too.
     pub fn open(path: &Path) -> Result<ModelFolder, FolderError> {
         let storage = ModelStorage::of(path)?;
         let seal = if storage.has(MODEL) { Some(read_seal(path, &storage)?) } else { None };
@@ -90,8 +90,8 @@ impl ModelFolder {
         Ok(ModelFolder { path: path.to_owned(), config, languages, files })
     }
 
-    /// Writes a folder, creating it if needed: configuration, vocabularies, and the names of a classifier's labels.
-    /// [`ModelFolder::save`] adds the weights.
+    /// Writes a folder, creating it if needed: configuration, vocabularies, and the names of a classifier's
+    /// labels. [`ModelFolder::save`] adds the weights.
     pub fn create(
         path: &Path,
         config: ModelConfig,
@@ -117,7 +117,7 @@ impl ModelFolder {
         Ok(())
     }
 
-    /// Adds the SentencePiece model from which a vocabulary was converted, for other programs. [`ModelFolder::save`] seals it.
+    /// Adds the SentencePiece model that a vocabulary was converted from. [`ModelFolder::save`] seals it.
     pub(crate) fn add_pieces(&mut self, name: &'static str, bytes: &[u8]) -> Result<(), FolderError> {
         durable::write_bytes(&self.path.join(name), bytes)?;
         self.files.add(name, bytes.to_vec());
@@ -136,13 +136,13 @@ impl ModelFolder {
         Ok(ModelFolder { path: path.to_owned(), ..self.clone() })
     }
 
-    /// Replaces the weights of the folder atomically: if the process is killed, either the old or the new weights remain. The
-    /// seal covers the other files as they were opened or created.
+    /// Replaces the weights of the folder atomically: if the process is killed, either the old or the new
+    /// weights remain. The seal covers the other files as they were opened or created.
     pub fn save(&self, weights: &Weights) -> Result<(), FolderError> {
         self.write(self.metadata(), Vec::new(), weights)
     }
 
-    /// [`ModelFolder::save`] with the weights of matrix products in bf16 or int8. Returns the number of these matrices.
+    /// [`ModelFolder::save`] with matrix product weights in bf16 or int8; returns the number of matrices.
     pub fn save_narrow(&self, params: &Params, precision: Precision) -> Result<usize, FolderError> {
         let narrow = ReducedWeights::of(params, precision);
         let mut metadata = self.metadata();
@@ -151,7 +151,7 @@ impl ModelFolder {
         Ok(narrow.len())
     }
 
-    /// Writes the same model with a shortlist to a folder, which may be this one. The weights keep their precision.
+    /// Writes the model with a shortlist to a folder, which may be this one. The weights keep their precision.
     pub fn save_with_shortlist(
         &self,
         path: &Path,
@@ -183,7 +183,7 @@ impl ModelFolder {
         Ok(reduced::precision(&ModelStorage::of(folder)?.metadata()?))
     }
 
-    /// The checksum of the weights and of the seal, which identifies the model. It is verified when the weights are read.
+    /// The checksum of the weights and of the seal; it identifies the model and is verified on reading.
     pub fn checksum(&self) -> Result<String, FolderError> {
         let (path, storage) = (self.path.join(MODEL), ModelStorage::of(&self.path)?);
         if !storage.has(MODEL) {
@@ -211,8 +211,8 @@ impl ModelFolder {
         Ok(durable::write(&self.path.join(MODEL), contents.bytes(), |out| contents.write(out))?)
     }
 
-    /// Seals a folder whose files were changed deliberately or written by another program. The weights must fit the
-    /// configuration; damaged weights are rejected.
+    /// Seals a folder whose files were changed deliberately or written by another program. The weights must
+    /// fit the configuration; damaged weights are rejected.
     pub fn seal(path: &Path) -> Result<ModelFolder> {
         let storage = ModelStorage::of(path)?;
         if matches!(storage, ModelStorage::Package(_)) {
@@ -229,8 +229,8 @@ impl ModelFolder {
         Ok(folder)
     }
 
-    /// Seals the weights of the folder, if any, with the other files as they were created: a resumed run may have changed the
-    /// configuration.
+    /// Seals the weights of the folder, if any, with the other files as they were created: a resumed run
+    /// may have changed the configuration.
     pub(crate) fn renew_seal(&self) -> Result<(), FolderError> {
         let storage = ModelStorage::of(&self.path)?;
         if !storage.has(MODEL) || read_seal(&self.path, &storage)? == self.files.seal() {
@@ -239,8 +239,8 @@ impl ModelFolder {
         self.save(&self.weights_checked(|_| Ok(()))?)
     }
 
-    /// Checks the vocabularies and labels in the folder of a run against the seal of its saved model, if any. The configuration
-    /// is not checked: the run rewrites it.
+    /// Checks the vocabularies and labels in the folder of a run against the seal of its saved model, if
+    /// any. The configuration is not checked: the run rewrites it.
     pub fn check_text_files(path: &Path) -> Result<(), FolderError> {
         let storage = ModelStorage::of(path)?;
         if !storage.has(MODEL) {
@@ -355,8 +355,8 @@ impl ModelFolder {
         })
     }
 
-    /// Opens the weights file and passes it to `work` if `accept` approves its seal, which is `None` for a file without a
-    /// checksum.
+    /// Opens the weights file and passes it to `work` if `accept` approves its seal, which is `None` for a
+    /// file without a checksum.
     fn with_weights_file<R>(
         &self,
         accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,

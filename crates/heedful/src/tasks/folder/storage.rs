@@ -26,7 +26,8 @@ pub fn is_package(path: &Path) -> bool {
     path.is_file() && FileBytes::open(path).is_ok_and(|bytes| is_zip(&bytes))
 }
 
-/// A file in the folder or package of a model, such as its model card or its recipe; `None` if it does not exist.
+/// A file in the folder or package of a model, such as its model card or its recipe; `None` if it does not
+/// exist.
 pub fn read_model_file(model: &Path, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
     ModelStorage::of(model)?.read(name)
 }

@@ -52,7 +52,7 @@ impl TextPerplexity {
 /// Scores the lines of a text incrementally, in constant memory.
 pub struct TextScorer<'g> {
     generator: &'g Generator,
-    /// Texts without scores: whole lines, or blocks, of which the last may be incomplete.
+    /// Texts without scores: whole lines, or blocks; the last block may be incomplete.
     waiting: Vec<Vec<u32>>,
     tokens: usize,
     /// The number of predicted tokens of each incomplete line, and the token scores from the first of these

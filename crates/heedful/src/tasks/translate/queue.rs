@@ -17,7 +17,7 @@ use crate::decode::{
 /// first text.
 const MAX_ADDED_TOKENS: usize = 1 << 15;
 
-/// What to do with a text that exceeds the model's maximum input length.
+/// The handling of a text that exceeds the model's maximum input length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LongText {
     /// Return an error.

@@ -122,7 +122,7 @@ pub enum CheckpointError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
     /// The file has another version of the format.

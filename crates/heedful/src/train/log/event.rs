@@ -62,7 +62,7 @@ impl Message {
         self.varint(field << 3 | wire_type);
     }
 
-    /// Seven bits per byte, the lowest first; the eighth bit marks that more follow.
+    /// Seven bits per byte, the lowest first; the eighth bit is set if more follow.
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);

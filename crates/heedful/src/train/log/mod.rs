@@ -44,7 +44,7 @@ pub enum LogError {
         path: PathBuf,
         /// Counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
 }

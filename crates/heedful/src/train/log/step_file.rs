@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn records_round_trip() {
         let folder = folder();
         let path = folder.path().join("metrics.jsonl");
         written(&path, &[1, 2, 3]);

@@ -123,7 +123,8 @@ impl<'a> Session<'a> {
         let batches =
             Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout, special), position)?);
         let now = Instant::now();
-        let reserve = Reserve::beside(&folder.path.join(MODEL), max_file_size(trainer.model().params())).ok();
+        let reserve =
+            Reserve::for_target(&folder.path.join(MODEL), max_file_size(trainer.model().params())).ok();
         Ok(Session {
             recipe,
             watcher,
@@ -247,7 +248,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends a run that cannot continue. Its error takes precedence over failures to write the checkpoint or the report.
+    /// Ends a run that cannot continue. Its error precedes failures to write the checkpoint or the report.
     fn stop_with(&mut self, error: TrainError) -> Error {
         let reason = error.to_string();
         match error {

@@ -30,7 +30,8 @@ impl Session<'_> {
         }
         saved?;
         self.reserve =
-            Reserve::beside(&self.folder.path.join(MODEL), max_file_size(self.trainer.model().params())).ok();
+            Reserve::for_target(&self.folder.path.join(MODEL), max_file_size(self.trainer.model().params()))
+                .ok();
         Ok(())
     }
 

@@ -59,8 +59,8 @@ impl Alphabet {
         word.chars().all(|character| self.members.contains(&character))
     }
 
-    /// The words without rare characters, sorted. A word is split at a rare character, because the parts on both sides
-    /// of it are not adjacent.
+    /// The words without rare characters, sorted. A word is split at a rare character, because the parts on
+    /// both sides of it are not adjacent.
     pub(super) fn covered(&self, words: Vec<(Box<str>, u64)>) -> BTreeMap<Box<str>, u64> {
         let mut covered = BTreeMap::new();
         for (word, count) in words {

@@ -1,5 +1,6 @@
-//! Byte pair encoding, learned by the `tokenizers` crate. It breaks ties by the ids of a pair, which follow from the
-//! order of its special tokens and of the sorted alphabet, so the result does not depend on the order of its maps.
+//! Byte pair encoding, learned by the `tokenizers` crate. It breaks ties by the ids of a pair, which follow
+//! from the order of its special tokens and of the sorted alphabet, so the result does not depend on the
+//! order of its maps.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,8 @@ use super::{Tokenizer, TokenizerError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VocabularyKind {
-    /// Byte pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged into a piece, repeatedly.
+    /// Byte pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged into a piece,
+    /// repeatedly.
     #[default]
     Bpe,
     /// A unigram language model over pieces (Kudo 2018): starts with many pieces and prunes the least useful

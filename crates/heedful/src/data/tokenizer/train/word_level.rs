@@ -1,5 +1,6 @@
-//! Vocabularies of whole words and of characters. Both are byte pair encodings without merges: a word that is in the
-//! vocabulary is one piece; any other is split into characters, and unknown characters into bytes.
+//! Vocabularies of whole words and of characters. Both are byte pair encodings without merges: a word that
+//! is in the vocabulary is one piece; any other is split into characters, and unknown characters into
+//! bytes.
 
 use std::cmp::Reverse;
 

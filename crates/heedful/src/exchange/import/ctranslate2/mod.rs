@@ -167,7 +167,7 @@ fn id(tokens: &[String], name: &str) -> Option<u32> {
     tokens.iter().position(|token| token == name).map(|id| id as u32)
 }
 
-/// The error if the vocabulary missing_token a token that the settings name.
+/// The error if the vocabulary lacks a token that the settings name.
 fn missing_token(model: &Ctranslate2Folder, name: &str) -> FormatError {
     let remedy = "The model is incomplete, or of a kind that heedful does not support";
     let missing = format!("token `{name}` in its vocabulary");

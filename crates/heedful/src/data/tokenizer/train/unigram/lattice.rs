@@ -1,5 +1,5 @@
-//! Lattices: all segmentations of words into pieces, stored as flat lists, so that a pass over the text reads memory
-//! sequentially.
+//! Lattices: all segmentations of words into pieces, stored as flat lists, so that a pass over the text
+//! reads memory sequentially.
 
 use std::collections::HashMap;
 use std::ops::Range;

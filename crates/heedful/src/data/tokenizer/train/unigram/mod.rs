@@ -7,9 +7,10 @@
 //! ```
 //!
 //! 1. Seeds: all characters, and the substrings that cover most of the text.
-//! 2. Expectation-maximization: the expected count of each piece over all segmentations; then `p` from the counts.
-//! 3. Pruning: the pieces whose removal lowers the likelihood least are removed. Back to 2, until the vocabulary is small
-//!    enough.
+//! 2. Expectation-maximization: the expected count of each piece over all segmentations; then `p` from the
+//!    counts.
+//! 3. Pruning: the pieces whose removal lowers the likelihood least are removed. Back to 2, until the
+//!    vocabulary is small enough.
 
 mod lattice;
 mod prune;

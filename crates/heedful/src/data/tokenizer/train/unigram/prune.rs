@@ -1,4 +1,4 @@
-//! Pruning: which pieces are kept.
+//! Pruning: selects the pieces that are kept.
 
 use super::lattice::Lattices;
 use super::{Piece, Word};
