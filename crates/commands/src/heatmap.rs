@@ -1,7 +1,8 @@
 //! Heat maps of attention weights in a terminal: one cell, darker or brighter, for each weight in [0, 1].
 //!
-//! Columns are as wide as their labels on the terminal, where a Chinese character takes two columns of characters.
-//! Cells are coloured on a terminal with colours, block characters on one without, ASCII in files and pipes.
+//! Columns are as wide as their labels on the terminal, where a Chinese character takes two columns
+//! of characters. Cells are coloured on a terminal with colours, block characters on one without,
+//! ASCII in files and pipes.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};

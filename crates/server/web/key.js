@@ -1,4 +1,5 @@
-// The API key of a server that needs one. It is stored for this tab only, and sent as a header, never in a URL.
+// The API key of a server that needs one. It is stored for this tab only, and sent as a
+// header, never in a URL.
 
 const NAME = 'heedful-key';
 // A browser may refuse storage: then the key is kept until the page is closed.

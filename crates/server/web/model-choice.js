@@ -1,4 +1,5 @@
-// The choice of the translation model, and the button that swaps languages if a model supports the opposite direction.
+// The choice of the translation model, and the button that swaps languages if a model supports
+// the opposite direction.
 
 import { dropdown, make } from './elements.js';
 import { languageName, modelOptions } from './languages.js';

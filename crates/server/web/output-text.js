@@ -4,8 +4,9 @@ import { showAlternatives } from './alternatives.js';
 import { make, roving } from './elements.js';
 import { spelled, units } from './weights.js';
 
-// `sentences`: from the server's response. `picked(sentence)`: a sentence was selected. `chosen(sentence, prefix)`: a prefix
-// was chosen for the translation of a sentence. Returns the explanations of the translated sentences.
+// `sentences`: from the server's response. `picked(sentence)`: a sentence was selected. `chosen(sentence,
+// prefix)`: a prefix was chosen for the translation of a sentence. Returns the explanations of the
+// translated sentences.
 export function writeOutput(element, sentences, { picked, chosen }) {
   const explanations = [];
   const words = [];
@@ -30,7 +31,8 @@ export function writeOutput(element, sentences, { picked, chosen }) {
   return explanations;
 }
 
-// Splits the text into buttons for words and the text between them, which together reproduce it byte for byte.
+// Splits the text into buttons for words and the text between them, which together
+// reproduce it byte for byte.
 function wordsOf({ text, tokens }, go) {
   const parts = [];
   let at = 0;

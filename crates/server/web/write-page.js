@@ -1,5 +1,5 @@
-// The page of a language model: streams the continuation of a prompt. Every token then shows its probability and its
-// alternatives; the text can be continued from any of these.
+// The page of a language model: streams the continuation of a prompt. Every token then shows its probability
+// and its alternatives; the text can be continued from any of these.
 
 import { nameOf, showAlternatives } from './alternatives.js';
 import { characterLimit, generateStreaming } from './api.js';

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-/// The oldest C library that what is given away runs with: that of CentOS 7, and of wheels for `manylinux_2_17`.
+/// The oldest C library that what is given away runs with: that of CentOS 7, and of wheels
+/// for `manylinux_2_17`.
 pub(crate) const GLIBC: &str = "2.17";
 
 /// The targets of programs and wheels on each system. The first is the one that tests ask about.

@@ -1,5 +1,5 @@
-//! `cargo xtask site`: the guide as a static site, in target/site: mdBook makes it from docs/ and from reference pages that the
-//! program describes itself with. Every link of the result is checked.
+//! `cargo xtask site`: the guide as a static site, in target/site: mdBook makes it from docs/ and from
+//! reference pages that the program describes itself with. Every link of the result is checked.
 
 mod api;
 mod links;

@@ -91,7 +91,8 @@ pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Tables may be longer, and lines that only the addresses of links make long. So may Chinese, which has no spaces to break at.
+/// Tables may be longer, and lines that only the addresses of links make long. So may Chinese, which has
+/// no spaces to break at.
 fn is_too_long(line: &str) -> bool {
     let starts_so = |start| line.trim_start().starts_with(start);
     let is_chinese = line.chars().any(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c));

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use crate::support::{Bounded, Workplace};
 use serde_json::Value;
 
-/// A workplace with a translator, a classifier, a language model and a masked language model, which every test shares.
+/// A workplace with a translator, a classifier, a language model and a masked language model,
+/// which every test shares.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! `score` and `evaluate` for language models and classifiers, and the report of labelled texts, as processes.
+//! `score` and `evaluate` for language models and classifiers, and the report of labelled
+//! texts, as processes.
 
 use std::sync::OnceLock;
 

@@ -8,7 +8,8 @@
 //!          nor, beyond a bound, its numbers (`numbers`); every use works with at least one kind
 //! ```
 //!
-//! `cargo xtask matrix` runs `pairs` in release and prints the table; `cargo xtask matrix --all` runs every option with every kind.
+//! `cargo xtask matrix` runs `pairs` in release and prints the table; `cargo xtask matrix --all` runs every
+//! option with every kind.
 
 mod covering;
 mod kinds;
@@ -131,7 +132,8 @@ impl TestedKind<'_> {
         outcomes
     }
 
-    /// Every class and method of the Python package, if `HEEDFUL_MATRIX_PYTHON` names an interpreter that can import it.
+    /// Every class and method of the Python package, if `HEEDFUL_MATRIX_PYTHON` names an
+    /// interpreter that can import it.
     fn in_python(&self) -> Option<Outcome> {
         let interpreter = std::env::var_os("HEEDFUL_MATRIX_PYTHON")?;
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../python/tests/matrix.py");

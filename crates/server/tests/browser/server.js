@@ -1,4 +1,5 @@
-// The server under test: `heedful serve` with a real model. HEEDFUL_URL selects a server that is already running.
+// The server under test: `heedful serve` with a real model. HEEDFUL_URL selects a server
+// that is already running.
 
 import { spawn } from 'node:child_process';
 import readline from 'node:readline';

@@ -176,7 +176,8 @@ impl Arguments {
 }
 
 impl DemoRun<'_> {
-    /// Trains the model, evaluates it on the test set, and prints the result and the attention of a few phrases.
+    /// Trains the model, evaluates it on the test set, and prints the result and the
+    /// attention of a few phrases.
     fn train_and_evaluate(
         &self,
         device: DeviceChoice,
