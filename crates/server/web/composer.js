@@ -76,7 +76,7 @@ export class Composer {
 
   // Another model supports the detected language.
   suggest(language) {
-    const other = language && this.models.reading(language);
+    const other = language && this.models.supporting(language);
     this.hint.hidden = !other;
     if (!other) return;
     this.hint.textContent = 'Translate from it';

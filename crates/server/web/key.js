@@ -32,7 +32,7 @@ export class KeyField {
   constructor(changed) {
     this.form = document.getElementById('key');
     this.field = document.getElementById('key-field');
-    this.said = document.getElementById('key-said');
+    this.error = document.getElementById('key-error');
     this.opener = document.getElementById('key-open');
     this.form.addEventListener('submit', (event) => {
       event.preventDefault();
@@ -57,7 +57,7 @@ export class KeyField {
     this.opener.hidden = false;
     this.opener.setAttribute('aria-expanded', 'true');
     this.form.hidden = false;
-    this.said.textContent = why;
+    this.error.textContent = why;
     document.getElementById('key-forget').hidden = !hasKey();
     this.field.focus();
   }

@@ -29,7 +29,7 @@ export class ModelChoice {
   }
 
   // A model that supports a source language, if the selected one does not.
-  reading(language) {
+  supporting(language) {
     return this.model?.source === language ? undefined : this.models.find(({ source }) => source === language);
   }
 

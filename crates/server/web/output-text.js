@@ -12,11 +12,11 @@ export function writeOutput(element, sentences, { picked, chosen }) {
   const words = [];
   const text = make('span');
   sentences.forEach(({ before, explanation, after }, place) => {
-    const said = explanation?.outputs[0];
+    const best = explanation?.outputs[0];
     text.append(before ?? '');
-    if (said) {
+    if (best) {
       const index = explanations.length;
-      const parts = wordsOf(said, (prefix) => chosen(place, prefix));
+      const parts = wordsOf(best, (prefix) => chosen(place, prefix));
       words.push(...parts.filter((part) => part instanceof Element));
       text.append(make('span', { 'data-sentence': index, on: { click: () => picked(index) } }, parts));
       explanations.push(explanation);
@@ -43,7 +43,7 @@ function wordsOf({ text, tokens }, go) {
     if (found > at) parts.push(text.slice(at, found));
     const before = tokens.slice(0, unit.tokens[0]).map(({ piece }) => piece).join('');
     const open = () => showAlternatives(button, token, (piece) => go(spelled(before + piece)));
-    const button = make('button', { type: 'button', class: 'said-word', 'aria-haspopup': 'menu', 'aria-expanded': 'false', on: { click: open } }, unit.label);
+    const button = make('button', { type: 'button', class: 'output-word', 'aria-haspopup': 'menu', 'aria-expanded': 'false', on: { click: open } }, unit.label);
     parts.push(button);
     at = found + unit.label.length;
   }
