@@ -95,8 +95,8 @@ impl Heatmap {
         let titles = pictures.iter().map(|picture| picture.title.width()).max().unwrap_or(0);
         let cells: usize = columns.iter().map(|column| column.width() + SPACE).sum();
         let each = margin + cells.max(titles);
-        let beside = ((width + GAP.len()).saturating_sub(MARGIN.len()) / (each + GAP.len())).max(1);
-        for (number, pictures) in pictures.chunks(beside).enumerate() {
+        let per_row = ((width + GAP.len()).saturating_sub(MARGIN.len()) / (each + GAP.len())).max(1);
+        for (number, pictures) in pictures.chunks(per_row).enumerate() {
             if number > 0 {
                 writeln!(out)?;
             }

@@ -101,7 +101,7 @@ impl DeviceName {
 
     /// For work that is done on the CPU: an error if a GPU is asked for, a line on standard error if it is
     /// left open. To be called before anything is read or written.
-    pub(crate) fn only_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
+    pub(crate) fn require_cpu(&self, work: &str, verbosity: Verbosity) -> Result<()> {
         let why = format!("{work} runs on the CPU");
         match self.device {
             Some(Name::Cuda) => bail!("{why}: use --device cpu or auto"),
@@ -135,7 +135,7 @@ impl DeviceName {
 impl Machine {
     /// Sets the machine up for work that is done on the CPU only, before anything is read or written.
     pub(crate) fn set_up_cpu(&self, work: &str, verbosity: Verbosity) -> Result<()> {
-        self.device.only_processor(work, verbosity)?;
+        self.device.require_cpu(work, verbosity)?;
         self.threads.set_up();
         Ok(())
     }

@@ -244,7 +244,7 @@ fn train(device: DeviceChoice, recipe: &Recipe, interrupt: Interrupt) -> Result<
             "interrupted after step {}: a demo cannot be resumed, the next one starts from the beginning",
             outcome.step
         );
-        return Err(Interrupted::because(message).into());
+        return Err(Interrupted::with_message(message).into());
     }
     Ok(outcome)
 }
