@@ -145,7 +145,10 @@ fn a_run_resumed_on_another_device_reports_it_once() {
     };
     pretend(Some("cuda (NVIDIA H200, sm_90a, driver 13.0, cuBLASLt 130100, NVRTC 13.0)"));
     let stderr = resume(21);
-    assert!(stderr.contains(warning) && stderr.contains("NVIDIA H200") && stderr.contains("cpu ("), "{stderr}");
+    assert!(
+        stderr.contains(warning) && stderr.contains("NVIDIA H200") && stderr.contains("cpu ("),
+        "{stderr}"
+    );
     assert!(!resume(28).contains(warning));
     pretend(None);
     assert!(!resume(35).contains(warning));

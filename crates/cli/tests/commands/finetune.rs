@@ -189,7 +189,10 @@ fn tokens_are_added_to_vocabularies_of_all_kinds() {
         );
         let run = place.run(&train);
         let stderr = text(&run.stderr);
-        assert!(run.status.success() && stderr.contains("tokens added to the vocabulary"), "{name}: {stderr}");
+        assert!(
+            run.status.success() && stderr.contains("tokens added to the vocabulary"),
+            "{name}: {stderr}"
+        );
         let tokenizers = |model: &str| {
             ModelFolder::open(&place.path(model)).expect("a folder").tokenizers().expect("some")
         };

@@ -176,7 +176,10 @@ fn a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used() {
     let stderr = text(&output.stderr);
     assert!(stderr.contains("step-00000014.safetensors is damaged"), "{stderr}");
     assert!(stderr.contains("resumed after step 7"), "{stderr}");
-    assert!(!stderr.contains("settings that decide"), "nothing but the number of steps has changed: {stderr}");
+    assert!(
+        !stderr.contains("settings that decide"),
+        "nothing but the number of steps has changed: {stderr}"
+    );
 }
 
 #[test]
