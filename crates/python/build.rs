@@ -1,4 +1,5 @@
-//! Python's symbols are resolved by the interpreter that imports the library: Apple's linker needs a flag for that.
+//! Python's symbols are resolved by the interpreter that imports the library: Apple's linker
+//! needs a flag for that.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

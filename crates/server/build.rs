@@ -1,4 +1,5 @@
-//! Lists the files of the page, so that none is forgotten: every file in `web/` becomes a part of the program.
+//! Lists the files of the page, so that none is forgotten: every file in `web/` becomes a
+//! part of the program.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

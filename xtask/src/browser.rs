@@ -89,7 +89,8 @@ fn on_path(program: &str) -> Option<PathBuf> {
     env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// Copies a folder of scripts below target/, installs the packages of its lock file there, and returns that folder.
+/// Copies a folder of scripts below target/, installs the packages of its lock file there, and
+/// returns that folder.
 pub(crate) fn packages(scripts: &str, name: &str) -> Result<PathBuf> {
     let (from, folder) = (root().join(scripts), target().join(name));
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;

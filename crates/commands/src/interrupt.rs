@@ -25,8 +25,8 @@ static HOLDERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Starts handling signals.
 pub(crate) fn handle_signals() -> io::Result<()> {
-    let heeded: Vec<Signal> = Signal::ALL.into_iter().filter(|signal| !signal.is_ignored()).collect();
-    let mut signals = Signals::listen(&heeded)?;
+    let handled: Vec<Signal> = Signal::ALL.into_iter().filter(|signal| !signal.is_ignored()).collect();
+    let mut signals = Signals::listen(&handled)?;
     let listen = move || loop {
         arrived(signals.wait());
     };
@@ -78,12 +78,12 @@ pub(crate) struct Interrupted {
 
 impl Interrupted {
     /// With a message for the user.
-    pub(crate) fn because(message: impl Into<String>) -> Interrupted {
+    pub(crate) fn with_message(message: impl Into<String>) -> Interrupted {
         Interrupted { message: Some(message.into()) }
     }
 
     /// Without a message.
-    pub(crate) fn in_silence() -> Interrupted {
+    pub(crate) fn silent() -> Interrupted {
         Interrupted { message: None }
     }
 

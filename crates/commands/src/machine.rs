@@ -21,8 +21,8 @@ const HEADING: &str = "Machine";
 /// The machine that a model runs on.
 #[derive(clap::Args)]
 pub(crate) struct Machine {
-    /// Number type of the matrix products; everything else is computed in f32, and int8 keeps its KV cache in bf16 [default: bf16;
-    /// int8 for an int8 model on the CPU]
+    /// Number type of the matrix products; everything else is computed in f32, and int8 keeps its KV cache in
+    /// bf16 [default: bf16; int8 for an int8 model on the CPU]
     #[arg(long, value_enum, value_name = "TYPE", help_heading = HEADING)]
     compute: Option<Compute>,
     #[command(flatten)]
@@ -99,9 +99,9 @@ impl DeviceName {
         }
     }
 
-    /// For work that is done on the CPU: an error if a GPU is asked for, a line on standard error if it is left open.
-    /// To be called before anything is read or written.
-    pub(crate) fn only_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
+    /// For work that is done on the CPU: an error if a GPU is asked for, a line on standard error if it is
+    /// left open. To be called before anything is read or written.
+    pub(crate) fn require_cpu(&self, work: &str, verbosity: Verbosity) -> Result<()> {
         let why = format!("{work} runs on the CPU");
         match self.device {
             Some(Name::Cuda) => bail!("{why}: use --device cpu or auto"),
@@ -135,7 +135,7 @@ impl DeviceName {
 impl Machine {
     /// Sets the machine up for work that is done on the CPU only, before anything is read or written.
     pub(crate) fn set_up_cpu(&self, work: &str, verbosity: Verbosity) -> Result<()> {
-        self.device.only_processor(work, verbosity)?;
+        self.device.require_cpu(work, verbosity)?;
         self.threads.set_up();
         Ok(())
     }

@@ -51,7 +51,8 @@ impl Force {
         self.force
     }
 
-    /// Opens a file to write. `inputs` are the files that the command reads; a folder among them is that of a model.
+    /// Opens a file to write. `inputs` are the files that the command reads; a folder among
+    /// them is that of a model.
     pub(crate) fn open(&self, path: &Path, inputs: &[&Path]) -> Result<OutputFile> {
         // The file that standard input was redirected from, on systems that have a name for it.
         let mut read: Vec<PathBuf> = vec![PathBuf::from("/dev/stdin")];

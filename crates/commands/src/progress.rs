@@ -1,5 +1,5 @@
-//! Progress on standard error: a bar on a terminal, a line every few seconds elsewhere, nothing with `--quiet`. Standard output
-//! is for results.
+//! Progress on standard error: a bar on a terminal, a line every few seconds elsewhere, nothing with
+//! `--quiet`. Standard output is for results.
 //!
 //! The first line is printed after five seconds, later ones less often, down to one per minute. A separate
 //! thread prints them, so that a long computation without reports does not look like a hang.

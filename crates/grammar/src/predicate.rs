@@ -10,7 +10,7 @@ use super::relative::Relative;
 /// 这辆车很贵。 This car is expensive. 非常贵: very expensive. 不贵: not expensive. 贵吗？: is it expensive?
 pub(super) fn describe(entry: Entry, dice: &mut Dice) -> Draft {
     // No opinion in the noun phrase: it could contradict the predicate.
-    let thing = NounPhrase { opinion: None, ..known(entry, dice) };
+    let thing = NounPhrase { opinion: None, ..definite(entry, dice) };
     let opinion = dice.pick(&entry.0.opinions);
     let form = dice.below(4);
     let marks = [&["很"][..], &["非常"], &["不"], &[]][form];
@@ -65,7 +65,7 @@ pub(super) fn price(entry: Entry, dice: &mut Dice) -> Draft {
 }
 
 /// A definite noun phrase: demonstrative, possessive, or with a relative clause.
-fn known(entry: Entry, dice: &mut Dice) -> NounPhrase {
+fn definite(entry: Entry, dice: &mut Dice) -> NounPhrase {
     let (class, noun) = entry;
     if dice.chance(2, 3) {
         return NounPhrase::definite(class, noun, dice);

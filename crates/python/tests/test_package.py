@@ -42,8 +42,8 @@ class Translating(unittest.TestCase):
             ("--beam 1 --max-length 3 --no-repeat-ngram 2", dict(beam_size=1, max_length=3, no_repeat_ngram_size=2)),
         ]:
             with self.subTest(flags):
-                said = models.command(FOLDER, "translate", "run", "--json", *flags.split(), text="\n".join(texts) + "\n")
-                told = [json.loads(line)["translations"] for line in said.splitlines()]
+                printed = models.command(FOLDER, "translate", "run", "--json", *flags.split(), text="\n".join(texts) + "\n")
+                expected = [json.loads(line)["translations"] for line in printed.splitlines()]
                 found = [
                     [
                         {"text": one.text, "score": one.score, "log_probability": one.log_probability}
@@ -52,7 +52,7 @@ class Translating(unittest.TestCase):
                     for translation in TRANSLATOR.translate(texts, **options)
                 ]
                 # Parsed from the printed digits, which preserve every bit.
-                self.assertEqual(found, told)
+                self.assertEqual(found, expected)
 
     def test_a_packed_model_gives_the_same_results(self):
         for model, options in [("run", {}), ("small", {}), ("run", dict(compute="f32"))]:
@@ -70,10 +70,10 @@ class Translating(unittest.TestCase):
 
     def test_long_texts_are_split_as_the_command_does(self):
         text = " ".join(SOURCES[:40])
-        said = models.command(FOLDER, "translate", "run", "--scores", "--align", "--max-tokens", "64", text=text + "\n")
+        printed = models.command(FOLDER, "translate", "run", "--scores", "--align", "--max-tokens", "64", text=text + "\n")
         translation = heedful.Translator(FOLDER / "run", max_tokens=64).translate(text)
         links = " ".join(f"{source}-{target}" for source, target in sorted(translation.alignment))
-        self.assertEqual(f"{translation.text} ||| {translation.score:.6f} ||| {links}\n", said)
+        self.assertEqual(f"{translation.text} ||| {translation.score:.6f} ||| {links}\n", printed)
         with self.assertRaisesRegex(ValueError, "was split into"):
             translation.attention
         with self.assertRaisesRegex(ValueError, r"text 0 .* the model reads at a time; .* long=.cut., or open the model with max_tokens=N"):
@@ -119,18 +119,18 @@ class Translating(unittest.TestCase):
         sources, targets = ["", *SOURCES[:9], ""], ["", *TARGETS[1:10], "x"]
         (FOLDER / "a").write_text("\n".join(sources) + "\n", encoding="utf-8")
         (FOLDER / "b").write_text("\n".join(targets) + "\n", encoding="utf-8")
-        said = models.command(FOLDER, "score", "run", "--src", "a", "--tgt", "b", "--json")
-        told = [json.loads(line) for line in said.splitlines()]
+        printed = models.command(FOLDER, "score", "run", "--src", "a", "--tgt", "b", "--json")
+        expected = [json.loads(line) for line in printed.splitlines()]
         scores = TRANSLATOR.score(sources, targets)
-        self.assertEqual([list(score.tokens) for score in scores], [line["tokens"] for line in told])
-        logs = [line["log_probability"] for line in told]
+        self.assertEqual([list(score.tokens) for score in scores], [line["tokens"] for line in expected])
+        logs = [line["log_probability"] for line in expected]
         self.assertEqual([float(score) for score in scores], [-np.inf if log is None else log for log in logs])
 
     def test_an_ensemble_equals_that_of_the_command(self):
         both = heedful.Translator(FOLDER / "run", FOLDER / "run")
-        said = models.command(FOLDER, "translate", "run", "run", "--scores", "--text", SOURCES[2])
+        printed = models.command(FOLDER, "translate", "run", "run", "--scores", "--text", SOURCES[2])
         found = both.translate(SOURCES[2])
-        self.assertEqual(f"{found.text} ||| {found.score:.6f}\n", said)
+        self.assertEqual(f"{found.text} ||| {found.score:.6f}\n", printed)
 
 
 def first_owner(array):
@@ -175,14 +175,14 @@ class Tasks(unittest.TestCase):
     def test_classification_equals_that_of_the_command(self):
         classifier = heedful.Classifier(FOLDER / "mood")
         texts = ["the day was fine in year 3", "", "the soup was cold in year 5"]
-        said = models.command(FOLDER, "classify", "mood", "--json", text="\n".join(texts) + "\n")
-        told = [json.loads(line) for line in said.splitlines()]
+        printed = models.command(FOLDER, "classify", "mood", "--json", text="\n".join(texts) + "\n")
+        expected = [json.loads(line) for line in printed.splitlines()]
         found = classifier.classify(texts)
-        self.assertEqual([one.label for one in found], [line["label"] for line in told])
-        for one, line in zip(found, told):
+        self.assertEqual([one.label for one in found], [line["label"] for line in expected])
+        for one, line in zip(found, expected):
             named = dict(zip(classifier.labels, map(float, one.probabilities)))
             self.assertEqual(named, {name: np.float32(p) for name, p in line.get("probabilities", {}).items()})
-        self.assertEqual(classifier.classify(texts[0]).label, told[0]["label"])
+        self.assertEqual(classifier.classify(texts[0]).label, expected[0]["label"])
         self.assertAlmostEqual(sum(weight for _, weight in found[0].words), 1.0, places=5)
 
     def test_generation_equals_that_of_the_command(self):
@@ -191,20 +191,20 @@ class Tasks(unittest.TestCase):
             ("--tokens 20 --seed 3", dict(max_tokens=20, seed=3)),
             ("--tokens 20 --beam 3 --n 2", dict(max_tokens=20, beam_size=3, num_hypotheses=2)),
         ]:
-            said = models.command(FOLDER, "generate", "writer", "--prompt", "a dog", "--json", *flags.split())
-            told = [json.loads(line)["text"] for line in said.splitlines()]
-            self.assertEqual(writer.generate("a dog", **options), told)
+            printed = models.command(FOLDER, "generate", "writer", "--prompt", "a dog", "--json", *flags.split())
+            expected = [json.loads(line)["text"] for line in printed.splitlines()]
+            self.assertEqual(writer.generate("a dog", **options), expected)
         (FOLDER / "t").write_text("\n".join(SOURCES[:5]) + "\n", encoding="utf-8")
-        said = models.command(FOLDER, "score", "writer", "--text", "t", "--quiet")
-        self.assertEqual([f"{float(score):.6f}" for score in writer.score(SOURCES[:5])], said.split())
+        printed = models.command(FOLDER, "score", "writer", "--text", "t", "--quiet")
+        self.assertEqual([f"{float(score):.6f}" for score in writer.score(SOURCES[:5])], printed.split())
 
     def test_gaps_are_filled_as_by_the_command(self):
         reader = heedful.Filler(FOLDER / "reader")
         text = "a <mask> sleeps <mask> 1."
-        told = json.loads(models.command(FOLDER, "fill", "reader", text, "--top", "3", "--json"))
+        expected = json.loads(models.command(FOLDER, "fill", "reader", text, "--top", "3", "--json"))
         filled = reader.fill(text, top=3)
-        self.assertEqual(filled.text, told["filled"])
-        gaps = [[(guess["piece"], guess["probability"]) for guess in gap] for gap in told["gaps"]]
+        self.assertEqual(filled.text, expected["filled"])
+        gaps = [[(guess["piece"], guess["probability"]) for guess in gap] for gap in expected["gaps"]]
         self.assertEqual(filled.gaps, gaps)
 
     def test_explanations_are_shown_in_notebooks(self):
@@ -344,13 +344,13 @@ class Metrics(unittest.TestCase):
         hypotheses, references = TARGETS[:20], TARGETS[1:21]
         (FOLDER / "hyp").write_text("\n".join(hypotheses) + "\n", encoding="utf-8")
         (FOLDER / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
-        said = models.command(FOLDER, "evaluate", "hyp", "--ref", "ref", "--metric", "bleu,chrf,ter")
+        printed = models.command(FOLDER, "evaluate", "hyp", "--ref", "ref", "--metric", "bleu,chrf,ter")
         for score in [
             heedful.corpus_bleu(hypotheses, [references]),
             heedful.corpus_chrf(hypotheses, [references]),
             heedful.corpus_ter(hypotheses, [references]),
         ]:
-            self.assertIn(str(score), said)
+            self.assertIn(str(score), printed)
             self.assertEqual(float(score), score.score)
 
 

@@ -72,7 +72,8 @@ pub(crate) async fn serve(
         // A trusted proxy forwards many clients.
         let most = if shared.proxies.trusts(peer) { usize::MAX } else { limits.connections_per_address };
         let Some(counted) = addresses.enter(peer, most, limits.connections) else {
-            // The send buffer of a new connection is empty; a client that sent more than its head may miss the response.
+            // The send buffer of a new connection is empty; a client that sent more than its head
+            // may miss the response.
             if tokio::time::timeout(RETRY_DELAY, stream.writable()).await.is_ok() {
                 let _ = stream.try_write(refusal.as_bytes());
             }

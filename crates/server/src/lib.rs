@@ -1,5 +1,5 @@
 //! The heedful server: translation, classification and generation over HTTP, one batch for all clients, every
-//! attention weight on request. The only crate that knows HTTP.
+//! attention weight on request. The only crate that uses HTTP.
 //!
 //! Read it in this order:
 //!

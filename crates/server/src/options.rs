@@ -47,7 +47,8 @@ pub struct ServerOptions {
     pub allow_hosts: Vec<String>,
     /// Reverse proxies whose `X-Forwarded-*` and `Forwarded` headers are trusted; see [`Network`].
     pub trusted_proxies: Vec<Network>,
-    /// The address by which clients reach this server behind a proxy, such as `https://translate.example.org`.
+    /// The address by which clients reach this server behind a proxy, such as
+    /// `https://translate.example.org`.
     pub public_url: Option<String>,
     /// A second address, where `/metrics` needs no key.
     pub metrics_address: Option<SocketAddr>,

@@ -1,4 +1,5 @@
-// A menu of the alternatives to a token, with their probabilities; a click continues the translation from one of them.
+// A menu of the alternatives to a token, with their probabilities; a click continues the
+// translation from one of them.
 
 import { make } from './elements.js';
 import { percent } from './numbers.js';

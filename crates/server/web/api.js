@@ -1,5 +1,5 @@
-// The client of the server's API. An error response becomes an Error with the server's message and the milliseconds of its
-// Retry-After header.
+// The client of the server's API. An error response becomes an Error with the server's message and the
+// milliseconds of its Retry-After header.
 
 import { hasKey, withKey } from './key.js';
 

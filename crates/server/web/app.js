@@ -23,7 +23,7 @@ let page = 'translate';
 
 const of = (name) => served.filter(({ task }) => task === TASKS[name]);
 
-function turnTo(wanted, run) {
+function showPage(wanted, run) {
   page = wanted;
   for (const name of [...Object.keys(pages), 'runs']) element(name).hidden = name !== page;
   for (const link of document.querySelectorAll('nav [data-page]')) {
@@ -35,14 +35,14 @@ function turnTo(wanted, run) {
 }
 
 // A page without a model redirects to a page with one; a server without models shows the training runs.
-function possible(wanted) {
+function available(wanted) {
   if (wanted === 'runs' || of(wanted).length > 0) return wanted;
   return Object.keys(pages).find((name) => of(name).length > 0) ?? 'runs';
 }
 
 // Applies the state in the URL to the page.
 function follow(address) {
-  turnTo(possible(address.page), address.run);
+  showPage(available(address.page), address.run);
   if (page !== 'runs') pages[page].follow(of(page), address);
 }
 
@@ -52,7 +52,7 @@ for (const link of document.querySelectorAll('nav [data-page]:not([data-page=run
     // Back to the previous text.
     event.preventDefault();
     const { page: wanted } = link.dataset;
-    turnTo(wanted);
+    showPage(wanted);
     pages[wanted].enter(of(wanted));
   });
 }

@@ -8,8 +8,9 @@ const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [380, 210, 46, 14, 12, 26];
 // There is no use in more points than pixels; each bucket keeps its minimum and maximum.
 const BUCKETS = 300;
 
-// `series`: [{ name, style, points: [[step, value], …], raw }]: raw points are drawn faintly behind the smoothed ones. `best` marks the
-// best point of the last series: 'low', 'high' or null. `form` is the axis scale: 'linear' or 'log'.
+// `series`: [{ name, style, points: [[step, value], …], raw }]: raw points are drawn faintly behind the
+// smoothed ones. `best` marks the best point of the last series: 'low', 'high' or null. `form` is the axis
+// scale: 'linear' or 'log'.
 export function chart(title, series, { best = null, form = 'linear' } = {}) {
   const good = ([, y]) => y !== null && Number.isFinite(y) && (form === 'linear' || y > 0);
   const drawable = series.map((one) => ({ ...one, points: one.points.filter(good), raw: one.raw?.filter(good) ?? [] })).filter(({ points }) => points.length > 0);

@@ -1,5 +1,5 @@
-// Translates while typing. A request is sent when typing pauses; an older response never replaces a newer one. Stale output
-// is dimmed.
+// Translates while typing. A request is sent when typing pauses; an older response never replaces a newer
+// one. Stale output is dimmed.
 
 import { translate, translateStreaming } from './api.js';
 import { make } from './elements.js';
@@ -16,8 +16,9 @@ const BEAM = 4;
 const TOKENS = 6;
 
 export class Composer {
-  // `found(explanations)` is called with every response; `edited()` when text or model changed; `picked(i)` when a sentence
-  // was clicked; `nBest()` returns the number of outputs to request; `stale(isStale)` is called when the output becomes stale.
+  // `found(explanations)` is called with every response; `edited()` when text or model changed; `picked(i)`
+  // when a sentence was clicked; `nBest()` returns the number of outputs to request; `stale(isStale)` is
+  // called when the output becomes stale.
   constructor({ suffix = '', found, edited, picked, nBest, stale }) {
     Object.assign(this, { found, edited, picked, nBest, stale, timer: null, running: null, asked: '', answers: new Map(), begins: new Map(), without: new Set() });
     // Distinct accessible names if the page has two of these.
@@ -75,7 +76,7 @@ export class Composer {
 
   // Another model supports the detected language.
   suggest(language) {
-    const other = language && this.models.reading(language);
+    const other = language && this.models.supporting(language);
     this.hint.hidden = !other;
     if (!other) return;
     this.hint.textContent = 'Translate from it';

@@ -21,9 +21,9 @@ export class Desk {
       },
       offline: emptyPage,
       share: async () => {
-        const said = await share();
-        this.composer.say(said);
-        return said;
+        const message = await share();
+        this.composer.say(message);
+        return message;
       },
     });
     this.composer = new Composer({

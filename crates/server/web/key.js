@@ -1,4 +1,5 @@
-// The API key of a server that needs one. It is stored for this tab only, and sent as a header, never in a URL.
+// The API key of a server that needs one. It is stored for this tab only, and sent as a
+// header, never in a URL.
 
 const NAME = 'heedful-key';
 // A browser may refuse storage: then the key is kept until the page is closed.
@@ -31,7 +32,7 @@ export class KeyField {
   constructor(changed) {
     this.form = document.getElementById('key');
     this.field = document.getElementById('key-field');
-    this.said = document.getElementById('key-said');
+    this.error = document.getElementById('key-error');
     this.opener = document.getElementById('key-open');
     this.form.addEventListener('submit', (event) => {
       event.preventDefault();
@@ -56,7 +57,7 @@ export class KeyField {
     this.opener.hidden = false;
     this.opener.setAttribute('aria-expanded', 'true');
     this.form.hidden = false;
-    this.said.textContent = why;
+    this.error.textContent = why;
     document.getElementById('key-forget').hidden = !hasKey();
     this.field.focus();
   }

@@ -1,4 +1,5 @@
-// The choice of the translation model, and the button that swaps languages if a model supports the opposite direction.
+// The choice of the translation model, and the button that swaps languages if a model supports
+// the opposite direction.
 
 import { dropdown, make } from './elements.js';
 import { languageName, modelOptions } from './languages.js';
@@ -28,7 +29,7 @@ export class ModelChoice {
   }
 
   // A model that supports a source language, if the selected one does not.
-  reading(language) {
+  supporting(language) {
     return this.model?.source === language ? undefined : this.models.find(({ source }) => source === language);
   }
 

@@ -4,18 +4,19 @@ import { showAlternatives } from './alternatives.js';
 import { make, roving } from './elements.js';
 import { spelled, units } from './weights.js';
 
-// `sentences`: from the server's response. `picked(sentence)`: a sentence was selected. `chosen(sentence, prefix)`: a prefix
-// was chosen for the translation of a sentence. Returns the explanations of the translated sentences.
+// `sentences`: from the server's response. `picked(sentence)`: a sentence was selected. `chosen(sentence,
+// prefix)`: a prefix was chosen for the translation of a sentence. Returns the explanations of the
+// translated sentences.
 export function writeOutput(element, sentences, { picked, chosen }) {
   const explanations = [];
   const words = [];
   const text = make('span');
   sentences.forEach(({ before, explanation, after }, place) => {
-    const said = explanation?.outputs[0];
+    const best = explanation?.outputs[0];
     text.append(before ?? '');
-    if (said) {
+    if (best) {
       const index = explanations.length;
-      const parts = wordsOf(said, (prefix) => chosen(place, prefix));
+      const parts = wordsOf(best, (prefix) => chosen(place, prefix));
       words.push(...parts.filter((part) => part instanceof Element));
       text.append(make('span', { 'data-sentence': index, on: { click: () => picked(index) } }, parts));
       explanations.push(explanation);
@@ -30,7 +31,8 @@ export function writeOutput(element, sentences, { picked, chosen }) {
   return explanations;
 }
 
-// Splits the text into buttons for words and the text between them, which together reproduce it byte for byte.
+// Splits the text into buttons for words and the text between them, which together
+// reproduce it byte for byte.
 function wordsOf({ text, tokens }, go) {
   const parts = [];
   let at = 0;
@@ -41,7 +43,7 @@ function wordsOf({ text, tokens }, go) {
     if (found > at) parts.push(text.slice(at, found));
     const before = tokens.slice(0, unit.tokens[0]).map(({ piece }) => piece).join('');
     const open = () => showAlternatives(button, token, (piece) => go(spelled(before + piece)));
-    const button = make('button', { type: 'button', class: 'said-word', 'aria-haspopup': 'menu', 'aria-expanded': 'false', on: { click: open } }, unit.label);
+    const button = make('button', { type: 'button', class: 'output-word', 'aria-haspopup': 'menu', 'aria-expanded': 'false', on: { click: open } }, unit.label);
     parts.push(button);
     at = found + unit.label.length;
   }

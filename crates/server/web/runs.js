@@ -85,7 +85,7 @@ export class RunsPage {
     return make('a', { href: address, on: { click: open } }, text);
   }
 
-  turnTo(names) {
+  openRuns(names) {
     location.hash = new URLSearchParams({ runs: names.join() });
   }
 
@@ -97,7 +97,7 @@ export class RunsPage {
     const set = (form) => { settings.form = form; this.drawControls(); this.drawCurves(); };
     const chosen = followed.map(({ name }) => name);
     const others = names.filter((name) => name !== chosen[0]);
-    const toggle = (name) => this.turnTo(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
+    const toggle = (name) => this.openRuns(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
     this.controls.replaceChildren(
       make('label', { class: 'slider', for: 'smoothing' }, 'Smoothing', slider),
       segmented('Axis', [{ value: 'linear', text: 'Linear' }, { value: 'log', text: 'Log' }], settings.form, set),
@@ -119,7 +119,7 @@ export class RunsPage {
     this.head.replaceChildren(
       make('h1', {}, name),
       make('p', { class: 'run-note' }, note),
-      ...(this.names.length > 1 ? [dropdown('Run', this.names.map((value) => ({ value, text: value })), name, (chosen) => this.turnTo([chosen]))] : []),
+      ...(this.names.length > 1 ? [dropdown('Run', this.names.map((value) => ({ value, text: value })), name, (chosen) => this.openRuns([chosen]))] : []),
       ...(plan?.heads ? [this.link(headsAddress(name), 'What the heads do')] : []),
       this.link(reportAddress(name), 'Report'),
     );

@@ -35,7 +35,7 @@ export class Samples {
     this.slider.setAttribute('aria-valuetext', `step ${step}`);
     this.list.replaceChildren(...record.samples.map(({ source, reference, output }) => make('li', { class: 'panel' },
       make('p', { class: 'source', dir: 'auto' }, source),
-      make('p', { class: output === reference ? 'said right' : 'said', dir: 'auto' }, output || '(nothing)'),
+      make('p', { class: output === reference ? 'sample-output right' : 'sample-output', dir: 'auto' }, output || '(nothing)'),
       reference && output !== reference ? make('p', { class: 'reference' }, 'meant: ', make('bdi', {}, reference)) : null)));
   }
 }

@@ -32,7 +32,8 @@ export function readAddress() {
   };
 }
 
-// `desks`: one or two of { text, model, begins, without }. Text that makes the URL too long is omitted and marked as lost.
+// `desks`: one or two of { text, model, begins, without }. Text that makes the URL too long is
+// omitted and marked as lost.
 export function writeAddress({ page = 'translate', desks, choice = null, settings = {} }) {
   const written = (withText) => {
     const parameters = new URLSearchParams();

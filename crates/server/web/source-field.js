@@ -6,9 +6,9 @@ import { languageName } from './languages.js';
 
 const REST_MS = 400;
 // Detection in fewer characters is unreliable.
-const ENOUGH = 3;
+const MIN_CHARACTERS = 3;
 // The minimum confidence of the detector, out of 100.
-const SURE = 40;
+const MIN_CONFIDENCE = 40;
 
 export class SourceField {
   // `edited()` is called on every edit; `detected(code)` when the language was detected.
@@ -47,7 +47,7 @@ export class SourceField {
     this.count.title = 'characters';
     this.count.classList.toggle('bad', this.limit !== null && length > this.limit);
     clearTimeout(this.timer);
-    if (this.value.trim().length < ENOUGH) this.say(null);
+    if (this.value.trim().length < MIN_CHARACTERS) this.say(null);
     else this.timer = setTimeout(() => this.detect(), REST_MS);
   }
 
@@ -55,7 +55,7 @@ export class SourceField {
   async detect() {
     const asked = ++this.asked;
     const [found] = await detect(this.value.slice(0, 2000)).catch(() => []);
-    if (asked === this.asked) this.say(found && found.confidence >= SURE ? found.language : null);
+    if (asked === this.asked) this.say(found && found.confidence >= MIN_CONFIDENCE ? found.language : null);
   }
 
   say(code) {

@@ -1,5 +1,5 @@
-// The page of a language model: streams the continuation of a prompt. Every token then shows its probability and its
-// alternatives; the text can be continued from any of these.
+// The page of a language model: streams the continuation of a prompt. Every token then shows its probability
+// and its alternatives; the text can be continued from any of these.
 
 import { nameOf, showAlternatives } from './alternatives.js';
 import { characterLimit, generateStreaming } from './api.js';
@@ -155,7 +155,7 @@ export class WritePage {
     const buttons = written.map((token, i) => {
       const probability = Math.exp(token.log_probability);
       // A leading space of a token is text, where a line may break.
-      const button = make('button', { type: 'button', class: 'said-word token', title: percent(probability), 'aria-haspopup': 'menu', 'aria-expanded': 'false', 'aria-label': `${nameOf(token.piece)}, ${percent(probability)}` }, spelledHere(token.piece));
+      const button = make('button', { type: 'button', class: 'output-word token', title: percent(probability), 'aria-haspopup': 'menu', 'aria-expanded': 'false', 'aria-label': `${nameOf(token.piece)}, ${percent(probability)}` }, spelledHere(token.piece));
       button.style.setProperty('--share', (1 - probability).toFixed(3));
       button.addEventListener('click', () => showAlternatives(button, token, (piece) => this.write(continued(prompt, written.slice(0, i), piece))));
       return button;

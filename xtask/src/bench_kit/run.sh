@@ -3,8 +3,9 @@
 #
 #   sh run.sh [OPTIONS]             translation compared with CTranslate2; sh run.sh --help lists the options
 #
-# $PYTHON (python3) needs numpy and the Python version that the kit was made for. The peer is unpacked to this script's folder on
-# first use. The JSON lines are written to $HEEDFUL_BENCH_OUTPUT, or to results/ in this script's folder.
+# $PYTHON (python3) needs numpy and the Python version that the kit was made for. The peer is unpacked to
+# this script's folder on first use. The JSON lines are written to $HEEDFUL_BENCH_OUTPUT, or to results/
+# in this script's folder.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}

@@ -1,4 +1,4 @@
-//! The licences of the crates in a program: a list, and every text once, with the crates that it is for.
+//! The licences of the crates in a program: a list, then each distinct text once, with its crates.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::packages::Package;
 
-/// The file that goes along with a program.
+/// The licence file that is packed with a program.
 pub(super) fn text(packages: &BTreeMap<String, Package>) -> Result<String> {
     let foreign: Vec<&Package> = packages.values().filter(|package| package.is_foreign).collect();
     let bare: Vec<&str> = foreign

@@ -1,15 +1,15 @@
-//! `cargo xtask dist`: what a release consists of.
+//! `cargo xtask dist`: builds the files of a release.
 //!
 //! ```text
 //! target/dist/heedful-VERSION/
-//!   heedful-VERSION-TARGET.tar.gz         program, manual pages, completions, licences of what it contains, README
+//!   heedful-VERSION-TARGET.tar.gz         program, manual pages, completions, third-party licences, README
 //!   heedful-VERSION-cp310-abi3-….whl      the Python package
 //!   heedful-VERSION-site.tar.gz           the guide (`dist site`)
 //!   demo-zh-en.zip, demo-en-zh.zip        the demo's models (`dist models`)
 //!   SHA256SUMS                            of all files (`dist sums`)
 //! ```
 //!
-//! On Linux every program and library is refused if it needs a newer glibc than [`platform::GLIBC`].
+//! On Linux, a program or library that needs a newer glibc than [`platform::GLIBC`] is refused.
 
 mod licences;
 mod packages;
@@ -31,7 +31,7 @@ const PROGRAM: &str = "heedful-cli";
 /// Files packed with the program.
 const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Programs and wheels for all targets of this system that have a standard library here.
+/// Builds programs and wheels for all targets of this system whose standard library is installed.
 pub(crate) fn run() -> Result<()> {
     let available = TARGETS.into_iter().map(|name| Ok((name, targets::is_installed(name)?)));
     let (built, left): (Vec<_>, Vec<_>) =
@@ -52,7 +52,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The container image `heedful:VERSION`, by docker or podman, whichever is there.
+/// Builds the container image `heedful:VERSION` with docker or podman, whichever is installed.
 pub(crate) fn image() -> Result<()> {
     step::command(&mut cargo(["build", "--release"]))?;
     let has = |program: &&str| Command::new(program).arg("--version").output().is_ok();
@@ -63,13 +63,13 @@ pub(crate) fn image() -> Result<()> {
     step::command(&mut build)
 }
 
-/// The guide as an archive.
+/// Packs the guide into an archive.
 pub(crate) fn site() -> Result<()> {
     site::check()?;
     archive(&target(), "site", &folder()?.join(format!("heedful-{VERSION}-site.tar.gz")))
 }
 
-/// The demo's models, trained here and packed.
+/// Trains the demo's models and packs them.
 pub(crate) fn models() -> Result<()> {
     step::command(&mut cargo(["build", "--release"]))?;
     let (work, folder) = (target().join("dist/models"), folder()?);
@@ -84,14 +84,14 @@ pub(crate) fn models() -> Result<()> {
     Ok(())
 }
 
-/// The folder of a release.
+/// The folder of the release.
 fn folder() -> Result<PathBuf> {
     let folder = target().join("dist").join(format!("heedful-{VERSION}"));
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     Ok(folder)
 }
 
-/// Builds the program for a target, and packs it with what has to go along.
+/// Builds the program for a target, and packs it with its documentation and licences.
 fn program(name: &str, folder: &Path) -> Result<()> {
     if cfg!(target_os = "linux") {
         let tools = python::environment(Environment::Release)?;
@@ -121,11 +121,11 @@ fn program(name: &str, folder: &Path) -> Result<()> {
     fs::remove_dir_all(&inside).with_context(|| format!("cannot remove {}", inside.display()))
 }
 
-/// Packs the folder `name` in `folder`.
+/// Packs the subfolder `name` of `folder` into `file`.
 fn archive(folder: &Path, name: &str, file: &Path) -> Result<()> {
     let mut tar = Command::new("tar");
     if cfg!(target_os = "linux") {
-        // Without names, times and order of this machine: the same files are the same archive.
+        // Reproducible: the archive does not depend on owners, times and file order of this machine.
         tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
         tar.args(["--mode=u+w,go-w,a+rX", "--use-compress-program=gzip --no-name --best", "-cf"]);
     } else {
@@ -134,7 +134,7 @@ fn archive(folder: &Path, name: &str, file: &Path) -> Result<()> {
     step::command(tar.arg(file).arg("-C").arg(folder).arg(name))
 }
 
-/// The licences of what a crate of ours contains, for a target.
+/// The third-party licences of one of our crates, for a target.
 pub(crate) fn licences_of(package: &str, name: &str) -> Result<String> {
     licences::text(&packages::of_program(package, name)?)
 }
@@ -167,13 +167,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_licences_of_all_that_is_linked_go_along() {
-        let packages = packages::of_program(PROGRAM, TARGETS[0]).expect("cargo knows its crates");
+    fn every_linked_crate_has_its_licence_in_the_list() {
+        let packages = packages::of_program(PROGRAM, TARGETS[0]).expect("the metadata of cargo");
         let named = |name: &str| packages.values().find(|package| package.name == name);
         assert!(named("tokenizers").is_some_and(|package| package.is_foreign));
         assert!(named("heedful").is_some_and(|package| !package.is_foreign));
         for absent in ["proptest", "heedful-bench", "windows-sys", "serde_derive"] {
-            assert!(named(absent).is_none(), "{absent} is no part of the program");
+            assert!(named(absent).is_none(), "{absent} is not part of the program");
         }
         let licences = licences::text(&packages).expect("every crate names its licence");
         for package in packages.values().filter(|package| package.is_foreign) {

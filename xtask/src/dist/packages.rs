@@ -1,4 +1,4 @@
-//! The crates that a program is made of, by `cargo metadata`.
+//! The crates linked into a program, from `cargo metadata`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(super) struct Package {
     pub(super) version: String,
     /// An SPDX expression.
     pub(super) licence: Option<String>,
-    /// Where its files are.
+    /// The folder of its files.
     pub(super) folder: PathBuf,
     /// Whether it comes from a registry.
     pub(super) is_foreign: bool,
@@ -68,7 +68,7 @@ fn described(package: &Value) -> Result<Package> {
     let (name, version) = (text(&package["name"]).to_owned(), text(&package["version"]).to_owned());
     let manifest = Path::new(text(&package["manifest_path"]));
     Ok(Package {
-        // Older crates separate licences by a stroke.
+        // Older crates separate licences by a slash.
         licence: package["license"].as_str().map(|licence| licence.replace('/', " OR ")),
         folder: manifest.parent().context("a manifest lies in a folder")?.to_owned(),
         is_foreign: !package["source"].is_null(),

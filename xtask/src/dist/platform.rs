@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-/// The oldest C library that what is given away runs with: that of CentOS 7, and of wheels for `manylinux_2_17`.
+/// The minimum glibc of released programs and wheels: that of CentOS 7 and of `manylinux_2_17`.
 pub(crate) const GLIBC: &str = "2.17";
 
-/// The targets of programs and wheels on each system. The first is the one that tests ask about.
+/// The targets of programs and wheels on each system. The first is used in tests.
 pub(super) const TARGETS: [&str; 2] = if cfg!(target_os = "macos") {
     ["aarch64-apple-darwin", "x86_64-apple-darwin"]
 } else if cfg!(windows) {
@@ -29,7 +29,7 @@ pub(crate) fn host() -> String {
     format!("{}-{system}", std::env::consts::ARCH)
 }
 
-/// Fails if a program or a library asks for a newer C library.
+/// Fails if a program or a library needs a newer glibc than [`GLIBC`].
 pub(super) fn check_glibc(file: &Path) -> Result<()> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let newest = newest_glibc(&bytes);
@@ -46,7 +46,7 @@ pub(super) fn check_glibc(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The newest version of symbols that are asked for. The names of versions stand in the file as they are.
+/// The newest required symbol version. The file contains the version names as plain text.
 fn newest_glibc(bytes: &[u8]) -> Option<Vec<u32>> {
     const NAME: &[u8] = b"GLIBC_";
     let versions = (0..bytes.len().saturating_sub(NAME.len())).filter(|&at| bytes[at..].starts_with(NAME));

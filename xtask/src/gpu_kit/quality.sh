@@ -3,13 +3,15 @@
 #
 #   sh quality.sh LIST --data FOLDER --out FOLDER [--jobs N] [--minutes M] [--device cuda|cpu] [--only NAME] [--flags "…"]
 #
-# A line of LIST is a model: its name | its seeds | its task | recipe and flags of `heedful train` | test sets | pack, or nothing.
-# DATA, OUT and SEED are replaced by the folders and the seed. A test set is a name, then SOURCE REFERENCE (translate), LABELLED (classify) or
-# TEXT (lm), then flags of `heedful evaluate`; several are separated by `;`. A model that starts from OUT/NAME-SEED/run waits for that run, which must be listed before it.
+# A line of LIST is a model: its name | its seeds | its task | recipe and flags of `heedful train` | test
+# sets | pack, or nothing. DATA, OUT and SEED are replaced by the folders and the seed. A test set is a
+# name, then SOURCE REFERENCE (translate), LABELLED (classify) or TEXT (lm), then flags of `heedful
+# evaluate`; several are separated by `;`. A model that starts from OUT/NAME-SEED/run waits for that run,
+# which must be listed before it.
 #
-# N runs share the machine. After M minutes no run is started, and training runs write a checkpoint and stop: repeat the command to
-# resume them. $OUT/results.md is rewritten after each run; logs, outputs and models stay in $OUT/NAME-SEED. --flags are passed to every
-# training run.
+# N runs share the machine. After M minutes no run is started, and training runs write a checkpoint and stop:
+# repeat the command to resume them. $OUT/results.md is rewritten after each run; logs, outputs and models
+# stay in $OUT/NAME-SEED. --flags are passed to every training run.
 set -u
 usage() {
     sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
@@ -102,7 +104,8 @@ evaluate() {
     esac 2>>"$folder/evaluate.log" && mv "$folder/$test.part" "$folder/$test.json"
 }
 
-# One complete run, as far as time allows. The file `ended` means that other runs need not wait for it, `done` that it is complete.
+# One complete run, as far as time allows. The file `ended` means that other runs need not wait for it,
+# `done` that it is complete.
 one() {
     name=$1 seed=$2
     folder=$out/$name-$seed

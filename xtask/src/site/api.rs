@@ -1,4 +1,4 @@
-//! The reference of the HTTP API, from the description that a server gives of itself.
+//! The reference of the HTTP API, from a server's `/openapi.json`.
 
 use std::fmt::Write as _;
 
@@ -83,7 +83,7 @@ fn responses(operation: &Value, page: &mut String) {
     }
 }
 
-/// A schema in words; types of the description are links.
+/// A schema in words; named types become links.
 fn type_of(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
         return format!("[{name}](#{})", name.to_lowercase());
@@ -108,7 +108,7 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
-/// Text for a cell of a table.
+/// Text escaped for a table cell.
 fn cell(text: &str) -> String {
     text.trim().replace('\n', " ").replace('|', "\\|").replace('<', "&lt;")
 }

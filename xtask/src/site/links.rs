@@ -1,4 +1,4 @@
-//! Every link of a site leads to a file of it, and to an element of that file.
+//! Checks that every link within a site has a target: a file, and an element in it if the link has an anchor.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-/// The number of links between the files of a folder; an error names those that lead nowhere.
+/// Returns the number of links between the files of a folder; an error lists those without a target.
 pub(super) fn check(site: &Path) -> Result<usize> {
     let mut pages = BTreeMap::new();
     read(site, &mut pages)?;
@@ -14,7 +14,7 @@ pub(super) fn check(site: &Path) -> Result<usize> {
         pages.iter().map(|(path, text)| (path.as_path(), values(text, "id=\"").collect())).collect();
     let (mut checked, mut wrong) = (0, Vec::new());
     for (page, text) in &pages {
-        // Templates of scripts, and the page for addresses that do not exist, whose base is elsewhere.
+        // A template for scripts, and the 404 page, whose links have another base.
         if page.ends_with("404.html") || page.ends_with("toc.html") {
             continue;
         }
@@ -78,7 +78,7 @@ fn values<'t>(text: &'t str, attribute: &'t str) -> impl Iterator<Item = &'t str
     })
 }
 
-/// Without `.` and `..`.
+/// The path without `.` and `..`.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -91,7 +91,7 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// `%E4%B8%80` as `一`.
+/// Decodes percent encoding: `%E4%B8%80` as `一`.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

@@ -1,5 +1,5 @@
-//! `cargo xtask site`: the guide as a static site, in target/site: mdBook makes it from docs/ and from reference pages that the
-//! program describes itself with. Every link of the result is checked.
+//! `cargo xtask site`: builds the guide as a static site in target/site, with mdBook, from docs/ and from
+//! generated reference pages, and checks every link of the result.
 
 mod api;
 mod links;
@@ -16,19 +16,19 @@ use self::pages::Book;
 use crate::step;
 use crate::workspace::{cargo, files, root, target};
 
-/// The version of mdBook that is installed if the machine has none of its series.
+/// The version of mdBook to install if the machine has no version of this series.
 const VERSION: &str = "0.5.4";
 const SERIES: &str = "0.5.";
 
 const MINUTES: u64 = 60;
 
-/// A model whose server describes its routes: small, and part of the tree.
+/// The model of the server that describes the routes: small, and in the repository.
 const MODEL: &str = "crates/heedful/tests/exchange/models/marian-swish";
 
 /// Pages of docs/reference that are generated.
 const REFERENCE: [&str; 4] = ["commands.md", "recipe.md", "api.md", "python.md"];
 
-/// Writes docs/reference anew, and makes the site.
+/// Regenerates docs/reference and builds the site.
 pub(crate) fn run() -> Result<()> {
     let work = empty("site-source")?;
     let folder = root().join("docs/reference");
@@ -39,7 +39,7 @@ pub(crate) fn run() -> Result<()> {
     build(&work)
 }
 
-/// Makes the site; an error if docs/reference is not what the sources say.
+/// Builds the site; an error if docs/reference is out of date.
 pub(crate) fn check() -> Result<()> {
     let work = empty("site-source")?;
     for (name, text) in reference(&work)? {
@@ -75,7 +75,7 @@ fn empty(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Puts manual pages (`man`) and completions for shells (`completions`) into a folder.
+/// Writes manual pages (`man`) and shell completions (`completions`) to a folder.
 pub(crate) fn manual(folder: &Path) -> Result<()> {
     let work = empty("manual")?;
     build_programs()?;
@@ -95,7 +95,7 @@ pub(crate) fn manual(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Shells, and the names under which they look for a program's completions.
+/// Shells, and the file names that they expect for a program's completions.
 const SHELLS: [(&str, &str); 4] =
     [("bash", "heedful"), ("zsh", "_heedful"), ("fish", "heedful.fish"), ("powershell", "heedful.ps1")];
 
@@ -103,9 +103,9 @@ fn debug_program(name: &str) -> PathBuf {
     target().join("debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// The program, and the example that writes its reference pages.
+/// Builds the program and the example that writes its reference pages.
 fn build_programs() -> Result<()> {
-    // The same selection of packages and features as that of the tests: nothing is compiled twice.
+    // The same packages and features as for the tests, so that nothing is compiled twice.
     let build = ["build", "--workspace", "--all-features", "--bin", "heedful", "--example", "reference"];
     step::within(MINUTES, &mut cargo(build))
 }
@@ -132,7 +132,7 @@ fn reference(work: &Path) -> Result<Vec<(&'static str, String)>> {
     pages.into_iter().collect()
 }
 
-/// mdBook: that of the machine, or one that is installed below target/.
+/// The path of mdBook: the installed one, or one that is installed below target/.
 fn mdbook() -> Result<PathBuf> {
     let tools = target().join("tools");
     let installed = tools.join("bin").join(format!("mdbook{}", std::env::consts::EXE_SUFFIX));

@@ -1,4 +1,4 @@
-//! The sources of a book: pages of the tree under the names that they have in the site, with links that fit.
+//! The sources of a book: files of the repository under their names in the site, with adapted links.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::workspace::root;
 const REPOSITORY: &str = "https://github.com/heedful/heedful";
 
 /// Pages from outside docs/, and their names in the site.
-const OTHERS: [(&str, &str); 2] =
+const PAGES_OUTSIDE_DOCS: [(&str, &str); 2] =
     [("ARCHITECTURE.md", "design/architecture.md"), ("bench/README.md", "benchmarks.md")];
 
 /// A book of the site.
@@ -73,12 +73,12 @@ impl Book {
     }
 }
 
-/// Pictures of the story are in both books.
+/// Whether a file is in both books, as the pictures of the story are.
 fn is_shared(path: &str) -> bool {
     path.starts_with("docs/story/pictures/")
 }
 
-/// The pages of the site: paths in the tree, with the book and the name there.
+/// The pages of the site by their paths in the repository: the book, and the name in it.
 fn names(tracked: &[String]) -> BTreeMap<String, (Book, String)> {
     let mut names = BTreeMap::new();
     for path in tracked {
@@ -93,13 +93,13 @@ fn names(tracked: &[String]) -> BTreeMap<String, (Book, String)> {
         };
         names.insert(path.clone(), entry);
     }
-    for (path, name) in OTHERS {
+    for (path, name) in PAGES_OUTSIDE_DOCS {
         names.insert(path.to_owned(), (Book::English, name.to_owned()));
     }
     names
 }
 
-/// The text with links that lead to pages of the site, or to the repository.
+/// The text with its links replaced by links to pages of the site, or to the repository.
 fn with_links(
     text: &str,
     path: &str,
@@ -133,13 +133,13 @@ fn with_links(
     out
 }
 
-/// A link from one page to another; the Chinese book lies in a folder of the English one.
+/// A link from one page to another; the Chinese book is in a subfolder of the English one.
 fn relative((from_book, from): (Book, &str), (to_book, to): (Book, &str), path: &str) -> String {
     let up = "../".repeat(from.matches('/').count());
     match (from_book, to_book) {
         (Book::English, Book::Chinese) => format!("{up}zh/{to}"),
         (Book::Chinese, Book::English) if !is_shared(path) => format!("{up}../{to}"),
-        // In the Chinese book the pictures lie where they are in the English one.
+        // Pictures have the same path in both books.
         _ => format!("{up}{to}"),
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn page(stub: &str) -> String {
     page
 }
 
-/// Blank lines, decorators and comments before the next section.
+/// Whether a line is blank, a decorator or a comment between two sections.
 fn is_between(line: &str) -> bool {
     line.is_empty() || line.starts_with('@') || line.starts_with('#')
 }

@@ -4,12 +4,12 @@
 //! The commands are defined only in the chapters. A chapter has two files, `NN-NAME.md` and, in Chinese,
 //! `NN-NAME.zh.md`:
 //!
-//! - A block of `sh` is run by a shell with the release binary as `heedful`, in one folder for all chapters, so that a
-//!   chapter may use files of earlier ones.
-//! - A block below `<!-- printed -->` gets the output of the `sh` block above it; `<!-- printed: 3 lines from TEXT -->` takes
-//!   that many lines, from the first one that contains the text.
-//! - A picture `pictures/NAME.svg` is the file `NAME.svg` that a command wrote; below `<!-- drawn: FILE.html TITLE -->` it is
-//!   the chart of that title in a report.
+//! - A block of `sh` is run by a shell with the release binary as `heedful`, in one folder for all chapters,
+//!   so that a chapter may use files of earlier ones.
+//! - A block below `<!-- printed -->` gets the output of the `sh` block above it; `<!-- printed: 3 lines from
+//!   TEXT -->` takes that many lines, from the first one that contains the text.
+//! - A picture `pictures/NAME.svg` is the file `NAME.svg` that a command wrote; below `<!-- drawn: FILE.html
+//!   TITLE -->` it is the chart of that title in a report.
 //!
 //! `HEEDFUL_STORY_OF` names a binary to use instead of this tree's.
 

@@ -7,7 +7,7 @@ const LONGEST_ARCHITECTURE: usize = 200;
 
 const UNFINISHED: [&str; 3] = [concat!("to", "do!"), concat!("unimple", "mented!"), concat!("db", "g!")];
 const UNSAFE: &str = concat!("un", "safe");
-const HOST_MACHINERY: &str = concat!("crate::", "cpu");
+const CPU_MODULE: &str = concat!("crate::", "cpu");
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/t", "mp/"), concat!("/Use", "rs/")];
 
@@ -54,7 +54,7 @@ pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
         if let Some(word) = UNFINISHED.iter().find(|word| has_word(code, word)) {
             complain(&format!("`{word}` left behind"));
         }
-        if is_operation && index < tests && code.contains(HOST_MACHINERY) {
+        if is_operation && index < tests && code.contains(CPU_MODULE) {
             complain(
                 "an operation matches on the device and calls its own `cpu` module, which alone uses the machinery",
             );
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn operations_leave_the_machinery_to_their_cpu_modules() {
-        let text = format!("use {HOST_MACHINERY}::threads::parallel;\n");
+        let text = format!("use {CPU_MODULE}::threads::parallel;\n");
         for path in ["norm/mod.rs", "elementwise/shape.rs", "score.rs"] {
             assert_eq!(complaints(&format!("crates/tensor/src/ops/{path}"), &text).len(), 1, "{path}");
         }

@@ -1,10 +1,10 @@
-//! Words and names: what has no use in this project, and public types that share a name.
+//! Rules for words and names: forbidden words, and public types that share a name.
 //!
 //! Forbidden words are built with `concat!`, so that this file follows its own rules.
 
 use std::collections::BTreeMap;
 
-/// A word or phrase that has a better one here, the better one, and where it is right all the same.
+/// A forbidden word or phrase, its replacement, and the phrases in which it is allowed.
 struct Forbidden {
     word: &'static str,
     better: &'static str,
@@ -51,13 +51,13 @@ const WORDS: [Forbidden; 22] = [
     forbidden(concat!("giving ", "way"), "yielding"),
 ];
 
-/// Endings and beginnings of names.
+/// Forbidden parts of names, with their replacements.
 const PARTS: [(&str, &str); 2] =
     [(concat!("_tur", "ned"), "_transposed"), (concat!("tur", "ned_"), "transposed_")];
 
 const LONGEST_MARKDOWN: usize = 120;
 
-/// Texts that people write here. Results of programs and third-party files are as they are.
+/// Whether a file is written by hand in this project, not generated or third-party.
 fn is_prose(path: &str) -> bool {
     let ends = [".rs", ".cu", ".py", ".js", ".html", ".css", ".md", ".toml", ".yml", ".sh"];
     let foreign =
@@ -91,7 +91,8 @@ pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Tables may be longer, and lines that only the addresses of links make long. So may Chinese, which has no spaces to break at.
+/// Whether a Markdown line is too long. Exempt are tables, HTML, URLs in links, and Chinese, which has no
+/// spaces to break at.
 fn is_too_long(line: &str) -> bool {
     let starts_so = |start| line.trim_start().starts_with(start);
     let is_chinese = line.chars().any(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c));
@@ -109,7 +110,7 @@ fn contains_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// No two public types of a crate share a name: who reads `Output` should not have to ask which.
+/// Complains about public types of a crate that share a name: the name `Output` must identify one type.
 pub(super) fn check_types(texts: &[(String, String)], complaints: &mut Vec<String>) {
     let mut places: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for (path, text) in texts {
@@ -117,7 +118,7 @@ pub(super) fn check_types(texts: &[(String, String)], complaints: &mut Vec<Strin
         else {
             continue;
         };
-        // Stand-ins for what a build is without have the names of the real types.
+        // Stubs for disabled features have the names of the real types.
         if !path.ends_with(".rs") || path.ends_with("absent.rs") || path.contains("/absent/") {
             continue;
         }

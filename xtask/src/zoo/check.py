@@ -2,9 +2,9 @@
 
     python check.py ZOO HEEDFUL EXAMPLES ENGLISH
 
-ZOO is a folder in which the originals were fetched and imported as `heedful models NAME` says; HEEDFUL is the program, EXAMPLES
-the folder of the library's examples, ENGLISH a file of sentences. Each line that this prints is one measure with its bound;
-it fails if one is missed.
+ZOO is a folder with the original and imported models, made by the commands of `heedful models NAME`; HEEDFUL is the
+program, EXAMPLES the folder of the library's examples, ENGLISH a file of sentences. Each printed line is a measure with
+its bound; the script fails if one is missed.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Marian's Transformer with SSRU decoder layers in numpy, in float32: greedy search without a shortlist.
 
-Written from Marian's documentation and the shapes in its files, to be compared with heedful; nothing here knows heedful.
+Written from Marian's documentation and the shapes in its files, to be compared with heedful; it shares no code with heedful.
 """
 
 import struct

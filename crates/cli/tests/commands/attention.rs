@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use crate::support::{Bounded, Workplace};
 use serde_json::Value;
 
-/// A workplace with a translator, a classifier, a language model and a masked language model, which every test shares.
+/// A workplace with a translator, a classifier, a language model and a masked language model,
+/// which every test shares.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -41,8 +42,8 @@ fn json(name: &str) -> Value {
 /// Runs a command whose last argument may have spaces.
 fn with_text(line: &str, text: &str) -> Result<String, String> {
     let output = place().command(line).arg(text).finish();
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
+    let decoded = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(decoded(&output.stdout)) } else { Err(decoded(&output.stderr)) }
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -120,11 +121,11 @@ fn models_of_every_task_are_explained_with_weights_and_scores() {
     let first = json("first-all.json");
     assert_eq!(first[0]["source"]["tokens"][0]["piece"], "<bos>");
     let writer = json("writer-all.json");
-    let said = writer[0]["outputs"][0]["tokens"].as_array().expect("tokens");
-    assert_eq!(said.last().expect("an end")["piece"], "<eos>");
+    let tokens = writer[0]["outputs"][0]["tokens"].as_array().expect("tokens");
+    assert_eq!(tokens.last().expect("an end")["piece"], "<eos>");
     let novel = json("novel-all.json");
-    let said = novel[0]["outputs"][0]["tokens"].as_array().expect("tokens");
-    assert_ne!(said.last().expect("a token")["piece"], "<eos>");
+    let tokens = novel[0]["outputs"][0]["tokens"].as_array().expect("tokens");
+    assert_ne!(tokens.last().expect("a token")["piece"], "<eos>");
     let reader = json("reader-all.json");
     assert!(reader[0]["source"]["tokens"].to_string().contains("<mask>"), "{reader}");
 }

@@ -54,7 +54,7 @@ fn the_mean_of_checkpoints_becomes_a_model() {
     for (arguments, chosen) in [(["--last", "2"], [2, 3]), (["--best", "2"], [1, 3])] {
         let output = heedful(&[&arguments[..], &["--force"]].concat(), &run, &out);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert!(output.stdout.is_empty(), "talk belongs to standard error");
+        assert!(output.stdout.is_empty(), "messages belong to standard error");
         let model = ModelFolder::open(&out).and_then(|model| model.load()).expect("a good model");
         for param in model.params().iter() {
             let [a, b] =

@@ -9,10 +9,10 @@ fn negative_numbers_need_no_equals_sign_and_the_last_flag_counts() {
         "train --print-recipe --dropout 0.3 --seed 4 --dropout 0.2 --batch-tokens 100 --batch-tokens 200",
     );
     assert!(recipe.contains("dropout = 0.2\n") && recipe.contains("batch_tokens = 200\n"), "{recipe}");
-    let said = place.bad("translate none --length-penalty -1 --beam 2 --beam 0");
-    assert!(said.contains("the beam is 0"), "{said}");
-    let said = place.bad("evaluate a --ref b --smooth floor --smooth-value -1");
-    assert!(said.contains("--smooth-value -1 is out of range"), "{said}");
+    let printed = place.bad("translate none --length-penalty -1 --beam 2 --beam 0");
+    assert!(printed.contains("the beam is 0"), "{printed}");
+    let printed = place.bad("evaluate a --ref b --smooth floor --smooth-value -1");
+    assert!(printed.contains("--smooth-value -1 is out of range"), "{printed}");
 }
 
 #[test]
@@ -26,22 +26,22 @@ fn an_unknown_flag_gets_a_suggestion() {
         ("evaluate a --reference b", "'--ref'"),
         ("translate model --lenght-penalty 1", "'--length-penalty'"),
     ] {
-        let said = place.bad(command);
-        assert!(said.contains(&format!("a similar argument exists: {meant}")), "{command}: {said}");
+        let printed = place.bad(command);
+        assert!(printed.contains(&format!("a similar argument exists: {meant}")), "{command}: {printed}");
     }
 }
 
 #[test]
 fn a_vocabulary_is_learned_from_one_language() {
     let place = Workplace::new(100);
-    let said = |arguments: &str| {
+    let printed = |arguments: &str| {
         let output = place.run(arguments);
         assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
         text(&output.stderr)
     };
-    let learned = said("vocab --text train.en --size 400 --out one.json");
+    let learned = printed("vocab --text train.en --size 400 --out one.json");
     assert!(learned.contains("learned 400 tokens from 100 lines"), "{learned}");
-    said("vocab --src train.en --size 400 --out other.json");
+    printed("vocab --src train.en --size 400 --out other.json");
     assert_eq!(place.read("one.json"), place.read("other.json"));
     let refused = place.bad("vocab --src train.en --separate --out folder");
     assert!(refused.contains("add --tgt"), "{refused}");
@@ -80,10 +80,10 @@ fn explain_refuses_errors_before_it_draws_and_reports_file_names() {
     assert_eq!(translated("cross.0.1"), translated("decoder.0.cross_attention.1"));
 
     place.write("news.zh", "一辆汽车\n两本书\n".as_bytes());
-    let said = text(&place.run("explain run news.zh").stderr);
-    assert!(said.contains("news.zh is a file: explaining its 2 lines"), "{said}");
-    let said = text(&place.run("explain run nwes.zh").stderr);
-    assert!(said.contains("there is no file nwes.zh: explaining it as a text"), "{said}");
+    let printed = text(&place.run("explain run news.zh").stderr);
+    assert!(printed.contains("news.zh is a file: explaining its 2 lines"), "{printed}");
+    let printed = text(&place.run("explain run nwes.zh").stderr);
+    assert!(printed.contains("there is no file nwes.zh: explaining it as a text"), "{printed}");
     let refused = place.bad("explain run 一辆汽车 news.zh");
     assert!(refused.contains("news.zh is a file, which cannot be combined"), "{refused}");
 }
@@ -97,11 +97,11 @@ fn evaluate_names_the_tokenizer_that_suits_a_script_without_spaces() {
         ("th", "สวัสดีครับ\n", "flores200"),
     ] {
         place.write(name, words.as_bytes());
-        let said = text(&place.run(&format!("evaluate {name} --ref {name}")).stderr);
-        assert!(said.contains(advice), "{name}: {said}");
+        let printed = text(&place.run(&format!("evaluate {name} --ref {name}")).stderr);
+        assert!(printed.contains(advice), "{name}: {printed}");
         for silent in ["--tokenize zh", "--tokenize char", "--metric chrf", "--quiet"] {
-            let said = text(&place.run(&format!("evaluate {name} --ref {name} {silent}")).stderr);
-            assert!(said.is_empty(), "{name} {silent}: {said}");
+            let printed = text(&place.run(&format!("evaluate {name} --ref {name} {silent}")).stderr);
+            assert!(printed.is_empty(), "{name} {silent}: {printed}");
         }
     }
     place.write("en", b"a car stops\n");

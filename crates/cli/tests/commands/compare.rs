@@ -112,8 +112,8 @@ fn variations_are_trained_once_and_compared() {
         variations("--steps 4 --validation-every 2 --dropout 0.1 --d-model 24 --only dropout,heads");
     let output = place.run(&command);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let talk = text(&output.stderr);
-    assert!(talk.contains("heads-16 is skipped: 16 heads do not divide d_model 24"), "{talk}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("heads-16 is skipped: 16 heads do not divide d_model 24"), "{stderr}");
     let rows = csv(&text(&place.read("table/compare.csv")));
     let trained: Vec<&str> = rows.iter().map(|row| row["variation"].as_str()).collect();
     assert_eq!(trained, ["base", "heads-1", "heads-4", "heads-8", "dropout-0.0", "dropout-0.2"]);

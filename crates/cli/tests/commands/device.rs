@@ -94,9 +94,9 @@ fn auto_trains_and_translates_on_the_cpu_without_a_gpu_and_gives_the_reason() {
         let translation = format!("translate run train.en -o out --force --device auto{more}");
         for command in [training, translation] {
             let output = place.run(&command);
-            let talk = text(&output.stderr);
-            assert!(output.status.success(), "{talk}");
-            assert_eq!(talk.matches("heedful: uses the CPU: ").count(), expected, "{command}: {talk}");
+            let stderr = text(&output.stderr);
+            assert!(output.status.success(), "{stderr}");
+            assert_eq!(stderr.matches("heedful: uses the CPU: ").count(), expected, "{command}: {stderr}");
         }
     }
 }
@@ -144,8 +144,11 @@ fn a_run_resumed_on_another_device_reports_it_once() {
         checkpoints.save(&found, Keep { last: 9, best: 9, full: 2 }).expect("room on the disk");
     };
     pretend(Some("cuda (NVIDIA H200, sm_90a, driver 13.0, cuBLASLt 130100, NVRTC 13.0)"));
-    let talk = resume(21);
-    assert!(talk.contains(warning) && talk.contains("NVIDIA H200") && talk.contains("cpu ("), "{talk}");
+    let stderr = resume(21);
+    assert!(
+        stderr.contains(warning) && stderr.contains("NVIDIA H200") && stderr.contains("cpu ("),
+        "{stderr}"
+    );
     assert!(!resume(28).contains(warning));
     pretend(None);
     assert!(!resume(35).contains(warning));

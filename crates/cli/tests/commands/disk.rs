@@ -32,9 +32,9 @@ fn checkpoints_that_cannot_be_written_do_not_cost_the_model() {
                 .replace("--validation-every 20", "");
         }
         let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$HEEDFUL\" {training}");
-        let (has_trained, talk) = script(&place, &["sh", "-c"], &limited);
-        assert!(has_trained, "{talk}");
-        assert!(talk.contains("the run continues without this checkpoint"), "{talk}");
+        let (has_trained, output) = script(&place, &["sh", "-c"], &limited);
+        assert!(has_trained, "{output}");
+        assert!(output.contains("the run continues without this checkpoint"), "{output}");
         assert!(
             names(&place.path(&format!("{out}/checkpoints"))).iter().all(|name| !name.starts_with("step"))
         );
@@ -64,13 +64,13 @@ fn a_disk_that_is_too_small_is_detected_before_the_first_step() {
     let training = Workplace::training("disk/run", "--steps 1000");
     let commands =
         format!("\"$HEEDFUL\" {training}; status=$?; ls disk/run disk/run/checkpoints; exit $status");
-    let Some((has_trained, talk)) = on_a_disk(&place, size, &commands) else { return };
-    assert!(!has_trained && talk.contains("the run needs"), "{talk}");
+    let Some((has_trained, output)) = on_a_disk(&place, size, &commands) else { return };
+    assert!(!has_trained && output.contains("the run needs"), "{output}");
     assert!(
-        talk.contains("a model of") && talk.contains("checkpoints of") && talk.contains("--out"),
-        "{talk}"
+        output.contains("a model of") && output.contains("checkpoints of") && output.contains("--out"),
+        "{output}"
     );
-    assert!(!talk.contains("step-") && !talk.contains("model.safetensors"), "{talk}");
+    assert!(!output.contains("step-") && !output.contains("model.safetensors"), "{output}");
 }
 
 #[test]
@@ -83,27 +83,27 @@ fn a_disk_that_fills_up_while_a_run_trains_costs_checkpoints_and_not_the_model()
     // is filled, so that the test does not depend on a race for free blocks.
     let commands = format!(
         r#"
-        "$HEEDFUL" {training} 2> talk & run=$!
+        "$HEEDFUL" {training} 2> output & run=$!
         waits() {{ for i in $(seq 6000); do "$@" && return; kill -0 $run || return; sleep 0.1; done; echo "never: $*"; kill $run; }}
         has_checkpoints() {{ test $(ls disk/run/checkpoints/step-*.safetensors 2> /dev/null | wc -l) -ge 3; }}
         waits has_checkpoints
         kill -STOP $run; cat /dev/zero > disk/filler 2> /dev/null; kill -CONT $run
-        waits grep -q "continues without this checkpoint" talk
+        waits grep -q "continues without this checkpoint" output
         sleep 1; touch reference
         waits test disk/run/model.safetensors -nt reference
         kill -TERM $run; wait $run; echo "status $?"
-        df disk | tail -n 1; cat talk
+        df disk | tail -n 1; cat output
         rm disk/filler; "$HEEDFUL" translate disk/run valid.zh -o translated; "$HEEDFUL" train --resume disk/run --steps 1 && echo resumed
         "#
     );
-    let Some((_, talk)) = on_a_disk(&place, size, &commands) else { return };
-    assert!(talk.contains("status 143") && !talk.contains("never: "), "{talk}");
+    let Some((_, output)) = on_a_disk(&place, size, &commands) else { return };
+    assert!(output.contains("status 143") && !output.contains("never: "), "{output}");
     assert!(
-        talk.contains("the disk is full") && talk.contains("continues without this checkpoint"),
-        "{talk}"
+        output.contains("the disk is full") && output.contains("continues without this checkpoint"),
+        "{output}"
     );
-    assert_eq!(place.lines("translated").len(), 40, "{talk}");
-    assert!(talk.contains("resumed"), "{talk}");
+    assert_eq!(place.lines("translated").len(), 40, "{output}");
+    assert!(output.contains("resumed"), "{output}");
 }
 
 #[test]
@@ -117,16 +117,16 @@ fn a_disk_that_is_full_before_the_first_checkpoint_does_not_cost_the_model() {
         .replace("--validation-every 20", "");
     let commands = format!(
         r#"
-        "$HEEDFUL" {training} 2> talk & run=$!
-        for i in $(seq 6000); do grep -q "^step" talk && break; kill -0 $run || break; sleep 0.1; done
+        "$HEEDFUL" {training} 2> output & run=$!
+        for i in $(seq 6000); do grep -q "^step" output && break; kill -0 $run || break; sleep 0.1; done
         kill -STOP $run; cat /dev/zero > disk/filler 2> /dev/null; kill -CONT $run
         kill -TERM $run; wait $run; echo "status $?"
-        cat talk; "$HEEDFUL" translate disk/run valid.zh -o translated
+        cat output; "$HEEDFUL" translate disk/run valid.zh -o translated
         "#
     );
-    let Some((_, talk)) = on_a_disk(&place, size, &commands) else { return };
-    assert!(talk.contains("status 143") && talk.contains("the disk is full"), "{talk}");
-    assert_eq!(place.lines("translated").len(), 40, "{talk}");
+    let Some((_, output)) = on_a_disk(&place, size, &commands) else { return };
+    assert!(output.contains("status 143") && output.contains("the disk is full"), "{output}");
+    assert_eq!(place.lines("translated").len(), 40, "{output}");
 }
 
 #[test]

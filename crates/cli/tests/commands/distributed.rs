@@ -1,7 +1,8 @@
 //! `heedful train --distributed mpi` under real launchers: the same bytes on any number of ranks with any
 //! MPI.
 //!
-//! Ignored by default, because they need Open MPI and MPICH: `cargo xtask test` installs both and names their folders.
+//! Ignored by default, because they need Open MPI and MPICH: `cargo xtask test` installs both and
+//! names their folders.
 
 use std::env;
 use std::fs;

@@ -30,11 +30,11 @@ fn json_agrees_with_translate() {
     let both = both.as_array().expect("a list");
     assert_eq!(both.len(), 2);
     assert_eq!(both[0]["source"]["text"], "一辆新车");
-    let said = place().good("translate run --text 一辆新车 --compute f32 --json");
-    let said: Value = serde_json::from_str(&said).expect("JSON");
+    let printed = place().good("translate run --text 一辆新车 --compute f32 --json");
+    let printed: Value = serde_json::from_str(&printed).expect("JSON");
     let output = &both[0]["outputs"][0];
-    assert_eq!(output["text"], said["translations"][0]["text"]);
-    assert_eq!(output["score"], said["translations"][0]["score"]);
+    assert_eq!(output["text"], printed["translations"][0]["text"]);
+    assert_eq!(output["score"], printed["translations"][0]["score"]);
     let layers: Vec<&str> = output["attention"]
         .as_array()
         .expect("layers")

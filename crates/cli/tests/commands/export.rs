@@ -29,8 +29,8 @@ fn an_exported_run_is_imported_bit_for_bit() {
         ),
     ] {
         let run = place.run(&format!("export run --to {format} -o {format}"));
-        let told = text(&run.stderr);
-        assert!(run.status.success() && told.contains(kind), "{told}");
+        let stderr = text(&run.stderr);
+        assert!(run.status.success() && stderr.contains(kind), "{stderr}");
         assert_eq!(names(&place.path(format)), files);
         place.good(&format!("import {format} -o again-{format}"));
         assert_eq!(place.good(&format!("translate again-{format} valid.zh --scores")), before, "{format}");
@@ -43,8 +43,8 @@ fn quantized_models_are_exported_with_a_hint_to_quantize_again() {
     place.good(&Workplace::training("run", "--steps 2"));
     place.good("quantize run --to int8 -o small");
     let run = place.run("export small --to ctranslate2 -o out");
-    let told = text(&run.stderr);
-    assert!(run.status.success() && told.contains("compute_type=\"int8\""), "{told}");
+    let stderr = text(&run.stderr);
+    assert!(run.status.success() && stderr.contains("compute_type=\"int8\""), "{stderr}");
 }
 
 #[test]

@@ -78,8 +78,8 @@ fn models_of_every_task_and_family_can_be_fine_tuned() {
             "train {data} {block} --init-from {first} --freeze {kept} --weight-decay 0.1 --ema 0.9 --batch-tokens 256 --seed 9 \
              --steps 3 --out {second}"
         ));
-        let told = text(&run.stderr);
-        assert!(run.status.success() && told.contains(" are trained, "), "{kind}: {told}");
+        let stderr = text(&run.stderr);
+        assert!(run.status.success() && stderr.contains(" are trained, "), "{kind}: {stderr}");
         for file in ["tokenizer.json", "source.tokenizer.json", "target.tokenizer.json"] {
             let [one, other] = [&first, &second].map(|run| std::fs::read(place.path(run).join(file)).ok());
             assert!(one == other, "{kind}: {file}");
@@ -188,8 +188,11 @@ fn tokens_are_added_to_vocabularies_of_all_kinds() {
              --batch-tokens 64 --checkpoint-every 2 --steps 4 --out {out}"
         );
         let run = place.run(&train);
-        let told = text(&run.stderr);
-        assert!(run.status.success() && told.contains("tokens added to the vocabulary"), "{name}: {told}");
+        let stderr = text(&run.stderr);
+        assert!(
+            run.status.success() && stderr.contains("tokens added to the vocabulary"),
+            "{name}: {stderr}"
+        );
         let tokenizers = |model: &str| {
             ModelFolder::open(&place.path(model)).expect("a folder").tokenizers().expect("some")
         };
@@ -324,10 +327,10 @@ fn a_run_records_the_model_that_it_started_from() {
     );
     // The run itself is complete, and reports the changed model.
     let run = place.run("train --resume run --steps 3");
-    let told = text(&run.stderr);
+    let stderr = text(&run.stderr);
     assert!(
-        run.status.success() && told.contains("base is not the model that the run was started with"),
-        "{told}"
+        run.status.success() && stderr.contains("base is not the model that the run was started with"),
+        "{stderr}"
     );
     // Without a checkpoint, it would start from the wrong model.
     std::fs::remove_dir_all(place.path("again/checkpoints")).expect("a folder");

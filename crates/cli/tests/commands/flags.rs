@@ -143,13 +143,13 @@ fn a_resumed_run_warns_of_another_instruction_set() {
     let same = on("portable", "train --resume run --steps 4");
     assert!(!same.contains("another"), "{same}");
     let native = place.run("train --resume run --steps 5");
-    let talk = text(&native.stderr);
-    assert!(native.status.success(), "{talk}");
+    let stderr = text(&native.stderr);
+    assert!(native.status.success(), "{stderr}");
     // This cannot be tested on a machine with only the portable instruction set.
     let is_portable = heedful::tensor::Device::Cpu.fingerprint() == "cpu (portable)";
-    let warned = talk.contains("another device or instruction set (cpu (portable) before, ")
-        && talk.contains("last bits");
-    assert_eq!(warned, !is_portable, "{talk}");
+    let warned = stderr.contains("another device or instruction set (cpu (portable) before, ")
+        && stderr.contains("last bits");
+    assert_eq!(warned, !is_portable, "{stderr}");
 }
 
 #[test]
@@ -158,15 +158,15 @@ fn a_run_with_only_a_time_limit_reports_its_plan_and_how_to_repeat_it() {
     let training = "train --src train.zh --tgt train.en --valid-src valid.zh --valid-tgt valid.en --preset tiny \
         --vocabulary-kind character --vocabulary-size 700 --batch-tokens 512 --time 3s --out run";
     let output = place.run(training);
-    let talk = text(&output.stderr);
-    assert!(output.status.success(), "{talk}");
+    let stderr = text(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     for line in
         ["learning the vocabulary", "encoding the text", "measuring a few steps", "the time fits about "]
     {
-        assert!(talk.lines().any(|said| said.starts_with(line)), "{line}: {talk}");
+        assert!(stderr.lines().any(|printed| printed.starts_with(line)), "{line}: {stderr}");
     }
-    let again = talk.lines().find_map(|line| line.strip_prefix("reproduce it:    heedful "));
-    let again = again.unwrap_or_else(|| panic!("no command: {talk}")).replace("OTHER", "other");
+    let again = stderr.lines().find_map(|line| line.strip_prefix("reproduce it:    heedful "));
+    let again = again.unwrap_or_else(|| panic!("no command: {stderr}")).replace("OTHER", "other");
     place.good(&format!("{again} --quiet"));
     same_run(&place, "run", "other");
     assert!(text(&place.read("run/report.html")).contains(" steps of "), "the report has the plan");

@@ -102,13 +102,13 @@ fn a_run_learns_a_language_and_reports_its_perplexity() {
 
 #[test]
 fn generated_text_keeps_line_ends() {
-    let said = generated("run", "First Citizen:", "--temperature 0 --tokens 30");
+    let printed = generated("run", "First Citizen:", "--temperature 0 --tokens 30");
     assert!(
-        said.starts_with("First Citizen:\nBefore we proceed any further, hear me speak.\n\n"),
-        "{said:?}"
+        printed.starts_with("First Citizen:\nBefore we proceed any further, hear me speak.\n\n"),
+        "{printed:?}"
     );
-    let said = generated("lines", "Before we", "--temperature 0 --tokens 30");
-    assert_eq!(said, "Before we proceed any further, hear me speak.\n");
+    let printed = generated("lines", "Before we", "--temperature 0 --tokens 30");
+    assert_eq!(printed, "Before we proceed any further, hear me speak.\n");
 }
 
 #[test]

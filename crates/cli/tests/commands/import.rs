@@ -14,9 +14,9 @@ fn an_imported_translator_works_with_every_command() {
     let place = Workplace::empty();
     place.write("text", b"the small cat runs\na dog\n\nthe house is old\n");
     let run = place.run(&format!("import {} -o model", original("ctranslate2-int8")));
-    let told = text(&run.stderr);
-    assert!(run.status.success() && told.contains("Transformer of 2 + 2 layers, d 8"), "{told}");
-    assert!(told.contains("try: heedful translate model"), "{told}");
+    let stderr = text(&run.stderr);
+    assert!(run.status.success() && stderr.contains("Transformer of 2 + 2 layers, d 8"), "{stderr}");
+    assert!(stderr.contains("try: heedful translate model"), "{stderr}");
     let translated = place.good("translate model text --max-length 8");
     assert_eq!(translated.lines().count(), 4, "{translated}");
     place.write("translated", translated.as_bytes());
@@ -57,14 +57,14 @@ fn options_that_are_not_imported_are_reported() {
         assert!(run.status.success(), "{}", text(&run.stderr));
         text(&run.stderr)
     };
-    let told = imported(r#"{"num_beams": 6, "bad_words_ids": [[26]]}"#, "model");
+    let stderr = imported(r#"{"num_beams": 6, "bad_words_ids": [[26]]}"#, "model");
     assert!(
-        told.contains("generation_config.json sets `num_beams`: 6, which heedful does not adopt"),
-        "{told}"
+        stderr.contains("generation_config.json sets `num_beams`: 6, which heedful does not adopt"),
+        "{stderr}"
     );
     assert!(text(&place.read("model/config.json")).contains("suppressed"));
-    let told = imported(r#"{"transformers_version": "4.40.0", "num_beams": 1}"#, "other");
-    assert!(!told.contains("adopt"), "{told}");
+    let stderr = imported(r#"{"transformers_version": "4.40.0", "num_beams": 1}"#, "other");
+    assert!(!stderr.contains("adopt"), "{stderr}");
 }
 
 #[test]

@@ -54,13 +54,13 @@ const fn done(command: &'static str, message: &'static str) -> Case {
 fn check(cases: &[Case]) {
     for Case { command, succeeds, message } in cases {
         let output = place().command(command).stdin(Stdio::null()).finish();
-        let said = text(&output.stderr);
+        let printed = text(&output.stderr);
         let status = output.status.code();
-        assert_eq!(status == Some(0), *succeeds, "{command}: {status:?}, {said}");
+        assert_eq!(status == Some(0), *succeeds, "{command}: {status:?}, {printed}");
         // 1, or 2 for what clap refuses; never the 101 of a panic or a signal.
-        assert!(*succeeds || matches!(status, Some(1 | 2)), "{command}: {status:?}, {said}");
-        assert!(said.contains(message), "{command}: {said}");
-        assert!(!said.contains("panicked"), "{command}: {said}");
+        assert!(*succeeds || matches!(status, Some(1 | 2)), "{command}: {status:?}, {printed}");
+        assert!(printed.contains(message), "{command}: {printed}");
+        assert!(!printed.contains("panicked"), "{command}: {printed}");
     }
 }
 
@@ -188,23 +188,23 @@ fn long_prompts_and_texts_of_the_command_line_are_refused_or_cut() {
         ("explain run", 1, "text 1: the text has"),
         ("explain run 一辆汽车 --target", 1, "the target of text 1: the text has"),
     ] {
-        let (found, said) = run(arguments, &long);
-        assert_eq!(found, Some(status), "{arguments}: {said}");
-        assert!(said.contains(message), "{arguments}: {said}");
+        let (found, printed) = run(arguments, &long);
+        assert_eq!(found, Some(status), "{arguments}: {printed}");
+        assert!(printed.contains(message), "{arguments}: {printed}");
     }
-    let (status, said) = run("demo --quick --out demo --text", &long);
-    assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("--text has 2400 characters: a phrase has at most 500"), "{said}");
+    let (status, printed) = run("demo --quick --out demo --text", &long);
+    assert_eq!(status, Some(1), "{printed}");
+    assert!(printed.contains("--text has 2400 characters: a phrase has at most 500"), "{printed}");
     let masked = format!("a <mask> {long}");
-    let (status, said) = run("fill reader", &masked);
+    let (status, printed) = run("fill reader", &masked);
     assert_eq!(status, Some(1));
     assert!(
-        said.contains("text 1: the text has more than 1024 bytes, too many for the 1024 tokens"),
-        "{said}"
+        printed.contains("text 1: the text has more than 1024 bytes, too many for the 1024 tokens"),
+        "{printed}"
     );
-    let (status, said) = run("fill reader --long cut", &masked);
-    assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("text 1: more than 1024 tokens, so it is cut"), "{said}");
+    let (status, printed) = run("fill reader --long cut", &masked);
+    assert_eq!(status, Some(0), "{printed}");
+    assert!(printed.contains("text 1: more than 1024 tokens, so it is cut"), "{printed}");
 }
 
 #[test]
@@ -277,8 +277,8 @@ fn models_and_batches_that_exceed_memory_are_refused_before_anything_is_written(
         ("--vocabulary-coverage 2", "vocabulary.coverage is 2: it is a share, at most 1"),
         ("--threads 257", "heedful computes with 256 threads at most"),
     ] {
-        let said = place().bad(&format!("{training} {flags}"));
-        assert!(said.contains(message) && !said.contains("panicked"), "{flags}: {said}");
+        let printed = place().bad(&format!("{training} {flags}"));
+        assert!(printed.contains(message) && !printed.contains("panicked"), "{flags}: {printed}");
         assert!(!place().path("refused").exists(), "{flags}");
     }
 }

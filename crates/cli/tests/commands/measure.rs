@@ -1,4 +1,5 @@
-//! `score` and `evaluate` for language models and classifiers, and the report of labelled texts, as processes.
+//! `score` and `evaluate` for language models and classifiers, and the report of labelled
+//! texts, as processes.
 
 use std::sync::OnceLock;
 
@@ -150,9 +151,9 @@ fn the_perplexity_of_continuous_text_depends_only_on_the_sealed_model() {
 #[test]
 fn score_and_evaluate_compute_in_the_same_type() {
     let place = place();
-    let told = |line: &str| text(&place.run(line).stderr);
+    let stderr = |line: &str| text(&place.run(line).stderr);
     for (more, compute) in [("", "bf16"), ("--compute bf16", "bf16"), ("--compute f32", "f32")] {
-        let score = told(&format!("score novel --text valid.en {more}"));
+        let score = stderr(&format!("score novel --text valid.en {more}"));
         let evaluated = perplexity("novel", more);
         assert!(score.contains(&format!("perplexity {evaluated:.4} by token")), "{evaluated}: {score}");
         assert!(score.contains(&format!("computed in {compute}")), "{score}");
@@ -183,9 +184,9 @@ fn the_tokens_of_scores_have_their_pieces() {
             let pieces: Vec<&str> =
                 found["pieces"].as_array().expect("pieces").iter().filter_map(Value::as_str).collect();
             assert_eq!(pieces.len(), found["tokens"].as_array().map_or(0, Vec::len), "{line}: {found}");
-            let (said, ends): (Vec<&str>, Vec<&str>) =
+            let (words, ends): (Vec<&str>, Vec<&str>) =
                 pieces.iter().partition(|piece| !["<eos>", "<0x0A>", "\n"].contains(piece));
-            assert_eq!(said.concat().replace('▁', " ").trim(), known, "{line}: {found}");
+            assert_eq!(words.concat().replace('▁', " ").trim(), known, "{line}: {found}");
             assert_eq!(
                 ends.len(),
                 usize::from(!known.is_empty() || line.contains("novel")),

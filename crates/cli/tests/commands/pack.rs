@@ -138,8 +138,8 @@ fn a_package_has_example_texts_or_reports_that_it_has_none() {
     let place = Workplace::new(200);
     place.good(&Workplace::training("run", "--steps 5"));
     let pack = |model: &str, out: &str| text(&place.run(&format!("pack {model} -o {out}.zip")).stderr);
-    let said = pack("run", "run");
-    assert!(said.contains("from the validation text") && said.contains("--examples FILE"), "{said}");
+    let printed = pack("run", "run");
+    assert!(printed.contains("from the validation text") && printed.contains("--examples FILE"), "{printed}");
     place.good("import run.zip -o shown");
     let first = place.read("shown/examples.txt");
     let first = text(&first).lines().next().expect("an example").to_owned();
@@ -151,6 +151,6 @@ fn a_package_has_example_texts_or_reports_that_it_has_none() {
     assert_eq!(place.lines("unpacked/examples.txt")[..], place.lines("valid.zh")[..4]);
     // A model without a log and a recipe.
     fs::remove_file(place.path("small/recipe.toml")).expect("it is ours");
-    let said = pack("small", "bare");
-    assert!(said.contains("the package has no example texts"), "{said}");
+    let printed = pack("small", "bare");
+    assert!(printed.contains("the package has no example texts"), "{printed}");
 }

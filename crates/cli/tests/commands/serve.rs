@@ -105,9 +105,9 @@ fn a_server_stops_although_a_reload_hangs() {
     std::fs::remove_file(&config).expect("it was there");
     assert!(Command::new("mkfifo").arg(&config).status().expect("mkfifo").success());
     send(&child, 1);
-    let (say, said) = mpsc::channel();
-    thread::spawn(move || say.send(OpenOptions::new().write(true).open(config)));
-    let _never_written = said.recv_timeout(PATIENCE).expect("the reload reads it").expect("it is open");
+    let (opened, is_open) = mpsc::channel();
+    thread::spawn(move || opened.send(OpenOptions::new().write(true).open(config)));
+    let _never_written = is_open.recv_timeout(PATIENCE).expect("the reload reads it").expect("it is open");
     send(&child, 15);
     child.ended();
 }

@@ -173,10 +173,13 @@ fn a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used() {
     fs::write(&path, &bytes[..bytes.len() / 2]).expect("room on the disk");
     let output = place.run("train --resume run --steps 16");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let talk = text(&output.stderr);
-    assert!(talk.contains("step-00000014.safetensors is damaged"), "{talk}");
-    assert!(talk.contains("resumed after step 7"), "{talk}");
-    assert!(!talk.contains("settings that decide"), "nothing but the number of steps has changed: {talk}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("step-00000014.safetensors is damaged"), "{stderr}");
+    assert!(stderr.contains("resumed after step 7"), "{stderr}");
+    assert!(
+        !stderr.contains("settings that decide"),
+        "nothing but the number of steps has changed: {stderr}"
+    );
 }
 
 #[test]
@@ -192,8 +195,8 @@ fn a_short_run_warms_up_in_a_tenth_of_its_steps_and_warns_of_a_longer_warmup() {
         records.iter().filter_map(|record| record.value(Measure::LearningRate)).collect()
     };
     let output = training("short", "");
-    let talk = text(&output.stderr);
-    assert!(output.status.success() && !talk.contains("warning"), "{talk}");
+    let stderr = text(&output.stderr);
+    assert!(output.status.success() && !stderr.contains("warning"), "{stderr}");
     let found = rates("short");
     assert!(found.len() == 5 && found[0] > 0.9e-3 && found[4] > 0.4e-3, "{found:?}");
     // The chosen values are in the run's recipe, and are kept when it is resumed.
@@ -203,9 +206,9 @@ fn a_short_run_warms_up_in_a_tenth_of_its_steps_and_warns_of_a_longer_warmup() {
     assert!(recipe().contains("\nwarmup = 1\n"), "{}", recipe());
 
     let output = training("given", "--warmup 2000");
-    let talk = text(&output.stderr);
+    let stderr = text(&output.stderr);
     let warning = "warning: training.warmup is 2000 and the run has 5 steps: the learning rate only rises, to 0.250 % of its peak";
-    assert!(output.status.success() && talk.contains(warning), "{talk}");
+    assert!(output.status.success() && stderr.contains(warning), "{stderr}");
     assert!(rates("given").iter().all(|&rate| rate < 1e-5));
 }
 

@@ -44,15 +44,15 @@ fn neither_batch_nor_order_nor_threads_change_a_bit_of_a_result() {
     }
     let mut sources = place().lines("valid.zh");
     sources.reverse();
-    place().write("turned.zh", sources.join("\n").as_bytes());
+    place().write("reversed.zh", sources.join("\n").as_bytes());
     let without_line = |line: &String| {
         let mut value: Value = serde_json::from_str(line).expect("JSON");
         value["line"] = Value::Null;
         value
     };
-    let turned: Vec<Value> =
-        translated("translate run turned.zh --json").iter().rev().map(without_line).collect();
-    assert_eq!(turned, all.iter().map(without_line).collect::<Vec<_>>());
+    let reversed: Vec<Value> =
+        translated("translate run reversed.zh --json").iter().rev().map(without_line).collect();
+    assert_eq!(reversed, all.iter().map(without_line).collect::<Vec<_>>());
 }
 
 #[test]
@@ -86,8 +86,8 @@ fn n_best_lists_are_ordered_and_scores_are_those_of_score() {
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["translations"][0].clone())
         .collect();
     let texts: Vec<&str> = best.iter().map(|best| best["text"].as_str().expect("text")).collect();
-    place().write("said.en", (texts.join("\n") + "\n").as_bytes());
-    let scores = translated("score run --src valid.zh --tgt said.en --compute f32");
+    place().write("translated.en", (texts.join("\n") + "\n").as_bytes());
+    let scores = translated("score run --src valid.zh --tgt translated.en --compute f32");
     assert_eq!(scores.len(), 40);
     for (score, best) in scores.iter().zip(&best) {
         let reported = best["log_probability"].as_f64().expect("a number");
@@ -147,9 +147,9 @@ fn a_term_of_the_source_has_its_translation() {
     // The last character of the first line, at any position in the other lines.
     let term = sources[0].chars().next_back().expect("a character");
     place().write("terms.tsv", format!("{term}\tgreen zebra\n").as_bytes());
-    let said = translated("translate run valid.zh --terms terms.tsv --beam 6 --n-best 2");
+    let printed = translated("translate run valid.zh --terms terms.tsv --beam 6 --n-best 2");
     for (i, (source, free)) in sources.iter().zip(&free).enumerate() {
-        for line in &said[2 * i..2 * i + 2] {
+        for line in &printed[2 * i..2 * i + 2] {
             assert_eq!(line.contains("green zebra"), source.contains(term), "{source}: {line}");
         }
         assert!(!free.contains("green zebra"));

@@ -63,9 +63,9 @@ fn a_vocabulary_is_learned_shown_and_applied() {
     let corpus = Corpus::new();
     for kind in ["bpe", "unigram", "word", "character"] {
         let output = corpus.learn("vocabulary", &["--kind", kind]);
-        let talk = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && output.stdout.is_empty(), "{talk}");
-        assert!(talk.contains("from 4 pairs"), "{talk}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && output.stdout.is_empty(), "{stderr}");
+        assert!(stderr.contains("from 4 pairs"), "{stderr}");
         let file = corpus.path("vocabulary/tokenizer.json");
 
         let shown = good(&["vocab", "--show", &file], b"");

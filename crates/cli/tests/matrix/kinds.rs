@@ -9,7 +9,7 @@ use heedful::recipe::{Key, Literal, Overrides, Recipe};
 use heedful::tasks::{Family, Task, resolve};
 
 use crate::covering::{Factor, Row, pairwise};
-use crate::process::Place;
+use crate::process::Workplace;
 
 /// Input files in every folder. Options of these names are inputs.
 pub(crate) const INPUTS: [(&str, &str); 8] = [
@@ -127,7 +127,7 @@ impl Kind {
 
     /// Creates the folders `f32`, the reference, and `model`, in a folder with the inputs. Some translators
     /// get a shortlist.
-    pub(crate) fn make(&self, place: &Place) -> Result<(), String> {
+    pub(crate) fn make(&self, place: &Workplace) -> Result<(), String> {
         let folder = place.folder.as_path();
         fs::create_dir_all(folder).map_err(|error| error.to_string())?;
         for (name, text) in INPUTS {

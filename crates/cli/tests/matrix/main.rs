@@ -8,7 +8,8 @@
 //!          nor, beyond a bound, its numbers (`numbers`); every use works with at least one kind
 //! ```
 //!
-//! `cargo xtask matrix` runs `pairs` in release and prints the table; `cargo xtask matrix --all` runs every option with every kind.
+//! `cargo xtask matrix` runs `pairs` in release and prints the table; `cargo xtask matrix --all` runs every
+//! option with every kind.
 
 mod covering;
 mod kinds;
@@ -26,7 +27,7 @@ use std::sync::{Mutex, PoisonError};
 
 use kinds::Kind;
 use numbers::Texts;
-use process::{Ended, Place};
+use process::{Ended, Workplace};
 use table::{Outcome, Table};
 use uses::{Extra, Use};
 
@@ -69,15 +70,15 @@ fn finish(table: &Table) {
 }
 
 /// Inputs that worked for a command and a task, which are tried first with the next kind.
-type Known = Mutex<HashMap<(String, String), Extra>>;
+type WorkingInputs = Mutex<HashMap<(String, String), Extra>>;
 
 fn run(kinds: &[Kind], options: Options) -> Table {
     let (folder, uses) = (tempfile::tempdir().expect("a folder"), uses::all());
-    let (table, known, next) = (Mutex::new(Table::default()), Known::default(), AtomicUsize::new(0));
+    let (table, inputs, next) = (Mutex::new(Table::default()), WorkingInputs::default(), AtomicUsize::new(0));
     let work = || {
         while let Some(kind) = kinds.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let place = Place::new(folder.path().join(&kind.name));
-            let of_kind = TestedKind { kind, place: &place, options, known: &known };
+            let place = Workplace::new(folder.path().join(&kind.name));
+            let of_kind = TestedKind { kind, place: &place, options, inputs: &inputs };
             let outcomes = of_kind.outcomes(&uses);
             eprintln!("{}: {}", kind.name, kind.description());
             table.lock().unwrap_or_else(PoisonError::into_inner).add(kind, outcomes);
@@ -93,9 +94,9 @@ fn run(kinds: &[Kind], options: Options) -> Table {
 /// A kind of model with its folder.
 struct TestedKind<'a> {
     kind: &'a Kind,
-    place: &'a Place,
+    place: &'a Workplace,
     options: Options,
-    known: &'a Known,
+    inputs: &'a WorkingInputs,
 }
 
 impl TestedKind<'_> {
@@ -131,7 +132,8 @@ impl TestedKind<'_> {
         outcomes
     }
 
-    /// Every class and method of the Python package, if `HEEDFUL_MATRIX_PYTHON` names an interpreter that can import it.
+    /// Every class and method of the Python package, if `HEEDFUL_MATRIX_PYTHON` names an
+    /// interpreter that can import it.
     fn in_python(&self) -> Option<Outcome> {
         let interpreter = std::env::var_os("HEEDFUL_MATRIX_PYTHON")?;
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../python/tests/matrix.py");
@@ -146,7 +148,7 @@ impl TestedKind<'_> {
     /// ends the search, because wrong inputs must not cause one.
     fn inputs(&self, one: &Use) -> Result<Extra, Outcome> {
         let key = (one.path.clone(), self.kind.task.clone());
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let known = self.inputs.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let mut refusal = None;
         for extra in known.into_iter().chain(one.inputs()) {
             let ended = self.used(one, "f32", &extra);
@@ -154,7 +156,7 @@ impl TestedKind<'_> {
                 return Err(Outcome::Fault(format!("{}: {fault}", self.about(one, "f32", &extra))));
             }
             if ended.is_good() {
-                self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, extra.clone());
+                self.inputs.lock().unwrap_or_else(PoisonError::into_inner).insert(key, extra.clone());
                 return Ok(extra);
             }
             refusal.get_or_insert(ended.stderr);
@@ -275,8 +277,9 @@ fn a_command_that_fails_with_every_model_is_found() {
     fs::write(&script, text).expect("room on the disk");
     assert!(Command::new("chmod").arg("+x").arg(&script).status().expect("chmod").success());
     let kind = &kinds::few()[0];
-    let place = Place::of(folder.path().join("kind"), script);
-    let of_kind = TestedKind { kind, place: &place, options: Options::None, known: &Known::default() };
+    let place = Workplace::of(folder.path().join("kind"), script);
+    let of_kind =
+        TestedKind { kind, place: &place, options: Options::None, inputs: &WorkingInputs::default() };
     let mut uses = uses::all();
     uses.retain(|one| ["explain", "score", "translate"].contains(&one.path.as_str()));
     let mut table = Table::default();

@@ -35,20 +35,20 @@ impl Ended {
 }
 
 /// A folder, and the program that runs in it.
-pub(crate) struct Place {
+pub(crate) struct Workplace {
     pub(crate) folder: PathBuf,
     program: PathBuf,
 }
 
-impl Place {
+impl Workplace {
     /// Uses the program of this build, or the one named by `HEEDFUL_MATRIX_OF`.
-    pub(crate) fn new(folder: PathBuf) -> Place {
+    pub(crate) fn new(folder: PathBuf) -> Workplace {
         let named = std::env::var_os("HEEDFUL_MATRIX_OF").map(PathBuf::from);
-        Place::of(folder, named.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_heedful"))))
+        Workplace::of(folder, named.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_heedful"))))
     }
 
-    pub(crate) fn of(folder: PathBuf, program: PathBuf) -> Place {
-        Place { folder, program }
+    pub(crate) fn of(folder: PathBuf, program: PathBuf) -> Workplace {
+        Workplace { folder, program }
     }
 
     /// The program with these arguments, on one thread.

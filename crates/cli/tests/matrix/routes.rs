@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
 use crate::numbers::{self, Texts};
-use crate::process::Place;
+use crate::process::Workplace;
 use crate::table::Outcome;
 
 /// Timeout of a response.
@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Serves the folders `f32` and `model`, one after the other, and sends a request to every route: its
 /// required fields, and one optional field selected by the kind's number.
-pub(crate) fn outcome(place: &Place, kind: &Kind) -> Outcome {
+pub(crate) fn outcome(place: &Workplace, kind: &Kind) -> Outcome {
     let answers = |arguments: &[&str]| -> Result<Answers, String> {
         let mut server = Server::start(place, arguments);
         let address = server.address().ok_or("serve: no address within a minute")?;
@@ -66,7 +66,7 @@ fn near(exact: &Answers, other: &Answers, kind: &Kind) -> Result<Option<f64>, St
 struct Server(Child);
 
 impl Server {
-    fn start(place: &Place, arguments: &[&str]) -> Server {
+    fn start(place: &Workplace, arguments: &[&str]) -> Server {
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let mut command = place.command(&arguments);
         Server(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts"))

@@ -128,7 +128,7 @@ impl fmt::Display for Table {
         let compared: usize = self.cells.values().map(|cell| cell.compared).sum();
         write!(
             f,
-            "{} kinds, {uses} uses: {} passed, the numbers of {compared} beside those of f32, {refused} refused in a sentence, \
+            "{} kinds, {uses} uses: {} passed, {compared} of them compared with f32, {refused} refused with a message, \
              {faults} faults; {seconds} s",
             self.kinds,
             uses - refused - faults

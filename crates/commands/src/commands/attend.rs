@@ -39,7 +39,8 @@ pub(crate) struct Arguments {
     /// Maximum distance between a query and its keys, instead of the file's window
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     window: Option<u8>,
-    /// Also write a page with pictures (.html), all digits (.json), the tables (.txt) or the weights as a picture (.svg, .png)
+    /// Also write a page with pictures (.html), all digits (.json), the tables (.txt) or the weights as a
+    /// picture (.svg, .png)
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Print JSON with all digits instead of tables

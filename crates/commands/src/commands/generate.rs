@@ -16,8 +16,8 @@ use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Continue a text with a language model
 ///
-/// Tokens are drawn at random (sampling); --temperature 0 is greedy and --beam searches for a probable text. A single text
-/// is printed token by token.
+/// Tokens are drawn at random (sampling); --temperature 0 is greedy and --beam searches for a probable text.
+/// A single text is printed token by token.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -45,7 +45,8 @@ pub(crate) struct Arguments {
     /// Port to listen on; 0 takes any free port
     #[arg(long, default_value_t = 5000, value_name = "PORT", help_heading = "Network")]
     port: u16,
-    /// JSON file of API keys with their rate limits: [{"key", "name", "requests_per_minute", "characters_per_minute", "admin"}]
+    /// JSON file of API keys with their rate limits: [{"key", "name", "requests_per_minute",
+    /// "characters_per_minute", "admin"}]
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     keys: Option<PathBuf>,
     /// Accept requests to this host name too, for example translate.example.org; repeatable, * for any. By
@@ -122,8 +123,8 @@ pub(crate) struct Arguments {
     /// Maximum time for a request in seconds; then it gets status 504
     #[arg(long, default_value_t = Limits::default().timeout.as_secs(), value_name = "S", help_heading = "Limits")]
     timeout: u64,
-    /// Maximum time in seconds for one step of a model's worker. A worker that takes longer is stuck: its clients get status 503, and
-    /// so does /health/live
+    /// Maximum time in seconds for one step of a model's worker. A worker that takes longer is stuck: its
+    /// clients get status 503, and so does /health/live
     #[arg(long, default_value_t = Limits::default().worker_timeout.as_secs(), value_name = "S", help_heading = "Limits")]
     worker_timeout: u64,
     /// Maximum time in seconds for a client to send its request or to receive the response
@@ -136,8 +137,8 @@ pub(crate) struct Arguments {
     /// [default: 8192; on a GPU up to 262144, limited by its memory]
     #[arg(long, value_name = "N", help_heading = "Machine")]
     batch_tokens: Option<usize>,
-    /// Maximum time in milliseconds that an idle model waits to fill a batch; a single client never waits, and later
-    /// requests join a running batch
+    /// Maximum time in milliseconds that an idle model waits to fill a batch; a single client never waits,
+    /// and later requests join a running batch
     #[arg(long, default_value_t = 2, value_name = "MS", help_heading = "Machine")]
     batch_wait: u64,
 }

@@ -32,7 +32,8 @@ pub(crate) struct Arguments {
     /// Source text, one sentence per line
     #[arg(long, value_name = "FILE")]
     src: PathBuf,
-    /// Target text: line n translates line n of the source [default: the model's own translations, beam size 1]
+    /// Target text: line n translates line n of the source [default: the model's own
+    /// translations, beam size 1]
     #[arg(long, value_name = "FILE")]
     tgt: Option<PathBuf>,
     /// Target tokens per source token

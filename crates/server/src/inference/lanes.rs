@@ -7,8 +7,8 @@
 //! long      above 2,048
 //! ```
 //!
-//! While a lane computes, longer lanes yield between their tasks (`threads::with_priority`); if it never pauses,
-//! they still get a share of the time. A result depends neither on the lane nor on other work.
+//! While a lane computes, longer lanes yield between their tasks (`threads::with_priority`); if it never
+//! pauses, they still get a share of the time. A result depends neither on the lane nor on other work.
 
 use heedful::tensor::cpu::threads::PRIORITIES;
 

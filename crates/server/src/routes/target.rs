@@ -82,10 +82,10 @@ pub(super) fn by_languages<'s>(
     codes.dedup();
     let sample: String = texts.join("\n").chars().take(2000).collect();
     let detected = detect_among(&sample, &codes);
-    let reads = |served: &&&ServedModel| {
+    let supports = |served: &&&ServedModel| {
         detected.as_ref().is_some_and(|detected| served.spec.supports_source(&detected.language))
     };
-    let selected = candidates.iter().find(reads).map_or(first, |selected| *selected);
+    let selected = candidates.iter().find(supports).map_or(first, |selected| *selected);
     Ok((Target::new(state, selected), detected))
 }
 

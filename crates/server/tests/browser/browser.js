@@ -1,4 +1,5 @@
-// A headless Chromium and its pages. A page that logs an error, breaks its security policy or throws fails its test.
+// A headless Chromium and its pages. A page that logs an error, breaks its security policy or
+// throws fails its test.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
@@ -6,7 +7,8 @@ import os from 'node:os';
 import path from 'node:path';
 import puppeteer from 'puppeteer-core';
 
-// Much longer than a loaded machine needs: a wait ends when its condition holds, so tests do not depend on speed.
+// Much longer than a loaded machine needs: a wait ends when its condition holds, so tests
+// do not depend on speed.
 export const WAIT = { timeout: 180_000, polling: 50 };
 
 export async function launch() {

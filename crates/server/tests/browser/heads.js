@@ -47,14 +47,14 @@ export function heads(at) {
     const { results: [{ text: expected }] } = await ask(at.url, { text: SHORT, beam: 4, prefix });
     await translated(at.browser, at.url, SHORT, async (page) => {
       const before = await page.$eval('#output', (output) => output.textContent);
-      await page.click('#output .said-word');
+      await page.click('#output .output-word');
       await page.waitForSelector('.alternatives .alternative');
       assert.deepEqual(await page.$$eval('.alternative', (rows) => rows.map((row) => row.dataset.piece)), first.alternatives.map(({ piece }) => piece));
       assert.deepEqual(await complaints(page), []);
       await page.keyboard.press('Escape');
       assert.equal(await page.$('.alternatives'), null);
-      assert.ok(await page.$eval('#output .said-word', (word) => word === document.activeElement), 'the keyboard is back where it was');
-      await page.click('#output .said-word');
+      assert.ok(await page.$eval('#output .output-word', (word) => word === document.activeElement), 'the keyboard is back where it was');
+      await page.click('#output .output-word');
       await page.click(`.alternative[data-piece="${other.piece}"]`);
       await page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, expected);
       assert.ok(expected.startsWith(prefix), expected);

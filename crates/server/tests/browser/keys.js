@@ -46,7 +46,7 @@ export function keys(at) {
         assert.deepEqual(await complaints(page), []);
         assert.equal(await page.$eval('#status', (status) => status.textContent), '');
         await enter(page, 'guess');
-        await page.waitForFunction(() => document.querySelector('#key-said').textContent === 'this API key is not known here', WAIT);
+        await page.waitForFunction(() => document.querySelector('#key-error').textContent === 'this API key is not known here', WAIT);
         assert.deepEqual(await complaints(page), []);
         await enter(page, 'open sesame');
         await shown(page);

@@ -11,7 +11,8 @@ const SMALL = ['--quiet', '--steps', '30', '--batch-tokens', '512', '--d-model',
 
 const lines = (count, line) => Array.from({ length: count }, (_, i) => line(i)).join('\n');
 
-// Runs `work(url)` with a server of two translators of opposite directions, a classifier and a language model.
+// Runs `work(url)` with a server of two translators of opposite directions, a classifier
+// and a language model.
 export async function withAllTasks(work) {
   if (process.env.HEEDFUL_ALL_TASKS_URL) {
     await work(process.env.HEEDFUL_ALL_TASKS_URL);

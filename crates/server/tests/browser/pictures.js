@@ -1,5 +1,5 @@
-// Screenshots of the page, for docs/pictures: `cargo xtask page-pictures MODEL` runs this with a model of the demo. The
-// first argument is the output folder.
+// Screenshots of the page, for docs/pictures: `cargo xtask page-pictures MODEL` runs this with a model of the
+// demo. The first argument is the output folder.
 
 import path from 'node:path';
 import { launch, translated, visit } from './browser.js';

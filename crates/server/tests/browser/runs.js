@@ -17,7 +17,7 @@ export function runs(at) {
       assert.ok(labels.some((label) => label.startsWith('Loss') && label.includes(`at step ${last}`)), labels.join('\n'));
       const sampled = records.filter(({ samples }) => samples?.length > 0);
       assert.ok(sampled.length > 0, 'the demo samples sentences');
-      const outputs = () => page.$$eval('.samples .said', (said) => said.map((output) => output.textContent));
+      const outputs = () => page.$$eval('.samples .sample-output', (elements) => elements.map((output) => output.textContent));
       assert.deepEqual(await outputs(), sampled.at(-1).samples.map(({ output }) => output || '(nothing)'));
       await page.$eval('#sample-step', (slider) => { slider.value = '0'; slider.dispatchEvent(new Event('input')); });
       assert.deepEqual(await outputs(), sampled[0].samples.map(({ output }) => output || '(nothing)'));

@@ -1,4 +1,5 @@
-// The server under test: `heedful serve` with a real model. HEEDFUL_URL selects a server that is already running.
+// The server under test: `heedful serve` with a real model. HEEDFUL_URL selects a server
+// that is already running.
 
 import { spawn } from 'node:child_process';
 import readline from 'node:readline';
@@ -16,8 +17,8 @@ export async function startServer(flags = [], model = process.env.HEEDFUL_MODEL)
     // The first URL that it prints is its own.
     for (const input of [child.stdout, child.stderr]) {
       readline.createInterface({ input }).on('line', (line) => {
-        const said = line.match(/http:\/\/[\w.]+:\d+/);
-        if (said) resolve(said[0]);
+        const match = line.match(/http:\/\/[\w.]+:\d+/);
+        if (match) resolve(match[0]);
       });
     }
   });

@@ -80,9 +80,9 @@ async function writes(at, url) {
 async function swaps(at, url) {
   await visit(at.browser, `${url}/#${new URLSearchParams({ text: SHORT })}`, async (page) => {
     await shown(page);
-    const said = await page.$eval('#output', (output) => output.textContent);
+    const output = await page.$eval('#output', (output) => output.textContent);
     await page.click('.swap');
-    await page.waitForFunction((text) => document.getElementById('text').value === text, WAIT, said);
+    await page.waitForFunction((text) => document.getElementById('text').value === text, WAIT, output);
     assert.equal(await page.$eval('.model select', (select) => select.value), 'en-zh');
     // The text is Chinese again, which another model supports.
     await page.$eval('#text', (field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }, `${SHORT}，${OTHER}`);

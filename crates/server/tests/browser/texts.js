@@ -1,5 +1,5 @@
-// Chinese, the source language of the demo's model. The tests compare the page with the server's responses, never with a
-// correct translation: a model trained for seconds may output anything.
+// Chinese, the source language of the demo's model. The tests compare the page with the server's responses,
+// never with a correct translation: a model trained for seconds may output anything.
 
 export const SHORT = '一套自动驾驶解决方案';
 export const OTHER = '一辆红色的汽车';

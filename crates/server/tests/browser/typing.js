@@ -4,7 +4,7 @@ import { WAIT, shown, translated, visit } from './browser.js';
 import { ask } from './server.js';
 import { EVIL, OTHER, SHORT } from './texts.js';
 
-const says = (page, text) => page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, text);
+const outputIs = (page, text) => page.waitForFunction((text) => document.getElementById('output').textContent === text, WAIT, text);
 const ready = (page) => page.waitForFunction(() => document.documentElement.dataset.ready, WAIT);
 
 export function typing(at) {
@@ -13,10 +13,10 @@ export function typing(at) {
     await visit(at.browser, `${at.url}/`, async (page) => {
       await ready(page);
       await page.type('#text', SHORT);
-      await says(page, text);
+      await outputIs(page, text);
       await shown(page);
       await page.$eval('#text', (field) => { field.value = ''; field.dispatchEvent(new Event('input')); });
-      await says(page, '');
+      await outputIs(page, '');
       assert.equal(await page.$eval('#viewer', (viewer) => viewer.hidden), true);
     });
   });
@@ -41,7 +41,7 @@ export function typing(at) {
       await page.type('#text', SHORT);
       await held;
       await page.$eval('#text', (field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }, OTHER);
-      await says(page, newer);
+      await outputIs(page, newer);
       // The page has abandoned the first request; whether the browser has cancelled it does not matter.
       await older.respond({ status: 200, contentType: 'application/json', body: '{"results":[{"text":"old","sentences":[]}],"timings":{}}' }).catch(() => {});
       await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
@@ -67,7 +67,7 @@ export function typing(at) {
       const asked = page.waitForRequest((request) => request.url().endsWith('/v1/translate'));
       await page.$eval('#text', (field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }, text);
       assert.equal(JSON.parse((await asked).postData()).stream, true);
-      await says(page, expected);
+      await outputIs(page, expected);
       await shown(page);
       assert.equal((await page.$$('#output [data-sentence]')).length, 20);
     });
@@ -101,7 +101,7 @@ export function typing(at) {
       assert.deepEqual(chosen, ['matrix', 'encoder', 'token']);
       // A link followed while the page is open.
       await page.evaluate((text) => { location.hash = new URLSearchParams({ text, view: 'lines' }); }, OTHER);
-      await says(page, (await ask(at.url, { text: OTHER, beam: 4 })).results[0].text);
+      await outputIs(page, (await ask(at.url, { text: OTHER, beam: 4 })).results[0].text);
       await page.waitForSelector('#viewer [data-value=lines][aria-selected=true]');
     });
   });

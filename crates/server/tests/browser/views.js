@@ -97,8 +97,8 @@ export function views(at) {
       await page.click('.leaf[data-output="1"]');
       await page.waitForSelector('.leaf[data-output="1"][aria-pressed=true]');
       await page.click('#viewer [data-value=words]');
-      const said = await page.$$eval('.word[data-side=query]:not(.special)', (words) => words.map((word) => word.textContent).join(''));
-      assert.equal(said, outputs[1].text.replaceAll(/\s/g, ''));
+      const joined = await page.$$eval('.word[data-side=query]:not(.special)', (words) => words.map((word) => word.textContent).join(''));
+      assert.equal(joined, outputs[1].text.replaceAll(/\s/g, ''));
     });
   });
 

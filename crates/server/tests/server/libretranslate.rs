@@ -63,8 +63,8 @@ fn tags_scripts_and_styles_of_a_page_are_kept() {
         text.starts_with("<p class=\"x\">") && text.ends_with("<script>if (a < b) { \"一\" }</script>"),
         "{text}"
     );
-    let said = &text["<p class=\"x\">".len()..text.find("</p>").expect("the end")];
-    assert!(!said.contains('<') && !said.contains('>'), "{said}");
+    let inside = &text["<p class=\"x\">".len()..text.find("</p>").expect("the end")];
+    assert!(!inside.contains('<') && !inside.contains('>'), "{inside}");
 }
 
 #[test]

@@ -98,8 +98,8 @@ fn the_kubernetes_manifests_are_valid() {
     let mut python = Command::new(python);
     python.args(["-m", "kubernetes_validate", "--strict"]).args(&files);
     let output = finish(&mut python);
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    assert!(output.status.success(), "{said}");
-    assert!(said.matches(" passed for resource ").count() >= files.len(), "{said}");
+    let printed = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8_lossy(&printed);
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.matches(" passed for resource ").count() >= files.len(), "{printed}");
 }

@@ -55,14 +55,14 @@ fn clients_of_a_stuck_worker_get_an_error_and_the_server_is_not_alive() {
     assert!(whole.error().contains(STUCK), "{}", whole.error());
     // A started stream ends with the error; a later request is refused.
     let streamed = streamed.join().expect("an answer");
-    let said = match streamed.status {
+    let body = match streamed.status {
         200 => streamed.events().pop().filter(|(name, _)| name == "error").expect("an error at its end").1,
         status => {
             assert_eq!(status, 503);
             streamed.json()
         }
     };
-    assert!(said["error"].as_str().is_some_and(|error| error.contains(STUCK)), "{said}");
+    assert!(body["error"].as_str().is_some_and(|error| error.contains(STUCK)), "{body}");
 
     for path in ["/health", "/health/live", "/health/ready"] {
         let reply = get(&server, path);

@@ -155,10 +155,13 @@ fn several_models_are_served_together() {
     );
 
     let prompt = json!({"prompt": "a car", "tokens": 5, "seed": 3, "n_best": 2});
-    let said = post(&server, "/v1/generate", &prompt).json();
-    assert!(said["results"].as_array().is_some_and(|results| results.len() == 2), "{said}");
-    assert!(said["results"][0]["text"].as_str().is_some_and(|text| text.starts_with("a car")), "{said}");
-    assert_eq!(post(&server, "/v1/generate", &prompt).json()["results"], said["results"]);
+    let response = post(&server, "/v1/generate", &prompt).json();
+    assert!(response["results"].as_array().is_some_and(|results| results.len() == 2), "{response}");
+    assert!(
+        response["results"][0]["text"].as_str().is_some_and(|text| text.starts_with("a car")),
+        "{response}"
+    );
+    assert_eq!(post(&server, "/v1/generate", &prompt).json()["results"], response["results"]);
     let body = json!({"prompt": "a car", "tokens": 5, "beam": 1, "stream": true});
     let events = post(&server, "/v1/generate", &body).events();
     assert_eq!(events.last().expect("an end").0, "done");
@@ -212,8 +215,8 @@ fn every_token_has_alternatives_and_a_translation_can_continue_from_one() {
     assert!(output(&plain)["tokens"][0].get("alternatives").is_none());
 
     let request = json!({"prompt": "a car", "tokens": 4, "temperature": 0, "alternatives": 2});
-    let said = post(&server, "/v1/generate", &request).json();
-    let result = &said["results"][0];
+    let response = post(&server, "/v1/generate", &request).json();
+    let result = &response["results"][0];
     check_alternatives(&result["pieces"], 2);
     let count = |tokens: &Value| tokens.as_array().map(Vec::len);
     assert_eq!(count(&result["pieces"]).map(|count| count as u64), result["tokens"].as_u64());

@@ -48,7 +48,8 @@ pub(crate) struct Arguments {
     /// Also write the report of --label-text to this file: .html, .json or .md
     #[arg(long, value_name = "FILE", requires = "label_text", help_heading = "Output")]
     report: Option<PathBuf>,
-    /// What to do with a text of more tokens than --max-tokens; split takes the mean of the parts' probabilities
+    /// What to do with a text of more tokens than --max-tokens; split takes the mean of the
+    /// parts' probabilities
     #[arg(long, value_enum, value_name = "WHAT", default_value = "cut", help_heading = "Long text")]
     long: Long,
     #[command(flatten)]

@@ -11,7 +11,8 @@ use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet};
 
-/// Measure time and memory of self attention, restricted self attention, recurrence and convolution, plain and dilated (table 1)
+/// Measure time and memory of self attention, restricted self attention, recurrence and convolution, plain
+/// and dilated (table 1)
 ///
 /// One sequence of n tokens, each a vector of width d, runs forward and backward through one layer of each
 /// kind. Time is the median over repetitions; memory is the peak of all buffers, and the activations saved

@@ -203,7 +203,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     }
     let files = variations::files(&plan, &entries);
     io::stdout().lock().write_all(files.markdown.as_bytes())?;
-    if is_whole { Ok(()) } else { Err(Interrupted::in_silence().into()) }
+    if is_whole { Ok(()) } else { Err(Interrupted::silent().into()) }
 }
 
 /// Trains the unfinished variations one after the other; after each, `show` gets all finished ones.

@@ -176,7 +176,8 @@ impl Arguments {
 }
 
 impl DemoRun<'_> {
-    /// Trains the model, evaluates it on the test set, and prints the result and the attention of a few phrases.
+    /// Trains the model, evaluates it on the test set, and prints the result and the
+    /// attention of a few phrases.
     fn train_and_evaluate(
         &self,
         device: DeviceChoice,
@@ -243,7 +244,7 @@ fn train(device: DeviceChoice, recipe: &Recipe, interrupt: Interrupt) -> Result<
             "interrupted after step {}: a demo cannot be resumed, the next one starts from the beginning",
             outcome.step
         );
-        return Err(Interrupted::because(message).into());
+        return Err(Interrupted::with_message(message).into());
     }
     Ok(outcome)
 }

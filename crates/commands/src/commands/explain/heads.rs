@@ -18,9 +18,10 @@ use crate::progress::{Bar, Quiet};
 
 /// Measure every attention head over a corpus, and how well it agrees with word alignments
 ///
-/// For each head: entropy in bits, confidence (its largest weight), distance in tokens, and the share of its attention
-/// on the previous, the same and the next token and on separators (punctuation, <bos>, <eos>). With --alignments, also
-/// precision, recall and alignment error rate (AER) of every head and layer with cross attention.
+/// For each head: entropy in bits, confidence (its largest weight), distance in tokens, and the share of
+/// its attention on the previous, the same and the next token and on separators (punctuation, <bos>,
+/// <eos>). With --alignments, also precision, recall and alignment error rate (AER) of every head and layer
+/// with cross attention.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -32,8 +33,8 @@ pub(super) struct Arguments {
     /// Target text: line n translates line n of the source
     #[arg(long, value_name = "FILE")]
     tgt: PathBuf,
-    /// Reference alignments, one line per pair: 0-0 links source word 0 and target word 0 (sure), 0?0 or 0p0 is a possible
-    /// link; words are separated by white space and count from 0
+    /// Reference alignments, one line per pair: 0-0 links source word 0 and target word 0 (sure), 0?0 or 0p0
+    /// is a possible link; words are separated by white space and count from 0
     #[arg(long, value_name = "FILE")]
     alignments: Option<PathBuf>,
     /// Use the first N sentences only

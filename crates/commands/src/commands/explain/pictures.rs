@@ -24,7 +24,8 @@ pub(super) struct Positions {
     d_model: u16,
 }
 
-/// Draw the learning rate of “Attention Is All You Need” (noam): linear warmup, then inverse square root decay
+/// Draw the learning rate of “Attention Is All You Need” (noam): linear warmup, then
+/// inverse square root decay
 #[derive(clap::Args)]
 #[command(after_long_help = "Example:\n  heedful explain schedule -o schedule.svg --warmup 4000")]
 pub(super) struct Schedule {

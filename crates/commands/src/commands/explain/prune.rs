@@ -33,7 +33,8 @@ pub(super) struct Arguments {
     /// Reference translations: line n translates line n of the source
     #[arg(long = "ref", value_name = "FILE")]
     reference: PathBuf,
-    /// Heads to prune, one at a time: all, or names separated by commas: encoder.0.self.3,decoder.1.cross.0 (layers and heads count from 0)
+    /// Heads to prune, one at a time: all, or names separated by commas: encoder.0.self.3,decoder.1.cross.0
+    /// (layers and heads count from 0)
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = head_selection)]
     heads: HeadSelection,
     /// Use the first N sentences only

@@ -81,7 +81,8 @@ pub(super) struct SentenceArguments {
     /// Number of translations or labels of each text, best first; pictures show the best [default: 1]
     #[arg(long, value_name = "N", help_heading = "Search")]
     n_best: Option<usize>,
-    /// Prune an attention head, for example encoder.0.self.3 or decoder.0.cross.3 (layers and heads count from 0); repeatable
+    /// Prune an attention head, for example encoder.0.self.3 or decoder.0.cross.3 (layers and heads
+    /// count from 0); repeatable
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
     pub(super) without_head: Vec<HeadName>,
     #[command(flatten)]

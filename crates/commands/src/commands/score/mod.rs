@@ -51,7 +51,8 @@ pub(crate) struct Arguments {
     /// Labelled texts for a classifier, one per line: label, tab, text
     #[arg(long, value_name = "FILE")]
     label_text: Option<PathBuf>,
-    /// Prune an attention head of a translator, for example decoder.0.cross.3 (layers and heads count from 0); repeatable
+    /// Prune an attention head of a translator, for example decoder.0.cross.3 (layers and heads
+    /// count from 0); repeatable
     #[arg(long, value_name = "HEAD")]
     without_head: Vec<HeadName>,
     /// What to do with a line of more tokens than --max-tokens, source or target

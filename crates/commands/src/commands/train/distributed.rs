@@ -60,7 +60,7 @@ pub(super) fn join(arguments: &Arguments) -> Result<Role> {
         return Ok(Role::Leader(team));
     }
     // Only the leader handles signals: it saves, and stops the other ranks.
-    let _deaf = Interrupt::hold();
+    let _held = Interrupt::hold();
     match run::follow(&team) {
         Ok(()) => Ok(Role::Done),
         Err(error) => {

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.json {
         writeln!(io::stdout().lock(), "{}", outcome_json(&recipe, &outcome))?;
     }
-    if outcome.ending == Ending::Interrupted { Err(Interrupted::in_silence().into()) } else { Ok(()) }
+    if outcome.ending == Ending::Interrupted { Err(Interrupted::silent().into()) } else { Ok(()) }
 }
 
 /// How the run ended, and commands to continue with.

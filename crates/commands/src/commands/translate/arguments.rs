@@ -24,8 +24,8 @@ use crate::progress::Quiet;
 pub(crate) struct Arguments {
     /// Folder of a translator or of its training run, or its package (`heedful pack`)
     model: PathBuf,
-    /// Folders of more models for an ensemble; then a text file, one sentence per line, which may be compressed (.gz, .xz,
-    /// .zst) [default: standard input]
+    /// Folders of more models for an ensemble; then a text file, one sentence per line, which may be
+    /// compressed (.gz, .xz, .zst) [default: standard input]
     #[arg(value_name = "MODEL|FILE")]
     more: Vec<PathBuf>,
     /// Translate this text instead of a file; repeatable
@@ -63,7 +63,8 @@ pub(crate) struct Arguments {
     /// faster with large vocabularies; a few translations change
     #[arg(long, help_heading = "Search")]
     pub(crate) shortlist: bool,
-    /// Prune an attention head, for example encoder.0.self.3 or decoder.0.cross.3 (layers and heads count from 0); repeatable
+    /// Prune an attention head, for example encoder.0.self.3 or decoder.0.cross.3 (layers and heads
+    /// count from 0); repeatable
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
     pub(crate) without_head: Vec<HeadName>,
 
@@ -95,7 +96,8 @@ pub(crate) struct Arguments {
     /// Add the score of each translation: log-probability divided by the length penalty
     #[arg(long, help_heading = "Output")]
     pub(crate) scores: bool,
-    /// Add word alignments as source-target pairs (Pharaoh format); words are separated by white space and count from 0
+    /// Add word alignments as source-target pairs (Pharaoh format); words are separated by white
+    /// space and count from 0
     #[arg(long, help_heading = "Output")]
     pub(crate) align: bool,
     #[command(flatten)]

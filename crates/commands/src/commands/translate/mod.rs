@@ -168,8 +168,8 @@ impl<'l> LineSource<'l> {
     }
 }
 
-/// Translates lines as they arrive and passes the translations to `write` in the order of the lines, each as soon as it
-/// and all lines before it are done.
+/// Translates lines as they arrive and passes the translations to `write` in the order of the lines, each as
+/// soon as it and all lines before it are done.
 ///
 /// While sentences are being decoded, input is polled without waiting, so that a producer can wait for a
 /// translation before it sends the next line.

@@ -162,14 +162,14 @@ fn boundary(headers: &HeaderMap) -> Option<String> {
 }
 
 /// A part of a form.
-struct Part {
+struct FormPart {
     name: String,
     /// The file name without folders.
     file_name: String,
     bytes: Bytes,
 }
 
-impl Part {
+impl FormPart {
     fn text(self) -> Result<String, ApiError> {
         let not_utf8 =
             |_| ApiError::bad_request(format!("`{}` is not UTF-8: save it in this encoding", self.name));
@@ -178,7 +178,7 @@ impl Part {
 }
 
 /// The parts of a complete body.
-async fn split(body: Bytes, boundary: &str) -> Result<Vec<Part>, ApiError> {
+async fn split(body: Bytes, boundary: &str) -> Result<Vec<FormPart>, ApiError> {
     let invalid =
         |why: &dyn Display| ApiError::bad_request(format!("the body is not multipart/form-data: {why}"));
     let mut form = Multipart::new(stream::iter([Ok::<_, Infallible>(body)]), boundary);
@@ -187,7 +187,11 @@ async fn split(body: Bytes, boundary: &str) -> Result<Vec<Part>, ApiError> {
         let name = field.name().ok_or_else(|| invalid(&"a part has no name"))?.to_owned();
         let file_name = field.file_name().unwrap_or_default().rsplit(['/', '\\']).next();
         let file_name = file_name.unwrap_or_default().to_owned();
-        parts.push(Part { name, file_name, bytes: field.bytes().await.map_err(|error| invalid(&error))? });
+        parts.push(FormPart {
+            name,
+            file_name,
+            bytes: field.bytes().await.map_err(|error| invalid(&error))?,
+        });
     }
     Ok(parts)
 }
@@ -261,7 +265,7 @@ mod tests {
         }
     }
 
-    fn parts(body: &[u8], boundary: &str) -> Result<Vec<Part>, ApiError> {
+    fn parts(body: &[u8], boundary: &str) -> Result<Vec<FormPart>, ApiError> {
         let body = Bytes::copy_from_slice(body);
         // The whole body is in memory, so the future is ready at once.
         split(body, boundary).now_or_never().expect("a ready future")

@@ -6,7 +6,7 @@ use super::{OpenElements, Piece, RAW, Tag, is_declaration, kept_length, markup, 
 
 /// The pieces of an element with `translate="no"`, if it contains an element with `translate="yes"`.
 pub(super) fn exceptions(element: &str) -> Option<Vec<Piece<'_>>> {
-    let has_any = tags(element).any(|(at, tag)| at > 0 && tag.says_translation());
+    let has_any = tags(element).any(|(at, tag)| at > 0 && tag.enables_translation());
     has_any.then(|| Scanner::default().pieces(element))
 }
 
@@ -63,8 +63,8 @@ impl<'a> Scanner<'a> {
             self.open.close(tag.name);
         }
         let (translates, is_begin) = (self.translates(), is_tag && !tag.is_end);
-        let says_no = is_begin && tag.says_no_translation();
-        let piece = if says_no {
+        let is_disabled = is_begin && tag.disables_translation();
+        let piece = if is_disabled {
             Piece::Block(tag.html)
         } else if translates {
             markup(html)
@@ -72,7 +72,7 @@ impl<'a> Scanner<'a> {
             Piece::Block(&html[..kept_length(html)])
         };
         if is_begin && piece.html().len() == tag.html.len() && !tag.is(&RAW) && tag.has_content() {
-            self.open.push(tag.name, !says_no && (translates || tag.says_translation()));
+            self.open.push(tag.name, !is_disabled && (translates || tag.enables_translation()));
         }
         piece
     }

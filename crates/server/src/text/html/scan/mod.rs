@@ -78,7 +78,7 @@ pub(super) fn pieces(html: &str) -> Vec<Piece<'_>> {
         }
         let piece = markup(rest);
         rest = &rest[piece.html().len()..];
-        let is_kept = piece.html().starts_with('<') && Tag::new(piece.html()).says_no_translation();
+        let is_kept = piece.html().starts_with('<') && Tag::new(piece.html()).disables_translation();
         match is_kept.then(|| exceptions(piece.html())).flatten() {
             Some(parts) => pieces.extend(parts),
             None => pieces.push(piece),
@@ -120,7 +120,7 @@ fn markup(html: &str) -> Piece<'_> {
     let is_kept = tag.is(&INLINE_KEPT)
         || tag.is(&INVISIBLE_KEPT)
         || tag.is(&BLOCK_KEPT)
-        || !tag.is_end && tag.says_no_translation();
+        || !tag.is_end && tag.disables_translation();
     let end = match is_kept && tag.has_content() {
         true => element_end(html, &tag),
         false => ElementEnd::Closed(tag.html.len()),
@@ -182,14 +182,14 @@ impl<'a> Tag<'a> {
     }
 
     /// `translate`, `translate=""` and `translate="yes"`.
-    fn says_translation(&self) -> bool {
+    fn enables_translation(&self) -> bool {
         attributes(self.html).into_iter().any(|(name, value)| {
             name.eq_ignore_ascii_case("translate") && (value.is_empty() || value.eq_ignore_ascii_case("yes"))
         })
     }
 
     /// `translate="no"` and `class="notranslate"`.
-    fn says_no_translation(&self) -> bool {
+    fn disables_translation(&self) -> bool {
         attributes(self.html).into_iter().any(|(name, value)| {
             let is_off = name.eq_ignore_ascii_case("translate") && value.eq_ignore_ascii_case("no");
             let mut classes = value.split_ascii_whitespace();
