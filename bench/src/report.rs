@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_cell_holds_medians_and_the_median_of_ratios() {
         let cell = Cell::rate("step", "small bf16 equal", "tokens/s", 12.0, &paired());
-        let line: serde_json::Value = serde_json::from_str(&cell.json()).unwrap();
+        let line: Value = serde_json::from_str(&cell.json()).unwrap();
         let expected = json!({"bench": "step", "cell": "small bf16 equal", "ours": 6.0, "peer": 3.0, "unit": "tokens/s",
                               "ratio": 2.0});
         assert_eq!(line, expected);
@@ -258,12 +258,17 @@ mod tests {
 
     #[test]
     fn the_document_has_quartiles_and_the_settings_of_the_peer() {
-        let cell = Cell::cost("translate", "load", "ms", &paired()).with_peer_settings("int8 1 × 2".to_owned());
+        let cell =
+            Cell::cost("translate", "load", "ms", &paired()).with_peer_settings("int8 1 × 2".to_owned());
         let document = document_of("translate", &[cell]);
         let row = &document["rows"][0];
         assert_eq!((row["ours"]["p25"].as_f64(), row["ours"]["median"].as_f64()), (Some(1.5), Some(2.0)));
         assert_eq!(row["peer_settings"], "int8 1 × 2");
-        assert!(document["command"].as_str().is_some_and(|command| command.starts_with("cargo xtask bench translate")));
+        assert!(
+            document["command"]
+                .as_str()
+                .is_some_and(|command| command.starts_with("cargo xtask bench translate"))
+        );
         assert_eq!([date(0), date(11_016), date(20_776)], ["1970-01-01", "2000-02-29", "2026-11-19"]);
     }
 
