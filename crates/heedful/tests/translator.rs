@@ -320,7 +320,7 @@ fn heads_are_removed_for_one_call_only() {
     }
     let both = Translator::join([translator.clone(), translator]).expect("one vocabulary");
     let error = both.translate(TEXTS, &SearchOptions { without_heads: heads, ..options() });
-    assert!(error.expect_err("an ensemble").to_string().contains("from one model"));
+    assert!(error.expect_err("an ensemble").to_string().contains("from a single model"));
 }
 
 /// Like [`translator`] with seed 4, with heads pruned in the weights: their rows of `W_o` are zero.

@@ -128,11 +128,11 @@ fn mismatched_shapes_are_named() {
         (&["cross_entropy", "label 5", "[5, 4]"], || {
             cross_entropy(&tensor(2, 4), &param(5, 4), &[0, 5], LOSS);
         }),
-        (&["cross_entropy", "3 labels", "two passes"], || {
+        (&["cross_entropy", "3 labels", "one pass twice"], || {
             let options = CrossEntropyOptions { r_drop: Some(2.0), ..LOSS };
             cross_entropy(&tensor(3, 4), &param(5, 4), &[2, 2, 2], options);
         }),
-        (&["cross_entropy", "4 labels", "two passes"], || {
+        (&["cross_entropy", "4 labels", "one pass twice"], || {
             let options = CrossEntropyOptions { r_drop: Some(2.0), ..LOSS };
             cross_entropy(&tensor(4, 4), &param(5, 4), &[2, 3, 3, 2], options);
         }),

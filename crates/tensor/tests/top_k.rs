@@ -136,7 +136,7 @@ fn top_k_of_a_product_equals_top_k_of_its_scores_with_and_without_bias() {
 }
 
 #[test]
-#[should_panic(expected = "parts of 2 rows, x is [3, 8]")]
+#[should_panic(expected = "groups of 2 rows, x is [3, 8]")]
 fn rows_without_columns_are_an_error() {
     let weight = Params::new(3).add_weight("weight", [9, 8], Init::Normal(1.0), Channels::Rows);
     let columns = ChosenColumns::new(&weight, vec![1, 2], Compute::inference(Precision::F32));

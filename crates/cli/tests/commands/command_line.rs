@@ -46,7 +46,7 @@ fn a_vocabulary_is_learned_from_one_language() {
     let refused = place.bad("vocab --src train.en --separate --out folder");
     assert!(refused.contains("add --tgt"), "{refused}");
     let refused = place.bad("vocab --text train.zh --size 270 --out small.json");
-    assert!(refused.contains("vocabulary.coverage; --coverage"), "{refused}");
+    assert!(refused.contains("--vocabulary-coverage; --coverage"), "{refused}");
     // The files named by the message exist.
     let small = "train --src train.zh --tgt train.en --preset tiny --d-model 16 --heads 2 --steps 1 --vocabulary-size 270";
     let refused = place.bad(&format!("{small} --out run"));

@@ -59,12 +59,12 @@ fn options_that_are_not_imported_are_reported() {
     };
     let stderr = imported(r#"{"num_beams": 6, "bad_words_ids": [[26]]}"#, "model");
     assert!(
-        stderr.contains("generation_config.json sets `num_beams`: 6, which heedful does not adopt"),
+        stderr.contains("generation_config.json sets `num_beams`: 6, which heedful does not import"),
         "{stderr}"
     );
     assert!(text(&place.read("model/config.json")).contains("suppressed"));
     let stderr = imported(r#"{"transformers_version": "4.40.0", "num_beams": 1}"#, "other");
-    assert!(!stderr.contains("adopt"), "{stderr}");
+    assert!(!stderr.contains("does not import"), "{stderr}");
 }
 
 #[test]

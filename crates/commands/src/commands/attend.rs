@@ -14,8 +14,8 @@ use crate::output::Force;
 /// Compute attention over your own numbers and show every table: Q, K, V, scores, scaled, masked, softmax,
 /// result
 ///
-/// FILE is JSON: x with w_q, w_k and w_v (biases b_q, b_k, b_v), or q, k and v. A memory makes it cross
-/// attention. score is scaled-dot, dot, general (with score_matrix) or additive (score_query, score_key,
+/// FILE is JSON: x with w_q, w_k and w_v (biases b_q, b_k, b_v), or q, k and v. With memory, keys and values
+/// come from its rows (cross attention). score is scaled-dot, dot, general (with score_matrix) or additive (score_query, score_key,
 /// score_bias, score_vector); mask is "causal" or rows of true (visible) and false (masked); window limits
 /// the distance of keys; heads splits the columns, and w_o with b_o projects the concatenated heads; tokens
 /// and memory_tokens are labels. Everything is computed in f64. Sequences have at most 64 rows, matrices 256

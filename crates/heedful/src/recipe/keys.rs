@@ -208,8 +208,8 @@ recipe! {
         accumulate: usize = 1, AtLeast(1.0);
         /// Number of updates; `none` for no limit. With `time` alone, as many as fit
         steps: Option<u64> = Some(50_000), AtLeast(1.0);
-        /// Time of the whole run (90s, 30m, 1h30m). Alone, steps, warmup and validations are fitted into it;
-        /// with `steps`, it is a limit
+        /// Time of the whole run (90s, 30m, 1h30m): a limit. Without `steps`, it also chooses the number of
+        /// steps, the warmup and the validation interval
         time: Option<Duration> = None, AtLeast(1.0);
         /// Dropout rate of the embeddings and of every sublayer's output
         dropout: f64 = 0.1, Share;
@@ -229,8 +229,8 @@ recipe! {
         warmup: u64 = 2000, Any, ALL.when(&[WARMS_UP]);
         /// Peak learning rate (all schedules but noam)
         lr: f64 = 1e-3, Above(0.0), ALL.when(&[HAS_PEAK]);
-        /// Factor on the learning rate of noam; if not given, smaller for a shorter warmup, so that the peak
-        /// stays
+        /// Factor on the learning rate of noam; if not given, scaled so that a shorter warmup leaves the peak
+        /// unchanged
         factor: f64 = 1.0, Above(0.0), ALL.when(&[NOAM]);
         /// Final learning rate of cosine, at the last of `steps`
         min_lr: f64 = 0.0, AtLeast(0.0), ALL.when(&[COSINE]);
@@ -240,7 +240,7 @@ recipe! {
         beta2: f64 = 0.98, Share;
         /// ε of Adam: added to the denominator, against division by 0
         adam_epsilon: f64 = 1e-9, Above(0.0);
-        /// Decoupled weight decay (AdamW): every update multiplies weights by 1 − learning rate · this
+        /// Decoupled weight decay (AdamW): every update multiplies weights by 1 − lr · weight_decay
         weight_decay: f64 = 0.0, AtLeast(0.0);
         /// Parameters that weight decay applies to: `matrices` (not norms and biases) or `all`
         decayed: WeightDecayScope = WeightDecayScope::Matrices, Any, ALL.when(&[DECAYS]);

@@ -254,6 +254,18 @@ fn a_file_may_have_any_name() {
 }
 
 #[test]
+fn former_names_of_keys_are_read_and_keep_the_fingerprint() {
+    let former = "[training]\nschedule = \"cosine\"\npeak = 2e-3\nfloor = 1e-5\nexplosion = 50\n[model]\nfamily = \"convolutional\"\ntaps = 5\n";
+    let current =
+        former.replace("peak", "lr").replace("floor", "min_lr").replace("explosion", "max_grad_norm_ratio");
+    let [former, current] =
+        [former, &current.replace("taps", "kernel_size")].map(|text| resolved(text, &[]).expect("good keys"));
+    assert_eq!((former.training.lr, former.training.min_lr, former.model.kernel_size), (2e-3, 1e-5, 5));
+    assert_eq!(former.training.max_grad_norm_ratio, Some(50.0));
+    assert_eq!((former.to_toml(), former.fingerprint()), (current.to_toml(), current.fingerprint()));
+}
+
+#[test]
 fn the_fingerprint_covers_the_keys_that_determine_the_weights() {
     let of = |sets: &[&str]| resolved("", sets).expect("good settings").fingerprint();
     assert_eq!(of(&[]), of(&["steps=30000", "time=5m", "keep_last=9", "out=elsewhere"]));

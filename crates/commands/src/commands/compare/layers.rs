@@ -95,7 +95,7 @@ fn check(arguments: &Arguments) -> Result<()> {
         ("--kernel-size", arguments.kernel_size, 1_001),
     ] {
         if value > max {
-            bail!("{flag} has {value}: the maximum is {max}");
+            bail!("{flag} has {value}: it may be at most {max}");
         }
     }
     if !(0.0..=3600.0).contains(&arguments.seconds) {

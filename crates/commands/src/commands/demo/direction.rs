@@ -103,7 +103,7 @@ impl Direction {
                 source,
                 word: "an",
                 depends_on: "自动驾驶",
-                why: "English has an before a vowel: the next word, the translation of 自动驾驶, decides",
+                why: "“an” stands before a vowel: the next word, the translation of 自动驾驶, decides",
             },
             Direction::EnglishToChinese => Dependency {
                 source,

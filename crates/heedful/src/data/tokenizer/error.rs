@@ -74,8 +74,8 @@ pub enum TokenizerError {
     /// The vocabulary size is too small for the characters of the text.
     #[error(
         "a vocabulary of {size} is too small: 4 special tokens, 256 bytes and {characters} characters need \
-         {needed}. Ask for more tokens (vocabulary.size; --size of `heedful vocab`), or cover fewer characters than those of \
-         {coverage} of the text (vocabulary.coverage; --coverage)"
+         {needed}. Ask for more tokens (--vocabulary-size; --size of `heedful vocab`), or cover fewer characters than those of \
+         {coverage} of the text (--vocabulary-coverage; --coverage of `heedful vocab`)"
     )]
     TooSmall {
         /// The requested size.

@@ -14,7 +14,7 @@ use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 use super::{Cell, Hardness, RecurrentAttention, RecurrentConfig};
 use crate::layers::{AttentionMap, AttentionRole, AttentionSite, Linear, Pass, Scorer};
 
-/// The share of training steps in which hard attention is soft, as in the paper. Without them, attention
+/// The share of training tokens for which hard attention is soft, as in the paper. Without them, attention
 /// would have to be learned from the high-variance score-function estimator alone.
 const SOFT_SHARE: f32 = 0.5;
 

@@ -280,7 +280,7 @@ fn errors_about_unused_keys_name_the_families_and_tasks_that_use_them() {
             "--set tying=none: model.tying is for the task translate; the task lm does not use it",
         ),
         (
-            vec!["schedule=noam", "peak=0.1"],
+            vec!["schedule=noam", "lr=0.1"],
             "--set lr=0.1: training.lr is for the schedules inverse-sqrt, cosine and constant, and training.schedule is \
              \"noam\"",
         ),
