@@ -12,29 +12,21 @@ const SHOWN: &[(&str, &[&str])] = &[
             "valid-src",
             "valid-tgt",
             "task",
-            "text",
-            "label-text",
             "out",
             "preset",
             "family",
             "vocabulary-size",
-            "d-model",
             "encoder-layers",
             "decoder-layers",
-            "heads",
             "batch-tokens",
             "steps",
             "time",
-            "dropout",
             "lr",
-            "warmup",
-            "seed",
             "resume",
-            "init-from",
             "device",
         ],
     ),
-    ("variations", &["out", "only", "seeds", "steps", "time", "device", "threads", "set"]),
+    ("variations", &["out", "only", "seeds", "steps", "time", "device", "set"]),
     (
         "translate",
         &[
@@ -42,19 +34,16 @@ const SHOWN: &[(&str, &[&str])] = &[
             "beam",
             "length-penalty",
             "n-best",
-            "prefix",
             "terms",
             "sample",
             "seed",
             "output",
             "scores",
             "align",
-            "attention",
             "json",
             "quiet",
             "compute",
             "device",
-            "threads",
         ],
     ),
     (
@@ -72,35 +61,19 @@ const SHOWN: &[(&str, &[&str])] = &[
             "beam",
             "compute",
             "device",
-            "threads",
         ],
     ),
-    (
-        "explain",
-        &["target", "output", "view", "layer", "head", "level", "mask", "compute", "device", "threads"],
-    ),
+    ("explain", &["target", "output", "view", "layer", "head", "device"]),
     (
         "generate",
-        &[
-            "prompt",
-            "max-tokens",
-            "temperature",
-            "top-k",
-            "top-p",
-            "beam",
-            "seed",
-            "output",
-            "compute",
-            "device",
-            "threads",
-        ],
+        &["prompt", "tokens", "n", "temperature", "top-k", "top-p", "beam", "seed", "json", "compute", "device"],
     ),
     (
         "evaluate",
-        &["ref", "metric", "tokenize", "lowercase", "src", "model", "compare", "json", "output", "device"],
+        &["ref", "metric", "tokenize", "lowercase", "src", "model", "confidence", "compare", "json", "device"],
     ),
-    ("score", &["src", "tgt", "text", "output", "json", "compute", "device", "threads"]),
-    ("classify", &["text", "top", "label-text", "report", "output", "json", "compute", "device", "threads"]),
+    ("score", &["src", "tgt", "text", "label-text", "output", "json", "compute", "device"]),
+    ("classify", &["text", "label-text", "report", "output", "json", "compute", "device"]),
 ];
 
 /// Hides the other options of such a command in `-h`, which refers to `--help`.
@@ -114,4 +87,28 @@ pub(super) fn of(command: Command) -> Command {
         argument.hide_short_help(!is_shown)
     });
     command.after_help(format!("{hidden} more options: --help"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find<'c>(command: &'c Command, name: &str) -> Option<&'c Command> {
+        if command.get_name() == name {
+            return Some(command);
+        }
+        command.get_subcommands().find_map(|child| find(child, name))
+    }
+
+    #[test]
+    fn every_option_of_the_short_help_exists() {
+        let program = crate::command_line();
+        for (name, shown) in SHOWN {
+            let command = find(&program, name).unwrap_or_else(|| panic!("there is no command {name}"));
+            for option in *shown {
+                let exists = command.get_arguments().any(|argument| argument.get_long() == Some(option));
+                assert!(exists, "{name} has no option --{option}");
+            }
+        }
+    }
 }
