@@ -32,8 +32,10 @@ fn parse_from<A: FromArgMatches>(command: Command, arguments: &[OsString]) -> Re
     let mut command = with_rules(command);
     let matches = command.try_get_matches_from_mut(arguments).map_err(|error| {
         let (mut error, names) = (error, flags(&command, arguments));
-        if let Some(hint) = hints::find(&error, arguments) {
+        if let Some(hint) = hints::find(&error, arguments, &names) {
+            // Clap's own suggestion stands in both.
             error.remove(ContextKind::SuggestedArg);
+            error.remove(ContextKind::Usage);
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
         } else if error.kind() == ErrorKind::UnknownArgument
             && let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg)
