@@ -123,16 +123,13 @@ fn table(result: &Value) -> Result<String> {
         }
         out += "\n";
     }
-    let _ = write!(
-        out,
-        "\n{}. Work: {}. Ours: {}. Peer: {}. Machine: {}.\nCommand: `{}`.\n\n",
-        text_of(result, "date")?,
-        text_of(result, "work")?,
-        text_of(result, "ours")?,
-        text_of(result, "peer")?,
-        text_of(result, "machine")?,
-        text_of(result, "command")?
-    );
+    out += "\n| how | |\n|---|---|\n";
+    for (name, field) in
+        [("work", "work"), ("heedful", "ours"), ("peer", "peer"), ("machine", "machine"), ("date", "date")]
+    {
+        let _ = writeln!(out, "| {name} | {} |", text_of(result, field)?);
+    }
+    let _ = writeln!(out, "| command | `{}` |\n", text_of(result, "command")?);
     Ok(out)
 }
 
