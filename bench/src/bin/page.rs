@@ -150,7 +150,7 @@ fn chart(result: &Value) -> Result<String> {
         let bars = &mut groups.last_mut().expect("a group was pushed").bars;
         bars.push(Bar { name: text_of(row, "cell")?.to_owned(), value, range });
     }
-    let title = format!("{}: times as fast as the peer, with quartiles", text_of(result, "title")?);
+    let title = format!("{}: speedup over the peer, median and quartiles", text_of(result, "title")?);
     let svg = bar_chart_svg(&BarChart { title, reference: Some(1.0), groups });
     // The style belongs inside the element.
     let (start, rest) = svg.split_once('>').context("a chart is an SVG")?;

@@ -50,7 +50,7 @@ fn a_vocabulary_is_learned_from_one_language() {
     // The files named by the message exist.
     let small = "train --src train.zh --tgt train.en --preset tiny --d-model 16 --heads 2 --steps 1 --vocabulary-size 270";
     let refused = place.bad(&format!("{small} --out run"));
-    assert!(refused.contains("vocabulary.coverage"), "{refused}");
+    assert!(refused.contains("--vocabulary-coverage"), "{refused}");
     place.good(&format!("{small} --set vocabulary.coverage=0.1 --out run"));
 }
 

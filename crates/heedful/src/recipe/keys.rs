@@ -124,7 +124,7 @@ recipe! {
         activation: Activation = Activation::Relu, Any, DECLARED;
         /// Position encoding: `sinusoidal`, `learned`, `none`
         positions: PositionKind = PositionKind::Sinusoidal, Any, DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
-        /// Number of learned positions: no sentence may have more tokens
+        /// Number of learned positions: the maximum number of tokens of a sentence
         max_positions: usize = 512, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER, LEARNED_POSITIONS]);
         /// Weight tying: which embeddings share one matrix: `all`, `source-target`, `target-output`, `none`
         tying: Tying = Tying::All, Any, DECLARED;

@@ -27,8 +27,8 @@ const DEMO_FOLDERS: [&str; 3] = ["heedful-demo", "heedful-demo/en-zh", "heedful-
 
 /// Show the attention of the running example, 一套自动驾驶解决方案 (an autonomous driving solution)
 ///
-/// From Chinese to English, “an” must attend to 自动驾驶, whose translation begins with a vowel. From English
-/// to Chinese, the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase.
+/// From Chinese to English, “an” depends on 自动驾驶, whose translation begins with a vowel. From English to
+/// Chinese, the measure word 套 depends on “solution” and 辆 on “car”, at the far end of the phrase.
 /// Attention weights are no proof, so heads are ablated (their output set to zero) to find those without
 /// which “an” becomes “a”. Because heads can replace each other, it searches for a few heads that decide
 /// together. Then it measures on --phrases other unseen phrases how often the article or the measure word

@@ -47,12 +47,12 @@ __device__ __forceinline__ void load(const bf16* from, float (&x)[2]) {
 }
 template <class T> __device__ __forceinline__ void load(const T* from, float (&x)[4]) { load4(from, x); }
 
-// Calls `publish(j, sum)` for each of n rows, in one lane of the warp that has the row: the sum of f(list[i], weight[i], row[i]).
+// Calls `store(j, sum)` for each of n rows, in one lane of the warp that has the row: the sum of f(list[i], weight[i], row[i]).
 // A warp has several rows at a time, so that it reads the list, which is in shared memory, and the weight once for all
 // of them. If weight is null, f gets zeros.
 template <class T, class F, class G>
 __device__ __forceinline__ void row_sums(const T* rows, u32 n, u32 width, const float* list, const float* weight, const F& f,
-                                         const G& publish) {
+                                         const G& store) {
     constexpr u32 AT_ONCE = sizeof(T) == 2 ? 4 : 1;
     u32 lane = threadIdx.x % 32, warps = blockDim.x / 32;
     for (u32 first = threadIdx.x / 32; first < n; first += AT_ONCE * warps) {
@@ -88,7 +88,7 @@ __device__ __forceinline__ void row_sums(const T* rows, u32 n, u32 width, const 
 #pragma unroll
         for (u32 r = 0; r < AT_ONCE; r++) {
             float sum = warp_sum(sums[r]);
-            if (lane == 0 && r < count) publish(first + r * warps, sum);
+            if (lane == 0 && r < count) store(first + r * warps, sum);
         }
     }
 }
@@ -136,25 +136,25 @@ template <class T> __device__ __forceinline__ Source<T> source_of(const Attentio
 }
 
 // Stores a context so that other blocks can read it.
-__device__ __forceinline__ void give_context(const Attention& a, float, u64 at, float x) { publish(a.contexts + at, x); }
-__device__ __forceinline__ void give_context(const Attention& a, bf16, u64 at, float x) { publish(a.narrow + at, x), a.contexts[at] = x; }
-__device__ __forceinline__ void give_contexts(const Attention& a, float, u64 at, const float (&x)[4]) {
+__device__ __forceinline__ void publish_context(const Attention& a, float, u64 at, float x) { publish(a.contexts + at, x); }
+__device__ __forceinline__ void publish_context(const Attention& a, bf16, u64 at, float x) { publish(a.narrow + at, x), a.contexts[at] = x; }
+__device__ __forceinline__ void publish_contexts(const Attention& a, float, u64 at, const float (&x)[4]) {
     for (int i = 0; i < 4; i++) publish(a.contexts + at + i, x[i]);
 }
-__device__ __forceinline__ void give_contexts(const Attention& a, bf16, u64 at, const float (&x)[4]) {
+__device__ __forceinline__ void publish_contexts(const Attention& a, bf16, u64 at, const float (&x)[4]) {
     publish_pair(a.narrow + at, x[0], x[1]);
     publish_pair(a.narrow + at + 2, x[2], x[3]);
     store4(a.contexts + at, x);
 }
 
-// Calls `publish(j, score)` for n keys, in one lane each.
+// Calls `store(j, score)` for n keys, in one lane each.
 template <class F, class T, class G>
-__device__ __forceinline__ void score_keys(const Attention& a, const T* keys, u32 n, const float* query, const G& publish) {
+__device__ __forceinline__ void score_keys(const Attention& a, const T* keys, u32 n, const float* query, const G& store) {
     if (a.score_weight)
-        row_sums(keys, n, a.key_width, query, a.score_weight, [](float q, float w, float k) { return w * F::tanh(q + k); }, give);
+        row_sums(keys, n, a.key_width, query, a.score_weight, [](float q, float w, float k) { return w * F::tanh(q + k); }, store);
     else
         row_sums(keys, n, a.key_width, query, nullptr, [](float q, float, float k) { return q * k; },
-                 [&](u32 j, float sum) { publish(j, a.scale * sum); });
+                 [&](u32 j, float sum) { store(j, a.scale * sum); });
 }
 // The score of a pair; -inf if its key is hidden.
 __device__ __forceinline__ float masked(const Attention& a, u64 pair, float score) {
@@ -206,10 +206,10 @@ __device__ __forceinline__ ValueRange compute_weights(const Attention& a, u32 n,
     return {is_one ? (u32)taken : 0, is_one ? (u32)taken + 1 : n, is_one};
 }
 
-// Calls `publish(c, sums)` for N columns of the context from c on, which is a multiple of N.
+// Calls `store(c, sums)` for N columns of the context from c on, which is a multiple of N.
 template <int N, class T, class G>
 __device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 columns, const ValueRange& selected, const float* weights,
-                                           const G& publish) {
+                                           const G& store) {
     for (u32 c = N * threadIdx.x; c < columns; c += N * blockDim.x) {
         float sum[N] = {};
 #pragma unroll(N == 2 ? 16 : 8)
@@ -218,7 +218,7 @@ __device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 colu
             load(values + (u64)j * stride + c, v);
             for (int i = 0; i < N; i++) sum[i] += share * v[i];
         }
-        publish(c, sum);
+        store(c, sum);
     }
 }
 
@@ -235,20 +235,20 @@ __device__ __forceinline__ void attend(const Attention& a, const Source<T>& sour
     ValueRange selected = compute_weights(a, source.n, source.pair, token, e, weights, {0, source.n, true});
     if (width % 4 == 0)
         sum_values<4>(source.values, width, width, selected, weights,
-                      [&](u32 c, const float(&sum)[4]) { give_contexts(a, T(), token * width + c, sum); });
+                      [&](u32 c, const float(&sum)[4]) { publish_contexts(a, T(), token * width + c, sum); });
     else
         sum_values<1>(source.values, width, width, selected, weights,
-                      [&](u32 c, const float(&sum)[1]) { give_context(a, T(), token * width + c, sum[0]); });
+                      [&](u32 c, const float(&sum)[1]) { publish_context(a, T(), token * width + c, sum[0]); });
 }
 
 // Whether gradients reach the weights through the context, given the selected value (-1: all).
 __device__ __forceinline__ bool flows_through_weights(const Attention& a, int taken) { return taken < 0 || a.is_straight; }
 __device__ __forceinline__ int selected_position(const Attention& a, u64 token) { return a.selection == SOFT ? -1 : (int)a.taken[token]; }
 
-// Calls `publish(j, gradient)` for n weights, in one lane each: context = sum of weight times value.
+// Calls `store(j, gradient)` for n weights, in one lane each: context = sum of weight times value.
 template <class T, class G>
-__device__ __forceinline__ void weight_gradients(const Attention& a, const T* values, u32 n, const float* d_context, const G& publish) {
-    row_sums(values, n, a.value_width, d_context, nullptr, [](float g, float, float v) { return g * v; }, give);
+__device__ __forceinline__ void weight_gradients(const Attention& a, const T* values, u32 n, const float* d_context, const G& store) {
+    row_sums(values, n, a.value_width, d_context, nullptr, [](float g, float, float v) { return g * v; }, store);
 }
 
 // Turns gradients of the weights, in shared memory, into those of the scores: weights = softmax of the scores. Callers synchronize
@@ -274,11 +274,11 @@ __device__ __forceinline__ void score_gradients(const Attention& a, u32 n, u64 p
     __syncthreads();
 }
 
-// Calls `publish(c, sums)` for N columns from c on, which is a multiple of N: the gradients of the query, given those of the scores.
+// Calls `store(c, sums)` for N columns from c on, which is a multiple of N: the gradients of the query, given those of the scores.
 // Every thread calls it, also for columns past the end. The pointers to query and score weight point to the first of the columns.
 template <int N, class F, class T, class G>
 __device__ __forceinline__ void query_gradients(const Attention& a, const T* keys, u32 stride, u32 columns, u32 n, const float* query,
-                                                const float* score_weight, const float* de, const G& publish) {
+                                                const float* score_weight, const float* de, const G& store) {
     for (u32 first = 0; first < columns; first += N * blockDim.x) {
         u32 c = first + N * threadIdx.x;
         float sum[N] = {};
@@ -300,7 +300,7 @@ __device__ __forceinline__ void query_gradients(const Attention& a, const T* key
                 }
             }
         }
-        publish(c, sum);
+        store(c, sum);
     }
 }
 

@@ -175,14 +175,14 @@ __device__ __forceinline__ void query_share(const Attention& b, uint4 row, const
     }
     __syncthreads();
     score_gradients(b, n, share.pair, token, taken, weights, de, share.write_range);
-    auto publish = [&](u32 c, const float(&sum)[1]) {
+    auto store = [&](u32 c, const float(&sum)[1]) {
         float neighbour = __shfl_down_sync(0xffffffffu, sum[0], 1);
         if (c >= columns) return;
         if (b.is_dq_wide) publish((float*)b.dq + first + c, sum[0]);
         else if (c % 2 == 0) publish_pair((bf16*)b.dq + first + c, sum[0], neighbour);
     };
     if (!tanh_grads) {
-        query_gradients<1, Quick>(b, share.by_column, share.stride, columns, n, b.queries + first, of_score, de, publish);
+        query_gradients<1, Quick>(b, share.by_column, share.stride, columns, n, b.queries + first, of_score, de, store);
         return;
     }
     for (u32 from = 0; from < columns; from += blockDim.x) {
@@ -190,6 +190,6 @@ __device__ __forceinline__ void query_share(const Attention& b, uint4 row, const
         float sum[1] = {0.0f}, w = c < columns ? of_score[c] : 0.0f;
 #pragma unroll 16
         for (u32 j = 0; c < columns && j < n; j++) sum[0] += de[j] * w * tanh_grads[j * columns + c];
-        publish(c, sum);
+        store(c, sum);
     }
 }
