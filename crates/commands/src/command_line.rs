@@ -22,9 +22,14 @@ const WORDS: [(&str, &str); 5] =
     [("src", "source"), ("tgt", "target"), ("ref", "reference"), ("valid", "validation"), ("out", "output")];
 
 /// Parses the arguments of the program; ends it with a message if they are wrong.
-pub(crate) fn parse<A: CommandFactory + FromArgMatches>(long_version: &str) -> A {
+pub(crate) fn parse<A: CommandFactory + FromArgMatches>(long_version: impl Fn() -> String) -> A {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let parsed = parse_from(A::command().long_version(long_version.to_owned()), &arguments);
+    let mut command = A::command();
+    // It detects the instruction set, which other commands do only when they compute.
+    if arguments.iter().any(|argument| argument == "--version") {
+        command = command.long_version(long_version());
+    }
+    let parsed = parse_from(command, &arguments);
     parsed.unwrap_or_else(|error| error.exit())
 }
 

@@ -88,7 +88,7 @@ pub fn command_line() -> clap::Command {
 /// Runs the command named by this process's arguments. `commit` is the commit the program was built from, if
 /// known.
 pub fn main(commit: Option<&str>) -> ExitCode {
-    match run(command_line::parse::<Arguments>(&long_version(commit)).command) {
+    match run(command_line::parse::<Arguments>(|| long_version(commit)).command) {
         Ok(()) => ExitCode::SUCCESS,
         // A closed pipe, as in `heedful demo | head`, is not an error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

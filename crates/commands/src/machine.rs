@@ -90,12 +90,29 @@ enum Name {
 }
 
 impl DeviceName {
-    /// The choice, for training.
+    /// The choice. By default the CPU if there is no GPU, which then needs no reason.
     pub(crate) fn choice(&self) -> DeviceChoice {
         match self.device {
             Some(Name::Cpu) => DeviceChoice::Cpu,
             Some(Name::Cuda) => DeviceChoice::Cuda,
-            Some(Name::Auto) | None => DeviceChoice::Auto,
+            Some(Name::Auto) => DeviceChoice::Auto,
+            None if cuda::gpu().is_ok() => DeviceChoice::Auto,
+            None => DeviceChoice::Cpu,
+        }
+    }
+
+    /// The choice for training, as [`DeviceName::set_up`] prints it.
+    pub(crate) fn set_up_training(&self, verbosity: Verbosity) -> Result<DeviceChoice> {
+        let choice = self.choice();
+        choice.for_training()?;
+        self.print_default_gpu(verbosity);
+        Ok(choice)
+    }
+
+    /// Prints a GPU that was selected by default.
+    fn print_default_gpu(&self, verbosity: Verbosity) {
+        if let (None, Verbosity::Normal, Ok(gpu)) = (self.device, verbosity, cuda::gpu()) {
+            eprintln!("heedful: uses the GPU, {}; --device cpu for the CPU", gpu.name());
         }
     }
 
@@ -115,15 +132,10 @@ impl DeviceName {
     /// no GPU. Prints a GPU that was selected by default, and the reason if `--device auto` selects the CPU.
     pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<Device> {
         let ChosenDevice { device, why_not_gpu } = self.chosen()?;
-        if verbosity == Verbosity::Normal {
-            match (self.device, why_not_gpu, cuda::gpu()) {
-                (Some(_), Some(why), _) => eprintln!("heedful: uses the CPU: {why}"),
-                (None, None, Ok(gpu)) => {
-                    eprintln!("heedful: uses the GPU, {}; --device cpu for the CPU", gpu.name());
-                }
-                _ => {}
-            }
+        if let (Some(why), Verbosity::Normal) = (why_not_gpu, verbosity) {
+            eprintln!("heedful: uses the CPU: {why}");
         }
+        self.print_default_gpu(verbosity);
         Ok(device)
     }
 

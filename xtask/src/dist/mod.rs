@@ -37,6 +37,9 @@ pub(crate) fn run() -> Result<()> {
     let (built, left): (Vec<_>, Vec<_>) =
         available.collect::<Result<Vec<_>>>()?.into_iter().partition(|(_, is_installed)| *is_installed);
     let folder = folder()?;
+    // Programs and wheels of an earlier run must not get checksums.
+    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for (name, _) in &built {
         program(name, &folder)?;
         let wheel = wheel::build(name, &folder)?;

@@ -175,10 +175,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let groups = if arguments.groups.is_empty() { VariationGroup::PAPER } else { &arguments.groups };
     let seeds = arguments.seeds.unwrap_or(if arguments.is_on_builtin_text() { builtin::SEEDS } else { 1 });
     let plan = variations::plan(&base, groups)?.with_seeds(usize::from(seeds));
-    let device = arguments.device.choice();
-    device.for_training()?;
-    arguments.threads.set_up();
     let verbosity = arguments.quiet.verbosity();
+    let device = arguments.device.set_up_training(verbosity)?;
+    arguments.threads.set_up();
     let folder = base.output.out.expect("a plan needs a folder");
     arguments.force.check_folder(&folder, &[])?;
     let mut progress = ComparisonProgress {

@@ -103,8 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::hold();
     let plan = if arguments.quick { QUICK } else { NORMAL };
     let text = TextFiles::new(&arguments.out.join("data"));
-    let device = arguments.device.choice();
-    device.for_training()?;
+    let device = arguments.device.set_up_training(Verbosity::Normal)?;
     let mut recipes = Vec::new();
     for demo in &runs {
         let mut recipe = plan.recipe(demo.direction, &text, &demo.folder, arguments.seed);

@@ -37,20 +37,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         arguments.threads.set_up();
     }
     // Before the dashboard opens.
-    arguments.device.choice().for_training()?;
+    let verbosity = arguments.quiet.verbosity();
+    let device = arguments.device.set_up_training(verbosity)?;
     team.as_ref().map_or(Ok(()), |team| team.check(recipe.training.accumulate))?;
     let start = match (&arguments.resume, arguments.force.is_given()) {
         (Some(_), _) => Start::Resume,
         (None, true) => Start::Replace,
         (None, false) => Start::Fresh,
     };
-    let verbosity = arguments.quiet.verbosity();
     // Lives as long as the run: dropping the server stops it.
     let _dashboard = arguments.dashboard.map(|port| dashboard::open(&recipe, port)).transpose()?;
     let mut progress = TrainingProgress::new(verbosity, Interrupt::hold());
     let outcome = match &team {
-        Some(team) => run::train_with(team, arguments.device.choice(), &recipe, start, &mut progress),
-        None => run::train_on(arguments.device.choice(), &recipe, start, &mut progress),
+        Some(team) => run::train_with(team, device, &recipe, start, &mut progress),
+        None => run::train_on(device, &recipe, start, &mut progress),
     };
     progress.finish();
     let outcome = outcome?;
