@@ -1,19 +1,19 @@
 //! The buffer pool: memory is reused, so a training step at steady state allocates nothing.
 //!
 //! Large buffers are allocated in `regions`. Small ones, and those of tasks, which come in random order, are
-//! whole blocks in `free_lists` by size class.
+//! whole blocks in `free_lists` by size class. Every [team](threads::in_teams) of threads has its own pool.
 
 mod free_lists;
 mod system;
 
 use std::convert::Infallible;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use memmap2::MmapMut;
 
-use crate::cpu::threads;
+use crate::cpu::threads::{self, MAX_THREADS};
 use crate::regions::{Allocation, Growth, Regions};
 use free_lists::{FreeLists, SMALLEST};
 pub use system::bytes_from_system;
@@ -32,6 +32,8 @@ pub(crate) struct Buffer {
     capacity: usize,
     /// Always `Some` until it is dropped.
     backing: Option<Backing>,
+    /// The number of its pool.
+    pool: usize,
 }
 
 /// The origin of a buffer's memory, to which it returns.
@@ -49,22 +51,23 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
-        let mut pool = pool().lock().expect("pool lock");
+        let number = threads::team_number();
+        let mut pool = pool(number).lock().expect("pool lock");
         if bytes < LARGE || threads::is_inside_operation() {
-            return Buffer::from_free_list(pool.free_lists.take(bytes));
+            return Buffer::from_free_list(pool.free_lists.take(bytes), number);
         }
         let Ok(allocation) = pool.regions.take(bytes, |capacity| Ok::<_, Infallible>(Block::new(capacity)));
         // SAFETY: an allocation lies inside its block.
         let start = unsafe { pool.regions.block(&allocation).start.add(allocation.offset) };
-        Buffer::at(start, allocation.len, Backing::Region(allocation))
+        Buffer::at(start, allocation.len, Backing::Region(allocation), number)
     }
 
     /// A buffer that is allocated once and stays: its size is not rounded up to a size class, and it does not
     /// fragment the regions.
     pub(crate) fn permanent(bytes: usize) -> Buffer {
         let capacity = bytes.next_multiple_of(SMALLEST).max(SMALLEST);
-        let free = pool().lock().expect("pool lock").free_lists.take_free(capacity);
-        Buffer::from_free_list(free.unwrap_or_else(|| Block::new(capacity)))
+        let free = pool(0).lock().expect("pool lock").free_lists.take_free(capacity);
+        Buffer::from_free_list(free.unwrap_or_else(|| Block::new(capacity)), 0)
     }
 
     /// Zeros whose pages are allocated when they are written: for values that may never be needed.
@@ -73,21 +76,23 @@ impl Buffer {
             Ok(mut memory) => {
                 let start =
                     NonNull::new(memory.as_mut_ptr()).expect("the address of mapped memory is not null");
-                Buffer::at(start, memory.len(), Backing::Lazy(memory))
+                Buffer::at(start, memory.len(), Backing::Lazy(memory), 0)
             }
             // A system without mmap uses ordinary memory.
             Err(_) => Buffer::permanent(bytes),
         }
     }
 
-    fn from_free_list(block: Block) -> Buffer {
-        Buffer::at(block.start, block.capacity, Backing::FreeList(block))
+    fn from_free_list(block: Block, pool: usize) -> Buffer {
+        Buffer::at(block.start, block.capacity, Backing::FreeList(block), pool)
     }
 
-    fn at(start: NonNull<u8>, capacity: usize, backing: Backing) -> Buffer {
-        let held = IN_USE.fetch_add(capacity, Ordering::Relaxed) + capacity;
-        PEAK_IN_USE.fetch_max(held, Ordering::Relaxed);
-        Buffer { start, capacity, backing: Some(backing) }
+    fn at(start: NonNull<u8>, capacity: usize, backing: Backing, pool: usize) -> Buffer {
+        POOLS[pool].in_use.fetch_add(capacity, Ordering::Relaxed);
+        if IS_MEASURING.load(Ordering::Relaxed) {
+            PEAK_IN_USE.fetch_max(bytes_in_use(), Ordering::Relaxed);
+        }
+        Buffer { start, capacity, backing: Some(backing), pool }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -103,8 +108,8 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        IN_USE.fetch_sub(self.capacity, Ordering::Relaxed);
-        let mut pool = pool().lock().expect("pool lock");
+        POOLS[self.pool].in_use.fetch_sub(self.capacity, Ordering::Relaxed);
+        let mut pool = pool(self.pool).lock().expect("pool lock");
         match self.backing.take().expect("a buffer is dropped once") {
             Backing::FreeList(block) => pool.free_lists.put(block),
             Backing::Region(allocation) => pool.regions.free(&allocation),
@@ -113,12 +118,12 @@ impl Drop for Buffer {
     }
 }
 
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static IS_MEASURING: AtomicBool = AtomicBool::new(false);
 static PEAK_IN_USE: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes of all buffers in use.
 pub fn bytes_in_use() -> usize {
-    IN_USE.load(Ordering::Relaxed)
+    POOLS.iter().fold(0, |sum, pool| sum + pool.in_use.load(Ordering::Relaxed))
 }
 
 /// Peak of the bytes in use while `work` runs, beyond those in use before. Counts for the whole process, one
@@ -126,15 +131,19 @@ pub fn bytes_in_use() -> usize {
 pub fn peak_bytes_in_use(work: impl FnOnce()) -> usize {
     let before = bytes_in_use();
     PEAK_IN_USE.store(before, Ordering::Relaxed);
+    IS_MEASURING.store(true, Ordering::Relaxed);
     work();
+    IS_MEASURING.store(false, Ordering::Relaxed);
     PEAK_IN_USE.load(Ordering::Relaxed).saturating_sub(before)
 }
 
 /// Returns all unused memory to the system, for instance after a change of model or batch size.
 pub fn trim() {
-    let mut pool = pool().lock().expect("pool lock");
-    pool.free_lists = FreeLists::default();
-    pool.regions.trim();
+    for pool in POOLS.iter().filter_map(|pool| pool.memory.get()) {
+        let mut pool = pool.lock().expect("pool lock");
+        pool.free_lists = FreeLists::default();
+        pool.regions.trim();
+    }
 }
 
 struct Pool {
@@ -142,9 +151,21 @@ struct Pool {
     regions: Regions<Block>,
 }
 
-fn pool() -> &'static Mutex<Pool> {
-    static POOL: OnceLock<Mutex<Pool>> = OnceLock::new();
-    POOL.get_or_init(|| Mutex::new(Pool { free_lists: FreeLists::default(), regions: Regions::new(GROWTH) }))
+/// The pool of a team of threads, on cache lines of its own.
+#[repr(align(128))]
+struct TeamPool {
+    memory: OnceLock<Mutex<Pool>>,
+    /// Bytes of its buffers in use.
+    in_use: AtomicUsize,
+}
+
+/// One for each team of threads, so that teams do not wait for each other; number 0 for all other threads.
+static POOLS: [TeamPool; MAX_THREADS + 1] =
+    [const { TeamPool { memory: OnceLock::new(), in_use: AtomicUsize::new(0) } }; MAX_THREADS + 1];
+
+fn pool(number: usize) -> &'static Mutex<Pool> {
+    let new = || Mutex::new(Pool { free_lists: FreeLists::default(), regions: Regions::new(GROWTH) });
+    POOLS[number].memory.get_or_init(new)
 }
 
 #[cfg(test)]

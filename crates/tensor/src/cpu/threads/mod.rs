@@ -7,7 +7,8 @@
 //! Scheduling is not deterministic, so a task must write only memory that no other task writes, and must not
 //! depend on the number of threads: then results have the same bits for any number of threads.
 //!
-//! `pool` describes how workers wait and are woken.
+//! `pool` describes how workers wait and are woken. `teams` divides the threads into teams, each for a
+//! computation of its own.
 //!
 //! A server computes for several clients at once, on one thread per class of requests; `priority` decides
 //! which of them may use the cores.
@@ -15,15 +16,19 @@
 mod pool;
 mod priority;
 mod shared;
+mod teams;
 
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pool::{Region, Task, pool};
+use pool::{Region, Task};
 use priority::{AfterYield, is_reserved, yield_to_urgent};
 pub use priority::{PRIORITIES, with_priority};
 pub(crate) use shared::SharedMut;
+pub(crate) use teams::team_number;
+use teams::{pool, team_size};
+pub use teams::{available_threads, in_teams};
 
 /// Calls `task(0) … task(count - 1)` on the pool and returns when all are done. Inside a task, and while
 /// another thread uses the pool, the tasks run one after the other on the calling thread. Work with a
@@ -44,33 +49,6 @@ enum TaskKind {
     OperationPart,
     /// A computation of many operations, always worth waking a thread.
     Computation,
-}
-
-/// As [`parallel`] for tasks that are whole computations, as many at once as there are threads: nested
-/// parallel operations run sequentially. They allocate memory as if they were not inside a task.
-///
-/// # Panics
-/// As [`parallel`].
-pub fn side_by_side(count: usize, computation: impl Fn(usize) + Sync) {
-    struct Restore(bool);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            IN_COMPUTATION.set(self.0);
-        }
-    }
-    let task = |number| {
-        let _restore = Restore(IN_COMPUTATION.replace(true));
-        computation(number);
-    };
-    if is_inside_task() || !spread(count, &task, TaskKind::Computation) {
-        (0..count).for_each(task);
-    }
-}
-
-/// How many computations [`side_by_side`] runs at once for this thread: one inside a task, and one for work
-/// with a [priority](with_priority) that yields, since it yields between tasks.
-pub fn computations_at_once() -> usize {
-    if is_inside_task() || priority::priority().is_some() { 1 } else { thread_count() }
 }
 
 /// Runs the tasks of [`parallel`] outside of a task; false if they must run sequentially. (A separate
@@ -113,9 +91,13 @@ fn spread_yielding(priority: usize, count: usize, task: &Task<'_>) {
     }
 }
 
-/// Number of threads of [`parallel`], including the caller: the machine's cores, or `HEEDFUL_THREADS`, or
-/// [`set_thread_count`].
+/// Number of threads of [`parallel`], including the caller: those of the caller's team, or the machine's
+/// cores, or `HEEDFUL_THREADS`, or [`set_thread_count`].
 pub fn thread_count() -> usize {
+    team_size().unwrap_or_else(configured_threads)
+}
+
+fn configured_threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
             let cores = available_cores();
@@ -166,7 +148,7 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static INSIDE_TASK: Cell<Option<usize>> = const { Cell::new(None) };
-    /// Whether the task is one of [`side_by_side`].
+    /// Whether the task is the computation of a team of one thread.
     static IN_COMPUTATION: Cell<bool> = const { Cell::new(false) };
     static TASK_SERIAL: Cell<u64> = const { Cell::new(0) };
 }

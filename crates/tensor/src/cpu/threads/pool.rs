@@ -24,7 +24,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use super::priority::{is_reserved, must_yield};
-use super::{INSIDE_TASK, MAX_THREADS, TASK_SERIAL, TaskKind, thread_count};
+use super::{INSIDE_TASK, MAX_THREADS, TASK_SERIAL, TaskKind, teams, thread_count};
 
 /// How long a thread spins.
 const SPIN: Duration = Duration::from_micros(30);
@@ -99,31 +99,33 @@ pub(super) struct Pool {
     backoff: AtomicU32,
     spawned: AtomicUsize,
     workers: [CachePadded<Worker>; MAX_THREADS],
+    team: usize,
 }
 
 /// Bits of [`Broadcast::epoch`] for the number of threads.
 const THREAD_BITS: u32 = 16;
 const _: () = assert!(MAX_THREADS < 1 << THREAD_BITS);
 
-pub(super) fn pool() -> &'static Pool {
-    static POOL: Pool = Pool {
-        lock: Mutex::new(()),
-        broadcast: CachePadded(Broadcast {
-            epoch: AtomicU64::new(0),
-            job: AtomicPtr::new(std::ptr::null_mut()),
-        }),
-        next: [const { CachePadded(AtomicUsize::new(0)) }; MAX_THREADS],
-        panicked: AtomicUsize::new(0),
-        asleep: AtomicUsize::new(0),
-        deferred_regions: AtomicU32::new(0),
-        backoff: AtomicU32::new(0),
-        spawned: AtomicUsize::new(0),
-        workers: [const { CachePadded(Worker::new()) }; MAX_THREADS],
-    };
-    &POOL
-}
-
 impl Pool {
+    /// A pool without workers; `team` is the number of the [team](super::teams) that they belong to.
+    pub(super) const fn new(team: usize) -> Pool {
+        Pool {
+            lock: Mutex::new(()),
+            broadcast: CachePadded(Broadcast {
+                epoch: AtomicU64::new(0),
+                job: AtomicPtr::new(std::ptr::null_mut()),
+            }),
+            next: [const { CachePadded(AtomicUsize::new(0)) }; MAX_THREADS],
+            panicked: AtomicUsize::new(0),
+            asleep: AtomicUsize::new(0),
+            deferred_regions: AtomicU32::new(0),
+            backoff: AtomicU32::new(0),
+            spawned: AtomicUsize::new(0),
+            workers: [const { CachePadded(Worker::new()) }; MAX_THREADS],
+            team,
+        }
+    }
+
     /// Locks the pool, unless another thread uses it.
     pub(super) fn try_lock_pool(&self) -> Option<MutexGuard<'_, ()>> {
         match self.lock.try_lock() {
@@ -238,7 +240,10 @@ impl Pool {
     /// Spawns workers up to number `last`. For the holder of the lock.
     fn spawn_workers(&'static self, last: usize) {
         for number in self.spawned.load(Ordering::Relaxed) + 1..=last {
-            let name = format!("heedful-{number}");
+            let name = match self.team {
+                0 => format!("heedful-{number}"),
+                team => format!("heedful-{team}.{number}"),
+            };
             let spawned = std::thread::Builder::new().name(name).spawn(move || self.work(number));
             spawned.expect("a worker thread");
             self.spawned.store(number, Ordering::Relaxed);
@@ -247,6 +252,7 @@ impl Pool {
 
     fn work(&self, thread: usize) {
         self.workers[thread].0.thread.get_or_init(std::thread::current);
+        teams::join(self.team);
         let (is_busy, mut seen) = (&self.workers[thread].0.is_busy, 0);
         loop {
             let was_woken;
