@@ -134,7 +134,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     machine: Machine,
     /// Source tokens (times hypotheses) decoded in one batch; affects speed and memory, never a translation
-    /// [default: 8192; on a GPU up to 262144, limited by its memory]
+    /// [default: 1024 to 4096 for each thread, by the size of the model; on a GPU up to 262144, limited by its memory]
     #[arg(long, value_name = "N", help_heading = "Machine")]
     batch_tokens: Option<usize>,
     /// Maximum time in milliseconds that an idle model waits to fill a batch; a single client never waits,

@@ -32,6 +32,8 @@ pub mod batches;
 
 mod parallel;
 
+#[doc(hidden)]
+pub use self::parallel::map as map_parallel;
 pub use self::corpus::{CorpusError, CorpusReport, OverLong};
 pub use self::corpus::{CorpusFiles, Filters, Input, Pair};
 pub use self::special::{BOS, EOS, PAD, SpecialTokens, UNK};

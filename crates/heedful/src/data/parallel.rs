@@ -1,7 +1,10 @@
-//! Processes chunks on several threads, with results in the order of reading.
+//! Processes items on several threads, with results in order.
 
 use std::panic;
+use std::sync::Mutex;
 use std::thread;
+
+use heedful_tensor::cpu::threads;
 
 /// The number of pairs in a chunk. Fixed: results must not depend on the number of threads.
 pub(crate) const CHUNK: usize = 8192;
@@ -49,9 +52,33 @@ pub(crate) fn map_chunks<S: Send, T: Send, R: Send, E>(
     Ok(())
 }
 
+/// The result of `work` for each item, computed by the threads of the pool.
+pub fn map<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    /// Items of a task.
+    const TASK: usize = 16;
+    let mut items = items.into_iter();
+    let tasks: Vec<(Vec<T>, Vec<R>)> =
+        (0..items.len().div_ceil(TASK)).map(|_| (items.by_ref().take(TASK).collect(), Vec::new())).collect();
+    let tasks: Vec<_> = tasks.into_iter().map(Mutex::new).collect();
+    threads::parallel(tasks.len(), |number| {
+        let mut task = tasks[number].lock().expect("only one thread locks it");
+        let items = std::mem::take(&mut task.0);
+        task.1 = items.into_iter().map(&work).collect();
+    });
+    tasks.into_iter().flat_map(|task| task.into_inner().expect("no task has panicked").1).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        for count in [0, 1, 15, 16, 17, 1000] {
+            let doubled = map((0..count).collect(), |number: i32| 2 * number);
+            assert_eq!(doubled, (0..count).map(|number| 2 * number).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn results_come_in_the_order_of_reading_for_any_number_of_threads() {

@@ -8,17 +8,19 @@
 //! ```
 //!
 //! With few rows, all threads share every operation of a step: they read the model's weights once, and
-//! synchronize after each operation. With many rows each thread has its own [`Group`] of sentences and takes
-//! it through the whole step: threads synchronize once per step, and the KV cache of a sentence stays in the
-//! caches of one core. A GPU computes for one group while the host processes the other: see [`pipeline`]. A
-//! sentence's result is the same either way.
+//! synchronize after each operation. Many rows are divided among [teams](in_teams) of threads, each with a
+//! [`Group`] of sentences that it takes through whole steps; with enough rows a team is one thread. In
+//! [`Engine::run`] teams do not even wait for each other between steps: each admits sentences by itself. A GPU
+//! computes for one group while the host processes the other: see [`pipeline`]. A sentence's result is the
+//! same in all cases.
 //!
 //! The engine is independent of beam search and sampling: those are [strategies](Strategy).
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use heedful_tensor::cpu::threads::{computations_at_once, side_by_side, thread_count};
+use heedful_tensor::cpu::threads::{available_threads, in_teams, thread_count};
 use heedful_tensor::{Device, OutOfMemory, Rounding};
 
 use super::DecodeError;
@@ -28,28 +30,25 @@ use super::input::SentenceId;
 use super::options::SearchOptions;
 use super::pipeline;
 use super::strategy::Strategy;
+use super::waiting::Waiting;
 use crate::models::Decoding;
 #[cfg(doc)]
 use crate::models::Restrict;
 
-/// Maximum number of steps that a sentence waits for others to be encoded with it.
-const MAX_WAIT_STEPS: usize = 6;
+/// Minimum number of rows of a team: with fewer, loading the weights costs more than synchronizing more
+/// threads.
+const MIN_ROWS_PER_TEAM: usize = 32;
 
-/// Minimum number of rows of a thread for it to process them alone: with fewer, loading the weights costs
-/// more than synchronizing with other threads.
-const MIN_ROWS_PER_THREAD: usize = 32;
+/// How long teams compute on their own before the caller sees their results.
+const RUN: Duration = Duration::from_millis(100);
 
 /// Decodes sentences, each by its own strategy.
 pub(super) struct Engine<'m, P: ?Sized> {
+    /// One for each team.
     groups: Vec<Group<'m, P>>,
     device: Device,
     capacity: usize,
-    waiting: VecDeque<Sentence<P>>,
-    waiting_weight: usize,
-    /// How many of the waiting sentences are sorted: the rest have arrived since the last step.
-    sorted: usize,
-    /// Steps since sentences were last admitted, while some were waiting.
-    waited: usize,
+    waiting: Waiting<P>,
 }
 
 impl<'m, P: Strategy + ?Sized> Engine<'m, P> {
@@ -76,27 +75,19 @@ impl<'m, P: Strategy + ?Sized> Engine<'m, P> {
         capacity: usize,
     ) -> Engine<'m, P> {
         assert!(!decodings.is_empty(), "an engine without a decoding");
-        Engine {
-            groups: decodings.into_iter().map(|decoding| Group::new(decoding, device, rounding)).collect(),
-            device,
-            capacity,
-            waiting: VecDeque::new(),
-            waiting_weight: 0,
-            sorted: 0,
-            waited: 0,
-        }
+        let groups = decodings.into_iter().map(|decoding| Group::new(decoding, device, rounding)).collect();
+        Engine { groups, device, capacity, waiting: Waiting::new() }
     }
 
     /// Adds a sentence to the queue. The source is not empty, and the model has checked it. If it is
     /// [restricted](Restrict) to some tokens, all other sentences are too, and the model supports it.
     pub(super) fn push(&mut self, sentence: Sentence<P>) {
-        self.waiting_weight += sentence.weight;
-        self.waiting.push_back(sentence);
+        self.waiting.push(sentence);
     }
 
     /// Whether there is capacity for one more sentence: the waiting ones do not fill the free capacity.
     pub(super) fn has_capacity(&self) -> bool {
-        self.weight() + self.waiting_weight < self.capacity
+        self.weight() + self.waiting.weight() < self.capacity
     }
 
     /// The strategy of an open sentence.
@@ -107,12 +98,7 @@ impl<'m, P: Strategy + ?Sized> Engine<'m, P> {
     /// Cancels a sentence, waiting or open: its capacity is freed at once, and the other sentences are not
     /// affected.
     pub(super) fn cancel(&mut self, id: SentenceId) {
-        if let Some(index) = self.waiting.iter().position(|waiting| waiting.id == id)
-            && let Some(cancelled) = self.waiting.remove(index)
-        {
-            self.waiting_weight -= cancelled.weight;
-            self.sorted -= usize::from(index < self.sorted);
-        }
+        self.waiting.cancel(id);
         self.groups.iter_mut().for_each(|group| group.cancel(id));
     }
 
@@ -135,89 +121,105 @@ impl<'m, P: Strategy + ?Sized> Engine<'m, P> {
     /// whose scores are not finite finishes with an error; the others continue. If the device runs out of
     /// memory, none can continue.
     pub(super) fn step(&mut self) -> Result<Vec<Outcome<P>>, OutOfMemory> {
-        self.device.catch_oom(|| self.step_all())
+        self.device.catch_oom(|| self.step_all(None))
     }
 
-    fn step_all(&mut self) -> Vec<Outcome<P>> {
-        let admitted = self.admit();
+    /// As [`Engine::step`]; teams of a CPU go on, each by itself, until the waiting sentences are admitted or
+    /// one team has nothing to do, but not longer than [`RUN`].
+    pub(super) fn run(&mut self) -> Result<Vec<Outcome<P>>, OutOfMemory> {
+        self.device.catch_oom(|| self.step_all(Some(Instant::now() + RUN)))
+    }
+
+    fn step_all(&mut self, until: Option<Instant>) -> Vec<Outcome<P>> {
+        self.waiting.sort_arrived();
         if self.device.is_asynchronous() {
+            let admitted = self.waiting.admit(self.weight(), self.capacity, 1);
             let shares = pipeline::divide(&self.groups, admitted);
             return pipeline::step_groups(&mut self.groups, shares);
         }
-        let shares = self.distribute(admitted, computations_at_once());
+        let teams = self.team_count(available_threads());
+        let shares = self.distribute(teams);
         let work = self.groups.iter_mut().zip(shares);
-        let work: Vec<_> =
+        let mut work: Vec<_> =
             work.filter(|(group, admitted)| !group.is_empty() || !admitted.is_empty()).collect();
-        // Few groups, as at the end of a search, are faster one after the other with all threads.
-        if work.len() == 1 || 4 * work.len() < computations_at_once() {
-            return work.into_iter().flat_map(|(group, admitted)| group.step(admitted)).collect();
+        if work.len() <= 1 {
+            return work.pop().map_or_else(Vec::new, |(group, admitted)| group.step(admitted));
         }
+        let queue = Queue {
+            waiting: Mutex::new(&mut self.waiting),
+            capacity: self.capacity / work.len(),
+            teams: work.len(),
+            until,
+            is_over: AtomicBool::new(until.is_none()),
+        };
         let work: Vec<_> = work.into_iter().map(|work| Mutex::new((Some(work), Vec::new()))).collect();
-        side_by_side(work.len(), |number| {
+        in_teams(work.len(), |number| {
             let mut work = work[number].lock().expect("only one thread locks it");
             if let Some((group, admitted)) = work.0.take() {
-                work.1 = group.step(admitted);
+                work.1 = queue.run(group, admitted);
             }
         });
         work.into_iter().flat_map(|work| work.into_inner().expect("no thread has panicked").1).collect()
     }
 
-    /// The waiting sentences to encode now, if it is worth it or they have waited long enough. Sentences that
-    /// arrived since the last step are sorted longest first, so that no long one is left to be decoded alone
-    /// at the end.
-    fn admit(&mut self) -> Vec<Sentence<P>> {
-        let arrived = &mut self.waiting.make_contiguous()[self.sorted..];
-        arrived.sort_by_key(|sentence| std::cmp::Reverse(sentence.length));
-        self.sorted = self.waiting.len();
-        let mut weight = self.weight();
-        let is_empty = weight == 0;
-        if !self.is_worth_encoding(weight) {
-            self.waited += usize::from(!self.waiting.is_empty());
-            return Vec::new();
-        }
-        self.waited = 0;
-        let mut admitted = Vec::new();
-        while let Some(next) = self.waiting.front()
-            && (is_empty && admitted.is_empty() || weight + next.weight <= self.capacity)
-        {
-            weight += next.weight;
-            self.waiting_weight -= next.weight;
-            admitted.extend(self.waiting.pop_front());
-        }
-        self.sorted = self.waiting.len();
-        admitted
+    /// The number of teams among which all sentences are divided: the largest divisor of the number of
+    /// threads that leaves each team enough rows.
+    fn team_count(&self, threads: usize) -> usize {
+        let threads = threads.min(self.groups.len());
+        let rows = self.waiting.rows() + self.groups.iter().map(Group::max_rows).sum::<usize>();
+        let most = rows / MIN_ROWS_PER_TEAM;
+        (1..=threads.min(most)).rev().find(|teams| threads.is_multiple_of(*teams)).unwrap_or(1)
     }
 
-    /// Divides sentences among the groups of at most `threads` threads.
-    fn distribute(&self, sentences: Vec<Sentence<P>>, threads: usize) -> Vec<Vec<Sentence<P>>> {
+    /// Admits sentences and divides them among the groups of `teams` teams, the lightest group first. Groups
+    /// of an earlier, larger number of teams keep their sentences.
+    fn distribute(&mut self, teams: usize) -> Vec<Vec<Sentence<P>>> {
         let mut shares: Vec<Vec<Sentence<P>>> = self.groups.iter().map(|_| Vec::new()).collect();
-        let threads = threads.min(self.groups.len());
-        let rows = self.groups.iter().map(Group::max_rows).sum::<usize>();
-        let rows = rows + sentences.iter().map(|sentence| sentence.rows).sum::<usize>();
-        let are_divided = self.groups[1..].iter().any(|group| !group.is_empty());
-        if threads == 1 || !are_divided && rows < threads * MIN_ROWS_PER_THREAD {
-            shares[0] = sentences;
-            return shares;
-        }
-        let mut weights: Vec<usize> = self.groups[..threads].iter().map(Group::weight).collect();
-        for sentence in sentences {
-            let lightest = (0..threads).min_by_key(|&group| weights[group]).expect("there are threads");
+        let mut weights: Vec<usize> = self.groups[..teams].iter().map(Group::weight).collect();
+        for sentence in self.waiting.admit(self.weight(), self.capacity, 1) {
+            let lightest = (0..teams).min_by_key(|&group| weights[group]).expect("there are teams");
             weights[lightest] += sentence.weight;
             shares[lightest].push(sentence);
         }
         shares
     }
 
-    /// Encoding reads all of the encoder's weights, whether for one sentence or for many. So a quarter of the
-    /// capacity must be free, and the waiting sentences must weigh at least a quarter of the open ones. No
-    /// sentence waits longer than [`MAX_WAIT_STEPS`].
-    fn is_worth_encoding(&self, open: usize) -> bool {
-        let is_enough = || self.waiting_weight * 4 >= open || self.waited >= MAX_WAIT_STEPS;
-        open == 0 || open <= self.capacity / 4 * 3 && is_enough()
-    }
-
     fn weight(&self) -> usize {
         self.groups.iter().map(Group::weight).sum()
+    }
+}
+
+/// The waiting sentences, shared by teams that compute at the same time.
+struct Queue<'e, P: ?Sized> {
+    waiting: Mutex<&'e mut Waiting<P>>,
+    /// The capacity of each team.
+    capacity: usize,
+    teams: usize,
+    until: Option<Instant>,
+    /// Whether every team returns after its current step.
+    is_over: AtomicBool,
+}
+
+impl<P: Strategy + ?Sized> Queue<'_, P> {
+    /// Steps of one group; returns the results of the sentences that finish.
+    fn run(&self, group: &mut Group<'_, P>, mut admitted: Vec<Sentence<P>>) -> Vec<Outcome<P>> {
+        let mut outcomes = Vec::new();
+        loop {
+            outcomes.extend(group.step(admitted));
+            if self.is_over.load(Ordering::Relaxed) {
+                return outcomes;
+            }
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let had_waiting = !waiting.is_empty();
+            admitted = waiting.admit(group.weight(), self.capacity, self.teams);
+            let is_idle = group.is_empty() && admitted.is_empty();
+            if is_idle || had_waiting && waiting.is_empty() || self.until < Some(Instant::now()) {
+                self.is_over.store(true, Ordering::Relaxed);
+            }
+            if is_idle {
+                return outcomes;
+            }
+        }
     }
 }
 
@@ -281,15 +283,18 @@ mod tests {
 
     #[test]
     fn few_rows_stay_in_one_group_and_many_are_divided_evenly() {
-        let engine = engine(3);
         let shares = |rows: usize, threads: usize| -> Vec<usize> {
-            let sentences = (0..rows).map(|id| sentence(id, 5, 1, 1)).collect();
-            engine.distribute(sentences, threads).iter().map(Vec::len).collect()
+            let mut engine = engine(4);
+            (0..rows).for_each(|id| engine.push(sentence(id, 5, 1, 1)));
+            let teams = engine.team_count(threads);
+            engine.distribute(teams).iter().map(Vec::len).collect()
         };
-        assert_eq!(shares(3 * MIN_ROWS_PER_THREAD - 1, 3), [3 * MIN_ROWS_PER_THREAD - 1, 0, 0]);
-        assert_eq!(shares(3 * MIN_ROWS_PER_THREAD, 3), [MIN_ROWS_PER_THREAD; 3]);
-        assert_eq!(shares(3 * MIN_ROWS_PER_THREAD, 2), [48, 48, 0]);
-        assert_eq!(shares(300, 1), [300, 0, 0]);
+        assert_eq!(shares(2 * MIN_ROWS_PER_TEAM - 1, 4), [2 * MIN_ROWS_PER_TEAM - 1, 0, 0, 0]);
+        assert_eq!(shares(2 * MIN_ROWS_PER_TEAM, 4), [MIN_ROWS_PER_TEAM, MIN_ROWS_PER_TEAM, 0, 0]);
+        assert_eq!(shares(4 * MIN_ROWS_PER_TEAM - 1, 4), [64, 63, 0, 0]);
+        assert_eq!(shares(4 * MIN_ROWS_PER_TEAM, 4), [MIN_ROWS_PER_TEAM; 4]);
+        assert_eq!(shares(3 * MIN_ROWS_PER_TEAM, 3), [32, 32, 32, 0]);
+        assert_eq!(shares(300, 1), [300, 0, 0, 0]);
     }
 
     #[test]
@@ -299,7 +304,9 @@ mod tests {
             engine.push(sentence(id, length, 1, 1));
         }
         let admitted = |engine: &mut Engine<'_, CountedSteps>| -> Vec<usize> {
-            engine.admit().iter().map(|sentence| sentence.id.0).collect()
+            engine.waiting.sort_arrived();
+            let (open, capacity) = (engine.weight(), engine.capacity);
+            engine.waiting.admit(open, capacity, 1).iter().map(|sentence| sentence.id.0).collect()
         };
         engine.capacity = 8;
         assert_eq!(admitted(&mut engine), [2, 4]);
@@ -308,15 +315,17 @@ mod tests {
         engine.cancel(SentenceId(1));
         engine.capacity = 100;
         assert_eq!(admitted(&mut engine), [0, 3, 6, 5]);
-        assert_eq!(engine.waiting_weight, 0);
+        assert_eq!((engine.waiting.weight(), engine.waiting.rows()), (0, 0));
     }
 
     #[test]
     fn new_sentences_go_to_the_lightest_thread_while_several_have_sentences() {
         let mut engine = engine(2);
         let _ = engine.groups[1].step(vec![sentence(1, 10, 4, 9)]);
-        let shares =
-            engine.distribute(vec![sentence(2, 3, 4, 1), sentence(3, 9, 4, 1), sentence(4, 1, 4, 1)], 2);
+        for waiting in [sentence(2, 9, 4, 1), sentence(3, 3, 4, 1), sentence(4, 1, 4, 1)] {
+            engine.push(waiting);
+        }
+        let shares = engine.distribute(2);
         let ids: Vec<Vec<usize>> =
             shares.iter().map(|share| share.iter().map(|sentence| sentence.id.0).collect()).collect();
         assert_eq!(ids, [vec![2, 3], vec![4]]);
@@ -330,7 +339,9 @@ mod tests {
         }
         let mut done = Vec::new();
         while !engine.is_idle() {
-            done.extend(engine.step().expect("enough memory").into_iter().map(|(id, found)| {
+            let alone = done.len() % 2 == 0;
+            let outcomes = if alone { engine.run() } else { engine.step() };
+            done.extend(outcomes.expect("enough memory").into_iter().map(|(id, found)| {
                 found.unwrap();
                 id.0
             }));

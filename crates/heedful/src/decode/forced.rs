@@ -71,7 +71,7 @@ pub(crate) fn score_with_alternatives(
     }
     let mut scores: Vec<Option<TargetScore>> = vec![None; pairs.len()];
     while !engine.is_idle() {
-        for (SentenceId(number), found) in engine.step()? {
+        for (SentenceId(number), found) in engine.run()? {
             scores[number] = Some(found?);
         }
     }

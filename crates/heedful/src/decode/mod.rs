@@ -31,6 +31,7 @@ mod sample;
 mod group;
 
 mod pipeline;
+mod waiting;
 
 mod engine;
 

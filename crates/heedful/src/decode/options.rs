@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use heedful_tensor::cpu::threads::thread_count;
 use heedful_tensor::{Params, Precision};
 
 use crate::data::shortlist::Shortlist;
@@ -158,14 +159,22 @@ impl Default for Sampling {
     }
 }
 
-/// Batch size in tokens on a CPU.
-const BATCH_TOKENS: usize = 8192;
+/// Minimum and maximum batch size in tokens for each thread of a CPU: a larger batch shares each read of the
+/// weights among more rows, but its KV cache exceeds the L2 cache.
+const CPU_BATCH_TOKENS: [usize; 2] = [1 << 10, 1 << 12];
+/// Parameters of a model for each of these tokens.
+const CPU_PARAMETERS_PER_TOKEN: usize = 1 << 13;
 
 /// Minimum and maximum batch size in tokens on a GPU.
 const GPU_BATCH_TOKENS: [usize; 2] = [1 << 10, 1 << 18];
 /// GPU memory to reserve for each token: its KV cache, and two rows of logits over the vocabulary.
 const GPU_BYTES_PER_TOKEN: usize = 1 << 18;
 const GPU_BYTES_PER_LOGIT: usize = 8;
+
+fn cpu_capacity(parameters: usize, threads: usize) -> usize {
+    let [min, max] = CPU_BATCH_TOKENS;
+    threads * (parameters / CPU_PARAMETERS_PER_TOKEN).clamp(min, max)
+}
 
 fn gpu_capacity(memory: usize, vocabulary: usize) -> usize {
     let [min, max] = GPU_BATCH_TOKENS;
@@ -178,7 +187,10 @@ impl SearchOptions {
     pub(super) fn capacity(&self, model: &Params) -> usize {
         self.batch_tokens.unwrap_or_else(|| {
             let memory = model.device().memory();
-            memory.map_or(BATCH_TOKENS, |memory| gpu_capacity(memory, model.widest()))
+            match memory {
+                None => cpu_capacity(model.registered_elements(), thread_count()),
+                Some(memory) => gpu_capacity(memory, model.widest()),
+            }
         })
     }
 
@@ -281,6 +293,13 @@ mod tests {
     use heedful_tensor::Init;
 
     use super::*;
+
+    #[test]
+    fn the_batch_size_of_a_cpu_follows_from_the_model_and_the_threads() {
+        assert_eq!(cpu_capacity(7_500_000, 1), 1024);
+        assert_eq!(cpu_capacity(16_000_000, 2), 2 * 1953);
+        assert_eq!(cpu_capacity(60_000_000, 16), 65_536);
+    }
 
     #[test]
     fn the_batch_size_of_a_gpu_follows_from_its_memory() {

@@ -4,7 +4,7 @@
 //! ```text
 //! push      a sentence gets its id and waits
 //! step      waiting sentences are admitted, the longest first; one more token for every open hypothesis of each (continuous
-//!           batching)
+//!           batching); run: many such steps
 //! poll      the id of a finished sentence, and its hypotheses
 //! cancel    a sentence is removed, whether it waits or is being decoded
 //! ```
@@ -22,7 +22,7 @@ use super::beam::Beam;
 use super::deduplication::{Deduplication, Lookup};
 use super::engine::Engine;
 use super::ensemble::Ensemble;
-use super::group::Sentence;
+use super::group::{Outcome, Sentence};
 use super::hypothesis::Hypothesis;
 use super::input::{SearchInput, SentenceId};
 use super::options::SearchOptions;
@@ -124,10 +124,26 @@ impl<'m> Scheduler<'m> {
     /// If the device has no memory for the step. Then the open sentences are lost, and the scheduler cannot
     /// be used any more.
     pub fn step(&mut self) -> Result<(), OutOfMemory> {
+        self.step_by(Engine::step)
+    }
+
+    /// As [`Scheduler::step`], with many sentences many steps: on a CPU they are divided among the threads,
+    /// which do not wait for each other. Returns after at most some tenths of a second.
+    ///
+    /// # Errors
+    /// As [`Scheduler::step`].
+    pub fn run(&mut self) -> Result<(), OutOfMemory> {
+        self.step_by(Engine::run)
+    }
+
+    fn step_by(
+        &mut self,
+        step: impl Fn(&mut Engine<'m, SearchStrategy>) -> Result<Vec<Outcome<SearchStrategy>>, OutOfMemory>,
+    ) -> Result<(), OutOfMemory> {
         self.start_ablated();
         let mut outcomes = Vec::new();
         for engine in self.engines_mut().filter(|engine| !engine.is_idle()) {
-            outcomes.extend(engine.step()?);
+            outcomes.extend(step(engine)?);
         }
         if let Some((_, engine)) = self.ablated.take_if(|(_, engine)| engine.is_idle()) {
             self.generated += engine.generated();

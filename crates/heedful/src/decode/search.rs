@@ -45,7 +45,11 @@ pub fn search_by(
         if scheduler.is_idle() {
             return Ok(found);
         }
-        scheduler.step()?;
+        match limits.tokens {
+            // Every step may exceed the budget.
+            Some(_) => scheduler.step()?,
+            None => scheduler.run()?,
+        }
         limits.check(scheduler.generated())?;
     }
 }

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use anyhow::{Context, Result, anyhow};
+use heedful::data::map_parallel;
 use heedful::data::shortlist::Shortlist;
 use heedful::data::text_limit::TextPart;
-use heedful::decode::{SearchOptions, attend_in};
+use heedful::decode::{SearchInput, SearchOptions, attend_in};
 use heedful::tasks::translate::{JoinError, LongText, Terms, TranslatedText, TranslationQueue, Translator};
 
 pub(crate) use self::arguments::Arguments;
@@ -127,10 +128,10 @@ impl<'t> LineReader<'t> {
         tokens.map_err(|error| refused(&prefix.location, error, "--max-tokens N"))
     }
 
-    /// The parts of a line: one unless it is split; none if it is blank.
-    fn parts(&mut self, line: &Line) -> Result<Vec<TextPart>> {
+    /// The parts of a line: one unless it is split; none if it is blank. Also whether the line was too long.
+    fn parts(&self, line: &Line) -> Result<(Vec<TextPart>, bool)> {
         let long = match self.translator.parts(&line.text, LongText::Refused) {
-            Ok(parts) => return Ok(parts),
+            Ok(parts) => return Ok((parts, false)),
             Err(error) => match self.long {
                 Long::Error => {
                     return Err(refused(&line.location, error, "--long split, --long cut or --max-tokens N"));
@@ -139,9 +140,23 @@ impl<'t> LineReader<'t> {
                 Long::Split => LongText::Split,
             },
         };
-        self.long_texts.add(&line.location);
-        Ok(self.translator.parts(&line.text, long)?)
+        Ok((self.translator.parts(&line.text, long)?, true))
     }
+
+    /// A line as inputs of the search.
+    fn encode(&self, line: Line) -> Result<EncodedLine> {
+        let ((parts, is_long), prefix) = (self.parts(&line)?, self.prefix(&line)?);
+        let parts = self.translator.part_inputs(parts, prefix, self.terms);
+        Ok(EncodedLine { parts, is_long, location: line.location })
+    }
+}
+
+/// A line as inputs of the search.
+struct EncodedLine {
+    parts: Vec<(TextPart, SearchInput)>,
+    /// Whether it was too long, and cut or split.
+    is_long: bool,
+    location: Location,
 }
 
 /// The source of lines.
@@ -166,7 +181,28 @@ impl<'l> LineSource<'l> {
             self.lines.try_recv()
         }
     }
+
+    /// The next lines, to be encoded at once: those that are available, at most [`LINES_AT_ONCE`], and at
+    /// least one if there is nothing else to do. Also why there are no more: none is available, or none will
+    /// be.
+    fn next_lines(&self, is_idle: bool) -> (Vec<Result<Line>>, Option<TryRecvError>) {
+        let (mut lines, mut bytes) = (Vec::new(), 0);
+        while lines.len() < LINES_AT_ONCE && bytes < BYTES_AT_ONCE {
+            match self.next(is_idle && lines.is_empty()) {
+                Ok(line) => {
+                    bytes += line.as_ref().map_or(0, |line| line.text.len());
+                    lines.push(line);
+                }
+                Err(reason) => return (lines, Some(reason)),
+            }
+        }
+        (lines, None)
+    }
 }
+
+/// Maximum number of lines that are encoded at once, and of their bytes, unless a line has more.
+const LINES_AT_ONCE: usize = 2048;
+const BYTES_AT_ONCE: usize = 1 << 17;
 
 /// Translates lines as they arrive and passes the translations to `write` in the order of the lines, each as
 /// soon as it and all lines before it are done.
@@ -186,17 +222,21 @@ fn translate(
     let mut has_ended = false;
     loop {
         while !has_ended && queue.wants_text() {
-            match lines.next(queue.is_idle()) {
-                Ok(line) => {
-                    let line = line?;
-                    let (parts, prefix) = (reader.parts(&line)?, reader.prefix(&line)?);
-                    let number = queue.push(translator.part_inputs(parts, prefix, reader.terms));
-                    open.insert(number, line.location);
-                    // A blank line is done at once, and the next line may take time to arrive.
-                    write_done(&mut queue, &mut open, reader, &mut write)?;
+            let (next, no_more) = lines.next_lines(queue.is_idle());
+            let encoder = &*reader;
+            for line in map_parallel(next, |line| line.and_then(|line| encoder.encode(line))) {
+                let EncodedLine { parts, is_long, location } = line?;
+                if is_long {
+                    reader.long_texts.add(&location);
                 }
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => has_ended = true,
+                open.insert(queue.push(parts), location);
+            }
+            // Blank lines are done at once, and the next line may take time to arrive.
+            write_done(&mut queue, &mut open, reader, &mut write)?;
+            match no_more {
+                Some(TryRecvError::Empty) => break,
+                Some(TryRecvError::Disconnected) => has_ended = true,
+                None => {}
             }
         }
         if queue.is_idle() && has_ended {

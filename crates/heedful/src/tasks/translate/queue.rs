@@ -5,17 +5,21 @@ use std::collections::{BTreeMap, VecDeque};
 use heedful_tensor::OutOfMemory;
 
 use super::translated::{TranslatedPart, TranslatedText};
-use super::{Terms, Translator};
+use super::{Output, Terms, Translator};
 use crate::Result;
+use crate::data::map_parallel;
 use crate::data::text_limit::{TextPart, TooLong};
 use crate::decode::{
-    Constraints, DecodeError, Hypothesis, Scheduler, SearchInput, SearchOptions, SentenceId,
+    Constraints, DecodeError, Scheduler, SearchInput, SearchOptions, SentenceId,
 };
 
 /// Maximum number of source tokens added between two steps. Of these, the longest sentences are decoded
 /// first, so that sentences decoded together end at about the same time. A larger number would delay the
 /// first text.
 const MAX_ADDED_TOKENS: usize = 1 << 15;
+
+/// Texts that [`Translations`] takes from its iterator at once.
+const TEXTS_AT_ONCE: usize = 512;
 
 /// The handling of a text that exceeds the model's maximum input length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +44,7 @@ pub struct TranslationQueue<'t> {
     texts: VecDeque<Vec<PendingPart>>,
     /// Number of texts returned so far.
     popped: usize,
-    results: BTreeMap<SentenceId, Vec<Hypothesis>>,
+    results: BTreeMap<SentenceId, Vec<Output>>,
 }
 
 /// A part of a text: one sentence of the scheduler.
@@ -97,16 +101,19 @@ impl<'t> TranslationQueue<'t> {
         self.scheduler.is_idle()
     }
 
-    /// One decoding step: one token for every text in the batch.
+    /// One decoding step, or with many texts some tenths of a second of steps: one token each for every text
+    /// in the batch.
     pub fn step(&mut self) -> Result<(), QueueError> {
         self.added = 0;
         // All texts before the first unfinished one are done.
         let error_of_step = |full: OutOfMemory| QueueError { text: self.popped, error: full.into() };
-        self.scheduler.step().map_err(error_of_step)?;
+        self.scheduler.run().map_err(error_of_step)?;
+        let mut found = Vec::new();
         while let Some((id, result)) = self.scheduler.poll() {
-            let hypotheses = result.map_err(|error| self.text_error(id, error))?;
-            self.results.insert(id, hypotheses);
+            found.push((id, result.map_err(|error| self.text_error(id, error))?));
         }
+        let translator = self.translator;
+        self.results.extend(map_parallel(found, |(id, hypotheses)| (id, translator.outputs(hypotheses))));
         Ok(())
     }
 
@@ -116,8 +123,7 @@ impl<'t> TranslationQueue<'t> {
             return None;
         }
         let done = |PendingPart { id, part, constraints }| {
-            let outputs = self.translator.outputs(self.results.remove(&id)?);
-            Some(TranslatedPart { part, constraints, outputs })
+            Some(TranslatedPart { part, constraints, outputs: self.results.remove(&id)? })
         };
         let parts = self.texts.pop_front()?.into_iter().filter_map(done).collect();
         self.popped += 1;
@@ -136,6 +142,8 @@ impl<'t> TranslationQueue<'t> {
 pub struct Translations<'t, I> {
     queue: TranslationQueue<'t>,
     texts: I,
+    /// Texts from the iterator that are not in the queue yet.
+    encoded: VecDeque<Result<Vec<(TextPart, SearchInput)>, TooLong>>,
 }
 
 impl<I: Iterator<Item: AsRef<str>>> Iterator for Translations<'_, I> {
@@ -146,12 +154,9 @@ impl<I: Iterator<Item: AsRef<str>>> Iterator for Translations<'_, I> {
             if let Some((_, done)) = self.queue.pop() {
                 return Some(Ok(done));
             }
-            let text = if self.queue.wants_text() { self.texts.next() } else { None };
-            match text.map(|text| self.queue.translator.parts(text.as_ref(), LongText::Split)) {
-                Some(Ok(parts)) => {
-                    let translator = self.queue.translator;
-                    self.queue.push(translator.part_inputs(parts, Vec::new(), &Terms::default()));
-                }
+            let text = if self.queue.wants_text() { self.next_text() } else { None };
+            match text {
+                Some(Ok(parts)) => _ = self.queue.push(parts),
                 Some(Err(error)) => return Some(Err(error.into())),
                 None if self.queue.is_idle() => return None,
                 None => {
@@ -161,6 +166,22 @@ impl<I: Iterator<Item: AsRef<str>>> Iterator for Translations<'_, I> {
                 }
             }
         }
+    }
+}
+
+impl<I: Iterator<Item: AsRef<str>>> Translations<'_, I> {
+    /// The parts of the next text. Some texts are taken at once, so that threads can share their encoding.
+    fn next_text(&mut self) -> Option<Result<Vec<(TextPart, SearchInput)>, TooLong>> {
+        if self.encoded.is_empty() {
+            let texts: Vec<String> =
+                self.texts.by_ref().take(TEXTS_AT_ONCE).map(|text| text.as_ref().to_owned()).collect();
+            let translator = self.queue.translator;
+            self.encoded.extend(map_parallel(texts, |text| {
+                let parts = translator.parts(&text, LongText::Split)?;
+                Ok(translator.part_inputs(parts, Vec::new(), &Terms::default()))
+            }));
+        }
+        self.encoded.pop_front()
     }
 }
 
@@ -185,7 +206,8 @@ impl Translator {
         texts: I,
         options: &SearchOptions,
     ) -> Result<Translations<'_, I::IntoIter>> {
-        Ok(Translations { queue: TranslationQueue::new(self, options)?, texts: texts.into_iter() })
+        let (queue, texts) = (TranslationQueue::new(self, options)?, texts.into_iter());
+        Ok(Translations { queue, texts, encoded: VecDeque::new() })
     }
 
     /// Splits a text into parts: one unless it is too long; none if it is blank.

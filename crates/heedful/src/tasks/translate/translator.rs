@@ -35,7 +35,7 @@ use super::worker::Worker;
 use crate::Result;
 use crate::data::shortlist::Shortlist;
 use crate::data::tokenizer::Tokenizers;
-use crate::data::{SpecialTokens, TextLimit};
+use crate::data::{SpecialTokens, TextLimit, map_parallel};
 use crate::decode::{
     AlignmentLayer, Constraints, DecodeError, Ensemble, Hypothesis, Limits, Scheduler, SearchInput,
     SearchOptions, align, attend, attend_to_source, search_by,
@@ -215,8 +215,8 @@ impl Translator {
         texts: impl IntoIterator<Item = impl AsRef<str>>,
         options: &SearchOptions,
     ) -> Result<Vec<Translation>> {
-        let input = |text: &str| SearchInput::from(self.encode(text));
-        let inputs = texts.into_iter().map(|text| input(text.as_ref())).collect();
+        let texts: Vec<String> = texts.into_iter().map(|text| text.as_ref().to_owned()).collect();
+        let inputs = map_parallel(texts, |text| SearchInput::from(self.encode(&text)));
         self.translate_inputs(inputs, options, &Limits::default())
     }
 
@@ -247,8 +247,8 @@ impl Translator {
             .into_iter()
             .map(|input| Translation { source: input.source, outputs: Vec::new() })
             .collect();
-        for (i, hypotheses) in non_blank.into_iter().zip(results) {
-            translations[i].outputs = self.outputs(hypotheses);
+        for (i, outputs) in non_blank.into_iter().zip(map_parallel(results, |found| self.outputs(found))) {
+            translations[i].outputs = outputs;
         }
         Ok(translations)
     }
