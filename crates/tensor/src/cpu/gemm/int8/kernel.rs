@@ -89,7 +89,14 @@ impl Kernel {
         match self {
             Kernel::Portable => portable::multiply(left, strip, sums),
             #[cfg(target_arch = "aarch64")]
-            Kernel::Neon => super::neon::multiply(left, strip, sums),
+            Kernel::Neon => {
+                assert!(
+                    left.integers.len() >= left.rows.next_multiple_of(2) * left.stride,
+                    "int8 product: pairs of rows"
+                );
+                // SAFETY: the assertions are the kernel's conditions.
+                unsafe { super::neon::multiply(left, strip, sums) }
+            }
             // SAFETY: `new` returns a kernel of this machine, here and below; the assertions above are
             // the kernels' other conditions.
             #[cfg(target_arch = "x86_64")]

@@ -222,6 +222,7 @@ impl Int8Matrix {
     }
 
     /// Whether two neighbours of a column sum to at most [`PAIR`](super::PAIR) in magnitude, everywhere.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX2 has such a kernel"))]
     pub(super) fn has_small_pairs(&self) -> bool {
         self.has_small_pairs
     }
