@@ -1,12 +1,13 @@
 //! int8 products: they match their definition, with the same bits on every instruction set.
 
+use heedful_tensor::cpu::gemm::Int8Matrix;
 use heedful_tensor::cpu::{isa, threads};
 use heedful_tensor::ops::{
     Activation, EmbeddingOptions, LinearOptions, Positions, embedding_at, linear, matmul_f32_out,
     project_f32_out,
 };
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{Compute, Init, Param, Params, Precision, Tensor};
+use heedful_tensor::{Channels, Compute, Init, Param, Params, Precision, Tensor};
 
 /// Widths that are multiples of a tile and widths that are not.
 const SHAPES: [(usize, usize); 7] = [(64, 32), (512, 96), (1, 1), (3, 5), (70, 33), (130, 64), (200, 257)];
@@ -31,10 +32,43 @@ fn rounded(values: &[f32]) -> (Vec<i64>, f32) {
     (integers, largest / 127.0)
 }
 
+/// The int8 weights and the scale of a column: of some maxima, the one with the smallest error; pairs that would
+/// sum to more than 128 are moved to the nearest pair that does not.
+fn rounded_column(values: &[f32]) -> (Vec<i64>, f32) {
+    let top = values.iter().fold(0.0_f32, |top, x| top.max(x.abs()));
+    if top == 0.0 {
+        return (vec![0; values.len()], 0.0);
+    }
+    let pairs = || values.chunks(2).map(|pair| (pair[0], pair.get(1).copied().unwrap_or(0.0)));
+    let mut best = (f32::INFINITY, 127.0);
+    for largest in [127.0_f32, 115.0, 104.0, 95.0, 86.0, 78.0, 71.0, 64.0] {
+        let excess = |(a, b): (f32, f32)| (((a + b) * (1.0 / top)).abs() - 128.0 / largest).max(0.0);
+        let clipped = pairs().map(excess).fold(0.0, |sum, excess| sum + excess * excess);
+        let error = values.len() as f32 / (12.0 * largest * largest) + 0.5 * clipped;
+        if error < best.0 {
+            best = (error, largest);
+        }
+    }
+    let factor = best.1 / top;
+    let mut integers = Vec::new();
+    for (a, b) in pairs().map(|(a, b)| (a * factor, b * factor)) {
+        let rounded = [a, b].map(|x| x.round_ties_even() as i64);
+        let sum = rounded[0] + rounded[1];
+        integers.extend(if sum.abs() <= 128 {
+            rounded
+        } else {
+            let first = ((128.0_f32.copysign(sum as f32) + (a - b)) * 0.5).round_ties_even() as i64;
+            [first, 128 * sum.signum() - first]
+        });
+    }
+    integers.truncate(values.len());
+    (integers, top / best.1)
+}
+
 /// The definition of the int8 product, element by element.
 fn reference(x: &[f32], weight: &[f32], [rows, k, n]: [usize; 3]) -> Vec<f32> {
     let columns: Vec<_> = (0..n)
-        .map(|column| rounded(&(0..k).map(|row| weight[row * n + column]).collect::<Vec<_>>()))
+        .map(|column| rounded_column(&(0..k).map(|row| weight[row * n + column]).collect::<Vec<_>>()))
         .collect();
     let mut out = Vec::new();
     for row in x.chunks_exact(k).take(rows) {
@@ -66,6 +100,58 @@ fn int8_products_match_their_definition_bit_for_bit() {
             }
         }
     });
+}
+
+/// Weights of `k × 64` with the largest pairs: up to `pair` in the first columns, random ones in the last.
+fn extreme_weights(k: usize, pair: i64) -> Int8Matrix {
+    let mut integers = vec![0_u8; Int8Matrix::byte_count([k, 64])];
+    for (place, integer) in integers.iter_mut().enumerate() {
+        let (column, k_within) = (place / 4 % 16, place % 4);
+        let (first, sign) = (pair - pair / 2, if column % 2 == 0 { 1 } else { -1 });
+        let value = match column {
+            0 | 1 => [first, pair / 2],
+            2 | 3 => [127, pair - 127],
+            4 | 5 => [pair - 127, 127],
+            _ => [place as i64 * 37 % 64, place as i64 * 23 % 64],
+        }[k_within % 2];
+        *integer = (sign * value) as i8 as u8;
+    }
+    Int8Matrix::from_bytes([k, 64], &integers, &[1.0; 64]).expect("the lengths match")
+}
+
+#[test]
+fn products_of_the_largest_integers_are_exact() {
+    let k = 192;
+    for pair in [128, 254] {
+        let matrix = extreme_weights(k, pair);
+        let params = Params::new(1);
+        let param = params.add_weight("weight", [k, 64], Init::Constant(0.0), Channels::Columns);
+        param.set_int8(matrix);
+        let weights = param.to_vec();
+        isa::with_each(|isa| {
+            for rows in ROWS {
+                let x: Vec<f32> = (0..rows * k)
+                    .map(|i| match i / k % 4 {
+                        0 => 127.0,
+                        1 => -127.0,
+                        2 => (i * 31 % 255) as f32 - 127.0,
+                        _ => (i * 29 % 128) as f32,
+                    })
+                    .collect();
+                let found = matmul_f32_out(&Tensor::from_f32(rows, k, &x), &param, INT8()).to_vec();
+                let mut expected = Vec::new();
+                for row in x.chunks_exact(k) {
+                    let (integers, scale) = rounded(row);
+                    expected.extend((0..64).map(|column| {
+                        let products =
+                            integers.iter().enumerate().map(|(k, &q)| q * weights[k * 64 + column] as i64);
+                        products.sum::<i64>() as f32 * scale
+                    }));
+                }
+                assert_eq!(bits(&found), bits(&expected), "{isa}: {rows} rows, pairs of {pair}");
+            }
+        });
+    }
 }
 
 #[test]
@@ -150,7 +236,7 @@ fn embedding_lookup_dequantizes_the_int8_weights() {
     };
     let found = embedding_at(&[44, 0, 17], &[0, 1, 2], &table, options).to_vec();
     for (found, id) in found.chunks_exact(d).zip([44, 0, 17]) {
-        let (integers, scale) = rounded(&table.to_vec()[id * d..(id + 1) * d]);
+        let (integers, scale) = rounded_column(&table.to_vec()[id * d..(id + 1) * d]);
         let expected: Vec<f32> = integers.iter().map(|&integer| integer as f32 * (scale * 2.0)).collect();
         assert_eq!(bits(found), bits(&expected), "{id}");
     }
@@ -159,16 +245,30 @@ fn embedding_lookup_dequantizes_the_int8_weights() {
 #[test]
 fn zeros_stay_zero_and_nan_or_infinity_propagates() {
     let weight = weight(2, 64, 32);
+    let broken = [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
     isa::with_each(|isa| {
         let zeros = matmul_f32_out(&Tensor::from_f32(2, 64, &[0.0; 128]), &weight, INT8()).to_vec();
         assert!(zeros.iter().all(|&x| x == 0.0), "{isa}");
-        for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for broken in broken {
             let mut x = values(1, 64);
             x[40] = broken;
             let found = matmul_f32_out(&Tensor::from_f32(1, 64, &x), &weight, INT8()).to_vec();
             assert!(found.iter().all(|x| !x.is_finite()), "{isa}: {broken}");
         }
     });
+}
+
+#[test]
+fn a_weight_that_is_not_finite_makes_its_column_not_finite() {
+    for broken in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut values = values(2, 64 * 32);
+        values[5 * 32 + 7] = broken;
+        values[4 * 32 + 7] = broken;
+        let weight = weight(2, 64, 32);
+        weight.set(&values);
+        let found = matmul_f32_out(&Tensor::from_f32(1, 64, &[1.0; 64]), &weight, INT8()).to_vec();
+        assert!(found.iter().enumerate().all(|(column, x)| x.is_finite() == (column != 7)), "{broken}");
+    }
 }
 
 #[test]

@@ -103,7 +103,7 @@ pub(crate) fn table(program: &Program, before: Option<&str>) -> Result<()> {
     let folder = target().join("bits");
     corpus::write(&folder)?;
     let mut different = 0;
-    for isa in ["portable", "neon", "avx2", "avx512", "amx"] {
+    for isa in ["portable", "neon", "avx2", "avx-vnni", "avx512", "amx"] {
         for (case, compute) in CASES
             .lines()
             .filter_map(Case::of)

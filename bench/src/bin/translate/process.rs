@@ -62,14 +62,17 @@ impl Process {
             }
             Engine::CTranslate2 => {
                 if let Some(isa) = setting.isa {
-                    command.env("CT2_FORCE_CPU_ISA", isa.to_string().to_uppercase());
                     // CT2_FORCE_CPU_ISA applies to its own loops only; MKL and oneDNN detect the CPU
                     // themselves.
-                    let [mkl, onednn] = match isa {
-                        Isa::Avx2 => ["AVX2", "AVX2"],
-                        _ => ["AVX512_E1", "AVX512_CORE_VNNI"],
+                    let [own, mkl, onednn] = match isa {
+                        Isa::Avx2 => ["AVX2", "AVX2", "AVX2"],
+                        Isa::AvxVnni => ["AVX2", "AVX2_E1", "AVX2_VNNI"],
+                        _ => ["AVX512", "AVX512_E1", "AVX512_CORE_VNNI"],
                     };
-                    command.env("MKL_ENABLE_INSTRUCTIONS", mkl).env("ONEDNN_MAX_CPU_ISA", onednn);
+                    command
+                        .env("CT2_FORCE_CPU_ISA", own)
+                        .env("MKL_ENABLE_INSTRUCTIONS", mkl)
+                        .env("ONEDNN_MAX_CPU_ISA", onednn);
                 }
             }
         }

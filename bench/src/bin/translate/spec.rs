@@ -62,7 +62,7 @@ impl Variant {
 /// All cells with random weights, grouped by model.
 pub(super) fn random(threads: &[usize]) -> Vec<Spec> {
     let few: Vec<usize> = threads.iter().copied().filter(|&threads| threads == DEFAULT_THREADS).collect();
-    let isas = [Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.is_available());
+    let isas = [Isa::Avx2, Isa::AvxVnni, Isa::Avx512].into_iter().filter(|isa| isa.is_available());
     let mut variants = vec![(Variant::Forced(Size::Base), threads)];
     variants.extend(isas.map(|isa| (Variant::Isa(isa), &few[..])));
     variants.push((Variant::Forced(Size::Small), threads));

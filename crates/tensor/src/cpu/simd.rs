@@ -41,7 +41,7 @@ macro_rules! kernel {
                     // SAFETY: `isa::current()` is an instruction set of this machine.
                     return unsafe { avx512 $($turbofish)* ($($args)*) };
                 }
-                $crate::cpu::isa::Isa::Avx2 => {
+                $crate::cpu::isa::Isa::AvxVnni | $crate::cpu::isa::Isa::Avx2 => {
                     // SAFETY: as above.
                     return unsafe { avx2 $($turbofish)* ($($args)*) };
                 }

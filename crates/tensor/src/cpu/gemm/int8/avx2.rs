@@ -1,69 +1,138 @@
-//! AVX2 for rows that were [split](super::split).
+//! 256-bit kernels. Their instructions multiply unsigned by signed bytes, so the rows are offset by 128:
+//!
+//! ```text
+//! Σ_k q w = Σ_k (q + 128) w − 128 Σ_k w
+//! ```
+//!
+//! AVX-VNNI adds four such products in 32 bits. AVX2 adds two of them in 16 bits with saturation, so its
+//! kernel needs a [matrix with small pairs](super).
 
 use std::arch::x86_64::*;
 
 use super::kernel::{Left, Sums};
-use super::split::{Split, total};
-use super::{STRIP, Tile};
+use super::{DEPTH, STRIP, Tile};
 
 /// Vectors of a strip's sums.
 const QUARTERS: usize = STRIP / 8;
 
+/// 64 integers of a row, offset.
+#[repr(C, align(64))]
+struct Step([i32; DEPTH / 4]);
+
 /// # Safety
-/// The CPU must have AVX2; the left side must have its rows, at least as long as the strip is deep.
+/// The CPU must have AVX2; the left side must have its rows, at least as long as the strip is deep. Pairs of
+/// the strip must be small, or the sums are wrong.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], sums: &mut Sums) {
+pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], column_sums: &[i32; STRIP], sums: &mut Sums) {
+    let ones = _mm256_set1_epi16(1);
+    let add = |sum, four, columns| {
+        _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(four, columns), ones))
+    };
     let mut row = 0;
     while row < left.rows {
         let start = left.integers.as_ptr().wrapping_add(row * left.stride);
+        let out = &mut sums.0[row..];
         // SAFETY: the caller's promise.
         row += unsafe {
             match left.rows - row {
-                1 => rows::<1>(start, left.stride, strip, &mut sums.0[row..]),
-                _ => rows::<2>(start, left.stride, strip, &mut sums.0[row..]),
+                1 => rows::<1, 2>(start, left.stride, strip, column_sums, out, add),
+                _ => rows::<2, 1>(start, left.stride, strip, column_sums, out, add),
             }
         };
     }
 }
 
-#[target_feature(enable = "avx2")]
-unsafe fn rows<const ROWS: usize>(
+/// # Safety
+/// The CPU must have AVX2 and AVX-VNNI; the left side must have its rows, at least as long as the strip is
+/// deep.
+#[target_feature(enable = "avx2,avxvnni")]
+pub(super) unsafe fn multiply_vnni(
+    left: Left<'_>,
+    strip: &[Tile],
+    column_sums: &[i32; STRIP],
+    sums: &mut Sums,
+) {
+    let add = |sum, four, columns| _mm256_dpbusd_avx_epi32(sum, four, columns);
+    let mut row = 0;
+    while row < left.rows {
+        let start = left.integers.as_ptr().wrapping_add(row * left.stride);
+        let out = &mut sums.0[row..];
+        // SAFETY: the caller's promise.
+        row += unsafe {
+            match left.rows - row {
+                1 => rows::<1, 2>(start, left.stride, strip, column_sums, out, add),
+                2 | 4 => rows::<2, 1>(start, left.stride, strip, column_sums, out, add),
+                _ => rows::<3, 1>(start, left.stride, strip, column_sums, out, add),
+            }
+        };
+    }
+}
+
+/// Some rows; each has `CHAINS` accumulators per column, so that no addition waits for the previous one.
+/// `add(sum, four, columns)` adds the products of four unsigned bytes with four of each of eight columns.
+///
+/// # Safety
+/// The features of the caller must include AVX2; `ROWS` rows of the strip's depth must be readable.
+#[inline(always)]
+unsafe fn rows<const ROWS: usize, const CHAINS: usize>(
     start: *const i8,
     stride: usize,
     strip: &[Tile],
+    column_sums: &[i32; STRIP],
     out: &mut [[i32; STRIP]],
+    add: impl Fn(__m256i, __m256i, __m256i) -> __m256i,
 ) -> usize {
-    let ones = _mm256_set1_epi16(1);
-    let mut sums = [[_mm256_setzero_si256(); QUARTERS]; ROWS];
-    let mut corrections = [_mm256_setzero_si256(); ROWS];
-    for (step, tiles) in strip.chunks_exact(2).enumerate() {
-        let mut split = [Split::EMPTY; ROWS];
-        for row in 0..ROWS {
-            // SAFETY: 64 integers of each row belong to these tiles.
-            let correction = unsafe { split[row].fill(start.add(row * stride + step * 64)) };
-            corrections[row] = _mm256_add_epi64(corrections[row], correction);
-        }
-        for line in 0..16 {
-            let own: [_; ROWS] =
-                std::array::from_fn(|row| split[row].four(line).map(|four| _mm256_set1_epi32(four)));
-            for quarter in 0..QUARTERS {
-                // SAFETY: a tile has 16 lines of 64 bytes.
-                let columns = unsafe {
-                    let line = tiles[quarter / 2].0.as_ptr().add(line * 64 + quarter % 2 * 32);
-                    _mm256_load_si256(line.cast())
-                };
-                for (sums, [magnitudes, signs]) in sums.iter_mut().zip(own) {
-                    let pairs = _mm256_maddubs_epi16(magnitudes, _mm256_xor_si256(columns, signs));
-                    sums[quarter] = _mm256_add_epi32(sums[quarter], _mm256_madd_epi16(pairs, ones));
+    // SAFETY: the caller's promises; 64 integers of each row belong to two tiles, which have 16 lines of 64
+    // bytes each, and there are eight sums to a quarter.
+    unsafe {
+        let offset = _mm256_set1_epi8(-128);
+        let mut sums = [[[_mm256_setzero_si256(); QUARTERS]; ROWS]; CHAINS];
+        let mut at = start;
+        for tiles in strip.chunks_exact(2) {
+            let mut steps = [const { Step([0; DEPTH / 4]) }; ROWS];
+            // A single row would wait for its stores.
+            if ROWS > 1 {
+                for (row, Step(step)) in steps.iter_mut().enumerate() {
+                    for half in 0..2 {
+                        let integers = _mm256_loadu_si256(at.add(row * stride + half * 32).cast());
+                        let to = step.as_mut_ptr().add(half * 8);
+                        _mm256_store_si256(to.cast(), _mm256_xor_si256(integers, offset));
+                    }
                 }
             }
+            for group in (0..16).step_by(CHAINS) {
+                for (chain, sums) in sums.iter_mut().enumerate() {
+                    let line = group + chain;
+                    let own: [_; ROWS] = std::array::from_fn(|row| {
+                        if ROWS > 1 {
+                            _mm256_set1_epi32(steps[row].0[line])
+                        } else {
+                            let four = at.add(line * 4).cast::<i32>().read_unaligned();
+                            _mm256_xor_si256(_mm256_set1_epi32(four), offset)
+                        }
+                    });
+                    // Columns outside, rows inside: the other order spills registers.
+                    for quarter in 0..QUARTERS {
+                        let columns = tiles[quarter / 2].0.as_ptr().add(line * 64 + quarter % 2 * 32);
+                        let columns = _mm256_load_si256(columns.cast());
+                        for (sums, four) in sums.iter_mut().zip(own) {
+                            sums[quarter] = add(sums[quarter], four, columns);
+                        }
+                    }
+                }
+            }
+            at = at.wrapping_add(DEPTH);
         }
-    }
-    for ((sums, correction), out) in sums.iter().zip(corrections).zip(out) {
-        let correction = _mm256_set1_epi32(total(correction));
-        for (&sum, out) in sums.iter().zip(out.as_chunks_mut::<8>().0) {
-            // SAFETY: eight sums.
-            unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm256_add_epi32(sum, correction)) };
+        for (row, out) in out.iter_mut().enumerate().take(ROWS) {
+            for quarter in 0..QUARTERS {
+                let mut sum = sums[0][row][quarter];
+                for chain in &sums[1..] {
+                    sum = _mm256_add_epi32(sum, chain[row][quarter]);
+                }
+                let column_sums = _mm256_loadu_si256(column_sums.as_ptr().add(quarter * 8).cast());
+                sum = _mm256_sub_epi32(sum, _mm256_slli_epi32::<7>(column_sums));
+                _mm256_storeu_si256(out.as_mut_ptr().add(quarter * 8).cast(), sum);
+            }
         }
     }
     ROWS

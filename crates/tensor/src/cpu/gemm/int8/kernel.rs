@@ -1,8 +1,8 @@
 //! Kernel selection.
 
-use super::{BLOCK, STRIP, Tile, portable};
+use super::{BLOCK, Int8Matrix, STRIP, Tile, portable};
 #[cfg(target_arch = "x86_64")]
-use super::{amx, avx2, vnni};
+use super::{amx, avx2, split, vnni};
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::isa::{self, Isa};
 
@@ -38,27 +38,33 @@ pub(super) enum Kernel {
     #[cfg(target_arch = "x86_64")]
     Avx2,
     #[cfg(target_arch = "x86_64")]
+    Avx2Split,
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
+    #[cfg(target_arch = "x86_64")]
     Vnni,
     #[cfg(target_arch = "x86_64")]
     Amx,
 }
 
 impl Kernel {
-    /// The fastest kernel for a number of rows.
-    pub(super) fn for_rows(rows: usize) -> Kernel {
+    /// The fastest kernel for a number of rows and a matrix.
+    pub(super) fn new(rows: usize, matrix: &Int8Matrix) -> Kernel {
         #[cfg(target_arch = "x86_64")]
         match isa::current() {
             Isa::Amx if rows > vnni::MAX_ROWS && amx::is_available() => return Kernel::Amx,
             Isa::Amx | Isa::Avx512 if vnni::is_available() => return Kernel::Vnni,
             // CPUs with AVX-512 but without VNNI were built for a few years only.
-            Isa::Amx | Isa::Avx512 | Isa::Avx2 => return Kernel::Avx2,
+            Isa::Amx | Isa::Avx512 | Isa::Avx2 if matrix.has_small_pairs() => return Kernel::Avx2,
+            Isa::Amx | Isa::Avx512 | Isa::Avx2 => return Kernel::Avx2Split,
+            Isa::AvxVnni => return Kernel::AvxVnni,
             Isa::Neon | Isa::Portable => {}
         }
         #[cfg(target_arch = "aarch64")]
         if crate::cpu::isa::current() == crate::cpu::isa::Isa::Neon {
             return Kernel::Neon;
         }
-        let _ = rows;
+        let _ = (rows, matrix);
         Kernel::Portable
     }
 
@@ -83,11 +89,24 @@ impl Kernel {
         match self {
             Kernel::Portable => portable::multiply(left, strip, sums),
             #[cfg(target_arch = "aarch64")]
-            Kernel::Neon => super::neon::multiply(left, strip, sums),
-            // SAFETY: `for_rows` returns a kernel of this machine, here and below; the assertions above are
+            Kernel::Neon => {
+                assert!(
+                    left.integers.len() >= left.rows.next_multiple_of(2) * left.stride,
+                    "int8 product: pairs of rows"
+                );
+                // SAFETY: the assertions are the kernel's conditions.
+                unsafe { super::neon::multiply(left, strip, sums) }
+            }
+            // SAFETY: `new` returns a kernel of this machine, here and below; the assertions above are
             // the kernels' other conditions.
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => unsafe { avx2::multiply(left, strip, sums) },
+            Kernel::Avx2 => unsafe { avx2::multiply(left, strip, column_sums, sums) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2Split => unsafe { split::multiply(left, strip, sums) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::AvxVnni => unsafe { avx2::multiply_vnni(left, strip, column_sums, sums) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Kernel::Vnni => unsafe { vnni::multiply(left, strip, column_sums, sums) },

@@ -1,6 +1,8 @@
 //! An int8 weight, packed in the common layout of all kernels.
 
 mod columns;
+mod quantize;
+mod sums;
 
 use std::fs::File;
 use std::io;
@@ -10,9 +12,9 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 use self::columns::ColumnCopy;
-use super::{DEPTH, STRIP, TILE, nearest, scale_of};
+use super::{DEPTH, STRIP, TILE};
 use crate::Channels;
-use crate::cpu::gemm::{Elements, Matrix};
+use crate::cpu::gemm::Matrix;
 use crate::cpu::threads::{SharedMut, parallel};
 
 /// 64 `k` × 16 columns, aligned to cache lines.
@@ -30,6 +32,8 @@ pub struct Int8Matrix {
     scales: Arc<[f32]>,
     /// Sums of each column's integers, for kernels with an unsigned left side.
     sums: Arc<[i32]>,
+    /// Whether no pair is beyond [`PAIR`](super::PAIR).
+    has_small_pairs: bool,
     column_copy: ColumnCopy,
 }
 
@@ -90,7 +94,7 @@ impl Int8Matrix {
             let tiles = unsafe { all_tiles.slice(strip * steps * 2..(strip + 1) * steps * 2) };
             // SAFETY: as above.
             let scales = unsafe { all_scales.slice(columns.clone()) };
-            quantize_strip(matrix, columns, tiles, scales);
+            quantize::strip(matrix, columns, tiles, scales);
         });
         Int8Matrix::from_parts(k, n, Tiles::Owned(tiles.into()), scales.into())
     }
@@ -177,8 +181,9 @@ impl Int8Matrix {
     }
 
     fn from_parts(k: usize, n: usize, tiles: Tiles, scales: Arc<[f32]>) -> Int8Matrix {
-        let sums = sums(&tiles, k, n);
-        Int8Matrix { k, n, tiles, scales, sums, column_copy: ColumnCopy::default() }
+        let (sums, has_small_pairs) = sums::sums_and_pairs(&tiles, k, n);
+        let column_copy = ColumnCopy::default();
+        Int8Matrix { k, n, tiles, scales, sums: sums.into(), has_small_pairs, column_copy }
     }
 
     /// Rows of the matrix: the length of every sum.
@@ -214,6 +219,12 @@ impl Int8Matrix {
     #[inline]
     pub(super) fn sums(&self, strip: usize) -> &[i32; STRIP] {
         self.sums[strip * STRIP..].first_chunk().expect("sums fill strips")
+    }
+
+    /// Whether two neighbours of a column sum to at most [`PAIR`](super::PAIR) in magnitude, everywhere.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX2 has such a kernel"))]
+    pub(super) fn has_small_pairs(&self) -> bool {
+        self.has_small_pairs
     }
 
     /// The scale of a column.
@@ -262,53 +273,4 @@ fn padded(n: usize) -> usize {
 /// Tiles of a `k × n` matrix.
 pub(crate) fn tile_count(k: usize, n: usize) -> usize {
     n.div_ceil(STRIP).saturating_mul(k.div_ceil(DEPTH)).saturating_mul(2)
-}
-
-fn quantize_strip(matrix: Matrix<'_>, columns: Range<usize>, tiles: &mut [Tile], scales: &mut [f32]) {
-    let at = |row: usize, column: usize| {
-        let place = row * matrix.row_stride + column * matrix.column_stride;
-        match matrix.elements {
-            Elements::F32(values) => values[place],
-            Elements::Bf16(values) => values[place].to_f32(),
-        }
-    };
-    for (within, column) in columns.enumerate() {
-        let largest = (0..matrix.rows).map(|row| at(row, column).abs()).fold(0.0, f32::max);
-        let (scale, inverse) = scale_of(largest);
-        scales[within] = scale;
-        for row in 0..matrix.rows {
-            let tile = &mut tiles[row / DEPTH * 2 + within / 16];
-            tile.0[row % DEPTH / 4 * 64 + within % 16 * 4 + row % 4] = nearest(at(row, column) * inverse);
-        }
-    }
-}
-
-fn sums(tiles: &[Tile], k: usize, n: usize) -> Arc<[i32]> {
-    let (mut sums, steps) = (vec![0; padded(n)], k.div_ceil(DEPTH));
-    let all = SharedMut::new(&mut sums);
-    parallel(n.div_ceil(STRIP), |strip| {
-        // SAFETY: every strip belongs to one task.
-        let sums = unsafe { all.slice(strip * STRIP..(strip + 1) * STRIP) };
-        sums_of_strip(&tiles[strip * steps * 2..(strip + 1) * steps * 2], sums);
-    });
-    sums.into()
-}
-
-kernel! {
-    fn sums_of_strip(tiles: &[Tile], sums: &mut [i32]) {
-        for (side, sums) in sums.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-            let mut total = [0_i32; 16];
-            for tile in tiles.iter().skip(side).step_by(2) {
-                // Four integers of a column are one 32-bit word.
-                let words: &[[i32; 16]; 16] = bytemuck::cast_ref(&tile.0);
-                for line in words {
-                    for lane in 0..16 {
-                        let word = line[lane];
-                        total[lane] += (word << 24 >> 24) + (word << 16 >> 24) + (word << 8 >> 24) + (word >> 24);
-                    }
-                }
-            }
-            *sums = total;
-        }
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a_rk = s_r · q_rk        s_r = max_k |a_rk| / 127        q = round(a / s), ties to even, |q| ≤ 127
-//! b_kc = t_c · w_kc        t_c = max_k |b_kc| / 127        likewise
+//! b_kc = t_c · w_kc        t_c = max_k |b_kc| / L_c        likewise, 64 ≤ L_c ≤ 127, |w_2i,c + w_2i+1,c| ≤ 128
 //! (A B)_rc = (s_r t_c) · Σ_k q_rk w_kc
 //! ```
 //!
@@ -10,6 +10,10 @@
 //! conversion, one multiplication and one addition, rounded alike everywhere. A product therefore has the
 //! same bits on every instruction set, and each kernel is used where it is fastest: AMX tiles for several
 //! rows, vector dot products for one.
+//!
+//! The bound for pairs is for AVX2, which adds two products of an unsigned and a signed byte in 16 bits:
+//! `255 · 128 < 2¹⁵`, so nothing saturates. `L_c` balances rounding errors and the errors of clipped pairs.
+//! Matrices of older files and of other projects may have larger pairs; AVX2 takes longer for them.
 //!
 //! All kernels share one layout. Four `k` of a column are adjacent, followed by the other columns of sixteen,
 //! then by the next four `k`; sixteen such lines are a tile of 64 `k` × 16 columns, and a step of 64 `k` has
@@ -48,6 +52,8 @@ pub(crate) const STRIP: usize = 32;
 pub(crate) const BLOCK: usize = 32;
 /// The largest magnitude of an int8 element.
 pub(crate) const LARGEST: f32 = 127.0;
+/// The largest magnitude of the sum of two adjacent weights of a column.
+const PAIR: f32 = 128.0;
 
 /// Adding 1.5 · 2²³ rounds to nearest even, as the CPU's conversion does, and leaves the integer in the low
 /// bits.

@@ -70,7 +70,7 @@ impl<'a> Product<'a> {
             matrix.k(),
             matrix.n()
         );
-        Product { rows, matrix, kernel: Kernel::for_rows(rows.len()) }
+        Product { rows, matrix, kernel: Kernel::new(rows.len(), matrix) }
     }
 
     /// Strips of the matrix.

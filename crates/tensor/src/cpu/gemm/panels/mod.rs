@@ -163,7 +163,7 @@ fn walk(parts: &[Operands<'_>], rows: Range<usize>, strips: Range<usize>, out: &
         Isa::Amx | Isa::Avx512 => unsafe { x86::walk_avx512(parts, rows, strips, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: this machine has AVX2 and FMA.
-        Isa::Avx2 => unsafe { x86::walk_avx2(parts, rows, strips, out) },
+        Isa::AvxVnni | Isa::Avx2 => unsafe { x86::walk_avx2(parts, rows, strips, out) },
         #[cfg(target_arch = "aarch64")]
         Isa::Neon => neon::walk(parts, rows, strips, out),
         _ => walk_with(parts, rows, strips, out, portable),

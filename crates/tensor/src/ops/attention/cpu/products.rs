@@ -88,7 +88,7 @@ pub(super) fn multiply(
         Isa::Amx | Isa::Avx512 => unsafe { avx512::multiply(shape, left, right, sums) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Isa::Avx2 => unsafe { multiply_avx2(shape, left, right, sums) },
+        Isa::AvxVnni | Isa::Avx2 => unsafe { multiply_avx2(shape, left, right, sums) },
         _ => blocks::<{ cfg!(target_arch = "aarch64") }, 1>(shape, left, right, sums),
     }
 }

@@ -49,6 +49,7 @@ impl Int8Matrix {
             tiles: Tiles::Owned(tiles.into()),
             scales: scales.into(),
             sums: sums.into(),
+            has_small_pairs: self.has_small_pairs,
             column_copy: ColumnCopy::default(),
         }
     }
