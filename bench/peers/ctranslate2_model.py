@@ -15,10 +15,10 @@ def opened(model, config, threads):
     """The translator of a configuration, and its number of workers.
 
     A configuration is a compute type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four
-    workers of two threads each).
+    workers of two threads each), optionally with a batch size ("int8 4x2 32").
     """
-    compute, _, split = config.partition(" ")
-    workers, each = map(int, (split or f"1x{threads}").split("x"))
+    compute, split = (config.split() + [f"1x{threads}"])[:2]
+    workers, each = map(int, split.split("x"))
     return ctranslate2.Translator(str(model), device="cpu", compute_type=compute, inter_threads=workers, intra_threads=each), workers
 
 

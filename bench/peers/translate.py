@@ -9,7 +9,8 @@
   [seconds of a batch, …], "tokens": of one pass, "outputs": [[id, …], …] of one pass, if requested}.
 
 A "way" is a compute type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four workers of two
-threads each). A batch is divided evenly among the workers. Scores are returned, because heedful computes them too.
+threads each), optionally with a batch size ("int8 4x2 32"). A batch is divided among the workers, evenly or in batches
+of that size (32 if it is a file: {"file": true}). Scores are returned, because heedful computes them too.
 """
 
 import time
@@ -55,6 +56,8 @@ def translate(request):
     from ctranslate2_model import name, number
 
     translator, workers = OPEN[request["compute"]]
+    sizes = request["compute"].split()[2:]
+    size = int(sizes[0]) if sizes else 32 if request["file"] else None
     options = {"beam_size": request["beam"], "length_penalty": request["alpha"], "min_decoding_length": request["shortest"],
                "max_decoding_length": request["longest"], "return_scores": True}
     batches = [[[name(token) for token in source] for source in batch] for batch in request["batches"]]
@@ -64,7 +67,7 @@ def translate(request):
         found = []
         for batch in batches:
             start = time.perf_counter()
-            found.append(translator.translate_batch(batch, max_batch_size=-(-len(batch) // workers), **options))
+            found.append(translator.translate_batch(batch, max_batch_size=size or -(-len(batch) // workers), **options))
             times.append(time.perf_counter() - start)
     best = [result.hypotheses[0] for result in chain.from_iterable(found)]
     outputs = [[number(token) for token in tokens] for tokens in best] if request["outputs"] else []

@@ -5,6 +5,7 @@
 //! small int8 b32 beam4 2t     the same with a smaller model
 //! int8 b32 beam4 2t avx2      the same with an older instruction set on both sides
 //! int8 b32 beam4 2t trained   a trained model that ends its outputs itself: sentences/s; `… tokens`: tokens/s
+//! int8 beam4 2t file          the same with a whole file at once, which each side divides into batches
 //! … p50, … p99                latency of a sentence at batch 1
 //! … 2t over 1t                speedup of more threads
 //! ```
@@ -33,7 +34,7 @@ use self::model::{Model, Size, VOCABULARY};
 use self::options::Options;
 use self::process::Process;
 use self::race::{Processes, race};
-use self::spec::Spec;
+use self::spec::{Spec, Variant};
 use self::work::Work;
 
 fn main() -> Result<()> {
@@ -89,7 +90,10 @@ fn trained(folder: &Path, file: &Path, options: &Options, types: &[String]) -> R
     let model = Model::trained(folder)?;
     let mut specs = spec::trained(&options.threads());
     specs.retain(|spec| options.only.matches(&spec.name()));
-    let work = |spec: Spec| Work::natural(sources.clone(), spec.batch, spec.beam);
+    let work = |spec: Spec| match spec.variant {
+        Variant::File => Work::file(sources.clone(), spec.beam),
+        _ => Work::natural(sources.clone(), spec.batch, spec.beam),
+    };
     let mut cells = Vec::new();
     groups(specs, &model, work, options, types, &mut cells)?;
     Ok(cells)

@@ -95,8 +95,16 @@ pub(super) fn race(
         } else {
             let only_f32 = ["float32".to_owned()];
             let types = if is_f32 { &only_f32 } else { types };
-            let config =
-                fastest_config(types, setting.threads, |config| trial(work, processes, setting, config))?;
+            let trial_work = work.for_trials();
+            let mut seconds = |config: &str| trial(&trial_work, processes, setting, config);
+            let split = fastest_config(types, setting.threads, &mut seconds)?;
+            let mut config = (f64::INFINITY, split.clone());
+            for size in work.peer_batch_sizes() {
+                let sized = format!("{split} {size}");
+                let seconds = seconds(&sized)?;
+                config = if seconds < config.0 { (seconds, sized) } else { config };
+            }
+            let config = config.1;
             fastest.push(((spec.threads, is_f32), config.clone()));
             config
         };

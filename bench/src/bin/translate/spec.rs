@@ -8,6 +8,7 @@ use super::model::Size;
 const PRECISIONS: [Precision; 3] = [Precision::Int8, Precision::Bf16, Precision::F32];
 const BATCHES: [usize; 3] = [1, 8, 32];
 const BEAMS: [usize; 2] = [1, 4];
+const FILE_BEAMS: [usize; 2] = [1, 5];
 /// The threads of cells that do not vary the thread count.
 const DEFAULT_THREADS: usize = 2;
 /// The batch size for a trained model.
@@ -22,6 +23,8 @@ pub(super) enum Variant {
     Isa(Isa),
     /// A trained model that ends its outputs itself.
     Trained,
+    /// A trained model and a whole file at once.
+    File,
 }
 
 /// One comparison.
@@ -44,6 +47,7 @@ impl Spec {
             Variant::Forced(Size::Small) => format!("small {plain}"),
             Variant::Isa(isa) => format!("{plain} {isa}"),
             Variant::Trained => format!("{plain} trained"),
+            Variant::File => format!("{precision} beam{beam} {threads}t file"),
         }
     }
 }
@@ -54,7 +58,7 @@ impl Variant {
         match self {
             Variant::Forced(size) => Some(size),
             Variant::Isa(_) => Some(Size::Base),
-            Variant::Trained => None,
+            Variant::Trained | Variant::File => None,
         }
     }
 }
@@ -66,18 +70,21 @@ pub(super) fn random(threads: &[usize]) -> Vec<Spec> {
     let mut variants = vec![(Variant::Forced(Size::Base), threads)];
     variants.extend(isas.map(|isa| (Variant::Isa(isa), &few[..])));
     variants.push((Variant::Forced(Size::Small), threads));
-    variants.into_iter().flat_map(|(variant, threads)| grid(variant, &BATCHES, threads)).collect()
+    variants.into_iter().flat_map(|(variant, threads)| grid(variant, &BATCHES, threads, BEAMS)).collect()
 }
 
 /// All cells of a trained model.
 pub(super) fn trained(threads: &[usize]) -> Vec<Spec> {
-    grid(Variant::Trained, &[TRAINED_BATCH], threads)
+    let mut specs = grid(Variant::Trained, &[TRAINED_BATCH], threads, BEAMS);
+    // The batch size is each side's own.
+    specs.extend(grid(Variant::File, &[0], threads, FILE_BEAMS));
+    specs
 }
 
-fn grid(variant: Variant, batches: &[usize], threads: &[usize]) -> Vec<Spec> {
+fn grid(variant: Variant, batches: &[usize], threads: &[usize], beams: [usize; 2]) -> Vec<Spec> {
     let mut specs = Vec::new();
     for &batch in batches {
-        for beam in BEAMS {
+        for beam in beams {
             for &threads in threads {
                 specs.extend(PRECISIONS.map(|precision| Spec { variant, precision, batch, beam, threads }));
             }
@@ -137,6 +144,7 @@ mod tests {
         assert_eq!(plain.name(), "int8 b32 beam4 2t");
         assert_eq!(named(Variant::Forced(Size::Small)), "small int8 b32 beam4 2t");
         assert_eq!(named(Variant::Isa(Isa::Avx2)), "int8 b32 beam4 2t avx2");
+        assert_eq!(named(Variant::File), "int8 beam4 2t file");
         assert_eq!(named(Variant::Trained), "int8 b32 beam4 2t trained");
     }
 

@@ -11,6 +11,8 @@ const MAX_LENGTH: usize = 150;
 const ALPHA: f64 = 0.6;
 /// Sentences of a turn at batch 1, so that latencies are measured on more than one sentence.
 const SINGLE_SENTENCES: usize = 4;
+/// Sentences of a file that are used for trials.
+const TRIAL_SENTENCES: usize = 4000;
 
 /// Batches of sources, and the search options.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub(super) struct Work {
     pub(super) beam: usize,
     min_length: usize,
     max_length: usize,
+    /// Whether the batch is a file, which both sides divide into batches of their own.
+    is_file: bool,
 }
 
 impl Work {
@@ -30,14 +34,33 @@ impl Work {
         let source = |i: usize| (i * LENGTH..(i + 1) * LENGTH).map(word).collect();
         let count = if batch == 1 { SINGLE_SENTENCES } else { 1 };
         let batches = (0..count).map(|b| (b * batch..(b + 1) * batch).map(source).collect()).collect();
-        Work { batches, beam, min_length: LENGTH, max_length: LENGTH }
+        Work { batches, beam, min_length: LENGTH, max_length: LENGTH, is_file: false }
     }
 
     /// Sources in batches of similar length; the model ends its outputs itself.
     pub(super) fn natural(mut sources: Vec<Vec<u32>>, batch: usize, beam: usize) -> Work {
         sources.sort_by_key(|source| std::cmp::Reverse(source.len()));
         let batches = sources.chunks(batch).map(<[_]>::to_vec).collect();
-        Work { batches, beam, min_length: 0, max_length: MAX_LENGTH }
+        Work { batches, beam, min_length: 0, max_length: MAX_LENGTH, is_file: false }
+    }
+
+    /// All sources at once; the model ends its outputs itself.
+    pub(super) fn file(sources: Vec<Vec<u32>>, beam: usize) -> Work {
+        Work { batches: vec![sources], beam, min_length: 0, max_length: MAX_LENGTH, is_file: true }
+    }
+
+    /// The work of the trials that choose the peer's configuration: of a file the first sentences.
+    pub(super) fn for_trials(&self) -> Work {
+        let mut work = self.clone();
+        if self.is_file {
+            work.batches[0].truncate(TRIAL_SENTENCES);
+        }
+        work
+    }
+
+    /// The batch sizes to try for the peer; empty if the batches are given.
+    pub(super) fn peer_batch_sizes(&self) -> &'static [usize] {
+        if self.is_file { &[16, 32, 64, 128] } else { &[] }
     }
 
     /// The number of sentences.
@@ -53,7 +76,8 @@ impl Work {
     /// A request to translate for about `seconds`, at least one pass.
     pub(super) fn request(&self, compute: &str, seconds: f64, outputs: Outputs) -> Value {
         json!({"op": "translate", "compute": compute, "batches": self.batches, "beam": self.beam, "alpha": ALPHA,
-               "shortest": self.min_length, "longest": self.max_length, "seconds": seconds, "outputs": outputs == Outputs::Return})
+               "shortest": self.min_length, "longest": self.max_length, "seconds": seconds, "outputs": outputs == Outputs::Return,
+               "file": self.is_file})
     }
 }
 

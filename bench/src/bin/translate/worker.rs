@@ -52,8 +52,8 @@ fn translate(request: &Value, translator: &Translator) -> Result<Value> {
         min_length: whole("shortest")?,
         max_length: MaxLength::Absolute(whole("longest")?),
         compute: Some(precision(&request["compute"])?),
-        // A batch is always decoded in one piece.
-        batch_tokens: Some(1 << 20),
+        // A batch is decoded in one piece, a file in batches of the default size.
+        batch_tokens: (request["file"] != true).then_some(1 << 20),
         ..SearchOptions::default()
     };
     let seconds = number("seconds")?;

@@ -32,10 +32,10 @@ pub mod batches;
 
 mod parallel;
 
-#[doc(hidden)]
-pub use self::parallel::map as map_parallel;
 pub use self::corpus::{CorpusError, CorpusReport, OverLong};
 pub use self::corpus::{CorpusFiles, Filters, Input, Pair};
+#[doc(hidden)]
+pub use self::parallel::map as map_parallel;
 pub use self::special::{BOS, EOS, PAD, SpecialTokens, UNK};
 pub use self::text_limit::TextLimit;
 pub use self::tokenizer::Tokenizer;

@@ -9,9 +9,7 @@ use super::{Output, Terms, Translator};
 use crate::Result;
 use crate::data::map_parallel;
 use crate::data::text_limit::{TextPart, TooLong};
-use crate::decode::{
-    Constraints, DecodeError, Scheduler, SearchInput, SearchOptions, SentenceId,
-};
+use crate::decode::{Constraints, DecodeError, Scheduler, SearchInput, SearchOptions, SentenceId};
 
 /// Maximum number of source tokens added between two steps. Of these, the longest sentences are decoded
 /// first, so that sentences decoded together end at about the same time. A larger number would delay the

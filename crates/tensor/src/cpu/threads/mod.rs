@@ -27,8 +27,8 @@ use priority::{AfterYield, is_reserved, yield_to_urgent};
 pub use priority::{PRIORITIES, with_priority};
 pub(crate) use shared::SharedMut;
 pub(crate) use teams::team_number;
-use teams::{pool, team_size};
 pub use teams::{available_threads, in_teams};
+use teams::{pool, team_size};
 
 /// Calls `task(0) … task(count - 1)` on the pool and returns when all are done. Inside a task, and while
 /// another thread uses the pool, the tasks run one after the other on the calling thread. Work with a

@@ -9,7 +9,9 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use super::pool::Pool;
-use super::{IN_COMPUTATION, INSIDE_TASK, MAX_THREADS, TaskKind, configured_threads, is_inside_task, priority};
+use super::{
+    IN_COMPUTATION, INSIDE_TASK, MAX_THREADS, TaskKind, configured_threads, is_inside_task, priority,
+};
 
 /// Runs `computation(0) … computation(count - 1)`, as many at once as there are threads, each on
 /// `thread_count() / count` threads, at least one: parallel regions inside a computation use these. Inside a
