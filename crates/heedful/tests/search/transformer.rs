@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heedful::data::batch::Batch;
 use heedful::decode::{
-    AlignmentLayer, DecodeError, Hypothesis, MaxLength, Sampling, Scheduler, SearchOptions, SentenceId,
-    align, attend, attend_to_source, score, search,
+    AlignmentLayer, DecodeError, Hypothesis, MaxLength, OutputScores, Sampling, Scheduler, SearchOptions,
+    SentenceId, align, attend, attend_to_source, score, search,
 };
 use heedful::layers::Tying;
 use heedful::layers::{AttentionRole, Norm, Pass, Positions};
@@ -220,6 +220,28 @@ fn batching_order_and_threads_change_no_bit() {
 
 pub(crate) fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
     found.iter().map(|f| (f.tokens.clone(), f.score.to_bits(), f.log_probability.to_bits())).collect()
+}
+
+#[test]
+fn greedy_search_without_scores_has_the_same_outputs() {
+    let _lock = exclusive();
+    let model = model(config());
+    for compute in [Precision::F32, Precision::Bf16, Precision::Int8] {
+        for beam in [1, 2] {
+            let used = options(compute, beam);
+            let unused = SearchOptions { scores: OutputScores::Unused, ..used.clone() };
+            let with = search(&model, &sources(), &used).expect("good sources");
+            let without = search(&model, &sources(), &unused).expect("good sources");
+            for (with, without) in with.iter().flatten().zip(without.iter().flatten()) {
+                assert_eq!(with.tokens, without.tokens, "{compute} beam {beam}");
+                if beam == 1 {
+                    assert!(without.score.is_nan() && without.log_probability.is_nan());
+                } else {
+                    assert_eq!(with, without);
+                }
+            }
+        }
+    }
 }
 
 #[test]
