@@ -150,7 +150,7 @@ fn cached_rows_survive_growth_and_can_be_copied() {
 #[should_panic(expected = "cached attention: query 0 sees no key")]
 fn a_query_without_keys_is_an_error() {
     let stored = Array::zeros(DType::F32, 3, 4);
-    let options = CachedAttentionOptions { heads: 1, key_width: 2, scale: 1.0, rounding: self.rounding };
+    let options = CachedAttentionOptions { heads: 1, key_width: 2, scale: 1.0, rounding: Rounding::Fused };
     cached_attention(
         &ColumnView::whole(Tensor::from_f32(1, 2, &[0.0; 2])),
         &KvView::PerQuery(vec![KeyValueRows::Listed(&stored, &[])]),
