@@ -80,7 +80,8 @@ pub use heedful_tensor::Precision;
 
 pub use data::labels::Labels;
 pub use decode::{
-    Cancel, Constraints, Hypothesis, Limits, MaxLength, Sampling, SearchInput, SearchOptions, TargetScore,
+    Cancel, Constraints, Hypothesis, Limits, MaxLength, OutputScores, Sampling, SearchInput, SearchOptions,
+    TargetScore,
 };
 #[doc(hidden)]
 pub use error::Cause;

@@ -7,7 +7,7 @@ use heedful_tensor::ops::{
     CachedAttentionOptions, ColumnView, KeyValueRows, KeyValueStore, KvView, cached_attention,
 };
 use heedful_tensor::random::Stream;
-use heedful_tensor::{Array, DType, Device, Tensor};
+use heedful_tensor::{Array, DType, Device, Rounding, Tensor};
 
 struct Case {
     heads: usize,
@@ -15,6 +15,7 @@ struct Case {
     d_v: usize,
     /// For every query, the cached rows that it attends to.
     seen: Vec<Vec<u32>>,
+    rounding: Rounding,
 }
 
 const STORED: usize = 70;
@@ -24,7 +25,7 @@ fn cases() -> Vec<Case> {
     let scattered = |n: u32| (0..n).map(|i| (i * 29 + 3) % STORED as u32).collect::<Vec<u32>>();
     let seen = vec![vec![5], scattered(33), (10..26).collect(), vec![0, 0, 69], scattered(70)];
     [(1, 7, 5), (3, 11, 16), (8, 32, 32), (2, 64, 40), (4, 16, 8), (5, 16, 48)]
-        .map(|(heads, d_k, d_v)| Case { heads, d_k, d_v, seen: seen.clone() })
+        .map(|(heads, d_k, d_v)| Case { heads, d_k, d_v, seen: seen.clone(), rounding: Rounding::Fused })
         .into()
 }
 
@@ -46,7 +47,7 @@ impl Case {
             heads: self.heads,
             key_width: self.heads * self.d_k,
             scale: SCALE,
-            rounding: heedful_tensor::Rounding::Fused,
+            rounding: self.rounding,
         }
     }
 
@@ -85,6 +86,21 @@ impl Case {
             (0..self.heads * self.d_v).map(column).collect()
         };
         (0..self.seen.len()).map(row).collect()
+    }
+}
+
+#[test]
+fn with_uniform_rounding_every_instruction_set_has_the_same_bits() {
+    let results = |dtype| -> Vec<Vec<u32>> {
+        let uniform = |case| Case { rounding: Rounding::Uniform, ..case };
+        let bits =
+            |case: Case| case.run(dtype, &[0, 1, 2, 3, 4]).concat().into_iter().map(f32::to_bits).collect();
+        cases().into_iter().map(uniform).map(bits).collect()
+    };
+    let mut all = Vec::new();
+    isa::with_each(|isa| all.push((isa, [DType::F32, DType::Bf16].map(results))));
+    for (isa, found) in &all {
+        assert!(*found == all[0].1, "{isa} differs from {}", all[0].0);
     }
 }
 
@@ -134,12 +150,7 @@ fn cached_rows_survive_growth_and_can_be_copied() {
 #[should_panic(expected = "cached attention: query 0 sees no key")]
 fn a_query_without_keys_is_an_error() {
     let stored = Array::zeros(DType::F32, 3, 4);
-    let options = CachedAttentionOptions {
-        heads: 1,
-        key_width: 2,
-        scale: 1.0,
-        rounding: heedful_tensor::Rounding::Fused,
-    };
+    let options = CachedAttentionOptions { heads: 1, key_width: 2, scale: 1.0, rounding: Rounding::Fused };
     cached_attention(
         &ColumnView::whole(Tensor::from_f32(1, 2, &[0.0; 2])),
         &KvView::PerQuery(vec![KeyValueRows::Listed(&stored, &[])]),

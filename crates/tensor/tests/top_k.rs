@@ -2,7 +2,9 @@
 //! instruction set.
 
 use heedful_tensor::cpu::isa;
-use heedful_tensor::ops::{ChosenColumns, ChosenGroup, Projection, TopK, project_chosen, project_f32_out};
+use heedful_tensor::ops::{
+    ChosenColumns, ChosenGroup, Normalizers, Projection, TopK, project_chosen, project_f32_out,
+};
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Channels, Compute, Init, Params, Precision, Rounding, Tensor};
 
@@ -131,6 +133,70 @@ fn top_k_of_a_product_equals_top_k_of_its_scores_with_and_without_bias() {
             }
             let others = [(3, 1299), (39, 0)].map(|(row, column)| found.extra(row, column));
             assert_eq!(others, [Some(scores.row(3)[1299]), Some(scores.row(39)[0])], "{isa}");
+        }
+    });
+}
+
+#[test]
+fn scores_that_grow_within_a_row_are_summed_without_overflow() {
+    let rows: Vec<Vec<f32>> = vec![
+        (0..1300).map(|i| i as f32 * 0.7 - 500.0).collect(),
+        (0..1300).map(|i| if i == 1100 { 900.0 } else { -900.0 + (i % 7) as f32 }).collect(),
+        (0..1300).map(|i| if i % 600 == 40 { 59.0 } else { f32::NEG_INFINITY }).collect(),
+        (0..1300).map(|i| if i < 40 { f32::NEG_INFINITY } else { -3e4 }).collect(),
+    ];
+    let scores = Tensor::from_f32(4, 1300, &rows.concat());
+    let mut bits = Vec::new();
+    isa::with_each(|isa| {
+        let mut found = TopK::default();
+        found.find(&scores, 3, Rounding::Uniform);
+        for (row, values) in rows.iter().enumerate() {
+            let top = f64::from(values.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+            let exact = top + values.iter().map(|&x| (f64::from(x) - top).exp()).sum::<f64>().ln();
+            let distance = (found.normalizer(row) - exact).abs();
+            assert!(distance < 1e-5, "{isa} row {row}: {} is not {exact}", found.normalizer(row));
+        }
+        bits.push([0, 1, 2, 3].map(|row| found.normalizer(row).to_bits()));
+    });
+    assert!(
+        bits.iter().all(|bits_of_isa| *bits_of_isa == bits[0]),
+        "every instruction set has the same bits"
+    );
+}
+
+#[test]
+fn without_normalizers_the_best_are_the_same_and_broken_rows_are_found() {
+    let weight = Params::new(3).add_weight("weight", [WIDTH, K], Init::Normal(1.0), Channels::Rows);
+    let stream = Stream::new(5, 6, 9);
+    let mut values: Vec<f32> = (0..(40 * K) as u32).map(|i| stream.uniform(i) - 0.5).collect();
+    (values[K + 3], values[39 * K]) = (f32::NAN, f32::INFINITY);
+    let x = Tensor::from_f32(40, K, &values);
+    isa::with_each(|isa| {
+        for precision in [Precision::F32, Precision::Bf16, Precision::Int8] {
+            let compute = Compute::inference(precision);
+            let scores = project_f32_out(&x, &weight, compute);
+            for count in [1, COUNT] {
+                let (mut with, mut without) = (TopK::default(), TopK::default());
+                without.request_normalizers(Normalizers::Skipped);
+                for found in [&mut with, &mut without] {
+                    if !found.find_in_product(&x, &weight, compute, count, &[(2, 5)]) {
+                        found.find_with_extra(&scores, count, &[(2, 5)], precision.rounding());
+                    }
+                }
+                for row in 0..40 {
+                    let is_broken = row == 1 || row == 39;
+                    assert_eq!(with.normalizer(row).is_finite(), !is_broken, "{isa} {precision} row {row}");
+                    assert_eq!(
+                        without.normalizer(row).is_finite(),
+                        !is_broken,
+                        "{isa} {precision} row {row}"
+                    );
+                    if !is_broken {
+                        assert_eq!(with.best(row), without.best(row), "{isa} {precision} row {row}");
+                    }
+                }
+                assert_eq!(with.extra(2, 5), without.extra(2, 5));
+            }
         }
     });
 }

@@ -20,6 +20,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use heedful_tensor::ops::Normalizers;
+
 use super::constraints::{Constrained, Constraints, Phrases, allocate};
 use super::hypothesis::{Hypothesis, OpenHypothesis, Tree};
 use super::options::SearchOptions;
@@ -231,6 +233,8 @@ impl Beam {
     /// Keeps a finished hypothesis if it is one of the `n_best`. With equal scores, the one that finished
     /// first ranks higher.
     fn keep(&mut self, last: Option<usize>, score: f64, log_probability: f64) {
+        let (score, log_probability) =
+            if self.options.has_scores() { (score, log_probability) } else { (f64::NAN, f64::NAN) };
         let rank = self.finished.partition_point(|finished| finished.score >= score);
         if rank < self.options.n_best {
             self.finished.truncate(self.options.n_best - 1);
@@ -276,7 +280,14 @@ impl Strategy for Beam {
 
     fn score_request(&self) -> ScoreRequest<'_> {
         let banned = self.open.iter().map(|open| open.banned.len()).max().unwrap_or(0);
-        ScoreRequest { top_k: self.options.beam + banned, extra: ExtraScores::Tokens(&self.extra_tokens) }
+        ScoreRequest {
+            top_k: self.options.beam + banned,
+            extra: ExtraScores::Tokens(&self.extra_tokens),
+            normalizers: match self.options.has_scores() {
+                true => Normalizers::Computed,
+                false => Normalizers::Skipped,
+            },
+        }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {

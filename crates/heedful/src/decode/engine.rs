@@ -225,6 +225,7 @@ impl<P: Strategy + ?Sized> Queue<'_, P> {
 
 #[cfg(test)]
 mod tests {
+    use heedful_tensor::ops::Normalizers;
     use heedful_tensor::{Ragged, Tensor};
 
     use super::super::strategy::{Continuation, ExtraScores, ScoreRequest, Scores};
@@ -256,7 +257,7 @@ mod tests {
         }
 
         fn score_request(&self) -> ScoreRequest<'_> {
-            ScoreRequest { top_k: 1, extra: ExtraScores::Tokens(&[]) }
+            ScoreRequest { top_k: 1, extra: ExtraScores::Tokens(&[]), normalizers: Normalizers::Computed }
         }
 
         fn advance(&mut self, _: &Scores<'_>) {

@@ -3,6 +3,8 @@
 //! Forced decoding: the target goes step by step through the same engine as a search. The arithmetic is the
 //! same, so the output of a search has exactly the log-probability that the search reported.
 
+use heedful_tensor::ops::Normalizers;
+
 use super::DecodeError;
 use super::engine::Engine;
 use super::ensemble::Ensemble;
@@ -110,7 +112,11 @@ impl Strategy for Forced {
 
     fn score_request(&self) -> ScoreRequest<'_> {
         let next = &self.target[self.tokens.len()..][..1];
-        ScoreRequest { top_k: self.n_alternatives, extra: ExtraScores::Tokens(next) }
+        ScoreRequest {
+            top_k: self.n_alternatives,
+            extra: ExtraScores::Tokens(next),
+            normalizers: Normalizers::Computed,
+        }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {

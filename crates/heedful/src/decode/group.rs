@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use heedful_tensor::cpu::threads::parallel;
-use heedful_tensor::ops::TopK;
+use heedful_tensor::ops::{Normalizers, TopK};
 use heedful_tensor::{Device, Ragged, Rounding, StepHandle, Tensor};
 
 use super::DecodeError;
@@ -266,10 +266,14 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
     fn gather_request(&mut self) {
         let request = &mut self.request;
         (request.top_k, request.full) = (0, false);
+        let mut requested = Normalizers::Skipped;
         request.extra.clear();
         for open in self.open.iter().filter(|open| open.is_encoded) {
-            let ScoreRequest { top_k, extra } = open.strategy.score_request();
+            let ScoreRequest { top_k, extra, normalizers } = open.strategy.score_request();
             request.top_k = request.top_k.max(top_k);
+            if normalizers == Normalizers::Computed {
+                requested = Normalizers::Computed;
+            }
             match extra {
                 ExtraScores::All => request.full = true,
                 ExtraScores::Tokens(tokens) => {
@@ -278,6 +282,7 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
                 }
             }
         }
+        self.best.request_normalizers(requested);
     }
 
     fn release(&mut self) -> Vec<Outcome<P>> {

@@ -58,6 +58,6 @@ pub use input::{SearchInput, SentenceId};
 pub use limits::{Cancel, Limits};
 pub use links::{Copies, Links, ShortlistOptions};
 pub use options::OptionsError;
-pub use options::{MaxLength, Sampling, SearchOptions};
+pub use options::{MaxLength, OutputScores, Sampling, SearchOptions};
 pub use scheduler::Scheduler;
 pub use search::{GreedyOptions, greedy, search, search_by};

@@ -26,6 +26,8 @@ pub struct SearchOptions {
     pub n_best: usize,
     /// Sample outputs instead of searching for the best.
     pub sampling: Option<Sampling>,
+    /// Whether the outputs' scores are used.
+    pub scores: OutputScores,
     /// No n-gram of this many tokens occurs twice in an output.
     pub no_repeat_ngram: Option<usize>,
     /// Restricts the output softmax to the target tokens that a source may need; all others have probability
@@ -53,6 +55,17 @@ pub enum MaxLength {
     },
     /// The same for all sources.
     Absolute(usize),
+}
+
+/// Whether the scores of outputs are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputScores {
+    /// Outputs have scores.
+    #[default]
+    Used,
+    /// Greedy search (a beam of 1) need not compute them, which is faster on a CPU: `score` and
+    /// `log_probability` of its outputs are NaN. A larger beam and sampling compute them anyway.
+    Unused,
 }
 
 /// How tokens are sampled.
@@ -144,6 +157,7 @@ impl Default for SearchOptions {
             min_length: 0,
             n_best: 1,
             sampling: None,
+            scores: OutputScores::Used,
             no_repeat_ngram: None,
             shortlist: None,
             without_heads: Vec::new(),
@@ -276,6 +290,11 @@ impl SearchOptions {
     /// The length penalty `((5 + n) / 6)^α`: the divisor of the log-probability of `n` tokens.
     pub fn penalty(&self, tokens: usize) -> f64 {
         ((5.0 + tokens as f64) / 6.0).powf(self.length_penalty)
+    }
+
+    /// Whether outputs have scores.
+    pub(super) fn has_scores(&self) -> bool {
+        self.scores == OutputScores::Used || self.beam > 1 || self.sampling.is_some()
     }
 
     /// Maximum number of rows of a sentence.

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use heedful_tensor::ops::Normalizers;
 use heedful_tensor::random::Stream;
 
 use super::constraints::Progress;
@@ -130,7 +131,7 @@ impl Strategy for Samples {
     }
 
     fn score_request(&self) -> ScoreRequest<'_> {
-        ScoreRequest { top_k: 0, extra: ExtraScores::All }
+        ScoreRequest { top_k: 0, extra: ExtraScores::All, normalizers: Normalizers::Computed }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {

@@ -7,7 +7,7 @@ use super::ensemble::Ensemble;
 use super::hypothesis::Hypothesis;
 use super::input::{SearchInput, SentenceId};
 use super::limits::Limits;
-use super::options::{MaxLength, SearchOptions};
+use super::options::{MaxLength, OutputScores, SearchOptions};
 use super::scheduler::Scheduler;
 use crate::models::Generate;
 
@@ -74,6 +74,7 @@ pub fn greedy(
         beam: 1,
         max_length: MaxLength::Relative { factor: 1.0, plus: options.beyond_source },
         compute: Some(options.compute),
+        scores: OutputScores::Unused,
         ..SearchOptions::default()
     };
     let found = search(model, sources, &options)?;

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use heedful_tensor::Tensor;
-use heedful_tensor::ops::TopK;
+use heedful_tensor::ops::{Normalizers, TopK};
 
 /// The decoding of one sentence: beam search, sampling or forced decoding.
 pub(super) trait Strategy: Send {
@@ -46,6 +46,8 @@ pub(super) struct ScoreRequest<'p> {
     pub(super) top_k: usize,
     /// Scores in addition to the top k.
     pub(super) extra: ExtraScores<'p>,
+    /// If they are skipped, "log-probabilities" lack the same constant for all tokens of a row.
+    pub(super) normalizers: Normalizers,
 }
 
 /// The scores that a strategy needs in addition to the top k.

@@ -3,6 +3,7 @@
 mod constraints;
 mod ensemble;
 mod limits;
+mod scores;
 mod table;
 mod threads;
 mod transformer;

@@ -44,7 +44,7 @@ pub(crate) fn model(config: TransformerConfig) -> Transformer {
     model
 }
 
-fn sources() -> Vec<Vec<u32>> {
+pub(crate) fn sources() -> Vec<Vec<u32>> {
     let word = |i: usize| (3 + (i * i * 7 + i * 31) % (VOCABULARY - 3)) as u32;
     let lengths = [1, 9, 33, 2, 17, 5, 9, 40, 1, 12, 3];
     lengths.iter().enumerate().map(|(i, &n)| (i * 13..i * 13 + n).map(word).collect()).collect()

@@ -30,6 +30,29 @@ pub(crate) fn exp(x: f32) -> f32 {
     if x > 88.0 { f32::INFINITY } else { value }
 }
 
+/// `e^x` in fewer instructions than [`exp`], for `x` up to 88: relative error below `2e-7 + 6e-8 |x|`, exactly 1
+/// for 0 and exactly 0 for −∞. Differences from a maximum, where a large error goes with a small result.
+///
+/// `x log₂ e = n + r` with `|r| ≤ ½`; a polynomial gives `2^r`, and `n` is added to its exponent field.
+#[inline(always)]
+pub(crate) fn exp_bounded(x: f32) -> f32 {
+    const ROUND: f32 = 12_582_912.0;
+    let y = x * std::f32::consts::LOG2_E;
+    // 2^-127 has the bits of 0. NaN stays NaN.
+    let y = if y < -127.0 { -127.0 } else { y };
+    let shifted = y + ROUND;
+    let r = y - (shifted - ROUND);
+    let mut p = 1.326_474e-3;
+    p = p * r + 9.671_513e-3;
+    p = p * r + 5.550_733_6e-2;
+    p = p * r + 2.402_224_2e-1;
+    #[expect(clippy::approx_constant, reason = "not ln 2, for the least maximum error")]
+    const LINEAR: f32 = 6.931_47e-1;
+    p = p * r + LINEAR;
+    p = p * r + 1.0;
+    f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23))
+}
+
 /// `log x` to about one unit in the last place, in plain arithmetic, because math libraries differ between
 /// machines. For x that is not positive or not finite, the library's result.
 pub(crate) fn ln(x: f64) -> f64 {
@@ -171,6 +194,21 @@ mod tests {
         assert_eq!(exp(-1e30), 0.0);
         assert_eq!(exp(0.0), 1.0);
         assert_eq!(exp(1e30), f32::INFINITY);
+    }
+
+    #[test]
+    fn exp_bounded_is_accurate_and_has_the_right_limits() {
+        let mut x = 87.0_f32;
+        while x > -87.0 {
+            let (ours, exact) = (f64::from(exp_bounded(x)), f64::from(x).exp());
+            let bound = 2e-7 + 6e-8 * f64::from(x.abs());
+            assert!((ours - exact).abs() <= bound * exact, "exp_bounded({x}) = {ours}, not {exact}");
+            x -= 0.0013;
+        }
+        assert_eq!([f32::NEG_INFINITY, -1e30, -89.0, 0.0].map(exp_bounded), [0.0, 0.0, 0.0, 1.0]);
+        assert!(exp_bounded(f32::NAN).is_nan());
+        // From the least normal result down to 0, results are small and not negative.
+        assert!((0..2000).map(|i| exp_bounded(-87.0 - i as f32 * 1e-3)).all(|y| (0.0..2e-38).contains(&y)));
     }
 
     #[test]

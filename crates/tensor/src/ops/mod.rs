@@ -75,4 +75,4 @@ pub use recurrent::{
 pub use score::{AttentionScore, ScoreForm};
 pub use softmax::softmax;
 pub use ssru::{ssru, ssru_step};
-pub use top_k::{ChosenColumns, ChosenGroup, Scored, TopK, project_chosen};
+pub use top_k::{ChosenColumns, ChosenGroup, Normalizers, Scored, TopK, project_chosen};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
-use heedful::decode::{MaxLength, Sampling, SearchOptions};
+use heedful::decode::{MaxLength, OutputScores, Sampling, SearchOptions};
 use heedful::models::HeadName;
 use heedful::tasks::folder::is_package;
 
@@ -178,6 +178,11 @@ impl Arguments {
         }
     }
 
+    /// Whether the output has scores.
+    pub(crate) fn prints_scores(&self) -> bool {
+        self.scores || self.json || self.n_best > 1
+    }
+
     pub(crate) fn search_options(&self) -> SearchOptions {
         let defaults = SearchOptions::default();
         let sampling =
@@ -189,6 +194,10 @@ impl Arguments {
             min_length: self.min_length,
             n_best: self.n_best,
             sampling: self.sample.then_some(sampling),
+            scores: match self.prints_scores() {
+                true => OutputScores::Used,
+                false => OutputScores::Unused,
+            },
             no_repeat_ngram: self.no_repeat_ngram,
             compute: self.machine.precision(),
             batch_tokens: self.batch_tokens,

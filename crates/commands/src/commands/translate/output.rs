@@ -68,7 +68,7 @@ impl OutputWriter<'_> {
         }
         // One line for each translation, even if the model generates a line break.
         fields.push(output.map_or_else(String::new, |output| output.text.replace(['\n', '\r'], " ")));
-        if is_n_best || self.arguments.scores {
+        if self.arguments.prints_scores() {
             fields.push(format!("{:.6}", output.map_or(0.0, |output| output.score)));
         }
         if self.arguments.align {

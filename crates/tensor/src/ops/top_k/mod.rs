@@ -4,9 +4,8 @@
 //! log p_j = x_j − log Σ_k e^{x_k}
 //! ```
 //!
-//! Shapes: scores are `rows × classes`, f32. The CPU reads a row three times while it is in the L1 cache: for
-//! the maximum of each block, for the sum of exponentials, and then only the blocks whose maximum is among
-//! the best. A GPU computes the maximum and the sum of exponentials of every 64 scores, inside the output
+//! Shapes: scores are `rows × classes`, f32. The CPU reads a row while it is in the L1 cache. In int8 it reads
+//! the scores once, as they are computed. A GPU computes the maximum and the sum of exponentials of every 64 scores, inside the output
 //! GEMM where the kernel supports it; top-k then reads only blocks that can contain a winner. No row is
 //! sorted and no probabilities are written. There is no gradient.
 
@@ -43,9 +42,25 @@ pub struct TopK {
     /// Requested scores, sorted by row and column.
     extra: Vec<(usize, u32, f32)>,
     from_gpu: cuda::FromGpu,
+    requested: Normalizers,
+}
+
+/// Whether searches compute the [normalizers](TopK::normalizer).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Normalizers {
+    /// Each row's log-sum-exp.
+    #[default]
+    Computed,
+    /// A CPU spares the exponentials. Searches for no column compute them anyway.
+    Skipped,
 }
 
 impl TopK {
+    /// Whether the following searches compute the normalizers.
+    pub fn request_normalizers(&mut self, normalizers: Normalizers) {
+        self.requested = normalizers;
+    }
+
     /// Finds the `count` best columns of each row (all of them if there are fewer); ties go to the first
     /// column.
     pub fn find(&mut self, scores: &Tensor, count: usize, rounding: Rounding) {
@@ -70,7 +85,7 @@ impl TopK {
             Device::Cpu => {
                 self.clear(rows, count.min(width));
                 self.request(extra);
-                cpu::find(scores.array(), rounding, &mut self.normalizers, &mut self.best);
+                cpu::find(scores.array(), rounding, self.requested, &mut self.normalizers, &mut self.best);
                 let values = scores.array().f32();
                 for (row, column, score) in &mut self.extra {
                     *score = values[*row * width + *column as usize];
@@ -153,8 +168,9 @@ impl TopK {
         self.extra.clear();
     }
 
-    /// The log-sum-exp `log Σ_k e^{x_k}` of a row: a log-probability is the score minus this. Not finite if
-    /// the row contains NaN or ∞, or only −∞.
+    /// The log-sum-exp `log Σ_k e^{x_k}` of a row: a log-probability is the score minus this. If normalizers are
+    /// [skipped](Normalizers::Skipped), another number may take its place. In both cases, it is not finite if the
+    /// row contains NaN or ∞, or only −∞.
     #[inline]
     pub fn normalizer(&self, row: usize) -> f64 {
         self.normalizers[row]

@@ -1,6 +1,8 @@
 //! One query, all heads: a cached row is read once, from its first element to its last.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod store;
 mod uniform;
@@ -140,14 +142,32 @@ impl Workspace {
             // SAFETY: `avx512_fits` has checked AVX-512 and the head widths, and the rows have been checked.
             return unsafe { avx512::attend(stored, sizes, &mut buffers) };
         }
-        match (values, sizes.rounding) {
-            (Numbers::F32(stored), Rounding::Uniform) => uniform::attend(stored, starts, sizes, &mut buffers),
-            (Numbers::Bf16(stored), Rounding::Uniform) => {
-                uniform::attend(stored, starts, sizes, &mut buffers);
-            }
-            (Numbers::F32(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut buffers),
-            (Numbers::Bf16(stored), Rounding::Fused) => attend_query(stored, starts, sizes, &mut buffers),
+        #[cfg(target_arch = "x86_64")]
+        if avx2_fits(sizes) {
+            // SAFETY: `avx2_fits` has checked AVX2 and the head widths, and the rows have been checked.
+            unsafe { avx2::score(values, starts, sizes, &mut buffers) };
+            softmax(starts.len(), sizes, &mut buffers);
+            // SAFETY: as above.
+            return unsafe { avx2::weighted_sum(values, starts, sizes, &mut buffers) };
         }
+        match values {
+            Numbers::F32(stored) => attend_plainly(stored, starts, sizes, &mut buffers),
+            Numbers::Bf16(stored) => attend_plainly(stored, starts, sizes, &mut buffers),
+        }
+    }
+}
+
+fn attend_plainly<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
+    score(stored, starts, sizes, buffers);
+    softmax(starts.len(), sizes, buffers);
+    weighted_sum(stored, starts, sizes, buffers);
+}
+
+/// `P = softmax(S)` for the first `count` positions.
+fn softmax(count: usize, Sizes { heads, rounding, .. }: Sizes, buffers: &mut Buffers<'_>) {
+    match rounding {
+        Rounding::Fused => fused_softmax(heads, count, buffers),
+        Rounding::Uniform => uniform::softmax_of_heads(heads, count, buffers),
     }
 }
 
@@ -155,6 +175,11 @@ impl Workspace {
 fn avx512_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
     let available = matches!(isa::current(), Isa::Amx | Isa::Avx512);
     available && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn avx2_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
+    isa::current() >= Isa::Avx2 && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
 }
 
 kernel! {
@@ -172,12 +197,9 @@ kernel! {
 }
 
 kernel! {
-    fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
-        score(stored, starts, sizes, buffers);
-
-        // P = softmax(S)
-        for weights in buffers.weights.chunks_exact_mut(buffers.stride).take(sizes.heads) {
-            let weights = &mut weights[..starts.len()];
+    fn fused_softmax(heads: usize, count: usize, buffers: &mut Buffers<'_>) {
+        for weights in buffers.weights.chunks_exact_mut(buffers.stride).take(heads) {
+            let weights = &mut weights[..count];
             let top = number::max(weights);
             for weight in &mut *weights {
                 *weight = exp(*weight - top);
@@ -187,39 +209,40 @@ kernel! {
                 *weight *= share;
             }
         }
-
-        weighted_sum(stored, starts, sizes, buffers);
     }
 }
 
-/// `S = q Kᵀ` with a scaled query.
-#[inline(always)]
-fn score<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
-    let Sizes { heads, d_k, .. } = sizes;
-    let (key_width, stride) = (heads * d_k, buffers.stride);
-    for (position, &start) in starts.iter().enumerate() {
-        let key = &stored[start..start + key_width];
-        for (head, (query, key)) in buffers.query.chunks_exact(d_k).zip(key.chunks_exact(d_k)).enumerate() {
-            // Clamped to finite values: ∞ − ∞ would be NaN.
-            buffers.weights[head * stride + position] = dot(query, key).clamp(f32::MIN, f32::MAX);
+kernel! {
+    /// `S = q Kᵀ` with a scaled query.
+    fn score<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
+        let Sizes { heads, d_k, .. } = sizes;
+        let (key_width, stride) = (heads * d_k, buffers.stride);
+        for (position, &start) in starts.iter().enumerate() {
+            let key = &stored[start..start + key_width];
+            let queries = buffers.query.chunks_exact(d_k);
+            for (head, (query, key)) in queries.zip(key.chunks_exact(d_k)).enumerate() {
+                // Clamped to finite values: ∞ − ∞ would be NaN.
+                buffers.weights[head * stride + position] = dot(query, key).clamp(f32::MIN, f32::MAX);
+            }
         }
     }
 }
 
-/// `o = P V`.
-#[inline(always)]
-fn weighted_sum<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
-    let Sizes { heads, d_k, d_v, .. } = sizes;
-    let Buffers { context, weights, stride, .. } = buffers;
-    let (key_width, stride) = (heads * d_k, *stride);
-    context.fill(0.0);
-    for (position, &start) in starts.iter().enumerate() {
-        let value = &stored[start + key_width..start + key_width + heads * d_v];
-        for (head, (context, value)) in context.chunks_exact_mut(d_v).zip(value.chunks_exact(d_v)).enumerate()
-        {
-            let weight = weights[head * stride + position];
-            for (context, value) in context.iter_mut().zip(value) {
-                *context += weight * value.wide();
+kernel! {
+    /// `o = P V`.
+    fn weighted_sum<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
+        let Sizes { heads, d_k, d_v, .. } = sizes;
+        let Buffers { context, weights, stride, .. } = buffers;
+        let (key_width, stride) = (heads * d_k, *stride);
+        context.fill(0.0);
+        for (position, &start) in starts.iter().enumerate() {
+            let value = &stored[start + key_width..start + key_width + heads * d_v];
+            let contexts = context.chunks_exact_mut(d_v);
+            for (head, (context, value)) in contexts.zip(value.chunks_exact(d_v)).enumerate() {
+                let weight = weights[head * stride + position];
+                for (context, value) in context.iter_mut().zip(value) {
+                    *context += weight * value.wide();
+                }
             }
         }
     }

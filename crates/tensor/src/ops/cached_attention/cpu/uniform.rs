@@ -1,23 +1,17 @@
-//! One query with uniform rounding, in plain Rust: the same bits as `avx512` for heads of whole vectors.
+//! The softmax with uniform rounding, in plain Rust: the same bits on every instruction set.
 
-use super::{Buffers, Sizes, score, weighted_sum};
-use crate::cpu::math::exp;
-use crate::cpu::number::Number;
+use super::Buffers;
+use crate::cpu::math::exp_bounded;
 use crate::cpu::simd::{LANES, Lanes, fold};
 
 kernel! {
-    /// Fills `buffers.context` from `buffers.query`, which is scaled.
-    pub(super) fn attend<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, buffers: &mut Buffers<'_>) {
-        score(stored, starts, sizes, buffers);
-
-        // P = softmax(S)
-        let padded = starts.len().next_multiple_of(LANES);
-        for weights in buffers.weights.chunks_exact_mut(buffers.stride).take(sizes.heads) {
-            weights[starts.len()..padded].fill(f32::NEG_INFINITY);
+    /// `P = softmax(S)` for the first `count` positions of all heads.
+    pub(super) fn softmax_of_heads(heads: usize, count: usize, buffers: &mut Buffers<'_>) {
+        let padded = count.next_multiple_of(LANES);
+        for weights in buffers.weights.chunks_exact_mut(buffers.stride).take(heads) {
+            weights[count..padded].fill(f32::NEG_INFINITY);
             softmax(&mut weights[..padded]);
         }
-
-        weighted_sum(stored, starts, sizes, buffers);
     }
 }
 
@@ -35,7 +29,7 @@ pub(super) fn softmax(weights: &mut [f32]) {
     let mut sums: Lanes = [0.0; LANES];
     for vector in &mut *vectors {
         for lane in 0..LANES {
-            vector[lane] = exp(vector[lane] - top);
+            vector[lane] = exp_bounded(vector[lane] - top);
             sums[lane] += vector[lane];
         }
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::super::chosen::ChosenGroup;
 use super::super::{NONE, Projection, Scored, TopK};
-use super::{best_of_row, uniform};
+use super::best_of_row;
 use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{Finish, Int8Matrix, Matrix, Output, Packed, multiply};
 use crate::cpu::threads::{SharedMut, parallel, thread_count};
@@ -83,7 +83,8 @@ pub(in crate::ops::top_k) fn find_in_chosen(
     rounding: Rounding,
     found: &mut TopK,
 ) {
-    let (count, extra_of_group) = (found.count, extra_by_group(groups, &found.extra));
+    let (count, requested, extra_of_group) =
+        (found.count, found.requested, extra_by_group(groups, &found.extra));
     let normalizers = SharedMut::new(&mut found.normalizers);
     let best = SharedMut::new(&mut found.best);
     let extra = SharedMut::new(&mut found.extra);
@@ -94,10 +95,7 @@ pub(in crate::ops::top_k) fn find_in_chosen(
             // SAFETY: every row belongs to one group, here and below.
             let best = unsafe { best.slice(row * count..(row + 1) * count) };
             let (first, rest) = best.split_at_mut(count.min(width));
-            let normalizer = match rounding {
-                Rounding::Fused => best_of_row(row_of(row), first),
-                Rounding::Uniform => uniform::best_of_row(row_of(row), first),
-            };
+            let normalizer = best_of_row(row_of(row), first, rounding, requested);
             for Scored { index, .. } in first {
                 *index = columns.columns()[*index as usize];
             }

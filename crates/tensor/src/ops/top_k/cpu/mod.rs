@@ -7,9 +7,10 @@ mod uniform;
 pub(super) use chosen::{ChosenWeight, find_in_chosen, project_chosen};
 pub(super) use product::find_in_product;
 
-use super::{NONE, Scored};
+use super::{NONE, Normalizers, Scored};
 use crate::cpu::math::exp;
 use crate::cpu::number;
+use crate::cpu::simd::LANES;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, Rounding};
 
@@ -19,7 +20,13 @@ const BLOCK: usize = 64;
 const ROWS: usize = 8;
 
 /// Writes one normalizer for each row of `scores`, and as many best columns as `best` has space for.
-pub(super) fn find(scores: &Array, rounding: Rounding, normalizers: &mut [f64], best: &mut [Scored]) {
+pub(super) fn find(
+    scores: &Array,
+    rounding: Rounding,
+    requested: Normalizers,
+    normalizers: &mut [f64],
+    best: &mut [Scored],
+) {
     let (rows, width, values) = (scores.rows(), scores.width(), scores.f32());
     let count = best.len() / rows.max(1);
     let (normalizers, best) = (SharedMut::new(normalizers), SharedMut::new(best));
@@ -28,20 +35,39 @@ pub(super) fn find(scores: &Array, rounding: Rounding, normalizers: &mut [f64], 
             // SAFETY: every row belongs to one task, here and below.
             let best = unsafe { best.slice(row * count..(row + 1) * count) };
             let scores = &values[row * width..(row + 1) * width];
-            let normalizer = match rounding {
-                Rounding::Fused => best_of_row(scores, best),
-                Rounding::Uniform => uniform::best_of_row(scores, best),
-            };
             // SAFETY: as above.
-            unsafe { normalizers.set(row, normalizer) };
+            unsafe { normalizers.set(row, best_of_row(scores, best, rounding, requested)) };
         }
     });
 }
 
-/// Writes the best columns to `best` and returns the row's normalizer.
-fn best_of_row(scores: &[f32], best: &mut [Scored]) -> f64 {
+/// Writes the best columns to `best` and returns the row's normalizer, or if it is not requested, the best score
+/// of a row without NaN.
+fn best_of_row(scores: &[f32], best: &mut [Scored], rounding: Rounding, requested: Normalizers) -> f64 {
+    if rounding == Rounding::Uniform {
+        return uniform::best_of_row(scores, best, requested);
+    }
     let max = max_and_best(scores, best);
-    f64::from(max) + f64::from(exp_sum(scores, max)).ln()
+    match (requested, best) {
+        (Normalizers::Skipped, [first, ..]) => {
+            f64::from(if has_nan(scores) { f32::NAN } else { first.score })
+        }
+        (Normalizers::Computed | Normalizers::Skipped, _) => {
+            f64::from(max) + f64::from(exp_sum(scores, max)).ln()
+        }
+    }
+}
+
+kernel! {
+    fn has_nan(scores: &[f32]) -> bool {
+        let (mut any, (blocks, rest)) = ([false; LANES], scores.as_chunks::<LANES>());
+        for block in blocks {
+            for lane in 0..LANES {
+                any[lane] |= block[lane].is_nan();
+            }
+        }
+        any.contains(&true) || rest.iter().any(|score| score.is_nan())
+    }
 }
 
 kernel! {
