@@ -13,9 +13,9 @@ use super::choices::{
 };
 use super::pattern::NamePattern;
 use super::scope::{
-    ADDITIVE, ALL, ATTENDS, AVERAGES, BALANCE_NORM, BLEU, BY_STEPS, CONVOLUTIONAL_ENCODER, COSINE, DECAYS,
-    DECLARED, FROM_SCRATCH, HARD, HAS_MAX_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS,
-    LINES, NOAM, POOLS_BY_ATTENTION, PRETRAINED, RECURRENT_ENCODER, RECURRENT_NORM, WARMS_UP, WIDE_BEAM,
+    ADDITIVE, ALL, ATTENDS, AVERAGES, BALANCE_NORM, BLEU, BY_STEPS, CONVOLUTIONAL_ENCODER, DECAYS, DECLARED,
+    ENDS, FROM_SCRATCH, HARD, HAS_MAX_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES,
+    NOAM, POOLS_BY_ATTENTION, PRETRAINED, RECURRENT_ENCODER, RECURRENT_NORM, TRAPEZOID, WARMS_UP, WIDE_BEAM,
 };
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
@@ -222,7 +222,10 @@ recipe! {
         /// R-Drop: the paper's α, weight of the divergence between two passes over each batch with different
         /// dropout masks; `none` for one pass
         r_drop_alpha: Option<f64> = None, Above(0.0);
-        /// Learning rate schedule: `noam`, `inverse-sqrt`, `cosine`, `constant`
+        /// Batch-size warmup: number of epochs at the start whose batches have a quarter of batch_tokens
+        batch_warmup: u64 = 0, Any;
+        /// Learning rate schedule: `noam`, `inverse-sqrt`, `cosine`, `trapezoid` (constant, then linear to
+        /// min_lr), `constant`
         schedule: ScheduleKind = ScheduleKind::InverseSqrt, Any;
         /// Warmup: steps until the peak of the learning rate; if not given, at most a tenth of the run's
         /// steps
@@ -232,8 +235,11 @@ recipe! {
         /// Factor on the learning rate of noam; if not given, scaled so that a shorter warmup leaves the peak
         /// unchanged
         factor: f64 = 1.0, Above(0.0), ALL.when(&[NOAM]);
-        /// Final learning rate of cosine, at the last of `steps`
-        min_lr: f64 = 0.0, AtLeast(0.0), ALL.when(&[COSINE]);
+        /// Final learning rate of cosine and trapezoid, at the last of `steps`
+        min_lr: f64 = 0.0, AtLeast(0.0), ALL.when(&[ENDS]);
+        /// Last steps of trapezoid, in which the learning rate falls; if not given, at most 40 % of the run's
+        /// steps
+        cooldown: u64 = 20_000, Any, ALL.when(&[TRAPEZOID]);
         /// β₁ of Adam: decay of the running mean of the gradients
         beta1: f64 = 0.9, Share;
         /// β₂ of Adam: decay of the running mean of the squared gradients

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! training.warmup     at most a tenth of the steps
+//! training.cooldown   at most 40 % of the steps
 //! training.factor     keeps noam's peak, which is proportional to factor · warmup^-0.5
 //! validation.every    at most a tenth of the steps
 //! checkpoint.every    at most a tenth of the steps
@@ -16,9 +17,10 @@ const TWENTIETH: u64 = 20;
 impl Recipe {
     /// The keys that depend on the length of the run unless they are set: on `training.steps`, or else on the
     /// steps that fit into `training.time`.
-    pub const AUTOMATIC_KEYS: [&'static str; 6] = [
+    pub const AUTOMATIC_KEYS: [&'static str; 7] = [
         "training.steps",
         "training.warmup",
+        "training.cooldown",
         "training.factor",
         "validation.every",
         "checkpoint.every",
@@ -34,16 +36,17 @@ impl Recipe {
     /// Lowers the automatic keys to suit a run of this many steps; never raises them.
     pub(crate) fn scale_to_steps(&mut self, steps: u64) {
         let Recipe { training, validation, checkpoint, output, automatic, .. } = self;
-        let limit_to_part = |path: &'static str, value: &mut u64, parts: u64| {
+        let limit = |path: &'static str, value: &mut u64, most: u64| {
             if automatic.contains(&path) {
-                *value = (*value).min((steps / parts).max(1));
+                *value = (*value).min(most.max(1));
             }
         };
         let before = training.warmup.max(1);
-        limit_to_part("training.warmup", &mut training.warmup, TENTH);
-        limit_to_part("validation.every", &mut validation.every, TENTH);
-        limit_to_part("checkpoint.every", &mut checkpoint.every, TENTH);
-        limit_to_part("output.log_every", &mut output.log_every, TWENTIETH);
+        limit("training.warmup", &mut training.warmup, steps / TENTH);
+        limit("training.cooldown", &mut training.cooldown, steps * 2 / 5);
+        limit("validation.every", &mut validation.every, steps / TENTH);
+        limit("checkpoint.every", &mut checkpoint.every, steps / TENTH);
+        limit("output.log_every", &mut output.log_every, steps / TWENTIETH);
         if automatic.contains(&"training.factor") {
             training.factor *= (training.warmup as f64 / before as f64).sqrt();
         }

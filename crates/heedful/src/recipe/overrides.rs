@@ -7,7 +7,7 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::error::Location;
-use super::{BestBy, Family, Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, TrainingKeys, print};
+use super::{BestBy, Family, Key, Literal, Recipe, RecipeError, SECTIONS, TrainingKeys, print};
 use crate::data::tokenizer::Sharing;
 use crate::layers::Tying;
 
@@ -236,12 +236,9 @@ impl Recipe {
     /// Checks that the values are consistent, independently of the task.
     pub fn check(&self) -> Result<(), RecipeError> {
         let conflict = |message: &str| Err(RecipeError::Conflict(message.to_owned()));
-        if self.training.schedule == ScheduleKind::Cosine
-            && self.training.steps.is_none()
-            && !self.has_only_time_limit()
-        {
+        if self.training.schedule.has_end() && self.training.steps.is_none() && !self.has_only_time_limit() {
             return conflict(
-                "the cosine schedule falls until the last step: set training.steps, or training.time without it",
+                "the schedules cosine and trapezoid fall until the last step: set training.steps, or training.time without it",
             );
         }
         if self.validation.best_by == BestBy::Bleu && !self.validation.bleu {

@@ -22,6 +22,9 @@ const VALIDATION_SHARE: f64 = 0.1;
 /// The share of the estimated steps that a cosine schedule uses, so that it reaches its end.
 const COSINE_SHARE: f64 = 0.95;
 
+/// The duration of an epoch of the batch-size warmup, in those of another.
+const SMALL_EPOCH: f64 = 1.3;
+
 /// Measured durations in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
@@ -29,6 +32,8 @@ pub struct Costs {
     pub step: f64,
     /// Seconds per validation; 0 without a validation set.
     pub(crate) validation: f64,
+    /// Steps per epoch, without the batch-size warmup.
+    pub(crate) epoch: f64,
 }
 
 /// The plan of a run with a time limit only. It is part of every checkpoint.
@@ -68,7 +73,9 @@ impl TimePlan {
             None if is_every_automatic => (left - validation_count * costs.validation) / costs.step,
             None => left / (costs.step + costs.validation / validation.every as f64),
         };
-        let is_last = training.schedule == ScheduleKind::Cosine;
+        let is_last = training.schedule.has_end();
+        let small = (training.batch_warmup as f64 * costs.epoch).min(seconds / SMALL_EPOCH);
+        let seconds = seconds + small * (4.0 - SMALL_EPOCH);
         let steps = (seconds * if is_last { COSINE_SHARE } else { 1.0 }).max(1.0) as u64;
         let mut fitted = recipe.clone();
         fitted.scale_to_steps(steps);
@@ -148,7 +155,7 @@ mod tests {
     }
 
     fn plan(change: impl FnOnce(&mut Recipe), step: f64, validation: f64, left: f64) -> TimePlan {
-        TimePlan::new(&recipe(change), Costs { step, validation }, left)
+        TimePlan::new(&recipe(change), Costs { step, validation, epoch: 100.0 }, left)
     }
 
     #[test]
@@ -168,7 +175,7 @@ mod tests {
     #[test]
     fn a_cosine_ends_at_its_last_step_and_other_schedules_with_the_time() {
         let mut cosine = recipe(|recipe| recipe.training.schedule = ScheduleKind::Cosine);
-        let fitted = TimePlan::new(&cosine, Costs { step: 0.5, validation: 0.0 }, 1200.0);
+        let fitted = TimePlan::new(&cosine, Costs { step: 0.5, validation: 0.0, epoch: 100.0 }, 1200.0);
         assert_eq!((fitted.steps, fitted.is_last, fitted.validation_every), (2257, true, None));
         fitted.apply(&mut cosine);
         assert_eq!((cosine.training.steps, cosine.training.warmup), (Some(2257), 225));
@@ -197,7 +204,7 @@ mod tests {
             recipe.training.warmup = 4000;
         });
         let mut fitted = noam.clone();
-        TimePlan::new(&noam, Costs { step: 1.0, validation: 0.0 }, 1200.0).apply(&mut fitted);
+        TimePlan::new(&noam, Costs { step: 1.0, validation: 0.0, epoch: 100.0 }, 1200.0).apply(&mut fitted);
         let peak = |recipe: &Recipe| recipe.schedule().rate(recipe.training.warmup);
         assert!(fitted.training.warmup < 200);
         assert!((peak(&fitted) / peak(&noam) - 1.0).abs() < 1e-5);

@@ -385,8 +385,8 @@ impl<'a> Session<'a> {
 
 /// How the batches of a run are formed.
 pub(super) fn batch_options(recipe: &Recipe, layout: BatchLayout, special: SpecialTokens) -> BatchOptions {
-    let TrainingKeys { batch_tokens, seed, .. } = recipe.training;
-    BatchOptions { batch_tokens, seed, layout, special, ..BatchOptions::default() }
+    let TrainingKeys { batch_tokens, batch_warmup: warmup_epochs, seed, .. } = recipe.training;
+    BatchOptions { batch_tokens, warmup_epochs, seed, layout, special, ..BatchOptions::default() }
 }
 
 fn subtitle(config: &ModelConfig, ready: &Ready) -> String {

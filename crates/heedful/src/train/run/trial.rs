@@ -46,8 +46,11 @@ pub(super) fn plan(
         timing,
         watcher,
     )?;
+    let report = prepared.corpus.report();
+    let tokens = report.source_tokens.max(report.target_tokens + report.kept);
+    let epoch = tokens as f64 / (recipe.training.batch_tokens * recipe.training.accumulate) as f64;
     trainer.restore(&untrained).expect("these were its weights a moment ago");
-    Ok(step.map(|step| TimePlan::new(recipe, Costs { step, validation }, limit - timing.elapsed())))
+    Ok(step.map(|step| TimePlan::new(recipe, Costs { step, validation, epoch }, limit - timing.elapsed())))
 }
 
 /// Measures the seconds per update.
@@ -61,7 +64,9 @@ fn step_seconds(
 ) -> Result<Option<f64>> {
     let options = batch_options(recipe, prepared.layout, prepared.model.special_tokens());
     let corpus = Arc::clone(&prepared.corpus);
-    let mut stream = Prefetched::new(Batches::at(corpus, &options, BatchPosition::default())?);
+    // After the batch-size warmup.
+    let start = BatchPosition { epoch: recipe.training.batch_warmup, batch: 0 };
+    let mut stream = Prefetched::new(Batches::at(corpus, &options, start)?);
     let mut update = |trainer: &mut StepTrainer| -> Result<bool> {
         let mut batches: Vec<Batch> = Vec::new();
         for _ in 0..recipe.training.accumulate {
