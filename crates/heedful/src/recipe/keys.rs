@@ -209,7 +209,8 @@ recipe! {
         /// Number of updates; `none` for no limit. With `time` alone, as many as fit
         steps: Option<u64> = Some(50_000), AtLeast(1.0);
         /// Time of the whole run (90s, 30m, 1h30m): a limit. Without `steps`, it also chooses the number of
-        /// steps, the warmup and the validation interval
+        /// steps, the warmup and the validation interval, and for a Transformer that translates, without a
+        /// preset, on a CPU, its size and training
         time: Option<Duration> = None, AtLeast(1.0);
         /// Dropout rate of the embeddings and of every sublayer's output
         dropout: f64 = 0.1, Share;
@@ -222,8 +223,6 @@ recipe! {
         /// R-Drop: the paper's α, weight of the divergence between two passes over each batch with different
         /// dropout masks; `none` for one pass
         r_drop_alpha: Option<f64> = None, Above(0.0);
-        /// Batch-size warmup: number of epochs at the start whose batches have a quarter of batch_tokens
-        batch_warmup: u64 = 0, Any;
         /// Learning rate schedule: `noam`, `inverse-sqrt`, `cosine`, `trapezoid` (constant, then linear to
         /// min_lr), `constant`
         schedule: ScheduleKind = ScheduleKind::InverseSqrt, Any;
@@ -267,7 +266,7 @@ recipe! {
     /// Validation during training
     [validation: ValidationKeys, "validation-"] {
         /// Steps between validations; if not given, at most a tenth of the run's steps (with `time` alone: at
-        /// most 20 validations, in at most a tenth of the time)
+        /// most 20 validations, in at most a twentieth of the time)
         every: u64 = 500, AtLeast(1.0), ALL.when(&[BY_STEPS]);
         /// Time between validations, instead of steps
         every_time: Option<Duration> = None, AtLeast(1.0);

@@ -27,6 +27,33 @@ impl Recipe {
         "output.log_every",
     ];
 
+    /// The keys that a translator with only a time limit chooses for its text and machine
+    /// ([`crate::train`]'s module `fit`), if neither they nor a preset are set.
+    pub const FITTED_KEYS: [&'static str; 12] = [
+        "vocabulary.size",
+        "model.d_model",
+        "model.d_ff",
+        "model.heads",
+        "model.encoder_layers",
+        "model.decoder_layers",
+        "model.norm",
+        "training.batch_tokens",
+        "training.dropout",
+        "training.schedule",
+        "training.lr",
+        "checkpoint.average",
+    ];
+
+    /// Whether the run chooses keys for its text and machine.
+    pub(crate) fn is_fitted(&self) -> bool {
+        Recipe::FITTED_KEYS.iter().any(|path| self.is_automatic(path))
+    }
+
+    /// Whether this key is chosen for the run.
+    pub(crate) fn is_automatic(&self, path: &str) -> bool {
+        self.automatic.contains(&path)
+    }
+
     /// Whether the run has a time limit and no number of steps: then it measures how many steps fit.
     #[doc(hidden)]
     pub(crate) fn has_only_time_limit(&self) -> bool {

@@ -121,7 +121,6 @@ impl Recipe {
             ("training", "freeze") => !self.training.freeze.is_empty(),
             ("training", "r_drop_alpha") => self.training.r_drop_alpha.is_some(),
             ("vocabulary", "coverage") => self.vocabulary.coverage != Recipe::default().vocabulary.coverage,
-            ("training", "batch_warmup") => self.training.batch_warmup != 0,
             ("training", "cooldown") => self.training.schedule == ScheduleKind::Trapezoid,
             ("training", "decayed") => self.training.weight_decay != 0.0,
             (section, _) => ["data", "vocabulary", "model", "training"].contains(&section),

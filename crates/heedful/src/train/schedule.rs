@@ -157,6 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn a_trapezoid_is_constant_until_its_cooldown() {
+        let schedule = Schedule::Trapezoid { peak: 1.0, floor: 0.1, warmup: 10, cooldown: 40, total: 100 };
+        for (step, rate) in [(5, 0.5), (10, 1.0), (60, 1.0), (80, 0.55), (100, 0.1), (1000, 0.1)] {
+            close(schedule.rate(step), rate);
+        }
+        let open = Schedule::Trapezoid { peak: 1.0, floor: 0.0, warmup: 0, cooldown: 40, total: u64::MAX };
+        close(open.rate(1_000_000), 1.0);
+    }
+
+    #[test]
     fn constant_is_constant() {
         let schedule = Schedule::Constant { rate: 3e-4 };
         assert!([0, 1, 1000].into_iter().all(|step| schedule.rate(step) == 3e-4));

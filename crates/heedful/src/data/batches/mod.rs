@@ -33,9 +33,6 @@ pub struct BatchOptions {
     /// Maximum number of source tokens, and of target tokens, of a batch, `<eos>` included: 25,000 in the
     /// paper. A longer pair is a batch of its own.
     pub batch_tokens: usize,
-    /// Batch-size warmup: the batches of this many first epochs have a quarter of the tokens.
-    #[serde(default)]
-    pub warmup_epochs: u64,
     /// The seed of the order.
     pub seed: u64,
     /// How many blocks of 1024 pairs are shuffled together. More blocks mix better and need more memory.
@@ -51,7 +48,6 @@ impl Default for BatchOptions {
     fn default() -> BatchOptions {
         BatchOptions {
             batch_tokens: 4096,
-            warmup_epochs: 0,
             seed: 1,
             window_blocks: 64,
             layout: BatchLayout::Pairs,
@@ -143,7 +139,8 @@ impl Batches {
     /// Reads the next window if the current one is used up.
     fn fill_window(&mut self) -> Result<(), EncodedError> {
         if self.window.is_empty() {
-            self.window = self.order.read_window(self.windows_read, &self.corpus)?;
+            self.window =
+                self.order.read_window(self.windows_read, &self.corpus, self.options.batch_tokens)?;
             self.windows_read += 1;
         }
         Ok(())

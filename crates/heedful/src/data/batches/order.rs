@@ -12,16 +12,13 @@ pub(super) struct EpochOrder {
     epoch: u64,
     window_blocks: usize,
     blocks: Vec<usize>,
-    batch_tokens: usize,
 }
 
 impl EpochOrder {
     pub(super) fn new(corpus: &EncodedCorpus, options: &BatchOptions, epoch: u64) -> EpochOrder {
         let mut blocks: Vec<usize> = (0..corpus.blocks()).collect();
         shuffle(&mut blocks, options.seed, epoch, 0);
-        let BatchOptions { seed, window_blocks, batch_tokens, warmup_epochs, .. } = *options;
-        let batch_tokens = if epoch < warmup_epochs { (batch_tokens / 4).max(1) } else { batch_tokens };
-        EpochOrder { seed, epoch, window_blocks: window_blocks.max(1), blocks, batch_tokens }
+        EpochOrder { seed: options.seed, epoch, window_blocks: options.window_blocks.max(1), blocks }
     }
 
     pub(super) fn windows(&self) -> usize {
@@ -33,6 +30,7 @@ impl EpochOrder {
         &self,
         window: usize,
         corpus: &EncodedCorpus,
+        batch_tokens: usize,
     ) -> Result<VecDeque<Vec<EncodedPair>>, EncodedError> {
         let start = window * self.window_blocks;
         let end = (start + self.window_blocks).min(self.blocks.len());
@@ -45,7 +43,7 @@ impl EpochOrder {
         // The sort is stable: pairs of one length stay shuffled, so batches are composed differently in
         // every epoch.
         pairs.sort_by_key(longer_side);
-        let mut batches = cut(pairs, self.batch_tokens);
+        let mut batches = cut(pairs, batch_tokens);
         shuffle(&mut batches, self.seed, self.epoch, substream + 2);
         Ok(batches.into())
     }
