@@ -2,13 +2,13 @@
 //! [`Recipe::FITTED_KEYS`] that are automatic.
 //!
 //! ```text
-//! b   bytes of the text      c   its tokens, on the longer side      t   tokens that fit into the time (measured for each size)
+//! c   tokens of the text, on the longer side      t   those that fit into the time (measured for each size)
 //!
-//! vocabulary   2 √b
 //! size         the largest whose layers have at most 16 c and t parameters
 //! batch        t / 8000 tokens: short runs need many updates more than exact gradients
 //! norm         pre: trains at rates where post diverges
 //! dropout      0.1, 0.2 or 0.3, the more the more epochs t / c
+//! lr           2e-3 √(256 / d_model) (tokens of an update / 1024)^¼
 //! schedule     trapezoid: warmup, constant rate, linear to zero
 //! ```
 
@@ -55,12 +55,6 @@ impl fmt::Display for Choice {
             reason => write!(f, "{setting:<32}# {reason}"),
         }
     }
-}
-
-/// The size of a vocabulary for this many bytes of text.
-pub(crate) fn vocabulary_size(bytes: u64) -> usize {
-    let size = 2.0 * (bytes as f64).sqrt();
-    ((size / 500.0).round() as usize * 500).clamp(2000, 32_000)
 }
 
 impl Size {
@@ -131,7 +125,6 @@ impl Budget {
     fn reason(self, path: &str, tokens: f64) -> String {
         let Budget { text, trained } = self;
         match path {
-            "vocabulary.size" => "2 √(bytes of the text)".to_owned(),
             "training.batch_tokens" => format!("about {:.0} updates", trained / tokens),
             "model.norm" => "stays stable at a high rate".to_owned(),
             "training.dropout" => format!("{:.0} epochs", trained / text),
@@ -174,12 +167,6 @@ mod tests {
         SIZES[0].set(&mut recipe);
         let choices = budget.choose(&mut recipe);
         (recipe, choices.iter().map(Choice::to_string).collect())
-    }
-
-    #[test]
-    fn vocabularies_grow_with_the_root_of_the_text() {
-        let sizes = [100, 3_900_000, 12_300_000, 126_000_000, u64::MAX].map(vocabulary_size);
-        assert_eq!(sizes, [2000, 4000, 7000, 22_500, 32_000]);
     }
 
     #[test]

@@ -116,6 +116,8 @@ impl TimePlan {
     pub(crate) fn complete(&self, recipe: &mut Recipe) {
         if self.is_last && recipe.training.schedule.has_end() && recipe.training.steps.is_none() {
             recipe.training.steps = Some(self.steps);
+            // Or the saved recipe would not have it.
+            recipe.automatic.retain(|&path| path != "training.steps");
             recipe.training.cooldown = self.cooldown.unwrap_or(recipe.training.cooldown);
         }
     }

@@ -50,16 +50,6 @@ impl WordCounts {
         self.drop_rare_words();
     }
 
-    /// The size of the counted words in bytes.
-    pub(super) fn bytes(&self) -> u64 {
-        self.counts.iter().map(|(word, count)| word.len() as u64 * count).sum()
-    }
-
-    /// Replaces the maximum number of tokens.
-    pub(super) fn limit(&mut self, size: usize) {
-        self.options.size = size;
-    }
-
     /// Learns a vocabulary. The same counts and options give the same vocabulary, bit for bit.
     pub fn train(self) -> Result<Tokenizer, TokenizerError> {
         let mut words: Vec<(Box<str>, u64)> = self.counts.into_iter().collect();

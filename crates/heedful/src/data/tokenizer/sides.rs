@@ -104,25 +104,7 @@ impl Tokenizers {
         sharing: Sharing,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Tokenizers, VocabularyError> {
-        Tokenizers::learned(count(files, options, sharing, progress)?, sharing)
-    }
-
-    /// As [`Tokenizers::train`], with a size that `size` chooses for this number of bytes of text. Returns
-    /// the size too.
-    pub(crate) fn train_sized(
-        files: &CorpusFiles,
-        options: &VocabularyOptions,
-        sharing: Sharing,
-        size: impl FnOnce(u64) -> usize,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<(Tokenizers, usize), VocabularyError> {
-        let mut counts = count(files, options, sharing, progress)?;
-        let size = size(counts.iter().map(WordCounts::bytes).sum());
-        counts.iter_mut().for_each(|side| side.limit(size));
-        Ok((Tokenizers::learned(counts, sharing)?, size))
-    }
-
-    fn learned([source, target]: [WordCounts; 2], sharing: Sharing) -> Result<Tokenizers, VocabularyError> {
+        let [source, target] = count(files, options, sharing, progress)?;
         Ok(match sharing {
             Sharing::Joint => Tokenizers::joint(source.train()?),
             Sharing::Separate => Tokenizers::separate(source.train()?, target.train()?),

@@ -155,7 +155,7 @@ fn run(
         // Nothing was measured there.
         recipe.automatic.retain(|path| !Recipe::FITTED_KEYS.contains(path));
     }
-    let text = prepare::text(&mut recipe, start, watcher)?;
+    let text = prepare::text(&recipe, start, watcher)?;
     if recipe.is_fitted() && text.checkpoints.steps()?.is_empty() {
         choose::choose(&mut recipe, &text, device, &timing, watcher)?;
     }

@@ -26,7 +26,6 @@ use crate::tasks::pretrained::AddedPieces;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{Assembled, Materials};
 use crate::train::checkpoint::Checkpoints;
-use crate::train::fit;
 use crate::{Error, Result};
 
 const RECIPE: &str = "recipe.toml";
@@ -56,9 +55,8 @@ pub(super) struct Text {
     pub(super) layout: BatchLayout,
 }
 
-/// Prepares the text of a run in its output folder, where vocabularies and encoded text are saved. Chooses
-/// the size of the vocabulary if it is automatic.
-pub(super) fn text(recipe: &mut Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Text> {
+/// Prepares the text of a run in its output folder, where vocabularies and encoded text are saved.
+pub(super) fn text(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Text> {
     let path = recipe.output.out.clone().ok_or_else(no_folder)?;
     // With the smallest possible vocabularies, before anything is written.
     memory::check(recipe, [NAMES.len(); 2], 2)?;
@@ -187,7 +185,7 @@ fn remove_if_there(path: &Path) -> Result<(), WriteError> {
 
 /// The vocabularies, and the pieces of the tokens that the run adds to them.
 fn vocabularies(
-    recipe: &mut Recipe,
+    recipe: &Recipe,
     files: &CorpusFiles,
     folder: &Path,
     starting_point: &StartingPoint,
@@ -200,8 +198,6 @@ fn vocabularies(
         return Ok((Tokenizers::load(folder)?, AddedPieces::default()));
     }
     let mut pieces = AddedPieces::default();
-    let is_automatic = recipe.is_automatic("vocabulary.size");
-    let mut learned_size = None;
     let VocabularyKeys { file, source_file, target_file, .. } = &recipe.vocabulary;
     let tokenizers = match (starting_point, file, source_file, target_file) {
         (StartingPoint::Pretrained(pretrained), ..) => {
@@ -220,11 +216,7 @@ fn vocabularies(
         (_, None, None, None) => {
             let mut progress = |pairs| watcher.observe(&Event::LearningVocabulary { pairs });
             let (files, sharing) = (files.without_labels(), recipe.vocabulary.sharing);
-            let options = vocabulary_options(recipe);
-            let size = |bytes| if is_automatic { fit::vocabulary_size(bytes) } else { options.size };
-            let (tokenizers, size) = Tokenizers::train_sized(&files, &options, sharing, size, &mut progress)?;
-            learned_size = Some(size);
-            tokenizers
+            Tokenizers::train(&files, &vocabulary_options(recipe), sharing, &mut progress)?
         }
         (_, None, ..) => {
             return Err(Error::new(
@@ -233,7 +225,6 @@ fn vocabularies(
         }
     };
     tokenizers.save(folder)?;
-    recipe.vocabulary.size = learned_size.unwrap_or(recipe.vocabulary.size);
     Ok((tokenizers, pieces))
 }
 
