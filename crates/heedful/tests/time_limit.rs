@@ -140,6 +140,7 @@ fn a_run_fits_into_its_time_and_is_reproduced_by_its_steps() {
         ("noam", Ending::AllTime),
         ("constant", Ending::AllTime),
         ("cosine", Ending::AllSteps),
+        ("trapezoid", Ending::AllSteps),
     ] {
         let folder = corpus();
         let clock = SimulatedClock::default();
@@ -150,9 +151,11 @@ fn a_run_fits_into_its_time_and_is_reproduced_by_its_steps() {
         let spent = clock.now();
         assert!(spent <= LIMIT && spent >= LIMIT * 3 / 4, "{schedule}: {spent:?}");
         let plan = outcome.plan.clone().expect("it had only a time");
-        assert_eq!(driver.plans, std::slice::from_ref(&plan), "{schedule}: the plan is reported once");
-        assert_eq!(plan.seconds_per_step, 1.0);
-        assert_eq!(plan.is_last, schedule == "cosine");
+        let reports = if schedule == "trapezoid" { 2 } else { 1 };
+        assert_eq!(driver.plans.len(), reports, "{schedule}: again when the cooldown begins");
+        assert_eq!(driver.plans.last(), Some(&plan), "{schedule}");
+        assert_eq!(driver.plans[0].seconds_per_step, 1.0);
+        assert_eq!(plan.is_last, ["cosine", "trapezoid"].contains(&schedule));
         assert!(plan.steps.abs_diff(outcome.step) <= 8, "{schedule}: {plan} and {}", outcome.step);
 
         let run = folder.path().join("run");
@@ -234,11 +237,86 @@ fn settings_that_the_user_left_open_are_derived_from_time_or_steps() {
     let by_steps = ["training.warmup", "validation.every", "checkpoint.every", "output.log_every"];
     let by_time = [&["training.steps"], &by_steps[..]].concat();
     assert_eq!(set("time=2m"), by_time);
-    assert_eq!(set("time=2m schedule=noam"), Recipe::AUTOMATIC_KEYS);
+    assert!(set("time=2m schedule=noam").contains(&"training.factor"));
+    assert_eq!(
+        set("time=2m schedule=trapezoid")[..3],
+        ["training.steps", "training.warmup", "training.cooldown"]
+    );
     let others = ["training.steps", "checkpoint.every", "output.log_every"];
     assert_eq!(set("time=2m warmup=7 validation.every=3"), others);
     assert_eq!(set("time=2m steps=none schedule=cosine"), by_time);
     assert_eq!(set("time=2m steps=50"), by_steps);
     assert_eq!(set("schedule=constant"), by_steps[1..]);
     assert_eq!(set("steps=none"), [""; 0]);
+}
+
+#[test]
+fn the_cooldown_of_a_slower_or_faster_run_still_ends_in_time() {
+    for (step, per_step) in [(3, 3), (1, 1)] {
+        let folder = corpus();
+        let clock = SimulatedClock::default();
+        // Trial steps take a second.
+        let fitted = recipe(&settings(folder.path(), "run", "time=10m schedule=trapezoid"));
+        let mut driver = ClockDriver { step, ..ClockDriver::new(&clock) };
+        let outcome = train(&clock, &fitted, Start::Fresh, &mut driver);
+        let plan = outcome.plan.expect("a plan");
+        assert_eq!((outcome.ending, outcome.step), (Ending::AllSteps, plan.steps), "{per_step}");
+        let limit = Duration::from_secs(600);
+        assert!(clock.now() <= limit && clock.now() >= limit * 9 / 10, "{per_step}: {:?}", clock.now());
+        let saved = saved_recipe(&folder.path().join("run"), Author::Program, &[]);
+        assert_eq!(saved.training.steps, Some(plan.steps));
+        assert!(saved.schedule().rate(plan.steps) == 0.0 && saved.schedule().rate(plan.steps - 1) > 0.0);
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_before_or_in_its_cooldown_has_the_weights_of_its_recipe() {
+    for stop_after in [20, 100] {
+        let folder = corpus();
+        let clock = SimulatedClock::default();
+        let fitted = recipe(&settings(folder.path(), "run", "time=2m schedule=trapezoid"));
+        let mut driver = ClockDriver { stop_after: Some(stop_after), ..ClockDriver::new(&clock) };
+        let stopped = train(&clock, &fitted, Start::Fresh, &mut driver);
+        assert_eq!(stopped.ending, Ending::Interrupted);
+        let run = folder.path().join("run");
+        let clock = SimulatedClock::default();
+        let resumed = saved_recipe(&run, Author::Program, &[]);
+        assert_eq!(resumed.training.steps.is_some(), stop_after > 80, "the cooldown has begun");
+        let resumed = train(&clock, &resumed, Start::Resume, &mut ClockDriver::new(&clock));
+        assert_eq!(resumed.ending, Ending::AllSteps);
+        let other = folder.path().join("other");
+        let sets = ["time=none".to_owned(), format!("out={}", other.display())];
+        let again = saved_recipe(&run, Author::User, &sets);
+        train(&clock, &again, Start::Fresh, &mut ClockDriver::new(&clock));
+        assert_eq!(last_checkpoint(&run).trainer, last_checkpoint(&other).trainer, "{stop_after}");
+    }
+}
+
+#[test]
+fn a_translator_with_only_a_time_limit_chooses_its_size_and_training() {
+    let folder = corpus();
+    let all = settings(folder.path(), "run", "time=2m");
+    let is_open =
+        |set: &&String| !set.starts_with("preset=") && !set.starts_with("batch") && !set.starts_with("drop");
+    let open: Vec<String> = all.iter().filter(is_open).cloned().collect();
+    let fitted = recipe(&[&open[..], &["lr=0.001".to_owned()]].concat());
+    assert!(fitted.automatic.contains(&"model.d_model") && !fitted.automatic.contains(&"training.lr"));
+    let clock = SimulatedClock::default();
+    let outcome = train(&clock, &fitted, Start::Fresh, &mut ClockDriver::new(&clock));
+    assert!(clock.now() <= LIMIT, "{:?}", clock.now());
+    let run = folder.path().join("run");
+    let saved = saved_recipe(&run, Author::User, &["time=none".to_owned()]);
+    let training = &saved.training;
+    // A text of 240 short sentences, and time for some hundred steps: the smallest size, the strongest dropout.
+    assert_eq!((saved.model.d_model, saved.model.encoder_layers, training.batch_tokens), (128, 4, 1024));
+    assert_eq!((training.dropout, training.lr, training.steps), (0.3, 0.001, Some(outcome.step)));
+    for set in ["preset=small", "task=lm", "family=recurrent", "steps=9"] {
+        let sets: Vec<String> = match set {
+            "task=lm" => vec!["task=lm".to_owned(), "text=x".to_owned(), "time=2m".to_owned()],
+            set => [&open[..], &[set.to_owned()]].concat(),
+        };
+        assert!(!recipe(&sets).automatic.contains(&"training.lr"), "{set}");
+    }
+    let sized = recipe(&[&open[..], &["d_model=64".to_owned()]].concat()).automatic;
+    assert!(!sized.contains(&"model.d_ff") && sized.contains(&"training.lr"), "{sized:?}");
 }

@@ -54,11 +54,11 @@ fn an_ineffective_flag_is_refused_and_nothing_is_written() {
         ("--init-from other", "model.init_from: "),
         (
             "--preset base --lr 0.1",
-            "--lr: training.lr is for the schedules inverse-sqrt, cosine and constant, and",
+            "--lr: training.lr is for the schedules inverse-sqrt, cosine, trapezoid and constant, and",
         ),
         (
             "--schedule constant --warmup 9",
-            "--warmup: training.warmup is for the schedules noam, inverse-sqrt and cosine",
+            "--warmup: training.warmup is for the schedules noam, inverse-sqrt, cosine and trapezoid",
         ),
         (
             "--family recurrent --reward 1",

@@ -190,8 +190,17 @@ pub enum ScheduleKind {
     InverseSqrt,
     /// Half a cosine after the warmup.
     Cosine,
+    /// Constant after the warmup, then linear to the floor in the last steps.
+    Trapezoid,
     /// A constant rate.
     Constant,
+}
+
+impl ScheduleKind {
+    /// Whether the rate depends on the last step.
+    pub(crate) fn has_end(self) -> bool {
+        matches!(self, ScheduleKind::Cosine | ScheduleKind::Trapezoid)
+    }
 }
 
 /// The position encoding.
@@ -309,7 +318,7 @@ choices!(OverLong { "filter" => OverLong::Filter, "cut" => OverLong::Cut });
 choices!(Duplicates { "keep" => Duplicates::Keep, "drop" => Duplicates::Drop });
 choices!(ScheduleKind {
     "noam" => ScheduleKind::Noam, "inverse-sqrt" => ScheduleKind::InverseSqrt, "cosine" => ScheduleKind::Cosine,
-    "constant" => ScheduleKind::Constant,
+    "trapezoid" => ScheduleKind::Trapezoid, "constant" => ScheduleKind::Constant,
 });
 choices!(PositionKind {
     "sinusoidal" => PositionKind::Sinusoidal, "learned" => PositionKind::Learned, "none" => PositionKind::None;

@@ -13,9 +13,9 @@ use super::choices::{
 };
 use super::pattern::NamePattern;
 use super::scope::{
-    ADDITIVE, ALL, ATTENDS, AVERAGES, BALANCE_NORM, BLEU, BY_STEPS, CONVOLUTIONAL_ENCODER, COSINE, DECAYS,
-    DECLARED, FROM_SCRATCH, HARD, HAS_MAX_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS,
-    LINES, NOAM, POOLS_BY_ATTENTION, PRETRAINED, RECURRENT_ENCODER, RECURRENT_NORM, WARMS_UP, WIDE_BEAM,
+    ADDITIVE, ALL, ATTENDS, AVERAGES, BALANCE_NORM, BLEU, BY_STEPS, CONVOLUTIONAL_ENCODER, DECAYS, DECLARED,
+    ENDS, FROM_SCRATCH, HARD, HAS_MAX_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES,
+    NOAM, POOLS_BY_ATTENTION, PRETRAINED, RECURRENT_ENCODER, RECURRENT_NORM, TRAPEZOID, WARMS_UP, WIDE_BEAM,
 };
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
@@ -209,7 +209,8 @@ recipe! {
         /// Number of updates; `none` for no limit. With `time` alone, as many as fit
         steps: Option<u64> = Some(50_000), AtLeast(1.0);
         /// Time of the whole run (90s, 30m, 1h30m): a limit. Without `steps`, it also chooses the number of
-        /// steps, the warmup and the validation interval
+        /// steps, the warmup and the validation interval, and for a Transformer that translates, without a
+        /// preset, on a CPU, its size and training
         time: Option<Duration> = None, AtLeast(1.0);
         /// Dropout rate of the embeddings and of every sublayer's output
         dropout: f64 = 0.1, Share;
@@ -222,7 +223,8 @@ recipe! {
         /// R-Drop: the paper's α, weight of the divergence between two passes over each batch with different
         /// dropout masks; `none` for one pass
         r_drop_alpha: Option<f64> = None, Above(0.0);
-        /// Learning rate schedule: `noam`, `inverse-sqrt`, `cosine`, `constant`
+        /// Learning rate schedule: `noam`, `inverse-sqrt`, `cosine`, `trapezoid` (constant, then linear to
+        /// min_lr), `constant`
         schedule: ScheduleKind = ScheduleKind::InverseSqrt, Any;
         /// Warmup: steps until the peak of the learning rate; if not given, at most a tenth of the run's
         /// steps
@@ -232,8 +234,11 @@ recipe! {
         /// Factor on the learning rate of noam; if not given, scaled so that a shorter warmup leaves the peak
         /// unchanged
         factor: f64 = 1.0, Above(0.0), ALL.when(&[NOAM]);
-        /// Final learning rate of cosine, at the last of `steps`
-        min_lr: f64 = 0.0, AtLeast(0.0), ALL.when(&[COSINE]);
+        /// Final learning rate of cosine and trapezoid, at the last of `steps`
+        min_lr: f64 = 0.0, AtLeast(0.0), ALL.when(&[ENDS]);
+        /// Last steps of trapezoid, in which the learning rate falls; if not given, at most 40 % of the run's
+        /// steps
+        cooldown: u64 = 20_000, Any, ALL.when(&[TRAPEZOID]);
         /// β₁ of Adam: decay of the running mean of the gradients
         beta1: f64 = 0.9, Share;
         /// β₂ of Adam: decay of the running mean of the squared gradients
@@ -261,7 +266,7 @@ recipe! {
     /// Validation during training
     [validation: ValidationKeys, "validation-"] {
         /// Steps between validations; if not given, at most a tenth of the run's steps (with `time` alone: at
-        /// most 20 validations, in at most a tenth of the time)
+        /// most 20 validations, in at most a twentieth of the time)
         every: u64 = 500, AtLeast(1.0), ALL.when(&[BY_STEPS]);
         /// Time between validations, instead of steps
         every_time: Option<Duration> = None, AtLeast(1.0);

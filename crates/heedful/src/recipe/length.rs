@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! training.warmup     at most a tenth of the steps
+//! training.cooldown   at most 40 % of the steps
 //! training.factor     keeps noam's peak, which is proportional to factor · warmup^-0.5
 //! validation.every    at most a tenth of the steps
 //! checkpoint.every    at most a tenth of the steps
@@ -16,14 +17,41 @@ const TWENTIETH: u64 = 20;
 impl Recipe {
     /// The keys that depend on the length of the run unless they are set: on `training.steps`, or else on the
     /// steps that fit into `training.time`.
-    pub const AUTOMATIC_KEYS: [&'static str; 6] = [
+    pub const AUTOMATIC_KEYS: [&'static str; 7] = [
         "training.steps",
         "training.warmup",
+        "training.cooldown",
         "training.factor",
         "validation.every",
         "checkpoint.every",
         "output.log_every",
     ];
+
+    /// The keys that a translator with only a time limit chooses for its text and machine
+    /// ([`crate::train`]'s module `fit`), if neither they nor a preset are set.
+    pub const FITTED_KEYS: [&'static str; 11] = [
+        "model.d_model",
+        "model.d_ff",
+        "model.heads",
+        "model.encoder_layers",
+        "model.decoder_layers",
+        "model.norm",
+        "training.batch_tokens",
+        "training.dropout",
+        "training.schedule",
+        "training.lr",
+        "checkpoint.average",
+    ];
+
+    /// Whether the run chooses keys for its text and machine.
+    pub(crate) fn is_fitted(&self) -> bool {
+        Recipe::FITTED_KEYS.iter().any(|path| self.is_automatic(path))
+    }
+
+    /// Whether this key is chosen for the run.
+    pub(crate) fn is_automatic(&self, path: &str) -> bool {
+        self.automatic.contains(&path)
+    }
 
     /// Whether the run has a time limit and no number of steps: then it measures how many steps fit.
     #[doc(hidden)]
@@ -34,16 +62,17 @@ impl Recipe {
     /// Lowers the automatic keys to suit a run of this many steps; never raises them.
     pub(crate) fn scale_to_steps(&mut self, steps: u64) {
         let Recipe { training, validation, checkpoint, output, automatic, .. } = self;
-        let limit_to_part = |path: &'static str, value: &mut u64, parts: u64| {
+        let limit = |path: &'static str, value: &mut u64, most: u64| {
             if automatic.contains(&path) {
-                *value = (*value).min((steps / parts).max(1));
+                *value = (*value).min(most.max(1));
             }
         };
         let before = training.warmup.max(1);
-        limit_to_part("training.warmup", &mut training.warmup, TENTH);
-        limit_to_part("validation.every", &mut validation.every, TENTH);
-        limit_to_part("checkpoint.every", &mut checkpoint.every, TENTH);
-        limit_to_part("output.log_every", &mut output.log_every, TWENTIETH);
+        limit("training.warmup", &mut training.warmup, steps / TENTH);
+        limit("training.cooldown", &mut training.cooldown, steps * 2 / 5);
+        limit("validation.every", &mut validation.every, steps / TENTH);
+        limit("checkpoint.every", &mut checkpoint.every, steps / TENTH);
+        limit("output.log_every", &mut output.log_every, steps / TWENTIETH);
         if automatic.contains(&"training.factor") {
             training.factor *= (training.warmup as f64 / before as f64).sqrt();
         }

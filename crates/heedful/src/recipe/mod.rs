@@ -104,7 +104,7 @@ impl Recipe {
     /// included.
     pub fn fingerprint(&self) -> String {
         let is_included = |key: &&Key| match (key.section, key.name) {
-            ("training", "steps") => self.training.schedule == ScheduleKind::Cosine,
+            ("training", "steps") => self.training.schedule.has_end(),
             ("training", "time") => false,
             // Keys added in later versions are included only if they have an effect, so that older runs keep
             // their fingerprints.
@@ -121,6 +121,7 @@ impl Recipe {
             ("training", "freeze") => !self.training.freeze.is_empty(),
             ("training", "r_drop_alpha") => self.training.r_drop_alpha.is_some(),
             ("vocabulary", "coverage") => self.vocabulary.coverage != Recipe::default().vocabulary.coverage,
+            ("training", "cooldown") => self.training.schedule == ScheduleKind::Trapezoid,
             ("training", "decayed") => self.training.weight_decay != 0.0,
             (section, _) => ["data", "vocabulary", "model", "training"].contains(&section),
         };

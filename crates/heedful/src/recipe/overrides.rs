@@ -7,7 +7,7 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::error::Location;
-use super::{BestBy, Family, Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, TrainingKeys, print};
+use super::{BestBy, Family, Key, Literal, Recipe, RecipeError, SECTIONS, Task, TrainingKeys, print};
 use crate::data::tokenizer::Sharing;
 use crate::layers::Tying;
 
@@ -192,7 +192,29 @@ impl Overrides {
             "training.steps" => !has_steps,
             path => !is_set(path) && is_used(path),
         };
-        Recipe::AUTOMATIC_KEYS.into_iter().filter(is_automatic).collect()
+        let by_length = Recipe::AUTOMATIC_KEYS.into_iter().filter(is_automatic);
+        if has_steps || !self.allows_fit(recipe) {
+            return by_length.collect();
+        }
+        let sizes = |path: &str| path.starts_with("model.") && path != "model.norm";
+        let has_size = Recipe::FITTED_KEYS.into_iter().any(|path| sizes(path) && is_set(path));
+        let is_open = |path: &&str| is_automatic(path) && !(has_size && sizes(path));
+        let mut keys: Vec<_> = by_length.chain(Recipe::FITTED_KEYS.into_iter().filter(is_open)).collect();
+        // The schedule that is chosen has one.
+        if keys.contains(&"training.schedule") && !is_set("training.cooldown") {
+            keys.push("training.cooldown");
+        }
+        keys
+    }
+
+    /// Whether the run chooses its size and training for its text and machine.
+    fn allows_fit(&self, recipe: &Recipe) -> bool {
+        let has_preset = self.by_user("model.preset").is_some();
+        let Recipe { data, model, .. } = recipe;
+        data.task == Task::Translate
+            && model.family == Family::Transformer
+            && model.init_from.is_none()
+            && !has_preset
     }
 
     /// The recipe with the values that `is_applied` selects.
@@ -236,12 +258,9 @@ impl Recipe {
     /// Checks that the values are consistent, independently of the task.
     pub fn check(&self) -> Result<(), RecipeError> {
         let conflict = |message: &str| Err(RecipeError::Conflict(message.to_owned()));
-        if self.training.schedule == ScheduleKind::Cosine
-            && self.training.steps.is_none()
-            && !self.has_only_time_limit()
-        {
+        if self.training.schedule.has_end() && self.training.steps.is_none() && !self.has_only_time_limit() {
             return conflict(
-                "the cosine schedule falls until the last step: set training.steps, or training.time without it",
+                "the schedules cosine and trapezoid fall until the last step: set training.steps, or training.time without it",
             );
         }
         if self.validation.best_by == BestBy::Bleu && !self.validation.bleu {

@@ -57,17 +57,21 @@ impl Key {
 }
 
 pub(super) const WARMS_UP: Condition =
-    on("training.schedule", "the schedules noam, inverse-sqrt and cosine", |recipe| {
+    on("training.schedule", "the schedules noam, inverse-sqrt, cosine and trapezoid", |recipe| {
         recipe.training.schedule != ScheduleKind::Constant
     });
 pub(super) const HAS_PEAK: Condition =
-    on("training.schedule", "the schedules inverse-sqrt, cosine and constant", |recipe| {
+    on("training.schedule", "the schedules inverse-sqrt, cosine, trapezoid and constant", |recipe| {
         recipe.training.schedule != ScheduleKind::Noam
     });
 pub(super) const NOAM: Condition =
     on("training.schedule", "the schedule noam", |recipe| recipe.training.schedule == ScheduleKind::Noam);
-pub(super) const COSINE: Condition =
-    on("training.schedule", "the schedule cosine", |recipe| recipe.training.schedule == ScheduleKind::Cosine);
+pub(super) const ENDS: Condition = on("training.schedule", "the schedules cosine and trapezoid", |recipe| {
+    recipe.training.schedule.has_end()
+});
+pub(super) const TRAPEZOID: Condition = on("training.schedule", "the schedule trapezoid", |recipe| {
+    recipe.training.schedule == ScheduleKind::Trapezoid
+});
 pub(super) const DECAYS: Condition =
     on("training.weight_decay", "weight decay", |recipe| recipe.training.weight_decay > 0.0);
 pub(super) const LEARNED_POSITIONS: Condition =

@@ -13,6 +13,7 @@ mod trainer;
 
 mod patience;
 
+mod fit;
 mod time_plan;
 
 mod average;
@@ -23,6 +24,7 @@ pub mod examples;
 pub mod run;
 
 pub use average::{Averaged, average};
+pub use fit::Choice;
 pub use heedful_tensor::ops::Divergence;
 pub use optimizer::{Optimizer, Update};
 pub use patience::{Patience, ValidationScore, Verdict};

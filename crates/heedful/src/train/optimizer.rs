@@ -47,6 +47,11 @@ impl Optimizer {
         self.step
     }
 
+    /// Replaces the schedule.
+    pub(super) fn set_schedule(&mut self, schedule: Schedule) {
+        self.schedule = schedule;
+    }
+
     /// One update with the accumulated gradients, which are cleared afterwards.
     pub fn step(&mut self, params: &Params) -> Update {
         self.step += 1;

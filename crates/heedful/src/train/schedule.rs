@@ -4,6 +4,7 @@
 //! Noam          factor · d_model^-0.5 · min(step^-0.5, step · warmup^-1.5)      as in the paper
 //! InverseSqrt   peak · min(step / warmup, √(warmup / step))                     the same curve, with its peak given
 //! Cosine        linear up to peak over warmup, then half a cosine down to floor at total
+//! Trapezoid     linear up to peak over warmup, peak, then linear down to floor over the last cooldown steps before total
 //! Constant      rate
 //! ```
 
@@ -38,6 +39,19 @@ pub enum Schedule {
         floor: f64,
         /// Steps until the peak; 0 for no warmup.
         warmup: u64,
+        /// The step at which the floor is reached.
+        total: u64,
+    },
+    /// Constant between a linear warmup and a linear cooldown.
+    Trapezoid {
+        /// The constant rate.
+        peak: f64,
+        /// The rate from step `total` on.
+        floor: f64,
+        /// Steps until the peak; 0 for no warmup.
+        warmup: u64,
+        /// Steps of the decay.
+        cooldown: u64,
         /// The step at which the floor is reached.
         total: u64,
     },
@@ -83,7 +97,15 @@ impl Schedule {
                 let warmup = warmup.max(1) as f64;
                 peak * (now / warmup).min((warmup / now).sqrt())
             }
-            Schedule::Cosine { peak, warmup, .. } if now <= warmup as f64 => peak * now / warmup as f64,
+            Schedule::Cosine { peak, warmup, .. } | Schedule::Trapezoid { peak, warmup, .. }
+                if now <= warmup as f64 =>
+            {
+                peak * now / warmup as f64
+            }
+            Schedule::Trapezoid { peak, floor, cooldown, total, .. } => {
+                let left = (total as f64 - now).max(0.0) / cooldown.max(1) as f64;
+                floor + (peak - floor) * left.min(1.0)
+            }
             Schedule::Cosine { peak, floor, warmup, total } => {
                 let progress = (now - warmup as f64) / (total.saturating_sub(warmup).max(1) as f64);
                 floor + (peak - floor) * 0.5 * (1.0 + (PI * progress.min(1.0)).cos())
@@ -132,6 +154,16 @@ mod tests {
         close(schedule.rate(1000), 0.1);
         let at_once = Schedule::Cosine { peak: 1.0, floor: 0.0, warmup: 0, total: 0 };
         assert!(at_once.rate(1).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_trapezoid_is_constant_until_its_cooldown() {
+        let schedule = Schedule::Trapezoid { peak: 1.0, floor: 0.1, warmup: 10, cooldown: 40, total: 100 };
+        for (step, rate) in [(5, 0.5), (10, 1.0), (60, 1.0), (80, 0.55), (100, 0.1), (1000, 0.1)] {
+            close(schedule.rate(step), rate);
+        }
+        let open = Schedule::Trapezoid { peak: 1.0, floor: 0.0, warmup: 0, cooldown: 40, total: u64::MAX };
+        close(open.rate(1_000_000), 1.0);
     }
 
     #[test]

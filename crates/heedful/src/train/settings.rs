@@ -10,12 +10,15 @@ impl Recipe {
     /// The learning rate schedule. A cosine without [`TrainingKeys::steps`], which [`crate::tasks::resolve`]
     /// rejects, would never decay.
     pub fn schedule(&self) -> Schedule {
-        let TrainingKeys { warmup, lr: peak, factor, min_lr: floor, steps, .. } = self.training;
+        let TrainingKeys { warmup, lr: peak, factor, min_lr: floor, cooldown, steps, .. } = self.training;
         match self.training.schedule {
             ScheduleKind::Noam => Schedule::Noam { d_model: self.model.d_model, warmup, factor },
             ScheduleKind::InverseSqrt => Schedule::InverseSqrt { peak, warmup },
             ScheduleKind::Cosine => {
                 Schedule::Cosine { peak, floor, warmup, total: steps.unwrap_or(u64::MAX) }
+            }
+            ScheduleKind::Trapezoid => {
+                Schedule::Trapezoid { peak, floor, warmup, cooldown, total: steps.unwrap_or(u64::MAX) }
             }
             ScheduleKind::Constant => Schedule::Constant { rate: peak },
         }

@@ -2,7 +2,7 @@
 //! into the time.
 //!
 //! ```text
-//! n   validations        at most 20, and at most a tenth of the time
+//! n   validations        at most 20, and at most a twentieth of the time
 //! N   steps              (remaining time − closing time − n validations) / seconds per step
 //! w   warmup             as in a run of N steps: at most a tenth; noam's factor keeps the peak
 //!     validation.every   N / n
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::recipe::{Averaging, Recipe, ScheduleKind, TrainingKeys};
 
 const MAX_VALIDATIONS: f64 = 20.0;
-const VALIDATION_SHARE: f64 = 0.1;
+const VALIDATION_SHARE: f64 = 0.05;
 /// The share of the estimated steps that a cosine schedule uses, so that it reaches its end.
 const COSINE_SHARE: f64 = 0.95;
 
@@ -40,10 +40,14 @@ pub struct TimePlan {
     pub(crate) seconds_per_validation: f64,
     /// The estimated number of updates.
     pub steps: u64,
-    /// Whether the schedule ends at `steps`; other schedules run until the time is over.
+    /// Whether the schedule ends at `steps`. A trapezoid is open until its cooldown begins; other schedules run
+    /// until the time is over.
     pub is_last: bool,
     /// [`crate::recipe::TrainingKeys::warmup`]; none if the schedule has no warmup.
     pub warmup: Option<u64>,
+    /// [`crate::recipe::TrainingKeys::cooldown`]; none if the schedule is not a trapezoid.
+    #[serde(default)]
+    pub cooldown: Option<u64>,
     /// [`crate::recipe::TrainingKeys::factor`]; none if the schedule is not noam.
     pub factor: Option<f64>,
     /// [`crate::recipe::ValidationKeys::every`]; none if validation is by time, or there is none.
@@ -72,7 +76,7 @@ impl TimePlan {
         let steps = (seconds * if is_last { COSINE_SHARE } else { 1.0 }).max(1.0) as u64;
         let mut fitted = recipe.clone();
         fitted.scale_to_steps(steps);
-        let TrainingKeys { warmup, factor, .. } = fitted.training;
+        let TrainingKeys { warmup, cooldown, factor, .. } = fitted.training;
         let every = match is_every_automatic {
             true => (steps / validation_count as u64).max(1),
             false => validation.every,
@@ -83,6 +87,7 @@ impl TimePlan {
             steps,
             is_last,
             warmup: (training.schedule != ScheduleKind::Constant).then_some(warmup),
+            cooldown: (training.schedule == ScheduleKind::Trapezoid).then_some(cooldown),
             factor: (training.schedule == ScheduleKind::Noam).then_some(factor),
             validation_every: (costs.validation > 0.0 && by_time.is_none()).then_some(every),
         }
@@ -95,6 +100,7 @@ impl TimePlan {
         recipe.automatic.clear();
         recipe.training.steps = self.is_last.then_some(self.steps);
         recipe.training.warmup = self.warmup.unwrap_or(recipe.training.warmup);
+        recipe.training.cooldown = self.cooldown.unwrap_or(recipe.training.cooldown);
         recipe.training.factor = self.factor.unwrap_or(recipe.training.factor);
         recipe.validation.every = self.validation_every.unwrap_or(recipe.validation.every);
         if recipe.checkpoint.average == Averaging::Last {
@@ -103,6 +109,16 @@ impl TimePlan {
             if is_interval_automatic {
                 recipe.checkpoint.every = self.validation_every.unwrap_or(self.steps.div_ceil(20));
             }
+        }
+    }
+
+    /// Sets the last step and the cooldown of a recipe without a last step, if they are fixed.
+    pub(crate) fn complete(&self, recipe: &mut Recipe) {
+        if self.is_last && recipe.training.schedule.has_end() && recipe.training.steps.is_none() {
+            recipe.training.steps = Some(self.steps);
+            // Or the saved recipe would not have it.
+            recipe.automatic.retain(|&path| path != "training.steps");
+            recipe.training.cooldown = self.cooldown.unwrap_or(recipe.training.cooldown);
         }
     }
 }
@@ -122,12 +138,14 @@ pub(crate) fn closing_validations(recipe: &Recipe, is_validated: bool) -> u32 {
 /// `about 2310 steps of 0.503 s: warmup 231, a validation every 115 steps`.
 impl fmt::Display for TimePlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TimePlan { seconds_per_step, steps, is_last, warmup, factor, validation_every, .. } = self;
+        let TimePlan { seconds_per_step, steps, is_last, warmup, cooldown, factor, validation_every, .. } =
+            self;
         write!(f, "{}{steps} steps of {seconds_per_step:.3} s", if *is_last { "" } else { "about " })?;
         let warmup = warmup.map(|warmup| format!("warmup {warmup}"));
         let factor = factor.map(|factor| format!("factor {factor:.3}"));
         let every = validation_every.map(|every| format!("a validation every {every} steps"));
-        let parts: Vec<String> = [warmup, factor, every].into_iter().flatten().collect();
+        let cooldown = cooldown.map(|cooldown| format!("cooldown {cooldown}"));
+        let parts: Vec<String> = [warmup, cooldown, factor, every].into_iter().flatten().collect();
         if parts.is_empty() { Ok(()) } else { write!(f, ": {}", parts.join(", ")) }
     }
 }
@@ -212,6 +230,6 @@ mod tests {
     #[test]
     fn a_plan_is_printed_in_one_line() {
         let plan = plan(|_| {}, 0.5, 3.0, 1200.0);
-        assert_eq!(plan.to_string(), "about 2250 steps of 0.500 s: warmup 225, a validation every 112 steps");
+        assert_eq!(plan.to_string(), "about 2256 steps of 0.500 s: warmup 225, a validation every 118 steps");
     }
 }

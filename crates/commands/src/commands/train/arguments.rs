@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   heedful train --src train.en --tgt train.de --valid-src valid.en --valid-tgt valid.de --time 20m --out run
-      a translator with the default preset, small, in twenty minutes: the schedule is fitted to the time
+      a translator in twenty minutes: its size and its training are chosen for text, time and machine
 
   heedful train recipe.toml --dropout 0.3 --dashboard
       a recipe with a different dropout, and a web page with the training curves

@@ -118,6 +118,10 @@ impl Watcher for TrainingProgress {
             Event::Measuring { steps } => {
                 self.prepare("measuring a few steps", None, || format!("{steps} steps"));
             }
+            Event::Chosen(choices) => {
+                self.bar.println("chosen for the text, the time and this machine:");
+                choices.iter().for_each(|choice| self.bar.println(&format!("  {choice}")));
+            }
             Event::Planned(plan) => self.bar.println(&format!("the time fits {plan}")),
             Event::Corpus(report) => self.bar.println(&report.to_string()),
             Event::Ready(ready) => self.bar.println(&start_message(ready)),

@@ -281,7 +281,7 @@ fn errors_about_unused_keys_name_the_families_and_tasks_that_use_them() {
         ),
         (
             vec!["schedule=noam", "lr=0.1"],
-            "--set lr=0.1: training.lr is for the schedules inverse-sqrt, cosine and constant, and training.schedule is \
+            "--set lr=0.1: training.lr is for the schedules inverse-sqrt, cosine, trapezoid and constant, and training.schedule is \
              \"noam\"",
         ),
         (

@@ -67,7 +67,7 @@ impl Session<'_> {
         let model = self.trainer.model();
         let trained = Weights::of(model.params());
         weights.install(model.params()).expect("checkpoints of this run fit its model");
-        let validated = set.validate(self.recipe);
+        let validated = set.validate(&self.recipe);
         trained.install(model.params()).expect("these were its weights a moment ago");
         Ok(score(&validated?, self.recipe.validation.best_by).compare(&best) != Ordering::Less)
     }

@@ -31,6 +31,7 @@ mod meter;
 mod page;
 
 mod conclude;
+mod cooldown;
 mod resume;
 mod review;
 mod session;
@@ -38,6 +39,8 @@ mod validated;
 mod write_failures;
 
 mod trial;
+
+mod choose;
 
 mod follow;
 mod trainer;
@@ -148,7 +151,15 @@ fn run(
         // The automatic keys are chosen; they are written to the folder's recipe as explicit values.
         recipe.automatic.clear();
     }
-    let prepared = prepare::prepare(&recipe, start, watcher)?;
+    if team.is_some() || device.has_own_memory() {
+        // Nothing was measured there.
+        recipe.automatic.retain(|path| !Recipe::FITTED_KEYS.contains(path));
+    }
+    let text = prepare::text(&recipe, start, watcher)?;
+    if recipe.is_fitted() && text.checkpoints.steps()?.is_empty() {
+        choose::choose(&mut recipe, &text, device, &timing, watcher)?;
+    }
+    let prepared = prepare::model(&recipe, text)?;
     let trainer = |recipe: &Recipe| -> Result<StepTrainer> {
         let model = prepared.model.clone();
         let build = || -> Result<StepTrainer, JoinError> {
@@ -167,7 +178,9 @@ fn run(
     let mut plan = None;
     if recipe.has_only_time_limit() && prepared.checkpoints.steps()?.is_empty() {
         plan = trial::plan(&recipe, &prepared, &mut trainer(&recipe)?, &timing, watcher)?;
-        if let Some(plan) = &plan {
+        if let Some(plan) = &mut plan {
+            // The schedule of the other ranks cannot change.
+            plan.is_last |= team.is_some() && recipe.training.schedule.has_end();
             plan.apply(&mut recipe);
             prepare::write_recipe(&recipe, &prepared.folder.path)?;
         }
@@ -178,5 +191,5 @@ fn run(
     }
     let trainer = trainer(&recipe)?;
     space::check(&recipe, &prepared)?;
-    session::Session::begin(&recipe, prepared, trainer, timing, plan, watcher)?.run()
+    session::Session::begin(recipe, prepared, trainer, timing, plan, watcher)?.run()
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use heedful_tensor::cpu::{isa, threads};
 
+use super::Ready;
 use super::watcher::flops_text;
 use crate::data::CorpusReport;
 use crate::metrics::Measure;
@@ -12,6 +13,7 @@ use crate::plot::{
     SettingsGroup, Status, Table, heat_map_svg,
 };
 use crate::recipe::{Literal, Recipe, SECTIONS, find_key};
+use crate::tasks::ModelConfig;
 use crate::train::TimePlan;
 use crate::train::log::{AttentionRecord, Record, sample_histories, series};
 
@@ -79,6 +81,17 @@ fn plan_facts(page: &Page) -> Vec<Fact> {
 /// The title of a run: the name of its folder.
 pub(super) fn title(folder: &Path) -> String {
     folder.file_name().map_or_else(|| "Training run".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The size of the model and of its text.
+pub(super) fn subtitle(config: &ModelConfig, ready: &Ready) -> String {
+    let millions = ready.parameters as f64 / 1e6;
+    format!(
+        "{}: {millions:.1} million parameters, {} training {}",
+        config.summary(),
+        ready.pairs,
+        ready.unit()
+    )
 }
 
 /// Attention at a few steps from the first to the last, side by side; `None` if there are fewer than two.

@@ -9,15 +9,16 @@ use super::error::{no_folder, not_a_run, occupied};
 use super::starting_point::StartingPoint;
 use super::{Event, Start, Watcher, frozen, memory};
 use crate::data::batch::BatchLayout;
+use crate::data::batches::BatchOptions;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::{EncodedCorpus, Examples};
 use crate::data::labels::Labels;
 use crate::data::special::NAMES;
 use crate::data::tokenizer::{Tokenizers, VocabularyOptions};
-use crate::data::{Filters, Input, Tokenizer};
+use crate::data::{Filters, Input, SpecialTokens, Tokenizer};
 use crate::exchange::origin::copy_origin;
 use crate::models::Model;
-use crate::recipe::{DataKeys, Recipe, VocabularyKeys};
+use crate::recipe::{DataKeys, Recipe, TrainingKeys, VocabularyKeys};
 use crate::store::durable::{self, WriteError};
 use crate::store::output;
 use crate::tasks::folder::{MODEL, MODEL_FILES, ModelFolder, TokenizerFiles};
@@ -42,8 +43,20 @@ pub(super) struct Prepared {
     pub(super) model: Arc<dyn Model>,
 }
 
-/// Prepares a run in its output folder, where vocabularies and encoded text are saved.
-pub(super) fn prepare(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Prepared> {
+/// The text of a training session.
+pub(super) struct Text {
+    path: PathBuf,
+    pub(super) checkpoints: Checkpoints,
+    starting_point: StartingPoint,
+    pub(super) tokenizers: Tokenizers,
+    pieces: AddedPieces,
+    labels: Option<Labels>,
+    pub(super) corpus: Arc<EncodedCorpus>,
+    pub(super) layout: BatchLayout,
+}
+
+/// Prepares the text of a run in its output folder, where vocabularies and encoded text are saved.
+pub(super) fn text(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Text> {
     let path = recipe.output.out.clone().ok_or_else(no_folder)?;
     // With the smallest possible vocabularies, before anything is written.
     memory::check(recipe, [NAMES.len(); 2], 2)?;
@@ -56,11 +69,20 @@ pub(super) fn prepare(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) 
     let starting_point = StartingPoint::of(recipe, &path, &checkpoints, watcher)?;
     let (tokenizers, pieces) = vocabularies(recipe, &files, &path, &starting_point, start, watcher)?;
     let labels = labels(recipe, &files, &path, start)?;
-    let sizes = [tokenizers.source.size(), tokenizers.target.size()];
-    memory::check(recipe, sizes, labels.as_ref().map_or(2, Labels::count))?;
+    memory::check(recipe, sizes(&tokenizers), labels.as_ref().map_or(2, Labels::count))?;
     let kind = task.example_kind(&recipe.data, labels.as_ref());
     let examples = Examples { files: &files, tokenizers: &tokenizers, kind };
     let corpus = encode(recipe, &examples, &path, start, watcher)?;
+    let layout = kind.layout();
+    let corpus = Arc::new(corpus);
+    Ok(Text { path, checkpoints, starting_point, tokenizers, pieces, labels, corpus, layout })
+}
+
+/// Prepares model and validation set.
+pub(super) fn model(recipe: &Recipe, text: Text) -> Result<Prepared> {
+    let Text { path, checkpoints, starting_point, tokenizers, pieces, labels, corpus, layout } = text;
+    let task = recipe.data.task.definition();
+    memory::check(recipe, sizes(&tokenizers), labels.as_ref().map_or(2, Labels::count))?;
     let special = starting_point.special_tokens();
     let materials = Materials { recipe, tokenizers: &tokenizers, labels: labels.as_ref(), special };
     let Assembled { config, model, validation } = task.assemble(materials)?;
@@ -72,8 +94,18 @@ pub(super) fn prepare(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) 
     let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?, labels.as_ref())?;
     // Keeps the saved model usable if the recipe has changed the configuration.
     folder.renew_seal()?;
-    let layout = kind.layout();
-    Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), layout, validation, model })
+    Ok(Prepared { folder, checkpoints, tokenizers, corpus, layout, validation, model })
+}
+
+/// How the batches of a run are formed.
+pub(super) fn batch_options(recipe: &Recipe, layout: BatchLayout, special: SpecialTokens) -> BatchOptions {
+    let TrainingKeys { batch_tokens, seed, .. } = recipe.training;
+    BatchOptions { batch_tokens, seed, layout, special, ..BatchOptions::default() }
+}
+
+/// The sizes of the vocabularies.
+pub(super) fn sizes(tokenizers: &Tokenizers) -> [usize; 2] {
+    [tokenizers.source.size(), tokenizers.target.size()]
 }
 
 /// Saves the recipe in the folder of the run.

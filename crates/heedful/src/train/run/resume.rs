@@ -25,7 +25,9 @@ pub(super) fn restore(
             "the checkpoint of step {step} does not fit the recipe: {why}. Undo the change of the recipe, or start a new run"
         ))
     })?;
-    if progress.recipe != fingerprint(recipe) {
+    let mut completed = recipe.clone();
+    progress.plan.iter().for_each(|plan| plan.complete(&mut completed));
+    if progress.recipe != fingerprint(&completed) {
         watcher.observe(&Event::Warning(
             "settings that determine the weights have changed since the last checkpoint: the run cannot be reproduced from its recipe",
         ));

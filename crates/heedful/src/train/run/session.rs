@@ -10,20 +10,18 @@ use super::clock::Timing;
 use super::error::{Diverged, does_not_fit, unreachable_ranks};
 use super::journal::Journal;
 use super::meter::Meter;
-use super::page::{Page, shown, title};
-use super::prepare::Prepared;
+use super::page::{Page, shown, subtitle, title};
+use super::prepare::{Prepared, batch_options};
 use super::resume::{fingerprint, restore};
 use super::validated::{record_of, score};
 use super::{Ending, Event, Outcome, Ready, Watcher};
-use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchLayout};
-use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
+use crate::data::batches::{BatchPosition, Batches, Prefetched};
 use crate::metrics::Measure;
 use crate::plot::Status;
-use crate::recipe::{Recipe, TrainingKeys};
+use crate::recipe::Recipe;
 use crate::store::reserve::Reserve;
 use crate::store::weights::{Weights, max_file_size};
-use crate::tasks::ModelConfig;
 use crate::tasks::folder::{MODEL, ModelFolder};
 use crate::tasks::validation::ValidationSet;
 use crate::train::checkpoint::{Checkpoint, Progress, Writer};
@@ -34,7 +32,7 @@ use crate::{Error, Result};
 
 /// A run in progress.
 pub(super) struct Session<'a> {
-    pub(super) recipe: &'a Recipe,
+    pub(super) recipe: Recipe,
     pub(super) watcher: &'a mut dyn Watcher,
     pub(super) folder: ModelFolder,
     pub(super) validation: Option<Box<dyn ValidationSet>>,
@@ -54,8 +52,9 @@ pub(super) struct Session<'a> {
     saved_at: Instant,
     validated_step: Option<u64>,
     validated_at: Instant,
-    timing: Timing<'a>,
-    plan: Option<TimePlan>,
+    pub(super) timing: Timing<'a>,
+    pub(super) start: SessionStart,
+    pub(super) plan: Option<TimePlan>,
     /// Floating point operations of training over all sessions.
     flops: f64,
     /// Reserved disk space for the model.
@@ -64,10 +63,17 @@ pub(super) struct Session<'a> {
     pub(super) has_log_gap: bool,
 }
 
+/// The start of a session, since when its speed is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SessionStart {
+    pub(super) step: u64,
+    pub(super) elapsed: f64,
+}
+
 impl<'a> Session<'a> {
     /// Begins a prepared run and restores its latest checkpoint.
     pub(super) fn begin(
-        recipe: &'a Recipe,
+        mut recipe: Recipe,
         prepared: Prepared,
         mut trainer: StepTrainer,
         mut timing: Timing<'a>,
@@ -76,7 +82,7 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>> {
         let Prepared { folder, checkpoints, tokenizers, corpus, layout, validation, .. } = prepared;
         let device = trainer.model().params().device();
-        let progress = restore(recipe, &checkpoints, &mut trainer, watcher)?;
+        let progress = restore(&recipe, &checkpoints, &mut trainer, watcher)?;
         if let Some((step, progress)) = &progress {
             progress.check_text_files(*step, &folder)?;
         }
@@ -92,6 +98,10 @@ impl<'a> Session<'a> {
         let progress = progress.map(|(_, progress)| progress).unwrap_or_default();
         timing.before = progress.elapsed.unwrap_or(progress.seconds);
         let plan = plan.or(progress.plan);
+        if let Some(plan) = &plan {
+            plan.complete(&mut recipe);
+            trainer.set_schedule(recipe.schedule());
+        }
         timing.validation = plan.as_ref().map_or(0.0, |plan| plan.seconds_per_validation);
         let ready = Ready {
             device,
@@ -121,12 +131,11 @@ impl<'a> Session<'a> {
         let special = trainer.model().special_tokens();
         let journal = Journal::open(&folder.path, step, events, page)?;
         let batches =
-            Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout, special), position)?);
+            Prefetched::new(Batches::at(corpus, &batch_options(&recipe, layout, special), position)?);
         let now = Instant::now();
         let reserve =
             Reserve::for_target(&folder.path.join(MODEL), max_file_size(trainer.model().params())).ok();
         Ok(Session {
-            recipe,
             watcher,
             folder,
             validation,
@@ -140,6 +149,7 @@ impl<'a> Session<'a> {
             validated_step: progress.score.is_some().then_some(step),
             patience: progress.patience,
             step,
+            start: SessionStart { step, elapsed: timing.elapsed() },
             tokens_in_flight: VecDeque::new(),
             saved_step: (step > 0).then_some(step),
             saved_at: now,
@@ -149,6 +159,7 @@ impl<'a> Session<'a> {
             flops: progress.flops,
             reserve,
             has_log_gap: false,
+            recipe,
         })
     }
 
@@ -158,6 +169,7 @@ impl<'a> Session<'a> {
             if let Some(ending) = self.ending() {
                 break ending;
             }
+            self.begin_cooldown_if_due()?;
             self.advance()?;
             if self.step.is_multiple_of(self.recipe.output.log_every) {
                 self.log()?;
@@ -210,7 +222,7 @@ impl<'a> Session<'a> {
     /// Whether the remaining time is needed to end the run. At least one step is made.
     fn is_over(&self, time: Duration) -> bool {
         let is_validated = self.validated_step == Some(self.step);
-        self.step > 0 && self.timing.is_over(time, closing_validations(self.recipe, is_validated))
+        self.step > 0 && self.timing.is_over(time, closing_validations(&self.recipe, is_validated))
     }
 
     /// One update.
@@ -322,7 +334,7 @@ impl<'a> Session<'a> {
     fn validate(&mut self) -> Result<Option<Verdict>> {
         self.drain_reports()?;
         let Some(set) = &self.validation else { return Ok(None) };
-        let (recipe, trainer, watcher) = (self.recipe, &mut self.trainer, &mut *self.watcher);
+        let (recipe, trainer, watcher) = (&self.recipe, &mut self.trainer, &mut *self.watcher);
         let validate = || {
             watcher.observe(&Event::Validating);
             trainer
@@ -344,8 +356,8 @@ impl<'a> Session<'a> {
             page.attention = shown(&attention);
             page.tables.clone_from(&result.tables);
         }
-        let score = score(&result, recipe.validation.best_by);
-        let verdict = self.patience.update(self.step, score, recipe.validation.patience);
+        let score = score(&result, self.recipe.validation.best_by);
+        let verdict = self.patience.update(self.step, score, self.recipe.validation.patience);
         if verdict == Verdict::Best {
             self.save_model(&weights)?;
         }
@@ -358,14 +370,14 @@ impl<'a> Session<'a> {
         Ok(Some(verdict))
     }
 
-    fn save(&mut self, score: Option<ValidationScore>) -> Result<()> {
+    pub(super) fn save(&mut self, score: Option<ValidationScore>) -> Result<()> {
         self.drain_reports()?;
         let progress = Progress {
             data: json!(self.position),
             score,
             patience: self.patience.clone(),
             metrics: Value::Null,
-            recipe: fingerprint(self.recipe),
+            recipe: fingerprint(&self.recipe),
             seconds: self.meter.seconds(),
             flops: self.flops,
             elapsed: Some(self.timing.elapsed()),
@@ -381,20 +393,4 @@ impl<'a> Session<'a> {
         self.watcher.observe(&Event::Saved { step: self.step });
         Ok(())
     }
-}
-
-/// How the batches of a run are formed.
-pub(super) fn batch_options(recipe: &Recipe, layout: BatchLayout, special: SpecialTokens) -> BatchOptions {
-    let TrainingKeys { batch_tokens, seed, .. } = recipe.training;
-    BatchOptions { batch_tokens, seed, layout, special, ..BatchOptions::default() }
-}
-
-fn subtitle(config: &ModelConfig, ready: &Ready) -> String {
-    let millions = ready.parameters as f64 / 1e6;
-    format!(
-        "{}: {millions:.1} million parameters, {} training {}",
-        config.summary(),
-        ready.pairs,
-        ready.unit()
-    )
 }

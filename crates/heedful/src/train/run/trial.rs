@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::clock::Timing;
 use super::error::unreachable_ranks;
-use super::prepare::Prepared;
-use super::session::batch_options;
+use super::prepare::{Prepared, batch_options};
 use super::{Event, Watcher};
 use crate::Result;
-use crate::data::batch::Batch;
+use crate::data::batch::{Batch, BatchLayout};
 use crate::data::batches::{BatchPosition, Batches, Prefetched};
+use crate::data::encoded::EncodedCorpus;
 use crate::recipe::{Recipe, Task};
 use crate::train::time_plan::Costs;
 use crate::train::{StepTrainer, TimePlan};
@@ -38,52 +38,67 @@ pub(super) fn plan(
     watcher.observe(&Event::Measuring { steps: 0 });
     let validation = validation_seconds(recipe, prepared, timing, watcher)?;
     let untrained = trainer.gathered_state().map_err(unreachable_ranks)?.expect("a run is the leader's");
-    let step = step_seconds(
-        recipe,
-        prepared,
-        trainer,
-        (SHARE * limit).clamp(MIN_SECONDS, MAX_SECONDS),
-        timing,
-        watcher,
-    )?;
+    let Prepared { corpus, layout, .. } = prepared;
+    let step =
+        Trial { recipe, corpus, layout: *layout, trainer, timing }.step_seconds(duration(limit), watcher)?;
     trainer.restore(&untrained).expect("these were its weights a moment ago");
     Ok(step.map(|step| TimePlan::new(recipe, Costs { step, validation }, limit - timing.elapsed())))
 }
 
-/// Measures the seconds per update.
-fn step_seconds(
-    recipe: &Recipe,
-    prepared: &Prepared,
-    trainer: &mut StepTrainer,
-    min_duration: f64,
-    timing: &Timing<'_>,
-    watcher: &mut dyn Watcher,
-) -> Result<Option<f64>> {
-    let options = batch_options(recipe, prepared.layout, prepared.model.special_tokens());
-    let corpus = Arc::clone(&prepared.corpus);
-    let mut stream = Prefetched::new(Batches::at(corpus, &options, BatchPosition::default())?);
-    let mut update = |trainer: &mut StepTrainer| -> Result<bool> {
-        let mut batches: Vec<Batch> = Vec::new();
-        for _ in 0..recipe.training.accumulate {
-            batches.push(stream.next().expect("the stream of batches is infinite")?.batch);
-        }
-        Ok(trainer.submit(&batches).is_ok() && trainer.drain().is_ok())
-    };
-    if !update(trainer)? {
-        return Ok(None);
-    }
-    let began = timing.elapsed();
-    for steps in 1..=MAX_STEPS {
-        if !update(trainer)? {
+/// The text and the trainer of trial steps.
+pub(super) struct Trial<'a> {
+    pub(super) recipe: &'a Recipe,
+    pub(super) corpus: &'a Arc<EncodedCorpus>,
+    pub(super) layout: BatchLayout,
+    pub(super) trainer: &'a mut StepTrainer,
+    pub(super) timing: &'a Timing<'a>,
+}
+
+impl Trial<'_> {
+    /// Measures the seconds per update, in at least `min_duration` seconds. `None` if a step fails.
+    pub(super) fn step_seconds(
+        &mut self,
+        min_duration: f64,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Option<f64>> {
+        let options = batch_options(self.recipe, self.layout, self.trainer.model().special_tokens());
+        let mut stream =
+            Prefetched::new(Batches::at(Arc::clone(self.corpus), &options, BatchPosition::default())?);
+        let mut update = || -> Result<bool> {
+            let mut batches: Vec<Batch> = Vec::new();
+            for _ in 0..self.recipe.training.accumulate {
+                batches.push(stream.next().expect("the stream of batches is infinite")?.batch);
+            }
+            Ok(self.trainer.submit(&batches).is_ok() && self.trainer.drain().is_ok())
+        };
+        if !update()? {
             return Ok(None);
         }
-        watcher.observe(&Event::Measuring { steps });
-        let seconds = timing.elapsed() - began;
-        if steps == MAX_STEPS || watcher.should_stop() || (steps >= MIN_STEPS && seconds >= min_duration) {
-            return Ok(Some((seconds / f64::from(steps)).max(1e-6)));
+        let began = self.timing.elapsed();
+        for steps in 1..=MAX_STEPS {
+            if !update()? {
+                return Ok(None);
+            }
+            watcher.observe(&Event::Measuring { steps });
+            let seconds = self.timing.elapsed() - began;
+            if steps == MAX_STEPS || watcher.should_stop() || (steps >= MIN_STEPS && seconds >= min_duration)
+            {
+                return Ok(Some((seconds / f64::from(steps)).max(1e-6)));
+            }
         }
+        unreachable!("the last step returns")
     }
-    unreachable!("the last step returns")
+}
+
+/// The tokens of a text, on the longer side.
+pub(super) fn text_tokens(corpus: &EncodedCorpus) -> f64 {
+    let report = corpus.report();
+    report.source_tokens.max(report.target_tokens + report.kept) as f64
+}
+
+/// The seconds to measure steps for.
+pub(super) fn duration(limit: f64) -> f64 {
+    (SHARE * limit).clamp(MIN_SECONDS, MAX_SECONDS)
 }
 
 /// An upper estimate of the seconds per validation: an untrained model translates up to the maximum length.

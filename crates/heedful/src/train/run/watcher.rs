@@ -5,7 +5,7 @@ use heedful_tensor::Device;
 use crate::data::CorpusReport;
 use crate::tasks::Task;
 use crate::train::log::Record;
-use crate::train::{TimePlan, ValidationScore};
+use crate::train::{Choice, TimePlan, ValidationScore};
 
 /// Receives the events of a run and can stop it.
 pub trait Watcher {
@@ -50,6 +50,8 @@ pub enum Event<'a> {
         /// Trial steps so far, which are discarded.
         steps: u32,
     },
+    /// Size and training were chosen for the text, the time and the machine.
+    Chosen(&'a [Choice]),
     /// The run is ready to train.
     Ready(&'a Ready),
     /// The plan of a run with a time limit only.

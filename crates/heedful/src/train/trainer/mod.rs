@@ -359,6 +359,11 @@ impl<M: Model> StepTrainer<M> {
         Pass::training(self.compute, self.seed, self.optimizer.steps() + 1).with_r_drop(self.r_drop)
     }
 
+    /// Replaces the learning rate schedule. Not for a team, whose other ranks keep theirs.
+    pub(crate) fn set_schedule(&mut self, schedule: Schedule) {
+        self.optimizer.set_schedule(schedule);
+    }
+
     /// The model.
     pub fn model(&self) -> &M {
         &self.model
