@@ -29,7 +29,7 @@ impl Recipe {
 
     /// The keys that a translator with only a time limit chooses for its text and machine
     /// ([`crate::train`]'s module `fit`), if neither they nor a preset are set.
-    pub const FITTED_KEYS: [&'static str; 11] = [
+    pub(crate) const FITTED_KEYS: [&'static str; 11] = [
         "model.d_model",
         "model.d_ff",
         "model.heads",
