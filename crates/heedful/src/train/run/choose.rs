@@ -40,7 +40,7 @@ pub(super) fn choose(
         let size = candidates.next();
         let mut candidate = recipe.clone();
         if let Some(size) = size {
-            size.set(&mut candidate)
+            size.set(&mut candidate);
         }
         let Some(speed) = tokens_per_second(&candidate, text, device, timing, watcher)? else {
             return Ok(());
