@@ -1,7 +1,7 @@
 //! The softmax with uniform rounding, in plain Rust: the same bits on every instruction set.
 
 use super::Buffers;
-use crate::cpu::math::exp_bounded;
+use crate::cpu::math::exp;
 use crate::cpu::simd::{LANES, Lanes, fold};
 
 kernel! {
@@ -29,7 +29,7 @@ pub(super) fn softmax(weights: &mut [f32]) {
     let mut sums: Lanes = [0.0; LANES];
     for vector in &mut *vectors {
         for lane in 0..LANES {
-            vector[lane] = exp_bounded(vector[lane] - top);
+            vector[lane] = exp(vector[lane] - top);
             sums[lane] += vector[lane];
         }
     }
