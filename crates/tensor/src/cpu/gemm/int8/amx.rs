@@ -1,10 +1,11 @@
 //! AMX: 16 × 16 sums over 64 `k` in one instruction, both sides signed.
 
 use std::arch::asm;
+use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use std::sync::OnceLock;
 
 use super::kernel::{Left, Sums};
-use super::{STRIP, Tile};
+use super::{STRIP, TILE, Tile};
 use crate::cpu::gemm::tiles::configure_thread;
 
 /// Whether AMX supports int8; permission to use AMX is requested when the instruction set is selected.
@@ -16,28 +17,35 @@ pub(super) fn is_available() -> bool {
 /// # Safety
 /// The process must be permitted to use AMX; the left side must have its rows and memory up to a multiple of
 /// 16 of them, each at least as long as the strip is deep.
-pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], sums: &mut Sums) {
+pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], prefetch: bool, sums: &mut Sums) {
     configure_thread();
     // SAFETY: the caller's promise.
     unsafe {
         if left.rows > 16 {
-            block::<true>(left, strip, sums);
+            block::<true>(left, strip, prefetch, sums);
         } else {
-            block::<false>(left, strip, sums);
+            block::<false>(left, strip, prefetch, sums);
         }
     }
 }
 
 /// One or two tiles of rows with the two tiles of a strip. tmm0–3 hold the sums, tmm4–5 the rows, tmm6–7 the
-/// columns. The CPU's own prefetchers fetch the columns: prefetch instructions made it slower.
+/// columns.
 #[inline(always)]
-unsafe fn block<const TALL: bool>(left: Left<'_>, strip: &[Tile], sums: &mut Sums) {
+unsafe fn block<const TALL: bool>(left: Left<'_>, strip: &[Tile], prefetch: bool, sums: &mut Sums) {
     let (mut upper, mut columns) = (left.integers.as_ptr(), strip.as_ptr());
     let mut lower = upper.wrapping_add(16 * left.stride);
     // SAFETY: the caller's promise; this thread's tiles are configured.
     unsafe {
         asm!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3", options(nostack, nomem));
         for _ in 0..strip.len() / 2 {
+            if prefetch {
+                // Prefetch the next strip; past the last one a prefetch has no effect.
+                let next = columns.wrapping_add(strip.len()).cast::<i8>();
+                for line in 0..2 * TILE / 64 {
+                    _mm_prefetch::<_MM_HINT_T1>(next.wrapping_add(line * 64));
+                }
+            }
             if TALL {
                 asm!(
                     "tilezero tmm4",

@@ -24,6 +24,9 @@ pub(super) struct Left<'a> {
     pub(super) stride: usize,
     /// The sums of the rows' integers.
     pub(super) sums: &'a [i32],
+    /// Whether these are the first rows that are multiplied with the strip.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 read it"))]
+    pub(super) is_first: bool,
 }
 
 /// The int8 kernels.
@@ -112,7 +115,7 @@ impl Kernel {
                 let tall = left.rows.next_multiple_of(16);
                 assert!(left.integers.len() >= tall * left.stride, "int8 product: rows do not fill tiles");
                 // SAFETY: as above.
-                unsafe { amx::multiply(left, strip, sums) }
+                unsafe { amx::multiply(left, strip, left.is_first, sums) }
             }
         }
     }

@@ -103,6 +103,7 @@ impl<'a> Product<'a> {
                     rows: count,
                     stride: self.rows.stride(),
                     sums: self.rows.sums(row..row + count),
+                    is_first: row == rows.start,
                 };
                 self.kernel.multiply(left, tiles, column_sums, &mut sums);
                 let rows = self.rows.scales(row..row + count);
