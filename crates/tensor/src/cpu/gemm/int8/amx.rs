@@ -1,11 +1,10 @@
 //! AMX: 16 × 16 sums over 64 `k` in one instruction, both sides signed.
 
 use std::arch::asm;
-use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use std::sync::OnceLock;
 
-use super::kernel::{Left, Sums};
-use super::{STRIP, TILE, Tile};
+use super::kernel::{Left, Sums, prefetch_next_strip};
+use super::{STRIP, Tile};
 use crate::cpu::gemm::tiles::configure_thread;
 
 /// Whether AMX supports int8; permission to use AMX is requested when the instruction set is selected.
@@ -17,14 +16,14 @@ pub(super) fn is_available() -> bool {
 /// # Safety
 /// The process must be permitted to use AMX; the left side must have its rows and memory up to a multiple of
 /// 16 of them, each at least as long as the strip is deep.
-pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], prefetch: bool, sums: &mut Sums) {
+pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], sums: &mut Sums) {
     configure_thread();
     // SAFETY: the caller's promise.
     unsafe {
         if left.rows > 16 {
-            block::<true>(left, strip, prefetch, sums);
+            block::<true>(left, strip, sums);
         } else {
-            block::<false>(left, strip, prefetch, sums);
+            block::<false>(left, strip, sums);
         }
     }
 }
@@ -32,19 +31,15 @@ pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], prefetch: bool, su
 /// One or two tiles of rows with the two tiles of a strip. tmm0–3 hold the sums, tmm4–5 the rows, tmm6–7 the
 /// columns.
 #[inline(always)]
-unsafe fn block<const TALL: bool>(left: Left<'_>, strip: &[Tile], prefetch: bool, sums: &mut Sums) {
-    let (mut upper, mut columns) = (left.integers.as_ptr(), strip.as_ptr());
+unsafe fn block<const TALL: bool>(left: Left<'_>, strip: &[Tile], sums: &mut Sums) {
+    let mut upper = left.integers.as_ptr();
     let mut lower = upper.wrapping_add(16 * left.stride);
     // SAFETY: the caller's promise; this thread's tiles are configured.
     unsafe {
         asm!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3", options(nostack, nomem));
-        for _ in 0..strip.len() / 2 {
-            if prefetch {
-                // Prefetch the next strip; past the last one a prefetch has no effect.
-                let next = columns.wrapping_add(strip.len()).cast::<i8>();
-                for line in 0..2 * TILE / 64 {
-                    _mm_prefetch::<_MM_HINT_T1>(next.wrapping_add(line * 64));
-                }
+        for tiles in strip.chunks_exact(2) {
+            if left.is_first {
+                prefetch_next_strip(strip, tiles, 0..16);
             }
             if TALL {
                 asm!(
@@ -62,7 +57,7 @@ unsafe fn block<const TALL: bool>(left: Left<'_>, strip: &[Tile], prefetch: bool
                     "tdpbssd tmm3, tmm5, tmm7",
                     upper = in(reg) upper,
                     lower = in(reg) lower,
-                    columns = in(reg) columns,
+                    columns = in(reg) tiles.as_ptr(),
                     row = in(reg) left.stride,
                     line = in(reg) 64_usize,
                     options(nostack, readonly),
@@ -78,7 +73,7 @@ unsafe fn block<const TALL: bool>(left: Left<'_>, strip: &[Tile], prefetch: bool
                     "tdpbssd tmm0, tmm4, tmm6",
                     "tdpbssd tmm1, tmm4, tmm7",
                     upper = in(reg) upper,
-                    columns = in(reg) columns,
+                    columns = in(reg) tiles.as_ptr(),
                     row = in(reg) left.stride,
                     line = in(reg) 64_usize,
                     options(nostack, readonly),
@@ -86,7 +81,6 @@ unsafe fn block<const TALL: bool>(left: Left<'_>, strip: &[Tile], prefetch: bool
             }
             upper = upper.wrapping_add(64);
             lower = lower.wrapping_add(64);
-            columns = columns.wrapping_add(2);
         }
         let (to, row) = (sums.0.as_mut_ptr().cast::<i32>(), STRIP * 4);
         asm!(

@@ -9,7 +9,7 @@
 
 use std::arch::x86_64::*;
 
-use super::kernel::{Left, Sums};
+use super::kernel::{Left, Sums, prefetch_next_strip};
 use super::{DEPTH, STRIP, Tile};
 
 /// Vectors of a strip's sums.
@@ -30,13 +30,12 @@ pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], column_sums: &[i32
     };
     let mut row = 0;
     while row < left.rows {
-        let start = left.integers.as_ptr().wrapping_add(row * left.stride);
-        let out = &mut sums.0[row..];
+        let (rest, out) = (left.rows_from(row), &mut sums.0[row..]);
         // SAFETY: the caller's promise.
         row += unsafe {
-            match left.rows - row {
-                1 => rows::<1, 2>(start, left.stride, strip, column_sums, out, add),
-                _ => rows::<2, 1>(start, left.stride, strip, column_sums, out, add),
+            match rest.rows {
+                1 => rows::<1, 2>(rest, strip, column_sums, out, add),
+                _ => rows::<2, 1>(rest, strip, column_sums, out, add),
             }
         };
     }
@@ -55,14 +54,13 @@ pub(super) unsafe fn multiply_vnni(
     let add = |sum, four, columns| _mm256_dpbusd_avx_epi32(sum, four, columns);
     let mut row = 0;
     while row < left.rows {
-        let start = left.integers.as_ptr().wrapping_add(row * left.stride);
-        let out = &mut sums.0[row..];
+        let (rest, out) = (left.rows_from(row), &mut sums.0[row..]);
         // SAFETY: the caller's promise.
         row += unsafe {
-            match left.rows - row {
-                1 => rows::<1, 2>(start, left.stride, strip, column_sums, out, add),
-                2 | 4 => rows::<2, 1>(start, left.stride, strip, column_sums, out, add),
-                _ => rows::<3, 1>(start, left.stride, strip, column_sums, out, add),
+            match rest.rows {
+                1 => rows::<1, 2>(rest, strip, column_sums, out, add),
+                2 | 4 => rows::<2, 1>(rest, strip, column_sums, out, add),
+                _ => rows::<3, 1>(rest, strip, column_sums, out, add),
             }
         };
     }
@@ -75,8 +73,7 @@ pub(super) unsafe fn multiply_vnni(
 /// The features of the caller must include AVX2; `ROWS` rows of the strip's depth must be readable.
 #[inline(always)]
 unsafe fn rows<const ROWS: usize, const CHAINS: usize>(
-    start: *const i8,
-    stride: usize,
+    left: Left<'_>,
     strip: &[Tile],
     column_sums: &[i32; STRIP],
     out: &mut [[i32; STRIP]],
@@ -87,22 +84,26 @@ unsafe fn rows<const ROWS: usize, const CHAINS: usize>(
     unsafe {
         let offset = _mm256_set1_epi8(-128);
         let mut sums = [[[_mm256_setzero_si256(); QUARTERS]; ROWS]; CHAINS];
-        let mut at = start;
+        let mut at = left.integers.as_ptr();
         for tiles in strip.chunks_exact(2) {
             let mut steps = [const { Step([0; DEPTH / 4]) }; ROWS];
             // A single row would wait for its stores.
             if ROWS > 1 {
                 for (row, Step(step)) in steps.iter_mut().enumerate() {
                     for half in 0..2 {
-                        let integers = _mm256_loadu_si256(at.add(row * stride + half * 32).cast());
+                        let integers = _mm256_loadu_si256(at.add(row * left.stride + half * 32).cast());
                         let to = step.as_mut_ptr().add(half * 8);
                         _mm256_store_si256(to.cast(), _mm256_xor_si256(integers, offset));
                     }
                 }
             }
-            for group in (0..16).step_by(CHAINS) {
-                for (chain, sums) in sums.iter_mut().enumerate() {
-                    let line = group + chain;
+            // Unrolled once; the compiler does not do it.
+            for lines in (0..16).step_by(2) {
+                if left.is_first {
+                    prefetch_next_strip(strip, tiles, lines..lines + 2);
+                }
+                for half in 0..2 {
+                    let (line, sums) = (lines + half, &mut sums[half % CHAINS]);
                     let own: [_; ROWS] = std::array::from_fn(|row| {
                         if ROWS > 1 {
                             _mm256_set1_epi32(steps[row].0[line])

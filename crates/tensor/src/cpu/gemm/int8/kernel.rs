@@ -29,6 +29,37 @@ pub(super) struct Left<'a> {
     pub(super) is_first: bool,
 }
 
+#[cfg(target_arch = "x86_64")]
+impl<'a> Left<'a> {
+    /// All rows from `row` on.
+    #[inline(always)]
+    pub(super) fn rows_from(self, row: usize) -> Left<'a> {
+        Left {
+            integers: &self.integers[row * self.stride..],
+            rows: self.rows - row,
+            sums: &self.sums[row..],
+            is_first: self.is_first && row == 0,
+            ..self
+        }
+    }
+}
+
+/// Prefetches these lines of two tiles of the strip after this one, given the same tiles of this one. The
+/// hardware's prefetchers stop at pages. Past the last strip a prefetch has no effect.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn prefetch_next_strip(strip: &[Tile], tiles: &[Tile], lines: std::ops::Range<usize>) {
+    use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+    let next = tiles.as_ptr().wrapping_add(strip.len());
+    for line in lines {
+        for side in 0..2 {
+            let line = next.wrapping_add(side).cast::<i8>().wrapping_add(line * 64);
+            // SAFETY: prefetches do not fault.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(line) };
+        }
+    }
+}
+
 /// The int8 kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kernel {
@@ -115,7 +146,7 @@ impl Kernel {
                 let tall = left.rows.next_multiple_of(16);
                 assert!(left.integers.len() >= tall * left.stride, "int8 product: rows do not fill tiles");
                 // SAFETY: as above.
-                unsafe { amx::multiply(left, strip, left.is_first, sums) }
+                unsafe { amx::multiply(left, strip, sums) }
             }
         }
     }

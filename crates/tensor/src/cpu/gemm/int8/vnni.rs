@@ -4,7 +4,7 @@
 
 use std::arch::x86_64::*;
 
-use super::kernel::{Left, Sums};
+use super::kernel::{Left, Sums, prefetch_next_strip};
 use super::{STRIP, Tile};
 
 /// Up to this many rows VNNI is faster than AMX.
@@ -20,37 +20,33 @@ pub(super) fn is_available() -> bool {
 pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], column_sums: &[i32; STRIP], sums: &mut Sums) {
     let mut row = 0;
     while row < left.rows {
-        let start = left.integers.as_ptr().wrapping_add(row * left.stride);
-        let out = &mut sums.0[row..];
+        let (rest, out) = (left.rows_from(row), &mut sums.0[row..]);
         // SAFETY: the caller's promise.
         row += unsafe {
-            match left.rows - row {
-                1 => one_or_two_rows::<1, 4>(start, left.stride, strip, column_sums, out),
-                2 => one_or_two_rows::<2, 2>(start, left.stride, strip, column_sums, out),
-                3 => several_rows::<3>(start, left.stride, strip, &left.sums[row..], out),
-                4 | 5 => several_rows::<4>(start, left.stride, strip, &left.sums[row..], out),
-                6 | 7 => several_rows::<6>(start, left.stride, strip, &left.sums[row..], out),
-                8..12 => several_rows::<8>(start, left.stride, strip, &left.sums[row..], out),
-                _ => several_rows::<12>(start, left.stride, strip, &left.sums[row..], out),
+            match rest.rows {
+                1 => one_or_two_rows::<1, 4>(rest, strip, column_sums, out),
+                2 => one_or_two_rows::<2, 2>(rest, strip, column_sums, out),
+                3 => several_rows::<3>(rest, strip, out),
+                4 | 5 => several_rows::<4>(rest, strip, out),
+                6 | 7 => several_rows::<6>(rest, strip, out),
+                8..12 => several_rows::<8>(rest, strip, out),
+                _ => several_rows::<12>(rest, strip, out),
             }
         };
     }
 }
 
-/// Several rows, whose sums are `row_sums`.
+/// The first `ROWS` rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn several_rows<const ROWS: usize>(
-    start: *const i8,
-    stride: usize,
-    strip: &[Tile],
-    row_sums: &[i32],
-    out: &mut [[i32; STRIP]],
-) -> usize {
+unsafe fn several_rows<const ROWS: usize>(left: Left<'_>, strip: &[Tile], out: &mut [[i32; STRIP]]) -> usize {
     let offset = _mm512_set1_epi8(-128);
     let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
-    let mut at = start;
+    let mut at = left.integers.as_ptr();
     for tiles in strip.chunks_exact(2) {
         for line in 0..16 {
+            if left.is_first {
+                prefetch_next_strip(strip, tiles, line..line + 1);
+            }
             // SAFETY: a tile has 16 lines of 64 bytes.
             let columns = [0, 1].map(|side| unsafe {
                 let columns = _mm512_load_si512(tiles[side].0.as_ptr().add(line * 64).cast());
@@ -58,7 +54,7 @@ unsafe fn several_rows<const ROWS: usize>(
             });
             for (row, sums) in sums.iter_mut().enumerate() {
                 // SAFETY: 64 integers of each row belong to these tiles, four to each line.
-                let four = unsafe { at.add(row * stride + line * 4).cast::<i32>().read_unaligned() };
+                let four = unsafe { at.add(row * left.stride + line * 4).cast::<i32>().read_unaligned() };
                 let four = _mm512_set1_epi32(four);
                 for (sum, columns) in sums.iter_mut().zip(columns) {
                     *sum = _mm512_dpbusd_epi32(*sum, columns, four);
@@ -67,7 +63,7 @@ unsafe fn several_rows<const ROWS: usize>(
         }
         at = at.wrapping_add(64);
     }
-    for ((sums, row_sum), out) in sums.iter().zip(row_sums).zip(out) {
+    for ((sums, row_sum), out) in sums.iter().zip(left.sums).zip(out) {
         let correction = _mm512_set1_epi32(row_sum << 7);
         for (&sum, out) in sums.iter().zip(out.as_chunks_mut::<16>().0) {
             // SAFETY: sixteen sums.
@@ -80,30 +76,27 @@ unsafe fn several_rows<const ROWS: usize>(
 /// One row or two; each has `CHAINS` accumulators per column, so that no addition waits for the previous one.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn one_or_two_rows<const ROWS: usize, const CHAINS: usize>(
-    start: *const i8,
-    stride: usize,
+    left: Left<'_>,
     strip: &[Tile],
     column_sums: &[i32; STRIP],
     out: &mut [[i32; STRIP]],
 ) -> usize {
     let offset = _mm512_set1_epi8(-128);
     let mut sums = [[[_mm512_setzero_si512(); 2]; CHAINS]; ROWS];
-    let mut at = start;
+    let mut at = left.integers.as_ptr();
     for tiles in strip.chunks_exact(2) {
-        let [left, right] = [tiles[0].0.as_ptr(), tiles[1].0.as_ptr()];
         for group in (0..16).step_by(CHAINS) {
+            if left.is_first {
+                prefetch_next_strip(strip, tiles, group..group + CHAINS);
+            }
             for chain in 0..CHAINS {
                 let line = group + chain;
                 // SAFETY: a tile has 16 lines of 64 bytes.
-                let columns = unsafe {
-                    [
-                        _mm512_load_si512(left.add(line * 64).cast()),
-                        _mm512_load_si512(right.add(line * 64).cast()),
-                    ]
-                };
+                let columns = [0, 1]
+                    .map(|side| unsafe { _mm512_load_si512(tiles[side].0.as_ptr().add(line * 64).cast()) });
                 for (row, sums) in sums.iter_mut().enumerate() {
                     // SAFETY: 64 integers of each row belong to these tiles, four to each line.
-                    let four = unsafe { at.add(row * stride + line * 4).cast::<i32>().read_unaligned() };
+                    let four = unsafe { at.add(row * left.stride + line * 4).cast::<i32>().read_unaligned() };
                     let four = _mm512_xor_si512(_mm512_set1_epi32(four), offset);
                     for side in 0..2 {
                         sums[chain][side] = _mm512_dpbusd_epi32(sums[chain][side], four, columns[side]);
