@@ -21,7 +21,7 @@ from pathlib import Path
 
 import students_model
 
-VOCABULARY, BATCHES, LISTED_PAIRS = 32000, (1, 8, 16, 32, 64), 2500
+VOCABULARY, BATCHES, LISTED_PAIRS = 32000, (4, 16, 64), 2500
 
 
 def prepare(heedful, folder, src, tgt):
