@@ -1,9 +1,10 @@
 """Words per second and core of a student (6 + 2 layers, SSRU, d 512), beside fxtranslate and CTranslate2, greedily, on one thread.
 
-    students.py HEEDFUL FXTRANSLATE FOLDER SRC TGT TEXT [ROUNDS] [ISA]
+    students.py HEEDFUL FXTRANSLATE FOLDER SRC TGT TEXT [ROUNDS] [ISA] [PROGRAMS]
 
 FXTRANSLATE is the program of `fxtranslate/`. The vocabulary and the shortlist are learned from SRC and TGT, parallel text;
-all files go to FOLDER, and a second call uses those that it finds. ISA is avx2 or avx512 (without it: all instructions).
+all files go to FOLDER, and a second call uses those that it finds. ISA is avx2, avx512 or all; PROGRAMS are
+some of student, fxtranslate, plain and ctranslate2 (all of them), separated by commas.
 The student repeats its source (`students_model.py`): every program must print TEXT. CTranslate2 has no SSRU, so it gets
 the same student with self attention in the decoder. All have the same lists of target tokens.
 
@@ -22,6 +23,7 @@ from pathlib import Path
 import students_model
 
 VOCABULARY, BATCHES, LISTED_PAIRS = 32000, (4, 16, 64), 2500
+PROGRAMS = ("student", "fxtranslate", "plain", "ctranslate2")
 
 
 def prepare(heedful, folder, src, tgt):
@@ -44,11 +46,13 @@ def prepare(heedful, folder, src, tgt):
         students_model.write(marian / "model.bin", VOCABULARY, recurrent, quantized=True)
         ours("import", marian / "model.bin", "-o", folder / name)
         ours("quantize", folder / name, "--to", "int8", "-o", folder / f"{name}.int8")
-    if not (folder / "student.int8" / "shortlist.bin").exists():
+    if not (folder / "plain.int8" / "shortlist.bin").exists():
         for side, text in (("src", src), ("tgt", tgt)):
             lines = text.read_text().splitlines(keepends=True)
             (folder / f"list.{side}").write_text("".join(lines[:LISTED_PAIRS]))
-        ours("shortlist", folder / "student.int8", "--src", folder / "list.src", "--tgt", folder / "list.tgt")
+        ours("shortlist", folder / "student.int8", "--src", folder / "list.src", "--tgt", folder / "list.tgt", "--force")
+        shutil.copy(folder / "student.int8" / "shortlist.bin", folder / "plain.int8")
+        ours("seal", folder / "plain.int8")
     if not (folder / "ct2" / "vmap.txt").exists():
         pieces = sentencepiece.SentencePieceProcessor(str(folder / "vocab.model"))
         lists = students_model.shortlist((folder / "student.int8" / "shortlist.bin").read_bytes(), pieces.eos_id(), folder / "lex.bin")
@@ -72,7 +76,7 @@ def ctranslate2(folder, batch, text, out, lists):
 
 
 def environment(isa):
-    if isa is None:
+    if isa == "all":
         return {}
     math = {"avx2": "AVX2", "avx512": "AVX512"}[isa]
     return {
@@ -81,7 +85,7 @@ def environment(isa):
     }
 
 
-def main(heedful, fxtranslate, folder, src, tgt, text, rounds=5, isa=None):
+def main(heedful, fxtranslate, folder, src, tgt, text, rounds=5, isa="all", programs=",".join(PROGRAMS)):
     folder, text = Path(folder), Path(text)
     folder.mkdir(exist_ok=True)
     prepare(heedful, folder, Path(src), Path(tgt))
@@ -107,11 +111,10 @@ def main(heedful, fxtranslate, folder, src, tgt, text, rounds=5, isa=None):
 
     core = max(os.sched_getaffinity(0))
     words, count = len(text.read_text().split()), len(text.read_text().splitlines())
-    kinds = [(program, lists) for lists in (True, False) for program in ("student", "fxtranslate", "plain", "ctranslate2") if not (program == "plain" and lists)]
-    best = {}
-    for program, lists in kinds:
-        sizes = BATCHES if program in ("fxtranslate", "ctranslate2") else (0,)
-        best[program, lists] = min(sizes, key=lambda batch: seconds(program, lists, batch, text)[0])
+    # fxtranslate computes the scores of listed tokens in plain Rust, slower than all of them in vectors.
+    kinds = [(program, lists) for program in programs.split(",") for lists in (True, False) if program != "fxtranslate" or not lists]
+    peers = [kind for kind in kinds if kind[0] in ("fxtranslate", "ctranslate2")]
+    best = {kind: min(BATCHES, key=lambda batch: seconds(*kind, batch, text)[0]) if kind in peers else 0 for kind in kinds}
     found = {kind: [] for kind in kinds}
     for turn in range(int(rounds)):
         for kind in kinds if turn % 2 == 0 else kinds[::-1]:
