@@ -1,8 +1,9 @@
 #!/bin/sh
-# BLEU of teachers and students on a GPU: students.sh HEEDFUL DATA OUT tatoeba|europarl. DATA has the folders tatoeba-en-de
-# and europarl-en-de (train*.en.xz, valid, test). Repeat the command after a stop: it goes on where it was.
+# BLEU of teachers and students on a GPU: students.sh HEEDFUL DATA OUT tatoeba|europarl ["FLAGS of every training"].
+# DATA has the folders tatoeba-en-de and europarl-en-de (train*.en.xz, valid, test). Repeat the command after a stop: it goes
+# on where it was.
 set -eu
-heedful=$1 data=$2/$4-en-de out=$3/$4 recipes=$(cd "$(dirname "$0")/../recipes" && pwd) size=32000 teacher=europarl-gpu student=student-base
+heedful=$1 data=$2/$4-en-de out=$3/$4 recipes=$(cd "$(dirname "$0")/../recipes" && pwd) size=32000 teacher=europarl-gpu student=student-base flags=${5:-}
 [ "$4" != tatoeba ] || size=8000 teacher=tatoeba-de-gpu student=student-tiny
 mkdir -p "$out"
 for side in en de; do [ -s "$out/$side.xz" ] || cat "$data"/train*."$side.xz" >"$out/$side.xz"; done
@@ -10,7 +11,7 @@ for side in en de; do [ -s "$out/$side.xz" ] || cat "$data"/train*."$side.xz" >"
 train() { # NAME RECIPE TARGETS SEED
     [ ! -e "$out/$1/recipe.toml" ] || set -- "$1" --resume "$out/$1"
     [ "$2" = --resume ] || set -- "$1" "$recipes/$2.toml" --src "$out/en.xz" --tgt "$3" --valid-src "$data/valid.en.xz" \
-        --valid-tgt "$data/valid.de.xz" --vocabulary-file "$out/tokenizer.json" --seed "$4" --out "$out/$1"
+        --valid-tgt "$data/valid.de.xz" --vocabulary-file "$out/tokenizer.json" --seed "$4" --out "$out/$1" $flags
     log=$out/$1.log && shift && "$heedful" train "$@" >>"$log" 2>&1
 }
 bleu() { # NAME, then models and flags
