@@ -10,7 +10,9 @@
 use std::arch::x86_64::*;
 
 use super::kernel::{Left, Sums, prefetch_next_strip};
+use super::product::Block;
 use super::{DEPTH, STRIP, Tile};
+use crate::cpu::gemm::Rectifier;
 
 /// Vectors of a strip's sums.
 const QUARTERS: usize = STRIP / 8;
@@ -63,6 +65,42 @@ pub(super) unsafe fn multiply_vnni(
                 _ => rows::<3, 1>(rest, strip, column_sums, out, add),
             }
         };
+    }
+}
+
+/// Scales a block of sums, applies the epilogue and writes it: row `r` at `to + r · stride`. For the plain Rust
+/// version in `product` the compiler takes vectors apart and joins them again.
+///
+/// # Safety
+/// The CPU must have AVX2, the rows must be writable and exclusive to the caller, and the bias as long as a
+/// strip.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn store(
+    block: &Block<'_>,
+    bias: Option<&[f32]>,
+    rectifier: Rectifier,
+    to: *mut f32,
+    stride: usize,
+) {
+    let zero = _mm256_setzero_ps();
+    for (row, (&own, sums)) in block.rows.iter().zip(&block.sums.0).enumerate() {
+        let own = _mm256_set1_ps(own);
+        for quarter in (0..STRIP).step_by(8) {
+            // SAFETY: eight sums, scales and biases of a strip, and the caller's promise.
+            unsafe {
+                let sums = _mm256_cvtepi32_ps(_mm256_loadu_si256(sums.as_ptr().add(quarter).cast()));
+                let columns = _mm256_loadu_ps(block.columns.as_ptr().add(quarter));
+                let mut numbers = _mm256_mul_ps(sums, _mm256_mul_ps(own, columns));
+                if let Some(bias) = bias {
+                    numbers = _mm256_add_ps(numbers, _mm256_loadu_ps(bias.as_ptr().add(quarter)));
+                }
+                if rectifier == Rectifier::Relu {
+                    // With a NaN, max returns the second operand.
+                    numbers = _mm256_max_ps(numbers, zero);
+                }
+                _mm256_storeu_ps(to.add(row * stride + quarter), numbers);
+            }
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::kernel::{Kernel, Left, Sums};
 use super::{BLOCK, Int8Matrix, Int8Rows, STRIP};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::cpu::gemm::finish::Destination;
 use crate::cpu::gemm::{Finish, Matrix, Output};
 #[cfg(target_arch = "x86_64")]
@@ -149,12 +149,18 @@ pub(crate) fn peak_work(rounds: usize) -> f64 {
 
 fn store(out: &Destination<'_>, block: &Block<'_>) {
     #[cfg(target_arch = "x86_64")]
-    if matches!(isa::current(), Isa::Amx | Isa::Avx512)
+    if isa::current() >= Isa::Avx2
         && let Some((place, bias)) = out.direct_f32(block.corner, block.len())
     {
+        let rectifier = out.finish.rectifier;
         // SAFETY: `isa::current()` is an instruction set of this machine; blocks of different tasks have no
         // element in common.
-        unsafe { avx512::store(block, bias, out.finish.rectifier, place, out.columns) };
+        unsafe {
+            match isa::current() {
+                Isa::Amx | Isa::Avx512 => avx512::store(block, bias, rectifier, place, out.columns),
+                _ => avx2::store(block, bias, rectifier, place, out.columns),
+            }
+        }
         return;
     }
     store_rows(out, block);
