@@ -131,6 +131,29 @@ pub(crate) fn multiply(rows: &Int8Rows, matrix: &Int8Matrix, out: Output<'_>, fi
     });
 }
 
+/// `out = finish(rows · matrix)` for some of the rows, on this thread.
+pub(crate) fn multiply_rows(
+    rows: &Int8Rows,
+    range: Range<usize>,
+    matrix: &Int8Matrix,
+    out: Output<'_>,
+    finish: Finish<'_>,
+) {
+    let product = Product { kernel: Kernel::new(range.len(), matrix), ..Product::new(rows, matrix) };
+    assert_eq!(
+        out.len(),
+        range.len() * matrix.n(),
+        "int8 product: {}×{} does not fit",
+        range.len(),
+        matrix.n()
+    );
+    let out = Destination::new(out, matrix.n(), finish);
+    product.blocks(range.clone(), 0..product.strips(), |block| {
+        let (row, column) = block.corner;
+        store(&out, &Block { corner: (row - range.start, column), ..*block });
+    });
+}
+
 /// Multiplies a small matrix in the L1 cache; returns the number of operations. See
 /// [`measured_peak`](crate::cpu::gemm::measured_peak).
 pub(crate) fn peak_work(rounds: usize) -> f64 {
