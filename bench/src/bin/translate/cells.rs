@@ -16,7 +16,7 @@ pub(super) fn cells(result: &RaceResult, work: &Work) -> Vec<Cell> {
         let paired = result.paired(pair);
         let tokens = pair.map(|side| result.tokens[side] as f64);
         let speed = match spec.variant {
-            Variant::Trained | Variant::File => {
+            Variant::Trained | Variant::TrainedLists | Variant::File => {
                 Cell::rate(BENCH, &name, "sent./s", work.sentences() as f64, &paired)
             }
             _ => Cell::rates(BENCH, &name, "tokens/s", tokens, &paired),
@@ -30,7 +30,7 @@ pub(super) fn cells(result: &RaceResult, work: &Work) -> Vec<Cell> {
             result.sides[pair[1]].compute
         );
         cells.push(speed.with_peer_settings(result.sides[pair[1]].compute.clone()));
-        if matches!(spec.variant, Variant::Trained | Variant::File) {
+        if spec.variant.size().is_none() {
             cells.push(Cell::rates(BENCH, &format!("{name} tokens"), "tokens/s", tokens, &paired));
         }
         if spec.batch == 1 {
